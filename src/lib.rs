@@ -1,1 +1,5 @@
-
+//! allclear notices when a workload's image tag changes, waits until the rollout is complete in every cluster behind
+//! the same CDN, purges the right CloudFront distribution exactly once, waits for the purge and then calls webhooks.
+//!
+//! Deciding is in [`domain`], which is pure; doing is in `adapters`; `actors` only carry messages between them.
+//! ARCHITECTURE.md tells the life of one rollout from end to end.
