@@ -447,6 +447,8 @@ fn serve(listener: TcpListener, shared: Arc<Shared>, started: oneshot::Sender<io
         })
         .workers(1)
         .disable_signals()
+        // A client that closes its side is gone: without this, a stream with nothing to send never notices.
+        .h1_allow_half_closed(false)
         .listen(listener);
         match server.map(HttpServer::run) {
             Ok(running) => {
