@@ -5,4 +5,6 @@
 //! ARCHITECTURE.md tells the life of one rollout from end to end.
 
 #[cfg(feature = "runtime")]
+pub mod adapters;
+#[cfg(feature = "runtime")]
 pub mod sandbox;
