@@ -7,4 +7,8 @@
 #[cfg(feature = "runtime")]
 pub mod adapters;
 #[cfg(feature = "runtime")]
+pub mod config;
+pub mod domain;
+pub mod ports;
+#[cfg(feature = "runtime")]
 pub mod sandbox;

@@ -22,9 +22,12 @@ use aws_sdk_cloudfront::Client;
 use aws_sdk_cloudfront::config::http::HttpResponse;
 use aws_sdk_cloudfront::config::{Builder, Credentials};
 use aws_sdk_cloudfront::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_cloudfront::types::{ConnectionMode, DistributionSummary, InvalidationBatch, Paths};
+use aws_sdk_cloudfront::types::{self, ConnectionMode, DistributionSummary, InvalidationBatch, Paths};
 
-use shapes::*;
+use crate::domain::distribution::{Distribution, DistributionId};
+use crate::domain::id::{InvalidationId, Reference};
+use crate::domain::paths::PathSet;
+use crate::ports::{Cdn, CdnError, CdnErrorClass, Invalidation, InvalidationStatus};
 
 /// Most distributions read: 100 pages of 100. The service's default quota is 500 distributions per account.
 const PAGES_MAX: usize = 100;
@@ -137,8 +140,9 @@ impl CloudFront {
         let attempted = || format!("failed to get invalidation {id} of {distribution}");
         let call = self.client.get_invalidation().distribution_id(distribution.as_str()).id(&id.0);
         let answer = call.send().await.map_err(|error| failure(attempted(), &error))?;
-        let found = answer.invalidation.ok_or_else(|| empty_answer(attempted()))?;
-        Ok((Invalidation { id: InvalidationId(found.id), status: status(&found.status) }, found.invalidation_batch))
+        let mut found = answer.invalidation.ok_or_else(|| truncated(attempted()))?;
+        let batch = found.invalidation_batch.take();
+        Ok((invalidation(found).ok_or_else(|| truncated(attempted()))?, batch))
     }
 
     async fn search(
@@ -170,8 +174,12 @@ impl Cdn for CloudFront {
             let call = self.client.list_distributions().set_marker(marker.take()).customize();
             let call = call.config_override(Builder::default().retry_config(retrying));
             let answer = call.send().await.map_err(|error| failure(attempted(), &error))?;
-            let page = answer.distribution_list.ok_or_else(|| empty_answer(attempted()))?;
-            distributions.extend(page.items.unwrap_or_default().into_iter().filter_map(distribution));
+            let page = answer.distribution_list.ok_or_else(|| truncated(attempted()))?;
+            let items = page.items.unwrap_or_default();
+            if usize::try_from(page.quantity) != Ok(items.len()) {
+                return Err(truncated(attempted()));
+            }
+            distributions.extend(items.into_iter().filter_map(distribution));
             if !page.is_truncated {
                 return Ok(distributions);
             }
@@ -198,8 +206,7 @@ impl Cdn for CloudFront {
         let batch = batch.map_err(|error| unusable(attempted(), &error.to_string()))?;
         let call = self.client.create_invalidation().distribution_id(distribution.as_str()).invalidation_batch(batch);
         let answer = call.send().await.map_err(|error| failure(attempted(), &error))?;
-        let created = answer.invalidation.ok_or_else(|| empty_answer(attempted()))?;
-        Ok(Invalidation { id: InvalidationId(created.id), status: status(&created.status) })
+        answer.invalidation.and_then(invalidation).ok_or_else(|| truncated(attempted()))
     }
 
     async fn status(&self, distribution: &DistributionId, id: &InvalidationId) -> Result<InvalidationStatus, CdnError> {
@@ -259,6 +266,12 @@ fn distribution(summary: DistributionSummary) -> Option<Distribution> {
         // The listing does not tell; only GetDistributionConfig does, one call for each distribution.
         cache_tags: false,
     })
+}
+
+/// `None` without an id, see [`truncated`].
+fn invalidation(answered: types::Invalidation) -> Option<Invalidation> {
+    let id = InvalidationId(answered.id);
+    (!id.0.is_empty()).then(|| Invalidation { id, status: status(&answered.status) })
 }
 
 /// Only a status that says so is completion: CloudFront writes `Completed`, moto `COMPLETED`.
@@ -361,9 +374,10 @@ fn chain<'a>(
     std::iter::successors(Some(error), |cause| cause.source()).take(CAUSES_MAX)
 }
 
-/// The service said yes and nothing else: whatever was asked for may have happened.
-fn empty_answer(attempted: String) -> CdnError {
-    CdnError { class: CdnErrorClass::Ambiguous, message: format!("{attempted}: the answer is empty") }
+/// The service said yes, and the rest is missing: whatever was asked for may have happened. The SDK does not notice; it
+/// reads XML that ends early and fills what is missing with empty values.
+fn truncated(attempted: String) -> CdnError {
+    CdnError { class: CdnErrorClass::Ambiguous, message: format!("{attempted}: the answer is incomplete") }
 }
 
 /// Repeating the same call cannot help.
@@ -430,126 +444,5 @@ mod tests {
             StaticCredentials { access_key_id: "AKIDEXAMPLE".into(), secret_access_key: "hunter2".into() };
         let shown = format!("{:?}", Options { credentials: Some(credentials), ..Options::default() });
         assert!(shown.contains("AKIDEXAMPLE") && !shown.contains("hunter2"), "{shown}");
-    }
-}
-
-pub mod shapes {
-    use async_trait::async_trait;
-    use std::collections::BTreeSet;
-    use std::str::FromStr;
-    macro_rules! n {
-        ($t:ident) => {
-            #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-            pub struct $t(pub String);
-            impl From<&str> for $t {
-                fn from(s: &str) -> Self {
-                    Self(s.to_owned())
-                }
-            }
-            impl std::fmt::Display for $t {
-                fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                    f.write_str(&self.0)
-                }
-            }
-        };
-    }
-    #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    pub struct DistributionId(String);
-    impl DistributionId {
-        pub fn as_str(&self) -> &str {
-            &self.0
-        }
-    }
-    impl FromStr for DistributionId {
-        type Err = String;
-        fn from_str(s: &str) -> Result<Self, String> {
-            Ok(Self(s.to_owned()))
-        }
-    }
-    impl std::fmt::Display for DistributionId {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str(&self.0)
-        }
-    }
-    n!(InvalidationId);
-    n!(Reference);
-    #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    pub struct Path(String);
-    impl Path {
-        pub fn as_str(&self) -> &str {
-            &self.0
-        }
-        pub fn parse(s: &str) -> Result<Self, String> {
-            Ok(Self(s.to_owned()))
-        }
-    }
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct PathSet(pub BTreeSet<Path>);
-    impl PathSet {
-        pub fn iter(&self) -> impl Iterator<Item = &Path> {
-            self.0.iter()
-        }
-    }
-    impl FromIterator<Path> for PathSet {
-        fn from_iter<T: IntoIterator<Item = Path>>(i: T) -> Self {
-            Self(i.into_iter().collect())
-        }
-    }
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Distribution {
-        pub id: DistributionId,
-        pub domain_name: String,
-        pub aliases: Vec<String>,
-        pub origins: Vec<String>,
-        pub enabled: bool,
-        pub staging: bool,
-        pub tenant_only: bool,
-        pub cache_tags: bool,
-    }
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct Invalidation {
-        pub id: InvalidationId,
-        pub status: InvalidationStatus,
-    }
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum InvalidationStatus {
-        InProgress,
-        Completed,
-    }
-    #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct CdnError {
-        pub class: CdnErrorClass,
-        pub message: String,
-    }
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum CdnErrorClass {
-        Throttled,
-        TooManyInProgress,
-        Ambiguous,
-        Denied,
-        Gone,
-        NoSuchInvalidation,
-        ReferenceReused,
-        Refused,
-    }
-    #[async_trait]
-    pub trait Cdn: Send + Sync {
-        async fn distributions(&self) -> Result<Vec<Distribution>, CdnError>;
-        async fn create(
-            &self,
-            distribution: &DistributionId,
-            reference: &Reference,
-            paths: &PathSet,
-        ) -> Result<Invalidation, CdnError>;
-        async fn status(
-            &self,
-            distribution: &DistributionId,
-            invalidation: &InvalidationId,
-        ) -> Result<InvalidationStatus, CdnError>;
-        async fn find(
-            &self,
-            distribution: &DistributionId,
-            reference: &Reference,
-        ) -> Result<Option<Invalidation>, CdnError>;
     }
 }

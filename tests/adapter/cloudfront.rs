@@ -7,7 +7,11 @@ mod moto;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use allclear::adapters::cloudfront::{CloudFront, Options, StaticCredentials, Timeouts, shapes::*};
+use allclear::adapters::cloudfront::{CloudFront, Options, StaticCredentials, Timeouts};
+use allclear::domain::distribution::{Distribution, DistributionId};
+use allclear::domain::id::{InvalidationId, Reference};
+use allclear::domain::paths::{Path, PathSet};
+use allclear::ports::{Cdn, CdnError, CdnErrorClass, Invalidation, InvalidationStatus};
 use allclear::sandbox::cloudfront::{self as stand_in, CloudFrontStandIn, ReuseError, Status};
 use allclear::sandbox::http::{Action, Fault, Reply, Server, When};
 
