@@ -1,5 +1,5 @@
-//! Everything outside, one adapter for each port. An adapter does what it is told within a bound of time and reports;
-//! what to do about it is decided in `domain`.
+//! One outside system per file, each behind a port. Adapters do what they are told and report; none decides.
 
+pub mod cloudfront;
 pub mod http;
 pub mod webhook;
