@@ -6,3 +6,5 @@
 
 #[cfg(feature = "runtime")]
 pub mod config;
+pub mod domain;
+pub mod ports;
