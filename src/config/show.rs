@@ -182,6 +182,6 @@ fn words(value: &Value) -> String {
 
 fn plain_table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(header);
+    table.load_style(presets::NOTHING).set_header(header);
     table
 }
