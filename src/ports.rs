@@ -217,9 +217,16 @@ pub trait Cdn: Send + Sync {
 #[async_trait]
 pub trait Notifier: Send + Sync {
     /// The deliveries a notice causes: one for each hook that subscribes to it, body included. Empty for most.
-    fn deliveries(&self, notice: &Notice, occurred_ms: i64) -> Vec<Delivery>;
+    fn deliveries(&self, notice: &Notice) -> Vec<Delivery>;
     /// Sends one delivery once and reports how the receiver took it.
     async fn send(&self, delivery: &Delivery) -> Reply;
+}
+
+/// The cache of current tags in Redis: written, never read back. Nothing depends on it.
+#[async_trait]
+pub trait TagCache: Send + Sync {
+    /// Shows a record there, unless a newer one is shown already.
+    async fn show(&self, workload: &WorkloadId, origin: &Origin, record: &Record) -> Result<(), PortError>;
 }
 
 /// Everything outside, in one hand.
@@ -237,4 +244,6 @@ pub struct Ports {
     pub cdn: Arc<dyn Cdn>,
     /// Webhooks.
     pub notifier: Arc<dyn Notifier>,
+    /// The cache of current tags, where a Redis is configured.
+    pub tags: Option<Arc<dyn TagCache>>,
 }
