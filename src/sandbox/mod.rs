@@ -4,3 +4,4 @@
 //! the real systems: the adapter tests compare them with independent peers where there is one.
 
 pub mod http;
+pub mod kubernetes;
