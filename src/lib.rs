@@ -5,4 +5,10 @@
 //! ARCHITECTURE.md tells the life of one rollout from end to end.
 
 #[cfg(feature = "runtime")]
+pub mod adapters;
+#[cfg(feature = "runtime")]
+pub mod config;
+pub mod domain;
+pub mod ports;
+#[cfg(feature = "runtime")]
 pub mod sandbox;

@@ -1,0 +1,169 @@
+//! When a version may be purged: the agreement of all members, as a function of their records.
+//!
+//! ```text
+//! waiting ──all Complete, one version──▶ candidate ──own fresh re-check──▶ vote ──everybody's vote──▶ decided
+//!    └──────── a member Failed, Withdrew, or moved past without voting ──▶ dead
+//! ```
+//!
+//! A single cluster is a group of one, and takes exactly this path. Nothing here is remembered: whoever holds the records
+//! computes the same answer, in any order, at any time. Invariants GA-4 (votes), GA-6 (decided and dead exclude each other)
+//! and GA-7 (the plan is a function of the votes).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::domain::distribution::DistributionId;
+use crate::domain::host::Host;
+use crate::domain::id::{Component, Member, Origin, Seq, Vector};
+use crate::domain::paths::PathSet;
+use crate::domain::policy::{Choice, Policy};
+use crate::domain::record::{Change, Outcome, Phase, Record, Vote};
+
+/// What is known of one member: its ledger's origin and its record of the workload.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Known {
+    /// The ledger that holds the record.
+    pub origin: Origin,
+    /// The record, as last published.
+    pub record: Record,
+}
+
+/// All members of the group; `None` for one that has published nothing yet.
+pub type View = BTreeMap<Member, Option<Known>>;
+
+/// Where a member's newest rollout stands in the agreement.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Not all members have completed one version. Each that is waited for, with the reason in words.
+    Waiting(BTreeMap<Member, String>),
+    /// All have. Whoever sees this may vote, after a fresh re-check of its own workload (GA-4).
+    Candidate(Vector),
+}
+
+/// What became of a vector that was voted for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// Not everybody has voted: these have not.
+    Open(BTreeSet<Member>),
+    /// Everybody voted. Stable.
+    Decided(Decision),
+    /// It can no longer be decided: the member and the reason. Stable.
+    Dead(Member, String),
+}
+
+/// What follows from a decided vector; the same for whoever computes it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Decision {
+    /// Purge what the votes say.
+    Execute(Plan),
+    /// Nothing needs purging.
+    Close(Outcome),
+}
+
+/// What is to be purged: the union over the votes (decision 11).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Plan {
+    /// By these hosts.
+    pub hosts: BTreeSet<Host>,
+    /// By these load balancer names.
+    pub origins: BTreeSet<String>,
+    /// These, instead of what hosts and origins match; empty unless an owner named some.
+    pub distributions: BTreeSet<DistributionId>,
+    /// These paths.
+    pub paths: PathSet,
+}
+
+/// Judges the newest rollout of every member.
+pub fn judge(view: &View, same: impl Fn(&Record, &Record) -> bool) -> Verdict {
+    let mut waiting = BTreeMap::new();
+    let mut vector = BTreeMap::new();
+    let mut reference: Option<&Record> = None;
+    for (member, known) in view {
+        let Some(Known { origin, record }) = known else {
+            waiting.insert(member.clone(), "has not published the workload yet".to_owned());
+            continue;
+        };
+        match &record.phase {
+            Phase::Rolling => drop(waiting.insert(member.clone(), "is still rolling out".to_owned())),
+            Phase::Failed(failure) => drop(waiting.insert(member.clone(), format!("failed: {failure}"))),
+            Phase::Withdrawn => drop(waiting.insert(member.clone(), "has withdrawn".to_owned())),
+            Phase::Complete if reference.is_some_and(|other| !same(other, record)) => {
+                waiting.insert(member.clone(), "has completed another version".to_owned());
+            }
+            Phase::Complete => {
+                reference = Some(record);
+                vector.insert(member.clone(), Component { origin: origin.clone(), seq: record.seq });
+            }
+        }
+    }
+    if waiting.is_empty() { Verdict::Candidate(Vector(vector)) } else { Verdict::Waiting(waiting) }
+}
+
+/// What became of `vector`, for which at least one vote is stored.
+pub fn fate(view: &View, vector: &Vector, policy: &Policy) -> Fate {
+    let mut votes: BTreeMap<&Member, &Vote> = BTreeMap::new();
+    let mut missing = BTreeSet::new();
+    for (member, component) in &vector.0 {
+        let known = view.get(member).and_then(Option::as_ref);
+        match known.and_then(|known| known.record.votes.iter().find(|vote| vote.vector == *vector)) {
+            Some(vote) => drop(votes.insert(member, vote)),
+            None => match known.and_then(|known| why_dead(known, component)) {
+                Some(reason) => return Fate::Dead(member.clone(), reason),
+                None => drop(missing.insert(member.clone())),
+            },
+        }
+    }
+    if missing.is_empty() { Fate::Decided(decide(&votes, policy)) } else { Fate::Open(missing) }
+}
+
+/// Why a member that has not voted for a vector with this component never will.
+fn why_dead(known: &Known, component: &Component) -> Option<String> {
+    let Known { origin, record } = known;
+    if *origin != component.origin {
+        return Some("its ledger was re-created".to_owned());
+    }
+    if record.seq > component.seq {
+        return Some("it moved on to another version before it voted".to_owned());
+    }
+    match &record.phase {
+        _ if record.seq < component.seq => None,
+        Phase::Rolling | Phase::Complete => None,
+        Phase::Failed(failure) => Some(failure.to_string()),
+        Phase::Withdrawn => Some("it has withdrawn".to_owned()),
+    }
+}
+
+/// Decisions 1 and 4, over all votes: news in one member is enough, and a return counts only if it is one everywhere.
+fn decide(votes: &BTreeMap<&Member, &Vote>, policy: &Policy) -> Decision {
+    let news = || votes.values().filter(|vote| vote.change != Change::Baseline);
+    if news().next().is_none() {
+        return Decision::Close(Outcome::NothingNew);
+    }
+    if policy.on_rollback == Choice::Skip && news().all(|vote| vote.returned) {
+        return Decision::Close(Outcome::Returned);
+    }
+    if policy.on_recovered == Choice::Skip && news().all(|vote| vote.change == Change::Recovered) {
+        return Decision::Close(Outcome::RecoveredSkipped);
+    }
+    let paths = votes.values().flat_map(|vote| vote.paths.iter().cloned()).collect();
+    let mut plan = Plan { paths, ..Plan::default() };
+    for vote in votes.values() {
+        plan.hosts.extend(vote.hosts.iter().cloned());
+        plan.origins.extend(vote.origins.iter().cloned());
+        plan.distributions.extend(vote.distributions.iter().cloned());
+    }
+    if plan.hosts.is_empty() && plan.origins.is_empty() && plan.distributions.is_empty() {
+        return Decision::Close(Outcome::NoSite);
+    }
+    Decision::Execute(plan)
+}
+
+/// The view of a group with one member.
+pub fn alone(member: &Member, origin: &Origin, record: Option<&Record>) -> View {
+    let known = record.map(|record| Known { origin: origin.clone(), record: record.clone() });
+    BTreeMap::from([(member.clone(), known)])
+}
+
+/// The component of `member` in a vector, if it belongs to the ledger `origin`.
+pub fn own_seq(vector: &Vector, member: &Member, origin: &Origin) -> Option<Seq> {
+    vector.component(member).filter(|component| component.origin == *origin).map(|component| component.seq)
+}

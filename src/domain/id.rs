@@ -1,0 +1,258 @@
+//! Names of things: workloads, rollouts, vectors, purge references. A rollout is never named by its tag.
+//!
+//! Not for parsing what users write; that is `workload`, `image`, `host` and `paths`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// What kind of workload is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// `apps/v1` Deployment.
+    Deployment,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deployment => f.write_str("deployment"),
+        }
+    }
+}
+
+/// One workload of this cluster. Written `deployment/shop/web`; serialised the same way, so it can be a key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct WorkloadId {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl WorkloadId {
+    /// A Deployment's id.
+    pub fn deployment(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { kind: Kind::Deployment, namespace: namespace.into(), name: name.into() }
+    }
+
+    /// `namespace/name`, the way people say it.
+    pub fn spoken(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}
+
+impl fmt::Display for WorkloadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+impl From<WorkloadId> for String {
+    fn from(id: WorkloadId) -> Self {
+        id.to_string()
+    }
+}
+
+/// A text that is not `kind/namespace/name`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("failed to read {0:?} as kind/namespace/name, for example deployment/shop/web")]
+pub struct NotAWorkload(String);
+
+impl FromStr for WorkloadId {
+    type Err = NotAWorkload;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut parts = text.split('/');
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some("deployment"), Some(namespace), Some(name), None) if !namespace.is_empty() && !name.is_empty() => {
+                Ok(Self::deployment(namespace, name))
+            }
+            _ => Err(NotAWorkload(text.to_owned())),
+        }
+    }
+}
+
+impl TryFrom<String> for WorkloadId {
+    type Error = NotAWorkload;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+/// Declares a newtype over a string that means one thing only.
+macro_rules! name {
+    ($(#[$doc:meta])* $type:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $type(pub String);
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl From<&str> for $type {
+            fn from(text: &str) -> Self {
+                Self(text.to_owned())
+            }
+        }
+    };
+}
+
+name! {
+    /// The UID of the ledger's own object. A deleted and re-created ledger is a new origin, so a number counted by the
+    /// old one never repeats under the new (GA-2).
+    Origin
+}
+name! {
+    /// One cluster of a group, by its configured or derived name.
+    Member
+}
+name! {
+    /// The id CloudFront gave an invalidation.
+    InvalidationId
+}
+name! {
+    /// A purge's `CallerReference`: derived from what is purged and why, never random and never reused.
+    Reference
+}
+name! {
+    /// The identity of a notice; the same for every delivery and every member that might send it.
+    NoticeId
+}
+
+/// Counts the versions of one workload under one origin, from 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// The number of the next rollout.
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// One member's place in a vector: which rollout of the workload it means.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Component {
+    /// The ledger that counted.
+    #[serde(rename = "o")]
+    pub origin: Origin,
+    /// What it had counted to.
+    #[serde(rename = "s")]
+    pub seq: Seq,
+}
+
+/// One rollout of every member at once: `{member → (origin, seq)}` over *all* members of the group. `A→B→A→B` gives four
+/// vectors although two tags repeat.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Vector(pub BTreeMap<Member, Component>);
+
+impl Vector {
+    /// The vector of a group with one member.
+    pub fn of_one(member: Member, origin: Origin, seq: Seq) -> Self {
+        Self(BTreeMap::from([(member, Component { origin, seq })]))
+    }
+
+    /// What this vector says of one member.
+    pub fn component(&self, member: &Member) -> Option<&Component> {
+        self.0.get(member)
+    }
+}
+
+/// Hashes parts so that no two different lists of parts give one text: each part is preceded by its length.
+fn digest<'a>(domain: &str, parts: impl IntoIterator<Item = &'a str>) -> String {
+    let mut hasher = Sha256::new();
+    let mut feed = |part: &str| {
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part.as_bytes());
+    };
+    feed(domain);
+    parts.into_iter().for_each(&mut feed);
+    hasher.finalize().iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// 128 bits: a collision among 2^40 rollouts has a probability below 2^-48, and 32 digits still fit on a line.
+const DIGEST_BYTES: usize = 16;
+
+/// The id of a rollout across the group: `H(group, workload, vector)`. Every member computes the same one.
+pub fn group_rollout_id(group: &str, workload: &WorkloadId, vector: &Vector) -> String {
+    let workload = workload.to_string();
+    let seqs: Vec<String> = vector.0.values().map(|component| component.seq.to_string()).collect();
+    let parts = vector
+        .0
+        .iter()
+        .zip(&seqs)
+        .flat_map(|((member, component), seq)| [member.0.as_str(), component.origin.0.as_str(), seq.as_str()]);
+    digest("rollout", [group, workload.as_str()].into_iter().chain(parts))
+}
+
+/// The `CallerReference` of one purge: `H(group rollout, distribution, paths)` (decision 11). The same reference with the
+/// same paths makes CloudFront return the earlier invalidation, which is what makes a repeated call harmless.
+pub fn purge_reference<'a>(
+    rollout: &'a str,
+    distribution: &'a str,
+    paths: impl IntoIterator<Item = &'a str>,
+) -> Reference {
+    Reference(format!("allclear-{}", digest("purge", [rollout, distribution].into_iter().chain(paths))))
+}
+
+/// The id of a notice: `H(rollout, kind)`, so a notice told again after a restart is recognised as the same one.
+pub fn notice_id(rollout: &str, kind: &str) -> NoticeId {
+    NoticeId(format!("msg_{}", digest("notice", [rollout, kind])))
+}
+
+/// The id of a delivery of a notice to one hook.
+pub fn delivery_id(notice: &NoticeId, hook: &str) -> String {
+    digest("delivery", [notice.0.as_str(), hook])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vector(seq: u64) -> Vector {
+        Vector::of_one("eu-1".into(), "origin".into(), Seq(seq))
+    }
+
+    #[test]
+    fn returning_to_an_old_tag_is_a_new_rollout_with_a_new_reference() {
+        let web = WorkloadId::deployment("shop", "web");
+        let first = group_rollout_id("default", &web, &vector(1));
+        let again = group_rollout_id("default", &web, &vector(3));
+        assert_ne!(purge_reference(&first, "E1", ["/*"]), purge_reference(&again, "E1", ["/*"]));
+        assert_eq!(purge_reference(&first, "E1", ["/*"]), purge_reference(&first, "E1", ["/*"]));
+    }
+
+    #[test]
+    fn parts_never_run_together() {
+        assert_ne!(digest("x", ["ab", "c"]), digest("x", ["a", "bc"]));
+    }
+
+    #[test]
+    fn a_workload_id_survives_its_own_text() {
+        let web = WorkloadId::deployment("shop", "web");
+        assert_eq!(web.to_string().parse(), Ok(web));
+        assert!("deployment/shop".parse::<WorkloadId>().is_err());
+        assert!("job/shop/web".parse::<WorkloadId>().is_err());
+    }
+}

@@ -1,0 +1,24 @@
+//! Every decision this program takes, and nothing else: no clock, no socket, no randomness, no environment.
+//!
+//! Read it as the specification. [`machine`] is the contract the four machines share: [`rollout`] (one workload's
+//! record), [`purge`] (all purges of one account), [`delivery`] (webhooks on their way) and, beneath the rollout,
+//! [`group`] (when may a version be purged at all). The rest is vocabulary and parsing.
+
+pub mod delivery;
+pub mod distribution;
+pub mod group;
+pub mod host;
+pub mod id;
+pub mod image;
+pub mod machine;
+pub mod notice;
+pub mod paths;
+pub mod policy;
+pub mod purge;
+pub mod readiness;
+pub mod record;
+pub mod retry;
+pub mod rollout;
+pub mod selector;
+pub mod site;
+pub mod workload;

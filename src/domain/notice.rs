@@ -1,0 +1,187 @@
+//! What people and programs outside are told: one notice per transition, whoever ends up telling it.
+//!
+//! A notice is written into the record in the same step as the transition it tells of and removed once it was told, so a
+//! crash in between tells it again, with the same id. Not for how it is told; that is `delivery` and the event sink.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::distribution::DistributionId;
+use crate::domain::host::Host;
+use crate::domain::id::{InvalidationId, NoticeId, Seq, WorkloadId, notice_id};
+use crate::domain::paths::PathSet;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Kind {
+    /// A change of version was seen.
+    #[serde(rename = "rollout.started")]
+    RolloutStarted,
+    /// The rollout is complete in this cluster.
+    #[serde(rename = "rollout.completed")]
+    RolloutCompleted,
+    /// The rollout missed its deadline, or another version took its place before it was complete.
+    #[serde(rename = "rollout.failed")]
+    RolloutFailed,
+    /// The group has waited longer than its timeout for a member.
+    #[serde(rename = "group.stalled")]
+    GroupStalled,
+    /// Some members voted and one can no longer be asked.
+    #[serde(rename = "group.in_doubt")]
+    GroupInDoubt,
+    /// CloudFront accepted the invalidation.
+    #[serde(rename = "purge.started")]
+    PurgeStarted,
+    /// The invalidation is complete: the edge is fresh.
+    #[serde(rename = "purge.completed")]
+    PurgeCompleted,
+    /// The invalidation cannot be made as things are.
+    #[serde(rename = "purge.failed")]
+    PurgeFailed,
+    /// The invalidation takes longer than the completion timeout.
+    #[serde(rename = "purge.stalled")]
+    PurgeStalled,
+    /// The rollout is complete and no purge follows, for the reason given.
+    #[serde(rename = "purge.skipped")]
+    PurgeSkipped,
+    /// Something about the workload cannot be used, for example an annotation.
+    #[serde(rename = "workload.faulty")]
+    WorkloadFaulty,
+}
+
+impl Kind {
+    /// Every kind, in the order of a rollout's life.
+    pub const ALL: [Self; 11] = [
+        Self::RolloutStarted,
+        Self::RolloutCompleted,
+        Self::RolloutFailed,
+        Self::GroupStalled,
+        Self::GroupInDoubt,
+        Self::PurgeStarted,
+        Self::PurgeCompleted,
+        Self::PurgeFailed,
+        Self::PurgeStalled,
+        Self::PurgeSkipped,
+        Self::WorkloadFaulty,
+    ];
+
+    /// The name in logs, metrics, webhook subscriptions and bodies.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RolloutStarted => "rollout.started",
+            Self::RolloutCompleted => "rollout.completed",
+            Self::RolloutFailed => "rollout.failed",
+            Self::GroupStalled => "group.stalled",
+            Self::GroupInDoubt => "group.in_doubt",
+            Self::PurgeStarted => "purge.started",
+            Self::PurgeCompleted => "purge.completed",
+            Self::PurgeFailed => "purge.failed",
+            Self::PurgeStalled => "purge.stalled",
+            Self::PurgeSkipped => "purge.skipped",
+            Self::WorkloadFaulty => "workload.faulty",
+        }
+    }
+
+    /// The `reason` of the Kubernetes Event: CamelCase, as `kubectl describe` shows it.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::RolloutStarted => "RolloutStarted",
+            Self::RolloutCompleted => "RolloutCompleted",
+            Self::RolloutFailed => "RolloutFailed",
+            Self::GroupStalled => "GroupStalled",
+            Self::GroupInDoubt => "GroupInDoubt",
+            Self::PurgeStarted => "PurgeStarted",
+            Self::PurgeCompleted => "PurgeCompleted",
+            Self::PurgeFailed => "PurgeFailed",
+            Self::PurgeStalled => "PurgeStalled",
+            Self::PurgeSkipped => "PurgeSkipped",
+            Self::WorkloadFaulty => "WorkloadFaulty",
+        }
+    }
+
+    /// Whether the Event is a `Warning`: somebody may have to act.
+    pub const fn is_warning(self) -> bool {
+        match self {
+            Self::RolloutFailed
+            | Self::GroupStalled
+            | Self::GroupInDoubt
+            | Self::PurgeFailed
+            | Self::PurgeStalled
+            | Self::WorkloadFaulty => true,
+            Self::RolloutStarted
+            | Self::RolloutCompleted
+            | Self::PurgeStarted
+            | Self::PurgeCompleted
+            | Self::PurgeSkipped => false,
+        }
+    }
+
+    /// The kind of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// One transition, told.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Notice {
+    /// The same for every attempt and every member that might tell it.
+    pub id: NoticeId,
+    /// What happened.
+    pub kind: Kind,
+    /// When, in milliseconds since the Unix epoch, by this member's clock. For people and receivers; part of the notice, so
+    /// that a notice told again has the same bytes.
+    pub at_ms: i64,
+    /// To which workload.
+    pub workload: WorkloadId,
+    /// The rollout's number in this cluster.
+    pub seq: Seq,
+    /// The rollout's id: local until the group has decided, the group's from then on (decision 15).
+    pub rollout: String,
+    /// The versions in words, for example `web: 1.2.3 → 1.2.4`.
+    pub change: String,
+    /// One sentence for a person.
+    pub message: String,
+    /// The hosts concerned, where known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<Host>,
+    /// The purges concerned, where there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub purges: Vec<PurgeFact>,
+    /// The purge had been reported as stalled before; hooks in the old form are not called any more (decision 17).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
+}
+
+/// One purge, as a notice mentions it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PurgeFact {
+    /// The distribution.
+    pub distribution: DistributionId,
+    /// CloudFront's id of the invalidation, once it exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalidation: Option<InvalidationId>,
+    /// What was purged.
+    pub paths: PathSet,
+}
+
+impl Notice {
+    /// The id of the notice of `kind` about `rollout`; `detail` tells apart several of one kind.
+    pub fn id_of(rollout: &str, kind: Kind, detail: &str) -> NoticeId {
+        let name = kind.name();
+        if detail.is_empty() { notice_id(rollout, name) } else { notice_id(rollout, &format!("{name}/{detail}")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_found_by_its_name_and_serialises_as_it() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::named(kind.name()), Some(kind));
+            assert_eq!(serde_json::to_value(kind).ok(), Some(serde_json::Value::from(kind.name())));
+        }
+        assert_eq!(Kind::named("purge.compleated"), None);
+    }
+}

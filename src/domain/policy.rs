@@ -1,0 +1,49 @@
+//! The operator's choices a decision depends on, after configuration has been read and checked.
+
+use std::time::Duration;
+
+use crate::domain::paths::PathSet;
+
+/// How rollouts are judged and purges planned. Everything here must be the same in all members of a group, so it is what
+/// the group's configuration hash covers (decision 11).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Policy {
+    /// How long a rollout may take before it is recorded as failed. A workload's annotation overrides it.
+    pub rollout_timeout: Duration,
+    /// Whether a workload scaled to zero counts as complete. By default it neither completes nor fails (decision 20).
+    pub zero_is_complete: bool,
+    /// Whether one digest under two tags is one version.
+    pub same_digest_is_same: bool,
+    /// What to purge unless the workload says otherwise.
+    pub paths: PathSet,
+    /// What to do when a rollout that was recorded as failed completes after all.
+    pub on_recovered: Choice,
+    /// What to do when a version returns although no other one completed in between.
+    pub on_rollback: Choice,
+}
+
+/// Whether a purge follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Choice {
+    /// It does.
+    Purge,
+    /// It does not; the rollout is closed with the reason.
+    Skip,
+}
+
+/// Kubernetes gives a rollout ten minutes before it reports a missed deadline; ours lies above it, so that the cluster's
+/// own verdict, which names a reason, comes first (decision 24).
+pub const ROLLOUT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(15 * 60);
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            rollout_timeout: ROLLOUT_TIMEOUT_DEFAULT,
+            zero_is_complete: false,
+            same_digest_is_same: true,
+            paths: PathSet::default(),
+            on_recovered: Choice::Purge,
+            on_rollback: Choice::Skip,
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Whether a rollout is complete, and if not, why not, in words a person can act on.
+//!
+//! `kubectl rollout status` semantics, stricter where that is too early. Looking at the `Available` or `Progressing`
+//! condition alone is not enough: both can be left over from the generation before.
+
+use std::fmt;
+
+use crate::domain::image::Version;
+use crate::domain::workload::Workload;
+
+/// What one sight of a workload says about its current rollout.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// Every pod is of the version and available, and nothing of the old one is left.
+    Complete,
+    /// Not yet.
+    Waiting(Wait),
+    /// The controller reports that it stopped making progress. One sight does not prove it: a stale report can survive the
+    /// first status write of a new generation.
+    DeadlineExceeded {
+        /// The condition's `lastUpdateTime`.
+        last_update: String,
+    },
+}
+
+/// What a rollout waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Wait {
+    /// The object is being deleted.
+    Deleting,
+    /// The controller has not acted on the newest spec, so its counts are about an older one.
+    NotObserved {
+        /// `metadata.generation`.
+        generation: i64,
+    },
+    /// The rollout is paused; its clock stands still.
+    Paused,
+    /// There are no pods to be ready; the clock stands still.
+    ScaledToZero,
+    /// Pods of the new version are missing or not available yet.
+    Pods {
+        /// Available pods of the new version, as far as the counts tell.
+        available: u32,
+        /// Pods wanted.
+        desired: u32,
+    },
+    /// The new pods are available, but old ones are still there.
+    OldPods {
+        /// How many.
+        count: u32,
+    },
+}
+
+impl Wait {
+    /// Whether time spent waiting for this counts towards the timeout.
+    pub fn counts(&self) -> bool {
+        match self {
+            Self::Paused | Self::ScaledToZero => false,
+            Self::Deleting | Self::NotObserved { .. } | Self::Pods { .. } | Self::OldPods { .. } => true,
+        }
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deleting => f.write_str("the workload is being deleted"),
+            Self::NotObserved { generation } => {
+                write!(f, "the Deployment controller has not acted on generation {generation} yet")
+            }
+            Self::Paused => f.write_str("the rollout is paused"),
+            Self::ScaledToZero => f.write_str("the workload is scaled to zero"),
+            Self::Pods { available, desired } => write!(f, "{available} of {desired} pods available"),
+            Self::OldPods { count: 1 } => f.write_str("1 old pod has not gone yet"),
+            Self::OldPods { count } => write!(f, "{count} old pods have not gone yet"),
+        }
+    }
+}
+
+/// Judges one sight of a workload against the predicate of completeness. The caller has already established that it is the
+/// same object (UID) and the rollout's version.
+pub fn standing(workload: &Workload, zero_is_complete: bool) -> Standing {
+    let replicas = workload.replicas;
+    if workload.deleting {
+        return Standing::Waiting(Wait::Deleting);
+    }
+    if workload.observed_generation < workload.generation {
+        return Standing::Waiting(Wait::NotObserved { generation: workload.generation });
+    }
+    if workload.paused {
+        return Standing::Waiting(Wait::Paused);
+    }
+    if replicas.desired == 0 && !zero_is_complete {
+        return Standing::Waiting(Wait::ScaledToZero);
+    }
+    if let Some(progressing) = &workload.progressing
+        && progressing.deadline_exceeded()
+    {
+        return Standing::DeadlineExceeded { last_update: progressing.last_update.clone() };
+    }
+    if replicas.total > replicas.updated && replicas.updated == replicas.desired {
+        return Standing::Waiting(Wait::OldPods { count: replicas.total - replicas.updated });
+    }
+    let all_new = replicas.updated == replicas.desired && replicas.total == replicas.updated;
+    if !all_new || replicas.available != replicas.updated {
+        // While old pods serve, `available` counts them too; only as many as were updated can be new.
+        let available = replicas.available.min(replicas.updated).min(replicas.desired);
+        return Standing::Waiting(Wait::Pods { available, desired: replicas.desired });
+    }
+    Standing::Complete
+}
+
+/// Whether the workload itself says that a rollout is under way. This, and not a pod that is not ready, is what makes the
+/// first sight of a workload a rollout: a crash-looping pod at install time is a baseline (decision 1).
+pub fn rollout_under_way(workload: &Workload) -> bool {
+    workload.observed_generation < workload.generation || workload.replicas.updated < workload.replicas.total
+}
+
+/// One pod of a workload with a rollout in flight.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pod {
+    /// Its name.
+    pub name: String,
+    /// The images it was made from; `None` when they cannot be read.
+    pub version: Option<Version>,
+    /// Its `Ready` condition.
+    pub ready: bool,
+    /// It has a deletion timestamp.
+    pub terminating: bool,
+    /// What is wrong with it, for example `ImagePullBackOff` or `Unschedulable: 0/3 nodes are available`.
+    pub trouble: Option<String>,
+}
+
+/// The pods of one rollout, in brief.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Pods {
+    /// Pods of the new version that are ready.
+    pub ready: u32,
+    /// Pods of the new version.
+    pub updated: u32,
+    /// The first troubled pods by name, each with what is wrong.
+    pub troubled: Vec<(String, String)>,
+}
+
+/// Troubled pods named in one sentence; more of them nearly always suffer from the same thing.
+const TROUBLED_PODS_MAX: usize = 2;
+
+/// Sums up the pods of `version`. Old pods count only for what they keep: nothing here.
+pub fn summarise<'a>(pods: impl IntoIterator<Item = &'a Pod>, version: &Version) -> Pods {
+    let mut summary = Pods::default();
+    for pod in pods {
+        if pod.terminating || pod.version.as_ref() != Some(version) {
+            continue;
+        }
+        summary.updated += 1;
+        if pod.ready {
+            summary.ready += 1;
+        } else if let Some(trouble) = &pod.trouble {
+            summary.troubled.push((pod.name.clone(), trouble.clone()));
+        }
+    }
+    summary.troubled.sort();
+    summary.troubled.truncate(TROUBLED_PODS_MAX);
+    summary
+}
+
+/// What the rollout waits for, with what the pods themselves say: `2 of 5 pods available; web-7c9-x4: ImagePullBackOff`.
+pub fn words(wait: &Wait, pods: Option<&Pods>) -> String {
+    let troubles = pods.map(|pods| pods.troubled.as_slice()).unwrap_or_default();
+    troubles.iter().fold(wait.to_string(), |words, (pod, trouble)| format!("{words}; {pod}: {trouble}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::WorkloadId;
+    use crate::domain::workload::{Progressing, Replicas};
+
+    /// Three pods of the current generation, all available.
+    fn settled() -> Workload {
+        Workload {
+            id: WorkloadId::deployment("shop", "web"),
+            uid: "u".into(),
+            generation: 4,
+            observed_generation: 4,
+            version: Err("not needed".into()),
+            replicas: Replicas { desired: 3, total: 3, updated: 3, ready: 3, available: 3 },
+            paused: false,
+            deleting: false,
+            progressing: None,
+            selector: Default::default(),
+            template_labels: Default::default(),
+            tuning: Default::default(),
+        }
+    }
+
+    #[test]
+    fn old_pods_all_ready_before_the_new_generation_is_observed_is_not_success() {
+        let workload = Workload { generation: 5, ..settled() };
+        assert_eq!(standing(&workload, false), Standing::Waiting(Wait::NotObserved { generation: 5 }));
+        assert_eq!(standing(&settled(), false), Standing::Complete);
+    }
+
+    #[test]
+    fn an_unschedulable_pod_is_not_success() {
+        let replicas = Replicas { desired: 3, total: 3, updated: 3, ready: 2, available: 2 };
+        let workload = Workload { replicas, ..settled() };
+        assert_eq!(standing(&workload, false), Standing::Waiting(Wait::Pods { available: 2, desired: 3 }));
+    }
+
+    #[test]
+    fn an_old_pod_that_still_serves_is_waited_for() {
+        let replicas = Replicas { desired: 3, total: 4, updated: 3, ready: 4, available: 4 };
+        let workload = Workload { replicas, ..settled() };
+        assert_eq!(standing(&workload, false), Standing::Waiting(Wait::OldPods { count: 1 }));
+    }
+
+    #[test]
+    fn scaled_to_zero_waits_without_end_unless_zero_is_allowed() {
+        let workload = Workload { replicas: Replicas::default(), ..settled() };
+        assert_eq!(standing(&workload, false), Standing::Waiting(Wait::ScaledToZero));
+        assert!(!Wait::ScaledToZero.counts());
+        assert_eq!(standing(&workload, true), Standing::Complete);
+    }
+
+    #[test]
+    fn a_missed_deadline_is_reported_with_its_time() {
+        let progressing = Progressing { reason: "ProgressDeadlineExceeded".into(), last_update: "t1".into() };
+        let workload = Workload { progressing: Some(progressing), ..settled() };
+        assert_eq!(standing(&workload, false), Standing::DeadlineExceeded { last_update: "t1".into() });
+    }
+
+    #[test]
+    fn words_name_the_troubled_pod() {
+        let pods = Pods { ready: 2, updated: 3, troubled: vec![("web-x4".into(), "ImagePullBackOff".into())] };
+        let wait = Wait::Pods { available: 2, desired: 5 };
+        assert_eq!(words(&wait, Some(&pods)), "2 of 5 pods available; web-x4: ImagePullBackOff");
+    }
+}

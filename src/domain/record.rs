@@ -1,0 +1,354 @@
+//! What a member durably knows about one workload. All safety rests on it: every step of a rollout is a compare-and-set of
+//! its record, and nothing is done that the stored record does not already say.
+//!
+//! Idle records are most of them, so they are compact: short keys, nothing that is at its default. Not for the webhooks
+//! waiting to be delivered; those have objects of their own in the ledger.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::distribution::DistributionId;
+use crate::domain::host::Host;
+use crate::domain::id::{InvalidationId, Reference, Seq, Vector};
+use crate::domain::image::Version;
+use crate::domain::notice::Notice;
+use crate::domain::paths::PathSet;
+
+/// The newest form of a record this program writes. It reads this one and the one before (none yet).
+pub const SCHEMA: u32 = 1;
+
+/// Closed rollouts kept for `explain` and the status page. Three at about 150 bytes keep 10,000 records of a busy cluster
+/// below 100 KB a shard; older ones are in the log.
+pub const HISTORY_MAX: usize = 3;
+
+/// Votes kept at once. Each open one is a purge under way; a workload that has eight of them waits with its next vote.
+pub const VOTES_MAX: usize = 8;
+
+/// Longest record that is written, in bytes of JSON: what a Redis copy may hold (`group-protocol.md`, Redis layout).
+pub const RECORD_BYTES_MAX: usize = 16 * 1024;
+
+/// One member's knowledge of one workload.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Record {
+    /// Raised by one with every write; the ledger's compare-and-set is on it. (*Version* always means images.)
+    #[serde(rename = "r")]
+    pub revision: u64,
+    /// The workload's Kubernetes UID.
+    #[serde(rename = "u")]
+    pub uid: String,
+    /// Raised by one with every change of version or UID (GA-2).
+    #[serde(rename = "s")]
+    pub seq: Seq,
+    /// The images of the rollout `seq`.
+    #[serde(rename = "v")]
+    pub version: Version,
+    /// `metadata.generation` at the last write: a witness for people, never identity.
+    #[serde(rename = "g", default, skip_serializing_if = "is_default")]
+    pub generation: i64,
+    /// Why `seq` was raised.
+    #[serde(rename = "c", default, skip_serializing_if = "is_default")]
+    pub change: Change,
+    /// How far the rollout `seq` is.
+    #[serde(rename = "p", default, skip_serializing_if = "is_default")]
+    pub phase: Phase,
+    /// How long the rollout has been waited for, in milliseconds, not counting pauses. Survives restarts.
+    #[serde(rename = "e", default, skip_serializing_if = "is_default")]
+    pub elapsed_ms: u64,
+    /// The version the edge was last made to agree with, unless that is `version` itself.
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Version>,
+    /// How the settled version relates to what has completed since.
+    #[serde(rename = "d", default, skip_serializing_if = "is_default")]
+    pub edge: Edge,
+    /// The highest seq whose vote is closed (or that closed without one); a later one that completes still awaits its vote.
+    #[serde(rename = "k", default, skip_serializing_if = "is_default")]
+    pub closed: Seq,
+    /// The last value of the annotation `requested-at` that was acted on.
+    #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
+    pub requested_at: Option<String>,
+    /// Votes whose vectors are not closed, oldest first.
+    #[serde(rename = "b", default, skip_serializing_if = "Vec::is_empty")]
+    pub votes: Vec<Vote>,
+    /// How the last rollouts ended, oldest first.
+    #[serde(rename = "h", default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Closed>,
+    /// Notices of transitions already in this record that may not have been told yet.
+    #[serde(rename = "n", default, skip_serializing_if = "Vec::is_empty")]
+    pub untold: Vec<Notice>,
+    /// What cannot be used about the workload, in words; `explain` shows it.
+    #[serde(rename = "f", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub conditions: BTreeSet<String>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Why a rollout began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    /// The first sight of the workload: nothing has changed (decision 1).
+    #[default]
+    Baseline,
+    /// Another version, or another object of the same name.
+    Changed,
+    /// It was recorded as failed and completed after all.
+    Recovered,
+    /// Its owner asked, by `requested-at`.
+    Requested,
+}
+
+/// How far a rollout is. For one seq it moves only Rolling → Complete | Failed | Withdrawn and Complete → Withdrawn (GA-3).
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Seen, and not complete.
+    Rolling,
+    /// The predicate of `readiness` held.
+    #[default]
+    Complete,
+    /// It will not complete, as far as anybody can tell.
+    Failed(Failure),
+    /// Given up by policy before any vote was cast (GA-5).
+    Withdrawn,
+}
+
+impl Phase {
+    /// One word for tables and logs.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Rolling => "rolling",
+            Self::Complete => "complete",
+            Self::Failed(_) => "failed",
+            Self::Withdrawn => "withdrawn",
+        }
+    }
+}
+
+/// Why a rollout failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Failure {
+    /// Kubernetes' own progress deadline, confirmed by a second look.
+    ProgressDeadlineExceeded,
+    /// Our rollout timeout.
+    TimedOut,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ProgressDeadlineExceeded => "the Deployment missed its progress deadline",
+            Self::TimedOut => "the rollout timeout passed",
+        })
+    }
+}
+
+/// Whether the edge may hold something else than the settled version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Edge {
+    /// Nothing but the settled version has completed since it was settled.
+    #[default]
+    Settled,
+    /// Another version has completed, so the edge may hold it until the next purge.
+    Moved,
+    /// Never purged, and the first sight was in the middle of a rollout: the edge may hold anything.
+    Unknown,
+}
+
+/// One member's vote for a vector, and what became of it. Never withdrawn once stored (GA-5).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Vote {
+    /// What was voted for.
+    #[serde(rename = "v")]
+    pub vector: Vector,
+    /// The voter's own component.
+    #[serde(rename = "s")]
+    pub seq: Seq,
+    /// The images, for settling the edge and for words.
+    #[serde(rename = "i")]
+    pub version: Version,
+    /// Why this member's component is news; `Baseline` means it is not.
+    #[serde(rename = "c", default, skip_serializing_if = "is_default")]
+    pub change: Change,
+    /// This member returned to the version the edge already has: no reason of its own to purge (decision 4).
+    #[serde(rename = "x", default, skip_serializing_if = "is_default")]
+    pub returned: bool,
+    /// The hosts this member serves the workload by.
+    #[serde(rename = "h", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub hosts: BTreeSet<Host>,
+    /// Load balancer host names, for Ingresses that name no host.
+    #[serde(rename = "o", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub origins: BTreeSet<String>,
+    /// Distributions the owner named, instead of what the hosts match.
+    #[serde(rename = "d", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub distributions: BTreeSet<DistributionId>,
+    /// What to purge.
+    #[serde(rename = "p")]
+    pub paths: PathSet,
+    /// The purges of the decided vector, as far as this member knows.
+    #[serde(rename = "g", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub purges: BTreeMap<DistributionId, Purge>,
+    /// The completion timeout passed at least once.
+    #[serde(rename = "t", default, skip_serializing_if = "is_default")]
+    pub stalled: bool,
+}
+
+/// One purge of a decided vector.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Purge {
+    /// Its caller reference.
+    #[serde(rename = "r")]
+    pub reference: Reference,
+    /// What became of it.
+    #[serde(rename = "s")]
+    pub state: PurgeState,
+    /// CloudFront's id, once known; of the covering invalidation if it was covered.
+    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
+    pub invalidation: Option<InvalidationId>,
+}
+
+/// How far a purge is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PurgeState {
+    /// To be created.
+    Wanted,
+    /// CloudFront has accepted it.
+    Created,
+    /// A later one, which contains its paths, was created instead.
+    Covered(Reference),
+    /// The edge is fresh.
+    Completed,
+    /// Somebody used the reference with other paths; the purge exists, its completion is not known (decision 17).
+    DoneByOther,
+    /// It cannot be made: the distribution is gone, or CloudFront refuses the request itself.
+    Impossible(String),
+}
+
+impl PurgeState {
+    /// Nothing more will happen to it.
+    pub const fn is_final(&self) -> bool {
+        match self {
+            Self::Completed | Self::DoneByOther | Self::Impossible(_) => true,
+            Self::Wanted | Self::Created | Self::Covered(_) => false,
+        }
+    }
+}
+
+/// How a rollout ended.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Purged; executed or covered by a later purge (decision 10).
+    Purged,
+    /// Every component was a baseline or already covered.
+    NothingNew,
+    /// Back to the version the edge already has, and no other completed in between.
+    Returned,
+    /// It recovered, and `purge.on_recovered` says to skip.
+    RecoveredSkipped,
+    /// The workload is not reached by any host.
+    NoSite,
+    /// No distribution serves its hosts.
+    NoDistribution,
+    /// Its purge cannot be made.
+    Impossible,
+    /// The rollout failed.
+    Failed(Failure),
+    /// Another version took its place before it was purged.
+    Superseded,
+    /// The previous version took its place before it was complete.
+    RolledBack,
+    /// The workload was deleted.
+    Deleted,
+    /// A member withdrew, or the vector died in another way.
+    Dead,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Purged => f.write_str("purged"),
+            Self::NothingNew => f.write_str("not purged: nothing had changed"),
+            Self::Returned => f.write_str(
+                "not purged: back to the version the edge already has, and no other one completed in between \
+                 (purge.on_rollback = \"purge\" changes that)",
+            ),
+            Self::RecoveredSkipped => f.write_str(
+                "not purged: it completed after it was recorded as failed, and purge.on_recovered is \"skip\"",
+            ),
+            Self::NoSite => f.write_str("not purged: no Ingress, route or annotation gives the workload a host"),
+            Self::NoDistribution => f.write_str("not purged: no distribution serves its hosts"),
+            Self::Impossible => f.write_str("not purged: CloudFront cannot make the invalidation"),
+            Self::Failed(failure) => write!(f, "not purged: {failure}"),
+            Self::Superseded => f.write_str("not purged: another version took its place first"),
+            Self::RolledBack => f.write_str("not purged: it was rolled back before it was complete"),
+            Self::Deleted => f.write_str("not purged: the workload was deleted"),
+            Self::Dead => f.write_str("not purged: a member of the group could not complete it"),
+        }
+    }
+}
+
+/// A closed rollout, in brief.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Closed {
+    /// Its number.
+    #[serde(rename = "s")]
+    pub seq: Seq,
+    /// Its versions in words.
+    #[serde(rename = "c")]
+    pub change: String,
+    /// How it ended.
+    #[serde(rename = "o")]
+    pub outcome: Outcome,
+    /// Its purges: distribution and invalidation.
+    #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
+    pub purges: Vec<(DistributionId, Option<InvalidationId>)>,
+}
+
+impl Record {
+    /// The time the rollout has been waited for, as of the last write.
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_millis(self.elapsed_ms)
+    }
+
+    /// The version the edge was last made to agree with, if that is known.
+    pub fn settled(&self) -> Option<&Version> {
+        match self.edge {
+            Edge::Unknown => None,
+            Edge::Settled | Edge::Moved => Some(self.settled.as_ref().unwrap_or(&self.version)),
+        }
+    }
+
+    /// The open vote whose own component is the rollout `seq`.
+    pub fn vote_for(&self, seq: Seq) -> Option<&Vote> {
+        self.votes.iter().find(|vote| vote.seq == seq)
+    }
+
+    /// Whether anything is left to do for it, whatever the workload looks like.
+    pub fn is_open(&self) -> bool {
+        self.phase == Phase::Rolling || !self.votes.is_empty() || !self.untold.is_empty() || self.awaits_vote()
+    }
+
+    /// Complete, news, and neither voted for nor closed.
+    pub fn awaits_vote(&self) -> bool {
+        self.phase == Phase::Complete
+            && self.change != Change::Baseline
+            && self.vote_for(self.seq).is_none()
+            && self.seq > self.closed
+    }
+
+    /// Remembers how a rollout ended; forgets the oldest beyond [`HISTORY_MAX`].
+    pub fn close(&mut self, closed: Closed) {
+        self.closed = self.closed.max(closed.seq);
+        self.history.push(closed);
+        let excess = self.history.len().saturating_sub(HISTORY_MAX);
+        self.history.drain(..excess);
+    }
+}

@@ -1,0 +1,210 @@
+//! What is known of a workload at one sight of it, and what its owner asked for by annotation.
+//!
+//! Small and owned: an idle workload costs hundreds of bytes, not the tens of kilobytes of the object it was read from.
+//! Not for judging it; that is `readiness` and `rollout`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::domain::distribution::DistributionId;
+use crate::domain::host::Host;
+use crate::domain::id::WorkloadId;
+use crate::domain::image::Version;
+use crate::domain::paths::{Path, PathSet};
+use crate::domain::selector::LabelSelector;
+
+/// The prefix of every annotation a workload's owner may write.
+pub const ANNOTATION_PREFIX: &str = "allclear.dev/";
+
+/// One sight of a workload: the fields of a Deployment that decisions use.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Workload {
+    /// Which workload.
+    pub id: WorkloadId,
+    /// Kubernetes' own identity: another UID under the same name is another object.
+    pub uid: String,
+    /// `metadata.generation`: raised by the API server on every change of the spec.
+    pub generation: i64,
+    /// `status.observedGeneration`: what the controller has acted on. The rest of the status means nothing before it
+    /// reaches `generation`.
+    pub observed_generation: i64,
+    /// The images of the pod template, or why one of them cannot be read.
+    pub version: Result<Version, String>,
+    /// Counts of pods, as the controller reported them.
+    pub replicas: Replicas,
+    /// `spec.paused`.
+    pub paused: bool,
+    /// A deletion timestamp is set.
+    pub deleting: bool,
+    /// The `Progressing` condition, if there is one.
+    pub progressing: Option<Progressing>,
+    /// Which pods are its own.
+    pub selector: LabelSelector,
+    /// The labels of its pod template, by which Services select them.
+    pub template_labels: BTreeMap<String, String>,
+    /// What its owner asked for.
+    pub tuning: Tuning,
+}
+
+/// Counts of pods of a workload. A negative number never comes from Kubernetes and is read as zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Replicas {
+    /// `spec.replicas` (1 when unset).
+    pub desired: u32,
+    /// `status.replicas`: all pods, old and new.
+    pub total: u32,
+    /// `status.updatedReplicas`: pods of the current template.
+    pub updated: u32,
+    /// `status.readyReplicas`.
+    pub ready: u32,
+    /// `status.availableReplicas`: ready for at least `minReadySeconds`.
+    pub available: u32,
+}
+
+/// The `Progressing` condition of a Deployment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Progressing {
+    /// For example `NewReplicaSetAvailable` or `ProgressDeadlineExceeded`.
+    pub reason: String,
+    /// `lastUpdateTime`, as written: it is only ever compared with another one of the same object.
+    pub last_update: String,
+}
+
+impl Progressing {
+    /// The controller has given up waiting for progress.
+    pub fn deadline_exceeded(&self) -> bool {
+        self.reason == "ProgressDeadlineExceeded"
+    }
+}
+
+/// What the owner of a workload asked for by `allclear.dev/…` annotations. Anything unset falls back to configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Tuning {
+    /// `enabled: "false"` takes the workload out.
+    pub disabled: bool,
+    /// `hosts`: these, instead of what Ingresses and routes say.
+    pub hosts: Option<Vec<Host>>,
+    /// `distribution-ids`: these, instead of what the hosts match.
+    pub distributions: Option<BTreeSet<DistributionId>>,
+    /// `paths` and `cache-tags`: what to purge.
+    pub paths: Option<PathSet>,
+    /// `containers`: only their images make a version.
+    pub containers: Option<BTreeSet<String>>,
+    /// `rollout-timeout`.
+    pub rollout_timeout: Option<Duration>,
+    /// `requested-at`: a changed value asks for a purge now.
+    pub requested_at: Option<String>,
+    /// Annotations that could not be used, and why; each becomes a condition, never a crash.
+    pub faults: Vec<String>,
+}
+
+/// The annotations that are understood, without their prefix.
+const ANNOTATIONS: [&str; 8] =
+    ["enabled", "hosts", "distribution-ids", "paths", "cache-tags", "containers", "rollout-timeout", "requested-at"];
+
+/// Longest value of `requested-at` that is kept; a timestamp needs 35.
+const REQUESTED_AT_BYTES_MAX: usize = 64;
+
+/// Longest list in one annotation: CloudFront's own quota of paths in progress is 3,000, and nobody lists that many by hand.
+const LIST_LEN_MAX: usize = 100;
+
+/// The range of a useful rollout timeout. Below a second nothing can be observed twice; above a day nobody waits.
+const ROLLOUT_TIMEOUT_RANGE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 60 * 60));
+
+impl Tuning {
+    /// Reads the annotations of a workload. A bad one is left out and named in [`Tuning::faults`].
+    pub fn read<'a>(annotations: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut tuning = Self::default();
+        let mut items = Vec::new();
+        for (key, value) in annotations {
+            let Some(name) = key.strip_prefix(ANNOTATION_PREFIX) else { continue };
+            if let Err(why) = tuning.read_one(name, value, &mut items) {
+                tuning.faults.push(format!("annotation {key}: {why}"));
+            }
+        }
+        if !items.is_empty() {
+            tuning.paths = Some(items.into_iter().collect());
+        }
+        tuning
+    }
+
+    fn read_one(&mut self, name: &str, value: &str, items: &mut Vec<Path>) -> Result<(), String> {
+        match name {
+            "enabled" => match value {
+                "true" => self.disabled = false,
+                "false" => self.disabled = true,
+                other => return Err(format!("{other:?} is neither \"true\" nor \"false\"")),
+            },
+            "hosts" => self.hosts = Some(list(value, |item| item.parse::<Host>().map_err(|e| e.to_string()))?),
+            "distribution-ids" => {
+                let ids = list(value, |item| item.parse::<DistributionId>().map_err(|e| e.to_string()))?;
+                self.distributions = Some(ids.into_iter().collect());
+            }
+            "paths" => items.extend(list(value, |item| item.parse::<Path>().map_err(|e| e.to_string()))?),
+            "cache-tags" => items.extend(list(value, |item| {
+                let tag = if item.starts_with('#') { item.to_owned() } else { format!("#{item}") };
+                tag.parse::<Path>().map_err(|e| e.to_string())
+            })?),
+            "containers" => self.containers = Some(list(value, |item| Ok(item.to_owned()))?.into_iter().collect()),
+            "rollout-timeout" => self.rollout_timeout = Some(timeout(value)?),
+            "requested-at" if value.len() > REQUESTED_AT_BYTES_MAX => {
+                return Err(format!("longer than {REQUESTED_AT_BYTES_MAX} bytes"));
+            }
+            "requested-at" => self.requested_at = Some(value.to_owned()),
+            _ => return Err(format!("unknown; known are {}", ANNOTATIONS.join(", "))),
+        }
+        Ok(())
+    }
+}
+
+/// Reads a comma list, blanks trimmed; empty items are forgiven, an empty list is not.
+fn list<T>(value: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+    let items = value.split(',').map(str::trim).filter(|item| !item.is_empty());
+    let read: Vec<T> = items.map(&read).collect::<Result<_, _>>()?;
+    match read.len() {
+        0 => Err("an empty list; remove the annotation instead".to_owned()),
+        n if n > LIST_LEN_MAX => Err(format!("{n} items, {LIST_LEN_MAX} at most")),
+        _ => Ok(read),
+    }
+}
+
+fn timeout(value: &str) -> Result<Duration, String> {
+    let (least, most) = ROLLOUT_TIMEOUT_RANGE;
+    let duration =
+        humantime::parse_duration(value).map_err(|e| format!("{value:?} is not a duration like 15m: {e}"))?;
+    if duration < least || duration > most {
+        return Err(format!("{value:?} is outside 1s to 24h"));
+    }
+    Ok(duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> Tuning {
+        Tuning::read(pairs.iter().copied())
+    }
+
+    #[test]
+    fn a_bad_annotation_is_named_and_the_others_hold() {
+        let tuning = read(&[
+            ("allclear.dev/rollout-timeout", "soon"),
+            ("allclear.dev/hosts", "www.example.com, shop.example.com"),
+            ("allclear.dev/host", "typo.example.com"),
+            ("other.dev/hosts", "ignored.example.com"),
+        ]);
+        assert_eq!(tuning.hosts.as_ref().map(Vec::len), Some(2));
+        assert_eq!(tuning.rollout_timeout, None);
+        assert_eq!(tuning.faults.len(), 2);
+        assert!(tuning.faults[0].contains("rollout-timeout"));
+        assert!(tuning.faults[1].contains("known are"));
+    }
+
+    #[test]
+    fn paths_and_cache_tags_share_one_purge() {
+        let tuning = read(&[("allclear.dev/paths", "/a/*,/b"), ("allclear.dev/cache-tags", "shop")]);
+        assert_eq!(tuning.faults, Vec::<String>::new());
+        assert_eq!(tuning.paths.map(|paths| paths.iter().count()), Some(3));
+    }
+}

@@ -1,0 +1,240 @@
+//! What the deciding half needs from the outside, as traits the shell provides and tests fake.
+//!
+//! A port never decides: it does what it is told, within a bound of time, and reports. Every method of every port answers;
+//! an adapter that could wait for ever has a time-out of its own.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_core::Stream;
+
+use crate::domain::delivery::{Delivery, Reply};
+use crate::domain::distribution::{Distribution, DistributionId};
+use crate::domain::id::{InvalidationId, Origin, Reference, Seq, WorkloadId};
+use crate::domain::machine::Timestamp;
+use crate::domain::notice::Notice;
+use crate::domain::paths::PathSet;
+use crate::domain::readiness::Pod;
+use crate::domain::record::Record;
+use crate::domain::site::SiteFacts;
+use crate::domain::workload::Workload;
+
+/// A stream owned by whoever reads it; dropping it ends the work behind it.
+pub type Flow<T> = Pin<Box<dyn Stream<Item = T> + Send>>;
+
+/// Whether trying again can help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// It can, after a back-off of the caller's choice.
+    Later,
+    /// It can, but not before this much time has passed: the other side said so.
+    After(Duration),
+    /// It cannot, as things are: somebody has to change something first (rights, credentials, the request).
+    Never,
+}
+
+/// What went wrong outside, in words, and whether trying again can help. Never contains a secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{attempted}: {cause}")]
+pub struct PortError {
+    /// What was attempted: "failed to list deployments in shop".
+    pub attempted: String,
+    /// Why it failed, in the words of the other side where they help.
+    pub cause: String,
+    /// Whether trying again can help.
+    pub retry: Retry,
+}
+
+impl PortError {
+    /// A failure that may pass by itself.
+    pub fn passing(attempted: impl Into<String>, cause: impl fmt::Display) -> Self {
+        Self { attempted: attempted.into(), cause: cause.to_string(), retry: Retry::Later }
+    }
+
+    /// A failure somebody has to do something about.
+    pub fn lasting(attempted: impl Into<String>, cause: impl fmt::Display) -> Self {
+        Self { attempted: attempted.into(), cause: cause.to_string(), retry: Retry::Never }
+    }
+}
+
+/// Time. The only way to it.
+pub trait Clock: Send + Sync {
+    /// This process's own monotonic clock.
+    fn now(&self) -> Timestamp;
+    /// Milliseconds since the Unix epoch, for what people and receivers read. No decision uses it.
+    fn wall_ms(&self) -> i64;
+}
+
+/// What a watch of workloads says.
+#[derive(Clone, Debug)]
+pub enum Sight {
+    /// A new listing begins: what is not seen before [`Sight::Synced`] does not exist any more.
+    Restarted,
+    /// A workload as it is now.
+    Seen(Box<Workload>),
+    /// An object that cannot be read as a workload; the others are not affected.
+    Unreadable(WorkloadId, String),
+    /// A workload was deleted.
+    Gone(WorkloadId),
+    /// The listing is complete.
+    Synced,
+    /// The watch failed and is being started again, after a back-off of its own.
+    Trouble(PortError),
+}
+
+/// What a watch of pods says.
+#[derive(Clone, Debug)]
+pub enum PodSight {
+    /// A new listing begins.
+    Restarted,
+    /// A pod as it is now, with its labels for the workload's selector.
+    Seen(BTreeMap<String, String>, Pod),
+    /// A pod was deleted, by name.
+    Gone(String),
+    /// The watch failed and is being started again.
+    Trouble(PortError),
+}
+
+/// The cluster, as far as it is read.
+#[async_trait]
+pub trait ClusterView: Send + Sync {
+    /// Watches all workloads in scope, for ever.
+    fn watch(&self) -> Flow<Sight>;
+    /// Watches the pods of one namespace, for ever.
+    fn watch_pods(&self, namespace: &str) -> Flow<PodSight>;
+    /// Reads one workload afresh, not from any cache of ours or of the API server; `None` if it does not exist.
+    async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError>;
+    /// Reads what may route to the workloads of one namespace.
+    async fn site_facts(&self, namespace: &str) -> Result<SiteFacts, PortError>;
+}
+
+/// Where Kubernetes Events go.
+#[async_trait]
+pub trait EventSink: Send + Sync {
+    /// Publishes a notice as an Event on its workload. Publishing the same notice twice is one Event.
+    async fn publish(&self, notice: &Notice, workload_uid: &str) -> Result<(), PortError>;
+}
+
+/// A compare-and-set that was not carried out.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Somebody else wrote first; this is what the ledger holds now.
+    #[error("the record was changed by another writer")]
+    Conflict(Option<Box<Record>>),
+    /// The ledger could not be asked, or it is not known whether it did it.
+    #[error(transparent)]
+    Unavailable(#[from] PortError),
+}
+
+/// Everything a ledger holds.
+#[derive(Clone, Debug, Default)]
+pub struct Ledgered {
+    /// The identity of the ledger; another one means that an earlier ledger was lost.
+    pub origin: Origin,
+    /// All records.
+    pub records: BTreeMap<WorkloadId, Record>,
+}
+
+/// Where a member keeps its records: durable, compare-and-set, one writer cluster (GA-1).
+#[async_trait]
+pub trait Ledger: Send + Sync {
+    /// Opens the ledger, creating it if there is none, and reads everything.
+    async fn open(&self) -> Result<Ledgered, PortError>;
+    /// Reads one record, not from a cache.
+    async fn load(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError>;
+    /// Stores `record` if the ledger still holds revision `record.revision - 1` of it (none, for revision 1). Storing what
+    /// is already there succeeds, so a lost answer may simply be tried again. Writes of one moment may travel together.
+    async fn store(&self, workload: &WorkloadId, record: &Record) -> Result<(), StoreError>;
+    /// Removes a record of this revision and raises the floor below which no `seq` of its shard may start (decision 2).
+    async fn remove(&self, workload: &WorkloadId, revision: u64) -> Result<(), StoreError>;
+    /// The lowest `seq` a new record of this workload may start *after*.
+    async fn seq_floor(&self, workload: &WorkloadId) -> Result<Seq, PortError>;
+    /// All deliveries that are not finished, dead letters included.
+    async fn deliveries(&self) -> Result<Vec<Delivery>, PortError>;
+    /// Stores a delivery, replacing an earlier state of the same id.
+    async fn store_delivery(&self, delivery: &Delivery) -> Result<(), PortError>;
+    /// Forgets a delivery; forgetting an unknown one succeeds.
+    async fn remove_delivery(&self, id: &str) -> Result<(), PortError>;
+}
+
+/// An invalidation as CloudFront tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalidation {
+    /// Its id.
+    pub id: InvalidationId,
+    /// Whether the edge is fresh.
+    pub status: InvalidationStatus,
+}
+
+/// CloudFront's status of an invalidation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InvalidationStatus {
+    /// Under way.
+    InProgress,
+    /// Done.
+    Completed,
+}
+
+/// A failed call to the CDN.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct CdnError {
+    /// What to do about it.
+    pub class: CdnErrorClass,
+    /// What was attempted and what the other side said; never a credential.
+    pub message: String,
+}
+
+pub use crate::domain::purge::CdnErrorClass;
+
+/// The content delivery network.
+#[async_trait]
+pub trait Cdn: Send + Sync {
+    /// All distributions, all pages.
+    async fn distributions(&self) -> Result<Vec<Distribution>, CdnError>;
+    /// Creates an invalidation. The same reference with the same paths returns the earlier one.
+    async fn create(
+        &self,
+        distribution: &DistributionId,
+        reference: &Reference,
+        paths: &PathSet,
+    ) -> Result<Invalidation, CdnError>;
+    /// How far an invalidation is.
+    async fn status(&self, distribution: &DistributionId, id: &InvalidationId) -> Result<InvalidationStatus, CdnError>;
+    /// Looks for a reference among the recent invalidations of a distribution.
+    async fn find(
+        &self,
+        distribution: &DistributionId,
+        reference: &Reference,
+    ) -> Result<Option<Invalidation>, CdnError>;
+}
+
+/// Where webhooks are sent from. Knows the hooks by name; the machine never sees a URL or a secret.
+#[async_trait]
+pub trait Notifier: Send + Sync {
+    /// The deliveries a notice causes: one for each hook that subscribes to it, body included. Empty for most.
+    fn deliveries(&self, notice: &Notice, occurred_ms: i64) -> Vec<Delivery>;
+    /// Sends one delivery once and reports how the receiver took it.
+    async fn send(&self, delivery: &Delivery) -> Reply;
+}
+
+/// Everything outside, in one hand.
+#[derive(Clone)]
+pub struct Ports {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// The cluster.
+    pub cluster: Arc<dyn ClusterView>,
+    /// Events on workloads.
+    pub events: Arc<dyn EventSink>,
+    /// The member's memory.
+    pub ledger: Arc<dyn Ledger>,
+    /// The CDN.
+    pub cdn: Arc<dyn Cdn>,
+    /// Webhooks.
+    pub notifier: Arc<dyn Notifier>,
+}
