@@ -13,6 +13,7 @@ pub mod policy;
 pub mod purge;
 pub mod readiness;
 pub mod record;
+pub mod record_codec;
 pub mod retry;
 pub mod rollout;
 pub mod workload;
