@@ -5,10 +5,14 @@
 //! [`group`] (when may a version be purged at all). The rest is vocabulary and parsing.
 
 pub mod delivery;
+pub mod distribution;
 pub mod group;
+pub mod host;
 pub mod id;
+pub mod image;
 pub mod machine;
 pub mod notice;
+pub mod paths;
 pub mod policy;
 pub mod purge;
 pub mod readiness;
@@ -16,4 +20,6 @@ pub mod record;
 pub mod record_codec;
 pub mod retry;
 pub mod rollout;
+pub mod selector;
+pub mod site;
 pub mod workload;
