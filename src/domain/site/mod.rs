@@ -1,142 +1,35 @@
 //! The site of a workload: the hosts people reach it by, and where each host came from.
 //!
-//! Deployment → Services that select its pods → Ingresses and routes that lead to those Services → hosts.
-//! An annotation on the workload overrides everything found.
+//! Deployment → Services that select its pods → Ingresses and routes that lead to those Services → hosts. Failing that,
+//! the Ingress of the workload's own name, as the program before this one had it. An annotation on the workload overrides
+//! everything found. A workload without hosts is simply not a site.
+//!
+//! What one object gets wrong lands in [`Site::rejected`] and disturbs no other object. The result does not depend on the
+//! order of the facts.
 //!
 //! Not for: which distribution serves a host ([`super::distribution`]), or how the facts were read.
+
+mod annotation;
+mod facts;
+mod ingress;
+mod route;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::facts::{GatewayFact, IngressFact, IngressRule, ListenerFact, ParentFact, RouteFact, RouteKind};
+pub use self::facts::{ServiceFact, SiteFacts};
 use crate::domain::host::Host;
-use crate::domain::selector::Labels;
+use crate::domain::selector::{Labels, is_subset};
 
-/// Everything known about how requests reach Services. Order and duplicates do not matter; objects of other namespaces
-/// are welcome (a route may lead from one namespace to another).
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct SiteFacts {
-    /// Services.
-    pub services: Vec<ServiceFact>,
-    /// Ingresses (`networking.k8s.io/v1`).
-    pub ingresses: Vec<IngressFact>,
-    /// `HTTPRoute`s and `GRPCRoute`s.
-    pub routes: Vec<RouteFact>,
-    /// Gateways.
-    pub gateways: Vec<GatewayFact>,
-}
+/// Most hosts of one site. CloudFront's default quota is 100 aliases a distribution, so this is ten full distributions
+/// behind one workload; beyond it a vote would outgrow its record.
+pub const HOSTS_MAX: usize = 1_000;
 
-/// What matters of a Service.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct ServiceFact {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// The labels its pods have. Empty means that Kubernetes selects no pods for it, so it leads to no workload.
-    pub selector: Labels,
-    /// Its annotations; only external-dns' host names are read.
-    pub annotations: BTreeMap<String, String>,
-}
-
-/// What matters of an Ingress.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct IngressFact {
-    /// Its namespace; its Services are in the same one.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// `spec.ingressClassName`, for people to read; nothing is decided from it.
-    pub class: Option<String>,
-    /// Its rules.
-    pub rules: Vec<IngressRule>,
-    /// The Service that gets what no rule takes.
-    pub default_backend: Option<String>,
-    /// Hosts of `spec.tls`.
-    pub tls_hosts: Vec<String>,
-    /// Host names (not addresses) of `status.loadBalancer.ingress`.
-    pub load_balancers: Vec<String>,
-    /// Its annotations; only external-dns' host names are read.
-    pub annotations: BTreeMap<String, String>,
-}
-
-/// One rule of an Ingress.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct IngressRule {
-    /// The host, as written; `None` or empty is every host.
-    pub host: Option<String>,
-    /// Names of the Services its paths lead to.
-    pub backends: Vec<String>,
-}
-
-/// Which kind of route.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum RouteKind {
-    /// `HTTPRoute`.
-    #[default]
-    #[serde(rename = "HTTPRoute")]
-    Http,
-    /// `GRPCRoute`.
-    #[serde(rename = "GRPCRoute")]
-    Grpc,
-}
-
-/// What matters of an `HTTPRoute` or `GRPCRoute`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct RouteFact {
-    /// Which of the two.
-    pub kind: RouteKind,
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// `spec.hostnames`; empty means those of the parents' listeners.
-    pub hostnames: Vec<String>,
-    /// The Services its rules lead to: namespace (the route's own unless the reference names one) and name.
-    pub backends: Vec<(String, String)>,
-    /// The Gateways it is attached to. Parents of other kinds are left out.
-    pub parents: Vec<ParentFact>,
-    /// Its annotations; only external-dns' host names are read.
-    pub annotations: BTreeMap<String, String>,
-}
-
-/// A route's reference to a Gateway.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct ParentFact {
-    /// The Gateway's namespace (the route's own unless the reference names one).
-    pub namespace: String,
-    /// The Gateway's name.
-    pub name: String,
-    /// `sectionName`: the one listener meant; `None` is all of them.
-    pub listener: Option<String>,
-    /// `port`: the one port meant; `None` is all of them.
-    pub port: Option<u16>,
-}
-
-/// What matters of a Gateway.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct GatewayFact {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// Its listeners.
-    pub listeners: Vec<ListenerFact>,
-    /// Host names (not addresses) of `status.addresses`.
-    pub addresses: Vec<String>,
-}
-
-/// One listener of a Gateway.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct ListenerFact {
-    /// Its name, unique in its Gateway.
-    pub name: String,
-    /// Its port.
-    pub port: u16,
-    /// Its host, as written; `None` or empty is every host.
-    pub hostname: Option<String>,
-}
+/// Most rejections that are kept: enough to see what is wrong, and to fit in an answer.
+pub const REJECTED_MAX: usize = 100;
 
 /// The hosts a workload is reached by.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -148,6 +41,97 @@ pub struct Site {
     pub origins: BTreeSet<String>,
     /// What looked like a host and is not one: where it was found, and why it was left out. Sorted.
     pub rejected: Vec<(String, String)>,
+}
+
+impl Site {
+    /// Whether nothing leads to the workload: it is not a site, and there is nothing to purge for it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty() && self.origins.is_empty()
+    }
+}
+
+/// Finds the site of a workload.
+///
+/// `template_labels` are those of its pods, by which Services select them. `tuning_hosts` are the hosts its owner wrote
+/// down, if any; a wildcard among them means what it means to CloudFront, any depth.
+#[must_use]
+pub fn site(
+    workload_name: &str,
+    namespace: &str,
+    template_labels: &Labels,
+    tuning_hosts: Option<&[Host]>,
+    facts: &SiteFacts,
+) -> Site {
+    let mut findings = Findings::default();
+    if let Some(hosts) = tuning_hosts {
+        for host in hosts {
+            findings.add(host.clone().at_any_depth(), Source::Annotation);
+        }
+        return findings.finish();
+    }
+    let services: BTreeSet<&str> = facts
+        .services
+        .iter()
+        .filter(|service| service.namespace == namespace)
+        .filter(|service| !service.selector.is_empty() && is_subset(&service.selector, template_labels))
+        .map(|service| {
+            let place = format!("Service {namespace}/{}", service.name);
+            for host in annotation::hosts(&service.annotations, &place, &mut findings) {
+                findings.add(host, Source::ExternalDns(place.clone()));
+            }
+            service.name.as_str()
+        })
+        .collect();
+    for ingress in facts.ingresses.iter().filter(|ingress| ingress.namespace == namespace) {
+        ingress::find(ingress, workload_name, &services, &mut findings);
+    }
+    for route in &facts.routes {
+        route::find(route, namespace, &services, &facts.gateways, &mut findings);
+    }
+    findings.finish()
+}
+
+/// What has been found so far.
+#[derive(Default)]
+struct Findings {
+    hosts: BTreeMap<Host, BTreeSet<Source>>,
+    origins: BTreeSet<String>,
+    rejected: BTreeSet<(String, String)>,
+}
+
+impl Findings {
+    fn add(&mut self, host: Host, source: Source) {
+        self.hosts.entry(host).or_default().insert(source);
+    }
+
+    fn add_origin(&mut self, text: &str, place: &str) {
+        if let Some(host) = self.read(text, place).filter(|host| !host.is_wildcard()) {
+            self.origins.insert(host.to_string());
+        }
+    }
+
+    /// Reads a host; what is none is rejected, naming the place.
+    fn read(&mut self, text: &str, place: &str) -> Option<Host> {
+        Host::parse(text).map_err(|error| self.reject(place, error.to_string())).ok()
+    }
+
+    fn reject(&mut self, place: &str, why: String) {
+        self.rejected.insert((place.to_owned(), why));
+    }
+
+    fn finish(mut self) -> Site {
+        // Cut after sorting, so that the same facts in another order give the same site.
+        let total = self.hosts.len().max(self.origins.len());
+        if total > HOSTS_MAX {
+            self.reject("workload", format!("{total} hosts lead to it; only the first {HOSTS_MAX} are used"));
+        }
+        Site {
+            hosts: self.hosts.into_iter().take(HOSTS_MAX).collect(),
+            origins: self.origins.into_iter().take(HOSTS_MAX).collect(),
+            rejected: self.rejected.into_iter().take(REJECTED_MAX).collect(),
+        }
+    }
 }
 
 /// Where a host came from; [`fmt::Display`] says it in words. Objects are named `namespace/name`.
@@ -175,15 +159,6 @@ pub enum Source {
     },
     /// An annotation for external-dns on an object, which is named with its kind: `Ingress shop/web`.
     ExternalDns(String),
-}
-
-impl fmt::Display for RouteKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Http => "HTTPRoute",
-            Self::Grpc => "GRPCRoute",
-        })
-    }
 }
 
 impl fmt::Display for Source {
