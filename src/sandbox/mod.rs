@@ -6,3 +6,4 @@
 pub mod cloudfront;
 pub mod http;
 pub mod receiver;
+pub mod kubernetes;
