@@ -20,7 +20,6 @@ mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::future::Future;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
