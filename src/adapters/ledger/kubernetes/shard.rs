@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use crate::adapters::ledger::{Ruling, judge_removal, judge_store, unusable};
+use super::shard_name;
+use crate::adapters::ledger::{Ruling, judge_removal, judge_store, shard_of, unusable};
 use crate::domain::id::{Seq, WorkloadId};
 use crate::domain::record::Record;
 use crate::domain::record_codec::{decode, encode};
@@ -95,7 +96,11 @@ impl Shard {
     fn try_apply(&mut self, workload: &WorkloadId, change: &Change) -> Result<Applied, StoreError> {
         let current = self.record(workload)?;
         let ruling = match change {
-            Change::Store(record) => judge_store(current.as_ref(), self.floor()?, record),
+            Change::Store(record) => {
+                // Only a new record has to do with the floor.
+                let floor = if current.is_none() { self.floor()? } else { Seq::default() };
+                judge_store(current.as_ref(), floor, record)
+            }
             Change::Remove(revision) => judge_removal(current.as_ref(), *revision),
         };
         match (ruling, change) {
@@ -103,7 +108,7 @@ impl Shard {
                 let text = encode(record).map_err(|error| unusable(workload, &error))?;
                 let key = key_of(workload);
                 let value = if key.starts_with(HASHED_PREFIX) { format!("{workload} {text}") } else { text };
-                self.put(key, value)?;
+                self.put(workload, key, value)?;
             }
             (Ruling::Apply, Change::Remove(_)) => {
                 let removed = current.map(|record| record.seq).unwrap_or_default();
@@ -112,7 +117,7 @@ impl Shard {
                 if let Some(value) = self.entries.remove(&key) {
                     self.bytes -= key.len() + value.len();
                 }
-                self.put(FLOOR_KEY.to_owned(), floor.to_string())?;
+                self.put(workload, FLOOR_KEY.to_owned(), floor.to_string())?;
             }
             (Ruling::Done, _) => return Ok(Applied::Unchanged),
             (Ruling::Refuse, _) => return Err(StoreError::Conflict(current.map(Box::new))),
@@ -120,16 +125,16 @@ impl Shard {
         Ok(Applied::Changed)
     }
 
-    fn put(&mut self, key: String, value: String) -> Result<(), PortError> {
+    fn put(&mut self, workload: &WorkloadId, key: String, value: String) -> Result<(), PortError> {
         let before = self.entries.get(&key).map_or(0, |old| key.len() + old.len());
         let after = self.bytes - before + key.len() + value.len();
         // What makes a shard smaller is always let through: it is the way back from a full one.
         if after > BYTES_MAX && after > self.bytes {
             return Err(PortError::lasting(
-                format!("failed to store {key} in its shard of the ledger"),
+                format!("failed to store the record of {workload} in configmap {}", shard_name(shard_of(workload))),
                 format!(
-                    "the shard would have {after} bytes, and a ConfigMap holds {BYTES_MAX}; finish or remove rollouts of \
-                     workloads in this shard, or use ledger = \"redis\""
+                    "it would have {after} bytes, and a ConfigMap holds {BYTES_MAX}; it has room again once rollouts of \
+                     the workloads in it are over, or some are deleted"
                 ),
             ));
         }
@@ -156,4 +161,73 @@ fn workload_of(key: &str, value: &str) -> Option<WorkloadId> {
     let mut parts = key.splitn(3, '.');
     let (kind, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
     format!("{kind}/{namespace}/{name}").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(revision: u64, uid_bytes: usize) -> Record {
+        let text = format!(r#"{{"r":{revision},"u":"{}","s":1,"v":{{}}}}"#, "u".repeat(uid_bytes));
+        decode(text.as_bytes()).unwrap()
+    }
+
+    fn store(shard: &mut Shard, workload: &WorkloadId, record: Record) -> Applied {
+        shard.apply(workload, &Change::Store(Box::new(record)))
+    }
+
+    #[test]
+    fn a_workload_with_a_name_longer_than_a_key_is_found_again() {
+        let long = WorkloadId::deployment("n".repeat(63), format!("{}.{}", "a".repeat(120), "b".repeat(120)));
+        let short = WorkloadId::deployment("shop", "web.v2");
+        let mut shard = Shard::default();
+        for workload in [&long, &short] {
+            assert!(matches!(store(&mut shard, workload, record(1, 8)), Applied::Changed));
+        }
+        let shard = Shard::of(shard.entries().clone());
+        assert!(shard.entries().keys().all(|key| key.len() <= KEY_CHARS_MAX));
+        assert_eq!(shard.workloads().collect::<Vec<_>>(), [short.clone(), long.clone()]);
+        assert_eq!(shard.record(&long).unwrap(), Some(record(1, 8)));
+        assert_eq!(shard.record(&short).unwrap(), Some(record(1, 8)));
+    }
+
+    #[test]
+    fn a_full_shard_refuses_growth_by_name_and_accepts_what_makes_it_smaller() {
+        let mut shard = Shard::default();
+        let mut number = 0;
+        let error = loop {
+            let workload = WorkloadId::deployment("shop", format!("web-{number}"));
+            match store(&mut shard, &workload, record(1, 15_000)) {
+                Applied::Changed => number += 1,
+                Applied::Refused(StoreError::Unavailable(error)) => break error,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(shard.bytes <= BYTES_MAX && shard.bytes > BYTES_MAX - 16_000, "{}", shard.bytes);
+        assert!(error.attempted.contains("configmap allclear-ledger-"), "{error}");
+        let web = WorkloadId::deployment("shop", "web-0");
+        assert!(matches!(store(&mut shard, &web, record(2, 10)), Applied::Changed));
+        assert!(matches!(shard.apply(&web, &Change::Remove(2)), Applied::Changed));
+        assert_eq!(Shard::of(shard.entries().clone()).bytes, shard.bytes, "counted as it went along, and anew");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_and_survives_the_writes_of_its_neighbours() {
+        let newer = r#"{"z":2,"what":"ever"}"#;
+        let mut shard = Shard::of(BTreeMap::from([("deployment.shop.old".to_owned(), newer.to_owned())]));
+        let (old, web) = (WorkloadId::deployment("shop", "old"), WorkloadId::deployment("shop", "web"));
+        assert!(matches!(store(&mut shard, &old, record(1, 8)), Applied::Refused(StoreError::Unavailable(_))));
+        assert!(matches!(store(&mut shard, &web, record(1, 8)), Applied::Changed));
+        assert_eq!(shard.entries().get("deployment.shop.old").map(String::as_str), Some(newer));
+    }
+
+    #[test]
+    fn a_damaged_floor_stops_new_records_only() {
+        let mut shard = Shard::default();
+        let (old, web) = (WorkloadId::deployment("shop", "old"), WorkloadId::deployment("shop", "web"));
+        assert!(matches!(store(&mut shard, &old, record(1, 8)), Applied::Changed));
+        shard.entries.insert(FLOOR_KEY.to_owned(), "many".to_owned());
+        assert!(matches!(store(&mut shard, &web, record(1, 8)), Applied::Refused(StoreError::Unavailable(_))));
+        assert!(matches!(store(&mut shard, &old, record(2, 8)), Applied::Changed));
+    }
 }
