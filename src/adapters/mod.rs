@@ -1,3 +1,4 @@
-//! One outside system each: what the ports promise, kept against real peers. Adapters carry out; they never decide.
+//! One outside system per file, each behind a port. Adapters do what they are told and report; none decides.
 
+pub mod cloudfront;
 pub mod ledger;

@@ -5,5 +5,5 @@
 
 pub mod cloudfront;
 pub mod http;
-pub mod receiver;
 pub mod kubernetes;
+pub mod receiver;

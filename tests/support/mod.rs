@@ -3,3 +3,4 @@
 //! A binary uses what it needs; the rest of this is dead code to it.
 #![allow(dead_code)]
 
+pub mod moto;

@@ -12,7 +12,6 @@
 pub mod kubernetes;
 pub mod memory;
 
-
 use sha2::{Digest, Sha256};
 
 use crate::domain::id::{Seq, WorkloadId};

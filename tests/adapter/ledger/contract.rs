@@ -23,8 +23,7 @@ pub fn record(seq: u64) -> Record {
     record.uid = "0f6b1c9e-52c4-4d8f-9a57-2f6f1d6b9a10".to_owned();
     record.seq = Seq(seq);
     let container = Container::from("web".to_owned());
-    record.version =
-        [(container, "registry.example.com:5000/shop/web:1.2.3".parse().unwrap())].into_iter().collect();
+    record.version = [(container, "registry.example.com:5000/shop/web:1.2.3".parse().unwrap())].into_iter().collect();
     record
 }
 

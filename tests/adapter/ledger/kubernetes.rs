@@ -91,7 +91,11 @@ async fn a_first_start_with_ten_thousand_workloads_costs_less_than_a_hundred_wri
     assert!(ledger.store_all(&estate(10_000)).await.is_empty());
     let stored = start.elapsed();
     ledger.open().await.unwrap();
-    println!("10,000 records: {} writes, stored in {stored:?}, read in {:?}", cluster.api.writes(), start.elapsed() - stored);
+    println!(
+        "10,000 records: {} writes, stored in {stored:?}, read in {:?}",
+        cluster.api.writes(),
+        start.elapsed() - stored
+    );
     let bytes = cluster.shards().iter().map(|shard| shard["data"].to_string().len()).max();
     println!("largest of {} shards: {bytes:?} bytes", cluster.shards().len());
     assert!(cluster.api.writes() <= 100, "{} writes", cluster.api.writes());
@@ -121,7 +125,10 @@ async fn writes_of_one_moment_travel_together_and_a_quiet_shard_is_written_at_on
         times.push(start.elapsed());
     }
     times.sort();
-    println!("30 records of one shard: {together} writes; one store of a quiet shard: {:?}, at worst {:?}", times[10], times[19]);
+    println!(
+        "30 records of one shard: {together} writes; one store of a quiet shard: {:?}, at worst {:?}",
+        times[10], times[19]
+    );
     assert_eq!(cluster.api.writes() - before, together + 20);
 }
 

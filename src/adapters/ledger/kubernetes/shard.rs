@@ -79,7 +79,8 @@ impl Shard {
     pub(super) fn record(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError> {
         let key = key_of(workload);
         let Some(value) = self.entries.get(&key) else { return Ok(None) };
-        let text = if key.starts_with(HASHED_PREFIX) { value.split_once(' ').map_or("", |(_, text)| text) } else { value };
+        let text =
+            if key.starts_with(HASHED_PREFIX) { value.split_once(' ').map_or("", |(_, text)| text) } else { value };
         decode(text.as_bytes()).map(Some).map_err(|error| unusable(workload, &error))
     }
 
