@@ -137,6 +137,9 @@ pub struct Ledgered {
     pub origin: Origin,
     /// All records.
     pub records: BTreeMap<WorkloadId, Record>,
+    /// Records that are there and cannot be read (a newer program's, or damaged), with the reason. They are left alone:
+    /// storing one of these workloads fails until somebody has seen to it.
+    pub unreadable: BTreeMap<WorkloadId, String>,
 }
 
 /// Where a member keeps its records: durable, compare-and-set, one writer cluster (GA-1).
@@ -148,8 +151,13 @@ pub trait Ledger: Send + Sync {
     async fn load(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError>;
     /// Stores `record` if the ledger still holds revision `record.revision - 1` of it (none, for revision 1). Storing what
     /// is already there succeeds, so a lost answer may simply be tried again. Writes of one moment may travel together.
+    /// A new record must start above [`Ledger::seq_floor`]; one that does not is refused as a conflict with nothing.
     async fn store(&self, workload: &WorkloadId, record: &Record) -> Result<(), StoreError>;
+    /// Stores many records in few writes, each as [`Ledger::store`] would; returns those that failed. For the baselines of
+    /// a first start: 10,000 records cost one write for each shard.
+    async fn store_all(&self, records: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError>;
     /// Removes a record of this revision and raises the floor below which no `seq` of its shard may start (decision 2).
+    /// Removing what is not there succeeds.
     async fn remove(&self, workload: &WorkloadId, revision: u64) -> Result<(), StoreError>;
     /// The lowest `seq` a new record of this workload may start *after*.
     async fn seq_floor(&self, workload: &WorkloadId) -> Result<Seq, PortError>;

@@ -19,6 +19,7 @@ pub mod policy;
 pub mod purge;
 pub mod readiness;
 pub mod record;
+pub mod record_codec;
 pub mod retry;
 pub mod rollout;
 pub mod selector;

@@ -5,3 +5,4 @@ mod support;
 
 mod cloudfront;
 mod kubernetes_conformance;
+mod ledger;
