@@ -144,12 +144,12 @@ fn decide(votes: &BTreeMap<&Member, &Vote>, policy: &Policy) -> Decision {
     if policy.on_recovered == Choice::Skip && news().all(|vote| vote.change == Change::Recovered) {
         return Decision::Close(Outcome::RecoveredSkipped);
     }
-    let mut plan = Plan { paths: PathSet::empty(), ..Plan::default() };
+    let paths = votes.values().flat_map(|vote| vote.paths.iter().cloned()).collect();
+    let mut plan = Plan { paths, ..Plan::default() };
     for vote in votes.values() {
         plan.hosts.extend(vote.hosts.iter().cloned());
         plan.origins.extend(vote.origins.iter().cloned());
         plan.distributions.extend(vote.distributions.iter().cloned());
-        plan.paths = plan.paths.union(&vote.paths);
     }
     if plan.hosts.is_empty() && plan.origins.is_empty() && plan.distributions.is_empty() {
         return Decision::Close(Outcome::NoSite);

@@ -5,14 +5,20 @@
 //! [`group`] (when may a version be purged at all). The rest is vocabulary and parsing.
 
 pub mod delivery;
+pub mod distribution;
 pub mod group;
+pub mod host;
 pub mod id;
+pub mod image;
 pub mod machine;
 pub mod notice;
+pub mod paths;
 pub mod policy;
 pub mod purge;
 pub mod readiness;
 pub mod record;
 pub mod retry;
 pub mod rollout;
+pub mod selector;
+pub mod site;
 pub mod workload;

@@ -1,0 +1,176 @@
+//! The site of a workload: the hosts people reach it by, and where each host came from.
+//!
+//! Deployment → Services that select its pods → Ingresses and routes that lead to those Services → hosts. Failing that,
+//! the Ingress of the workload's own name, as the program before this one had it. An annotation on the workload overrides
+//! everything found. A workload without hosts is simply not a site.
+//!
+//! What one object gets wrong lands in [`Site::rejected`] and disturbs no other object. The result does not depend on the
+//! order of the facts.
+//!
+//! Not for: which distribution serves a host ([`super::distribution`]), or how the facts were read.
+
+mod annotation;
+mod facts;
+mod ingress;
+mod route;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::facts::{GatewayFact, IngressFact, IngressRule, ListenerFact, ParentFact, RouteFact, RouteKind};
+pub use self::facts::{ServiceFact, SiteFacts};
+use crate::domain::host::Host;
+use crate::domain::selector::{Labels, is_subset};
+
+/// Most hosts of one site. CloudFront's default quota is 100 aliases a distribution, so this is ten full distributions
+/// behind one workload; beyond it a vote would outgrow its record.
+pub const HOSTS_MAX: usize = 1_000;
+
+/// Most rejections that are kept: enough to see what is wrong, and to fit in an answer.
+pub const REJECTED_MAX: usize = 100;
+
+/// The hosts a workload is reached by.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Site {
+    /// Every host, with all the places it came from.
+    pub hosts: BTreeMap<Host, BTreeSet<Source>>,
+    /// Host names of load balancers that lead here without naming any host (an Ingress that has only a default
+    /// backend): a distribution may have one as its origin. Lower case.
+    pub origins: BTreeSet<String>,
+    /// What looked like a host and is not one: where it was found, and why it was left out. Sorted.
+    pub rejected: Vec<(String, String)>,
+}
+
+impl Site {
+    /// Whether nothing leads to the workload: it is not a site, and there is nothing to purge for it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty() && self.origins.is_empty()
+    }
+}
+
+/// Finds the site of a workload.
+///
+/// `template_labels` are those of its pods, by which Services select them. `tuning_hosts` are the hosts its owner wrote
+/// down, if any; a wildcard among them means what it means to CloudFront, any depth.
+#[must_use]
+pub fn site(
+    workload_name: &str,
+    namespace: &str,
+    template_labels: &Labels,
+    tuning_hosts: Option<&[Host]>,
+    facts: &SiteFacts,
+) -> Site {
+    let mut findings = Findings::default();
+    if let Some(hosts) = tuning_hosts {
+        for host in hosts {
+            findings.add(host.clone().at_any_depth(), Source::Annotation);
+        }
+        return findings.finish();
+    }
+    let services: BTreeSet<&str> = facts
+        .services
+        .iter()
+        .filter(|service| service.namespace == namespace)
+        .filter(|service| !service.selector.is_empty() && is_subset(&service.selector, template_labels))
+        .map(|service| {
+            let place = format!("Service {namespace}/{}", service.name);
+            for host in annotation::hosts(&service.annotations, &place, &mut findings) {
+                findings.add(host, Source::ExternalDns(place.clone()));
+            }
+            service.name.as_str()
+        })
+        .collect();
+    for ingress in facts.ingresses.iter().filter(|ingress| ingress.namespace == namespace) {
+        ingress::find(ingress, workload_name, &services, &mut findings);
+    }
+    for route in &facts.routes {
+        route::find(route, namespace, &services, &facts.gateways, &mut findings);
+    }
+    findings.finish()
+}
+
+/// What has been found so far.
+#[derive(Default)]
+struct Findings {
+    hosts: BTreeMap<Host, BTreeSet<Source>>,
+    origins: BTreeSet<String>,
+    rejected: BTreeSet<(String, String)>,
+}
+
+impl Findings {
+    fn add(&mut self, host: Host, source: Source) {
+        self.hosts.entry(host).or_default().insert(source);
+    }
+
+    fn add_origin(&mut self, text: &str, place: &str) {
+        if let Some(host) = self.read(text, place).filter(|host| !host.is_wildcard()) {
+            self.origins.insert(host.to_string());
+        }
+    }
+
+    /// Reads a host; what is none is rejected, naming the place.
+    fn read(&mut self, text: &str, place: &str) -> Option<Host> {
+        Host::parse(text).map_err(|error| self.reject(place, error.to_string())).ok()
+    }
+
+    fn reject(&mut self, place: &str, why: String) {
+        self.rejected.insert((place.to_owned(), why));
+    }
+
+    fn finish(mut self) -> Site {
+        // Cut after sorting, so that the same facts in another order give the same site.
+        let total = self.hosts.len().max(self.origins.len());
+        if total > HOSTS_MAX {
+            self.reject("workload", format!("{total} hosts lead to it; only the first {HOSTS_MAX} are used"));
+        }
+        Site {
+            hosts: self.hosts.into_iter().take(HOSTS_MAX).collect(),
+            origins: self.origins.into_iter().take(HOSTS_MAX).collect(),
+            rejected: self.rejected.into_iter().take(REJECTED_MAX).collect(),
+        }
+    }
+}
+
+/// Where a host came from; [`fmt::Display`] says it in words. Objects are named `namespace/name`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The annotation `hosts` on the workload.
+    Annotation,
+    /// A rule of an Ingress.
+    IngressRule(String),
+    /// The TLS section of an Ingress.
+    IngressTls(String),
+    /// An Ingress that has the workload's own name, though it leads to none of its Services.
+    OwnIngress(String),
+    /// The host names of a route.
+    Route(RouteKind, String),
+    /// A listener of the Gateway a route is attached to.
+    Listener {
+        /// The Gateway.
+        gateway: String,
+        /// The route's kind.
+        kind: RouteKind,
+        /// The route.
+        route: String,
+    },
+    /// An annotation for external-dns on an object, which is named with its kind: `Ingress shop/web`.
+    ExternalDns(String),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Annotation => f.write_str("annotation on the workload"),
+            Self::IngressRule(ingress) => write!(f, "Ingress {ingress} rule"),
+            Self::IngressTls(ingress) => write!(f, "Ingress {ingress} TLS"),
+            Self::OwnIngress(ingress) => write!(f, "Ingress {ingress} of the workload's own name"),
+            Self::Route(kind, route) => write!(f, "{kind} {route}"),
+            Self::Listener { gateway, kind, route } => write!(f, "listener of Gateway {gateway} for {kind} {route}"),
+            Self::ExternalDns(object) => write!(f, "external-dns annotation on {object}"),
+        }
+    }
+}
