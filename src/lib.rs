@@ -8,3 +8,5 @@
 pub mod adapters;
 pub mod domain;
 pub mod ports;
+#[cfg(feature = "runtime")]
+pub mod sandbox;
