@@ -6,6 +6,8 @@
 
 #[cfg(feature = "runtime")]
 pub mod adapters;
+#[cfg(feature = "runtime")]
+pub mod config;
 pub mod domain;
 pub mod ports;
 #[cfg(feature = "runtime")]
