@@ -1,5 +1,4 @@
-//! The outside systems, one module each: they do what a port says, within a bound of time, and report.
-//!
-//! Not for decisions: those are in [`crate::domain`].
+//! One outside system per file, each behind a port. Adapters do what they are told and report; none decides.
 
+pub mod cloudfront;
 pub mod kubernetes;
