@@ -125,14 +125,18 @@ impl Attempt<'_> {
         let resource = self.collection.resource.spoken();
         let (cause, retry) = match status {
             Some(401) => (
-                format!("the API server does not accept our credentials ({message}); renew the token or the kubeconfig"),
+                format!(
+                    "the API server does not accept our credentials ({message}); renew the token or the kubeconfig"
+                ),
                 Retry::Never,
             ),
             Some(403) => (
                 format!("{message}; allow our service account to {} {resource} {}", self.verb, self.collection.place()),
                 Retry::Never,
             ),
-            Some(code @ (400 | 404 | 405 | 406 | 413 | 415 | 422)) => (format!("{message} (status {code})"), Retry::Never),
+            Some(code @ (400 | 404 | 405 | 406 | 413 | 415 | 422)) => {
+                (format!("{message} (status {code})"), Retry::Never)
+            }
             Some(code) => (format!("{message} (status {code})"), retry_after.map_or(Retry::Later, Retry::After)),
             None => (message, retry_after.map_or(Retry::Later, Retry::After)),
         };
@@ -219,11 +223,7 @@ pub(super) fn shorten(text: &str) -> String {
 }
 
 /// Sends a request and waits for the head of a successful answer; its body is still to be read.
-pub(super) async fn open(
-    client: &Client,
-    request: http::Request<Vec<u8>>,
-    within: Duration,
-) -> Result<Body, Failure> {
+pub(super) async fn open(client: &Client, request: http::Request<Vec<u8>>, within: Duration) -> Result<Body, Failure> {
     bound(within, async {
         let response = client.send(request.map(Body::from)).await.map_err(|error| Failure::of_error(&error))?;
         let (head, body) = response.into_parts();

@@ -115,7 +115,8 @@ impl Status {
 
     /// What keeps the pod from being ready, the nearest cause first: init containers run before the others.
     fn trouble(&self) -> Option<String> {
-        let containers = || self.init_container_statuses.iter().flatten().chain(self.container_statuses.iter().flatten());
+        let containers =
+            || self.init_container_statuses.iter().flatten().chain(self.container_statuses.iter().flatten());
         containers()
             .find_map(ContainerStatus::stuck)
             .or_else(|| self.unschedulable())
@@ -242,7 +243,8 @@ mod tests {
             "containerStatuses": [{"state": {"waiting": {"reason": "PodInitializing"}}}],
         });
         assert_eq!(trouble(status).as_deref(), Some("Error (exit code 1)"));
-        let done = json!({"initContainerStatuses": [{"state": {"terminated": {"reason": "Completed", "exitCode": 0}}}]});
+        let done =
+            json!({"initContainerStatuses": [{"state": {"terminated": {"reason": "Completed", "exitCode": 0}}}]});
         assert_eq!(trouble(done), None);
     }
 

@@ -235,7 +235,8 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_utf8_make_only_their_own_object_unreadable() {
-        let body = b"{\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[{\"metadata\":{\"name\":\"a\"},\"image\":\"\xff\"},\
+        let body =
+            b"{\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[{\"metadata\":{\"name\":\"a\"},\"image\":\"\xff\"},\
             {\"metadata\":{\"name\":\"b\"},\"image\":\"b:1\"}]}";
         let page = page(body, image).unwrap();
         assert!(matches!(&page.items[0], Reading::Unreadable(name, why) if name.name == "a" && why == NOT_UTF8));

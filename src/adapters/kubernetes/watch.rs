@@ -247,7 +247,7 @@ impl<T: Send + 'static> Watcher<T> {
         }
     }
 
-    async fn read_page(&self, params: &ListParams) -> Result<Page<T>, Failure> {
+    async fn read_page(&mut self, params: &ListParams) -> Result<Page<T>, Failure> {
         let request = kube::core::Request::new(self.collection.path()).list(params).map_err(Failure::unanswered)?;
         let body = read(&self.client, request, self.tempo.answer, PAGE_BYTES_MAX).await?;
         let page = text::page(&body, self.decode)?;
@@ -257,7 +257,7 @@ impl<T: Send + 'static> Watcher<T> {
         Ok(page)
     }
 
-    async fn open_watch(&self, version: &str, initial_events: bool) -> Result<Lines, Failure> {
+    async fn open_watch(&mut self, version: &str, initial_events: bool) -> Result<Lines, Failure> {
         let params = WatchParams {
             timeout: u32::try_from(self.tempo.watch.as_secs()).ok(),
             bookmarks: true,
