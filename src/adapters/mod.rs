@@ -4,3 +4,4 @@ pub mod cloudfront;
 pub mod http;
 pub mod webhook;
 pub mod ledger;
+pub mod kubernetes;
