@@ -2,6 +2,6 @@
 
 pub mod cloudfront;
 pub mod http;
-pub mod webhook;
-pub mod ledger;
 pub mod kubernetes;
+pub mod ledger;
+pub mod webhook;
