@@ -7,6 +7,8 @@
 #[cfg(feature = "runtime")]
 pub mod adapters;
 #[cfg(feature = "runtime")]
+pub mod cli;
+#[cfg(feature = "runtime")]
 pub mod config;
 pub mod domain;
 pub mod ports;
