@@ -3,3 +3,5 @@
 pub mod cloudfront;
 pub mod http;
 pub mod webhook;
+pub mod ledger;
+pub mod kubernetes;

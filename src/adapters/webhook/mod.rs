@@ -91,16 +91,16 @@ impl Webhooks {
 
 #[async_trait]
 impl Notifier for Webhooks {
-    fn deliveries(&self, notice: &Notice, occurred_ms: i64) -> Vec<Delivery> {
+    fn deliveries(&self, notice: &Notice) -> Vec<Delivery> {
         let subscribed = self.hooks.iter().filter(|(_, hook)| subscribes(hook, notice));
         subscribed
             .filter_map(|(name, hook)| {
                 let content = match (hook.format, hook.method) {
                     (HookFormat::Form, _) | (HookFormat::Json, HookMethod::Get) => Content::Parameters,
                     // Making a document of these texts, numbers and lists does not fail.
-                    (HookFormat::Json, _) => Content::Json(body::json(notice, occurred_ms).ok()?),
+                    (HookFormat::Json, _) => Content::Json(body::json(notice, notice.at_ms).ok()?),
                 };
-                Some(Delivery::new(notice, name, content, occurred_ms))
+                Some(Delivery::new(notice, name, content, notice.at_ms))
             })
             .collect()
     }
