@@ -5,3 +5,5 @@ pub mod http;
 pub mod kubernetes;
 pub mod ledger;
 pub mod webhook;
+pub mod clock;
+pub mod dry_run;
