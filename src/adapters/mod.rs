@@ -2,3 +2,4 @@
 
 pub mod cloudfront;
 pub mod ledger;
+pub mod redis;

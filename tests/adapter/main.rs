@@ -5,3 +5,4 @@ mod support;
 
 mod cloudfront;
 mod ledger;
+mod tag_cache;
