@@ -72,17 +72,26 @@ pub trait Clock: Send + Sync {
 /// What a watch of workloads says.
 #[derive(Clone, Debug)]
 pub enum Sight {
-    /// A new listing begins: what is not seen before [`Sight::Synced`] does not exist any more.
-    Restarted,
+    /// A new listing of a scope begins: what of it is not seen before its [`Sight::Synced`] does not exist any more.
+    Restarted {
+        /// The namespace that is listed; `None` for all namespaces.
+        scope: Option<String>,
+    },
     /// A workload as it is now.
     Seen(Box<Workload>),
     /// An object that cannot be read as a workload; the others are not affected.
     Unreadable(WorkloadId, String),
     /// A workload was deleted.
     Gone(WorkloadId),
-    /// The listing is complete.
-    Synced,
-    /// The watch failed and is being started again, after a back-off of its own.
+    /// The listing of a scope is complete. Also said when a watch that was in [`Sight::Trouble`] goes on without a new
+    /// listing.
+    Synced {
+        /// The namespace that was listed; `None` for all namespaces.
+        scope: Option<String>,
+        /// Everything in view has been listed at least once.
+        all: bool,
+    },
+    /// The watch of a scope failed and is being started again, after a back-off of its own; the others go on.
     Trouble(PortError),
 }
 
@@ -225,9 +234,16 @@ pub trait Cdn: Send + Sync {
 #[async_trait]
 pub trait Notifier: Send + Sync {
     /// The deliveries a notice causes: one for each hook that subscribes to it, body included. Empty for most.
-    fn deliveries(&self, notice: &Notice, occurred_ms: i64) -> Vec<Delivery>;
+    fn deliveries(&self, notice: &Notice) -> Vec<Delivery>;
     /// Sends one delivery once and reports how the receiver took it.
     async fn send(&self, delivery: &Delivery) -> Reply;
+}
+
+/// The cache of current tags in Redis: written, never read back. Nothing depends on it.
+#[async_trait]
+pub trait TagCache: Send + Sync {
+    /// Shows a record there, unless a newer one is shown already.
+    async fn show(&self, workload: &WorkloadId, origin: &Origin, record: &Record) -> Result<(), PortError>;
 }
 
 /// Everything outside, in one hand.
@@ -245,4 +261,6 @@ pub struct Ports {
     pub cdn: Arc<dyn Cdn>,
     /// Webhooks.
     pub notifier: Arc<dyn Notifier>,
+    /// The cache of current tags, where a Redis is configured.
+    pub tags: Option<Arc<dyn TagCache>>,
 }

@@ -1,5 +1,8 @@
 //! One outside system per file, each behind a port. Adapters do what they are told and report; none decides.
 
 pub mod cloudfront;
+pub mod http;
+pub mod webhook;
 pub mod ledger;
 pub mod redis;
+pub mod kubernetes;

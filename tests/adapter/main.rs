@@ -4,5 +4,6 @@
 mod support;
 
 mod cloudfront;
+mod kubernetes_conformance;
 mod ledger;
 mod tag_cache;

@@ -143,6 +143,11 @@ impl Failure {
         failure
     }
 
+    /// 500 without a reason: what a real server answers where its own code has not classified an error.
+    pub fn unknown(message: impl Into<String>) -> Failure {
+        Failure::new(500, "", message)
+    }
+
     /// 500: the stand-in itself is at fault.
     pub fn internal(message: impl Into<String>) -> Failure {
         Failure::new(500, "InternalError", message)
@@ -156,8 +161,11 @@ impl Failure {
         }
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code,
+            "message": self.message, "code": self.code,
         });
+        if !self.reason.is_empty() {
+            status["reason"] = json!(self.reason);
+        }
         if !self.details.is_null() {
             status["details"] = self.details.clone();
         }

@@ -13,6 +13,7 @@
 //! dry runs. A request that needs one of these is refused or behaves as in a cluster where everything is allowed.
 
 mod api;
+mod controller;
 mod defaults;
 mod failure;
 mod object;
@@ -20,6 +21,7 @@ mod patch;
 mod read;
 mod resource;
 mod selector;
+mod steps;
 mod store;
 mod watch;
 mod write;
@@ -33,10 +35,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch as channel;
 use tokio::time::Instant;
 
+pub use controller::{PodFate, Timings};
 pub use failure::Failure;
 pub use resource::Kind;
 
 use crate::sandbox::http::{Reply, Request, Server, StandIn};
+use controller::Controller;
 use object::{Key, Object, text};
 use selector::Selector;
 use store::{Scope, Store};
@@ -66,6 +70,8 @@ pub struct Options {
     /// How many changes of each kind are remembered. At about 1.5 KiB per change of a Deployment the default is at most
     /// 150 MiB, reached only by that many changes.
     pub changes_max: usize,
+    /// How long the controllers take; [`KubernetesStandIn::set_timings`] changes it later.
+    pub timings: Timings,
 }
 
 impl Default for Options {
@@ -76,6 +82,7 @@ impl Default for Options {
             expired_form: ExpiredForm::Event,
             bookmark_interval: Duration::from_secs(60),
             changes_max: 100_000,
+            timings: Timings::IMMEDIATE,
         }
     }
 }
@@ -96,6 +103,7 @@ struct Inner {
     closing: channel::Sender<Closing>,
     made_at: (jiff::Timestamp, Instant),
     skipped: Mutex<Duration>,
+    controller: Mutex<Controller>,
 }
 
 impl KubernetesStandIn {
@@ -110,6 +118,7 @@ impl KubernetesStandIn {
                 closing: channel::Sender::new(Closing::default()),
                 made_at: (jiff::Timestamp::now(), Instant::now()),
                 skipped: Mutex::new(Duration::ZERO),
+                controller: Mutex::new(Controller::new(options.timings)),
                 options,
             }),
         };
@@ -313,8 +322,11 @@ impl KubernetesStandIn {
 
     /// A time in the cluster, as objects carry it: RFC 3339 in whole seconds.
     fn stamp(&self, elapsed: Duration) -> String {
-        let time = self.inner.made_at.0.checked_add(elapsed).unwrap_or(self.inner.made_at.0);
-        time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+        self.time(elapsed).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    }
+
+    fn time(&self, elapsed: Duration) -> jiff::Timestamp {
+        self.inner.made_at.0.checked_add(elapsed).unwrap_or(self.inner.made_at.0)
     }
 
     fn ensure_namespace(&self, name: &str) {

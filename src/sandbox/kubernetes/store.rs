@@ -117,6 +117,13 @@ impl Store {
         answer
     }
 
+    /// Wakes whoever waits for changes of `kind`, although there are none.
+    pub fn wake(&self, kind: Kind) {
+        if let Some(signal) = self.signals.get(kind as usize) {
+            signal.send_modify(|_| {});
+        }
+    }
+
     /// A receiver that changes whenever an object of `kind` is written.
     pub fn signal(&self, kind: Kind) -> Option<watch::Receiver<u64>> {
         self.signals.get(kind as usize).map(watch::Sender::subscribe)

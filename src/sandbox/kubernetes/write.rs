@@ -84,7 +84,7 @@ impl Writer<'_> {
             return Err(Failure::already_exists(kind, &name));
         }
         if !text(&object, "/metadata/resourceVersion").is_empty() {
-            return Err(Failure::bad_request("resourceVersion should not be set on objects to be created"));
+            return Err(Failure::unknown("resourceVersion should not be set on objects to be created"));
         }
         defaults::fill(kind, &mut object);
         if kind == Kind::Service && text(&object, "/spec/clusterIP").is_empty() {
