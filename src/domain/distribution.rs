@@ -437,3 +437,134 @@ impl From<DistributionId> for String {
         id.0.into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn distribution(id: &str, aliases: &[&str], origins: &[&str]) -> Distribution {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        Distribution {
+            id: DistributionId::parse(id).unwrap(),
+            domain_name: format!("{}.cloudfront.net", id.to_ascii_lowercase()),
+            aliases: owned(aliases),
+            origins: owned(origins),
+            enabled: true,
+            staging: false,
+            tenant_only: false,
+            cache_tags: false,
+        }
+    }
+
+    /// The matches of one host, as `id: reason` lines.
+    fn of(index: &Index, host: &str) -> Vec<String> {
+        let matches = index.matches([&Host::parse(host).unwrap()], [""; 0]);
+        let lines =
+            matches.by_distribution.iter().flat_map(|(id, why)| why.iter().map(move |one| format!("{id}: {one}")));
+        lines.collect()
+    }
+
+    #[test]
+    fn an_exact_alias_wins_over_a_wildcard_and_the_longest_wildcard_over_others() {
+        let index = Index::new(vec![
+            distribution("E1", &["WWW.Example.com"], &[]),
+            distribution("E2", &["*.example.com"], &[]),
+            distribution("E3", &["*.a.example.com"], &[]),
+        ]);
+        assert_eq!(of(&index, "www.example.com"), ["E1: alias www.example.com"]);
+        assert_eq!(of(&index, "x.y.example.com"), ["E2: alias *.example.com covers host x.y.example.com"]);
+        assert_eq!(of(&index, "x.a.example.com"), ["E3: alias *.a.example.com covers host x.a.example.com"]);
+    }
+
+    #[test]
+    fn a_wildcard_alias_does_not_cover_the_apex() {
+        let index = Index::new(vec![distribution("E1", &["*.example.com"], &[])]);
+        assert_eq!(of(&index, "example.com"), [""; 0]);
+        assert_eq!(of(&index, "badexample.com"), [""; 0]);
+    }
+
+    #[test]
+    fn own_name_comes_before_origin_and_both_after_aliases() {
+        let index = Index::new(vec![
+            distribution("E1", &["www.example.com"], &["origin.example.com"]),
+            distribution("E2", &[], &["www.example.com", "e1.cloudfront.net"]),
+        ]);
+        assert_eq!(of(&index, "e1.cloudfront.net"), ["E1: own domain name e1.cloudfront.net"]);
+        assert_eq!(of(&index, "origin.example.com"), ["E1: origin origin.example.com"]);
+        assert_eq!(of(&index, "www.example.com"), ["E1: alias www.example.com"]);
+    }
+
+    #[test]
+    fn an_ingress_wildcard_reaches_aliases_one_label_beneath_it_and_a_deep_one_all() {
+        let index = Index::new(vec![
+            distribution("E1", &["a.example.com"], &[]),
+            distribution("E2", &["b.a.example.com", "*.c.example.com"], &[]),
+            distribution("E3", &["example.com"], &[]),
+        ]);
+        assert_eq!(of(&index, "*.example.com"), ["E1: host *.example.com covers alias a.example.com"]);
+        assert_eq!(
+            of(&index, "**.example.com"),
+            [
+                "E1: host **.example.com covers alias a.example.com",
+                "E2: host **.example.com covers alias *.c.example.com",
+                "E2: host **.example.com covers alias b.a.example.com",
+            ]
+        );
+    }
+
+    #[test]
+    fn several_distributions_of_a_site_are_all_found() {
+        let index =
+            Index::new(vec![distribution("E1", &["a.io"], &["lb.io"]), distribution("E2", &["b.io"], &["lb.io"])]);
+        let hosts = ["a.io", "b.io", "c.io"].map(|text| Host::parse(text).unwrap());
+        let matches = index.matches(&hosts, ["LB.io", "other.io"]);
+        assert_eq!(matches.by_distribution.len(), 2);
+        assert_eq!(matches.unmatched, [Host::parse("c.io").unwrap()]);
+        assert_eq!(matches.unmatched_origins, ["other.io"]);
+    }
+
+    #[test]
+    fn a_load_balancer_is_found_with_and_without_dualstack() {
+        let index = Index::new(vec![distribution("E1", &[], &["k8s-1.eu-west-1.elb.amazonaws.com"])]);
+        let matches = index.matches([], ["dualstack.k8s-1.eu-west-1.elb.amazonaws.com"]);
+        assert_eq!(matches.by_distribution.len(), 1);
+        let index = Index::new(vec![distribution("E1", &[], &["dualstack.k8s-1.eu-west-1.elb.amazonaws.com"])]);
+        assert_eq!(index.matches([], ["k8s-1.eu-west-1.elb.amazonaws.com"]).by_distribution.len(), 1);
+    }
+
+    #[test]
+    fn disabled_staging_and_tenant_only_distributions_are_reported_and_hide_nothing() {
+        let index = Index::new(vec![
+            Distribution { enabled: false, ..distribution("E1", &["www.example.com"], &[]) },
+            Distribution { staging: true, ..distribution("E2", &["*.example.com"], &[]) },
+            Distribution { tenant_only: true, ..distribution("E3", &[], &["lb.example.com"]) },
+            distribution("E4", &["*.example.com"], &[]),
+        ]);
+        let matches = index.matches([&Host::parse("www.example.com").unwrap()], ["lb.example.com"]);
+        assert_eq!(matches.by_distribution.keys().map(DistributionId::as_str).collect::<Vec<_>>(), ["E4"]);
+        let skipped: Vec<String> = matches.skipped.iter().map(|(id, why)| format!("{id} is {why}")).collect();
+        assert_eq!(
+            skipped,
+            [
+                "E1 is disabled; otherwise by alias www.example.com",
+                "E3 is for tenants only; otherwise by origin lb.example.com is the load balancer",
+            ]
+        );
+        assert!(index.has_tenant_only());
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_read_costs_only_itself() {
+        let index = Index::new(vec![distribution("E1", &["not a host", "a.io"], &["10.0.0.1"])]);
+        assert_eq!(of(&index, "a.io"), ["E1: alias a.io"]);
+        assert_eq!(index.unreadable().len(), 2);
+    }
+
+    #[test]
+    fn an_id_has_letters_and_digits_only() {
+        assert_eq!(DistributionId::parse(" E2QWRUHAPOMQZL ").unwrap().as_str(), "E2QWRUHAPOMQZL");
+        for text in ["", "E1/invalidation", "E1,E2", &"E".repeat(65)] {
+            assert!(DistributionId::parse(text).is_err(), "{text}");
+        }
+    }
+}
