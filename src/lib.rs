@@ -4,5 +4,11 @@
 //! Deciding is in [`domain`], which is pure; doing is in `adapters`; `actors` only carry messages between them.
 //! ARCHITECTURE.md tells the life of one rollout from end to end.
 
+#[cfg(feature = "runtime")]
+pub mod adapters;
+#[cfg(feature = "runtime")]
+pub mod config;
 pub mod domain;
 pub mod ports;
+#[cfg(feature = "runtime")]
+pub mod sandbox;

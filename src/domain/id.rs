@@ -198,15 +198,21 @@ const DIGEST_BYTES: usize = 16;
 pub fn group_rollout_id(group: &str, workload: &WorkloadId, vector: &Vector) -> String {
     let workload = workload.to_string();
     let seqs: Vec<String> = vector.0.values().map(|component| component.seq.to_string()).collect();
-    let parts = vector.0.iter().zip(&seqs).flat_map(|((member, component), seq)| {
-        [member.0.as_str(), component.origin.0.as_str(), seq.as_str()]
-    });
+    let parts = vector
+        .0
+        .iter()
+        .zip(&seqs)
+        .flat_map(|((member, component), seq)| [member.0.as_str(), component.origin.0.as_str(), seq.as_str()]);
     digest("rollout", [group, workload.as_str()].into_iter().chain(parts))
 }
 
 /// The `CallerReference` of one purge: `H(group rollout, distribution, paths)` (decision 11). The same reference with the
 /// same paths makes CloudFront return the earlier invalidation, which is what makes a repeated call harmless.
-pub fn purge_reference<'a>(rollout: &str, distribution: &str, paths: impl IntoIterator<Item = &'a str>) -> Reference {
+pub fn purge_reference<'a>(
+    rollout: &'a str,
+    distribution: &'a str,
+    paths: impl IntoIterator<Item = &'a str>,
+) -> Reference {
     Reference(format!("allclear-{}", digest("purge", [rollout, distribution].into_iter().chain(paths))))
 }
 

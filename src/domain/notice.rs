@@ -128,6 +128,9 @@ pub struct Notice {
     pub id: NoticeId,
     /// What happened.
     pub kind: Kind,
+    /// When, in milliseconds since the Unix epoch, by this member's clock. For people and receivers; part of the notice, so
+    /// that a notice told again has the same bytes.
+    pub at_ms: i64,
     /// To which workload.
     pub workload: WorkloadId,
     /// The rollout's number in this cluster.

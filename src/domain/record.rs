@@ -63,6 +63,9 @@ pub struct Record {
     /// How the settled version relates to what has completed since.
     #[serde(rename = "d", default, skip_serializing_if = "is_default")]
     pub edge: Edge,
+    /// The highest seq whose vote is closed (or that closed without one); a later one that completes still awaits its vote.
+    #[serde(rename = "k", default, skip_serializing_if = "is_default")]
+    pub closed: Seq,
     /// The last value of the annotation `requested-at` that was acted on.
     #[serde(rename = "q", default, skip_serializing_if = "Option::is_none")]
     pub requested_at: Option<String>,
@@ -277,9 +280,9 @@ impl fmt::Display for Outcome {
                 "not purged: back to the version the edge already has, and no other one completed in between \
                  (purge.on_rollback = \"purge\" changes that)",
             ),
-            Self::RecoveredSkipped => {
-                f.write_str("not purged: it completed after it was recorded as failed, and purge.on_recovered is \"skip\"")
-            }
+            Self::RecoveredSkipped => f.write_str(
+                "not purged: it completed after it was recorded as failed, and purge.on_recovered is \"skip\"",
+            ),
             Self::NoSite => f.write_str("not purged: no Ingress, route or annotation gives the workload a host"),
             Self::NoDistribution => f.write_str("not purged: no distribution serves its hosts"),
             Self::Impossible => f.write_str("not purged: CloudFront cannot make the invalidation"),
@@ -338,11 +341,12 @@ impl Record {
         self.phase == Phase::Complete
             && self.change != Change::Baseline
             && self.vote_for(self.seq).is_none()
-            && self.history.iter().all(|closed| closed.seq != self.seq)
+            && self.seq > self.closed
     }
 
     /// Remembers how a rollout ended; forgets the oldest beyond [`HISTORY_MAX`].
     pub fn close(&mut self, closed: Closed) {
+        self.closed = self.closed.max(closed.seq);
         self.history.push(closed);
         let excess = self.history.len().saturating_sub(HISTORY_MAX);
         self.history.drain(..excess);

@@ -170,7 +170,8 @@ fn list<T>(value: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<
 
 fn timeout(value: &str) -> Result<Duration, String> {
     let (least, most) = ROLLOUT_TIMEOUT_RANGE;
-    let duration = humantime::parse_duration(value).map_err(|e| format!("{value:?} is not a duration like 15m: {e}"))?;
+    let duration =
+        humantime::parse_duration(value).map_err(|e| format!("{value:?} is not a duration like 15m: {e}"))?;
     if duration < least || duration > most {
         return Err(format!("{value:?} is outside 1s to 24h"));
     }

@@ -1,0 +1,3 @@
+//! One outside system per file, each behind a port. Adapters do what they are told and report; none decides.
+
+pub mod cloudfront;

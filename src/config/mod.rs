@@ -1,0 +1,296 @@
+//! Configuration: four layers in, one validated tree out, or every problem at once.
+//!
+//! ```text
+//! configs/default.toml ─▶ file ─▶ environment ─▶ flags        later wins, key by key        layers.rs, env.rs
+//!                          └──────┬──────┘
+//!                     effective values, each with its place                                 show.rs
+//!                                 ▼
+//!                     Config (typed, checked together) or Invalid                           validate.rs, webhooks.rs
+//! ```
+//!
+//! Nothing here reads the environment, the clock or a file by itself: [`Inputs`] brings them. Past this module no raw
+//! TOML, JSON or variable exists. `configs/default.toml` is the list of all keys, their defaults and their
+//! documentation; a key that is not in it does not exist. Nothing here decides what a value means for a rollout.
+
+mod address;
+mod mask;
+mod problem;
+mod webhooks;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use address::{RedisAddress, WebUrl};
+pub use mask::{MASK, Secret, shown};
+pub use problem::{Invalid, Place, Problem, Warning};
+pub use webhooks::{EVENT_DEFAULT, EVENTS, Hook, HookFormat, HookMethod, WorkloadPattern};
+
+/// The file that is read when `--config` is not given, if it exists.
+pub const FILE_DEFAULT: &str = "/etc/allclear/config.toml";
+
+/// Bytes of one configuration file at most: what a ConfigMap can hold
+/// (<https://kubernetes.io/docs/concepts/configuration/configmap/>, "cannot exceed 1 MiB").
+pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Everything configuration is made from, given as data.
+pub struct Inputs<'a> {
+    /// The file named by `--config`; `None` for [`FILE_DEFAULT`], which may be missing.
+    pub file: Option<PathBuf>,
+    /// The whole environment. Names that are not ours are ignored.
+    pub environment: BTreeMap<String, String>,
+    /// Dotted key → value, as given by flags (`dry_run` → `true`).
+    pub flags: BTreeMap<String, String>,
+    /// Content of `/var/run/secrets/kubernetes.io/serviceaccount/namespace`, where we run in a cluster.
+    pub service_account_namespace: Option<String>,
+    /// Reads one file as text; [`read_file`] in production.
+    pub read: &'a dyn Fn(&Path) -> io::Result<String>,
+}
+
+/// The validated configuration. Take it apart without `..`, so that a new field stops the build where it is forgotten.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// What is watched.
+    pub watch: Watch,
+    /// When a rollout counts as complete or failed.
+    pub rollout: Rollout,
+    /// When two images are the same version.
+    pub version: Version,
+    /// What is purged, how fast, and when it is not.
+    pub purge: Purge,
+    /// The index of distributions.
+    pub distributions: Distributions,
+    /// Where CloudFront is.
+    pub cloudfront: CloudFront,
+    /// Our own Redis.
+    pub redis: Redis,
+    /// The clusters behind the same CDN.
+    pub group: Group,
+    /// Where records are kept.
+    pub ledger: Ledger,
+    /// Who is told, and how.
+    pub webhooks: Webhooks,
+    /// Our own HTTP server.
+    pub http: Http,
+    /// Our own log.
+    pub log: Log,
+    /// Do everything but purge, vote and notify; records are kept in memory then, whatever `ledger` says.
+    pub dry_run: bool,
+}
+
+/// `watch.*`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watch {
+    /// Where workloads are looked for.
+    pub namespaces: Namespaces,
+}
+
+/// Which namespaces are watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Namespaces {
+    /// Not configured: all, if our credentials allow to list them, else our own (decision 20).
+    AllOrOwn,
+    /// `*`: all, and an error if that is forbidden.
+    All,
+    /// These. Never empty.
+    Listed(BTreeSet<String>),
+}
+
+/// `rollout.*`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rollout {
+    /// A rollout that is not complete after this has failed.
+    pub timeout: Duration,
+    /// What a workload with zero replicas is.
+    pub zero_replicas: ZeroReplicas,
+}
+
+/// What a rollout of a workload that is scaled to zero counts as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ZeroReplicas {
+    /// Neither complete nor failed: it waits, without timeout, until the workload is scaled up (decision 20).
+    Wait,
+    /// Complete, as nothing serves the old version.
+    Complete,
+}
+
+/// `version.*`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// A new tag for the same digest is no change (decision 12).
+    pub same_digest_is_same: bool,
+}
+
+/// `purge.*`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Purge {
+    /// What is purged where a workload does not say. Never empty; each valid for CloudFront.
+    pub paths: Vec<String>,
+    /// Purges of one distribution within this time after the first share the next one (decision 19).
+    pub debounce: Duration,
+    /// How long a purge may take before it is reported as stalled.
+    pub completion_timeout: Duration,
+    /// When a purge is looked at for the first time.
+    pub poll_first: Duration,
+    /// Purges created per second and AWS account, by all members together. More than 0.
+    pub creations_per_second: f64,
+    /// A rollout that completes after it was recorded as failed (decision 4).
+    pub on_recovered: OnRecovered,
+    /// A failed rollout that is rolled back to what was there before (decision 4).
+    pub on_rollback: OnRollback,
+}
+
+/// What is done about a late completion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnRecovered {
+    /// Purge: the edge would stay stale for good.
+    Purge,
+    /// Skip, as the program of seed 000 did.
+    Skip,
+}
+
+/// What is done about a return to the version that is at the edge already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnRollback {
+    /// Close it as `Returned`, unless another version completed somewhere in between.
+    Close,
+    /// Purge always.
+    Purge,
+}
+
+/// `distributions.*`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Distributions {
+    /// How often the listing is refreshed.
+    pub refresh: Duration,
+    /// A host without distribution refreshes the listing at once, but not more often than this.
+    pub miss_refresh: Duration,
+}
+
+/// `cloudfront.*`; the rest is the AWS default chain, which this program does not repeat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CloudFront {
+    /// Instead of what the SDK finds (`AWS_ENDPOINT_URL_CLOUDFRONT`, `AWS_ENDPOINT_URL`, the partition's own).
+    pub endpoint: Option<WebUrl>,
+    /// Instead of what the SDK finds. CloudFront is global; this selects the partition and the signature's region.
+    pub region: Option<String>,
+}
+
+/// `redis.*`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redis {
+    /// Our own Redis, where records are published.
+    pub url: Option<RedisAddress>,
+}
+
+/// `group.*`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// The group's name, part of every key in Redis.
+    pub name: String,
+    /// Our own name in the group; `None` for a short form of the `kube-system` namespace's UID (decision 5).
+    pub member: Option<String>,
+    /// The other members' Redis servers: distinct, and without our own where it could be told by its text. Empty: no
+    /// group. One that is ours under another name is recognised later, by its `run_id` (decision 6).
+    pub remotes: Vec<RedisAddress>,
+    /// After this, `policy` applies.
+    pub timeout: Duration,
+    /// What happens to a group rollout that is not decided in time.
+    pub policy: GroupPolicy,
+    /// What a member is that does not have the workload.
+    pub absent: AbsentPolicy,
+    /// File with the key that records are signed with; `None`: unsigned, with a warning (decision 7).
+    pub key_file: Option<PathBuf>,
+    /// Prefixes of repository names that are ignored between members, for regional registries (decision 12).
+    pub repository_prefixes: Vec<String>,
+}
+
+/// What happens to a group rollout that is not decided within `group.timeout`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupPolicy {
+    /// Report it as stalled, naming who is missing, and go on waiting.
+    Wait,
+    /// A member that has not voted withdraws, for good.
+    Skip,
+}
+
+/// What a member without the workload means for a group rollout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AbsentPolicy {
+    /// It is waited for.
+    Wait,
+    /// It is left out.
+    Ignore,
+}
+
+/// `ledger.*`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ledger {
+    /// Where records are kept. A dry run keeps them in memory all the same (decision 23).
+    pub backend: LedgerBackend,
+    /// The namespace of the ledger's objects; `None` where we could not learn our own.
+    pub namespace: Option<String>,
+}
+
+/// Where records are kept (decision 3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LedgerBackend {
+    /// ConfigMaps in our own namespace.
+    Kubernetes,
+    /// `redis.url`. Single cluster only.
+    Redis,
+    /// Nowhere: for the demo and tests.
+    Memory,
+}
+
+/// `webhooks.*`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Webhooks {
+    /// The file the hooks were read from.
+    pub file: Option<PathBuf>,
+    /// The hooks in the order of the file; each has its own timeout and schedule filled in.
+    pub hooks: Vec<Hook>,
+    /// The only proxy that is used; the environment's is not (decision 18).
+    pub proxy: Option<WebUrl>,
+    /// Whether receivers may have private addresses. Link-local and metadata addresses are refused always.
+    pub allow_private: bool,
+}
+
+/// `http.*`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Http {
+    /// Where health, metrics, API and status page are served.
+    pub listen: SocketAddr,
+}
+
+/// `log.*`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    /// A level, or a filter of `tracing_subscriber::EnvFilter`, which accepted it.
+    pub level: String,
+    /// How a line is written.
+    pub format: LogFormat,
+}
+
+/// How a line of the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One JSON object.
+    Json,
+    /// For people.
+    Text,
+}
+
+impl Config {
+    /// Whether other members were configured. `false` does not mean that none exist: see decision 6.
+    pub fn is_grouped(&self) -> bool {
+        !self.group.remotes.is_empty()
+    }
+
+    /// Where records are really kept: in memory during a dry run, so that nothing seen then counts as purged later.
+    pub fn ledger_backend(&self) -> LedgerBackend {
+        if self.dry_run { LedgerBackend::Memory } else { self.ledger.backend }
+    }
+}

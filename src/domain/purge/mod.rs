@@ -1,0 +1,163 @@
+//! All purges of one AWS account, on their way: paced, coalesced, retried and waited for.
+//!
+//! ```text
+//!            quiet: at once                    accepted               Completed
+//! ordered ──┬──────────────▶ creating ──┬────────────────▶ polling ────────────▶ reported, forgotten
+//!           └─ within the   ▲   │       │ throttled,          │ slow: Stalled, polled on
+//!              debounce ────┘   │       │ lost answer,        │ lost: created again, same reference
+//!              window: the      │       │ denied: later,      ▼
+//!              newest goes      ▼       ▼ same reference
+//!                            impossible
+//! ```
+//!
+//! One creation per (vector, distribution) rests on the reference alone, which is never changed between attempts; whatever is
+//! forgotten here by a crash is ordered again and returns the same invalidation. Purges are never merged into a new identity:
+//! an older one whose paths a newer one contains is *covered* by it, once that exists (`group-protocol.md`, coalescing).
+//!
+//! Not for deciding whether to purge, nor for remembering: the record does both.
+
+mod purger;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::distribution::DistributionId;
+use crate::domain::id::{InvalidationId, Reference, WorkloadId};
+use crate::domain::paths::PathSet;
+
+pub use purger::{CREATIONS_BURST, Purger};
+
+/// A purge to be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Order {
+    /// Its caller reference.
+    pub reference: Reference,
+    /// Of this distribution.
+    pub distribution: DistributionId,
+    /// These paths.
+    pub paths: PathSet,
+    /// For this workload.
+    pub workload: WorkloadId,
+    /// The invalidation, if an earlier life has already created it: only its completion is awaited.
+    pub invalidation: Option<InvalidationId>,
+}
+
+/// How a purge goes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Progress {
+    /// CloudFront has accepted it under this id.
+    Created(InvalidationId),
+    /// A later one that contains its paths was created instead.
+    Covered {
+        /// The covering purge's reference.
+        by: Reference,
+        /// The covering purge's id.
+        invalidation: InvalidationId,
+    },
+    /// The edge is fresh.
+    Completed,
+    /// The reference was used with other paths and that invalidation could not be found: done, completion unknown.
+    DoneByOther,
+    /// It takes longer than the completion timeout; the time waited so far. It is still waited for.
+    Stalled(Duration),
+    /// It cannot be made as things are, for this reason, and is tried again slowly.
+    Failing(String),
+    /// It can never be made.
+    Impossible(String),
+}
+
+/// What to do about a failed call to the CDN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum CdnErrorClass {
+    /// Too many calls: HTTP 400 `Throttling`, 429 or 503 in one of their forms.
+    Throttled,
+    /// The quota of invalidations in progress is used up; it drains by itself.
+    TooManyInProgress,
+    /// No answer, or one that leaves open whether it happened: a timeout, a lost connection, a 5xx.
+    Ambiguous,
+    /// Not allowed, or credentials that are missing, expired or wrong.
+    Denied,
+    /// The distribution does not exist.
+    Gone,
+    /// The invalidation does not exist.
+    NoSuchInvalidation,
+    /// The reference was used before with other paths.
+    ReferenceReused,
+    /// Our request itself is wrong.
+    Refused,
+}
+
+/// How purges are paced.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pace {
+    /// After a creation for a distribution, others for it wait this long and go as one (decision 19).
+    pub debounce: Duration,
+    /// The time between two creations of this account, once [`CREATIONS_BURST`] are used up.
+    pub creation_every: Duration,
+    /// The first look at whether an invalidation is complete.
+    pub poll_first: Duration,
+    /// When an invalidation counts as stalled.
+    pub completion_timeout: Duration,
+}
+
+impl Default for Pace {
+    /// Debounce 2 s, half a creation per second, first poll after 5 s, stalled after 15 min (decision 24; core.md §4: AWS
+    /// staff quote 0.5 creations per second, and the 95th percentile of completion is under 25 s).
+    fn default() -> Self {
+        Self {
+            debounce: Duration::from_secs(2),
+            creation_every: Duration::from_secs(2),
+            poll_first: Duration::from_secs(5),
+            completion_timeout: Duration::from_secs(15 * 60),
+        }
+    }
+}
+
+/// What can happen.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// A rollout wants a purge. Ordering one that is known only asks for its progress again.
+    Ordered(Order),
+    /// A rollout is no longer interested.
+    Cancelled(Reference),
+    /// CloudFront accepted the creation.
+    Created(Reference, InvalidationId),
+    /// It did not.
+    CreateFailed(Reference, CdnErrorClass, String),
+    /// An invalidation is still in progress.
+    StillInProgress(Reference),
+    /// An invalidation is complete.
+    Completed(Reference),
+    /// A poll failed.
+    PollFailed(Reference, CdnErrorClass, String),
+    /// A reference was looked for among the recent invalidations.
+    Searched(Reference, Option<InvalidationId>),
+    /// It could not be.
+    SearchFailed(Reference, String),
+}
+
+/// What is wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Create an invalidation.
+    Create(Order),
+    /// Ask how far one is.
+    Poll(Reference, DistributionId, InvalidationId),
+    /// Look for the reference among the distribution's recent invalidations.
+    Search(Reference, DistributionId),
+    /// Tell the workload's rollout.
+    Report(WorkloadId, Reference, Progress),
+}
+
+impl Effect {
+    /// The metric label.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Create(_) => "create",
+            Self::Poll(..) => "poll",
+            Self::Search(..) => "search",
+            Self::Report(..) => "report",
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! From complete to purged: the vote, what the group decides, the purges and the end of a rollout.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::domain::distribution::DistributionId;
+use crate::domain::group::{self, Decision, Fate, Plan, Verdict};
+use crate::domain::id::{Vector, group_rollout_id, purge_reference};
+use crate::domain::machine::Timestamp;
+use crate::domain::paths::PathSet;
+use crate::domain::policy::Policy;
+use crate::domain::purge::Order;
+use crate::domain::readiness::{Standing, standing};
+use crate::domain::record::{Change, Edge, Outcome, Purge, PurgeState, Record, VOTES_MAX, Vote};
+use crate::domain::rollout::{Effect, FoundSite, Rollout};
+use crate::domain::workload::Workload;
+
+impl Rollout {
+    /// What follows from the group's records: a candidate to re-check, a vector decided or dead, purges to go on with.
+    pub(super) fn agree(&mut self, now: Timestamp) -> Vec<Effect> {
+        if !self.view_is_current() {
+            return Vec::new();
+        }
+        let mut effects: Vec<Effect> = self.approach_vote(now).into_iter().collect();
+        for vote in self.durable.iter().flat_map(|record| record.votes.clone()).collect::<Vec<_>>() {
+            match group::fate(&self.view, &vote.vector, &self.policy) {
+                Fate::Open(_) => {}
+                Fate::Dead(member, reason) => {
+                    self.finish(now, &vote.vector, Outcome::Dead, &format!("{member}: {reason}"))
+                }
+                Fate::Decided(Decision::Close(outcome)) => self.finish(now, &vote.vector, outcome, ""),
+                Fate::Decided(Decision::Execute(plan)) => effects.extend(self.execute(now, &vote.vector, plan)),
+            }
+        }
+        effects
+    }
+
+    /// Whether the view contains our own record as the ledger has it: what others may have seen of us.
+    fn view_is_current(&self) -> bool {
+        let own = self.view.get(&self.identity.member).and_then(Option::as_ref);
+        self.durable.is_some() && own.map(|known| &known.record) == self.durable.as_ref()
+    }
+
+    /// The steps before a vote: find the site, then look at our own workload once more (GA-4).
+    fn approach_vote(&mut self, now: Timestamp) -> Option<Effect> {
+        let record = self.durable.as_ref().filter(|record| record.awaits_vote() && record.votes.len() < VOTES_MAX)?;
+        if self.draft.as_ref().is_none_or(|draft| draft.seq != record.seq || !draft.awaits_vote()) {
+            return None;
+        }
+        let policy = &self.policy;
+        let Verdict::Candidate(vector) = group::judge(&self.view, |a, b| same_version(a, b, policy)) else {
+            return None;
+        };
+        if self.site.is_none() {
+            let workload = self.workload().cloned()?;
+            return self.site_ask.is_due(now).then(|| {
+                self.site_ask.asked();
+                Effect::FindSite(Box::new(workload))
+            });
+        }
+        self.recheck.is_due(now).then(|| {
+            self.recheck.asked();
+            Effect::Recheck(vector)
+        })
+    }
+
+    /// The fresh look before a vote came back. It counts only if the group still stands where it stood.
+    pub(super) fn rechecked(&mut self, now: Timestamp, vector: &Vector, workload: Option<Box<Workload>>) {
+        let key = self.key();
+        let Some(workload) = workload else {
+            self.recheck.failed(now, &key);
+            self.sight = super::Sight::Gone;
+            return;
+        };
+        self.see(workload.clone());
+        let policy = &self.policy;
+        let still = group::judge(&self.view, |a, b| same_version(a, b, policy)) == Verdict::Candidate(vector.clone());
+        let confirmed = self.draft.as_ref().is_some_and(|draft| {
+            draft.uid == workload.uid
+                && draft.awaits_vote()
+                && workload.version.as_ref().is_ok_and(|v| v.same_content(&draft.version, policy.same_digest_is_same))
+                && standing(&workload, policy.zero_is_complete) == Standing::Complete
+        });
+        let own = group::own_seq(vector, &self.identity.member, &self.identity.origin);
+        match (&mut self.draft, &self.site) {
+            (Some(draft), Some(site)) if still && confirmed && own == Some(draft.seq) => {
+                draft.votes.push(vote(draft, vector, &workload, site, &self.policy));
+                self.recheck.answered();
+            }
+            _ => self.recheck.failed(now, &key),
+        }
+    }
+
+    /// Goes on with a decided vector: match it, order what is not ordered yet in this life, and finish when all is final.
+    fn execute(&mut self, now: Timestamp, vector: &Vector, plan: Plan) -> Vec<Effect> {
+        let Some(vote) = self.draft.as_ref().and_then(|draft| draft.votes.iter().find(|vote| vote.vector == *vector))
+        else {
+            return Vec::new();
+        };
+        if vote.purges.is_empty() {
+            let ask = self.matching.entry(vector.clone()).or_default();
+            return if ask.is_due(now) {
+                ask.asked();
+                vec![Effect::Match(vector.clone(), Box::new(plan))]
+            } else {
+                Vec::new()
+            };
+        }
+        if vote.purges.values().all(|purge| purge.state.is_final()) {
+            let impossible = vote.purges.values().all(|purge| matches!(purge.state, PurgeState::Impossible(_)));
+            let outcome = if impossible { Outcome::Impossible } else { Outcome::Purged };
+            self.finish(now, vector, outcome, "");
+            return Vec::new();
+        }
+        let open = vote.purges.iter().filter(|(_, purge)| !purge.state.is_final());
+        let orders: Vec<Order> = open.map(|(distribution, purge)| self.order(distribution, purge, &plan)).collect();
+        let fresh = orders.into_iter().filter(|order| self.ordered.insert(order.reference.clone()));
+        fresh.map(|order| Effect::Purge(Box::new(order))).collect()
+    }
+
+    fn order(&self, distribution: &DistributionId, purge: &Purge, plan: &Plan) -> Order {
+        let own = matches!(purge.state, PurgeState::Created);
+        Order {
+            reference: purge.reference.clone(),
+            distribution: distribution.clone(),
+            paths: plan.paths.clone(),
+            workload: self.identity.workload.clone(),
+            invalidation: purge.invalidation.clone().filter(|_| own),
+        }
+    }
+
+    /// The distributions of a decided plan are known.
+    pub(super) fn matched(&mut self, now: Timestamp, vector: &Vector, distributions: &BTreeSet<DistributionId>) {
+        self.matching.remove(vector);
+        let rollout = group_rollout_id(&self.identity.group, &self.identity.workload, vector);
+        let Some(Fate::Decided(Decision::Execute(plan))) =
+            self.view_is_current().then(|| group::fate(&self.view, vector, &self.policy))
+        else {
+            return;
+        };
+        if distributions.is_empty() {
+            let hosts: Vec<&str> = plan.hosts.iter().map(|host| host.as_str()).collect();
+            self.finish(now, vector, Outcome::NoDistribution, &hosts.join(", "));
+            return;
+        }
+        if let Some(vote) = self.open_vote(vector) {
+            vote.purges = purges(&rollout, distributions, &plan.paths);
+        }
+    }
+
+    fn open_vote(&mut self, vector: &Vector) -> Option<&mut Vote> {
+        self.draft.as_mut()?.votes.iter_mut().find(|vote| vote.vector == *vector)
+    }
+}
+
+/// Whether two members have completed the same version.
+fn same_version(a: &Record, b: &Record, _policy: &Policy) -> bool {
+    a.version.same_across(&b.version, &[])
+}
+
+/// The vote this member casts for `vector`: everything a purge of it depends on (GA-7).
+fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, policy: &Policy) -> Vote {
+    let edge_has_it = draft.edge == Edge::Settled && draft.settled.is_none();
+    Vote {
+        vector: vector.clone(),
+        seq: draft.seq,
+        version: draft.version.clone(),
+        change: draft.change,
+        returned: draft.change == Change::Changed && edge_has_it,
+        hosts: site.hosts.clone(),
+        origins: site.origins.clone(),
+        distributions: workload.tuning.distributions.clone().unwrap_or_default(),
+        paths: workload.tuning.paths.clone().unwrap_or_else(|| policy.paths.clone()),
+        purges: BTreeMap::new(),
+        stalled: false,
+    }
+}
+
+fn purges(rollout: &str, distributions: &BTreeSet<DistributionId>, paths: &PathSet) -> BTreeMap<DistributionId, Purge> {
+    let texts: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
+    let purge = |distribution: &DistributionId| Purge {
+        reference: purge_reference(rollout, distribution.as_str(), texts.iter().copied()),
+        state: PurgeState::Wanted,
+        invalidation: None,
+    };
+    distributions.iter().map(|distribution| (distribution.clone(), purge(distribution))).collect()
+}

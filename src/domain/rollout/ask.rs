@@ -1,0 +1,64 @@
+//! A question to the outside, asked at most once at a time, and again after a back-off when it failed.
+
+use crate::domain::machine::Timestamp;
+use crate::domain::retry;
+
+/// Where a question stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Ask {
+    state: State,
+    failures: u32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+enum State {
+    #[default]
+    Idle,
+    Asked,
+    Resting(Timestamp),
+}
+
+impl Ask {
+    /// Whether it may be asked now.
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        match self.state {
+            State::Idle => true,
+            State::Asked => false,
+            State::Resting(until) => until <= now,
+        }
+    }
+
+    /// Whether an answer is outstanding.
+    pub fn is_asked(&self) -> bool {
+        self.state == State::Asked
+    }
+
+    /// Whether neither an answer nor a back-off is outstanding.
+    pub fn is_idle(&self) -> bool {
+        self.state == State::Idle
+    }
+
+    /// Remembers that it was asked.
+    pub fn asked(&mut self) {
+        self.state = State::Asked;
+    }
+
+    /// Remembers that it was answered.
+    pub fn answered(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Remembers that it was not answered, or not as hoped; `key` spreads the back-off.
+    pub fn failed(&mut self, now: Timestamp, key: &str) {
+        self.failures = self.failures.saturating_add(1);
+        self.state = State::Resting(now.after(retry::SERVICE.delay(self.failures, key)));
+    }
+
+    /// When it may be asked again, if it is resting.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        match self.state {
+            State::Idle | State::Asked => None,
+            State::Resting(until) => Some(until),
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! What a sight of the workload makes of its record: a new rollout, progress of the present one, or nothing.
+
+use std::time::Duration;
+
+use crate::domain::id::{Seq, group_rollout_id};
+use crate::domain::image::Version;
+use crate::domain::machine::Timestamp;
+use crate::domain::notice::{Kind, Notice};
+use crate::domain::policy::Policy;
+use crate::domain::readiness::{self, Standing, rollout_under_way, standing};
+use crate::domain::record::{Change, Closed, Edge, Failure, Outcome, Phase, Record};
+use crate::domain::rollout::{ELAPSED_STORED_EVERY, Effect, Rollout, Sight, Suspicion};
+use crate::domain::workload::Workload;
+use crate::domain::{id::Vector, rollout::words};
+
+/// A missed progress deadline must be seen twice, this far apart: a stale report can survive the first status write of a
+/// new generation, and the controller corrects it within one sync (core.md §2).
+const DEADLINE_CONFIRMED_AFTER: Duration = Duration::from_secs(2);
+
+/// What a sight asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attention {
+    /// Nothing.
+    Idle,
+    /// It was never seen before and nothing is under way: a baseline record, and no more (decision 1).
+    Baseline(Box<Record>),
+    /// A rollout machine.
+    Rollout,
+}
+
+/// Whether a workload needs a rollout machine: the question asked of every sight of every workload, so it is cheap.
+pub fn attention(record: Option<&Record>, workload: &Workload, policy: &Policy) -> Attention {
+    let Some(record) = record else {
+        return match &workload.version {
+            _ if workload.tuning.disabled || workload.deleting => Attention::Idle,
+            Ok(version) if !rollout_under_way(workload) && workload.tuning.faults.is_empty() => {
+                Attention::Baseline(Box::new(baseline(workload, version, Seq::default())))
+            }
+            Ok(_) => Attention::Rollout,
+            // Nothing was recorded and nothing can be: the fault is reported by whoever decoded it.
+            Err(_) => Attention::Idle,
+        };
+    };
+    let quiet = workload.tuning.disabled
+        || match &workload.version {
+            Ok(version) => news(record, workload, version, policy).is_none() && !recovers(record, workload, policy),
+            Err(_) => true,
+        };
+    if quiet && !record.is_open() && faults(workload).eq(record.conditions.iter().cloned()) {
+        Attention::Idle
+    } else {
+        Attention::Rollout
+    }
+}
+
+/// The record of a workload at first sight: nothing has changed yet.
+pub fn baseline(workload: &Workload, version: &Version, floor: Seq) -> Record {
+    Record {
+        revision: 1,
+        uid: workload.uid.clone(),
+        seq: floor.next(),
+        version: version.clone(),
+        generation: workload.generation,
+        change: Change::Baseline,
+        phase: Phase::Complete,
+        elapsed_ms: 0,
+        settled: None,
+        edge: Edge::Settled,
+        closed: floor.next(),
+        requested_at: workload.tuning.requested_at.clone(),
+        votes: Vec::new(),
+        history: Vec::new(),
+        untold: Vec::new(),
+        conditions: Default::default(),
+    }
+}
+
+/// Why the workload is not what its record says, if it is not.
+fn news(record: &Record, workload: &Workload, version: &Version, policy: &Policy) -> Option<Change> {
+    let same = version.same_content(&record.version, policy.same_digest_is_same);
+    if record.uid != workload.uid || !same {
+        Some(Change::Changed)
+    } else if workload.tuning.requested_at.is_some() && workload.tuning.requested_at != record.requested_at {
+        Some(Change::Requested)
+    } else {
+        None
+    }
+}
+
+/// A rollout recorded as failed that completed after all.
+fn recovers(record: &Record, workload: &Workload, policy: &Policy) -> bool {
+    matches!(record.phase, Phase::Failed(_)) && standing(workload, policy.zero_is_complete) == Standing::Complete
+}
+
+/// What cannot be used about the workload, sorted.
+fn faults(workload: &Workload) -> impl Iterator<Item = String> {
+    let unreadable = workload.version.as_ref().err().map(|why| format!("image: {why}"));
+    let faults: std::collections::BTreeSet<String> = workload.tuning.faults.iter().cloned().chain(unreadable).collect();
+    faults.into_iter()
+}
+
+impl Rollout {
+    /// Moves the draft by what is known of the workload. `fresh` means the sight is a look made just now.
+    pub(super) fn observe(&mut self, now: Timestamp, fresh: bool) -> Option<Effect> {
+        match self.sight.clone() {
+            Sight::Unknown => None,
+            Sight::Missing => self.ask_look(now),
+            Sight::Gone => {
+                self.depart();
+                None
+            }
+            Sight::Seen(workload) => {
+                self.note_faults(now, &workload);
+                if workload.tuning.disabled {
+                    self.keep_time(now, false);
+                    return None;
+                }
+                let Ok(version) = workload.version.clone() else { return None };
+                self.follow(now, &workload, &version, fresh)
+            }
+        }
+    }
+
+    fn ask_look(&mut self, now: Timestamp) -> Option<Effect> {
+        self.look.is_due(now).then(|| {
+            self.look.asked();
+            Effect::Look
+        })
+    }
+
+    /// The workload does not exist any more. Purges already voted for go on; then the record goes.
+    fn depart(&mut self) {
+        self.running_since = None;
+        let open = |record: &Record| !record.votes.is_empty() || !record.untold.is_empty();
+        if self.draft.as_ref().is_some_and(|record| !open(record)) {
+            self.draft = None;
+        }
+    }
+
+    fn follow(&mut self, now: Timestamp, workload: &Workload, version: &Version, fresh: bool) -> Option<Effect> {
+        let Some(record) = &self.draft else {
+            self.first_sight(now, workload, version);
+            return None;
+        };
+        if let Some(change) = news(record, workload, version, &self.policy) {
+            self.begin(now, workload, version, change);
+        } else if recovers(record, workload, &self.policy) {
+            self.begin(now, workload, version, Change::Recovered);
+        }
+        match self.draft.as_ref().map(|record| &record.phase) {
+            Some(Phase::Rolling) => self.supervise(now, workload, fresh),
+            Some(Phase::Complete | Phase::Failed(_) | Phase::Withdrawn) | None => None,
+        }
+    }
+
+    fn first_sight(&mut self, now: Timestamp, workload: &Workload, version: &Version) {
+        if workload.deleting {
+            return;
+        }
+        let mut record = baseline(workload, version, self.floor);
+        let under_way = rollout_under_way(workload);
+        if under_way {
+            record.change = Change::Changed;
+            record.phase = Phase::Rolling;
+            record.edge = Edge::Unknown;
+            record.closed = self.floor;
+            self.running_since = Some(now);
+        }
+        self.draft = Some(record);
+        if under_way {
+            self.announce(now, Kind::RolloutStarted, "first seen in the middle of a rollout".to_owned());
+        }
+    }
+
+    /// A new rollout takes the place of the present one, whatever it was doing (GA-2).
+    fn begin(&mut self, now: Timestamp, workload: &Workload, version: &Version, change: Change) {
+        let Some(previous) = self.draft.clone() else { return };
+        self.conclude(now, &previous, version);
+        let Some(draft) = &mut self.draft else { return };
+        let settled = previous.settled().cloned();
+        draft.uid.clone_from(&workload.uid);
+        draft.seq = previous.seq.next();
+        draft.version = version.clone();
+        draft.generation = workload.generation;
+        draft.change = change;
+        draft.phase = Phase::Rolling;
+        draft.elapsed_ms = 0;
+        draft.settled = settled.filter(|settled| settled != version);
+        draft.requested_at.clone_from(&workload.tuning.requested_at);
+        self.running_since = Some(now);
+        self.suspicion = None;
+        self.site = None;
+        self.pods = None;
+        let message = match change {
+            Change::Changed if workload.uid != previous.uid => "the workload was re-created".to_owned(),
+            Change::Changed | Change::Baseline => "a new version was seen".to_owned(),
+            Change::Recovered => "it completed after it had been recorded as failed".to_owned(),
+            Change::Requested => "a purge was requested by annotation".to_owned(),
+        };
+        self.announce(now, Kind::RolloutStarted, message);
+    }
+
+    /// Closes a rollout that another one replaces before it was voted for.
+    fn conclude(&mut self, now: Timestamp, previous: &Record, next: &Version) {
+        let outcome = match previous.phase {
+            Phase::Rolling if previous.settled() == Some(next) => Outcome::RolledBack,
+            Phase::Rolling => Outcome::Superseded,
+            Phase::Complete if previous.awaits_vote() => Outcome::Superseded,
+            Phase::Complete | Phase::Failed(_) | Phase::Withdrawn => return,
+        };
+        self.announce(now, Kind::RolloutFailed, outcome.to_string());
+        self.close_current(outcome);
+    }
+
+    /// Supervises a rollout in flight: complete, failed, or waiting with a reason.
+    fn supervise(&mut self, now: Timestamp, workload: &Workload, fresh: bool) -> Option<Effect> {
+        match standing(workload, self.policy.zero_is_complete) {
+            Standing::Complete => {
+                self.complete(now);
+                return None;
+            }
+            Standing::DeadlineExceeded { last_update } => return self.suspect(now, workload, last_update, fresh),
+            Standing::Waiting(wait) => {
+                self.suspicion = None;
+                if wait.counts() != self.running_since.is_some() {
+                    self.keep_time(now, wait.counts());
+                }
+            }
+        }
+        if self.running_since.is_some() && self.elapsed(now) >= self.timeout() {
+            // Declared on a fresh look only: a watch that was cut may have hidden the completion.
+            if !fresh {
+                return self.ask_look(now);
+            }
+            self.fail(now, workload, Failure::TimedOut);
+        } else if self.running_since.is_some_and(|since| now.since(since) >= ELAPSED_STORED_EVERY) {
+            self.keep_time(now, true);
+        }
+        None
+    }
+
+    fn complete(&mut self, now: Timestamp) {
+        self.keep_time(now, false);
+        let elapsed = words::duration(self.elapsed(now));
+        let pods = self.workload().map_or(0, |workload| workload.replicas.updated);
+        let Some(draft) = &mut self.draft else { return };
+        draft.phase = Phase::Complete;
+        if draft.settled.is_some() {
+            draft.edge = draft.edge.max(Edge::Moved);
+        }
+        self.announce(now, Kind::RolloutCompleted, format!("all {pods} pods available after {elapsed}"));
+    }
+
+    fn suspect(&mut self, now: Timestamp, workload: &Workload, last_update: String, fresh: bool) -> Option<Effect> {
+        match &self.suspicion {
+            None => self.suspicion = Some(Suspicion { since: now, last_update }),
+            Some(suspicion) if suspicion.last_update != last_update => {
+                self.fail(now, workload, Failure::ProgressDeadlineExceeded);
+            }
+            Some(suspicion) if now.since(suspicion.since) >= DEADLINE_CONFIRMED_AFTER => {
+                if !fresh {
+                    return self.ask_look(now);
+                }
+                self.fail(now, workload, Failure::ProgressDeadlineExceeded);
+            }
+            Some(_) => {}
+        }
+        None
+    }
+
+    fn fail(&mut self, now: Timestamp, workload: &Workload, failure: Failure) {
+        self.keep_time(now, false);
+        let elapsed = words::duration(self.elapsed(now));
+        let waited_for = match standing(workload, self.policy.zero_is_complete) {
+            Standing::Waiting(wait) => readiness::words(&wait, self.pods.as_ref()),
+            Standing::DeadlineExceeded { .. } | Standing::Complete => self.pods_in_words(workload),
+        };
+        let Some(draft) = &mut self.draft else { return };
+        draft.phase = Phase::Failed(failure);
+        self.suspicion = None;
+        self.announce(now, Kind::RolloutFailed, format!("{failure} after {elapsed}: {waited_for}; nothing is purged"));
+        self.close_current(Outcome::Failed(failure));
+    }
+
+    fn pods_in_words(&self, workload: &Workload) -> String {
+        let replicas = workload.replicas;
+        let available = replicas.available.min(replicas.updated);
+        readiness::words(&readiness::Wait::Pods { available, desired: replicas.desired }, self.pods.as_ref())
+    }
+
+    fn note_faults(&mut self, now: Timestamp, workload: &Workload) {
+        let Some(draft) = &mut self.draft else { return };
+        let faults: std::collections::BTreeSet<String> = faults(workload).collect();
+        if draft.conditions == faults {
+            return;
+        }
+        let fresh: Vec<String> = faults.difference(&draft.conditions).cloned().collect();
+        draft.conditions = faults;
+        for fault in fresh {
+            self.announce(now, Kind::WorkloadFaulty, fault);
+        }
+    }
+
+    /// Remembers how the present rollout ended.
+    pub(super) fn close_current(&mut self, outcome: Outcome) {
+        if let Some(draft) = &mut self.draft {
+            let change = words::change(draft.settled(), &draft.version);
+            draft.close(Closed { seq: draft.seq, change, outcome, purges: Vec::new() });
+        }
+    }
+
+    /// Writes a notice about the present rollout into the draft, to be told once that is durable.
+    fn announce(&mut self, now: Timestamp, kind: Kind, message: String) {
+        let Some(draft) = &mut self.draft else { return };
+        let identity = &self.identity;
+        let vector = Vector::of_one(identity.member.clone(), identity.origin.clone(), draft.seq);
+        let rollout = group_rollout_id(&identity.group, &identity.workload, &vector);
+        let detail = if kind == Kind::WorkloadFaulty { message.as_str() } else { "" };
+        draft.untold.push(Notice {
+            id: Notice::id_of(&rollout, kind, detail),
+            kind,
+            at_ms: identity.epoch_ms.saturating_add_unsigned(now.as_millis()),
+            workload: identity.workload.clone(),
+            seq: draft.seq,
+            change: words::change(draft.settled(), &draft.version),
+            rollout,
+            message,
+            hosts: Vec::new(),
+            purges: Vec::new(),
+            late: false,
+        });
+    }
+
+    /// When a rollout in flight next needs attention without any event.
+    pub(super) fn rolling_deadlines(&self) -> impl Iterator<Item = Timestamp> {
+        let rolling = self.draft.as_ref().is_some_and(|record| record.phase == Phase::Rolling);
+        let since = self.running_since.filter(|_| rolling && !self.look.is_asked() && self.look.is_idle());
+        let stored = self.draft.as_ref().map_or(Duration::ZERO, Record::elapsed);
+        let timeout = since.map(|since| since.after(self.timeout().saturating_sub(stored)));
+        let keep = since.map(|since| since.after(ELAPSED_STORED_EVERY));
+        let confirm = self.suspicion.as_ref().filter(|_| self.look.is_idle());
+        let confirm = confirm.map(|suspicion| suspicion.since.after(DEADLINE_CONFIRMED_AFTER));
+        [timeout, keep, confirm].into_iter().flatten()
+    }
+}

@@ -1,0 +1,183 @@
+//! A rollout in words: what it waits for and what comes next. The status page, `explain` and the logs say the same thing,
+//! because they all ask here.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::domain::group::{self, Fate, Verdict, View};
+use crate::domain::id::{Member, WorkloadId};
+use crate::domain::image::{Version, difference};
+use crate::domain::machine::Timestamp;
+use crate::domain::policy::Policy;
+use crate::domain::readiness::{self, Pods, Standing, standing};
+use crate::domain::record::{Closed, Phase, PurgeState, Record};
+use crate::domain::rollout::Rollout;
+use crate::domain::workload::Workload;
+
+/// What a person wants to know of a rollout at a glance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Which workload.
+    pub workload: WorkloadId,
+    /// Its rollout's number.
+    pub seq: u64,
+    /// `rolling`, `complete`, `failed` or `withdrawn`.
+    pub phase: &'static str,
+    /// The versions in words.
+    pub change: String,
+    /// What it waits for, or what became of it.
+    pub state: String,
+    /// What happens next.
+    pub next: String,
+    /// How the last rollouts ended, newest first.
+    pub history: Vec<String>,
+    /// What cannot be used about the workload.
+    pub conditions: Vec<String>,
+}
+
+impl Summary {
+    /// Puts a record and what is known of its workload into words.
+    pub fn new(
+        id: &WorkloadId,
+        record: &Record,
+        workload: Option<&Workload>,
+        pods: Option<&Pods>,
+        clock: (Duration, Duration),
+        policy: &Policy,
+    ) -> Self {
+        let (state, next) = state(record, workload, pods, clock, policy);
+        Self {
+            workload: id.clone(),
+            seq: record.seq.0,
+            phase: record.phase.name(),
+            change: change(record.settled(), &record.version),
+            state,
+            next,
+            history: record.history.iter().rev().map(closed).collect(),
+            conditions: record.conditions.iter().cloned().collect(),
+        }
+    }
+}
+
+impl Rollout {
+    /// This rollout in words.
+    pub fn summary(&self, now: Timestamp) -> Option<Summary> {
+        let record = self.draft.as_ref()?;
+        let clock = (self.elapsed(now), self.timeout());
+        let id = &self.identity.workload;
+        let mut summary = Summary::new(id, record, self.workload(), self.pods.as_ref(), clock, &self.policy);
+        if record.awaits_vote()
+            && let Some(waiting) = waiting_for(&self.view, &self.identity.member)
+        {
+            summary.state = waiting;
+        }
+        for vote in &record.votes {
+            if let Fate::Open(missing) = group::fate(&self.view, &vote.vector, &self.policy) {
+                let missing: Vec<&str> = missing.iter().map(|member| member.0.as_str()).collect();
+                summary.state = format!("waiting for the votes of {}", missing.join(", "));
+            }
+        }
+        Some(summary)
+    }
+}
+
+fn waiting_for(view: &View, own: &Member) -> Option<String> {
+    match group::judge(view, |_, _| true) {
+        Verdict::Candidate(_) => None,
+        Verdict::Waiting(reasons) => {
+            let others = reasons.iter().filter(|(member, _)| *member != own);
+            let words: Vec<String> = others.map(|(member, reason)| format!("{member}, which {reason}")).collect();
+            (!words.is_empty()).then(|| format!("waiting for {}", words.join("; ")))
+        }
+    }
+}
+
+fn state(
+    record: &Record,
+    workload: Option<&Workload>,
+    pods: Option<&Pods>,
+    (elapsed, timeout): (Duration, Duration),
+    policy: &Policy,
+) -> (String, String) {
+    match &record.phase {
+        Phase::Rolling => {
+            let waits = match workload.map(|workload| standing(workload, policy.zero_is_complete)) {
+                None => "the workload has not been seen since the start".to_owned(),
+                Some(Standing::Complete) => "complete, being recorded".to_owned(),
+                Some(Standing::DeadlineExceeded { .. }) => {
+                    "the Deployment missed its progress deadline; being confirmed by a second look".to_owned()
+                }
+                Some(Standing::Waiting(wait)) => readiness::words(&wait, pods),
+            };
+            let state = format!("{waits}, {} of {} left", duration(timeout.saturating_sub(elapsed)), duration(timeout));
+            (state, "purges when every pod is of the new version and available".to_owned())
+        }
+        Phase::Failed(failure) => (
+            format!("failed: {failure}; nothing was purged"),
+            "purges if it completes after all, or with the next version".to_owned(),
+        ),
+        Phase::Withdrawn => ("withdrawn; nothing was purged".to_owned(), "waits for the next version".to_owned()),
+        Phase::Complete => complete(record),
+    }
+}
+
+fn complete(record: &Record) -> (String, String) {
+    let Some(vote) = record.votes.last() else {
+        if record.awaits_vote() {
+            return ("complete; checking once more before it is purged".into(), "votes for the purge".into());
+        }
+        let ended = record.history.last().filter(|closed| closed.seq == record.seq).map(closed);
+        return (ended.unwrap_or_else(|| "complete; nothing has changed".into()), "waits for the next version".into());
+    };
+    if vote.purges.is_empty() {
+        return ("complete everywhere; looking for the distributions of its hosts".into(), "purges them".into());
+    }
+    let purges = vote.purges.iter().map(|(distribution, purge)| {
+        let id = purge.invalidation.as_ref().map_or(String::new(), |id| format!(" {id}"));
+        match &purge.state {
+            PurgeState::Wanted => format!("invalidation of {distribution} queued"),
+            PurgeState::Created => format!("invalidation{id} of {distribution} in progress"),
+            PurgeState::Covered(_) => format!("covered by a later invalidation{id} of {distribution}, in progress"),
+            PurgeState::Completed => format!("invalidation{id} of {distribution} completed"),
+            PurgeState::DoneByOther => format!("invalidation of {distribution} was made by another"),
+            PurgeState::Impossible(why) => format!("invalidation of {distribution} impossible: {why}"),
+        }
+    });
+    (purges.collect::<Vec<_>>().join("; "), "tells the webhooks when all are completed".into())
+}
+
+/// How a rollout ended, in one line.
+pub(super) fn closed(closed: &Closed) -> String {
+    let purges: Vec<String> = closed
+        .purges
+        .iter()
+        .map(|(distribution, id)| match id {
+            Some(id) => format!("{distribution} by {id}"),
+            None => distribution.to_string(),
+        })
+        .collect();
+    let what = if purges.is_empty() { String::new() } else { format!(" ({})", purges.join(", ")) };
+    format!("{}: {}{what}", closed.change, closed.outcome)
+}
+
+/// The versions in words: `web: 1.2.3 → 1.2.4`.
+pub(super) fn change(from: Option<&Version>, to: &Version) -> String {
+    match from {
+        Some(from) if from != to => difference(from, to),
+        Some(_) | None => to.to_string(),
+    }
+}
+
+/// A duration the way people say it: `45s`, `4m 10s`, `2h 3m`.
+pub fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, 0) => format!("{}ms", duration.as_millis()),
+        (0, 0, s) => format!("{s}s"),
+        (0, m, 0) => format!("{m}m"),
+        (0, m, s) => format!("{m}m {s}s"),
+        (h, 0, _) => format!("{h}h"),
+        (h, m, _) => format!("{h}h {m}m"),
+    }
+}

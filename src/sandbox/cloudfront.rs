@@ -1,0 +1,437 @@
+//! A stand-in for CloudFront's REST/XML API 2020-05-31, as far as allclear uses it.
+//!
+//! It keeps the rules the promises of this product rest on: one invalidation per caller reference, `InProgress` until it
+//! is completed, quotas of paths in progress, newest first. Error texts are the real service's where they are known from
+//! public reports. Lost answers, cuts, delays and 5xx come from [`super::http::Fault`].
+//!
+//! What it cannot prove: that the real service behaves like this, above all how it treats a repeated reference when two
+//! calls race. [`Options`] has switches for what is documented in one way and reported in another.
+
+mod batch;
+mod wire;
+mod xml;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use batch::Batch;
+
+use super::http::{Reply, Request, StandIn};
+
+/// Items on a page when the client names no MaxItems, and the most it may ask for: SDK documentation of ListDistributions.
+pub const PAGE_ITEMS_MAX: usize = 100;
+
+/// Invalidations kept; the oldest is forgotten first. A demo at one purge per second runs for a day before that.
+pub const INVALIDATIONS_MAX: usize = 100_000;
+
+/// How the stand-in behaves where the real service is configurable, or not known well enough.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// An invalidation completes by itself after this time; `None`: only through [`CloudFrontStandIn::complete`].
+    pub completes_after: Option<Duration>,
+    /// The error for a reference that was used with other paths.
+    pub reuse_error: ReuseError,
+    /// Refuse a repeated reference even with the same paths. The documentation says the earlier invalidation is returned;
+    /// public reports (aws/aws-cdk#3878) read as if it were not always so.
+    pub refuses_same_batch: bool,
+    /// A reference repeated within this time makes a second invalidation, the way a race inside the real service could.
+    pub blind_for: Duration,
+    /// Plain paths in progress at one time, per distribution. The service's quota is 3,000.
+    pub paths_in_progress_max: usize,
+    /// Wildcard paths in progress at one time, per distribution. The service's quota is 15, independent of the other.
+    pub wildcards_in_progress_max: usize,
+    /// Largest page, at most [`PAGE_ITEMS_MAX`]; smaller ones let a test page through few items.
+    pub page_items: usize,
+}
+
+/// On the wire one error is documented, another one is reported: clients must know both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReuseError {
+    /// `InvalidArgument` with the text seen in public reports (aws/aws-cdk#3878, jonls/s3-deploy-website#26).
+    InvalidArgument,
+    /// `InvalidationBatchAlreadyExists`, as the API reference says under *InvalidationBatch*.
+    InvalidationBatchAlreadyExists,
+}
+
+/// One distribution of the account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Distribution {
+    /// For example `E2QWRUHEXAMPLE`.
+    pub id: String,
+    /// Its own name, for example `d111111abcdef8.cloudfront.net`.
+    pub domain_name: String,
+    /// Alternate domain names; wildcards as CloudFront writes them (`*.example.com`).
+    pub aliases: Vec<String>,
+    /// Domain names of its origins.
+    pub origins: Vec<String>,
+    /// Whether it serves at all.
+    pub enabled: bool,
+    /// Whether it is the staging half of a continuous deployment.
+    pub staging: bool,
+    /// Whether it is reached through distribution tenants only.
+    pub tenant_only: bool,
+    /// Whether it has a CacheTagConfig, so that `#tag` items are accepted.
+    pub cache_tags: bool,
+}
+
+/// One accepted invalidation, for assertions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalidation {
+    /// Unique within the stand-in.
+    pub id: String,
+    /// The distribution it was created for.
+    pub distribution: String,
+    /// Its caller reference.
+    pub reference: String,
+    /// Its paths in the order received.
+    pub paths: Vec<String>,
+    /// Where it stands.
+    pub status: Status,
+    /// How often the same batch was sent again and answered with this invalidation.
+    pub repeats: u32,
+    /// Whether [`CloudFrontStandIn::forget`] made the service forget it.
+    pub forgotten: bool,
+}
+
+/// Where an invalidation stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Edges are still being told.
+    InProgress,
+    /// Every edge has confirmed.
+    Completed,
+}
+
+/// The stand-in. Give it to [`super::http::Server::start`] and keep an `Arc` of it for steering and assertions.
+#[derive(Debug)]
+pub struct CloudFrontStandIn {
+    options: Options,
+    state: Mutex<State>,
+}
+
+impl CloudFrontStandIn {
+    /// An account without distributions.
+    pub fn new(options: Options) -> CloudFrontStandIn {
+        CloudFrontStandIn { options, state: Mutex::new(State::default()) }
+    }
+
+    /// Adds a distribution, or replaces the one with the same id.
+    pub fn add_distribution(&self, distribution: Distribution) {
+        self.lock().distributions.insert(distribution.id.clone(), distribution);
+    }
+
+    /// Removes a distribution; its invalidations stay in the ledger.
+    pub fn remove_distribution(&self, id: &str) {
+        self.lock().distributions.remove(id);
+    }
+
+    /// Everything ever accepted, oldest first, of all distributions.
+    pub fn invalidations(&self) -> Vec<Invalidation> {
+        let now = Instant::now();
+        self.lock().entries.iter().map(|entry| entry.shown(now, &self.options)).collect()
+    }
+
+    /// Completes an invalidation. Returns whether there is one with this id.
+    pub fn complete(&self, id: &str) -> bool {
+        let mut state = self.lock();
+        let entry = state.entries.iter_mut().find(|entry| entry.record.id == id);
+        entry.map(|entry| entry.record.status = Status::Completed).is_some()
+    }
+
+    /// Completes everything in progress.
+    pub fn complete_all(&self) {
+        for entry in &mut self.lock().entries {
+            entry.record.status = Status::Completed;
+        }
+    }
+
+    /// Lets the service forget an invalidation and its reference; the ledger keeps it. Returns whether there was one.
+    pub fn forget(&self, id: &str) -> bool {
+        let mut state = self.lock();
+        let entry = state.entries.iter_mut().find(|entry| entry.record.id == id);
+        entry.map(|entry| entry.record.forgotten = true).is_some()
+    }
+
+    /// Answers the next `requests` requests with `Throttling`, which CloudFront sends as HTTP 400.
+    pub fn throttle(&self, requests: u32) {
+        self.lock().throttled = requests;
+    }
+
+    /// Denies everything to everybody, or stops doing so.
+    pub fn deny(&self, denied: bool) {
+        self.lock().denied = denied;
+    }
+
+    /// Denies everything to one access key id, or stops doing so.
+    pub fn deny_key(&self, access_key_id: &str, denied: bool) {
+        let mut state = self.lock();
+        if denied {
+            state.denied_keys.insert(access_key_id.to_owned());
+        } else {
+            state.denied_keys.remove(access_key_id);
+        }
+    }
+
+    /// An error as CloudFront writes it, for faults that this stand-in does not decide itself.
+    pub fn error(status: u16, code: &str, message: &str) -> Reply {
+        wire::error(status, code, message)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl StandIn for CloudFrontStandIn {
+    fn answer(&self, request: &Request) -> Reply {
+        let mut state = self.lock();
+        if let Some(refusal) = state.refusal(request) {
+            return refusal;
+        }
+        let call = Call { options: &self.options, request, now: Instant::now() };
+        match (request.method.as_str(), request.segments().as_slice()) {
+            ("GET", [API_VERSION, "distribution"]) => call.list_distributions(&state),
+            ("POST", [API_VERSION, "distribution", id, "invalidation"]) => call.create_invalidation(&mut state, id),
+            ("GET", [API_VERSION, "distribution", id, "invalidation"]) => call.list_invalidations(&state, id),
+            ("GET", [API_VERSION, "distribution", distribution, "invalidation", id]) => {
+                call.get_invalidation(&state, distribution, id)
+            }
+            _ => wire::error(404, "NoSuchResource", "The stand-in does not know this call."),
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            completes_after: None,
+            reuse_error: ReuseError::InvalidArgument,
+            refuses_same_batch: false,
+            blind_for: Duration::ZERO,
+            paths_in_progress_max: 3_000,
+            wildcards_in_progress_max: 15,
+            page_items: PAGE_ITEMS_MAX,
+        }
+    }
+}
+
+impl Distribution {
+    /// An enabled distribution without aliases and origins, with a domain name made from its id.
+    pub fn new(id: &str) -> Distribution {
+        Distribution {
+            id: id.to_owned(),
+            domain_name: format!("{}.cloudfront.net", id.to_ascii_lowercase()),
+            aliases: Vec::new(),
+            origins: Vec::new(),
+            enabled: true,
+            staging: false,
+            tenant_only: false,
+            cache_tags: false,
+        }
+    }
+
+    /// Adds an alternate domain name.
+    pub fn alias(mut self, name: &str) -> Distribution {
+        self.aliases.push(name.to_owned());
+        self
+    }
+
+    /// Adds an origin.
+    pub fn origin(mut self, name: &str) -> Distribution {
+        self.origins.push(name.to_owned());
+        self
+    }
+}
+
+const API_VERSION: &str = "2020-05-31";
+
+#[derive(Debug, Default)]
+struct State {
+    distributions: BTreeMap<String, Distribution>,
+    /// Oldest first.
+    entries: VecDeque<Entry>,
+    /// Invalidations ever created, for their ids.
+    created: u64,
+    throttled: u32,
+    denied: bool,
+    denied_keys: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    record: Invalidation,
+    created_at: Instant,
+    /// The same as text, as the wire has it.
+    create_time: String,
+}
+
+impl Entry {
+    fn status(&self, now: Instant, options: &Options) -> Status {
+        let by_itself =
+            options.completes_after.is_some_and(|after| now.saturating_duration_since(self.created_at) >= after);
+        if by_itself { Status::Completed } else { self.record.status }
+    }
+
+    fn shown(&self, now: Instant, options: &Options) -> Invalidation {
+        Invalidation { status: self.status(now, options), ..self.record.clone() }
+    }
+}
+
+impl State {
+    /// What is answered before the call is even looked at.
+    fn refusal(&mut self, request: &Request) -> Option<Reply> {
+        let Some(authorization) = request.header("authorization") else {
+            let message = "Request is missing Authentication Token";
+            return Some(wire::error(403, "MissingAuthenticationToken", message));
+        };
+        // `AWS4-HMAC-SHA256 Credential=<key id>/<date>/<region>/cloudfront/aws4_request, SignedHeaders=…, Signature=…`
+        let credential = authorization.split_once("Credential=").map(|(_, rest)| rest).unwrap_or_default();
+        let key = credential.split('/').next().unwrap_or_default();
+        if self.denied || self.denied_keys.contains(key) {
+            let message = "User: arn:aws:iam::123456789012:user/allclear is not authorized to perform this action";
+            return Some(wire::error(403, "AccessDenied", message));
+        }
+        if self.throttled > 0 {
+            self.throttled -= 1;
+            return Some(wire::error(400, "Throttling", "Rate exceeded"));
+        }
+        None
+    }
+
+    /// The invalidations the service knows of one distribution, newest first.
+    fn known<'a>(&'a self, distribution: &'a str) -> impl Iterator<Item = &'a Entry> {
+        let mine = move |entry: &&Entry| entry.record.distribution == distribution && !entry.record.forgotten;
+        self.entries.iter().rev().filter(mine)
+    }
+}
+
+/// One request on its way through the stand-in.
+struct Call<'a> {
+    options: &'a Options,
+    request: &'a Request,
+    now: Instant,
+}
+
+impl Call<'_> {
+    fn list_distributions(&self, state: &State) -> Reply {
+        let all: Vec<(&str, String)> =
+            state.distributions.values().map(|each| (each.id.as_str(), wire::distribution_summary(each))).collect();
+        wire::page(self.request, self.options.page_items, "DistributionList", &all)
+    }
+
+    fn list_invalidations(&self, state: &State, distribution: &str) -> Reply {
+        if !state.distributions.contains_key(distribution) {
+            return wire::no_such_distribution();
+        }
+        let all: Vec<(&str, String)> = state
+            .known(distribution)
+            .map(|entry| {
+                let summary = format!(
+                    "{}{}{}",
+                    xml::text("Id", &entry.record.id),
+                    xml::text("CreateTime", &entry.create_time),
+                    xml::text("Status", wire::status_name(entry.status(self.now, self.options)))
+                );
+                (entry.record.id.as_str(), xml::element("InvalidationSummary", &summary))
+            })
+            .collect();
+        wire::page(self.request, self.options.page_items, "InvalidationList", &all)
+    }
+
+    fn get_invalidation(&self, state: &State, distribution: &str, id: &str) -> Reply {
+        if !state.distributions.contains_key(distribution) {
+            return wire::no_such_distribution();
+        }
+        match state.known(distribution).find(|entry| entry.record.id == id) {
+            Some(entry) => wire::invalidation(200, &entry.shown(self.now, self.options), &entry.create_time),
+            None => wire::error(404, "NoSuchInvalidation", "The specified invalidation does not exist."),
+        }
+    }
+
+    fn create_invalidation(&self, state: &mut State, distribution: &str) -> Reply {
+        let Some(tags_allowed) = state.distributions.get(distribution).map(|found| found.cache_tags) else {
+            return wire::no_such_distribution();
+        };
+        let batch = match Batch::read(&self.request.body, tags_allowed) {
+            Ok(batch) => batch,
+            Err(flaw) => return wire::batch_flaw(flaw),
+        };
+        if let Some(reply) = self.repeated(state, distribution, &batch) {
+            return reply;
+        }
+        if let Some(refusal) = self.over_quota(state, distribution, &batch) {
+            return refusal;
+        }
+        state.created += 1;
+        let entry = Entry {
+            record: Invalidation {
+                id: format!("I{:013}", state.created),
+                distribution: distribution.to_owned(),
+                reference: batch.reference,
+                paths: batch.paths,
+                status: Status::InProgress,
+                repeats: 0,
+                forgotten: false,
+            },
+            created_at: self.now,
+            create_time: format!("{:.3}", jiff::Timestamp::now()),
+        };
+        let reply = wire::created(&entry.shown(self.now, self.options), &entry.create_time);
+        if state.entries.len() >= INVALIDATIONS_MAX {
+            state.entries.pop_front();
+        }
+        state.entries.push_back(entry);
+        reply
+    }
+
+    /// The answer to a reference that was used before, if it was.
+    fn repeated(&self, state: &mut State, distribution: &str, batch: &Batch) -> Option<Reply> {
+        let entry = state.entries.iter_mut().rev().find(|entry| {
+            let record = &entry.record;
+            record.distribution == distribution && record.reference == batch.reference && !record.forgotten
+        })?;
+        if self.now.saturating_duration_since(entry.created_at) < self.options.blind_for {
+            return None;
+        }
+        if batch.same_paths(&entry.record.paths) && !self.options.refuses_same_batch {
+            entry.record.repeats = entry.record.repeats.saturating_add(1);
+            return Some(wire::created(&entry.shown(self.now, self.options), &entry.create_time));
+        }
+        Some(match self.options.reuse_error {
+            ReuseError::InvalidArgument => wire::error(
+                400,
+                "InvalidArgument",
+                "Your request contains a caller reference that was used for a previous invalidation batch for the same \
+                 distribution.",
+            ),
+            ReuseError::InvalidationBatchAlreadyExists => wire::error(
+                409,
+                "InvalidationBatchAlreadyExists",
+                "The caller reference was used for an invalidation batch with other paths.",
+            ),
+        })
+    }
+
+    fn over_quota(&self, state: &State, distribution: &str, batch: &Batch) -> Option<Reply> {
+        let (mut plain, mut wildcards) = (batch.paths.len() - batch.wildcards(), batch.wildcards());
+        if plain > self.options.paths_in_progress_max {
+            let message = "Your request contains too many invalidation paths.";
+            return Some(wire::error(413, "BatchTooLarge", message));
+        }
+        let in_progress = |entry: &&Entry| entry.status(self.now, self.options) == Status::InProgress;
+        for entry in state.known(distribution).filter(in_progress) {
+            let entry_wildcards = batch::wildcards(&entry.record.paths);
+            plain += entry.record.paths.len() - entry_wildcards;
+            wildcards += entry_wildcards;
+        }
+        let over = plain > self.options.paths_in_progress_max || wildcards > self.options.wildcards_in_progress_max;
+        over.then(|| {
+            wire::error(
+                400,
+                "TooManyInvalidationsInProgress",
+                "Processing your request will cause you to exceed the maximum number of in-progress invalidations.",
+            )
+        })
+    }
+}
