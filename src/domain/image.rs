@@ -1,8 +1,9 @@
 //! Image references and versions: what runs in a workload's containers, and when two of those are the same.
 //!
-//! A reference is read by the grammar of <https://github.com/distribution/reference>, which the container runtimes use,
-//! and then completed the way they complete it: no registry is `docker.io`, one word is in `library/`, and neither tag nor
-//! digest is `latest`. `registry:5000/app` therefore has a port and no tag, and `app:5000` a tag and no port.
+//! A reference is read by the grammar of <https://github.com/distribution/reference>, which the container runtimes
+//! use, and then completed the way they complete it: no registry is `docker.io`, one word is in `library/`, and
+//! neither tag nor digest is `latest`. `registry:5000/app` therefore has a port and no tag, and `app:5000` a tag and
+//! no port.
 //!
 //! Not for: asking a registry anything. A tag that moved without the reference changing is invisible here.
 

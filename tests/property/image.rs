@@ -69,7 +69,10 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_parser_panic_or_its_error_long(text in any::<String>(), odd in "[a-zA-Z0-9:@/._\\[\\]+-]{0,600}") {
+    fn no_text_makes_the_parser_panic_or_its_error_long(
+        text in any::<String>(),
+        odd in "[a-zA-Z0-9:@/._\\[\\]+-]{0,600}",
+    ) {
         for text in [text, odd] {
             if let Err(error) = Image::parse(&text) {
                 prop_assert!(error.to_string().len() < 1_024);
@@ -79,7 +82,8 @@ proptest! {
 
     #[test]
     fn the_default_registry_and_tag_may_be_left_out(name in "[a-z][a-z0-9]{0,8}(/[a-z0-9]{1,6})?") {
-        let full = if name.contains('/') { format!("docker.io/{name}:latest") } else { format!("docker.io/library/{name}:latest") };
+        let namespace = if name.contains('/') { "" } else { "library/" };
+        let full = format!("docker.io/{namespace}{name}:latest");
         // A first segment `localhost` is a registry.
         prop_assume!(!name.starts_with("localhost/"));
         prop_assert_eq!(Image::parse(&name), Image::parse(&full));
@@ -114,7 +118,9 @@ proptest! {
         let expected = if mine.digest().is_some() && theirs.digest().is_some() {
             mine.digest() == theirs.digest()
         } else {
-            mine.registry() == theirs.registry() && mine.repository() == theirs.repository() && mine.tag() == theirs.tag()
+            mine.registry() == theirs.registry()
+                && mine.repository() == theirs.repository()
+                && mine.tag() == theirs.tag()
         };
         let version = |image: &Image| Version::from_iter([(Container::Main("web".into()), image.clone())]);
         prop_assert_eq!(version(&mine).same_content(&version(&theirs), true), expected);

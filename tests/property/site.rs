@@ -145,9 +145,10 @@ proptest! {
         let mut hosts = BTreeMap::<Host, BTreeSet<Source>>::new();
         let mut origins = BTreeSet::new();
         let mut rejected = BTreeSet::new();
-        let alone = facts.ingresses.iter().map(|one| SiteFacts { ingresses: vec![one.clone()], ..without_paths(&facts) })
-            .chain(facts.routes.iter().map(|one| SiteFacts { routes: vec![one.clone()], ..without_paths(&facts) }))
-            .chain([without_paths(&facts)]);
+        let base = without_paths(&facts);
+        let ingresses = facts.ingresses.iter().map(|one| SiteFacts { ingresses: vec![one.clone()], ..base.clone() });
+        let routes = facts.routes.iter().map(|one| SiteFacts { routes: vec![one.clone()], ..base.clone() });
+        let alone = ingresses.chain(routes).chain([base.clone()]);
         for one in alone.map(|facts| web(&facts)) {
             for (host, sources) in one.hosts {
                 hosts.entry(host).or_default().extend(sources);
@@ -167,25 +168,29 @@ proptest! {
         let services = services(&facts);
         let mut expected = BTreeSet::new();
         for ingress in facts.ingresses.iter().filter(|one| one.namespace == NAMESPACE) {
-            for rule in ingress.rules.iter().filter(|rule| rule.backends.iter().any(|one| services.contains(one.as_str()))) {
-                expected.extend(rule.host.as_deref().and_then(|text| Host::parse(text).ok()));
+            for rule in &ingress.rules {
+                if rule.backends.iter().any(|one| services.contains(one.as_str())) {
+                    expected.extend(rule.host.as_deref().and_then(|text| Host::parse(text).ok()));
+                }
             }
         }
         for route in &facts.routes {
             if route.backends.iter().any(|(space, one)| space == NAMESPACE && services.contains(one.as_str())) {
-                expected.extend(route.hostnames.iter().filter_map(|text| Host::parse(text).ok()).map(Host::at_any_depth));
+                let hosts = route.hostnames.iter().filter_map(|text| Host::parse(text).ok());
+                expected.extend(hosts.map(Host::at_any_depth));
             }
         }
         let by_rule = |source: &Source| matches!(source, Source::IngressRule(_) | Source::Route(..));
-        let found: BTreeSet<Host> =
-            web(&facts).hosts.into_iter().filter(|(_, sources)| sources.iter().any(by_rule)).map(|(host, _)| host).collect();
+        let found = web(&facts).hosts.into_iter().filter(|(_, sources)| sources.iter().any(by_rule));
+        let found: BTreeSet<Host> = found.map(|(host, _)| host).collect();
         prop_assert_eq!(found, expected);
     }
 
     #[test]
     fn a_workload_no_service_selects_has_at_most_the_ingress_of_its_own_name(facts in facts()) {
         let nothing = SiteFacts { services: Vec::new(), ..facts };
-        let own: Vec<IngressFact> = nothing.ingresses.iter().filter(|one| one.name == "web" && one.namespace == NAMESPACE).cloned().collect();
+        let own = nothing.ingresses.iter().filter(|one| one.name == "web" && one.namespace == NAMESPACE);
+        let own: Vec<IngressFact> = own.cloned().collect();
         let found = web(&nothing);
         prop_assert!(!own.is_empty() || found.is_empty());
         prop_assert_eq!(web(&SiteFacts { ingresses: own, ..SiteFacts::default() }), found);

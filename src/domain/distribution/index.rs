@@ -9,9 +9,9 @@
 //! 3. a distribution's own domain name,
 //! 4. an origin that is the name: the distribution fetches from the site.
 //!
-//! A wildcard *host* stands for all the names it covers (how deep, the [`Host`] says), so it reaches every distribution
-//! that one of these names belongs to by rules 1, 2 and 4. Rule 3 is for names people write down: nobody is served under
-//! `*.cloudfront.net` as a whole. Each load balancer name matches origins only.
+//! A wildcard *host* stands for all the names it covers (how deep, the [`Host`] says), so it reaches every
+//! distribution that one of these names belongs to by rules 1, 2 and 4. Rule 3 is for names people write down: nobody
+//! is served under `*.cloudfront.net` as a whole. Each load balancer name matches origins only.
 //!
 //! A disabled, staging or tenant-only distribution never matches and never hides another one; that it would have
 //! matched is reported.
@@ -53,7 +53,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// Indexes a whole listing. If an id occurs twice, because the account changed between two pages, the last one holds.
+    /// Indexes a whole listing. If an id occurs twice, because the account changed between two pages, the last one
+    /// holds.
     #[must_use]
     pub fn new(listing: Vec<Distribution>) -> Self {
         let distributions: BTreeMap<_, _> = listing.into_iter().map(|one| (one.id.clone(), one)).collect();
@@ -284,8 +285,10 @@ fn star(reversed: &str) -> String {
 /// agree on which to write.
 /// <https://docs.aws.amazon.com/elasticloadbalancing/latest/classic/elb-internet-facing-load-balancers.html>
 fn canonical_origin(name: &str) -> &str {
-    let plain = name.strip_prefix("dualstack.");
-    plain.filter(|plain| plain.ends_with(".elb.amazonaws.com")).unwrap_or(name)
+    let of_elb = |plain: &&str| {
+        plain.contains(".elb.") && (plain.ends_with(".amazonaws.com") || plain.ends_with(".amazonaws.com.cn"))
+    };
+    name.strip_prefix("dualstack.").filter(of_elb).unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -380,6 +383,10 @@ mod tests {
         assert_eq!(matches.by_distribution.len(), 1);
         let index = Index::new(vec![distribution("E1", &[], &["dualstack.k8s-1.eu-west-1.elb.amazonaws.com"])]);
         assert_eq!(index.matches([], ["k8s-1.eu-west-1.elb.amazonaws.com"]).by_distribution.len(), 1);
+        let index = Index::new(vec![distribution("E1", &[], &["lb.cn-north-1.elb.amazonaws.com.cn"])]);
+        assert_eq!(index.matches([], ["dualstack.lb.cn-north-1.elb.amazonaws.com.cn"]).by_distribution.len(), 1);
+        let index = Index::new(vec![distribution("E1", &[], &["lb.example.com"])]);
+        assert!(index.matches([], ["dualstack.lb.example.com"]).by_distribution.is_empty());
     }
 
     #[test]

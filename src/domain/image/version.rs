@@ -117,9 +117,9 @@ impl Version {
         })
     }
 
-    /// Whether two members run the same (decision 12): like [`Self::same_content`], but the registry does not count, nor
-    /// does the longest of `registry_prefixes` a repository begins with, so that regional registries and mirrors are no
-    /// obstacle.
+    /// Whether two members run the same (decision 12): like [`Self::same_content`], but the registry does not count,
+    /// nor does the longest of `registry_prefixes` a repository begins with, so that regional registries and mirrors
+    /// are no obstacle.
     #[must_use]
     pub fn same_across(&self, other: &Self, registry_prefixes: &[String]) -> bool {
         self.same_by(other, |mine, theirs| match (mine.digest(), theirs.digest()) {

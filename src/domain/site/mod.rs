@@ -1,11 +1,11 @@
 //! The site of a workload: the hosts people reach it by, and where each host came from.
 //!
-//! Deployment → Services that select its pods → Ingresses and routes that lead to those Services → hosts. Failing that,
-//! the Ingress of the workload's own name, as the program before this one had it. An annotation on the workload overrides
-//! everything found. A workload without hosts is simply not a site.
+//! Deployment → Services that select its pods → Ingresses and routes that lead to those Services → hosts. Failing
+//! that, the Ingress of the workload's own name, as the program before this one had it. An annotation on the workload
+//! overrides everything found. A workload without hosts is simply not a site.
 //!
-//! What one object gets wrong lands in [`Site::rejected`] and disturbs no other object. The result does not depend on the
-//! order of the facts.
+//! What one object gets wrong lands in [`Site::rejected`] and disturbs no other object. The result does not depend on
+//! the order of the facts.
 //!
 //! Not for: which distribution serves a host ([`super::distribution`]), or how the facts were read.
 
