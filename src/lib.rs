@@ -5,6 +5,8 @@
 //! ARCHITECTURE.md tells the life of one rollout from end to end.
 
 #[cfg(feature = "runtime")]
+pub mod actors;
+#[cfg(feature = "runtime")]
 pub mod adapters;
 #[cfg(feature = "runtime")]
 pub mod config;
@@ -12,3 +14,5 @@ pub mod domain;
 pub mod ports;
 #[cfg(feature = "runtime")]
 pub mod sandbox;
+#[cfg(feature = "runtime")]
+pub mod telemetry;

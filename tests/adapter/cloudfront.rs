@@ -114,6 +114,34 @@ async fn a_throttled_page_does_not_lose_the_listing() {
 }
 
 #[tokio::test]
+async fn a_listing_that_is_cut_short_is_no_listing() {
+    // Distributions missing from a listing would look like hosts that no distribution serves.
+    let world = World::new(stand_in::Options::default()).await;
+    let full =
+        "<DistributionList><Marker/><MaxItems>100</MaxItems><IsTruncated>false</IsTruncated><Quantity>1</Quantity>";
+    let endless = "<DistributionList><IsTruncated>true</IsTruncated><Quantity>0</Quantity></DistributionList>";
+    for (body, expected) in [
+        (full, CdnErrorClass::Ambiguous),
+        ("", CdnErrorClass::Ambiguous),
+        ("<html>not CloudFront</html>", CdnErrorClass::Ambiguous),
+        (endless, CdnErrorClass::Refused),
+    ] {
+        world.server.inject(Fault::once(When::After, Action::Answer(Reply::full(200, "text/xml", body))).times(3));
+        assert_eq!(class(world.cdn.distributions().await), expected, "{body}");
+        world.server.clear_faults();
+    }
+}
+
+#[tokio::test]
+async fn a_race_inside_the_service_shows_as_two_ids_for_one_reference() {
+    // The residual risk of fault row F3: the stand-in can show it, so that what notices it can be tested.
+    let blind_for = Duration::from_secs(3_600);
+    let world = World::new(stand_in::Options { blind_for, ..Default::default() }).await;
+    let first = world.create("r1", &["/a"]).await.expect("created");
+    assert_ne!(world.create("r1", &["/a"]).await.expect("created"), first);
+}
+
+#[tokio::test]
 async fn the_same_batch_sent_twice_is_one_invalidation() {
     let world = World::new(stand_in::Options::default()).await;
     let first = world.create("r1", &["/*", "/a%20b?c=d&e"]).await.expect("created");

@@ -4,3 +4,5 @@
 mod support;
 
 mod cloudfront;
+mod kubernetes_conformance;
+mod ledger;
