@@ -1,0 +1,6 @@
+//! Properties of the pure half of the program, over generated values: parsing, matching, planning.
+
+mod distribution;
+mod image;
+mod paths;
+mod site;
