@@ -2,6 +2,9 @@
 
 pub mod cloudfront;
 pub mod http;
+pub mod webhook;
+pub mod ledger;
+pub mod redis;
 pub mod kubernetes;
 pub mod ledger;
 pub mod webhook;
