@@ -4,12 +4,13 @@
 //! It is a copy and nothing else: it may be lost, stale or wiped, and no decision about our own workloads reads it.
 
 use ::redis::Script;
+use async_trait::async_trait;
 
 use super::Server;
 use crate::domain::id::{Member, Origin, WorkloadId};
 use crate::domain::record::Record;
 use crate::domain::record_codec::encode;
-use crate::ports::PortError;
+use crate::ports::{self, PortError};
 
 /// Stores a record if it is newer than what is there, so that late writes of a paused client change nothing.
 ///
@@ -80,5 +81,23 @@ impl TagCache {
         self.server
             .call(&format!("publish {key}"), |mut redis| async move { script.invoke_async(&mut redis).await })
             .await
+    }
+}
+
+/// The copies of one member of one group, as the port wants them.
+#[derive(Debug)]
+pub struct MemberTags {
+    /// Where they are.
+    pub cache: TagCache,
+    /// The group.
+    pub group: String,
+    /// The member.
+    pub member: Member,
+}
+
+#[async_trait]
+impl ports::TagCache for MemberTags {
+    async fn show(&self, workload: &WorkloadId, origin: &Origin, record: &Record) -> Result<(), PortError> {
+        self.cache.publish(&self.group, &self.member, workload, origin, record).await
     }
 }
