@@ -11,8 +11,12 @@ pub mod adapters;
 #[cfg(feature = "runtime")]
 pub mod cli;
 #[cfg(feature = "runtime")]
+pub mod app;
+#[cfg(feature = "runtime")]
 pub mod config;
 pub mod domain;
+#[cfg(feature = "runtime")]
+pub mod http;
 pub mod ports;
 #[cfg(feature = "runtime")]
 pub mod sandbox;
