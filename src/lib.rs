@@ -13,6 +13,8 @@ pub mod cli;
 #[cfg(feature = "runtime")]
 pub mod config;
 pub mod domain;
+#[cfg(feature = "runtime")]
+pub mod http;
 pub mod ports;
 #[cfg(feature = "runtime")]
 pub mod sandbox;
