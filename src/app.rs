@@ -119,7 +119,7 @@ async fn begin(config: &Config, surroundings: Surroundings) -> Result<Running, S
     };
     let metrics = surroundings.metrics.clone();
     let root = Root::new(surroundings, give_up).start();
-    let front = Front { root: root.clone(), metrics, about, draining: draining.clone() };
+    let front = Front { root: root.clone().recipient(), metrics, about, draining: draining.clone() };
     let address = config.http.listen;
     let serving = crate::http::serve(address, front).await.map_err(|cause| StartError::Listen { address, cause })?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), address = %serving.address(), dry_run = config.dry_run, "started");
