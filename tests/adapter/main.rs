@@ -6,3 +6,4 @@ mod support;
 mod cloudfront;
 mod kubernetes_conformance;
 mod ledger;
+mod tag_cache;

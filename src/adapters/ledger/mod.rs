@@ -11,6 +11,7 @@
 
 pub mod kubernetes;
 pub mod memory;
+pub mod redis;
 
 use sha2::{Digest, Sha256};
 
