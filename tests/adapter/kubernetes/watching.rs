@@ -67,7 +67,9 @@ async fn changes_behind_an_expired_version_are_found_by_listing_again() {
             bench.api.delete(Kind::Deployment, "shop", "old").unwrap();
             bench.api.deploy("shop", "new", "shop/new:1", 1).unwrap();
             bench.api.compact();
-            reader.until("all is listed again", |reader| reader.said("synced all")).await;
+            reader.until("all is listed again", |reader| reader.said("restarted *")).await;
+            reader.forget();
+            reader.until("the listing is complete", |reader| reader.said("synced all")).await;
             let names: Vec<&str> = reader.known.keys().map(|id| id.name.as_str()).collect();
             assert_eq!(names, ["new", "web"]);
             assert_eq!(reader.version(&web()).as_deref(), Some("web shop/web:2"));
@@ -223,6 +225,7 @@ async fn a_version_the_server_never_reaches_is_given_up() {
     bench.refuse(504, 12, is_watch);
     bench.api.close_watches();
     reader.until("all is listed again", |reader| reader.said("restarted *")).await;
+    reader.forget();
     reader.until("the listing is complete", |reader| reader.said("synced all")).await;
 }
 
@@ -311,7 +314,8 @@ async fn several_namespaces_are_one_stream_and_a_new_listing_concerns_only_its_o
     bench.refuse(410, 1, |request| is_watch(request) && request.path.contains("/shop/"));
     bench.api.close_watches();
     bench.api.delete(Kind::Deployment, "shop", "web").unwrap();
-    reader.until("shop is listed again", |reader| reader.said("restarted shop") && reader.said("synced all")).await;
+    reader.until("shop is listed again", |reader| reader.said("restarted shop")).await;
+    reader.until("the listing is complete", |reader| reader.said("synced all")).await;
     assert_eq!(reader.known.keys().map(|id| id.name.as_str()).collect::<Vec<_>>(), ["cms"]);
     assert!(!reader.said("restarted blog") && !reader.said("trouble"), "{:?}", reader.said);
 }
