@@ -3,15 +3,16 @@
 //!
 //! Deciding is in [`domain`], which is pure; doing is in `adapters`; `actors` only carry messages between them.
 //! ARCHITECTURE.md tells the life of one rollout from end to end.
+#![forbid(unsafe_code)]
 
 #[cfg(feature = "runtime")]
 pub mod actors;
 #[cfg(feature = "runtime")]
 pub mod adapters;
 #[cfg(feature = "runtime")]
-pub mod cli;
-#[cfg(feature = "runtime")]
 pub mod app;
+#[cfg(feature = "runtime")]
+pub mod cli;
 #[cfg(feature = "runtime")]
 pub mod config;
 pub mod domain;
