@@ -95,7 +95,7 @@ pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, S
     let (notifier, outbox) = webhooks(config, clock.clone())?;
     let scope = scope(config, &clients).await?;
     let cdn = Arc::new(CloudFront::new(cloudfront_options(config, surrounded.aws)).await);
-    let events = Events::new(clients.request.clone(), clock.clone(), &instance());
+    let events = Events::new(clients.request.clone(), &instance());
     let ports = Ports {
         clock,
         cluster: Arc::new(Cluster::new(&clients, scope, surrounded.tempo)),
@@ -187,10 +187,7 @@ fn settings(config: &Config, outbox: delivery::Settings) -> Settings {
             poll_first: config.purge.poll_first,
             completion_timeout: config.purge.completion_timeout,
         },
-        freshness: Freshness {
-            refresh: config.distributions.refresh,
-            miss_refresh: config.distributions.miss_refresh,
-        },
+        freshness: Freshness { refresh: config.distributions.refresh, miss_refresh: config.distributions.miss_refresh },
         outbox,
     }
 }
