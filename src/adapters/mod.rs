@@ -2,7 +2,7 @@
 
 pub mod cloudfront;
 pub mod http;
-pub mod webhook;
+pub mod kubernetes;
 pub mod ledger;
 pub mod redis;
-pub mod kubernetes;
+pub mod webhook;

@@ -3,4 +3,5 @@
 mod distribution;
 mod image;
 mod paths;
+mod record;
 mod site;
