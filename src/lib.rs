@@ -9,6 +9,8 @@ pub mod actors;
 #[cfg(feature = "runtime")]
 pub mod adapters;
 #[cfg(feature = "runtime")]
+pub mod cli;
+#[cfg(feature = "runtime")]
 pub mod config;
 pub mod domain;
 pub mod ports;

@@ -20,7 +20,7 @@ use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::budget::Budget;
 use crate::domain::id::{Origin, WorkloadId};
 use crate::domain::record::Record;
-use crate::domain::rollout::{Attention, Summary, attention};
+use crate::domain::rollout::{Attention, Summary, attention, baseline};
 use crate::domain::workload::Workload;
 use crate::ports::{Ledgered, Sight, StoreError};
 
@@ -58,8 +58,8 @@ pub struct DeploymentWatcher {
     budgets: BTreeMap<WorkloadId, Budget>,
     quarantined: BTreeSet<WorkloadId>,
     pods: BTreeMap<String, Addr<PodWatcher>>,
-    /// Workloads seen since the listing under way began; `None` when none is under way.
-    listing: Option<BTreeSet<WorkloadId>>,
+    /// For each scope being listed, the workloads seen since its listing began.
+    listings: BTreeMap<Option<String>, BTreeSet<WorkloadId>>,
     /// Baselines found by the listing under way, to be written together.
     baselines: BTreeMap<WorkloadId, Box<Workload>>,
     synced: bool,
@@ -78,7 +78,7 @@ impl DeploymentWatcher {
         collar: Collar,
         obituary: Obituary,
     ) -> Self {
-        let Ledgered { origin, records } = ledgered;
+        let Ledgered { origin, records, unreadable } = ledgered;
         Self {
             surroundings,
             directory,
@@ -91,11 +91,11 @@ impl DeploymentWatcher {
             budgets: BTreeMap::new(),
             quarantined: BTreeSet::new(),
             pods: BTreeMap::new(),
-            listing: None,
+            listings: BTreeMap::new(),
             baselines: BTreeMap::new(),
             synced: false,
             trouble: None,
-            unreadable: BTreeMap::new(),
+            unreadable,
             recent: Vec::new(),
             draining: false,
         }
@@ -103,11 +103,21 @@ impl DeploymentWatcher {
 
     fn seen(&mut self, workload: Box<Workload>, ctx: &mut Context<Self>) {
         let id = workload.id.clone();
-        self.unreadable.remove(&id);
-        if let Some(seen) = &mut self.listing {
-            seen.insert(id.clone());
+        self.note_listed(&id);
+        if self.unreadable.contains_key(&id) && !self.records.contains_key(&id) {
+            // Its record is there and cannot be read; starting it afresh would forget what was purged.
+            return;
         }
         self.attend(&id, Some(workload), ctx);
+    }
+
+    /// Remembers that the listing under way, if there is one, contains this workload.
+    fn note_listed(&mut self, id: &WorkloadId) {
+        for (scope, seen) in &mut self.listings {
+            if scope.as_ref().is_none_or(|namespace| *namespace == id.namespace) {
+                seen.insert(id.clone());
+            }
+        }
     }
 
     /// Passes a sight on to whoever it concerns.
@@ -122,7 +132,7 @@ impl DeploymentWatcher {
             Some(Attention::Idle) => {}
             Some(Attention::Baseline(_)) => {
                 self.baselines.extend(sight.map(|workload| (id.clone(), workload)));
-                if self.listing.is_none() {
+                if self.listings.is_empty() {
                     self.write_baselines(ctx);
                 }
             }
@@ -170,46 +180,43 @@ impl DeploymentWatcher {
         let ledger = self.surroundings.ports.ledger.clone();
         let metrics = self.surroundings.metrics.clone();
         let writing = async move {
-            let write = |(id, workload): (WorkloadId, Box<Workload>)| {
-                let ledger = ledger.clone();
-                async move {
-                    let Ok(version) = &workload.version else { return None };
-                    let floor = match ledger.seq_floor(&id).await {
-                        Ok(floor) => floor,
-                        Err(error) => return Some((id, workload, Err(StoreError::Unavailable(error)))),
-                    };
-                    let record = crate::domain::rollout::baseline(&workload, version, floor);
-                    let stored = ledger.store(&id, &record).await.map(|()| record);
-                    Some((id, workload, stored))
+            let mut records = BTreeMap::new();
+            for (id, workload) in &found {
+                // A floor that cannot be read now is asked for again with the next sweep.
+                if let (Ok(version), Ok(floor)) = (&workload.version, ledger.seq_floor(id).await) {
+                    records.insert(id.clone(), baseline(workload, version, floor));
                 }
-            };
-            join_all(found.into_iter().map(write)).await
+            }
+            let failed = ledger.store_all(&records).await;
+            (found, records, failed)
         };
-        ctx.spawn(writing.into_actor(self).map(move |written, actor, ctx| {
-            for (id, workload, stored) in written.into_iter().flatten() {
-                match stored {
-                    Ok(record) => drop(actor.records.insert(id, record)),
-                    Err(StoreError::Conflict(current)) => {
+        ctx.spawn(writing.into_actor(self).map(move |(found, mut records, mut failed), actor, ctx| {
+            for (id, workload) in found {
+                match (records.remove(&id), failed.remove(&id)) {
+                    (Some(record), None) => drop(actor.records.insert(id, record)),
+                    (_, Some(StoreError::Conflict(current))) => {
                         actor.records.extend(current.map(|record| (id.clone(), *record)));
                         actor.attend(&id, Some(workload), ctx);
                     }
-                    Err(StoreError::Unavailable(error)) => {
+                    (_, Some(StoreError::Unavailable(error))) => {
                         metrics.failure("store_baseline");
                         actor.trouble = Some(error.to_string());
                         actor.baselines.insert(id, workload);
                     }
+                    (None, None) => drop(actor.baselines.insert(id, workload)),
                 }
             }
             actor.count();
         }));
     }
 
-    /// The listing is complete: what it did not contain is gone.
-    fn listed(&mut self, ctx: &mut Context<Self>) {
-        self.synced = true;
+    /// The listing of a scope is complete: what of it was not contained is gone.
+    fn listed(&mut self, scope: &Option<String>, all: bool, ctx: &mut Context<Self>) {
+        self.synced |= all;
         self.trouble = None;
-        if let Some(seen) = self.listing.take() {
-            let gone = self.records.keys().chain(self.children.keys()).filter(|id| !seen.contains(id));
+        if let Some(seen) = self.listings.remove(scope) {
+            let within = |id: &&WorkloadId| scope.as_ref().is_none_or(|namespace| *namespace == id.namespace);
+            let gone = self.records.keys().chain(self.children.keys()).filter(within).filter(|id| !seen.contains(id));
             for id in gone.cloned().collect::<BTreeSet<_>>() {
                 self.attend(&id, None, ctx);
             }
@@ -228,7 +235,7 @@ impl DeploymentWatcher {
         for child in self.children.values_mut().filter(|child| child.lagging) {
             child.lagging = child.addr.try_send(Sighted(child.latest.clone())).is_err();
         }
-        if self.listing.is_none() && !self.draining {
+        if self.listings.is_empty() && !self.draining {
             self.write_baselines(ctx);
         }
     }
@@ -304,22 +311,20 @@ impl Actor for DeploymentWatcher {
 impl StreamHandler<Sight> for DeploymentWatcher {
     fn handle(&mut self, sight: Sight, ctx: &mut Self::Context) {
         match sight {
-            Sight::Restarted => {
+            Sight::Restarted { scope } => {
                 self.surroundings.metrics.relist();
-                self.listing = Some(BTreeSet::new());
+                self.listings.insert(scope, BTreeSet::new());
             }
             Sight::Seen(workload) => self.seen(workload, ctx),
             Sight::Unreadable(id, why) => {
-                if let Some(seen) = &mut self.listing {
-                    seen.insert(id.clone());
-                }
+                self.note_listed(&id);
                 self.surroundings.metrics.failure("decode_workload");
                 if self.unreadable.insert(id.clone(), why.clone()).as_ref() != Some(&why) {
                     tracing::warn!(workload = %id.spoken(), why, "a workload cannot be read and is left out");
                 }
             }
             Sight::Gone(id) => self.attend(&id, None, ctx),
-            Sight::Synced => self.listed(ctx),
+            Sight::Synced { scope, all } => self.listed(&scope, all, ctx),
             Sight::Trouble(error) => {
                 self.surroundings.metrics.failure("watch_workloads");
                 tracing::warn!(%error, "the watch of workloads was interrupted; starting it again");

@@ -159,6 +159,9 @@ fn redis_port(given: &BTreeMap<String, String>, findings: &mut Findings) -> Opti
     let place = Place::Environment("REDIS_PORT".to_owned());
     // Kubernetes gives every pod `REDIS_PORT=tcp://10.96.0.7:6379` for a Service called redis; nobody configured that.
     if text.starts_with("tcp://") {
+        if !given.contains_key("REDIS_HOST") {
+            return None;
+        }
         let message = "REDIS_PORT is ignored: it was set by Kubernetes for a Service called redis (enableServiceLinks: false stops that)";
         findings.warn(&place, "redis.url", message);
         return None;

@@ -57,7 +57,7 @@ pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
     serde_json::from_str::<serde_json::Value>(text).map_err(|error| {
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or_default().to_owned();
-        SyntaxError { line: error.line(), column: error.column(), message }
+        SyntaxError { line: error.line().max(1), column: error.column().max(1), message }
     })?;
     let mut scanner = Scanner { text, at: 0 };
     scanner.node().ok_or(SyntaxError { line: 1, column: 1, message: "it cannot be read".to_owned() })

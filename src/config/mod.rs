@@ -89,7 +89,7 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Loaded, Invalid> {
     let file = file_layer(inputs, &defaults, &mut findings);
     let environment = env::of_environment(&inputs.environment, &defaults, &mut findings);
     let flags = layers::of_flags(&inputs.flags, &defaults, &mut findings);
-    let merged = layers::merged(&[defaults, surroundings, file, environment, flags]).unwrap_or_else(|_| {
+    let merged = layers::merged(&[defaults.clone(), surroundings, file, environment, flags]).unwrap_or_else(|_| {
         findings.refuse(&Place::Default, "", None, "the layers cannot be put together", "report this as a bug");
         Layer::default()
     });
@@ -99,7 +99,7 @@ pub fn load(inputs: &Inputs<'_>) -> Result<Loaded, Invalid> {
     warnings.sort();
     match config {
         Some(config) if problems.is_empty() => {
-            Ok(Loaded { effective: Effective::of(&merged, &config), config, warnings })
+            Ok(Loaded { effective: Effective::of(&merged, &defaults, &config), config, warnings })
         }
         Some(_) | None => Err(Invalid { problems, warnings }),
     }
@@ -267,8 +267,8 @@ pub struct Group {
     pub policy: GroupPolicy,
     /// What a member is that does not have the workload.
     pub absent: AbsentPolicy,
-    /// File with the key that records are signed with; `None`: unsigned, with a warning (decision 7).
-    pub key_file: Option<PathBuf>,
+    /// The key that records are signed with, read from `group.key_file`; `None`: unsigned, with a warning (decision 7).
+    pub key: Option<Secret<Vec<u8>>>,
     /// Prefixes of repository names that are ignored between members, for regional registries (decision 12).
     pub repository_prefixes: Vec<String>,
 }
@@ -372,3 +372,6 @@ impl Config {
         if self.dry_run { LedgerBackend::Memory } else { self.ledger.backend }
     }
 }
+
+#[cfg(test)]
+mod tests;

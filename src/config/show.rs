@@ -5,10 +5,10 @@ use config::ValueKind;
 use serde_json::{Value, json};
 
 use super::hook::Hook;
-use super::layers::Layer;
+use super::layers::{Given, Layer};
 use super::mask::{shown, shown_item};
 use super::problem::{Place, Problem, Warning};
-use super::{Config, Invalid};
+use super::{Config, Invalid, Loaded};
 
 /// The effective values, masked when they were collected, so that nothing that holds one can print a secret.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,10 +50,10 @@ pub struct HookSummary {
 }
 
 impl Effective {
-    pub(super) fn of(merged: &Layer, config: &Config) -> Self {
-        let setting = |(key, given): (&String, &super::layers::Given)| Setting {
+    pub(super) fn of(merged: &Layer, defaults: &Layer, config: &Config) -> Self {
+        let setting = |(key, given): (&String, &Given)| Setting {
             key: key.clone(),
-            value: masked(&given.value),
+            value: masked_as(&given.value, defaults.values.get(key).map(|default| &default.value)),
             place: given.place.clone(),
         };
         let settings = merged.values.iter().map(setting).collect();
@@ -67,7 +67,7 @@ impl Effective {
             settings.add_row([key.clone(), words(value), place.layer()]);
         }
         if self.hooks.is_empty() {
-            return format!("{settings}\n");
+            return format!("{}\n", settings.trim_fmt());
         }
         let mut hooks = plain_table(["WEBHOOK", "SENDS", "ON", "FOR", "SIGNED"]);
         for HookSummary { name, url, method, events, workloads, format, keys } in &self.hooks {
@@ -75,7 +75,7 @@ impl Effective {
             let sends = format!("{method} {url} ({format})");
             hooks.add_row([name.clone(), sends, events.join(", "), workloads.join(", "), signed]);
         }
-        format!("{settings}\n\n{hooks}\n")
+        format!("{}\n\n{}\n", settings.trim_fmt(), hooks.trim_fmt())
     }
 
     /// For programs.
@@ -124,8 +124,21 @@ impl HookSummary {
     }
 }
 
-/// Problems and warnings for programs: what `config validate -o json` prints.
-pub(crate) fn report(problems: &[Problem], warnings: &[Warning]) -> Value {
+impl Loaded {
+    /// The same report as of a configuration that was refused, without problems.
+    pub fn report(&self) -> Value {
+        report(&[], &self.warnings)
+    }
+}
+
+impl Invalid {
+    /// Problems and warnings for programs: what `config validate -o json` prints.
+    pub fn report(&self) -> Value {
+        report(&self.problems, &self.warnings)
+    }
+}
+
+fn report(problems: &[Problem], warnings: &[Warning]) -> Value {
     let problem = |Problem { place, key, value, message, fix }: &Problem| json!({"place": place.to_string(), "key": key, "value": value, "message": message, "fix": fix});
     let warning =
         |Warning { place, key, message }: &Warning| json!({"place": place.to_string(), "key": key, "message": message});
@@ -134,13 +147,6 @@ pub(crate) fn report(problems: &[Problem], warnings: &[Warning]) -> Value {
         "problems": problems.iter().map(problem).collect::<Vec<_>>(),
         "warnings": warnings.iter().map(warning).collect::<Vec<_>>(),
     })
-}
-
-impl Invalid {
-    /// For programs.
-    pub fn json(&self) -> Value {
-        report(&self.problems, &self.warnings)
-    }
 }
 
 /// A value in one line, unmasked: for defaults, which hold no secrets.
@@ -152,17 +158,25 @@ pub(super) fn plain_text(value: &ValueKind) -> String {
     }
 }
 
+/// A value masked, in the type of its default: the environment and flags have text only.
+fn masked_as(value: &ValueKind, default: Option<&ValueKind>) -> Value {
+    match (value, default) {
+        (ValueKind::String(whole), Some(ValueKind::Array(_))) => {
+            let items = whole.split(',').map(str::trim).filter(|item| !item.is_empty());
+            items.map(|item| json!(shown_item(item, whole))).collect()
+        }
+        (ValueKind::String(text), Some(ValueKind::Boolean(_))) => json!(text.trim().eq_ignore_ascii_case("true")),
+        (ValueKind::String(text), Some(ValueKind::Float(_))) => json!(text.trim().parse::<f64>().ok()),
+        (value, _) => masked(value),
+    }
+}
+
 fn masked(value: &ValueKind) -> Value {
     match value {
         ValueKind::Boolean(value) => json!(value),
         ValueKind::I64(number) => json!(number),
         ValueKind::Float(number) => json!(number),
         ValueKind::Array(items) => items.iter().map(|item| masked(&item.kind)).collect(),
-        // A list that was given with commas stays one text; an `@` anywhere in it masks what stands before.
-        ValueKind::String(text) if text.contains(',') => {
-            let items: Vec<String> = text.split(',').map(|item| shown_item(item.trim(), text)).collect();
-            json!(items.join(", "))
-        }
         ValueKind::String(text) => json!(shown(text)),
         ValueKind::Nil | ValueKind::I128(_) | ValueKind::U64(_) | ValueKind::U128(_) | ValueKind::Table(_) => {
             Value::Null

@@ -1,18 +1,17 @@
 //! What every key means: its type, its bounds, and the rules between keys.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
 use super::address::{RedisAddress, Refused, WebUrl};
+use super::mask::{Secret, shown};
 use super::problem::Place;
 use super::suggest::{listed, nearest};
 use super::values::Values;
-use super::webhooks::{self, HookDefaults};
+use super::webhooks::{self, HookDefaults, ReadFile};
 use super::{
     AbsentPolicy, CloudFront, Config, Distributions, Group, GroupPolicy, Http, Ledger, LedgerBackend, Log, LogFormat,
     Namespaces, Purge, Redis, Rollout, Version, Watch, Webhooks, ZeroReplicas,
@@ -37,11 +36,14 @@ const PATHS_MAX: usize = 30_000;
 /// Prefixes of repositories at most: one or two for each region.
 const PREFIXES_MAX: usize = 50;
 
+/// Bytes of the group's key at least: what HMAC-SHA256 needs (RFC 2104, 3: "not less than L", the 32 bytes of the hash).
+const GROUP_KEY_BYTES_MIN: usize = 32;
+
 /// Characters of a DNS label, which namespaces are (RFC 1123, 2.1).
 const LABEL_CHARS_MAX: usize = 63;
 
 /// Reads every key, then checks keys against each other; `None` if anything was refused.
-pub(super) fn config(values: &mut Values<'_>, read: &dyn Fn(&Path) -> io::Result<String>) -> Option<Config> {
+pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Config> {
     // Every section is read before the first `?`, so that no problem hides another.
     let dry_run = values.truth("dry_run");
     let watch = watch(values);
@@ -54,7 +56,7 @@ pub(super) fn config(values: &mut Values<'_>, read: &dyn Fn(&Path) -> io::Result
     let redis =
         values.optional("redis.url", "`host`, `host:port` or a `redis://` or `rediss://` URL", RedisAddress::parse);
     let redis = redis.map(|url| Redis { url });
-    let group = group(values, redis.as_ref());
+    let group = group(values, redis.as_ref(), read);
     let ledger = ledger(values);
     let webhooks = webhooks(values, read);
     let http = values.parsed("http.listen", "`address:port`", listen).map(|listen| Http { listen });
@@ -162,14 +164,14 @@ fn cloudfront(values: &mut Values<'_>) -> Option<CloudFront> {
     Some(CloudFront { endpoint: endpoint?, region: region? })
 }
 
-fn group(values: &mut Values<'_>, redis: Option<&Redis>) -> Option<Group> {
+fn group(values: &mut Values<'_>, redis: Option<&Redis>, read: ReadFile<'_>) -> Option<Group> {
     let name = values.parsed("group.name", "name", name_in_keys);
     let member = values.optional("group.member", "name", name_in_keys);
     let remotes = remotes(values, redis);
     let timeout = values.duration("group.timeout", SECOND..=7 * DAY);
     let policy = values.choice("group.policy", &[("wait", GroupPolicy::Wait), ("skip", GroupPolicy::Skip)]);
     let absent = values.choice("group.absent", &[("wait", AbsentPolicy::Wait), ("ignore", AbsentPolicy::Ignore)]);
-    let key_file = values.file("group.key_file");
+    let key = group_key(values, read);
     let prefix = |text: &str| match text.is_empty() || text.contains(char::is_whitespace) {
         true => Err(Refused::new("is not a prefix", "write the start of a repository name, such as project-eu/")),
         false => Ok(text.to_owned()),
@@ -182,9 +184,34 @@ fn group(values: &mut Values<'_>, redis: Option<&Redis>) -> Option<Group> {
         timeout: timeout?,
         policy: policy?,
         absent: absent?,
-        key_file: key_file?,
+        key: key?,
         repository_prefixes: prefixes?,
     })
+}
+
+fn group_key(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Option<Secret<Vec<u8>>>> {
+    let key = "group.key_file";
+    let Some(path) = values.file(key)? else { return Some(None) };
+    let value = Some(shown(&path.to_string_lossy()));
+    let text = match read(&path) {
+        Ok(text) => text,
+        Err(error) => {
+            let message = format!("names a file that cannot be read: {}", error.kind());
+            return values.refuse(
+                key,
+                value,
+                Refused::new(message, "mount the key there, or leave group.key_file empty"),
+            );
+        }
+    };
+    match text.trim() {
+        short if short.len() < GROUP_KEY_BYTES_MIN => {
+            let message = format!("names a file with a key of {} bytes", short.len());
+            let fix = format!("write at least {GROUP_KEY_BYTES_MIN} random letters and digits into it");
+            values.refuse(key, value, Refused::new(message, fix))
+        }
+        text => Some(Some(Secret::new(text.as_bytes().to_vec()))),
+    }
 }
 
 /// The other members' servers. The old program's list was the same in every cluster, so ours may be among them.
@@ -223,7 +250,7 @@ fn ledger(values: &mut Values<'_>) -> Option<Ledger> {
     Some(Ledger { backend: backend?, namespace: namespace? })
 }
 
-fn webhooks(values: &mut Values<'_>, read: &dyn Fn(&Path) -> io::Result<String>) -> Option<Webhooks> {
+fn webhooks(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Webhooks> {
     let file = values.file("webhooks.file");
     let timeout = values.duration("webhooks.timeout", webhooks::TIMEOUT);
     let schedule = values.durations("webhooks.retry", webhooks::WAIT, webhooks::ATTEMPTS_MAX).and_then(|schedule| {
