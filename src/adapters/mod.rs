@@ -6,8 +6,5 @@ pub mod kubernetes;
 pub mod ledger;
 pub mod redis;
 pub mod webhook;
-pub mod kubernetes;
-pub mod ledger;
-pub mod webhook;
 pub mod clock;
 pub mod dry_run;

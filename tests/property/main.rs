@@ -1,8 +1,6 @@
-//! Properties of parsing, matching and planning. One module for each subject.
-
-mod config;
 //! Properties of the pure half of the program, over generated values: parsing, matching, planning.
 
+mod config;
 mod distribution;
 mod image;
 mod paths;
