@@ -17,12 +17,17 @@ use crate::adapters::cloudfront::{self, CloudFront};
 use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
 use crate::adapters::http::{self as outbound, Egress};
 use crate::adapters::kubernetes::{self, Clients, Cluster, Events, Scope, Tempo};
-use crate::adapters::ledger::{KubernetesLedger, MemoryLedger, RedisLedger, RedisTagCache};
+use crate::adapters::ledger::kubernetes::KubernetesLedger;
+use crate::adapters::ledger::memory::MemoryLedger;
+use crate::adapters::ledger::fresh_origin;
+use crate::adapters::ledger::redis::RedisLedger;
+use crate::adapters::redis::Server;
+use crate::adapters::redis::tag_cache::RedisTagCache;
 use crate::adapters::webhook::Webhooks;
 use crate::config::{Config, LedgerBackend, Namespaces};
 use crate::domain::catalog::Freshness;
 use crate::domain::delivery;
-use crate::domain::id::{Member, Origin};
+use crate::domain::id::Member;
 use crate::domain::purge::Pace;
 use crate::http::{About, Front, Serving};
 use crate::ports::{Cdn, Clock, EventSink, Ledger, Notifier, PortError, Ports, TagCache};
@@ -99,7 +104,7 @@ pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, S
         ledger: ledger(config, &clients)?,
         cdn: if config.dry_run { Arc::new(DryCdn(cdn)) } else { cdn as Arc<dyn Cdn> },
         notifier: if config.dry_run { Arc::new(DryNotifier(notifier)) } else { notifier },
-        tags: tag_cache(config),
+        tags: tag_cache(config)?,
     };
     let surroundings = Surroundings { ports, metrics, settings: Arc::new(settings(config, outbox)) };
     begin(config, surroundings).await
@@ -174,7 +179,7 @@ fn refuse_groups(config: &Config) -> Result<(), StartError> {
 fn settings(config: &Config, outbox: delivery::Settings) -> Settings {
     let every = Duration::from_secs_f64(config.purge.creations_per_second.recip());
     Settings {
-        member: Member(config.group.member.clone().unwrap_or_else(|| ALONE.to_owned())),
+        member: member(config),
         group: config.group.name.clone(),
         policy: config.policy(),
         pace: Pace {
@@ -224,22 +229,28 @@ fn cloudfront_options(config: &Config, credentials: Option<cloudfront::StaticCre
 
 fn ledger(config: &Config, clients: &Clients) -> Result<Arc<dyn Ledger>, StartError> {
     match (config.ledger_backend(), &config.redis.url) {
-        (LedgerBackend::Memory, _) => Ok(Arc::new(MemoryLedger::new(Origin("memory".to_owned())))),
+        (LedgerBackend::Memory, _) => Ok(Arc::new(MemoryLedger::new(fresh_origin()?))),
         (LedgerBackend::Kubernetes, _) => {
             let namespace = config.ledger.namespace.as_deref().unwrap_or(&clients.namespace);
             Ok(Arc::new(KubernetesLedger::new(clients.request.clone(), namespace)))
         }
-        (LedgerBackend::Redis, Some(url)) => Ok(Arc::new(RedisLedger::new(url, &config.group.name))),
+        (LedgerBackend::Redis, Some(url)) => {
+            Ok(Arc::new(RedisLedger::new(Server::new(url.expose().as_str())?, &config.group.name)))
+        }
         (LedgerBackend::Redis, None) => Err(StartError::Unusable(
             "ledger.backend is \"redis\", but no Redis is configured: set REDIS_HOST (redis.url)".to_owned(),
         )),
     }
 }
 
-fn tag_cache(config: &Config) -> Option<Arc<dyn TagCache>> {
-    let url = config.redis.url.as_ref().filter(|_| !config.dry_run)?;
-    let member = config.group.member.as_deref().unwrap_or(ALONE);
-    Some(Arc::new(RedisTagCache::new(url, &config.group.name, member)))
+fn tag_cache(config: &Config) -> Result<Option<Arc<dyn TagCache>>, StartError> {
+    let Some(url) = config.redis.url.as_ref().filter(|_| !config.dry_run) else { return Ok(None) };
+    let server = Server::new(url.expose().as_str())?;
+    Ok(Some(Arc::new(RedisTagCache::new(server, &config.group.name, &member(config)))))
+}
+
+fn member(config: &Config) -> Member {
+    Member(config.group.member.clone().unwrap_or_else(|| ALONE.to_owned()))
 }
 
 /// Who we are in Events: the pod's name, which is its host name.
