@@ -17,9 +17,9 @@ use crate::adapters::cloudfront::{self, CloudFront};
 use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
 use crate::adapters::http::{self as outbound, Egress};
 use crate::adapters::kubernetes::{self, Clients, Cluster, Events, Scope, Tempo};
+use crate::adapters::ledger::fresh_origin;
 use crate::adapters::ledger::kubernetes::KubernetesLedger;
 use crate::adapters::ledger::memory::MemoryLedger;
-use crate::adapters::ledger::fresh_origin;
 use crate::adapters::ledger::redis::RedisLedger;
 use crate::adapters::redis::Server;
 use crate::adapters::redis::tag_cache::RedisTagCache;
@@ -120,7 +120,7 @@ async fn begin(config: &Config, surroundings: Surroundings) -> Result<Running, S
     };
     let metrics = surroundings.metrics.clone();
     let root = Root::new(surroundings, give_up).start();
-    let front = Front { root: root.clone(), metrics, about, draining: draining.clone() };
+    let front = Front { root: root.clone().recipient(), metrics, about, draining: draining.clone() };
     let address = config.http.listen;
     let serving = crate::http::serve(address, front).await.map_err(|cause| StartError::Listen { address, cause })?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), address = %serving.address(), dry_run = config.dry_run, "started");
@@ -188,10 +188,7 @@ fn settings(config: &Config, outbox: delivery::Settings) -> Settings {
             poll_first: config.purge.poll_first,
             completion_timeout: config.purge.completion_timeout,
         },
-        freshness: Freshness {
-            refresh: config.distributions.refresh,
-            miss_refresh: config.distributions.miss_refresh,
-        },
+        freshness: Freshness { refresh: config.distributions.refresh, miss_refresh: config.distributions.miss_refresh },
         outbox,
     }
 }
@@ -235,7 +232,7 @@ fn ledger(config: &Config, clients: &Clients) -> Result<Arc<dyn Ledger>, StartEr
             Ok(Arc::new(KubernetesLedger::new(clients.request.clone(), namespace)))
         }
         (LedgerBackend::Redis, Some(url)) => {
-            Ok(Arc::new(RedisLedger::new(Server::new(url.expose().as_str())?, &config.group.name)))
+            Ok(Arc::new(RedisLedger::new(Server::new(url.expose())?, &config.group.name)))
         }
         (LedgerBackend::Redis, None) => Err(StartError::Unusable(
             "ledger.backend is \"redis\", but no Redis is configured: set REDIS_HOST (redis.url)".to_owned(),
@@ -245,7 +242,7 @@ fn ledger(config: &Config, clients: &Clients) -> Result<Arc<dyn Ledger>, StartEr
 
 fn tag_cache(config: &Config) -> Result<Option<Arc<dyn TagCache>>, StartError> {
     let Some(url) = config.redis.url.as_ref().filter(|_| !config.dry_run) else { return Ok(None) };
-    let server = Server::new(url.expose().as_str())?;
+    let server = Server::new(url.expose())?;
     Ok(Some(Arc::new(RedisTagCache::new(server, &config.group.name, &member(config)))))
 }
 
