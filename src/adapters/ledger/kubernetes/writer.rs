@@ -265,13 +265,14 @@ mod tests {
 
         async fn write(&self, copy: &Copy) -> Result<String, Failed> {
             tokio::time::sleep(LATENCY / 2).await;
-            let mut content = self.content.lock().unwrap();
-            if copy.version != Some(self.version.load(Ordering::Relaxed).to_string()) {
-                return Err(Failed::Conflict);
-            }
-            *content = copy.shard.clone();
-            let version = self.version.fetch_add(1, Ordering::Relaxed) + 1;
-            drop(content);
+            let version = {
+                let mut content = self.content.lock().unwrap();
+                if copy.version != Some(self.version.load(Ordering::Relaxed).to_string()) {
+                    return Err(Failed::Conflict);
+                }
+                *content = copy.shard.clone();
+                self.version.fetch_add(1, Ordering::Relaxed) + 1
+            };
             // The second half: it happened, and nobody knows yet.
             tokio::time::sleep(LATENCY / 2).await;
             Ok(version.to_string())
