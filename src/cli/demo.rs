@@ -309,9 +309,7 @@ impl Story {
         }
         say(&format!("\n{table}"))?;
         let purges = self.purges();
-        say(&format!(
-            "\nCloudFront was asked for {purges} invalidations, one for each version that reached the edge."
-        ))?;
+        say(&format!("\nCloudFront was asked for {purges} invalidations, one for each version that reached the edge."))?;
         Ok(well)
     }
 
