@@ -4,4 +4,5 @@ mod config;
 mod distribution;
 mod image;
 mod paths;
+mod record;
 mod site;
