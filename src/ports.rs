@@ -217,7 +217,7 @@ pub trait Cdn: Send + Sync {
 #[async_trait]
 pub trait Notifier: Send + Sync {
     /// The deliveries a notice causes: one for each hook that subscribes to it, body included. Empty for most.
-    fn deliveries(&self, notice: &Notice, occurred_ms: i64) -> Vec<Delivery>;
+    fn deliveries(&self, notice: &Notice) -> Vec<Delivery>;
     /// Sends one delivery once and reports how the receiver took it.
     async fn send(&self, delivery: &Delivery) -> Reply;
 }
