@@ -308,6 +308,17 @@ fn a_restart_continues_the_schedule_and_waits_no_day_for_it() {
 }
 
 #[test]
+fn a_notice_told_before_the_ledger_was_read_does_not_revive_a_dead_letter() {
+    let mut outbox = Outbox::new(Settings::default());
+    outbox.step(at(0), told("n", &["a"]));
+    let dead = Delivery { attempts: 10, state: State::Dead { reason: "given up".to_owned() }, ..delivery("n", "a") };
+    let effects = outbox.step(at(1), Event::Restored(vec![dead.clone()]));
+    assert_eq!(effects, [Effect::Accepted("n".into())]);
+    let effects = outbox.step(at(2), Event::Stored { id: dead.id.clone() });
+    assert_eq!(effects, [Effect::Store(dead)], "the write that was under way had revived it in the ledger");
+}
+
+#[test]
 fn what_is_durable_is_sent_while_the_ledger_is_down() {
     let mut outbox = Outbox::new(Settings::default());
     let one = delivery("n", "a");
