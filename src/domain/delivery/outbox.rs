@@ -226,6 +226,8 @@ impl Outbox {
             }
             undurable.insert(id);
         }
+        // Taking one in may have dropped another of them.
+        undurable.retain(|id| self.book.get(id).is_none_or(|entry| !entry.durable && entry.stage != Stage::Done));
         if postponed {
             effects.push(Effect::Postponed(notice.clone()));
         }
