@@ -142,7 +142,10 @@ impl World {
                 Effect::Report(report) => {
                     if let Outcome::Dropped { .. } = report.outcome {
                         let is_letter = self.dead.contains(&report.id);
-                        assert!(is_letter || self.settings.overflow == Overflow::DropOldest, "dropped against the policy");
+                        assert!(
+                            is_letter || self.settings.overflow == Overflow::DropOldest,
+                            "dropped against the policy"
+                        );
                         self.dropped.insert(report.id);
                     } else if let Outcome::Dead { .. } = report.outcome {
                         self.dead.insert(report.id);
