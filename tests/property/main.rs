@@ -6,3 +6,6 @@ mod image;
 mod paths;
 mod record;
 mod site;
+//! Properties that hold for every input and every history, found by chance and shrunk by proptest.
+
+mod delivery;
