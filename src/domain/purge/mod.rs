@@ -23,6 +23,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::distribution::DistributionId;
+use crate::domain::machine::Timestamp;
 use crate::domain::id::{InvalidationId, Reference, WorkloadId};
 use crate::domain::paths::PathSet;
 
@@ -41,6 +42,9 @@ pub struct Order {
     pub workload: WorkloadId,
     /// The invalidation, if an earlier life has already created it: only its completion is awaited.
     pub invalidation: Option<InvalidationId>,
+    /// When this process drafted its vote for it: complete by then, and not decided, so not purged, before. `None` if an
+    /// earlier life or another worker voted, so nothing is known of either.
+    pub voted_at: Option<Timestamp>,
 }
 
 /// How a purge goes.

@@ -1,6 +1,7 @@
 //! From complete to purged: the vote, what the group decides, the purges and the end of a rollout.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crate::domain::distribution::DistributionId;
 use crate::domain::group::{self, Decision, Fate, Plan, Verdict};
@@ -11,8 +12,13 @@ use crate::domain::policy::Policy;
 use crate::domain::purge::Order;
 use crate::domain::readiness::{Standing, standing};
 use crate::domain::record::{Change, Edge, Outcome, Purge, PurgeState, Record, VOTES_MAX, Vote};
+use crate::domain::rollout::observe::news;
 use crate::domain::rollout::{Effect, FoundSite, Rollout};
 use crate::domain::workload::Workload;
+
+/// How often an open purge is ordered again. Ordering one that is on its way changes nothing; one that was forgotten, because
+/// whoever carries purges out was started again, goes on within this time.
+const ORDERED_EVERY: Duration = Duration::from_secs(60);
 
 impl Rollout {
     /// What follows from the group's records: a candidate to re-check, a vector decided or dead, purges to go on with.
@@ -46,6 +52,9 @@ impl Rollout {
         if self.draft.as_ref().is_none_or(|draft| draft.seq != record.seq || !draft.awaits_vote()) {
             return None;
         }
+        if self.workload().is_none_or(|workload| workload.tuning.disabled) {
+            return None;
+        }
         let policy = &self.policy;
         let Verdict::Candidate(vector) = group::judge(&self.view, |a, b| same_version(a, b, policy)) else {
             return None;
@@ -54,6 +63,7 @@ impl Rollout {
             let workload = self.workload().cloned()?;
             return self.site_ask.is_due(now).then(|| {
                 self.site_ask.asked();
+                self.site_of = record.seq;
                 Effect::FindSite(Box::new(workload))
             });
         }
@@ -75,18 +85,23 @@ impl Rollout {
         let policy = &self.policy;
         let still = group::judge(&self.view, |a, b| same_version(a, b, policy)) == Verdict::Candidate(vector.clone());
         let confirmed = self.draft.as_ref().is_some_and(|draft| {
-            draft.uid == workload.uid
-                && draft.awaits_vote()
-                && workload.version.as_ref().is_ok_and(|v| v.same_content(&draft.version, policy.same_digest_is_same))
+            draft.awaits_vote()
+                && !workload.tuning.disabled
+                && workload.version.as_ref().is_ok_and(|version| news(draft, &workload, version, policy).is_none())
                 && standing(&workload, policy.zero_is_complete) == Standing::Complete
         });
         let own = group::own_seq(vector, &self.identity.member, &self.identity.origin);
         match (&mut self.draft, &self.site) {
             (Some(draft), Some(site)) if still && confirmed && own == Some(draft.seq) => {
                 draft.votes.push(vote(draft, vector, &workload, site, &self.policy));
+                self.voted_at.insert(vector.clone(), now);
                 self.recheck.answered();
             }
-            _ => self.recheck.failed(now, &key),
+            _ => {
+                // By the next time, its hosts may be others too.
+                self.site = None;
+                self.recheck.failed(now, &key);
+            }
         }
     }
 
@@ -112,12 +127,22 @@ impl Rollout {
             return Vec::new();
         }
         let open = vote.purges.iter().filter(|(_, purge)| !purge.state.is_final());
-        let orders: Vec<Order> = open.map(|(distribution, purge)| self.order(distribution, purge, &plan)).collect();
-        let fresh = orders.into_iter().filter(|order| self.ordered.insert(order.reference.clone()));
-        fresh.map(|order| Effect::Purge(Box::new(order))).collect()
+        let due = |purge: &Purge| self.ordered.get(&purge.reference).is_none_or(|at| at.after(ORDERED_EVERY) <= now);
+        let open = open.filter(|(_, purge)| due(purge));
+        let orders: Vec<Order> = open.map(|(id, purge)| self.order(vector, id, purge, &plan)).collect();
+        self.ordered.extend(orders.iter().map(|order| (order.reference.clone(), now)));
+        orders.into_iter().map(|order| Effect::Purge(Box::new(order))).collect()
     }
 
-    fn order(&self, distribution: &DistributionId, purge: &Purge, plan: &Plan) -> Order {
+    /// When the purges still open are ordered again.
+    pub(super) fn order_deadlines(&self) -> impl Iterator<Item = Timestamp> {
+        let current = self.view_is_current();
+        let votes = self.draft.iter().filter(move |_| current).flat_map(|draft| &draft.votes);
+        let open = votes.flat_map(|vote| vote.purges.values()).filter(|purge| !purge.state.is_final());
+        open.filter_map(|purge| Some(self.ordered.get(&purge.reference)?.after(ORDERED_EVERY)))
+    }
+
+    fn order(&self, vector: &Vector, distribution: &DistributionId, purge: &Purge, plan: &Plan) -> Order {
         let own = matches!(purge.state, PurgeState::Created);
         Order {
             reference: purge.reference.clone(),
@@ -125,6 +150,7 @@ impl Rollout {
             paths: plan.paths.clone(),
             workload: self.identity.workload.clone(),
             invalidation: purge.invalidation.clone().filter(|_| own),
+            voted_at: self.voted_at.get(vector).copied(),
         }
     }
 

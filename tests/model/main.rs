@@ -1,0 +1,6 @@
+//! Exhaustive searches of the deciding half: every order of events and faults within named bounds, on the production
+//! machines themselves.
+
+mod mutants;
+mod rollout;
+mod world;
