@@ -5,10 +5,16 @@
 //! ARCHITECTURE.md tells the life of one rollout from end to end.
 
 #[cfg(feature = "runtime")]
+pub mod actors;
+#[cfg(feature = "runtime")]
 pub mod adapters;
+#[cfg(feature = "runtime")]
+pub mod cli;
 #[cfg(feature = "runtime")]
 pub mod config;
 pub mod domain;
 pub mod ports;
 #[cfg(feature = "runtime")]
 pub mod sandbox;
+#[cfg(feature = "runtime")]
+pub mod telemetry;

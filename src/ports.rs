@@ -72,17 +72,26 @@ pub trait Clock: Send + Sync {
 /// What a watch of workloads says.
 #[derive(Clone, Debug)]
 pub enum Sight {
-    /// A new listing begins: what is not seen before [`Sight::Synced`] does not exist any more.
-    Restarted,
+    /// A new listing of a scope begins: what of it is not seen before its [`Sight::Synced`] does not exist any more.
+    Restarted {
+        /// The namespace that is listed; `None` for all namespaces.
+        scope: Option<String>,
+    },
     /// A workload as it is now.
     Seen(Box<Workload>),
     /// An object that cannot be read as a workload; the others are not affected.
     Unreadable(WorkloadId, String),
     /// A workload was deleted.
     Gone(WorkloadId),
-    /// The listing is complete.
-    Synced,
-    /// The watch failed and is being started again, after a back-off of its own.
+    /// The listing of a scope is complete. Also said when a watch that was in [`Sight::Trouble`] goes on without a new
+    /// listing.
+    Synced {
+        /// The namespace that was listed; `None` for all namespaces.
+        scope: Option<String>,
+        /// Everything in view has been listed at least once.
+        all: bool,
+    },
+    /// The watch of a scope failed and is being started again, after a back-off of its own; the others go on.
     Trouble(PortError),
 }
 
@@ -137,6 +146,9 @@ pub struct Ledgered {
     pub origin: Origin,
     /// All records.
     pub records: BTreeMap<WorkloadId, Record>,
+    /// Records that are there and cannot be read (a newer program's, or damaged), with the reason. They are left alone:
+    /// storing one of these workloads fails until somebody has seen to it.
+    pub unreadable: BTreeMap<WorkloadId, String>,
 }
 
 /// Where a member keeps its records: durable, compare-and-set, one writer cluster (GA-1).
@@ -148,8 +160,13 @@ pub trait Ledger: Send + Sync {
     async fn load(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError>;
     /// Stores `record` if the ledger still holds revision `record.revision - 1` of it (none, for revision 1). Storing what
     /// is already there succeeds, so a lost answer may simply be tried again. Writes of one moment may travel together.
+    /// A new record must start above [`Ledger::seq_floor`]; one that does not is refused as a conflict with nothing.
     async fn store(&self, workload: &WorkloadId, record: &Record) -> Result<(), StoreError>;
+    /// Stores many records in few writes, each as [`Ledger::store`] would; returns those that failed. For the baselines of
+    /// a first start: 10,000 records cost one write for each shard.
+    async fn store_all(&self, records: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError>;
     /// Removes a record of this revision and raises the floor below which no `seq` of its shard may start (decision 2).
+    /// Removing what is not there succeeds.
     async fn remove(&self, workload: &WorkloadId, revision: u64) -> Result<(), StoreError>;
     /// The lowest `seq` a new record of this workload may start *after*.
     async fn seq_floor(&self, workload: &WorkloadId) -> Result<Seq, PortError>;
@@ -217,9 +234,16 @@ pub trait Cdn: Send + Sync {
 #[async_trait]
 pub trait Notifier: Send + Sync {
     /// The deliveries a notice causes: one for each hook that subscribes to it, body included. Empty for most.
-    fn deliveries(&self, notice: &Notice, occurred_ms: i64) -> Vec<Delivery>;
+    fn deliveries(&self, notice: &Notice) -> Vec<Delivery>;
     /// Sends one delivery once and reports how the receiver took it.
     async fn send(&self, delivery: &Delivery) -> Reply;
+}
+
+/// The cache of current tags in Redis: written, never read back. Nothing depends on it.
+#[async_trait]
+pub trait TagCache: Send + Sync {
+    /// Shows a record there, unless a newer one is shown already.
+    async fn show(&self, workload: &WorkloadId, origin: &Origin, record: &Record) -> Result<(), PortError>;
 }
 
 /// Everything outside, in one hand.
@@ -237,4 +261,6 @@ pub struct Ports {
     pub cdn: Arc<dyn Cdn>,
     /// Webhooks.
     pub notifier: Arc<dyn Notifier>,
+    /// The cache of current tags, where a Redis is configured.
+    pub tags: Option<Arc<dyn TagCache>>,
 }

@@ -13,20 +13,38 @@
 //! documentation; a key that is not in it does not exist. Nothing here decides what a value means for a rollout.
 
 mod address;
+mod env;
+mod hook;
+mod json;
+mod layers;
 mod mask;
 mod problem;
+mod reference;
+mod show;
+mod suggest;
+mod validate;
+mod values;
 mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use address::{RedisAddress, WebUrl};
+pub use address::{RedisAddress, Refused, WebUrl};
+pub use env::{key_of, name_of};
+pub use hook::{Hook, HookFormat, HookMethod, WorkloadPattern};
 pub use mask::{MASK, Secret, shown};
 pub use problem::{Invalid, Place, Problem, Warning};
-pub use webhooks::{EVENT_DEFAULT, EVENTS, Hook, HookFormat, HookMethod, WorkloadPattern};
+pub use reference::{Reference, reference, reference_table};
+pub use show::Effective;
+
+use crate::domain::paths::PathSet;
+use crate::domain::policy::{Choice, Policy};
+use layers::Layer;
+use problem::Findings;
+use values::Values;
 
 /// The file that is read when `--config` is not given, if it exists.
 pub const FILE_DEFAULT: &str = "/etc/allclear/config.toml";
@@ -47,6 +65,72 @@ pub struct Inputs<'a> {
     pub service_account_namespace: Option<String>,
     /// Reads one file as text; [`read_file`] in production.
     pub read: &'a dyn Fn(&Path) -> io::Result<String>,
+}
+
+/// A configuration that is good to start with, and how it came about.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    /// What everything else works with.
+    pub config: Config,
+    /// What was given where, for `config show`.
+    pub effective: Effective,
+    /// What the operator should know; to be logged at start.
+    pub warnings: Vec<Warning>,
+}
+
+/// Puts the layers together and checks them.
+///
+/// # Errors
+/// With every problem there is; the process ends with exit code 2 then.
+pub fn load(inputs: &Inputs<'_>) -> Result<Loaded, Invalid> {
+    let mut findings = Findings::default();
+    let defaults = layers::built_in(&mut findings);
+    let surroundings = env::surroundings(&inputs.environment, inputs.service_account_namespace.as_deref());
+    let file = file_layer(inputs, &defaults, &mut findings);
+    let environment = env::of_environment(&inputs.environment, &defaults, &mut findings);
+    let flags = layers::of_flags(&inputs.flags, &defaults, &mut findings);
+    let merged = layers::merged(&[defaults.clone(), surroundings, file, environment, flags]).unwrap_or_else(|_| {
+        findings.refuse(&Place::Default, "", None, "the layers cannot be put together", "report this as a bug");
+        Layer::default()
+    });
+    let config = validate::config(&mut Values::new(&merged, &mut findings), inputs.read);
+    let Findings { mut problems, mut warnings } = findings;
+    problems.sort();
+    warnings.sort();
+    match config {
+        Some(config) if problems.is_empty() => {
+            Ok(Loaded { effective: Effective::of(&merged, &defaults, &config), config, warnings })
+        }
+        Some(_) | None => Err(Invalid { problems, warnings }),
+    }
+}
+
+/// Reads a file of at most [`FILE_BYTES_MAX`] as text.
+///
+/// # Errors
+/// Where it cannot be read, is longer, or is not UTF-8.
+pub fn read_file(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > FILE_BYTES_MAX { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(text) }
+}
+
+fn file_layer(inputs: &Inputs<'_>, known: &Layer, findings: &mut Findings) -> Layer {
+    let path = inputs.file.as_deref().unwrap_or(Path::new(FILE_DEFAULT));
+    match (inputs.read)(path) {
+        Ok(text) => layers::of_file(&text, path, known, findings),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && inputs.file.is_none() => Layer::default(),
+        Err(error) => {
+            let message = format!("cannot be read: {}", error.kind());
+            let fix = if inputs.file.is_some() {
+                "name an existing file with --config"
+            } else {
+                "make it readable, or remove it"
+            };
+            findings.refuse(&Place::whole_file(path), "", None, message, fix);
+            Layer::default()
+        }
+    }
 }
 
 /// The validated configuration. Take it apart without `..`, so that a new field stops the build where it is forgotten.
@@ -126,8 +210,8 @@ pub struct Version {
 /// `purge.*`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Purge {
-    /// What is purged where a workload does not say. Never empty; each valid for CloudFront.
-    pub paths: Vec<String>,
+    /// What is purged where a workload does not say.
+    pub paths: PathSet,
     /// Purges of one distribution within this time after the first share the next one (decision 19).
     pub debounce: Duration,
     /// How long a purge may take before it is reported as stalled.
@@ -137,27 +221,9 @@ pub struct Purge {
     /// Purges created per second and AWS account, by all members together. More than 0.
     pub creations_per_second: f64,
     /// A rollout that completes after it was recorded as failed (decision 4).
-    pub on_recovered: OnRecovered,
-    /// A failed rollout that is rolled back to what was there before (decision 4).
-    pub on_rollback: OnRollback,
-}
-
-/// What is done about a late completion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnRecovered {
-    /// Purge: the edge would stay stale for good.
-    Purge,
-    /// Skip, as the program of seed 000 did.
-    Skip,
-}
-
-/// What is done about a return to the version that is at the edge already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnRollback {
-    /// Close it as `Returned`, unless another version completed somewhere in between.
-    Close,
-    /// Purge always.
-    Purge,
+    pub on_recovered: Choice,
+    /// A failed rollout that is rolled back to what was there before, and is at the edge still (decision 4).
+    pub on_rollback: Choice,
 }
 
 /// `distributions.*`
@@ -201,8 +267,8 @@ pub struct Group {
     pub policy: GroupPolicy,
     /// What a member is that does not have the workload.
     pub absent: AbsentPolicy,
-    /// File with the key that records are signed with; `None`: unsigned, with a warning (decision 7).
-    pub key_file: Option<PathBuf>,
+    /// The key that records are signed with, read from `group.key_file`; `None`: unsigned, with a warning (decision 7).
+    pub key: Option<Secret<Vec<u8>>>,
     /// Prefixes of repository names that are ignored between members, for regional registries (decision 12).
     pub repository_prefixes: Vec<String>,
 }
@@ -284,6 +350,18 @@ pub enum LogFormat {
 }
 
 impl Config {
+    /// What the decisions about a rollout depend on.
+    pub fn policy(&self) -> Policy {
+        Policy {
+            rollout_timeout: self.rollout.timeout,
+            zero_is_complete: self.rollout.zero_replicas == ZeroReplicas::Complete,
+            same_digest_is_same: self.version.same_digest_is_same,
+            paths: self.purge.paths.clone(),
+            on_recovered: self.purge.on_recovered,
+            on_rollback: self.purge.on_rollback,
+        }
+    }
+
     /// Whether other members were configured. `false` does not mean that none exist: see decision 6.
     pub fn is_grouped(&self) -> bool {
         !self.group.remotes.is_empty()
@@ -294,3 +372,6 @@ impl Config {
         if self.dry_run { LedgerBackend::Memory } else { self.ledger.backend }
     }
 }
+
+#[cfg(test)]
+mod tests;

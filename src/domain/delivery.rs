@@ -1,8 +1,13 @@
-//! Webhooks on their way: what is sent, how it was taken, and (in [`outbox`]) when it is tried again.
+//! Webhooks on their way: what is sent, how it was taken, and (in [`Outbox`]) when it is tried again.
 //!
 //! A delivery is one notice for one hook. It is in the ledger before it is sent and until it was delivered, so no crash
 //! loses one; a crash between the receiver's answer and the ledger's repeats it, with the same id and the same bytes.
 //! Not for how a body looks or how it is signed; that is `adapters::webhook`.
+
+mod book;
+mod entry;
+mod lane;
+mod outbox;
 
 use std::fmt;
 use std::time::Duration;
@@ -10,11 +15,32 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::id::{NoticeId, WorkloadId, delivery_id};
+use crate::domain::machine::millis;
 use crate::domain::notice::{self, Notice};
+use crate::domain::retry::jitter;
+
+pub use outbox::{Limits, Outbox, Overflow, Settings};
 
 /// Upper bound of a stored body, in bytes. Sixteen of the largest fit into one Kubernetes object, which etcd limits to
 /// 1.5 MiB (<https://etcd.io/docs/v3.6/dev-guide/limit/>).
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// How long is waited before each attempt, from the end of the one before: 75 h 35 min in all, so a receiver that broke
+/// on a Friday evening may be mended on Monday. The schedule that Standard Webhooks recommends
+/// (<https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md>, "Deliverability and
+/// reliability"); a hook may have its own.
+pub const SCHEDULE: [Duration; 10] = [
+    Duration::ZERO,
+    Duration::from_secs(5),
+    Duration::from_mins(5),
+    Duration::from_mins(30),
+    Duration::from_hours(2),
+    Duration::from_hours(5),
+    Duration::from_hours(10),
+    Duration::from_hours(14),
+    Duration::from_hours(20),
+    Duration::from_hours(24),
+];
 
 /// One notice for one hook.
 ///
@@ -92,17 +118,21 @@ impl Delivery {
 
     /// About how much memory and ledger it takes, in bytes.
     pub fn size_bytes(&self) -> usize {
-        /// Ids, names of fields and numbers: 300 as JSON, measured, and as much again in memory.
+        /// Ids, names of fields, numbers and a reason: about 300 as JSON, and as much again for the indices in memory.
         const FIXED_BYTES: usize = 600;
         let content = match &self.content {
             Content::Parameters => 0,
             Content::Json(body) => body.len(),
         };
-        let reason = match &self.state {
-            State::Pending => 0,
-            State::Dead { reason } => reason.len(),
-        };
-        FIXED_BYTES + content + reason + self.hook.len()
+        FIXED_BYTES + content + self.hook.len()
+    }
+
+    /// The wait before the next attempt under `schedule`, with up to a tenth of jitter on top so that what failed together
+    /// does not return together; `None` when there are to be no more attempts.
+    pub fn wait(&self, schedule: &[Duration]) -> Option<Duration> {
+        let wait = schedule.get(usize::try_from(self.attempts).ok()?)?;
+        let spread = millis(*wait) / 10;
+        Some(wait.saturating_add(Duration::from_millis(jitter(&self.id, self.attempts) % (spread + 1))))
     }
 }
 
@@ -148,6 +178,172 @@ impl fmt::Display for Reply {
             Self::Gone => f.write_str("answered 410: the receiver is gone"),
             Self::Failed { reason } | Self::Blocked { reason } => f.write_str(reason),
             Self::UnknownHook => f.write_str("the configuration has no such hook any more"),
+        }
+    }
+}
+
+/// What can happen to the [`Outbox`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// The ledger was read: this is what an earlier life left behind, dead letters included.
+    Restored(Vec<Delivery>),
+    /// A notice is to be told by these deliveries, of which there may be none. May be repeated until it was accepted.
+    Told {
+        /// The notice.
+        notice: NoticeId,
+        /// One for each hook that subscribes to it.
+        deliveries: Vec<Delivery>,
+    },
+    /// The ledger has stored a delivery.
+    Stored {
+        /// Which.
+        id: String,
+    },
+    /// The ledger has not stored a delivery, or does not know.
+    StoreFailed {
+        /// Which.
+        id: String,
+    },
+    /// An attempt has ended.
+    Answered {
+        /// Of which delivery.
+        id: String,
+        /// Which attempt, as [`Effect::Send`] had it: the answer of an earlier one ends nothing.
+        attempt: u32,
+        /// How.
+        reply: Reply,
+    },
+    /// The ledger has forgotten a delivery.
+    Removed {
+        /// Which.
+        id: String,
+    },
+    /// The ledger has not forgotten a delivery, or does not know.
+    RemoveFailed {
+        /// Which.
+        id: String,
+    },
+    /// Somebody asks for a dead letter to be sent after all, or for a waiting one to be sent now. Enables its hook.
+    Resend {
+        /// Which.
+        id: String,
+    },
+}
+
+/// What the [`Outbox`] wants done.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Store a delivery in the ledger, over an earlier state of it. Answer: `Stored` or `StoreFailed`.
+    Store(Delivery),
+    /// Send a delivery once. Answer: `Answered`, with the same attempt.
+    Send {
+        /// What is sent.
+        delivery: Delivery,
+        /// The number of this attempt, from 1.
+        attempt: u32,
+    },
+    /// Forget a delivery. Answer: `Removed` or `RemoveFailed`.
+    Remove {
+        /// Which.
+        id: String,
+    },
+    /// All deliveries of the notice are durable: whoever told it may forget it. No answer.
+    Accepted(NoticeId),
+    /// There is no room for some delivery of the notice: whoever told it keeps it and tells it again later. No answer.
+    Postponed(NoticeId),
+    /// Say so in log and metrics. No answer.
+    Report(Report),
+}
+
+impl Effect {
+    /// The name in logs, metrics and failpoints.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Store(_) => "store_delivery",
+            Self::Send { .. } => "send_delivery",
+            Self::Remove { .. } => "remove_delivery",
+            Self::Accepted(_) => "accept_notice",
+            Self::Postponed(_) => "postpone_notice",
+            Self::Report(_) => "report_delivery",
+        }
+    }
+
+    /// What makes performing it twice the same as once.
+    pub fn key(&self) -> String {
+        match self {
+            Self::Store(delivery) => format!("{}/{}", delivery.id, delivery.attempts),
+            Self::Send { delivery, attempt } => format!("{}/{attempt}", delivery.id),
+            Self::Remove { id } => id.clone(),
+            Self::Accepted(notice) | Self::Postponed(notice) => notice.0.clone(),
+            Self::Report(report) => format!("{}/{}/{}", report.id, report.attempts, report.outcome.name()),
+        }
+    }
+}
+
+/// Something an operator may want to know about one delivery.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Report {
+    /// The delivery.
+    pub id: String,
+    /// Its hook.
+    pub hook: String,
+    /// What it tells.
+    pub kind: notice::Kind,
+    /// Which workload it is about.
+    pub workload: WorkloadId,
+    /// Attempts made.
+    pub attempts: u32,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What became of a delivery.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The receiver has it.
+    Delivered {
+        /// With this status.
+        status: u16,
+    },
+    /// It will be tried again.
+    Retrying {
+        /// After this time.
+        after: Duration,
+        /// Why it failed.
+        reason: String,
+    },
+    /// It was given up and is kept as a dead letter.
+    Dead {
+        /// Why.
+        reason: String,
+    },
+    /// Its hook wants nothing more; all its deliveries are dead letters until somebody resends one or we restart.
+    HookDisabled {
+        /// Why.
+        reason: String,
+    },
+    /// It was forgotten undelivered, because the outbox is bounded.
+    Dropped {
+        /// Which bound.
+        reason: String,
+    },
+    /// There is no room for it now.
+    Postponed {
+        /// Which bound.
+        reason: String,
+    },
+}
+
+impl Outcome {
+    /// The name in logs and metrics.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Delivered { .. } => "delivered",
+            Self::Retrying { .. } => "retrying",
+            Self::Dead { .. } => "dead",
+            Self::HookDisabled { .. } => "hook_disabled",
+            Self::Dropped { .. } => "dropped",
+            Self::Postponed { .. } => "postponed",
         }
     }
 }

@@ -4,6 +4,8 @@
 //! record), [`purge`] (all purges of one account), [`delivery`] (webhooks on their way) and, beneath the rollout,
 //! [`group`] (when may a version be purged at all). The rest is vocabulary and parsing.
 
+pub mod budget;
+pub mod catalog;
 pub mod delivery;
 pub mod distribution;
 pub mod group;
@@ -17,6 +19,7 @@ pub mod policy;
 pub mod purge;
 pub mod readiness;
 pub mod record;
+pub mod record_codec;
 pub mod retry;
 pub mod rollout;
 pub mod selector;

@@ -79,6 +79,13 @@ enum Problem {
     TagStar,
 }
 
+impl Error {
+    /// What is wrong, without the text, for those who show the text in their own way.
+    pub fn reason(&self) -> String {
+        self.problem.to_string()
+    }
+}
+
 impl Path {
     /// Parses a path or, with a leading `#`, a cache tag. White space around it is dropped.
     ///

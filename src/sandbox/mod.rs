@@ -5,4 +5,5 @@
 
 pub mod cloudfront;
 pub mod http;
+pub mod kubernetes;
 pub mod receiver;

@@ -7,6 +7,7 @@ use crate::domain::distribution::DistributionId;
 use crate::domain::group::{self, Decision, Fate, Plan, Verdict};
 use crate::domain::id::{Vector, group_rollout_id, purge_reference};
 use crate::domain::machine::Timestamp;
+use crate::domain::notice::Kind;
 use crate::domain::paths::PathSet;
 use crate::domain::policy::Policy;
 use crate::domain::purge::Order;
@@ -170,6 +171,18 @@ impl Rollout {
         }
         if let Some(vote) = self.open_vote(vector) {
             vote.purges = purges(&rollout, distributions, &plan.paths);
+        }
+    }
+
+    /// They could not be found out. Told once: somebody may have to do something, and it is asked again meanwhile.
+    pub(super) fn match_failed(&mut self, now: Timestamp, vector: &Vector, why: &str) {
+        let key = self.key();
+        let Some(ask) = self.matching.get_mut(vector) else { return };
+        let first = ask.is_first();
+        ask.failed(now, &key);
+        if first {
+            let message = format!("cannot find the distributions: {why}; it is tried again");
+            self.announce_vote(now, vector, Kind::PurgeFailed, "match", message);
         }
     }
 

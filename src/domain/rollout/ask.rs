@@ -38,6 +38,11 @@ impl Ask {
         self.state == State::Idle
     }
 
+    /// Whether it has not failed yet.
+    pub fn is_first(&self) -> bool {
+        self.failures == 0
+    }
+
     /// Remembers that it was asked.
     pub fn asked(&mut self) {
         self.state = State::Asked;

@@ -99,7 +99,7 @@ impl Rollout {
         }
     }
 
-    fn announce_vote(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
+    pub(super) fn announce_vote(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
         let identity = &self.identity;
         let Some(draft) = &mut self.draft else { return };
         let Some(vote) = draft.votes.iter().find(|vote| vote.vector == *vector) else { return };

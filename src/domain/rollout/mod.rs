@@ -158,14 +158,16 @@ pub enum Event {
     RecheckFailed,
     /// An [`Effect::Match`] was answered.
     Matched(Vector, BTreeSet<DistributionId>),
-    /// It was not.
-    MatchFailed(Vector),
+    /// It was not, for this reason.
+    MatchFailed(Vector, String),
     /// A purge made progress.
     Purged(Reference, Progress),
     /// A notice was told, or is on its way in a durable outbox.
     Told(NoticeId),
     /// It was not.
     TellFailed(NoticeId),
+    /// An actor that was asked something was rebuilt and has forgotten it.
+    PeersRestarted,
 }
 
 /// What a rollout wants done.
@@ -412,17 +414,17 @@ impl Machine for Rollout {
             Event::Rechecked(vector, workload) => self.rechecked(now, &vector, workload),
             Event::RecheckFailed => self.recheck.failed(now, &key),
             Event::Matched(vector, distributions) => self.matched(now, &vector, &distributions),
-            Event::MatchFailed(vector) => {
-                if let Some(ask) = self.matching.get_mut(&vector) {
-                    ask.failed(now, &key);
-                }
-            }
+            Event::MatchFailed(vector, why) => self.match_failed(now, &vector, &why),
             Event::Purged(reference, progress) => self.purged(now, &reference, progress),
             Event::Told(id) => self.told(&id),
             Event::TellFailed(id) => {
                 if let Some(ask) = self.telling.get_mut(&id) {
                     ask.failed(now, &key);
                 }
+            }
+            Event::PeersRestarted => {
+                self.matching.clear();
+                self.ordered.clear();
             }
         }
         effects.extend(self.advance(now, fresh));

@@ -1,0 +1,408 @@
+//! Watches the workloads of this cluster, compares each sight with the ledger, and keeps a rollout actor for every one that
+//! needs attention.
+//!
+//! Events only say "look again": nothing is decided from the difference of two. So a restart never looks like a rollout, and
+//! a change made while we were down is found. What a sight asks for is decided by `domain::rollout::attention`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use actix::{Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, StreamHandler};
+use actix::{ResponseActFuture, WrapFuture};
+use futures_util::future::join_all;
+
+use crate::actors::lifecycle::{Collar, Leash, Obituary};
+use crate::actors::message::{Died, Drain, End, Observation, Observe, PeersRestarted, Sighted, Who};
+use crate::actors::pod_watcher::PodWatcher;
+use crate::actors::rollout::{RolloutActor, Start};
+use crate::actors::root::Directory;
+use crate::actors::{MAILBOX_MAX, Surroundings};
+use crate::domain::budget::Budget;
+use crate::domain::id::{Origin, WorkloadId};
+use crate::domain::record::Record;
+use crate::domain::rollout::{Attention, Summary, attention, baseline};
+use crate::domain::workload::Workload;
+use crate::ports::{Ledgered, Sight, StoreError};
+
+/// How long a workload whose actor crashed too often is left alone before it is tried again (decision 16).
+const QUARANTINE: Duration = Duration::from_secs(300);
+
+/// How often children are looked over: a death notice can be lost on a full mailbox, a sight on a full child.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// How often the end of the children is looked for while draining.
+const DRAIN_POLL: Duration = Duration::from_millis(10);
+
+/// Rollouts that ended and are still shown.
+const RECENT_MAX: usize = 50;
+
+/// A workload with a rollout actor.
+struct Child {
+    addr: Addr<RolloutActor>,
+    /// The newest sight, kept so that one that came too late for the actor is not lost; `None` for "gone".
+    latest: Option<Box<Workload>>,
+    /// The child's mailbox was full: the newest sight is sent again.
+    lagging: bool,
+}
+
+/// The actor. See the module's text.
+pub struct DeploymentWatcher {
+    surroundings: Surroundings,
+    directory: Directory,
+    collar: Collar,
+    obituary: Obituary,
+    leash: Leash,
+    origin: Origin,
+    records: BTreeMap<WorkloadId, Record>,
+    children: BTreeMap<WorkloadId, Child>,
+    budgets: BTreeMap<WorkloadId, Budget>,
+    quarantined: BTreeSet<WorkloadId>,
+    pods: BTreeMap<String, Addr<PodWatcher>>,
+    /// For each scope being listed, the workloads seen since its listing began.
+    listings: BTreeMap<Option<String>, BTreeSet<WorkloadId>>,
+    /// Baselines found by the listing under way, to be written together.
+    baselines: BTreeMap<WorkloadId, Box<Workload>>,
+    synced: bool,
+    trouble: Option<String>,
+    unreadable: BTreeMap<WorkloadId, String>,
+    recent: Vec<Summary>,
+    draining: bool,
+}
+
+impl DeploymentWatcher {
+    /// A watcher that knows what the ledger holds.
+    pub fn new(
+        surroundings: Surroundings,
+        directory: Directory,
+        ledgered: Ledgered,
+        collar: Collar,
+        obituary: Obituary,
+    ) -> Self {
+        let Ledgered { origin, records, unreadable } = ledgered;
+        Self {
+            surroundings,
+            directory,
+            collar,
+            obituary,
+            leash: Leash::default(),
+            origin,
+            records,
+            children: BTreeMap::new(),
+            budgets: BTreeMap::new(),
+            quarantined: BTreeSet::new(),
+            pods: BTreeMap::new(),
+            listings: BTreeMap::new(),
+            baselines: BTreeMap::new(),
+            synced: false,
+            trouble: None,
+            unreadable,
+            recent: Vec::new(),
+            draining: false,
+        }
+    }
+
+    fn seen(&mut self, workload: Box<Workload>, ctx: &mut Context<Self>) {
+        let id = workload.id.clone();
+        self.note_listed(&id);
+        if self.unreadable.contains_key(&id) && !self.records.contains_key(&id) {
+            // Its record is there and cannot be read; starting it afresh would forget what was purged.
+            return;
+        }
+        self.attend(&id, Some(workload), ctx);
+    }
+
+    /// Remembers that the listing under way, if there is one, contains this workload.
+    fn note_listed(&mut self, id: &WorkloadId) {
+        for (scope, seen) in &mut self.listings {
+            if scope.as_ref().is_none_or(|namespace| *namespace == id.namespace) {
+                seen.insert(id.clone());
+            }
+        }
+    }
+
+    /// Passes a sight on to whoever it concerns.
+    fn attend(&mut self, id: &WorkloadId, sight: Option<Box<Workload>>, ctx: &mut Context<Self>) {
+        if let Some(child) = self.children.get_mut(id) {
+            child.latest.clone_from(&sight);
+            child.lagging = child.addr.try_send(Sighted(sight)).is_err();
+            return;
+        }
+        let policy = &self.surroundings.settings.policy;
+        match sight.as_ref().map(|workload| attention(self.records.get(id), workload, policy)) {
+            Some(Attention::Idle) => {}
+            Some(Attention::Baseline(_)) => {
+                self.baselines.extend(sight.map(|workload| (id.clone(), workload)));
+                if self.listings.is_empty() {
+                    self.write_baselines(ctx);
+                }
+            }
+            Some(Attention::Rollout) => self.start(id, sight, ctx),
+            None if self.records.contains_key(id) => self.start(id, None, ctx),
+            None => {}
+        }
+    }
+
+    fn start(&mut self, id: &WorkloadId, sight: Option<Box<Workload>>, ctx: &mut Context<Self>) {
+        if self.draining || self.quarantined.contains(id) {
+            return;
+        }
+        let start = Start { workload: id.clone(), origin: self.origin.clone(), sight: sight.clone() };
+        let pods = self.pod_watcher(&id.namespace).recipient();
+        let obituary = Obituary::new(ctx.address().recipient(), Who::Rollout(id.clone()));
+        let child = RolloutActor::new(
+            start,
+            self.surroundings.clone(),
+            self.directory.clone(),
+            pods,
+            self.leash.collar(),
+            obituary,
+        );
+        self.children.insert(id.clone(), Child { addr: child.start(), latest: sight, lagging: false });
+        self.count();
+    }
+
+    fn pod_watcher(&mut self, namespace: &str) -> Addr<PodWatcher> {
+        self.pods.retain(|_, watcher| watcher.connected());
+        let (surroundings, leash) = (&self.surroundings, &self.leash);
+        let watcher = self
+            .pods
+            .entry(namespace.to_owned())
+            .or_insert_with(|| PodWatcher::new(surroundings.clone(), namespace.to_owned(), leash.collar()).start());
+        watcher.clone()
+    }
+
+    /// Writes the baselines found so far, all at once, so that the ledger can put them into few writes.
+    fn write_baselines(&mut self, ctx: &mut Context<Self>) {
+        let found = std::mem::take(&mut self.baselines);
+        if found.is_empty() {
+            return;
+        }
+        let ledger = self.surroundings.ports.ledger.clone();
+        let metrics = self.surroundings.metrics.clone();
+        let writing = async move {
+            let mut records = BTreeMap::new();
+            for (id, workload) in &found {
+                // A floor that cannot be read now is asked for again with the next sweep.
+                if let (Ok(version), Ok(floor)) = (&workload.version, ledger.seq_floor(id).await) {
+                    records.insert(id.clone(), baseline(workload, version, floor));
+                }
+            }
+            let failed = ledger.store_all(&records).await;
+            (found, records, failed)
+        };
+        ctx.spawn(writing.into_actor(self).map(move |(found, mut records, mut failed), actor, ctx| {
+            for (id, workload) in found {
+                match (records.remove(&id), failed.remove(&id)) {
+                    (Some(record), None) => drop(actor.records.insert(id, record)),
+                    (_, Some(StoreError::Conflict(current))) => {
+                        actor.records.extend(current.map(|record| (id.clone(), *record)));
+                        actor.attend(&id, Some(workload), ctx);
+                    }
+                    (_, Some(StoreError::Unavailable(error))) => {
+                        metrics.failure("store_baseline");
+                        actor.trouble = Some(error.to_string());
+                        actor.baselines.insert(id, workload);
+                    }
+                    (None, None) => drop(actor.baselines.insert(id, workload)),
+                }
+            }
+            actor.count();
+        }));
+    }
+
+    /// The listing of a scope is complete: what of it was not contained is gone.
+    fn listed(&mut self, scope: &Option<String>, all: bool, ctx: &mut Context<Self>) {
+        self.synced |= all;
+        self.trouble = None;
+        if let Some(seen) = self.listings.remove(scope) {
+            let within = |id: &&WorkloadId| scope.as_ref().is_none_or(|namespace| *namespace == id.namespace);
+            let gone = self.records.keys().chain(self.children.keys()).filter(within).filter(|id| !seen.contains(id));
+            for id in gone.cloned().collect::<BTreeSet<_>>() {
+                self.attend(&id, None, ctx);
+            }
+        }
+        self.write_baselines(ctx);
+        self.count();
+    }
+
+    /// Finds children whose death notice or whose newest sight was lost, and baselines that could not be written.
+    fn sweep(&mut self, ctx: &mut Context<Self>) {
+        let dead: Vec<WorkloadId> =
+            self.children.iter().filter(|(_, child)| !child.addr.connected()).map(|(id, _)| id.clone()).collect();
+        for id in dead {
+            self.bury(&id, End::Crashed, ctx);
+        }
+        for child in self.children.values_mut().filter(|child| child.lagging) {
+            child.lagging = child.addr.try_send(Sighted(child.latest.clone())).is_err();
+        }
+        if self.listings.is_empty() && !self.draining {
+            self.write_baselines(ctx);
+        }
+    }
+
+    /// A child is dead. What it leaves is looked at again in the light of the newest sight.
+    fn bury(&mut self, id: &WorkloadId, end: End, ctx: &mut Context<Self>) {
+        let Some(child) = self.children.get(id).filter(|child| !child.addr.connected()) else { return };
+        let latest = child.latest.clone();
+        self.children.remove(id);
+        match end {
+            End::Finished(record) => {
+                self.remember(id, record.as_deref(), latest.as_deref());
+                match record {
+                    Some(record) => drop(self.records.insert(id.clone(), *record)),
+                    None => drop(self.records.remove(id)),
+                }
+                self.budgets.remove(id);
+                if latest.is_some() {
+                    self.attend(id, latest, ctx);
+                }
+            }
+            End::Drained => {}
+            End::Crashed => self.rebuild(id, latest, ctx),
+        }
+        self.count();
+    }
+
+    fn rebuild(&mut self, id: &WorkloadId, latest: Option<Box<Workload>>, ctx: &mut Context<Self>) {
+        let now = self.surroundings.ports.clock.now();
+        self.surroundings.metrics.restart("rollout");
+        if self.budgets.entry(id.clone()).or_default().spend(now) {
+            tracing::error!(workload = %id.spoken(), "the rollout's actor crashed; it is rebuilt from the ledger");
+            return self.start(id, latest, ctx);
+        }
+        tracing::error!(
+            workload = %id.spoken(),
+            retry_s = QUARANTINE.as_secs(),
+            "the rollout's actor crashed too often and is left alone for a while; its record is unchanged"
+        );
+        self.quarantined.insert(id.clone());
+        let id = id.clone();
+        ctx.run_later(QUARANTINE, move |actor, ctx| {
+            actor.quarantined.remove(&id);
+            actor.start(&id, latest, ctx);
+        });
+    }
+
+    fn remember(&mut self, id: &WorkloadId, record: Option<&Record>, latest: Option<&Workload>) {
+        let Some(record) = record.filter(|record| !record.history.is_empty()) else { return };
+        let policy = &self.surroundings.settings.policy;
+        let clock = (record.elapsed(), policy.rollout_timeout);
+        self.recent.retain(|summary| summary.workload != *id);
+        self.recent.insert(0, Summary::new(id, record, latest, None, clock, policy));
+        self.recent.truncate(RECENT_MAX);
+    }
+
+    fn count(&self) {
+        self.surroundings.metrics.workloads(self.records.len(), self.children.len(), self.quarantined.len());
+    }
+}
+
+impl Actor for DeploymentWatcher {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX_MAX);
+        self.collar.clone().bind(self, ctx);
+        ctx.add_stream(self.surroundings.ports.cluster.watch());
+        ctx.run_interval(SWEEP_EVERY, Self::sweep);
+    }
+}
+
+impl StreamHandler<Sight> for DeploymentWatcher {
+    fn handle(&mut self, sight: Sight, ctx: &mut Self::Context) {
+        match sight {
+            Sight::Restarted { scope } => {
+                self.surroundings.metrics.relist();
+                self.listings.insert(scope, BTreeSet::new());
+            }
+            Sight::Seen(workload) => self.seen(workload, ctx),
+            Sight::Unreadable(id, why) => {
+                self.note_listed(&id);
+                self.surroundings.metrics.failure("decode_workload");
+                if self.unreadable.insert(id.clone(), why.clone()).as_ref() != Some(&why) {
+                    tracing::warn!(workload = %id.spoken(), why, "a workload cannot be read and is left out");
+                }
+            }
+            Sight::Gone(id) => self.attend(&id, None, ctx),
+            Sight::Synced { scope, all } => self.listed(&scope, all, ctx),
+            Sight::Trouble(error) => {
+                self.surroundings.metrics.failure("watch_workloads");
+                tracing::warn!(%error, "the watch of workloads was interrupted; starting it again");
+                self.trouble = Some(error.to_string());
+            }
+        }
+    }
+
+    /// A watch never ends by itself; without one there is nothing to do here but to be rebuilt.
+    fn finished(&mut self, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}
+
+impl Handler<Died> for DeploymentWatcher {
+    type Result = ();
+
+    fn handle(&mut self, Died { who, end }: Died, ctx: &mut Self::Context) {
+        match who {
+            Who::Rollout(id) => self.bury(&id, end, ctx),
+            Who::Watcher | Who::Group | Who::Invalidator | Who::Webhook => {}
+        }
+    }
+}
+
+impl Handler<PeersRestarted> for DeploymentWatcher {
+    type Result = ();
+
+    fn handle(&mut self, message: PeersRestarted, _ctx: &mut Self::Context) {
+        self.directory = message.0.clone();
+        for child in self.children.values_mut() {
+            // A child too busy to hear it finds out when its own questions are not answered.
+            if child.addr.try_send(message.clone()).is_err() {
+                self.surroundings.metrics.overflow("rollout");
+            }
+        }
+    }
+}
+
+impl Handler<Drain> for DeploymentWatcher {
+    type Result = ResponseActFuture<Self, ()>;
+
+    /// Answers when every child has ended: nothing is being written any more.
+    fn handle(&mut self, drain: Drain, _ctx: &mut Self::Context) -> Self::Result {
+        self.draining = true;
+        let children: Vec<Addr<RolloutActor>> = self.children.values().map(|child| child.addr.clone()).collect();
+        let ended = async move {
+            join_all(children.iter().map(|child| child.send(drain))).await;
+            // A child that is writing ends when the write does; whoever sent this waits only so long.
+            while children.iter().any(Addr::connected) {
+                tokio::time::sleep(DRAIN_POLL).await;
+            }
+        };
+        Box::pin(ended.into_actor(self).map(|(), actor, ctx| {
+            actor.obituary.end = End::Drained;
+            ctx.stop();
+        }))
+    }
+}
+
+impl Handler<Observe> for DeploymentWatcher {
+    type Result = ResponseActFuture<Self, Observation>;
+
+    fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
+        let children: Vec<_> = self.children.values().map(|child| child.addr.send(observe)).collect();
+        let unreadable = self.unreadable.iter().map(|(id, why)| format!("{} cannot be read: {why}", id.spoken()));
+        let own = Observation {
+            synced: self.synced,
+            troubles: self.trouble.iter().cloned().chain(unreadable).collect(),
+            workloads: self.records.len(),
+            recent: self.recent.clone(),
+            quarantined: self.quarantined.iter().cloned().collect(),
+            ..Observation::default()
+        };
+        Box::pin(join_all(children).into_actor(self).map(move |seen, _, _| {
+            let mut all = own;
+            seen.into_iter().flatten().for_each(|observation| all.absorb(observation));
+            all
+        }))
+    }
+}

@@ -1,0 +1,242 @@
+//! The actor of the account: carries purges out and knows the distributions. Decides nothing; see `domain::purge` and
+//! `domain::catalog`.
+
+use std::collections::BTreeMap;
+
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler, MessageResult, Recipient, ResponseFuture};
+use tokio::sync::oneshot;
+
+use crate::actors::lifecycle::{Collar, Obituary};
+use crate::actors::message::{Drain, End, MatchPlan, Observation, Observe, PlaceOrder, PurgeReported, PurgeSeen};
+use crate::actors::shell::{Drives, Shell};
+use crate::actors::{MAILBOX_MAX, Surroundings};
+use crate::domain::catalog::{self, Catalog};
+use crate::domain::distribution::DistributionId;
+use crate::domain::id::{InvalidationId, Reference, WorkloadId};
+use crate::domain::purge::{self, CdnErrorClass, Order, Progress, Purger};
+use crate::ports::{CdnError, InvalidationStatus};
+
+type Matched = Result<std::collections::BTreeSet<DistributionId>, String>;
+
+/// The actor. See the module's text.
+pub struct Invalidator {
+    surroundings: Surroundings,
+    collar: Collar,
+    obituary: Obituary,
+    purges: Shell<Purger>,
+    catalog: Shell<Catalog>,
+    /// Who asked which question.
+    questions: BTreeMap<catalog::Token, oneshot::Sender<Matched>>,
+    asked: catalog::Token,
+    /// Whom to tell about a workload's purges: one recipient for each, kept while it lives.
+    reports: BTreeMap<WorkloadId, Recipient<PurgeReported>>,
+    /// The last thing CloudFront said no to, until it says yes again.
+    trouble: Option<String>,
+}
+
+impl Invalidator {
+    /// An actor with nothing on its way.
+    pub fn new(surroundings: Surroundings, collar: Collar, obituary: Obituary) -> Self {
+        let clock = &surroundings.ports.clock;
+        Self {
+            purges: Shell::new(Purger::new(surroundings.settings.pace.clone()), clock.clone()),
+            catalog: Shell::new(Catalog::new(surroundings.settings.freshness.clone()), clock.clone()),
+            collar,
+            obituary,
+            questions: BTreeMap::new(),
+            asked: 0,
+            reports: BTreeMap::new(),
+            trouble: None,
+            surroundings,
+        }
+    }
+
+    fn create(&mut self, order: Order, ctx: &mut Context<Self>) {
+        let cdn = self.surroundings.ports.cdn.clone();
+        let clock = self.surroundings.ports.clock.clone();
+        let metrics = self.surroundings.metrics.clone();
+        let reference = order.reference.clone();
+        let call = async move {
+            let from = clock.now();
+            let created = cdn.create(&order.distribution, &order.reference, &order.paths).await;
+            metrics.took("create_invalidation", clock.now().since(from));
+            created
+        };
+        self.ask_cdn(ctx, call, "create_invalidation", move |created| match created {
+            Ok(invalidation) => purge::Event::Created(reference, invalidation.id),
+            Err(error) => purge::Event::CreateFailed(reference, error.class, error.message),
+        });
+    }
+
+    fn poll(
+        &mut self,
+        reference: Reference,
+        distribution: DistributionId,
+        id: InvalidationId,
+        ctx: &mut Context<Self>,
+    ) {
+        let cdn = self.surroundings.ports.cdn.clone();
+        let call = async move { cdn.status(&distribution, &id).await };
+        self.ask_cdn(ctx, call, "get_invalidation", move |status| match status {
+            Ok(InvalidationStatus::Completed) => purge::Event::Completed(reference),
+            Ok(InvalidationStatus::InProgress) => purge::Event::StillInProgress(reference),
+            Err(error) => purge::Event::PollFailed(reference, error.class, error.message),
+        });
+    }
+
+    fn search(&mut self, reference: Reference, distribution: DistributionId, ctx: &mut Context<Self>) {
+        let cdn = self.surroundings.ports.cdn.clone();
+        let wanted = reference.clone();
+        let call = async move { cdn.find(&distribution, &wanted).await };
+        self.ask_cdn(ctx, call, "list_invalidations", move |found| match found {
+            Ok(found) => purge::Event::Searched(reference, found.map(|invalidation| invalidation.id)),
+            Err(error) => purge::Event::SearchFailed(reference, error.message),
+        });
+    }
+
+    /// Asks CloudFront, notes what it says no to, and feeds the answer to the machine of purges.
+    fn ask_cdn<T: 'static>(
+        &mut self,
+        ctx: &mut Context<Self>,
+        call: impl Future<Output = Result<T, CdnError>> + 'static,
+        operation: &'static str,
+        event: impl FnOnce(Result<T, CdnError>) -> purge::Event + 'static,
+    ) {
+        let call = actix::fut::wrap_future::<_, Self>(call);
+        ctx.spawn(actix::ActorFutureExt::map(call, move |answer, actor, ctx| {
+            actor.note(operation, answer.as_ref().err());
+            Drives::<Purger>::feed(actor, event(answer), ctx);
+        }));
+    }
+
+    fn note(&mut self, operation: &'static str, error: Option<&CdnError>) {
+        self.trouble = error.map(ToString::to_string);
+        if let Some(error) = error {
+            self.surroundings.metrics.failure(operation);
+            match error.class {
+                CdnErrorClass::Throttled | CdnErrorClass::TooManyInProgress => {
+                    tracing::info!(%error, operation, "CloudFront asked for patience; trying again");
+                }
+                _ => tracing::warn!(%error, operation, "CloudFront did not do what it was asked"),
+            }
+        }
+    }
+
+    fn report(&mut self, workload: WorkloadId, reference: Reference, progress: Progress) {
+        let Some(recipient) = self.reports.get(&workload) else { return };
+        if recipient.try_send(PurgeReported(reference, progress)).is_err() {
+            // A rollout that was rebuilt orders again and is told again; one that is merely busy asks when it ticks.
+            self.surroundings.metrics.overflow("rollout");
+            self.reports.remove(&workload);
+        }
+    }
+}
+
+impl Actor for Invalidator {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX_MAX);
+        self.collar.clone().bind(self, ctx);
+    }
+}
+
+impl Drives<Purger> for Invalidator {
+    fn shell(&mut self) -> Option<&mut Shell<Purger>> {
+        Some(&mut self.purges)
+    }
+
+    fn perform(&mut self, effect: purge::Effect, ctx: &mut Context<Self>) {
+        self.surroundings.metrics.effect("purge", effect.name());
+        match effect {
+            purge::Effect::Create(order) => self.create(order, ctx),
+            purge::Effect::Poll(reference, distribution, id) => self.poll(reference, distribution, id, ctx),
+            purge::Effect::Search(reference, distribution) => self.search(reference, distribution, ctx),
+            purge::Effect::Report(workload, reference, progress) => self.report(workload, reference, progress),
+        }
+    }
+}
+
+impl Drives<Catalog> for Invalidator {
+    fn shell(&mut self) -> Option<&mut Shell<Catalog>> {
+        Some(&mut self.catalog)
+    }
+
+    fn perform(&mut self, effect: catalog::Effect, ctx: &mut Context<Self>) {
+        self.surroundings.metrics.effect("catalog", effect.name());
+        match effect {
+            catalog::Effect::List => {
+                let cdn = self.surroundings.ports.cdn.clone();
+                let metrics = self.surroundings.metrics.clone();
+                Drives::<Catalog>::ask(
+                    self,
+                    ctx,
+                    async move { cdn.distributions().await },
+                    move |listed| match listed {
+                        Ok(listing) => catalog::Event::Listed(listing),
+                        Err(error) => {
+                            metrics.failure("list_distributions");
+                            tracing::warn!(%error, "could not list the distributions");
+                            catalog::Event::ListFailed(error.message)
+                        }
+                    },
+                );
+            }
+            catalog::Effect::Answer(token, answer) => {
+                if let Some(question) = self.questions.remove(&token) {
+                    // Whoever asked may have ended meanwhile.
+                    let _ = question.send(answer);
+                }
+            }
+        }
+    }
+}
+
+impl Handler<MatchPlan> for Invalidator {
+    type Result = ResponseFuture<Matched>;
+
+    fn handle(&mut self, MatchPlan(plan): MatchPlan, ctx: &mut Self::Context) -> Self::Result {
+        let (question, answer) = oneshot::channel();
+        self.asked = self.asked.wrapping_add(1);
+        self.questions.insert(self.asked, question);
+        Drives::<Catalog>::feed(self, catalog::Event::Asked(self.asked, *plan), ctx);
+        Box::pin(async move { answer.await.unwrap_or_else(|_| Err("the invalidator was restarted".to_owned())) })
+    }
+}
+
+impl Handler<PlaceOrder> for Invalidator {
+    type Result = ();
+
+    fn handle(&mut self, PlaceOrder { order, report_to }: PlaceOrder, ctx: &mut Self::Context) {
+        self.reports.retain(|_, recipient| recipient.connected());
+        self.reports.insert(order.workload.clone(), report_to);
+        Drives::<Purger>::feed(self, purge::Event::Ordered(*order), ctx);
+    }
+}
+
+impl Handler<Drain> for Invalidator {
+    type Result = ();
+
+    fn handle(&mut self, _: Drain, ctx: &mut Self::Context) {
+        self.obituary.end = End::Drained;
+        ctx.stop();
+    }
+}
+
+impl Handler<Observe> for Invalidator {
+    type Result = MessageResult<Observe>;
+
+    fn handle(&mut self, _: Observe, _ctx: &mut Self::Context) -> Self::Result {
+        let now = self.purges.now();
+        let seen = self.purges.machine().describe(now).into_iter();
+        let purges =
+            seen.map(|(reference, distribution, state)| PurgeSeen { reference, distribution, state }).collect();
+        let listing = self.catalog.machine().failure().map(str::to_owned);
+        MessageResult(Observation {
+            purges,
+            distributions: self.catalog.machine().known(now).map(|(count, age)| (count, age.as_secs())),
+            troubles: self.trouble.iter().cloned().chain(listing).collect(),
+            ..Observation::default()
+        })
+    }
+}

@@ -1,0 +1,207 @@
+//! The whole protocol between the actors, on one page.
+
+use actix::prelude::Message;
+use serde::Serialize;
+
+use crate::actors::root::Directory;
+use crate::domain::distribution::DistributionId;
+use crate::domain::group::{Plan, View};
+use crate::domain::id::{Reference, WorkloadId};
+use crate::domain::notice::Notice;
+use crate::domain::purge::{Order, Progress};
+use crate::domain::readiness::Pods;
+use crate::domain::record::Record;
+use crate::domain::rollout::Summary;
+use crate::domain::selector::LabelSelector;
+use crate::domain::workload::Workload;
+
+/// Watcher → rollout: the workload was seen, or (`None`) is gone.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Sighted(pub Option<Box<Workload>>);
+
+/// Root → watcher → rollout: an actor was rebuilt, is to be found here, and has forgotten what it was asked.
+#[derive(Message, Clone)]
+#[rtype(result = "()")]
+pub struct PeersRestarted(pub Directory);
+
+/// Rollout → group: this is durable now. The answer is the group's records as known here.
+#[derive(Message)]
+#[rtype(result = "View")]
+pub struct Publish {
+    /// The workload.
+    pub workload: WorkloadId,
+    /// Its record.
+    pub record: Box<Record>,
+}
+
+/// Rollout → invalidator: which distributions serve this plan?
+#[derive(Message)]
+#[rtype(result = "Result<std::collections::BTreeSet<DistributionId>, String>")]
+pub struct MatchPlan(pub Box<Plan>);
+
+/// Rollout → invalidator: carry this out, and report.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct PlaceOrder {
+    /// What to purge.
+    pub order: Box<Order>,
+    /// Whom to tell of its progress.
+    pub report_to: actix::Recipient<PurgeReported>,
+}
+
+/// Invalidator → rollout.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct PurgeReported(pub Reference, pub Progress);
+
+/// Rollout → webhook: tell this. `Ok` once every delivery of it is durable.
+#[derive(Message)]
+#[rtype(result = "Result<(), String>")]
+pub struct TellNotice(pub Box<Notice>);
+
+/// Rollout → pod watcher: keep me informed of the pods of this version.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct FollowPods {
+    /// Which workload asks; a second request of the same one replaces the first.
+    pub workload: WorkloadId,
+    /// Which pods are its own.
+    pub selector: LabelSelector,
+    /// Which of them count.
+    pub version: crate::domain::image::Version,
+    /// Whom to tell.
+    pub report_to: actix::Recipient<PodsReported>,
+}
+
+/// Pod watcher → rollout.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct PodsReported(pub Pods);
+
+/// Which actor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// The watcher of workloads.
+    Watcher,
+    /// The group's broker.
+    Group,
+    /// The invalidator.
+    Invalidator,
+    /// The sender of webhooks.
+    Webhook,
+    /// The rollout of this workload.
+    Rollout(WorkloadId),
+}
+
+impl Who {
+    /// The metric label.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Watcher => "deployment_watcher",
+            Self::Group => "cluster_group",
+            Self::Invalidator => "invalidator",
+            Self::Webhook => "webhook",
+            Self::Rollout(_) => "rollout",
+        }
+    }
+}
+
+/// How an actor ended.
+#[derive(Clone, Debug)]
+pub enum End {
+    /// By a panic, or in any other way it did not announce.
+    Crashed,
+    /// With nothing left to do; the record as the ledger has it.
+    Finished(Option<Box<Record>>),
+    /// Because the process ends.
+    Drained,
+}
+
+/// Child → parent, when the child is dropped.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Died {
+    /// Who.
+    pub who: Who,
+    /// How.
+    pub end: End,
+}
+
+/// To every actor: stop taking work, finish the writes under way, end.
+#[derive(Message, Clone, Copy)]
+#[rtype(result = "()")]
+pub struct Drain;
+
+/// To any actor: show yourself.
+#[derive(Message, Clone, Copy)]
+#[rtype(result = "Observation")]
+pub struct Observe;
+
+/// What an actor shows of itself; the status page, the API and tests read the same thing.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Observation {
+    /// Whether the workloads of the cluster have been listed since the start.
+    pub synced: bool,
+    /// What is wrong with the outside, in words; empty when nothing is.
+    pub troubles: Vec<String>,
+    /// Workloads with a record.
+    pub workloads: usize,
+    /// Rollouts in flight.
+    pub rollouts: Vec<Summary>,
+    /// Rollouts that ended lately, newest first.
+    pub recent: Vec<Summary>,
+    /// Workloads whose actor crashed too often, and are left alone for a while.
+    pub quarantined: Vec<WorkloadId>,
+    /// Purges on their way.
+    pub purges: Vec<PurgeSeen>,
+    /// Distributions known, and for how many seconds; `None` before the first listing.
+    pub distributions: Option<(usize, u64)>,
+    /// Webhook deliveries on their way, and dead letters.
+    pub deliveries: Vec<DeliverySeen>,
+}
+
+/// One purge on its way.
+#[derive(Clone, Debug, Serialize)]
+pub struct PurgeSeen {
+    /// Its caller reference.
+    pub reference: Reference,
+    /// Its distribution.
+    pub distribution: DistributionId,
+    /// How far it is, in words.
+    pub state: String,
+}
+
+/// One delivery on its way.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeliverySeen {
+    /// Its id.
+    pub id: String,
+    /// The hook, by name.
+    pub hook: String,
+    /// About which workload.
+    pub workload: WorkloadId,
+    /// What it tells.
+    pub kind: &'static str,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// How far it is, in words.
+    pub state: String,
+}
+
+impl Observation {
+    /// Adds what another actor shows.
+    pub fn absorb(&mut self, other: Self) {
+        let Self { synced, troubles, workloads, rollouts, recent, quarantined, purges, distributions, deliveries } =
+            other;
+        self.synced |= synced;
+        self.troubles.extend(troubles);
+        self.workloads += workloads;
+        self.rollouts.extend(rollouts);
+        self.recent.extend(recent);
+        self.quarantined.extend(quarantined);
+        self.purges.extend(purges);
+        self.distributions = self.distributions.or(distributions);
+        self.deliveries.extend(deliveries);
+    }
+}

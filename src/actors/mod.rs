@@ -1,0 +1,91 @@
+//! Thin actors: they carry messages between the machines of `domain` and the ports, and decide nothing.
+//!
+//! ```text
+//! Root ─┬─ DeploymentWatcher ─┬─ RolloutActor   (one for each workload with a rollout in flight)
+//!       │                     └─ PodWatcher     (one for each namespace with rollouts in flight)
+//!       ├─ ClusterGroupActor  (the group's records)
+//!       ├─ Invalidator        (all purges of the account, and its distributions)
+//!       └─ Webhook            (all deliveries)
+//! ```
+//!
+//! A parent builds its children from durable facts, is told of every death ([`lifecycle`]) and builds again, within a
+//! budget. No task is detached: every future belongs to an actor's context and ends with it.
+
+pub mod cluster_group;
+pub mod deployment_watcher;
+pub mod invalidator;
+pub mod lifecycle;
+pub mod message;
+pub mod pod_watcher;
+pub mod rollout;
+pub mod root;
+pub mod shell;
+pub mod webhook;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::domain::catalog::Freshness;
+use crate::domain::delivery;
+use crate::domain::id::Member;
+use crate::domain::machine::millis;
+use crate::domain::policy::Policy;
+use crate::domain::purge::Pace;
+use crate::domain::retry;
+use crate::ports::{PortError, Ports};
+use crate::telemetry::Metrics;
+
+/// What every actor is built from. Cheap to clone.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// The outside.
+    pub ports: Ports,
+    /// Where counts go.
+    pub metrics: Arc<Metrics>,
+    /// What configuration says.
+    pub settings: Arc<Settings>,
+}
+
+/// Configuration, as far as actors need it.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// This member.
+    pub member: Member,
+    /// Its group.
+    pub group: String,
+    /// How rollouts are judged.
+    pub policy: Policy,
+    /// How purges are paced.
+    pub pace: Pace,
+    /// How often distributions are listed.
+    pub freshness: Freshness,
+    /// How deliveries are kept and repeated.
+    pub outbox: delivery::Settings,
+}
+
+/// Messages an actor's mailbox holds before senders are refused and have to come again. A rollout produces a handful a
+/// second; this is a burst of several workloads and still far below a page of memory.
+pub const MAILBOX_MAX: usize = 256;
+
+/// How long one actor waits for another's answer. Answers that need the outside are given as events instead.
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+/// Calls the outside again and again, with back-off, until it answers. For what an actor cannot begin without.
+pub(crate) async fn insist<T, F>(operation: &'static str, metrics: Arc<Metrics>, mut call: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Result<T, PortError>>,
+{
+    let mut attempt = 0;
+    loop {
+        match call().await {
+            Ok(answer) => return answer,
+            Err(error) => {
+                attempt += 1;
+                let wait = retry::SERVICE.delay(attempt, operation);
+                metrics.failure(operation);
+                tracing::warn!(%error, operation, wait_ms = millis(wait), "waiting for the outside; trying again");
+                tokio::time::sleep(wait).await;
+            }
+        }
+    }
+}

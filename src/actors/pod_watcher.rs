@@ -1,0 +1,81 @@
+//! The pods of one namespace, watched only while a rollout there is in flight, for the words they put to its waiting.
+//!
+//! Completeness never depends on it: that is judged by the workload's own counts. So whatever is lost here costs a sentence.
+
+use std::collections::BTreeMap;
+
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler, StreamHandler};
+
+use crate::actors::MAILBOX_MAX;
+use crate::actors::Surroundings;
+use crate::actors::lifecycle::Collar;
+use crate::actors::message::{FollowPods, PodsReported};
+use crate::domain::id::WorkloadId;
+use crate::domain::readiness::{Pod, Pods, summarise};
+use crate::domain::selector::Labels;
+use crate::ports::PodSight;
+
+/// The actor. See the module's text.
+pub struct PodWatcher {
+    surroundings: Surroundings,
+    namespace: String,
+    collar: Collar,
+    pods: BTreeMap<String, (Labels, Pod)>,
+    followers: BTreeMap<WorkloadId, (FollowPods, Option<Pods>)>,
+}
+
+impl PodWatcher {
+    /// A watcher of this namespace.
+    pub fn new(surroundings: Surroundings, namespace: String, collar: Collar) -> Self {
+        Self { surroundings, namespace, collar, pods: BTreeMap::new(), followers: BTreeMap::new() }
+    }
+
+    /// Tells every follower whose pods have changed; ends when nobody follows.
+    fn report(&mut self, ctx: &mut Context<Self>) {
+        self.followers.retain(|_, (follow, _)| follow.report_to.connected());
+        if self.followers.is_empty() {
+            return ctx.stop();
+        }
+        for (follow, told) in self.followers.values_mut() {
+            let own = self.pods.values().filter(|(labels, _)| follow.selector.matches(labels)).map(|(_, pod)| pod);
+            let pods = summarise(own, &follow.version);
+            if told.as_ref() != Some(&pods) && follow.report_to.try_send(PodsReported(pods.clone())).is_ok() {
+                *told = Some(pods);
+            }
+        }
+    }
+}
+
+impl Actor for PodWatcher {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX_MAX);
+        self.collar.clone().bind(self, ctx);
+        ctx.add_stream(self.surroundings.ports.cluster.watch_pods(&self.namespace));
+    }
+}
+
+impl StreamHandler<PodSight> for PodWatcher {
+    fn handle(&mut self, sight: PodSight, ctx: &mut Self::Context) {
+        match sight {
+            PodSight::Restarted => self.pods.clear(),
+            PodSight::Seen(labels, pod) => drop(self.pods.insert(pod.name.clone(), (labels, pod))),
+            PodSight::Gone(name) => drop(self.pods.remove(&name)),
+            PodSight::Trouble(error) => {
+                self.surroundings.metrics.failure("watch_pods");
+                tracing::debug!(%error, namespace = %self.namespace, "the watch of pods was interrupted");
+            }
+        }
+        self.report(ctx);
+    }
+}
+
+impl Handler<FollowPods> for PodWatcher {
+    type Result = ();
+
+    fn handle(&mut self, follow: FollowPods, ctx: &mut Self::Context) {
+        self.followers.insert(follow.workload.clone(), (follow, None));
+        self.report(ctx);
+    }
+}

@@ -1,0 +1,371 @@
+//! The actor of one workload's rollout: it supervises pods and timeouts through its machine, and owns the record.
+//!
+//! One for each workload with a rollout in flight. A newer version is taken up by the same actor, because it owns the
+//! record and the purge of the version before may still be under way. Not for any decision; see `domain::rollout`.
+
+use std::collections::BTreeSet;
+
+use actix::{
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, Recipient, WrapFuture,
+};
+
+use crate::actors::invalidator::Invalidator;
+use crate::actors::lifecycle::{Collar, Obituary};
+use crate::actors::message::{
+    Drain, End, FollowPods, MatchPlan, Observation, Observe, PeersRestarted, PlaceOrder, PodsReported, Publish,
+    PurgeReported, Sighted, TellNotice,
+};
+use crate::actors::root::Directory;
+use crate::actors::shell::{Drives, Shell};
+use crate::actors::{ANSWER_WITHIN, MAILBOX_MAX, Surroundings, insist};
+use crate::domain::id::{Origin, Seq, Vector, WorkloadId};
+use crate::domain::notice::Notice;
+use crate::domain::purge::Order;
+use crate::domain::record::{Phase, Record};
+use crate::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout};
+use crate::domain::site::site;
+use crate::domain::workload::Workload;
+use crate::ports::{Retry, StoreError};
+
+/// What a rollout is started with.
+pub struct Start {
+    /// Which workload.
+    pub workload: WorkloadId,
+    /// The ledger's identity.
+    pub origin: Origin,
+    /// The sight that asked for it; `None` when the workload is gone.
+    pub sight: Option<Box<Workload>>,
+}
+
+/// The actor. See the module's text.
+pub struct RolloutActor {
+    start: Start,
+    surroundings: Surroundings,
+    directory: Directory,
+    pods: Recipient<FollowPods>,
+    collar: Collar,
+    obituary: Obituary,
+    /// `None` until the record was read.
+    shell: Option<Shell<Rollout>>,
+    following: Option<Seq>,
+    draining: bool,
+    storing: bool,
+}
+
+impl RolloutActor {
+    /// An actor that reads its record, looks at the workload, and goes on from there.
+    pub fn new(
+        start: Start,
+        surroundings: Surroundings,
+        directory: Directory,
+        pods: Recipient<FollowPods>,
+        collar: Collar,
+        obituary: Obituary,
+    ) -> Self {
+        Self {
+            start,
+            surroundings,
+            directory,
+            pods,
+            collar,
+            obituary,
+            shell: None,
+            following: None,
+            draining: false,
+            storing: false,
+        }
+    }
+
+    /// Reads the record, again and again until it can be read.
+    fn load(&self, ctx: &mut Context<Self>) {
+        let ports = self.surroundings.ports.clone();
+        let metrics = self.surroundings.metrics.clone();
+        let workload = self.start.workload.clone();
+        let loading = insist("load_record", metrics, move || {
+            let (ledger, workload) = (ports.ledger.clone(), workload.clone());
+            async move { Ok((ledger.load(&workload).await?, ledger.seq_floor(&workload).await?)) }
+        });
+        ctx.spawn(loading.into_actor(self).map(|(record, floor), actor, ctx| actor.begin(record, floor, ctx)));
+    }
+
+    fn begin(&mut self, record: Option<Record>, floor: Seq, ctx: &mut Context<Self>) {
+        let settings = &self.surroundings.settings;
+        let clock = self.surroundings.ports.clock.clone();
+        let now = i64::try_from(clock.now().as_millis()).unwrap_or(i64::MAX);
+        let identity = Identity {
+            workload: self.start.workload.clone(),
+            member: settings.member.clone(),
+            group: settings.group.clone(),
+            origin: self.start.origin.clone(),
+            epoch_ms: clock.wall_ms().saturating_sub(now),
+        };
+        let known = record.clone();
+        let machine = Rollout::resume(identity, settings.policy.clone(), floor, record);
+        self.shell = Some(Shell::new(machine, clock));
+        if let Some(record) = known {
+            self.publish(Box::new(record), ctx);
+        }
+        let sight = self.start.sight.take();
+        self.feed(sight.map_or(Event::Missed, Event::Seen), ctx);
+    }
+
+    fn feed_unless_draining(&mut self, event: Event, ctx: &mut Context<Self>) {
+        // Once draining, only the end of the write under way matters; whatever else is lost here comes again to the next
+        // life, from the ledger and from the cluster.
+        if !self.draining {
+            self.feed(event, ctx);
+            self.follow_pods(ctx);
+        }
+    }
+
+    /// Asks for the pods of the rollout in flight, once for each.
+    fn follow_pods(&mut self, ctx: &mut Context<Self>) {
+        let Some(rollout) = self.shell.as_ref().map(Shell::machine) else { return };
+        let Some(record) = rollout.durable().filter(|record| record.phase == Phase::Rolling) else { return };
+        let Some(workload) = rollout.workload().filter(|_| self.following != Some(record.seq)) else { return };
+        let follow = FollowPods {
+            workload: workload.id.clone(),
+            selector: workload.selector.clone(),
+            version: record.version.clone(),
+            report_to: ctx.address().recipient(),
+        };
+        self.following = Some(record.seq);
+        if self.pods.try_send(follow).is_err() {
+            // Only words depend on it; the next sight asks again.
+            self.surroundings.metrics.overflow("pod_watcher");
+            self.following = None;
+        }
+    }
+
+    fn store(&mut self, record: Option<Box<Record>>, revision: u64, ctx: &mut Context<Self>) {
+        let ledger = self.surroundings.ports.ledger.clone();
+        let metrics = self.surroundings.metrics.clone();
+        let workload = self.start.workload.clone();
+        let clock = self.surroundings.ports.clock.clone();
+        self.storing = true;
+        let write = async move {
+            let from = clock.now();
+            let written = match record {
+                Some(record) => ledger.store(&workload, &record).await,
+                None => ledger.remove(&workload, revision).await,
+            };
+            metrics.took("store_record", clock.now().since(from));
+            match written {
+                Ok(()) => Event::Stored,
+                Err(StoreError::Conflict(current)) => {
+                    metrics.failure("store_record_conflict");
+                    Event::Conflicted(current)
+                }
+                Err(StoreError::Unavailable(error)) => {
+                    metrics.failure("store_record");
+                    tracing::warn!(workload = %workload.spoken(), %error, "could not write the record; trying again");
+                    Event::StoreFailed
+                }
+            }
+        };
+        ctx.spawn(write.into_actor(self).map(|event, actor, ctx| {
+            actor.storing = false;
+            if actor.draining {
+                actor.end(End::Drained, ctx);
+            } else {
+                actor.feed(event, ctx);
+                actor.follow_pods(ctx);
+            }
+        }));
+    }
+
+    fn publish(&mut self, record: Box<Record>, ctx: &mut Context<Self>) {
+        let publish = Publish { workload: self.start.workload.clone(), record };
+        let answer = self.directory.group().send(publish).timeout(ANSWER_WITHIN);
+        ctx.spawn(answer.into_actor(self).map(|view, actor, ctx| {
+            // A group actor that died is rebuilt, and asks for everything again.
+            if let Ok(view) = view {
+                actor.feed_unless_draining(Event::ViewChanged(view), ctx);
+            }
+        }));
+    }
+
+    fn look(&mut self, recheck: Option<Vector>, ctx: &mut Context<Self>) {
+        let ports = self.surroundings.ports.clone();
+        let metrics = self.surroundings.metrics.clone();
+        let workload = self.start.workload.clone();
+        self.ask(
+            ctx,
+            async move { (ports.cluster.workload(&workload).await, recheck) },
+            move |(seen, recheck)| match (seen, recheck) {
+                (Ok(seen), None) => Event::Looked(seen.map(Box::new)),
+                (Ok(seen), Some(vector)) => Event::Rechecked(vector, seen.map(Box::new)),
+                (Err(error), recheck) => {
+                    metrics.failure("read_workload");
+                    tracing::warn!(%error, "could not read the workload; trying again");
+                    if recheck.is_some() { Event::RecheckFailed } else { Event::LookFailed }
+                }
+            },
+        );
+    }
+
+    fn find_site(&mut self, workload: Box<Workload>, ctx: &mut Context<Self>) {
+        let ports = self.surroundings.ports.clone();
+        let metrics = self.surroundings.metrics.clone();
+        let id = workload.id.clone();
+        self.ask(ctx, async move { ports.cluster.site_facts(&id.namespace).await }, move |facts| match facts {
+            Ok(facts) => {
+                let hosts = workload.tuning.hosts.as_deref();
+                let found = site(&workload.id.name, &workload.id.namespace, &workload.template_labels, hosts, &facts);
+                for (place, why) in &found.rejected {
+                    tracing::debug!(workload = %workload.id.spoken(), place, why, "left out something that is no host");
+                }
+                Event::SiteFound(FoundSite {
+                    hosts: found.hosts.into_keys().collect::<BTreeSet<_>>(),
+                    origins: found.origins,
+                })
+            }
+            Err(error) => {
+                metrics.failure("read_site");
+                tracing::warn!(workload = %workload.id.spoken(), %error, "could not find the site; trying again");
+                Event::SiteFailed
+            }
+        });
+    }
+
+    fn match_plan(&mut self, vector: Vector, plan: Box<crate::domain::group::Plan>, ctx: &mut Context<Self>) {
+        let answer = self.directory.invalidator().send(MatchPlan(plan)).timeout(ANSWER_WITHIN);
+        self.ask(ctx, answer, move |answer| match answer {
+            Ok(Ok(distributions)) => Event::Matched(vector, distributions),
+            Ok(Err(why)) => Event::MatchFailed(vector, why),
+            Err(_) => Event::MatchFailed(vector, "the invalidator is being restarted".to_owned()),
+        });
+    }
+
+    fn order(&mut self, order: Box<Order>, ctx: &mut Context<Self>) {
+        let invalidator: &actix::Addr<Invalidator> = self.directory.invalidator();
+        let order = PlaceOrder { order, report_to: ctx.address().recipient() };
+        let placed = invalidator.send(order).timeout(ANSWER_WITHIN);
+        ctx.spawn(placed.into_actor(self).map(|placed, actor, ctx| {
+            if placed.is_err() {
+                actor.feed_unless_draining(Event::PeersRestarted, ctx);
+            }
+        }));
+    }
+
+    fn tell(&mut self, notice: Box<Notice>, ctx: &mut Context<Self>) {
+        self.surroundings.metrics.notice(&notice);
+        let ports = self.surroundings.ports.clone();
+        let metrics = self.surroundings.metrics.clone();
+        let uid = self.shell.as_ref().and_then(|shell| shell.machine().durable()).map(|record| record.uid.clone());
+        let webhook = self.directory.webhook().clone();
+        let id = notice.id.clone();
+        let told = async move {
+            let published = ports.events.publish(&notice, uid.as_deref().unwrap_or_default()).await;
+            if let Err(error) = &published {
+                metrics.failure("publish_event");
+                tracing::warn!(workload = %notice.workload.spoken(), %error, "could not publish an Event");
+            }
+            // An Event that can never be published must not keep the webhooks waiting.
+            let published = published.is_ok() || published.is_err_and(|error| error.retry == Retry::Never);
+            let accepted = webhook.send(TellNotice(notice)).timeout(ANSWER_WITHIN).await;
+            published && matches!(accepted, Ok(Ok(())))
+        };
+        self.ask(ctx, told, move |told| if told { Event::Told(id) } else { Event::TellFailed(id) });
+    }
+
+    fn end(&mut self, end: End, ctx: &mut Context<Self>) {
+        self.obituary.end = end;
+        ctx.stop();
+    }
+}
+
+impl Actor for RolloutActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX_MAX);
+        self.collar.clone().bind(self, ctx);
+        self.load(ctx);
+    }
+}
+
+impl Drives<Rollout> for RolloutActor {
+    fn shell(&mut self) -> Option<&mut Shell<Rollout>> {
+        self.shell.as_mut()
+    }
+
+    fn perform(&mut self, effect: Effect, ctx: &mut Context<Self>) {
+        self.surroundings.metrics.effect("rollout", effect.name());
+        match effect {
+            Effect::Store(record) => self.store(Some(record), 0, ctx),
+            Effect::Remove(revision) => self.store(None, revision, ctx),
+            Effect::Publish(record) => self.publish(record, ctx),
+            Effect::Look => self.look(None, ctx),
+            Effect::Recheck(vector) => self.look(Some(vector), ctx),
+            Effect::FindSite(workload) => self.find_site(workload, ctx),
+            Effect::Match(vector, plan) => self.match_plan(vector, plan, ctx),
+            Effect::Purge(order) => self.order(order, ctx),
+            Effect::Tell(notice) => self.tell(notice, ctx),
+            Effect::End => {
+                let record = self.shell.as_ref().and_then(|shell| shell.machine().durable()).cloned();
+                self.end(End::Finished(record.map(Box::new)), ctx);
+            }
+        }
+    }
+}
+
+impl Handler<Sighted> for RolloutActor {
+    type Result = ();
+
+    fn handle(&mut self, Sighted(workload): Sighted, ctx: &mut Self::Context) {
+        if self.shell.is_some() {
+            self.feed_unless_draining(workload.map_or(Event::Missed, Event::Seen), ctx);
+        } else {
+            self.start.sight = workload;
+        }
+    }
+}
+
+impl Handler<PodsReported> for RolloutActor {
+    type Result = ();
+
+    fn handle(&mut self, PodsReported(pods): PodsReported, ctx: &mut Self::Context) {
+        self.feed_unless_draining(Event::PodsSeen(pods), ctx);
+    }
+}
+
+impl Handler<PurgeReported> for RolloutActor {
+    type Result = ();
+
+    fn handle(&mut self, PurgeReported(reference, progress): PurgeReported, ctx: &mut Self::Context) {
+        self.feed_unless_draining(Event::Purged(reference, progress), ctx);
+    }
+}
+
+impl Handler<PeersRestarted> for RolloutActor {
+    type Result = ();
+
+    fn handle(&mut self, PeersRestarted(directory): PeersRestarted, ctx: &mut Self::Context) {
+        self.directory = directory;
+        self.feed_unless_draining(Event::PeersRestarted, ctx);
+        if let Some(record) = self.shell.as_ref().and_then(|shell| shell.machine().durable()).cloned() {
+            self.publish(Box::new(record), ctx);
+        }
+    }
+}
+
+impl Handler<Drain> for RolloutActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Drain, ctx: &mut Self::Context) {
+        self.draining = true;
+        if !self.storing {
+            self.end(End::Drained, ctx);
+        }
+    }
+}
+
+impl Handler<Observe> for RolloutActor {
+    type Result = MessageResult<Observe>;
+
+    fn handle(&mut self, _: Observe, _ctx: &mut Self::Context) -> Self::Result {
+        let summary = self.shell.as_ref().and_then(|shell| shell.machine().summary(shell.now()));
+        MessageResult(Observation { rollouts: summary.into_iter().collect(), ..Observation::default() })
+    }
+}

@@ -1,0 +1,270 @@
+//! The parent of all: opens the ledger, builds the singletons, rebuilds the ones that crash, and ends the process when one of
+//! them crashes too often or when it is told to.
+
+use std::time::Duration;
+
+use actix::{Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, ResponseActFuture, WrapFuture};
+use tokio::sync::oneshot;
+
+use crate::actors::cluster_group::ClusterGroupActor;
+use crate::actors::deployment_watcher::DeploymentWatcher;
+use crate::actors::invalidator::Invalidator;
+use crate::actors::lifecycle::{Leash, Obituary};
+use crate::actors::message::{Died, Drain, End, Observation, Observe, PeersRestarted, Who};
+use crate::actors::webhook::Webhook;
+use crate::actors::{MAILBOX_MAX, Surroundings, insist};
+use crate::domain::budget::Budget;
+use crate::domain::id::Origin;
+use crate::ports::Ledgered;
+
+/// How often the singletons are looked over for a death whose notice was lost.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// How long an actor may take to show itself before the answer goes without it.
+const OBSERVE_WITHIN: Duration = Duration::from_secs(2);
+
+/// Writes under way are given this long at the end (fault K16: ledger flushed within 2 s, exit within 5 s).
+const DRAIN_WITHIN: Duration = Duration::from_secs(2);
+
+/// Where the singletons are.
+#[derive(Clone)]
+pub struct Directory {
+    group: Addr<ClusterGroupActor>,
+    invalidator: Addr<Invalidator>,
+    webhook: Addr<Webhook>,
+}
+
+impl Directory {
+    /// The broker of the group's records.
+    pub fn group(&self) -> &Addr<ClusterGroupActor> {
+        &self.group
+    }
+
+    /// The carrier of purges.
+    pub fn invalidator(&self) -> &Addr<Invalidator> {
+        &self.invalidator
+    }
+
+    /// The sender of webhooks.
+    pub fn webhook(&self) -> &Addr<Webhook> {
+        &self.webhook
+    }
+}
+
+/// What exists once the ledger is open.
+struct Household {
+    origin: Origin,
+    directory: Directory,
+    /// `None` between its death and the ledger's next answer.
+    watcher: Option<Addr<DeploymentWatcher>>,
+}
+
+/// Why the process ends by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenUp(pub String);
+
+/// The actor. See the module's text.
+pub struct Root {
+    surroundings: Surroundings,
+    leash: Leash,
+    household: Option<Household>,
+    budgets: [(Who, Budget); 4],
+    given_up: Option<oneshot::Sender<GivenUp>>,
+    draining: bool,
+}
+
+impl Root {
+    /// The parent of everything. `given_up` is told once if it cannot go on.
+    pub fn new(surroundings: Surroundings, given_up: oneshot::Sender<GivenUp>) -> Self {
+        let budgets = [Who::Watcher, Who::Group, Who::Invalidator, Who::Webhook].map(|who| (who, Budget::default()));
+        Self {
+            surroundings,
+            leash: Leash::default(),
+            household: None,
+            budgets,
+            given_up: Some(given_up),
+            draining: false,
+        }
+    }
+
+    /// Opens the ledger, again and again until it can be, and builds what is missing.
+    fn open(&self, ctx: &mut Context<Self>) {
+        let ledger = self.surroundings.ports.ledger.clone();
+        let opening = insist("open_ledger", self.surroundings.metrics.clone(), move || {
+            let ledger = ledger.clone();
+            async move { ledger.open().await }
+        });
+        ctx.spawn(opening.into_actor(self).map(|ledgered, root, ctx| root.opened(ledgered, ctx)));
+    }
+
+    fn opened(&mut self, ledgered: Ledgered, ctx: &mut Context<Self>) {
+        if self.draining {
+            return;
+        }
+        tracing::info!(records = ledgered.records.len(), origin = %ledgered.origin, "ledger opened");
+        let known = self.household.take().filter(|household| household.origin == ledgered.origin);
+        let directory = known.map_or_else(
+            || Directory {
+                group: self.group(&ledgered.origin, ctx),
+                invalidator: self.invalidator(ctx),
+                webhook: self.webhook(ctx),
+            },
+            |household| household.directory,
+        );
+        let origin = ledgered.origin.clone();
+        let obituary = self.obituary(Who::Watcher, ctx);
+        let surroundings = self.surroundings.clone();
+        let watcher =
+            DeploymentWatcher::new(surroundings, directory.clone(), ledgered, self.leash.collar(), obituary).start();
+        self.household = Some(Household { origin, directory, watcher: Some(watcher) });
+    }
+
+    fn obituary(&self, who: Who, ctx: &mut Context<Self>) -> Obituary {
+        Obituary::new(ctx.address().recipient(), who)
+    }
+
+    fn group(&self, origin: &Origin, ctx: &mut Context<Self>) -> Addr<ClusterGroupActor> {
+        let obituary = self.obituary(Who::Group, ctx);
+        ClusterGroupActor::new(self.surroundings.clone(), origin.clone(), self.leash.collar(), obituary).start()
+    }
+
+    fn invalidator(&self, ctx: &mut Context<Self>) -> Addr<Invalidator> {
+        let obituary = self.obituary(Who::Invalidator, ctx);
+        Invalidator::new(self.surroundings.clone(), self.leash.collar(), obituary).start()
+    }
+
+    fn webhook(&self, ctx: &mut Context<Self>) -> Addr<Webhook> {
+        let obituary = self.obituary(Who::Webhook, ctx);
+        Webhook::new(self.surroundings.clone(), self.leash.collar(), obituary).start()
+    }
+
+    /// Rebuilds a singleton that is dead, if its budget allows, and tells the rollouts that it has forgotten everything.
+    fn rebuild(&mut self, who: &Who, ctx: &mut Context<Self>) {
+        let Some(household) = &self.household else { return };
+        let alive = match who {
+            Who::Watcher => household.watcher.as_ref().is_none_or(Addr::connected),
+            Who::Group => household.directory.group.connected(),
+            Who::Invalidator => household.directory.invalidator.connected(),
+            Who::Webhook => household.directory.webhook.connected(),
+            // Rollouts are the watcher's children.
+            Who::Rollout(_) => true,
+        };
+        if alive || self.draining || !self.may_restart(who) {
+            return;
+        }
+        tracing::error!(actor = who.name(), "an actor crashed; it is rebuilt");
+        let Some(mut household) = self.household.take() else { return };
+        match who {
+            Who::Watcher => {
+                household.watcher = None;
+                self.open(ctx);
+            }
+            Who::Group => household.directory.group = self.group(&household.origin, ctx),
+            Who::Invalidator => household.directory.invalidator = self.invalidator(ctx),
+            Who::Webhook => household.directory.webhook = self.webhook(ctx),
+            Who::Rollout(_) => {}
+        }
+        if let Some(watcher) = &household.watcher
+            && watcher.try_send(PeersRestarted(household.directory.clone())).is_err()
+        {
+            // A watcher that cannot even take this is rebuilt itself, with the new directory.
+            self.surroundings.metrics.overflow(Who::Watcher.name());
+        }
+        self.household = Some(household);
+    }
+
+    fn may_restart(&mut self, who: &Who) -> bool {
+        let now = self.surroundings.ports.clock.now();
+        self.surroundings.metrics.restart(who.name());
+        let allowed = self.budgets.iter_mut().find(|(of, _)| of == who).is_none_or(|(_, budget)| budget.spend(now));
+        if !allowed && let Some(given_up) = self.given_up.take() {
+            // Whoever listened may be ending already.
+            let _ = given_up.send(GivenUp(format!("{} crashed more often than it may be rebuilt", who.name())));
+        }
+        allowed
+    }
+
+    fn sweep(&mut self, ctx: &mut Context<Self>) {
+        for who in [Who::Group, Who::Invalidator, Who::Webhook, Who::Watcher] {
+            self.rebuild(&who, ctx);
+        }
+    }
+}
+
+impl Actor for Root {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX_MAX);
+        self.open(ctx);
+        ctx.run_interval(SWEEP_EVERY, Self::sweep);
+    }
+}
+
+impl Handler<Died> for Root {
+    type Result = ();
+
+    fn handle(&mut self, Died { who, end }: Died, ctx: &mut Self::Context) {
+        match end {
+            End::Crashed => self.rebuild(&who, ctx),
+            End::Finished(_) | End::Drained => {}
+        }
+    }
+}
+
+impl Handler<Observe> for Root {
+    type Result = ResponseActFuture<Self, Observation>;
+
+    fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
+        let Some(Household { directory, watcher, .. }) = &self.household else {
+            let troubles = vec!["the ledger has not been opened yet".to_owned()];
+            let blank = Observation { troubles, ..Observation::default() };
+            return Box::pin(actix::fut::ready(blank));
+        };
+        let group = directory.group.send(observe).timeout(OBSERVE_WITHIN);
+        let invalidator = directory.invalidator.send(observe).timeout(OBSERVE_WITHIN);
+        let webhook = directory.webhook.send(observe).timeout(OBSERVE_WITHIN);
+        let watcher = watcher.as_ref().map(|watcher| watcher.send(observe).timeout(OBSERVE_WITHIN));
+        let gathering = async move {
+            let watcher = async move {
+                match watcher {
+                    Some(watcher) => watcher.await,
+                    None => Err(actix::MailboxError::Closed),
+                }
+            };
+            let (watcher, group, invalidator, webhook) = futures_util::join!(watcher, group, invalidator, webhook);
+            let mut all = Observation::default();
+            for (who, seen) in
+                [(Who::Watcher, watcher), (Who::Group, group), (Who::Invalidator, invalidator), (Who::Webhook, webhook)]
+            {
+                match seen {
+                    Ok(seen) => all.absorb(seen),
+                    Err(_) => all.troubles.push(format!("{} does not answer", who.name())),
+                }
+            }
+            all
+        };
+        Box::pin(gathering.into_actor(self))
+    }
+}
+
+impl Handler<Drain> for Root {
+    type Result = ResponseActFuture<Self, ()>;
+
+    /// Answers when nothing is being written any more, or after [`DRAIN_WITHIN`].
+    fn handle(&mut self, drain: Drain, _ctx: &mut Self::Context) -> Self::Result {
+        self.draining = true;
+        let household = self.household.take();
+        let ending = async move {
+            let Some(Household { directory, watcher, .. }) = household else { return };
+            if let Some(watcher) = watcher {
+                // The rollouts first: their writes end what they began.
+                let _ = watcher.send(drain).timeout(DRAIN_WITHIN).await;
+            }
+            let _ = directory.webhook.send(drain).timeout(DRAIN_WITHIN).await;
+            let _ = directory.invalidator.send(drain).timeout(DRAIN_WITHIN).await;
+            let _ = directory.group.send(drain).timeout(DRAIN_WITHIN).await;
+        };
+        Box::pin(ending.into_actor(self).map(|(), _, ctx| ctx.stop()))
+    }
+}

@@ -1,0 +1,188 @@
+//! The actor of all webhook deliveries. Decides nothing; see `domain::delivery`.
+
+use std::collections::BTreeMap;
+
+use actix::{
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, ResponseFuture, WrapFuture,
+};
+use tokio::sync::oneshot;
+
+use crate::actors::lifecycle::{Collar, Obituary};
+use crate::actors::message::{DeliverySeen, Drain, End, Observation, Observe, TellNotice};
+use crate::actors::shell::{Drives, Shell};
+use crate::actors::{MAILBOX_MAX, Surroundings, insist};
+use crate::domain::delivery::{Delivery, Effect, Event, Outbox, Outcome, Report, State};
+use crate::domain::id::NoticeId;
+use crate::domain::machine::Timestamp;
+
+/// The actor. See the module's text.
+pub struct Webhook {
+    surroundings: Surroundings,
+    collar: Collar,
+    obituary: Obituary,
+    outbox: Shell<Outbox>,
+    /// Rollouts that wait for a notice to be durable.
+    waiting: BTreeMap<NoticeId, Vec<oneshot::Sender<Result<(), String>>>>,
+}
+
+impl Webhook {
+    /// An actor that reads the outbox first.
+    pub fn new(surroundings: Surroundings, collar: Collar, obituary: Obituary) -> Self {
+        let outbox = Shell::new(Outbox::new(surroundings.settings.outbox.clone()), surroundings.ports.clock.clone());
+        Self { surroundings, collar, obituary, outbox, waiting: BTreeMap::new() }
+    }
+
+    /// Reads what an earlier life left, again and again until it can be read.
+    fn restore(&self, ctx: &mut Context<Self>) {
+        let ledger = self.surroundings.ports.ledger.clone();
+        let metrics = self.surroundings.metrics.clone();
+        let reading = insist("read_outbox", metrics, move || {
+            let ledger = ledger.clone();
+            async move { ledger.deliveries().await }
+        });
+        ctx.spawn(reading.into_actor(self).map(|deliveries, actor, ctx| actor.feed(Event::Restored(deliveries), ctx)));
+    }
+
+    fn store(&mut self, delivery: Delivery, ctx: &mut Context<Self>) {
+        let ledger = self.surroundings.ports.ledger.clone();
+        let metrics = self.surroundings.metrics.clone();
+        let id = delivery.id.clone();
+        self.ask(ctx, async move { ledger.store_delivery(&delivery).await }, move |stored| match stored {
+            Ok(()) => Event::Stored { id },
+            Err(error) => {
+                metrics.failure("store_delivery");
+                tracing::warn!(%error, "could not write a webhook to the ledger; trying again");
+                Event::StoreFailed { id }
+            }
+        });
+    }
+
+    fn remove(&mut self, id: String, ctx: &mut Context<Self>) {
+        let ledger = self.surroundings.ports.ledger.clone();
+        let metrics = self.surroundings.metrics.clone();
+        let forgotten = id.clone();
+        self.ask(ctx, async move { ledger.remove_delivery(&forgotten).await }, move |removed| match removed {
+            Ok(()) => Event::Removed { id },
+            Err(error) => {
+                metrics.failure("remove_delivery");
+                tracing::warn!(%error, "could not remove a delivered webhook from the ledger; trying again");
+                Event::RemoveFailed { id }
+            }
+        });
+    }
+
+    fn report(&self, report: &Report) {
+        let Report { id, hook, kind, workload, attempts, outcome } = report;
+        let workload = workload.spoken();
+        let kind = kind.name();
+        match outcome {
+            Outcome::Delivered { status } => {
+                tracing::info!(%workload, hook, kind, delivery = %id, attempts, status, "webhook delivered");
+            }
+            Outcome::Retrying { after, reason } => {
+                self.surroundings.metrics.failure("send_webhook");
+                let after_s = after.as_secs();
+                tracing::warn!(%workload, hook, kind, delivery = %id, attempts, after_s, reason, "webhook not delivered; trying again");
+            }
+            Outcome::Dead { reason } | Outcome::Dropped { reason } | Outcome::HookDisabled { reason } => {
+                self.surroundings.metrics.failure("deliver_webhook");
+                let outcome = outcome.name();
+                tracing::error!(%workload, hook, kind, delivery = %id, attempts, outcome, reason, "webhook given up");
+            }
+            Outcome::Postponed { reason } => {
+                self.surroundings.metrics.overflow("outbox");
+                tracing::warn!(%workload, hook, kind, reason, "webhook postponed");
+            }
+        }
+    }
+
+    fn answer(&mut self, notice: &NoticeId, answer: &Result<(), String>) {
+        for waiting in self.waiting.remove(notice).unwrap_or_default() {
+            // Whoever told it may have ended meanwhile.
+            let _ = waiting.send(answer.clone());
+        }
+    }
+}
+
+impl Actor for Webhook {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX_MAX);
+        self.collar.clone().bind(self, ctx);
+        self.restore(ctx);
+    }
+}
+
+impl Drives<Outbox> for Webhook {
+    fn shell(&mut self) -> Option<&mut Shell<Outbox>> {
+        Some(&mut self.outbox)
+    }
+
+    fn perform(&mut self, effect: Effect, ctx: &mut Context<Self>) {
+        self.surroundings.metrics.effect("outbox", effect.name());
+        match effect {
+            Effect::Store(delivery) => self.store(delivery, ctx),
+            Effect::Send { delivery, attempt } => {
+                let notifier = self.surroundings.ports.notifier.clone();
+                let id = delivery.id.clone();
+                let sent = async move { notifier.send(&delivery).await };
+                self.ask(ctx, sent, move |reply| Event::Answered { id, attempt, reply });
+            }
+            Effect::Remove { id } => self.remove(id, ctx),
+            Effect::Accepted(notice) => self.answer(&notice, &Ok(())),
+            Effect::Postponed(notice) => self.answer(&notice, &Err("the outbox is full".to_owned())),
+            Effect::Report(report) => self.report(&report),
+        }
+        self.surroundings.metrics.deliveries(self.outbox.machine().census().live);
+    }
+}
+
+impl Handler<TellNotice> for Webhook {
+    type Result = ResponseFuture<Result<(), String>>;
+
+    fn handle(&mut self, TellNotice(notice): TellNotice, ctx: &mut Self::Context) -> Self::Result {
+        let deliveries = self.surroundings.ports.notifier.deliveries(&notice);
+        let (sender, receiver) = oneshot::channel();
+        self.waiting.entry(notice.id.clone()).or_default().push(sender);
+        self.feed(Event::Told { notice: notice.id, deliveries }, ctx);
+        Box::pin(async move { receiver.await.unwrap_or_else(|_| Err("the outbox was restarted".to_owned())) })
+    }
+}
+
+impl Handler<Drain> for Webhook {
+    type Result = ();
+
+    fn handle(&mut self, _: Drain, ctx: &mut Self::Context) {
+        self.obituary.end = End::Drained;
+        ctx.stop();
+    }
+}
+
+impl Handler<Observe> for Webhook {
+    type Result = MessageResult<Observe>;
+
+    fn handle(&mut self, _: Observe, _ctx: &mut Self::Context) -> Self::Result {
+        let now = self.outbox.now();
+        let deliveries = self.outbox.machine().deliveries().map(|(delivery, due)| seen(now, delivery, due)).collect();
+        let disabled = self.outbox.machine().disabled();
+        let troubles = disabled.map(|(hook, why)| format!("webhook {hook} is disabled: {why}")).collect();
+        MessageResult(Observation { deliveries, troubles, ..Observation::default() })
+    }
+}
+
+fn seen(now: Timestamp, delivery: &Delivery, due: Option<Timestamp>) -> DeliverySeen {
+    let state = match (&delivery.state, due) {
+        (State::Dead { reason }, _) => format!("given up: {reason}"),
+        (State::Pending, None) => "being sent".to_owned(),
+        (State::Pending, Some(due)) => format!("sent in {} s", due.since(now).as_secs()),
+    };
+    DeliverySeen {
+        id: delivery.id.clone(),
+        hook: delivery.hook.clone(),
+        workload: delivery.workload.clone(),
+        kind: delivery.kind.name(),
+        attempts: delivery.attempts,
+        state,
+    }
+}

@@ -1,0 +1,448 @@
+//! CloudFront through the AWS SDK; the only file that knows the SDK.
+//!
+//! Every call ends within [`Timeouts::operation`]. The SDK itself sends each request once: backing off is the purge
+//! machine's business, which counts calls per account, and a retry it does not know of would break its count. Listing
+//! distributions is the exception, since one throttled page would lose all pages before it.
+//!
+//! Errors are sorted by what the caller has to do ([`CdnErrorClass`]). They carry the service's words, but never what
+//! could hold a credential: a refused signature is answered by AWS with the signed headers, session token included.
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use aws_config::environment::region::EnvironmentVariableRegionProvider;
+use aws_config::meta::region::RegionProviderChain;
+use aws_config::profile::ProfileFileRegionProvider;
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, Region};
+use aws_credential_types::provider::error::CredentialsError;
+use aws_sdk_cloudfront::Client;
+use aws_sdk_cloudfront::config::http::HttpResponse;
+use aws_sdk_cloudfront::config::{Builder, Credentials};
+use aws_sdk_cloudfront::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_cloudfront::types::{self, ConnectionMode, DistributionSummary, InvalidationBatch, Paths};
+
+use crate::domain::distribution::{Distribution, DistributionId};
+use crate::domain::id::{InvalidationId, Reference};
+use crate::domain::paths::PathSet;
+use crate::ports::{Cdn, CdnError, CdnErrorClass, Invalidation, InvalidationStatus};
+
+/// Most distributions read: 100 pages of 100. The service's default quota is 500 distributions per account.
+const PAGES_MAX: usize = 100;
+
+/// How often one page of the listing is asked for before the whole listing fails.
+const LISTING_ATTEMPTS_MAX: u32 = 3;
+
+/// How many of the newest invalidations [`Cdn::find`] looks into, each with one GetInvalidation. A reference is looked for
+/// right after it was refused as used: anything further down is not ours of this minute, and the quota of wildcards in
+/// progress is 15.
+const FIND_MAX: u16 = 20;
+
+/// Longest text of the service repeated in an error, in characters. Known ones are below 300.
+const SERVICE_TEXT_CHARS_MAX: usize = 500;
+
+/// Deepest chain of causes looked at.
+const CAUSES_MAX: usize = 16;
+
+/// How to reach CloudFront. The default takes everything from the environment, as every AWS tool does.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Where to send requests instead of AWS; before `AWS_ENDPOINT_URL_CLOUDFRONT`, `AWS_ENDPOINT_URL` and the profile.
+    pub endpoint_url: Option<String>,
+    /// The region, before `AWS_REGION` and the profile. CloudFront has one endpoint per partition, so that only a region
+    /// in China makes a difference; unset everywhere it is `us-east-1`, for which CloudFront's requests are signed.
+    pub region: Option<String>,
+    /// Fixed credentials instead of the default chain (environment, profile, web identity, Pod Identity, ECS, IMDS).
+    pub credentials: Option<StaticCredentials>,
+    /// Bounds of time.
+    pub timeouts: Timeouts,
+}
+
+/// Bounds of time for every call. Without them the SDK waits for ever for a peer that never answers (measured).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until a connection is there.
+    pub connect: Duration,
+    /// For one request and its answer, connecting included.
+    pub attempt: Duration,
+    /// For a call with all its attempts, getting credentials included.
+    pub operation: Duration,
+}
+
+/// An access key. Its Debug shows the id, which is not secret, and not the key.
+#[derive(Clone)]
+pub struct StaticCredentials {
+    /// The access key id.
+    pub access_key_id: String,
+    /// The secret access key.
+    pub secret_access_key: String,
+}
+
+/// The CDN port on top of CloudFront.
+#[derive(Clone)]
+pub struct CloudFront {
+    client: Client,
+    timeouts: Timeouts,
+}
+
+impl CloudFront {
+    /// Reads the AWS configuration and prepares a client. Sends nothing and cannot fail: missing or bad credentials show
+    /// at the first call, as [`CdnErrorClass::Denied`], because they may arrive, expire and be rotated while we run.
+    pub async fn new(options: Options) -> CloudFront {
+        let Options { endpoint_url, region, credentials, timeouts } = options;
+        // Not the default region chain: its last resort asks the EC2 metadata service, which in a cluster without it
+        // costs seconds at every start and knows nothing we need.
+        let region = RegionProviderChain::first_try(region.map(Region::new))
+            .or_else(EnvironmentVariableRegionProvider::new())
+            .or_else(ProfileFileRegionProvider::new())
+            .or_else(Region::from_static("us-east-1"));
+        let mut loader = aws_config::defaults(BehaviorVersion::latest()).region(region);
+        if let Some(StaticCredentials { access_key_id, secret_access_key }) = credentials {
+            loader = loader.credentials_provider(Credentials::new(
+                access_key_id,
+                secret_access_key,
+                None,
+                None,
+                "allclear options",
+            ));
+        }
+        // No time-outs for the loader's own clients (STS, Pod Identity): a call's `operation` bound includes them.
+        let shared = loader.load().await;
+        let mut config = Builder::from(&shared).retry_config(RetryConfig::disabled()).timeout_config(
+            TimeoutConfig::builder()
+                .connect_timeout(timeouts.connect)
+                .operation_attempt_timeout(timeouts.attempt)
+                .operation_timeout(timeouts.operation)
+                .build(),
+        );
+        if let Some(endpoint_url) = endpoint_url {
+            config = config.endpoint_url(endpoint_url);
+        }
+        CloudFront { client: Client::from_conf(config.build()), timeouts }
+    }
+
+    async fn newest(&self, distribution: &DistributionId) -> Result<Vec<InvalidationId>, CdnError> {
+        let attempted = || format!("failed to list the invalidations of {distribution}");
+        let call = self.client.list_invalidations().distribution_id(distribution.as_str()).max_items(FIND_MAX.into());
+        let answer = call.send().await.map_err(|error| failure(attempted(), &error))?;
+        let items = answer.invalidation_list.and_then(|list| list.items).unwrap_or_default();
+        // The service may give more than it was asked for; our bound is ours.
+        Ok(items.into_iter().take(FIND_MAX.into()).map(|item| InvalidationId(item.id)).collect())
+    }
+
+    async fn get(
+        &self,
+        distribution: &DistributionId,
+        id: &InvalidationId,
+    ) -> Result<(Invalidation, Option<InvalidationBatch>), CdnError> {
+        let attempted = || format!("failed to get invalidation {id} of {distribution}");
+        let call = self.client.get_invalidation().distribution_id(distribution.as_str()).id(&id.0);
+        let answer = call.send().await.map_err(|error| failure(attempted(), &error))?;
+        let mut found = answer.invalidation.ok_or_else(|| truncated(attempted()))?;
+        let batch = found.invalidation_batch.take();
+        Ok((invalidation(found).ok_or_else(|| truncated(attempted()))?, batch))
+    }
+
+    async fn search(
+        &self,
+        distribution: &DistributionId,
+        reference: &Reference,
+    ) -> Result<Option<Invalidation>, CdnError> {
+        for id in self.newest(distribution).await? {
+            match self.get(distribution, &id).await {
+                Ok((found, Some(batch))) if batch.caller_reference == reference.0 => return Ok(Some(found)),
+                Ok(_) => {}
+                // Listed and gone a moment later: not the one.
+                Err(error) if error.class == CdnErrorClass::NoSuchInvalidation => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl Cdn for CloudFront {
+    async fn distributions(&self) -> Result<Vec<Distribution>, CdnError> {
+        let attempted = || "failed to list distributions".to_owned();
+        let mut distributions = Vec::new();
+        let mut marker = None;
+        for _ in 0..PAGES_MAX {
+            let retrying = RetryConfig::standard().with_max_attempts(LISTING_ATTEMPTS_MAX);
+            let call = self.client.list_distributions().set_marker(marker.take()).customize();
+            let call = call.config_override(Builder::default().retry_config(retrying));
+            let answer = call.send().await.map_err(|error| failure(attempted(), &error))?;
+            let page = answer.distribution_list.ok_or_else(|| truncated(attempted()))?;
+            let items = page.items.unwrap_or_default();
+            if usize::try_from(page.quantity) != Ok(items.len()) {
+                return Err(truncated(attempted()));
+            }
+            distributions.extend(items.into_iter().filter_map(distribution));
+            if !page.is_truncated {
+                return Ok(distributions);
+            }
+            marker = page.next_marker.filter(|next| !next.is_empty());
+            if marker.is_none() {
+                return Err(unusable(attempted(), "the service left out where the next page begins"));
+            }
+        }
+        Err(unusable(attempted(), &format!("there are more than {PAGES_MAX} pages of them")))
+    }
+
+    async fn create(
+        &self,
+        distribution: &DistributionId,
+        reference: &Reference,
+        paths: &PathSet,
+    ) -> Result<Invalidation, CdnError> {
+        let attempted = || format!("failed to create an invalidation on {distribution}");
+        let items: Vec<String> = paths.iter().map(|path| path.as_str().to_owned()).collect();
+        let quantity = i32::try_from(items.len()).unwrap_or(i32::MAX);
+        let paths = Paths::builder().quantity(quantity).set_items(Some(items)).build();
+        let batch = paths
+            .and_then(|paths| InvalidationBatch::builder().paths(paths).caller_reference(reference.0.as_str()).build());
+        let batch = batch.map_err(|error| unusable(attempted(), &error.to_string()))?;
+        let call = self.client.create_invalidation().distribution_id(distribution.as_str()).invalidation_batch(batch);
+        let answer = call.send().await.map_err(|error| failure(attempted(), &error))?;
+        answer.invalidation.and_then(invalidation).ok_or_else(|| truncated(attempted()))
+    }
+
+    async fn status(&self, distribution: &DistributionId, id: &InvalidationId) -> Result<InvalidationStatus, CdnError> {
+        Ok(self.get(distribution, id).await?.0.status)
+    }
+
+    async fn find(
+        &self,
+        distribution: &DistributionId,
+        reference: &Reference,
+    ) -> Result<Option<Invalidation>, CdnError> {
+        // Up to 21 calls, each with its own bound: together they get twice the bound of one.
+        let bound = self.timeouts.operation.saturating_mul(2);
+        let search = tokio::time::timeout(bound, self.search(distribution, reference));
+        search.await.unwrap_or_else(|_| {
+            let message = format!("failed to find a reference on {distribution}: no end within {bound:?}");
+            Err(CdnError { class: CdnErrorClass::Ambiguous, message })
+        })
+    }
+}
+
+impl Default for Timeouts {
+    /// 3 s, 10 s and 30 s: a connection across the world takes below 1 s, the slowest known answers take a few seconds.
+    fn default() -> Timeouts {
+        Timeouts {
+            connect: Duration::from_secs(3),
+            attempt: Duration::from_secs(10),
+            operation: Duration::from_secs(30),
+        }
+    }
+}
+
+impl fmt::Debug for StaticCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StaticCredentials").field("access_key_id", &self.access_key_id).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for CloudFront {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CloudFront").field("timeouts", &self.timeouts).finish_non_exhaustive()
+    }
+}
+
+/// `None` for one whose id is not an id: it could not be purged anyway, and must not hide the others.
+fn distribution(summary: DistributionSummary) -> Option<Distribution> {
+    let id = summary.id.parse().inspect_err(|error| tracing::warn!(%error, "distribution was skipped")).ok()?;
+    let origins = summary.origins.map(|origins| origins.items).unwrap_or_default();
+    Some(Distribution {
+        id,
+        domain_name: summary.domain_name,
+        aliases: summary.aliases.and_then(|aliases| aliases.items).unwrap_or_default(),
+        origins: origins.into_iter().map(|origin| origin.domain_name).collect(),
+        enabled: summary.enabled,
+        staging: summary.staging,
+        tenant_only: summary.connection_mode == Some(ConnectionMode::TenantOnly),
+        // The listing does not tell; only GetDistributionConfig does, one call for each distribution.
+        cache_tags: false,
+    })
+}
+
+/// `None` without an id, see [`truncated`].
+fn invalidation(answered: types::Invalidation) -> Option<Invalidation> {
+    let id = InvalidationId(answered.id);
+    (!id.0.is_empty()).then(|| Invalidation { id, status: status(&answered.status) })
+}
+
+/// Only a status that says so is completion: CloudFront writes `Completed`, moto `COMPLETED`.
+fn status(text: &str) -> InvalidationStatus {
+    if text.eq_ignore_ascii_case("Completed") { InvalidationStatus::Completed } else { InvalidationStatus::InProgress }
+}
+
+/// Sorts an error of the SDK and puts it into words.
+fn failure<E>(attempted: String, error: &SdkError<E, HttpResponse>) -> CdnError
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+{
+    let refused = error.raw_response().map(|answer| answer.status().as_u16()).filter(|status| *status >= 300);
+    let (class, cause) = match (refused, error) {
+        (Some(status), _) => {
+            let (code, text) = (error.code().unwrap_or("no error code"), error.message().unwrap_or_default());
+            (answered(status, code, text), format!("{code} (HTTP {status}){}", spoken(code, text)))
+        }
+        (None, error) if is_about_credentials(error) => (CdnErrorClass::Denied, causes(error)),
+        // Not sent at all: something in the request cannot be written down, such as an impossible endpoint.
+        (None, SdkError::ConstructionFailure(_)) => (CdnErrorClass::Refused, causes(error)),
+        // No answer, or one that says success and cannot be read: it may have happened.
+        (None, error) => (CdnErrorClass::Ambiguous, causes(error)),
+    };
+    CdnError { class, message: format!("{attempted}: {cause}") }
+}
+
+/// Sorts an answer that says no. Codes are those of CloudFront's API reference and of AWS's *Common errors*, both read
+/// 2026-11; the codes of throttling are those the SDK itself knows (`aws_runtime::retries::classifiers`).
+fn answered(status: u16, code: &str, text: &str) -> CdnErrorClass {
+    match (code, status) {
+        ("TooManyInvalidationsInProgress", _) => CdnErrorClass::TooManyInProgress,
+        ("NoSuchDistribution", _) => CdnErrorClass::Gone,
+        ("NoSuchInvalidation", _) => CdnErrorClass::NoSuchInvalidation,
+        // The API reference names this code, the real service has been seen to answer the second form.
+        ("InvalidationBatchAlreadyExists", _) => CdnErrorClass::ReferenceReused,
+        ("InvalidArgument", _) if text.contains("caller reference that was used") => CdnErrorClass::ReferenceReused,
+        (
+            "Throttling"
+            | "ThrottlingException"
+            | "ThrottledException"
+            | "RequestThrottled"
+            | "RequestThrottledException"
+            | "RequestLimitExceeded"
+            | "TooManyRequestsException"
+            | "BandwidthLimitExceeded"
+            | "PriorRequestNotComplete"
+            | "SlowDown",
+            _,
+        )
+        | (_, 429) => CdnErrorClass::Throttled,
+        (
+            "ExpiredToken"
+            | "ExpiredTokenException"
+            | "InvalidClientTokenId"
+            | "MissingAuthenticationToken"
+            | "RequestExpired"
+            | "UnrecognizedClientException",
+            _,
+        )
+        | (_, 401 | 403) => CdnErrorClass::Denied,
+        // 408 is a server that gave up waiting for us: like any time-out.
+        (_, 408 | 500..) => CdnErrorClass::Ambiguous,
+        _ => CdnErrorClass::Refused,
+    }
+}
+
+/// The service's own text, when it is fit to be shown. A refused signature is explained with what was signed, which
+/// includes the session token.
+fn spoken(code: &str, text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    let echoes_request = ["x-amz-", "aws4-hmac", "authorization"].iter().any(|mark| lower.contains(mark));
+    if text.is_empty() || echoes_request || code.contains("Signature") {
+        return String::new();
+    }
+    let printable = text.chars().map(|character| if character.is_control() { ' ' } else { character });
+    format!(": {}", printable.take(SERVICE_TEXT_CHARS_MAX).collect::<String>())
+}
+
+/// An error and its causes, outermost first, each in its own words. Not their Debug, which shows whole answers.
+fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for cause in chain(error) {
+        let said = cause.to_string();
+        // Many wrappers repeat what they wrap.
+        if !words.iter().any(|earlier| earlier.contains(&said)) {
+            words.push(said);
+        }
+    }
+    words.join(": ")
+}
+
+fn is_about_credentials(error: &(dyn std::error::Error + 'static)) -> bool {
+    chain(error).any(|cause| cause.is::<CredentialsError>())
+}
+
+fn chain<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |cause| cause.source()).take(CAUSES_MAX)
+}
+
+/// The service said yes, and the rest is missing: whatever was asked for may have happened. The SDK does not notice; it
+/// reads XML that ends early and fills what is missing with empty values.
+fn truncated(attempted: String) -> CdnError {
+    CdnError { class: CdnErrorClass::Ambiguous, message: format!("{attempted}: the answer is incomplete") }
+}
+
+/// Repeating the same call cannot help.
+fn unusable(attempted: String, cause: &str) -> CdnError {
+    CdnError { class: CdnErrorClass::Refused, message: format!("{attempted}: {cause}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_sorted_by_its_code_first_and_its_status_second() {
+        use CdnErrorClass::*;
+        let reused = "Your request contains a caller reference that was used for a previous invalidation batch for the \
+                      same distribution.";
+        for (status, code, text, class) in [
+            (400, "Throttling", "Rate exceeded", Throttled),
+            (503, "SlowDown", "", Throttled),
+            (429, "no error code", "", Throttled),
+            (400, "TooManyInvalidationsInProgress", "", TooManyInProgress),
+            (400, "InvalidArgument", reused, ReferenceReused),
+            (409, "InvalidationBatchAlreadyExists", "", ReferenceReused),
+            (400, "InvalidArgument", "Your request contains one or more invalid invalidation paths.", Refused),
+            (413, "BatchTooLarge", "", Refused),
+            (404, "NoSuchDistribution", "", Gone),
+            (404, "NoSuchInvalidation", "", NoSuchInvalidation),
+            (404, "no error code", "", Refused),
+            (403, "AccessDenied", "", Denied),
+            (403, "SignatureDoesNotMatch", "", Denied),
+            (400, "ExpiredToken", "", Denied),
+            (500, "InternalError", "", Ambiguous),
+            (502, "no error code", "", Ambiguous),
+            (503, "ServiceUnavailable", "", Ambiguous),
+        ] {
+            assert_eq!(answered(status, code, text), class, "{status} {code} {text}");
+        }
+    }
+
+    #[test]
+    fn an_explanation_that_echoes_the_request_is_withheld() {
+        let echo = "The Canonical String should have been 'GET\\nx-amz-security-token:hunter2'";
+        assert_eq!(spoken("SignatureDoesNotMatch", "anything"), "");
+        assert_eq!(spoken("SomethingNew", echo), "");
+        assert_eq!(spoken("AccessDenied", "User is\nnot authorized"), ": User is not authorized");
+        assert_eq!(spoken("X", &"é".repeat(9_999)).chars().count(), SERVICE_TEXT_CHARS_MAX + 2);
+    }
+
+    #[test]
+    fn only_a_status_that_says_completed_is_completion() {
+        for (text, expected) in [
+            ("Completed", InvalidationStatus::Completed),
+            ("COMPLETED", InvalidationStatus::Completed),
+            ("InProgress", InvalidationStatus::InProgress),
+            ("", InvalidationStatus::InProgress),
+        ] {
+            assert_eq!(status(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let credentials =
+            StaticCredentials { access_key_id: "AKIDEXAMPLE".into(), secret_access_key: "hunter2".into() };
+        let shown = format!("{:?}", Options { credentials: Some(credentials), ..Options::default() });
+        assert!(shown.contains("AKIDEXAMPLE") && !shown.contains("hunter2"), "{shown}");
+    }
+}

@@ -1,0 +1,288 @@
+//! The one client for requests to places that configuration names: bounded in time and in what it reads, and careful
+//! where it connects.
+//!
+//! - The address is judged after resolving ([`Egress`]), for every attempt anew: connections are not kept.
+//! - Redirects are not followed, and nothing is sent twice: a 3xx is an answer, a retry is the caller's decision.
+//! - No proxy but a configured one. What a proxy resolves, it has to judge itself; only literal addresses are judged here.
+//! - Failures are told in words without path, query, user or headers of the request, any of which may be a secret.
+//!
+//! Not for: CloudFront and Kubernetes, whose clients bring their own transport.
+
+mod egress;
+
+use std::error::Error as StdError;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fmt, io};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use url::{Host, Url};
+
+pub use egress::Egress;
+
+/// Bytes of an answer that are read at most; then the connection is dropped. Nobody reads an answer but a person who
+/// looks for an error message.
+pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// Time for resolving and connecting, handshake included.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Characters of somebody else's words in a reason.
+const WORDS_CHARS_MAX: usize = 200;
+
+/// How we name ourselves to receivers.
+const USER_AGENT: &str = concat!("allclear/", env!("CARGO_PKG_VERSION"));
+
+/// Turns names into addresses.
+#[async_trait]
+pub trait Lookup: Send + Sync + 'static {
+    /// All addresses of a name.
+    ///
+    /// # Errors
+    /// In the words of whoever was asked.
+    async fn addresses(&self, name: &str) -> io::Result<Vec<IpAddr>>;
+}
+
+/// The system's own resolver.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemLookup;
+
+#[async_trait]
+impl Lookup for SystemLookup {
+    async fn addresses(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        Ok(tokio::net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect())
+    }
+}
+
+/// What a [`Client`] is built from.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where it may connect to.
+    pub egress: Egress,
+    /// The proxy for all requests, which may have a private address.
+    pub proxy: Option<Url>,
+    /// Time for resolving and connecting; [`CONNECT_TIMEOUT`].
+    pub connect_timeout: Duration,
+    /// Who resolves names.
+    pub lookup: Arc<dyn Lookup>,
+}
+
+/// One request.
+pub struct Request {
+    /// The method.
+    pub method: Method,
+    /// The address; user and password in it become an `Authorization` header.
+    pub url: Url,
+    /// Sent as they are.
+    pub headers: HeaderMap,
+    /// Sent as it is.
+    pub body: Bytes,
+    /// For everything, from resolving to the last byte.
+    pub timeout: Duration,
+}
+
+/// What came back, whatever its status.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// As much of the body as came in time, at most [`ANSWER_BYTES_MAX`].
+    pub body: Bytes,
+}
+
+/// Why there is no answer, in words without a secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The address may not be talked to.
+    #[error("{0}")]
+    Blocked(String),
+    /// It was tried.
+    #[error("{0}")]
+    Failed(String),
+    /// The client or the request cannot be built.
+    #[error("{0}")]
+    Unusable(String),
+}
+
+/// The client. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Client {
+    client: reqwest::Client,
+    egress: Egress,
+}
+
+impl Settings {
+    /// The system's resolver, the usual time to connect, and no proxy.
+    pub fn new(egress: Egress) -> Self {
+        Self { egress, proxy: None, connect_timeout: CONNECT_TIMEOUT, lookup: Arc::new(SystemLookup) }
+    }
+}
+
+impl Client {
+    /// Builds the client.
+    ///
+    /// # Errors
+    /// [`Error::Unusable`] where this machine has no certificates to check servers with, or the proxy cannot be used.
+    pub fn new(settings: Settings) -> Result<Self, Error> {
+        let Settings { egress, proxy, connect_timeout, lookup } = settings;
+        let proxy_name = proxy.as_ref().and_then(Url::domain).map(str::to_owned);
+        let mut builder = reqwest::Client::builder()
+            .no_proxy()
+            .user_agent(USER_AGENT)
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .connect_timeout(connect_timeout)
+            .pool_max_idle_per_host(0)
+            .dns_resolver(GuardedLookup { egress, lookup, proxy_name });
+        if let Some(proxy) = proxy {
+            let proxy = reqwest::Proxy::all(proxy)
+                .map_err(|error| Error::Unusable(format!("the proxy cannot be used: {}", words(&error))))?;
+            builder = builder.proxy(proxy);
+        }
+        let client = builder
+            .build()
+            .map_err(|error| Error::Unusable(format!("failed to set up the HTTP client: {}", words(&error))))?;
+        Ok(Self { client, egress })
+    }
+
+    /// Sends a request once. An answer whose body does not end in time is an answer all the same: its status came.
+    ///
+    /// # Errors
+    /// Says in words why there is no answer. Ends at the latest after the request's own timeout.
+    pub async fn send(&self, request: Request) -> Result<Answer, Error> {
+        let Request { method, url, headers, body, timeout } = request;
+        self.check_literal(&url)?;
+        let request = self.client.request(method, url).headers(headers).body(body).build();
+        let request =
+            request.map_err(|error| Error::Unusable(format!("the request is not valid: {}", words(&error))))?;
+        let mut time_is_up = pin!(tokio::time::sleep(timeout));
+        let mut response = tokio::select! {
+            response = self.client.execute(request) => response.map_err(|error| explained(&error))?,
+            () = &mut time_is_up => return Err(Error::Failed(format!("no answer within {}", spoken(timeout)))),
+        };
+        let status = response.status().as_u16();
+        let headers = std::mem::take(response.headers_mut());
+        let mut body = Vec::new();
+        while body.len() < ANSWER_BYTES_MAX {
+            let chunk = tokio::select! {
+                chunk = response.chunk() => chunk,
+                () = &mut time_is_up => break,
+            };
+            let Ok(Some(chunk)) = chunk else { break };
+            let room = ANSWER_BYTES_MAX.saturating_sub(body.len());
+            body.extend(chunk.into_iter().take(room));
+        }
+        Ok(Answer { status, headers, body: Bytes::from(body) })
+    }
+
+    /// Literal addresses are never resolved, so they are judged here. `Url` has read every odd notation of them already.
+    fn check_literal(&self, url: &Url) -> Result<(), Error> {
+        let address = match url.host() {
+            Some(Host::Ipv4(address)) => IpAddr::V4(address),
+            Some(Host::Ipv6(address)) => IpAddr::V6(address),
+            Some(Host::Domain(_)) | None => return Ok(()),
+        };
+        match self.egress.refusal(address) {
+            Some(refusal) => Err(Error::Blocked(format!("not sent: {address} is {refusal}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A proxy's URL may hold a password.
+        f.debug_struct("Settings").field("egress", &self.egress).finish_non_exhaustive()
+    }
+}
+
+/// Resolves names and leaves out what may not be talked to, so that the connection goes to what was judged.
+struct GuardedLookup {
+    egress: Egress,
+    lookup: Arc<dyn Lookup>,
+    /// May be private, whatever `egress` says.
+    proxy_name: Option<String>,
+}
+
+impl Resolve for GuardedLookup {
+    fn resolve(&self, name: Name) -> Resolving {
+        let is_proxy = self.proxy_name.as_deref() == Some(name.as_str());
+        let egress = Egress { allow_private: self.egress.allow_private || is_proxy };
+        let lookup = Arc::clone(&self.lookup);
+        Box::pin(async move {
+            let found = lookup.addresses(name.as_str()).await?;
+            let allowed: Vec<SocketAddr> = found
+                .iter()
+                .filter(|address| egress.refusal(**address).is_none())
+                .map(|address| SocketAddr::new(*address, 0))
+                .collect();
+            let refused = found.iter().find_map(|address| Some((*address, egress.refusal(*address)?)));
+            match refused {
+                Some((address, refusal)) if allowed.is_empty() => {
+                    Err(Denied { name: name.as_str().to_owned(), address, refusal }.into())
+                }
+                Some(_) | None => Ok(Box::new(allowed.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+/// A name all of whose addresses may not be talked to.
+#[derive(Debug, thiserror::Error)]
+#[error("not sent: {name} is {address}, {refusal}")]
+struct Denied {
+    name: String,
+    address: IpAddr,
+    refusal: &'static str,
+}
+
+/// A failure in words, from the most telling cause in its chain.
+fn explained(error: &reqwest::Error) -> Error {
+    let causes: Vec<&(dyn StdError + 'static)> = causes(error).collect();
+    if let Some(denied) = causes.iter().find_map(|cause| cause.downcast_ref::<Denied>()) {
+        return Error::Blocked(denied.to_string());
+    }
+    let words = words(error);
+    let tls = causes.iter().find_map(|cause| {
+        let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        cause.downcast_ref::<rustls::Error>().or_else(|| inner?.downcast_ref::<rustls::Error>())
+    });
+    Error::Failed(match tls {
+        Some(tls) => format!("TLS failed: {}", cut(&tls.to_string())),
+        None if error.is_dns() => format!("the name could not be resolved: {words}"),
+        None if error.is_connect() && error.is_timeout() => format!("no connection in time: {words}"),
+        None if error.is_connect() => format!("no connection: {words}"),
+        None => format!("the connection broke before there was an answer: {words}"),
+    })
+}
+
+/// The innermost cause, which names what happened; the outer ones name the request, which may be secret.
+fn words(error: &reqwest::Error) -> String {
+    let innermost = causes(error).last().map(ToString::to_string);
+    // A `reqwest::Error` without a cause of its own prints its URL, if it has one.
+    match innermost {
+        Some(words) => cut(&words),
+        None if error.url().is_some() => "the request failed".to_owned(),
+        None => cut(&error.to_string()),
+    }
+}
+
+fn causes<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(error.source(), |cause: &&'a (dyn StdError + 'static)| StdError::source(*cause))
+}
+
+fn cut(words: &str) -> String {
+    words.chars().filter(|c| !c.is_control()).take(WORDS_CHARS_MAX).collect()
+}
+
+fn spoken(timeout: Duration) -> humantime::FormattedDuration {
+    humantime::format_duration(timeout)
+}

@@ -1,0 +1,326 @@
+//! One request to the API server: its address, its bound of time, and what a failure means in words.
+//!
+//! Requests go through [`kube::Client::send`] rather than `kube::Api`, because its errors drop the `Retry-After` header
+//! and its decoding gives up a whole list for one bad object.
+//!
+//! Not for retrying: a caller does that, by the [`Retry`] class of the error.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use serde::Deserialize;
+
+use crate::ports::{PortError, Retry};
+
+/// Longest wait that a `Retry-After` can ask of us. API servers say seconds; minutes come from a broken proxy.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);
+
+/// Most of an error's body that is read. A `Status` has a few hundred bytes; a proxy's page is not worth more.
+const ERROR_BYTES_MAX: usize = 16 * 1024;
+
+/// Most of an error's text that is repeated to a person.
+const MESSAGE_CHARS_MAX: usize = 400;
+
+/// A kind of object by its place in the URL space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Resource {
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The version of the group.
+    pub version: &'static str,
+    /// The plural, as RBAC rules name it.
+    pub plural: &'static str,
+}
+
+/// All objects of a kind, in one namespace or in all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Collection {
+    /// The kind.
+    pub resource: Resource,
+    /// The namespace; `None` means all.
+    pub namespace: Option<String>,
+}
+
+/// What is attempted, for the error's first half and for naming the missing right.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attempt<'a> {
+    /// The RBAC verb.
+    pub verb: &'static str,
+    /// Of what.
+    pub collection: &'a Collection,
+    /// Of which one, where it is one.
+    pub name: Option<&'a str>,
+}
+
+/// A request that did not succeed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    /// The HTTP status, or the code of an `ERROR` event; `None` when there was no answer.
+    pub status: Option<u16>,
+    /// What went wrong, in the other side's words.
+    pub message: String,
+    /// How long the other side asks us to wait.
+    pub retry_after: Option<Duration>,
+}
+
+impl Resource {
+    /// The name in RBAC rules and errors: `deployments.apps`, `services`.
+    fn spoken(&self) -> String {
+        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    }
+}
+
+impl Collection {
+    /// The objects of a kind in one namespace.
+    pub fn of(resource: Resource, namespace: &str) -> Self {
+        Self { resource, namespace: Some(namespace.to_owned()) }
+    }
+
+    /// The URL path of the collection, for [`kube::core::Request`].
+    pub fn path(&self) -> String {
+        let Resource { group, version, plural } = self.resource;
+        let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+        match &self.namespace {
+            Some(namespace) => format!("{root}/namespaces/{namespace}/{plural}"),
+            None => format!("{root}/{plural}"),
+        }
+    }
+
+    /// An attempt at the collection as a whole.
+    pub fn attempt(&self, verb: &'static str) -> Attempt<'_> {
+        Attempt { verb, collection: self, name: None }
+    }
+
+    /// An attempt at one of its objects.
+    pub fn attempt_one<'a>(&'a self, verb: &'static str, name: &'a str) -> Attempt<'a> {
+        Attempt { verb, collection: self, name: Some(name) }
+    }
+
+    /// Where: `in shop` or `in all namespaces`.
+    fn place(&self) -> String {
+        self.namespace.as_ref().map_or_else(|| "in all namespaces".to_owned(), |namespace| format!("in {namespace}"))
+    }
+}
+
+impl fmt::Display for Attempt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "failed to {} {}", self.verb, self.collection.resource.spoken())?;
+        if let Some(name) = self.name {
+            write!(f, " {name}")?;
+        }
+        write!(f, " {}", self.collection.place())
+    }
+}
+
+impl Attempt<'_> {
+    /// The error a port reports: what was attempted, why it failed, what can be done, whether trying again can help.
+    pub fn failed(&self, failure: Failure) -> PortError {
+        let Failure { status, message, retry_after } = failure;
+        let resource = self.collection.resource.spoken();
+        let (cause, retry) = match status {
+            Some(401) => (
+                format!(
+                    "the API server does not accept our credentials ({message}); renew the token or the kubeconfig"
+                ),
+                Retry::Never,
+            ),
+            Some(403) => (
+                format!("{message}; allow our service account to {} {resource} {}", self.verb, self.collection.place()),
+                Retry::Never,
+            ),
+            Some(code @ (400 | 404 | 405 | 406 | 413 | 415 | 422)) => {
+                (format!("{message} (status {code})"), Retry::Never)
+            }
+            Some(code) => (format!("{message} (status {code})"), retry_after.map_or(Retry::Later, Retry::After)),
+            None => (message, retry_after.map_or(Retry::Later, Retry::After)),
+        };
+        PortError { attempted: self.to_string(), cause, retry }
+    }
+}
+
+impl Failure {
+    /// There was no answer, or not all of it.
+    pub fn unanswered(message: impl fmt::Display) -> Self {
+        Self { status: None, message: shorten(&message.to_string()), retry_after: None }
+    }
+
+    /// Nothing came for this long.
+    pub fn silent(within: Duration) -> Self {
+        Self::unanswered(format!("no answer within {} s", within.as_secs_f32()))
+    }
+
+    /// What a `Status` object says, be it an error's body or the object of an `ERROR` event.
+    pub fn of_status(text: &str) -> Option<Self> {
+        let status: Status = serde_json::from_str(text).ok()?;
+        let code = status.code.filter(|code| *code >= 400)?;
+        let message = [status.message, status.reason].into_iter().flatten().find(|text| !text.is_empty());
+        Some(Self {
+            status: Some(code),
+            message: shorten(&message.unwrap_or_else(|| "no reason given".to_owned())),
+            retry_after: status.details.and_then(|details| details.retry_after_seconds).filter(|s| *s > 0).map(bounded),
+        })
+    }
+
+    fn of_error(error: &kube::Error) -> Self {
+        let mut words = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let cause_words = cause.to_string();
+            if !words.contains(&cause_words) {
+                words = format!("{words}: {cause_words}");
+            }
+            source = cause.source();
+        }
+        Self::unanswered(words)
+    }
+
+    fn of_answer(status: http::StatusCode, headers: &http::HeaderMap, body: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(body);
+        let header = headers.get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let told = Self::of_status(&text);
+        let fallback = || match text.trim() {
+            "" => status.canonical_reason().unwrap_or("no reason given").to_owned(),
+            text => shorten(text),
+        };
+        Self {
+            status: Some(status.as_u16()),
+            retry_after: header.map(bounded).or(told.as_ref().and_then(|told| told.retry_after)),
+            message: told.map_or_else(fallback, |told| told.message),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Status {
+    code: Option<u16>,
+    message: Option<String>,
+    reason: Option<String>,
+    details: Option<Details>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Details {
+    retry_after_seconds: Option<u64>,
+}
+
+fn bounded(seconds: u64) -> Duration {
+    Duration::from_secs(seconds).min(RETRY_AFTER_MAX)
+}
+
+/// Cuts a text to what a person reads.
+pub(super) fn shorten(text: &str) -> String {
+    match text.char_indices().nth(MESSAGE_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// Sends a request and waits for the head of a successful answer; its body is still to be read.
+pub(super) async fn open(client: &Client, request: http::Request<Vec<u8>>, within: Duration) -> Result<Body, Failure> {
+    bound(within, async {
+        let response = client.send(request.map(Body::from)).await.map_err(|error| Failure::of_error(&error))?;
+        let (head, body) = response.into_parts();
+        if head.status.is_success() {
+            return Ok(body);
+        }
+        // A body that fails on its way says nothing that the status does not.
+        let body = collect(body, ERROR_BYTES_MAX).await.unwrap_or_default();
+        Err(Failure::of_answer(head.status, &head.headers, &body))
+    })
+    .await
+}
+
+/// Sends a request and reads the whole answer, at most `bytes_max` of it.
+pub(super) async fn read(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+    within: Duration,
+    bytes_max: usize,
+) -> Result<Bytes, Failure> {
+    bound(within, async { collect(open(client, request, within).await?, bytes_max).await }).await
+}
+
+/// The next piece of a body; `None` at its end.
+pub(super) async fn frame(body: &mut Body) -> Result<Option<Bytes>, Failure> {
+    loop {
+        match body.frame().await {
+            None => return Ok(None),
+            Some(Err(error)) => return Err(Failure::of_error(&error)),
+            // Trailers carry nothing here.
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+        }
+    }
+}
+
+async fn bound<T>(within: Duration, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::time::timeout(within, work).await.unwrap_or_else(|_| Err(Failure::silent(within)))
+}
+
+async fn collect(mut body: Body, bytes_max: usize) -> Result<Bytes, Failure> {
+    let mut whole = BytesMut::new();
+    while let Some(data) = frame(&mut body).await? {
+        if whole.len() + data.len() > bytes_max {
+            return Err(Failure::unanswered(format!("an answer of more than {bytes_max} bytes")));
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole.freeze())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEPLOYMENTS: Resource = Resource { group: "apps", version: "v1", plural: "deployments" };
+
+    fn answer(status: u16, retry_after: Option<&str>, body: &str) -> Failure {
+        let mut headers = http::HeaderMap::new();
+        if let Some(seconds) = retry_after {
+            headers.insert(http::header::RETRY_AFTER, seconds.parse().unwrap());
+        }
+        Failure::of_answer(http::StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes())
+    }
+
+    #[test]
+    fn a_missing_right_names_verb_resource_and_namespace() {
+        let status = r#"{"kind":"Status","code":403,"reason":"Forbidden","message":"deployments.apps is forbidden"}"#;
+        let shop = Collection::of(DEPLOYMENTS, "shop");
+        let error = shop.attempt("list").failed(answer(403, None, status));
+        assert_eq!(error.retry, Retry::Never);
+        assert_eq!(
+            error.to_string(),
+            "failed to list deployments.apps in shop: deployments.apps is forbidden; \
+             allow our service account to list deployments.apps in shop"
+        );
+    }
+
+    #[test]
+    fn an_overloaded_server_says_when_to_come_back() {
+        let everywhere = Collection { resource: DEPLOYMENTS, namespace: None };
+        let retry = |failure| everywhere.attempt("watch").failed(failure).retry;
+        assert_eq!(retry(answer(429, Some("7"), "Too many requests")), Retry::After(Duration::from_secs(7)));
+        assert_eq!(retry(answer(503, None, "")), Retry::Later);
+        assert_eq!(retry(answer(429, Some("999999"), "")), Retry::After(RETRY_AFTER_MAX));
+        let body = r#"{"code":429,"details":{"retryAfterSeconds":3}}"#;
+        assert_eq!(retry(answer(429, None, body)), Retry::After(Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn an_answer_that_is_not_a_status_is_repeated_in_short() {
+        let failure = answer(502, None, &"<html>bad gateway</html>".repeat(100));
+        assert_eq!(failure.status, Some(502));
+        assert_eq!(failure.message.chars().count(), MESSAGE_CHARS_MAX + 1);
+        assert_eq!(answer(504, None, "").message, "Gateway Timeout");
+    }
+}

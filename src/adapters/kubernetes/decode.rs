@@ -1,0 +1,323 @@
+//! A Deployment's JSON, reduced to the [`Workload`] that decisions use.
+//!
+//! Only used fields are decoded: of the 6 to 20 KiB of a Deployment, most of it `managedFields` and
+//! `last-applied-configuration`, some hundred bytes are kept. Absent and `null` mean the same everywhere, as in Kubernetes.
+//!
+//! Not for judging what was read; that is [`crate::domain`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::domain::id::WorkloadId;
+use crate::domain::image::{Container, Image, Version};
+use crate::domain::selector::{LabelSelector, Labels};
+use crate::domain::workload::{ANNOTATION_PREFIX, Progressing, Replicas, Tuning, Workload};
+
+/// Reads a Deployment.
+///
+/// # Errors
+/// When a field that is used has another type than Kubernetes gives it, in words.
+pub fn deployment(json: &str) -> Result<Workload, String> {
+    let raw: Deployment = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let Deployment { metadata, spec, status } = raw;
+    let status = status.unwrap_or_default();
+    let annotations = metadata.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    let mut tuning = Tuning::read(annotations);
+    let version = spec.template.spec.version(tuning.containers.as_ref()).and_then(|all| chosen(all, &mut tuning));
+    Ok(Workload {
+        id: WorkloadId::deployment(metadata.namespace, metadata.name),
+        uid: metadata.uid,
+        generation: metadata.generation.unwrap_or_default(),
+        observed_generation: status.observed_generation.unwrap_or_default(),
+        version,
+        replicas: Replicas {
+            desired: spec.replicas.map_or(1, count),
+            total: status.replicas.map_or(0, count),
+            updated: status.updated_replicas.map_or(0, count),
+            ready: status.ready_replicas.map_or(0, count),
+            available: status.available_replicas.map_or(0, count),
+        },
+        paused: spec.paused.unwrap_or_default(),
+        deleting: metadata.deletion_timestamp.is_some(),
+        progressing: status.progressing(),
+        selector: spec.selector,
+        template_labels: spec.template.metadata.and_then(|metadata| metadata.labels).unwrap_or_default(),
+        tuning,
+    })
+}
+
+/// Only the containers the owner asked for. Names of containers that are not there are a fault of the annotation, which
+/// then does not hold: a typing error must not make every change invisible.
+fn chosen(all: Version, tuning: &mut Tuning) -> Result<Version, String> {
+    let Some(names) = &tuning.containers else { return Ok(all) };
+    match all.only(names) {
+        Ok(version) => Ok(version),
+        Err(error) => {
+            tuning.faults.push(format!("annotation {ANNOTATION_PREFIX}containers: {error}"));
+            tuning.containers = None;
+            Ok(all)
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Deployment {
+    metadata: Metadata,
+    spec: Spec,
+    status: Option<Status>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    namespace: String,
+    name: String,
+    uid: String,
+    generation: Option<i64>,
+    deletion_timestamp: Option<IgnoredAny>,
+    #[serde(default, deserialize_with = "own_annotations")]
+    annotations: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct Spec {
+    replicas: Option<i64>,
+    paused: Option<bool>,
+    selector: LabelSelector,
+    template: Template,
+}
+
+#[derive(Deserialize)]
+struct Template {
+    metadata: Option<TemplateMetadata>,
+    spec: PodSpec,
+}
+
+#[derive(Deserialize)]
+struct TemplateMetadata {
+    labels: Option<Labels>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    observed_generation: Option<i64>,
+    replicas: Option<i64>,
+    updated_replicas: Option<i64>,
+    ready_replicas: Option<i64>,
+    available_replicas: Option<i64>,
+    conditions: Option<Vec<Condition>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    reason: Option<String>,
+    last_update_time: Option<String>,
+}
+
+impl Status {
+    fn progressing(self) -> Option<Progressing> {
+        let condition = self.conditions?.into_iter().find(|condition| condition.kind == "Progressing")?;
+        Some(Progressing {
+            reason: condition.reason.unwrap_or_default(),
+            last_update: condition.last_update_time.unwrap_or_default(),
+        })
+    }
+}
+
+/// The containers of a pod or of a pod template.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PodSpec {
+    containers: Vec<ContainerSpec>,
+    init_containers: Option<Vec<ContainerSpec>>,
+}
+
+#[derive(Deserialize)]
+struct ContainerSpec {
+    name: String,
+    image: Option<String>,
+}
+
+impl PodSpec {
+    /// The version these containers make. An image that cannot be read matters only if its container does: all do, unless
+    /// `only` names some.
+    pub fn version(self, only: Option<&BTreeSet<String>>) -> Result<Version, String> {
+        let main = self.containers.into_iter().map(|spec| (Container::Main(spec.name), spec.image));
+        let init = self.init_containers.into_iter().flatten();
+        let init = init.map(|spec| (Container::Init(spec.name), spec.image));
+        let mut images = Vec::new();
+        for (container, image) in main.chain(init) {
+            match Image::parse(image.as_deref().unwrap_or_default()) {
+                Ok(image) => images.push((container, image)),
+                Err(_) if only.is_some_and(|names| !names.contains(container.name())) => {}
+                Err(error) => return Err(format!("container {container}: {error}")),
+            }
+        }
+        Ok(images.into_iter().collect())
+    }
+}
+
+/// A count of pods; a negative one never comes from Kubernetes.
+fn count(number: i64) -> u32 {
+    u32::try_from(number.max(0)).unwrap_or(u32::MAX)
+}
+
+fn own_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+    annotations(deserializer, |key| key.starts_with(ANNOTATION_PREFIX))
+}
+
+/// Keeps the annotations whose key is `wanted`, and does not even look at the values of the others: one of them is often
+/// as large as all the rest of the object.
+pub(super) fn annotations<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    wanted: fn(&str) -> bool,
+) -> Result<BTreeMap<String, String>, D::Error> {
+    struct Wanted(fn(&str) -> bool);
+
+    impl<'de> Visitor<'de> for Wanted {
+        type Value = BTreeMap<String, String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("annotations")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(BTreeMap::new())
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut kept = BTreeMap::new();
+            while let Some(key) = map.next_key::<String>()? {
+                if (self.0)(&key) {
+                    kept.insert(key, map.next_value()?);
+                } else {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            Ok(kept)
+        }
+    }
+
+    deserializer.deserialize_any(Wanted(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn example() -> Value {
+        json!({
+            "metadata": {
+                "namespace": "shop", "name": "web", "uid": "u-1", "generation": 4, "resourceVersion": "99",
+                "labels": {"unused": "x"},
+                "annotations": {
+                    "allclear.dev/hosts": "www.example.com",
+                    "deployment.kubernetes.io/revision": "7",
+                    "kubectl.kubernetes.io/last-applied-configuration": "{\"a\":1}",
+                },
+            },
+            "spec": {
+                "replicas": 3,
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {
+                    "metadata": {"labels": {"app": "web", "tier": "front"}},
+                    "spec": {
+                        "containers": [{"name": "web", "image": "shop/web:1.2"}, {"name": "proxy", "image": "envoy:1"}],
+                        "initContainers": [{"name": "migrate", "image": "shop/migrate:1.2"}],
+                    },
+                },
+            },
+            "status": {
+                "observedGeneration": 4, "replicas": 3, "updatedReplicas": 2, "readyReplicas": 3, "availableReplicas": 3,
+                "conditions": [
+                    {"type": "Available", "status": "True"},
+                    {"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated", "lastUpdateTime": "t1"},
+                ],
+            },
+        })
+    }
+
+    /// The example with one field replaced.
+    fn with(pointer: &str, value: Value) -> Result<Workload, String> {
+        let mut object = example();
+        *object.pointer_mut(pointer).unwrap() = value;
+        deployment(&object.to_string())
+    }
+
+    #[test]
+    fn every_field_that_decisions_use_is_read() {
+        let workload = deployment(&example().to_string()).unwrap();
+        assert_eq!(workload.id, WorkloadId::deployment("shop", "web"));
+        assert_eq!((workload.uid.as_str(), workload.generation, workload.observed_generation), ("u-1", 4, 4));
+        assert_eq!(workload.replicas, Replicas { desired: 3, total: 3, updated: 2, ready: 3, available: 3 });
+        assert_eq!(workload.version.unwrap().iter().len(), 3);
+        assert_eq!(
+            workload.progressing,
+            Some(Progressing { reason: "ReplicaSetUpdated".into(), last_update: "t1".into() })
+        );
+        assert!(workload.selector.matches(&workload.template_labels));
+        assert_eq!(workload.tuning.hosts.map(|hosts| hosts.len()), Some(1));
+        assert_eq!(workload.tuning.faults, Vec::<String>::new());
+        assert!(!workload.paused && !workload.deleting);
+    }
+
+    #[test]
+    fn absent_and_null_mean_the_same() {
+        for status in [json!(null), json!({}), json!({"conditions": null, "replicas": null})] {
+            let workload = with("/status", status).unwrap();
+            assert_eq!((workload.observed_generation, workload.progressing), (0, None));
+            assert_eq!(workload.replicas, Replicas { desired: 3, ..Replicas::default() });
+        }
+        assert_eq!(with("/spec/replicas", json!(null)).unwrap().replicas.desired, 1);
+        assert_eq!(with("/metadata/annotations", json!(null)).unwrap().tuning, Tuning::default());
+    }
+
+    #[test]
+    fn a_field_of_the_wrong_type_makes_the_object_unreadable_in_words() {
+        for (pointer, value) in [
+            ("/spec/replicas", json!("three")),
+            ("/status/conditions", json!("none")),
+            ("/spec/template/spec/containers", json!(null)),
+            ("/metadata/uid", json!(7)),
+            ("/spec", json!(null)),
+            ("/metadata/annotations", json!([])),
+        ] {
+            let error = with(pointer, value).unwrap_err();
+            assert!(error.contains("invalid type"), "{pointer}: {error}");
+        }
+        // Nothing is decided from it, so it may be anything.
+        assert!(with("/metadata/labels", json!(7)).is_ok());
+    }
+
+    #[test]
+    fn an_image_that_cannot_be_read_is_a_fault_of_the_version_alone() {
+        let workload = with("/spec/template/spec/containers/1/image", json!("envoy:1:2")).unwrap();
+        let error = workload.version.unwrap_err();
+        assert!(error.starts_with("container proxy: \"envoy:1:2\" is not an image reference"), "{error}");
+    }
+
+    #[test]
+    fn only_the_containers_asked_for_make_the_version() {
+        let mut object = example();
+        object["metadata"]["annotations"] = json!({"allclear.dev/containers": "web"});
+        object["spec"]["template"]["spec"]["containers"][1]["image"] = json!("not an image");
+        let version = deployment(&object.to_string()).unwrap().version.unwrap();
+        assert_eq!(version.to_string(), "web shop/web:1.2");
+    }
+
+    #[test]
+    fn a_container_that_is_not_there_is_a_fault_and_all_containers_count() {
+        let workload = with("/metadata/annotations", json!({"allclear.dev/containers": "wbe"})).unwrap();
+        assert_eq!(workload.version.unwrap().iter().len(), 3);
+        assert_eq!(workload.tuning.containers, None);
+        assert!(workload.tuning.faults[0].contains("no container is named wbe"), "{:?}", workload.tuning.faults);
+    }
+}

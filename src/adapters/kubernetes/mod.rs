@@ -1,0 +1,215 @@
+//! The cluster as [`ClusterView`] and [`EventSink`](crate::ports::EventSink), on kube's client.
+//!
+//! What is read is reduced at once: `watch` follows a collection, `text` takes answers apart into objects, and `decode`,
+//! `pods` and `routing` keep of each object what decisions use. Nothing of `k8s_openapi` gets further than this module.
+//!
+//! Not for remembering what was seen, nor for deciding anything about it.
+
+mod call;
+mod connect;
+mod decode;
+mod events;
+mod lines;
+mod pods;
+mod routing;
+mod site;
+mod text;
+mod watch;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use futures_util::stream::select_all;
+use kube::Client;
+use kube::api::{GetParams, ListParams};
+
+pub use connect::{Clients, Error as ConnectError, Options, connect};
+pub use decode::deployment as decode_deployment;
+pub use events::{CONTROLLER, Events};
+pub use watch::Tempo;
+
+use crate::domain::id::WorkloadId;
+use crate::domain::site::SiteFacts;
+use crate::domain::workload::Workload;
+use crate::ports::{ClusterView, Flow, PodSight, PortError, Retry, Sight};
+use call::{Collection, Failure, Resource};
+use site::SiteReader;
+use text::{Name, Reading};
+use watch::Look;
+
+const DEPLOYMENTS: Resource = Resource { group: "apps", version: "v1", plural: "deployments" };
+
+const PODS: Resource = Resource { group: "", version: "v1", plural: "pods" };
+
+/// Longest wait for an answer to a single request.
+const ANSWER_MAX: Duration = Duration::from_secs(15);
+
+/// Most bytes of one object. The API server refuses requests above 3 MiB; controllers add to the status afterwards.
+const OBJECT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Which namespaces are watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All, by one watch.
+    All,
+    /// These, by one watch each.
+    Namespaces(BTreeSet<String>),
+}
+
+impl Scope {
+    /// All namespaces if our credentials allow that, else our own; with the reason, for people (decision 20).
+    ///
+    /// # Errors
+    /// When the API server cannot be asked, or does not accept our credentials at all.
+    pub async fn all_or_own(clients: &Clients) -> Result<(Self, String), PortError> {
+        let everywhere = Collection { resource: DEPLOYMENTS, namespace: None };
+        let params = ListParams { limit: Some(1), ..ListParams::default() };
+        let listed = match kube::core::Request::new(everywhere.path()).list(&params) {
+            Ok(request) => call::read(&clients.request, request, ANSWER_MAX, OBJECT_BYTES_MAX).await,
+            Err(error) => Err(Failure::unanswered(error)),
+        };
+        match listed {
+            Ok(_) => Ok((Self::All, "NAMESPACE is not set, and we may list deployments in all namespaces".to_owned())),
+            Err(Failure { status: Some(403), message, .. }) => {
+                let own = clients.namespace.clone();
+                let why =
+                    format!("NAMESPACE is not set, and we may not list deployments in all namespaces ({message})");
+                Ok((Self::Namespaces(BTreeSet::from([own])), why))
+            }
+            Err(failure) => Err(everywhere.attempt("list").failed(failure)),
+        }
+    }
+
+    fn collections(&self) -> Vec<Collection> {
+        match self {
+            Self::All => vec![Collection { resource: DEPLOYMENTS, namespace: None }],
+            Self::Namespaces(names) => names.iter().map(|name| Collection::of(DEPLOYMENTS, name)).collect(),
+        }
+    }
+}
+
+/// A view of one cluster.
+pub struct Cluster {
+    watch: Client,
+    request: Client,
+    scope: Scope,
+    tempo: Tempo,
+    sites: SiteReader,
+    /// The API server has refused a streaming list; all watches share this.
+    streaming_refused: Arc<AtomicBool>,
+}
+
+impl Cluster {
+    /// A view of `scope`. Nothing is asked for before the first watch.
+    pub fn new(clients: &Clients, scope: Scope, tempo: Tempo) -> Self {
+        Self {
+            watch: clients.watch.clone(),
+            request: clients.request.clone(),
+            scope,
+            tempo,
+            sites: SiteReader::new(clients.request.clone()),
+            streaming_refused: Arc::default(),
+        }
+    }
+
+    fn look<T: Send + 'static>(&self, of: Collection, decode: text::Decoder<T>) -> Flow<Look<T>> {
+        let refused = Arc::clone(&self.streaming_refused);
+        Box::pin(watch::watch(self.watch.clone(), of, decode, self.tempo.clone(), refused))
+    }
+}
+
+#[async_trait]
+impl ClusterView for Cluster {
+    fn watch(&self) -> Flow<Sight> {
+        let collections = self.scope.collections();
+        let mut unsynced: BTreeSet<Option<String>> = collections.iter().map(|of| of.namespace.clone()).collect();
+        let watches = collections.into_iter().map(|of| {
+            let scope = of.namespace.clone();
+            self.look(of, decode::deployment).map(move |look| (scope.clone(), look))
+        });
+        Box::pin(select_all(watches).map(move |(scope, look)| {
+            if matches!(look, Look::Synced) {
+                unsynced.remove(&scope);
+            }
+            sight(scope, look, unsynced.is_empty())
+        }))
+    }
+
+    fn watch_pods(&self, namespace: &str) -> Flow<PodSight> {
+        let collection = Collection::of(PODS, namespace);
+        let attempt = collection.attempt("watch").to_string();
+        let looks = self.look(collection, pods::pod);
+        Box::pin(looks.filter_map(move |look| {
+            let sight = pod_sight(look, &attempt);
+            async move { sight }
+        }))
+    }
+
+    async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
+        let collection = Collection::of(DEPLOYMENTS, &id.namespace);
+        let attempt = collection.attempt_one("get", &id.name);
+        // Without a resourceVersion the API server answers from a quorum of etcd, not from its cache.
+        let request = kube::core::Request::new(collection.path()).get(&id.name, &GetParams::default());
+        let request = request.map_err(|error| attempt.failed(Failure::unanswered(error)))?;
+        match call::read(&self.request, request, ANSWER_MAX, OBJECT_BYTES_MAX).await {
+            Ok(body) => text::object(&body, decode::deployment).map(Some).map_err(|why| PortError {
+                attempted: attempt.to_string(),
+                cause: format!("it cannot be read: {why}"),
+                retry: Retry::Never,
+            }),
+            Err(Failure { status: Some(404), .. }) => Ok(None),
+            Err(failure) => Err(attempt.failed(failure)),
+        }
+    }
+
+    async fn site_facts(&self, namespace: &str) -> Result<SiteFacts, PortError> {
+        self.sites.facts(namespace).await
+    }
+}
+
+fn sight(scope: Option<String>, look: Look<Workload>, all: bool) -> Sight {
+    match look {
+        Look::Restarted => Sight::Restarted { scope },
+        Look::Seen(Reading::Read(workload)) => Sight::Seen(Box::new(workload)),
+        Look::Seen(Reading::Unreadable(name, why)) => match named(name) {
+            Ok(id) => Sight::Unreadable(id, why),
+            Err(name) => Sight::Trouble(nameless(&name, &why)),
+        },
+        Look::Gone(name) => match named(name) {
+            Ok(id) => Sight::Gone(id),
+            Err(name) => Sight::Trouble(nameless(&name, "it was deleted")),
+        },
+        Look::Synced => Sight::Synced { scope, all },
+        Look::Trouble(error) => Sight::Trouble(error),
+    }
+}
+
+fn pod_sight(look: Look<pods::LabelledPod>, attempt: &str) -> Option<PodSight> {
+    match look {
+        Look::Restarted => Some(PodSight::Restarted),
+        Look::Seen(Reading::Read((labels, pod))) => Some(PodSight::Seen(labels, pod)),
+        Look::Seen(Reading::Unreadable(name, why)) => {
+            Some(PodSight::Trouble(PortError::lasting(attempt, format!("pod {} cannot be read: {why}", name.name))))
+        }
+        Look::Gone(name) => Some(PodSight::Gone(name.name)),
+        // Pods only explain; nobody waits until all of them are known.
+        Look::Synced => None,
+        Look::Trouble(error) => Some(PodSight::Trouble(error)),
+    }
+}
+
+/// The workload of this name, or the name back if it is not a whole one.
+fn named(name: Name) -> Result<WorkloadId, Name> {
+    if name.namespace.is_empty() || name.name.is_empty() {
+        return Err(name);
+    }
+    Ok(WorkloadId::deployment(name.namespace, name.name))
+}
+
+fn nameless(Name { namespace, name }: &Name, why: &str) -> PortError {
+    PortError::lasting("failed to read a deployment", format!("its name is incomplete ({namespace:?}/{name:?}): {why}"))
+}

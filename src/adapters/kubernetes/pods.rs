@@ -1,0 +1,279 @@
+//! A pod's JSON, reduced to whether it is ready and, if not, what is wrong with it in words a person can act on.
+//!
+//! Not for deciding which pods belong to a workload: the labels are handed on for its selector.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::decode::PodSpec;
+use crate::domain::readiness::Pod;
+
+/// Most of an explanation of Kubernetes that is repeated. The scheduler's begin with what matters, and say every node.
+const WORDS_CHARS_MAX: usize = 120;
+
+/// Reasons to wait that every pod goes through; no trouble.
+const ORDINARY: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+
+/// Reasons that say all there is to say; the message behind them only repeats the image or the container.
+const PLAIN: [&str; 4] = ["ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "CrashLoopBackOff"];
+
+/// A pod, and the labels it is selected by.
+pub(super) type LabelledPod = (BTreeMap<String, String>, Pod);
+
+/// Reads a pod.
+///
+/// # Errors
+/// When a field that is used has another type than Kubernetes gives it, in words.
+pub(super) fn pod(json: &str) -> Result<LabelledPod, String> {
+    let raw: RawPod = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let status = raw.status.unwrap_or_default();
+    let ready = status.condition("Ready").is_some_and(|condition| condition.holds());
+    let pod = Pod {
+        name: raw.metadata.name,
+        version: raw.spec.version(None).ok(),
+        ready,
+        terminating: raw.metadata.deletion_timestamp.is_some(),
+        trouble: if ready { None } else { status.trouble() },
+    };
+    Ok((raw.metadata.labels.unwrap_or_default(), pod))
+}
+
+#[derive(Deserialize)]
+struct RawPod {
+    metadata: Metadata,
+    spec: PodSpec,
+    status: Option<Status>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    name: String,
+    labels: Option<BTreeMap<String, String>>,
+    deletion_timestamp: Option<IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    phase: Option<String>,
+    reason: Option<String>,
+    message: Option<String>,
+    conditions: Option<Vec<Condition>>,
+    container_statuses: Option<Vec<ContainerStatus>>,
+    init_container_statuses: Option<Vec<ContainerStatus>>,
+}
+
+#[derive(Deserialize)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: String,
+    status: Option<String>,
+    reason: Option<String>,
+    message: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ContainerStatus {
+    ready: Option<bool>,
+    state: Option<State>,
+    last_state: Option<State>,
+}
+
+#[derive(Deserialize)]
+struct State {
+    waiting: Option<Waiting>,
+    terminated: Option<Terminated>,
+}
+
+#[derive(Deserialize)]
+struct Waiting {
+    reason: Option<String>,
+    message: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Terminated {
+    reason: Option<String>,
+    exit_code: Option<i32>,
+}
+
+impl Condition {
+    fn holds(&self) -> bool {
+        self.status.as_deref() == Some("True")
+    }
+}
+
+impl Status {
+    fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions.iter().flatten().find(|condition| condition.kind == kind)
+    }
+
+    /// What keeps the pod from being ready, the nearest cause first: init containers run before the others.
+    fn trouble(&self) -> Option<String> {
+        let containers =
+            || self.init_container_statuses.iter().flatten().chain(self.container_statuses.iter().flatten());
+        containers()
+            .find_map(ContainerStatus::stuck)
+            .or_else(|| self.unschedulable())
+            .or_else(|| self.failed())
+            .or_else(|| containers().find_map(ContainerStatus::restarted))
+    }
+
+    fn unschedulable(&self) -> Option<String> {
+        let condition = self.condition("PodScheduled").filter(|condition| !condition.holds())?;
+        let reason = condition.reason.as_deref().filter(|reason| !reason.is_empty())?;
+        Some(explained(reason, condition.message.as_deref()))
+    }
+
+    /// The pod as a whole has failed, for example by eviction.
+    fn failed(&self) -> Option<String> {
+        (self.phase.as_deref() == Some("Failed"))
+            .then(|| explained(self.reason.as_deref().unwrap_or("Failed"), self.message.as_deref()))
+    }
+}
+
+impl ContainerStatus {
+    /// The container waits for something that does not come, or has ended badly.
+    fn stuck(&self) -> Option<String> {
+        let state = self.state.as_ref()?;
+        if let Some(waiting) = &state.waiting {
+            let reason = waiting.reason.as_deref().filter(|reason| !reason.is_empty() && !ORDINARY.contains(reason))?;
+            let last = self.last_end().map(|end| format!(" after {end}")).unwrap_or_default();
+            return Some(match PLAIN.contains(&reason) {
+                true => format!("{reason}{last}"),
+                false => explained(reason, waiting.message.as_deref()),
+            });
+        }
+        state.terminated.as_ref().and_then(Terminated::words)
+    }
+
+    /// The container runs again after it had ended badly.
+    fn restarted(&self) -> Option<String> {
+        if self.ready == Some(true) { None } else { self.last_end().map(|end| format!("restarted after {end}")) }
+    }
+
+    fn last_end(&self) -> Option<String> {
+        self.last_state.as_ref()?.terminated.as_ref()?.words()
+    }
+}
+
+impl Terminated {
+    /// How it ended: `OOMKilled`, `Error (exit code 3)`; `None` if it ended well.
+    fn words(&self) -> Option<String> {
+        let code = self.exit_code.filter(|code| *code != 0)?;
+        let reason = self.reason.as_deref().filter(|reason| !reason.is_empty()).unwrap_or("Error");
+        Some(if reason == "OOMKilled" { reason.to_owned() } else { format!("{reason} (exit code {code})") })
+    }
+}
+
+/// A reason with the beginning of its explanation.
+fn explained(reason: &str, message: Option<&str>) -> String {
+    let Some(message) = message.map(str::trim).filter(|message| !message.is_empty()) else { return reason.to_owned() };
+    match message.char_indices().nth(WORDS_CHARS_MAX) {
+        Some((end, _)) => format!("{reason}: {}…", message.get(..end).unwrap_or_default()),
+        None => format!("{reason}: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read(status: Value) -> Pod {
+        let object = json!({
+            "metadata": {"name": "web-7c9-x4", "labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "shop/web:1.2"}]},
+            "status": status,
+        });
+        pod(&object.to_string()).unwrap().1
+    }
+
+    fn trouble(status: Value) -> Option<String> {
+        read(status).trouble
+    }
+
+    #[test]
+    fn a_ready_pod_has_no_trouble_whatever_happened_before() {
+        let pod = read(json!({
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [{"ready": true, "lastState": {"terminated": {"reason": "Error", "exitCode": 1}}}],
+        }));
+        assert!(pod.ready && pod.trouble.is_none());
+        assert_eq!(pod.version.unwrap().to_string(), "web shop/web:1.2");
+    }
+
+    #[test]
+    fn what_a_container_waits_for_is_named() {
+        let waiting = |reason: &str| {
+            let state = json!({"waiting": {"reason": reason, "message": "secret \"db\" not found"}});
+            trouble(json!({"phase": "Pending", "containerStatuses": [{"ready": false, "state": state}]}))
+        };
+        assert_eq!(waiting("ImagePullBackOff").as_deref(), Some("ImagePullBackOff"));
+        assert_eq!(waiting("ErrImagePull").as_deref(), Some("ErrImagePull"));
+        assert_eq!(
+            waiting("CreateContainerConfigError").as_deref(),
+            Some("CreateContainerConfigError: secret \"db\" not found")
+        );
+        assert_eq!(waiting("ContainerCreating"), None);
+    }
+
+    #[test]
+    fn a_crash_loop_says_how_the_container_ended() {
+        let crash = |end: Value| {
+            trouble(json!({"containerStatuses": [{
+                "ready": false, "state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": end},
+            }]}))
+        };
+        let error = json!({"reason": "Error", "exitCode": 3});
+        assert_eq!(crash(error).as_deref(), Some("CrashLoopBackOff after Error (exit code 3)"));
+        let oom = json!({"reason": "OOMKilled", "exitCode": 137});
+        assert_eq!(crash(oom).as_deref(), Some("CrashLoopBackOff after OOMKilled"));
+    }
+
+    #[test]
+    fn an_init_container_in_trouble_comes_before_the_containers_behind_it() {
+        let status = json!({
+            "initContainerStatuses": [{"state": {"terminated": {"reason": "Error", "exitCode": 1}}}],
+            "containerStatuses": [{"state": {"waiting": {"reason": "PodInitializing"}}}],
+        });
+        assert_eq!(trouble(status).as_deref(), Some("Error (exit code 1)"));
+        let done =
+            json!({"initContainerStatuses": [{"state": {"terminated": {"reason": "Completed", "exitCode": 0}}}]});
+        assert_eq!(trouble(done), None);
+    }
+
+    #[test]
+    fn an_unschedulable_pod_repeats_the_beginning_of_what_the_scheduler_says() {
+        let condition = |message: String| {
+            json!({"conditions": [
+                {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message},
+            ]})
+        };
+        let short = trouble(condition("0/3 nodes are available".into()));
+        assert_eq!(short.as_deref(), Some("Unschedulable: 0/3 nodes are available"));
+        let long = trouble(condition("ä".repeat(500))).unwrap();
+        assert_eq!(long.chars().count(), "Unschedulable: ".len() + WORDS_CHARS_MAX + 1);
+    }
+
+    #[test]
+    fn an_evicted_pod_and_a_restarted_container_are_told() {
+        let evicted = json!({"phase": "Failed", "reason": "Evicted", "message": "low on memory"});
+        assert_eq!(trouble(evicted).as_deref(), Some("Evicted: low on memory"));
+        let restarted = json!({"containerStatuses": [{
+            "ready": false, "state": {"running": {}}, "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}},
+        }]});
+        assert_eq!(trouble(restarted).as_deref(), Some("restarted after OOMKilled"));
+    }
+
+    #[test]
+    fn a_pod_without_status_is_not_ready_and_not_in_trouble() {
+        let pod = read(json!(null));
+        assert!(!pod.ready && pod.trouble.is_none());
+    }
+}

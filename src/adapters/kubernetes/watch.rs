@@ -1,0 +1,389 @@
+//! Lists a collection and follows it, for ever: one stream that survives everything an API server does.
+//!
+//! ```text
+//!            ┌──────────── 410, or resuming keeps failing ───────────┐
+//!            ▼                                                       │
+//!        Unlisted ──▶ Paging ──▶ Listed ──▶ Watching ──▶ cut, ended, silent
+//!            │                     ▲            ▲  │                 │
+//!            └── streaming list ───┼────────────┘  └─────────────────┘
+//!                                  └──── resume from the last version
+//! ```
+//!
+//! Why not `kube::runtime::watcher` (5.0): it stops at bytes that are no UTF-8 and is sent them again when it resumes;
+//! it drops a truncated line and the change in it; it never leaves paging when every page expires (W3), never falls back
+//! from streaming lists, never gives up a version the server does not have any more after a restore (A5); and it does
+//! not know of `Retry-After`.
+//!
+//! Not for what objects mean, nor for remembering them: who reads the stream does that.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use kube::Client;
+use kube::api::{ListParams, WatchParams};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::call::{Collection, Failure, open, read};
+use super::lines::Lines;
+use super::text::{self, Decoder, Line, Name, Page, Reading};
+use crate::domain::retry::Backoff;
+use crate::ports::PortError;
+
+/// Most bytes of one page of a list. Five hundred objects of 20 KiB are 10 MiB; all of a large cluster in one page, which
+/// is what is left when paging fails, is about this.
+const PAGE_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// After so many failures in a row to resume from a version, the version itself is suspected (an API server that was
+/// restored from a backup never reaches it) and everything is listed again. With back-off this is about a minute.
+const RESUMES_MAX: u32 = 6;
+
+/// How a watch spends its time.
+#[derive(Clone, Debug)]
+pub struct Tempo {
+    /// Waits between attempts that fail, and the least distance between two connections.
+    pub backoff: Backoff,
+    /// Longest wait for an answer to begin, and for a page of a list to be complete. kube-apiserver's own
+    /// `--request-timeout` is 60 s.
+    pub answer: Duration,
+    /// Longest silence of an open watch before it is taken for dead (W6). Bookmarks come about once a minute.
+    pub idle: Duration,
+    /// How long the server is asked to keep a watch open; kube refuses 295 s and more.
+    pub watch: Duration,
+    /// A watch that lived this long ends the suspicion that listing again does not help.
+    pub lively: Duration,
+    /// Objects in one page of a list; client-go uses the same number.
+    pub page: u32,
+    /// Whether to try the streaming list first (on by default in Kubernetes 1.32 and later).
+    pub streaming: bool,
+}
+
+impl Default for Tempo {
+    fn default() -> Self {
+        Self {
+            // What client-go's reflector uses.
+            backoff: Backoff { base: Duration::from_millis(800), cap: Duration::from_secs(30) },
+            answer: Duration::from_secs(60),
+            idle: Duration::from_secs(100),
+            watch: Duration::from_secs(290),
+            lively: Duration::from_secs(30),
+            page: 500,
+            streaming: true,
+        }
+    }
+}
+
+/// What a watch of a collection says.
+#[derive(Debug)]
+pub(super) enum Look<T> {
+    /// A new listing begins.
+    Restarted,
+    /// An object is there.
+    Seen(Reading<T>),
+    /// An object is gone.
+    Gone(Name),
+    /// The listing is complete; also said when a watch that was in trouble goes on without a new listing.
+    Synced,
+    /// Something failed and is tried again.
+    Trouble(PortError),
+}
+
+/// Watches a collection for ever.
+pub(super) fn watch<T: Send + 'static>(
+    client: Client,
+    collection: Collection,
+    decode: Decoder<T>,
+    tempo: Tempo,
+    refused: Arc<AtomicBool>,
+) -> impl Stream<Item = Look<T>> + Send {
+    let watcher = Watcher {
+        key: collection.path(),
+        client,
+        collection,
+        decode,
+        tempo,
+        refused,
+        phase: Phase::Unlisted,
+        looks: VecDeque::new(),
+        classic: false,
+        unpaged: false,
+        troubled: false,
+        listings: 0,
+        failures: 0,
+        not_before: Instant::now(),
+        no_list_before: Instant::now(),
+    };
+    unfold(watcher, |mut watcher| async move {
+        loop {
+            if let Some(look) = watcher.looks.pop_front() {
+                return Some((look, watcher));
+            }
+            watcher.step().await;
+        }
+    })
+}
+
+/// Where a watch is; the diagram is above.
+enum Phase {
+    /// Nothing is known.
+    Unlisted,
+    /// The page after this token is next.
+    Paging { token: String },
+    /// All is known up to this version; nothing follows it yet.
+    Listed { version: String },
+    /// Lines come in.
+    Watching(Following),
+}
+
+struct Following {
+    lines: Lines,
+    /// All is known up to this version; `None` while initial events come in.
+    version: Option<String>,
+    /// When the connection was asked for.
+    since: Instant,
+    /// Whether it has said anything.
+    spoke: bool,
+}
+
+struct Watcher<T> {
+    client: Client,
+    collection: Collection,
+    decode: Decoder<T>,
+    tempo: Tempo,
+    /// What jitter is derived from.
+    key: String,
+    phase: Phase,
+    /// Said, but not read yet: at most one page.
+    looks: VecDeque<Look<T>>,
+    /// Whether the server refuses streaming lists; shared by all watches of a server.
+    refused: Arc<AtomicBool>,
+    /// The next listing is not a streaming one, because the last one broke off.
+    classic: bool,
+    /// The next listing is in one page, because pages expired.
+    unpaged: bool,
+    /// Trouble was reported and not taken back.
+    troubled: bool,
+    /// Listings begun since a watch last lived long.
+    listings: u32,
+    /// Attempts in a row that led to nothing.
+    failures: u32,
+    /// No request before this.
+    not_before: Instant,
+    /// No listing before this.
+    no_list_before: Instant,
+}
+
+impl<T: Send + 'static> Watcher<T> {
+    /// Does the next thing: one request, or the next line. What sets no other phase begins from nothing.
+    async fn step(&mut self) {
+        match std::mem::replace(&mut self.phase, Phase::Unlisted) {
+            Phase::Unlisted => self.begin().await,
+            Phase::Paging { token } => self.list(Some(token)).await,
+            Phase::Listed { version } => self.resume(version).await,
+            Phase::Watching(following) => self.follow(following).await,
+        }
+    }
+
+    async fn begin(&mut self) {
+        sleep_until(self.not_before.max(self.no_list_before)).await;
+        // The next listing waits, unless a watch lives long enough in between to prove that listing helps.
+        self.listings = self.listings.saturating_add(1);
+        self.no_list_before = Instant::now() + self.tempo.backoff.delay(self.listings, &self.key);
+        let streaming = self.tempo.streaming && !self.classic && !self.refused.load(Ordering::Relaxed);
+        self.classic = false;
+        if streaming { self.stream_list().await } else { self.list(None).await }
+    }
+
+    /// Asks for a watch that begins with everything there is.
+    async fn stream_list(&mut self) {
+        let since = Instant::now();
+        match self.open_watch("", true).await {
+            Ok(lines) => {
+                self.looks.push_back(Look::Restarted);
+                self.phase = Phase::Watching(Following { lines, version: None, since, spoke: false });
+            }
+            // 422 is how servers without the feature refuse the parameters, 400 how proxies do.
+            Err(Failure { status: Some(400 | 422), .. }) => {
+                self.refused.store(true, Ordering::Relaxed);
+                self.list(None).await;
+            }
+            Err(failure) => {
+                self.classic = true;
+                self.fail("watch", failure);
+            }
+        }
+    }
+
+    /// Reads one page of a list, all of it if pages expire.
+    async fn list(&mut self, token: Option<String>) {
+        let first = token.is_none();
+        let limit = if self.unpaged { None } else { Some(self.tempo.page) };
+        let params = ListParams { limit, continue_token: token, ..ListParams::default() };
+        match self.read_page(&params).await {
+            Ok(page) => {
+                if first {
+                    self.looks.push_back(Look::Restarted);
+                }
+                self.failures = 0;
+                self.looks.extend(page.items.into_iter().map(Look::Seen));
+                match page.next {
+                    Some(token) => self.phase = Phase::Paging { token },
+                    None => {
+                        self.unpaged = false;
+                        self.synced();
+                        self.phase = Phase::Listed { version: page.version };
+                    }
+                }
+            }
+            Err(failure) => {
+                // A page expires when history is compacted faster than all pages are read: W3.
+                self.unpaged = failure.status == Some(410) && !first;
+                self.classic = self.unpaged;
+                self.fail("list", failure);
+            }
+        }
+    }
+
+    async fn read_page(&mut self, params: &ListParams) -> Result<Page<T>, Failure> {
+        let request = kube::core::Request::new(self.collection.path()).list(params).map_err(Failure::unanswered)?;
+        let body = read(&self.client, request, self.tempo.answer, PAGE_BYTES_MAX).await?;
+        let page = text::page(&body, self.decode)?;
+        if page.version.is_empty() && page.next.is_none() {
+            return Err(Failure::unanswered("a list without a version"));
+        }
+        Ok(page)
+    }
+
+    async fn open_watch(&mut self, version: &str, initial_events: bool) -> Result<Lines, Failure> {
+        let params = WatchParams {
+            timeout: u32::try_from(self.tempo.watch.as_secs()).ok(),
+            bookmarks: true,
+            send_initial_events: initial_events,
+            ..WatchParams::default()
+        };
+        let request =
+            kube::core::Request::new(self.collection.path()).watch(&params, version).map_err(Failure::unanswered)?;
+        open(&self.client, request, self.tempo.answer).await.map(Lines::of)
+    }
+
+    /// Asks for what happened after `version`.
+    async fn resume(&mut self, version: String) {
+        sleep_until(self.not_before).await;
+        let since = Instant::now();
+        match self.open_watch(&version, false).await {
+            Ok(lines) => {
+                if self.troubled {
+                    self.synced();
+                }
+                self.phase = Phase::Watching(Following { lines, version: Some(version), since, spoke: false });
+            }
+            Err(failure) => self.interrupted(failure, Some(version)),
+        }
+    }
+
+    /// Waits for the next line and acts on it.
+    async fn follow(&mut self, mut following: Following) {
+        let bytes = match timeout(self.tempo.idle, following.lines.next()).await {
+            Ok(Ok(Some(bytes))) => bytes,
+            Ok(Ok(None)) => return self.ended(following),
+            Ok(Err(failure)) => return self.broke(following, failure),
+            // A quiet cluster, or a connection that is dead on the other side only (W6): opening another tells.
+            Err(_) => return self.go_on(following),
+        };
+        match text::line(&bytes, self.decode) {
+            Ok(Line::Error(failure)) => return self.broke(following, failure),
+            // Part of a line is lost. Resuming brings it again; if it is still broken then, listing goes around it.
+            Err(failure) => return self.interrupted(failure, following.version),
+            Ok(Line::Seen(reading, version)) => {
+                self.looks.push_back(Look::Seen(reading));
+                following.reach(version);
+            }
+            Ok(Line::Gone(name, version)) => {
+                self.looks.push_back(Look::Gone(name));
+                following.reach(version);
+            }
+            Ok(Line::Bookmark { version, initial_end }) => {
+                if initial_end && following.version.is_none() {
+                    self.synced();
+                    following.version = Some(version);
+                } else {
+                    following.reach(version);
+                }
+            }
+        }
+        following.spoke = true;
+        self.failures = 0;
+        self.phase = Phase::Watching(following);
+    }
+
+    fn synced(&mut self) {
+        self.troubled = false;
+        self.looks.push_back(Look::Synced);
+    }
+
+    /// The server ended the watch, as it does every few minutes.
+    fn ended(&mut self, following: Following) {
+        if following.spoke || following.since.elapsed() >= self.tempo.backoff.base {
+            self.go_on(following);
+        } else {
+            self.interrupted(Failure::unanswered("the API server ended the watch at once"), following.version);
+        }
+    }
+
+    /// The watch broke off after it had begun. A connection that had been of use is simply opened again.
+    fn broke(&mut self, following: Following, failure: Failure) {
+        if failure.status.is_none() && following.spoke {
+            self.go_on(following);
+        } else {
+            self.interrupted(failure, following.version);
+        }
+    }
+
+    /// Resumes without a word, but never at once if the connection was a short one.
+    fn go_on(&mut self, following: Following) {
+        if following.since.elapsed() >= self.tempo.lively {
+            self.listings = 0;
+        }
+        self.not_before = self.not_before.max(following.since + self.tempo.backoff.delay(1, &self.key));
+        self.pick_up(following.version);
+    }
+
+    /// A watch could not be opened, or was of no use.
+    fn interrupted(&mut self, failure: Failure, version: Option<String>) {
+        if failure.status == Some(410) && version.is_some() {
+            // Nothing is wrong: history is kept for minutes only. The new listing says all there is to say.
+            return;
+        }
+        self.pick_up(version.filter(|_| self.failures < RESUMES_MAX));
+        self.fail("watch", failure);
+    }
+
+    /// Goes on from `version`. Without one a streaming list has broken off; it is not asked for twice in a row, because it
+    /// may be the list that breaks it.
+    fn pick_up(&mut self, version: Option<String>) {
+        self.classic = version.is_none();
+        self.phase = version.map_or(Phase::Unlisted, |version| Phase::Listed { version });
+    }
+
+    /// Reports trouble, and lets some time pass before the next request.
+    fn fail(&mut self, verb: &'static str, failure: Failure) {
+        self.failures = self.failures.saturating_add(1);
+        let wait = self.tempo.backoff.delay(self.failures, &self.key).max(failure.retry_after.unwrap_or_default());
+        self.not_before = self.not_before.max(Instant::now() + wait);
+        self.troubled = true;
+        self.looks.push_back(Look::Trouble(self.collection.attempt(verb).failed(failure)));
+    }
+}
+
+impl Following {
+    /// Everything up to `version` has been told. Initial events come in no order of versions, and an object whose
+    /// version cannot be read proves nothing.
+    fn reach(&mut self, version: String) {
+        if self.version.is_some() && !version.is_empty() {
+            self.version = Some(version);
+        }
+    }
+}

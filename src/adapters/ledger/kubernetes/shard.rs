@@ -1,0 +1,234 @@
+//! What one shard holds, and what a change makes of it. No client required: everything that talks is in `writer`.
+//!
+//! A shard is the `data` of a ConfigMap: one entry per record under a key people can read (`deployment.shop.web`), and
+//! `seq_floor`. Entries are kept as text, so what this program cannot read survives its writes byte for byte.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+
+use super::shard_name;
+use crate::adapters::ledger::{Ruling, judge_removal, judge_store, shard_of, unusable};
+use crate::domain::id::{Seq, WorkloadId};
+use crate::domain::record::Record;
+use crate::domain::record_codec::{decode, encode};
+use crate::ports::{PortError, StoreError};
+
+/// Most a ConfigMap may hold, in bytes: `MaxSecretSize` of the API server's validation, which counts the values; keys
+/// are counted here too, so that this guard speaks before the server does.
+const BYTES_MAX: usize = 1024 * 1024;
+
+/// Longest key of a ConfigMap (DNS subdomain, 253 characters).
+const KEY_CHARS_MAX: usize = 253;
+
+/// The entry of the floor. It has no dot, so it is no workload's.
+const FLOOR_KEY: &str = "seq_floor";
+
+/// Keys of workloads whose name is too long to be a key; the workload is named in the value.
+const HASHED_PREFIX: &str = "hashed.";
+
+/// One thing to do to one record.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    /// Store this, by compare-and-set.
+    Store(Box<Record>),
+    /// Remove the record of this revision.
+    Remove(u64),
+}
+
+/// What a change did.
+#[derive(Debug)]
+pub(super) enum Applied {
+    /// The shard is another one now and has to be written.
+    Changed,
+    /// Nothing: it was so already.
+    Unchanged,
+    /// Nothing: it was refused.
+    Refused(StoreError),
+}
+
+/// The content of a shard.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shard {
+    entries: BTreeMap<String, String>,
+    bytes: usize,
+}
+
+impl Shard {
+    /// The shard a ConfigMap's data stand for.
+    pub(super) fn of(entries: BTreeMap<String, String>) -> Self {
+        let bytes = entries.iter().map(|(key, value)| key.len() + value.len()).sum();
+        Self { entries, bytes }
+    }
+
+    /// The data of the ConfigMap.
+    pub(super) fn entries(&self) -> &BTreeMap<String, String> {
+        &self.entries
+    }
+
+    /// The lowest seq a new record of this shard may start after.
+    pub(super) fn floor(&self) -> Result<Seq, PortError> {
+        let Some(text) = self.entries.get(FLOOR_KEY) else { return Ok(Seq::default()) };
+        // Guessing 0 could repeat a vector (GA-2), so a damaged floor stops new records of this shard, not the old ones.
+        text.parse().map(Seq).map_err(|_| {
+            PortError::lasting(format!("failed to read {FLOOR_KEY} {text:?} of the ledger"), "it is not a whole number")
+        })
+    }
+
+    /// One record.
+    pub(super) fn record(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError> {
+        let key = key_of(workload);
+        let Some(value) = self.entries.get(&key) else { return Ok(None) };
+        let text =
+            if key.starts_with(HASHED_PREFIX) { value.split_once(' ').map_or("", |(_, text)| text) } else { value };
+        decode(text.as_bytes()).map(Some).map_err(|error| unusable(workload, &error))
+    }
+
+    /// Every workload with an entry. Entries that name none are not ours and are passed over.
+    pub(super) fn workloads(&self) -> impl Iterator<Item = WorkloadId> {
+        self.entries.iter().filter_map(|(key, value)| workload_of(key, value))
+    }
+
+    /// Carries out one change, here only.
+    pub(super) fn apply(&mut self, workload: &WorkloadId, change: &Change) -> Applied {
+        self.try_apply(workload, change).unwrap_or_else(Applied::Refused)
+    }
+
+    fn try_apply(&mut self, workload: &WorkloadId, change: &Change) -> Result<Applied, StoreError> {
+        let current = self.record(workload)?;
+        let ruling = match change {
+            Change::Store(record) => {
+                // Only a new record has to do with the floor.
+                let floor = if current.is_none() { self.floor()? } else { Seq::default() };
+                judge_store(current.as_ref(), floor, record)
+            }
+            Change::Remove(revision) => judge_removal(current.as_ref(), *revision),
+        };
+        match (ruling, change) {
+            (Ruling::Apply, Change::Store(record)) => {
+                let text = encode(record).map_err(|error| unusable(workload, &error))?;
+                let key = key_of(workload);
+                let value = if key.starts_with(HASHED_PREFIX) { format!("{workload} {text}") } else { text };
+                self.put(workload, key, value)?;
+            }
+            (Ruling::Apply, Change::Remove(_)) => {
+                let removed = current.map(|record| record.seq).unwrap_or_default();
+                let floor = self.floor()?.max(removed);
+                let key = key_of(workload);
+                if let Some(value) = self.entries.remove(&key) {
+                    self.bytes -= key.len() + value.len();
+                }
+                self.put(workload, FLOOR_KEY.to_owned(), floor.to_string())?;
+            }
+            (Ruling::Done, _) => return Ok(Applied::Unchanged),
+            (Ruling::Refuse, _) => return Err(StoreError::Conflict(current.map(Box::new))),
+        }
+        Ok(Applied::Changed)
+    }
+
+    fn put(&mut self, workload: &WorkloadId, key: String, value: String) -> Result<(), PortError> {
+        let before = self.entries.get(&key).map_or(0, |old| key.len() + old.len());
+        let after = self.bytes - before + key.len() + value.len();
+        // What makes a shard smaller is always let through: it is the way back from a full one.
+        if after > BYTES_MAX && after > self.bytes {
+            return Err(PortError::lasting(
+                format!("failed to store the record of {workload} in configmap {}", shard_name(shard_of(workload))),
+                format!(
+                    "it would have {after} bytes, and a ConfigMap holds {BYTES_MAX}; it has room again once rollouts of \
+                     the workloads in it are over, or some are deleted"
+                ),
+            ));
+        }
+        self.bytes = after;
+        self.entries.insert(key, value);
+        Ok(())
+    }
+}
+
+/// The key of a workload. A namespace is a DNS label and a kind a word, so neither has a dot and the key can be read back.
+fn key_of(workload: &WorkloadId) -> String {
+    let key = format!("{}.{}.{}", workload.kind, workload.namespace, workload.name);
+    if key.len() <= KEY_CHARS_MAX {
+        return key;
+    }
+    let digest = Sha256::digest(key.as_bytes());
+    digest.iter().fold(HASHED_PREFIX.to_owned(), |key, byte| format!("{key}{byte:02x}"))
+}
+
+fn workload_of(key: &str, value: &str) -> Option<WorkloadId> {
+    if key.starts_with(HASHED_PREFIX) {
+        return value.split_once(' ')?.0.parse().ok();
+    }
+    let mut parts = key.splitn(3, '.');
+    let (kind, namespace, name) = (parts.next()?, parts.next()?, parts.next()?);
+    format!("{kind}/{namespace}/{name}").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(revision: u64, uid_bytes: usize) -> Record {
+        let text = format!(r#"{{"r":{revision},"u":"{}","s":1,"v":{{}}}}"#, "u".repeat(uid_bytes));
+        decode(text.as_bytes()).unwrap()
+    }
+
+    fn store(shard: &mut Shard, workload: &WorkloadId, record: Record) -> Applied {
+        shard.apply(workload, &Change::Store(Box::new(record)))
+    }
+
+    #[test]
+    fn a_workload_with_a_name_longer_than_a_key_is_found_again() {
+        let long = WorkloadId::deployment("n".repeat(63), format!("{}.{}", "a".repeat(120), "b".repeat(120)));
+        let short = WorkloadId::deployment("shop", "web.v2");
+        let mut shard = Shard::default();
+        for workload in [&long, &short] {
+            assert!(matches!(store(&mut shard, workload, record(1, 8)), Applied::Changed));
+        }
+        let shard = Shard::of(shard.entries().clone());
+        assert!(shard.entries().keys().all(|key| key.len() <= KEY_CHARS_MAX));
+        assert_eq!(shard.workloads().collect::<Vec<_>>(), [short.clone(), long.clone()]);
+        assert_eq!(shard.record(&long).unwrap(), Some(record(1, 8)));
+        assert_eq!(shard.record(&short).unwrap(), Some(record(1, 8)));
+    }
+
+    #[test]
+    fn a_full_shard_refuses_growth_by_name_and_accepts_what_makes_it_smaller() {
+        let mut shard = Shard::default();
+        let mut number = 0;
+        let error = loop {
+            let workload = WorkloadId::deployment("shop", format!("web-{number}"));
+            match store(&mut shard, &workload, record(1, 15_000)) {
+                Applied::Changed => number += 1,
+                Applied::Refused(StoreError::Unavailable(error)) => break error,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(shard.bytes <= BYTES_MAX && shard.bytes > BYTES_MAX - 16_000, "{}", shard.bytes);
+        assert!(error.attempted.contains("configmap allclear-ledger-"), "{error}");
+        let web = WorkloadId::deployment("shop", "web-0");
+        assert!(matches!(store(&mut shard, &web, record(2, 10)), Applied::Changed));
+        assert!(matches!(shard.apply(&web, &Change::Remove(2)), Applied::Changed));
+        assert_eq!(Shard::of(shard.entries().clone()).bytes, shard.bytes, "counted as it went along, and anew");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_and_survives_the_writes_of_its_neighbours() {
+        let newer = r#"{"z":2,"what":"ever"}"#;
+        let mut shard = Shard::of(BTreeMap::from([("deployment.shop.old".to_owned(), newer.to_owned())]));
+        let (old, web) = (WorkloadId::deployment("shop", "old"), WorkloadId::deployment("shop", "web"));
+        assert!(matches!(store(&mut shard, &old, record(1, 8)), Applied::Refused(StoreError::Unavailable(_))));
+        assert!(matches!(store(&mut shard, &web, record(1, 8)), Applied::Changed));
+        assert_eq!(shard.entries().get("deployment.shop.old").map(String::as_str), Some(newer));
+    }
+
+    #[test]
+    fn a_damaged_floor_stops_new_records_only() {
+        let mut shard = Shard::default();
+        let (old, web) = (WorkloadId::deployment("shop", "old"), WorkloadId::deployment("shop", "web"));
+        assert!(matches!(store(&mut shard, &old, record(1, 8)), Applied::Changed));
+        shard.entries.insert(FLOOR_KEY.to_owned(), "many".to_owned());
+        assert!(matches!(store(&mut shard, &web, record(1, 8)), Applied::Refused(StoreError::Unavailable(_))));
+        assert!(matches!(store(&mut shard, &old, record(2, 8)), Applied::Changed));
+    }
+}

@@ -1,0 +1,235 @@
+//! Getting changes into one shard: those of one moment travel together, a quiet shard is written at once.
+//!
+//! ```text
+//! store ──▶ queue ──▶ lock ──▶ pause ──▶ apply all that is queued to the copy ──▶ PUT ──▶ answer all
+//!                      │                        ▲                                  │ 409, lost answer
+//!            somebody else answered us          └───────────── read afresh ◀───────┘
+//! ```
+//!
+//! There is no task behind this. Whoever gets the shard's lock leads: it writes for everybody who is queued by then, and
+//! those find their answer when they look up from waiting. A leader that is dropped in the middle leaves no answer; its
+//! followers queue again, which is harmless because storing twice is. The copy of the shard is thrown away before every
+//! write and put back after it succeeded, so that a write of unknown outcome is always followed by a read. And a refusal
+//! is only ever given after a fresh read: the copy may be old.
+
+use std::future::Future;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot::error::TryRecvError;
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, oneshot};
+use tokio::time::Instant;
+
+use super::call::Failed;
+use super::shard::{Applied, Change, Shard};
+use crate::domain::id::WorkloadId;
+use crate::ports::{PortError, StoreError};
+
+/// Shortest time between the starts of two writes of one shard (decision 13). One rollout that stores twice in a row
+/// waits for it once, which leaves the promised 250 ms room for both writes; a storm of rollouts costs 20 writes a second
+/// and shard at most.
+pub(super) const WRITE_SPACING: Duration = Duration::from_millis(50);
+
+/// Writes under way at once, over all shards. At 10 ms each this is 800 a second, and what waits here joins the next
+/// write of its shard, so a slower server gets larger writes and not more of them.
+const WRITES_AT_ONCE_MAX: usize = 8;
+
+/// Attempts after somebody else wrote first. With n other writers one of n + 1 succeeds at each turn; there is one other
+/// at most, during an upgrade (D1), so seven failures in a row mean something is wrong and the caller shall hear of it.
+const ATTEMPTS_MAX: u32 = 7;
+
+/// Back-off after the first conflict, doubled with every further one, and spread over its upper half.
+const BACKOFF: Duration = Duration::from_millis(10);
+
+/// What the API server has of one shard.
+#[derive(Debug)]
+pub(super) struct Copy {
+    /// Its content.
+    pub(super) shard: Shard,
+    /// The `resourceVersion` it had then; `None` while there is no such object.
+    pub(super) version: Option<String>,
+}
+
+/// Reading and writing one shard, each in one call; the calls differ, the order of them is this module's.
+pub(super) trait ShardStore {
+    /// Reads it afresh.
+    fn read(&self) -> impl Future<Output = Result<Copy, PortError>> + Send;
+    /// Writes it if it is still what was read, or creates it if there was none: returns the new `resourceVersion`.
+    fn write(&self, copy: &Copy) -> impl Future<Output = Result<String, Failed>> + Send;
+    /// An error of a write, when nothing but reporting it is left.
+    fn failed(&self, failed: Failed) -> PortError;
+}
+
+/// The writes under way over all shards.
+#[derive(Debug)]
+pub(super) struct Writes(Semaphore);
+
+impl Default for Writes {
+    fn default() -> Self {
+        Self(Semaphore::new(WRITES_AT_ONCE_MAX))
+    }
+}
+
+type Answer = Result<(), StoreError>;
+
+/// A change that waits to be written.
+#[derive(Debug)]
+struct Intent {
+    workload: WorkloadId,
+    change: Change,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// Where an answer will come.
+pub(super) struct Waiting(oneshot::Receiver<Answer>);
+
+/// One shard: what is queued for it, and what is known of it.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    queue: Mutex<Vec<Intent>>,
+    held: AsyncMutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    copy: Option<Copy>,
+    /// When the last write began.
+    written: Option<Instant>,
+}
+
+impl Lane {
+    /// Queues a change; somebody must then [`Lane::settle`] it.
+    pub(super) fn enqueue(&self, workload: WorkloadId, change: Change) -> Waiting {
+        let (answer, waiting) = oneshot::channel();
+        self.queue().push(Intent { workload, change, answer });
+        Waiting(waiting)
+    }
+
+    /// Waits until a queued change was written, writing it if nobody else does. `None` if whoever was writing it was
+    /// dropped: then it is not known whether it was written, and queueing it again finds out.
+    pub(super) async fn settle(&self, waiting: Waiting, store: &impl ShardStore, writes: &Writes) -> Option<Answer> {
+        let Waiting(mut waiting) = waiting;
+        let mut held = tokio::select! {
+            biased;
+            answer = &mut waiting => return answer.ok(),
+            held = self.held.lock() => held,
+        };
+        match waiting.try_recv() {
+            Ok(answer) => return Some(answer),
+            Err(TryRecvError::Closed) => return None,
+            Err(TryRecvError::Empty) => held.lead(&self.queue, store, writes).await,
+        }
+        drop(held);
+        waiting.await.ok()
+    }
+
+    /// Looks at the shard as the API server has it now, or, if a copy will do, as it was when last heard of.
+    pub(super) async fn look<T>(
+        &self,
+        fresh: bool,
+        store: &impl ShardStore,
+        look: impl FnOnce(&Shard) -> T + Send,
+    ) -> Result<T, PortError> {
+        let mut held = self.held.lock().await;
+        let copy = match held.copy.take().filter(|_| !fresh) {
+            Some(copy) => copy,
+            None => store.read().await?,
+        };
+        let seen = look(&copy.shard);
+        held.copy = Some(copy);
+        Ok(seen)
+    }
+
+    /// Takes over what a listing said of the shard.
+    pub(super) async fn adopt(&self, copy: Copy) {
+        self.held.lock().await.copy = Some(copy);
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Vec<Intent>> {
+        lock(&self.queue)
+    }
+}
+
+/// A panic elsewhere cannot leave the queue half-changed: it is only pushed to and taken whole.
+fn lock(queue: &Mutex<Vec<Intent>>) -> MutexGuard<'_, Vec<Intent>> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Held {
+    /// Writes all that is queued, and answers it.
+    async fn lead(&mut self, queue: &Mutex<Vec<Intent>>, store: &impl ShardStore, writes: &Writes) {
+        // Whoever stores in this very turn of the scheduler gets the chance to come along.
+        tokio::task::yield_now().await;
+        if let Some(written) = self.written {
+            tokio::time::sleep_until(written + WRITE_SPACING).await;
+        }
+        // A closed semaphore (it never is) would only mean that nothing bounds the writes.
+        let _permit = writes.0.acquire().await.ok();
+        let mut intents = std::mem::take(&mut *lock(queue));
+        // Whoever does not wait any more may have thought better of it.
+        intents.retain(|intent| !intent.answer.is_closed());
+        if let Err(error) = self.write(&mut intents, store).await {
+            for intent in intents {
+                drop(intent.answer.send(Err(error.clone().into())));
+            }
+        }
+    }
+
+    /// Answers intents and takes them out until none is left. On an error those that are left have no answer yet.
+    async fn write(&mut self, intents: &mut Vec<Intent>, store: &impl ShardStore) -> Result<(), PortError> {
+        let mut conflicts = 0;
+        while !intents.is_empty() {
+            let known = self.copy.take();
+            let fresh = known.is_none();
+            let mut copy = match known {
+                Some(copy) => copy,
+                None => store.read().await?,
+            };
+            let applied: Vec<Applied> =
+                intents.iter().map(|intent| copy.shard.apply(&intent.workload, &intent.change)).collect();
+            if !fresh && applied.iter().any(|applied| matches!(applied, Applied::Refused(_))) {
+                continue; // The copy was taken out above, so this reads.
+            }
+            *intents = answer_settled(std::mem::take(intents), applied);
+            if intents.is_empty() {
+                self.copy = Some(copy);
+                return Ok(());
+            }
+            self.written = Some(Instant::now());
+            match store.write(&copy).await {
+                Ok(version) => {
+                    self.copy = Some(Copy { version: Some(version), ..copy });
+                    for intent in intents.drain(..) {
+                        drop(intent.answer.send(Ok(())));
+                    }
+                }
+                Err(Failed::Conflict) if conflicts < ATTEMPTS_MAX => {
+                    conflicts += 1;
+                    tokio::time::sleep(spread(BACKOFF * 2_u32.pow(conflicts - 1))).await;
+                }
+                Err(failed) => return Err(store.failed(failed)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Answers what needs no write, and returns the rest.
+fn answer_settled(intents: Vec<Intent>, applied: Vec<Applied>) -> Vec<Intent> {
+    let mut rest = Vec::new();
+    for (intent, applied) in intents.into_iter().zip(applied) {
+        match applied {
+            Applied::Changed => rest.push(intent),
+            Applied::Unchanged => drop(intent.answer.send(Ok(()))),
+            Applied::Refused(error) => drop(intent.answer.send(Err(error))),
+        }
+    }
+    rest
+}
+
+/// Between half of `wait` and all of it. Two writers that collided must not do so again; any randomness will do, and if
+/// there is none, none.
+fn spread(wait: Duration) -> Duration {
+    let share = getrandom::u32().unwrap_or_default() % 512;
+    wait / 2 + wait * share / 1024
+}

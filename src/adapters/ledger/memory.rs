@@ -1,0 +1,108 @@
+//! A ledger that lasts as long as the process: for the demo, for dry runs, and for tests.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use super::{Ruling, judge_removal, judge_store, shard_of, unusable};
+use crate::domain::delivery::Delivery;
+use crate::domain::id::{Origin, Seq, WorkloadId};
+use crate::domain::record::Record;
+use crate::domain::record_codec;
+use crate::ports::{Ledger, Ledgered, PortError, StoreError};
+
+/// Records in memory. A clone is another handle to the same ledger, the way a restarted process would open it.
+#[derive(Clone, Debug)]
+pub struct MemoryLedger {
+    origin: Origin,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    records: BTreeMap<WorkloadId, Record>,
+    floors: BTreeMap<usize, Seq>,
+    deliveries: BTreeMap<String, Delivery>,
+}
+
+impl MemoryLedger {
+    /// An empty ledger of this origin. An origin must not be used twice (GA-2); a simulation counts them.
+    pub fn new(origin: Origin) -> Self {
+        Self { origin, state: Arc::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic elsewhere cannot leave the maps half-changed: every change is one insertion or removal.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn store(&mut self, workload: &WorkloadId, record: &Record) -> Result<(), StoreError> {
+        // Refuses what the durable ledgers would refuse, so that the demo and the tests meet it too.
+        record_codec::encode(record).map_err(|error| unusable(workload, &error))?;
+        let current = self.records.get(workload);
+        let floor = self.floors.get(&shard_of(workload)).copied().unwrap_or_default();
+        match judge_store(current, floor, record) {
+            Ruling::Apply => drop(self.records.insert(workload.clone(), record.clone())),
+            Ruling::Done => {}
+            Ruling::Refuse => return Err(StoreError::Conflict(current.cloned().map(Box::new))),
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Ledger for MemoryLedger {
+    async fn open(&self) -> Result<Ledgered, PortError> {
+        Ok(Ledgered { origin: self.origin.clone(), records: self.state().records.clone(), ..Ledgered::default() })
+    }
+
+    async fn load(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError> {
+        Ok(self.state().records.get(workload).cloned())
+    }
+
+    async fn store(&self, workload: &WorkloadId, record: &Record) -> Result<(), StoreError> {
+        self.state().store(workload, record)
+    }
+
+    async fn store_all(&self, records: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError> {
+        let mut state = self.state();
+        let failed = |(workload, record)| Some((Clone::clone(workload), state.store(workload, record).err()?));
+        records.iter().filter_map(failed).collect()
+    }
+
+    async fn remove(&self, workload: &WorkloadId, revision: u64) -> Result<(), StoreError> {
+        let mut state = self.state();
+        let current = state.records.get(workload);
+        match judge_removal(current, revision) {
+            Ruling::Apply => {
+                let removed = state.records.remove(workload).map(|record| record.seq).unwrap_or_default();
+                let floor = state.floors.entry(shard_of(workload)).or_default();
+                *floor = removed.max(*floor);
+            }
+            Ruling::Done => {}
+            Ruling::Refuse => return Err(StoreError::Conflict(current.cloned().map(Box::new))),
+        }
+        Ok(())
+    }
+
+    async fn seq_floor(&self, workload: &WorkloadId) -> Result<Seq, PortError> {
+        Ok(self.state().floors.get(&shard_of(workload)).copied().unwrap_or_default())
+    }
+
+    async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {
+        Ok(self.state().deliveries.values().cloned().collect())
+    }
+
+    async fn store_delivery(&self, delivery: &Delivery) -> Result<(), PortError> {
+        self.state().deliveries.insert(delivery.id.clone(), delivery.clone());
+        Ok(())
+    }
+
+    async fn remove_delivery(&self, id: &str) -> Result<(), PortError> {
+        self.state().deliveries.remove(id);
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! Where a member keeps its records: one port, three backends, one contract (`tests/adapter/ledger.rs`).
+//!
+//! | backend | when | what a compare-and-set rests on |
+//! |---|---|---|
+//! | [`kubernetes`] | the default | the `resourceVersion` of a shard, and the revision inside |
+//! | [`redis`] | one cluster, chosen | a script, which Redis runs alone |
+//! | [`memory`] | demo, dry run, tests | a mutex |
+//!
+//! What is allowed is written once, in [`judge_store`] and [`judge_removal`] (the Redis script repeats it in Lua, and the
+//! contract holds all three to it).
+
+pub mod kubernetes;
+pub mod memory;
+
+use sha2::{Digest, Sha256};
+
+use crate::domain::id::{Seq, WorkloadId};
+use crate::domain::record::Record;
+use crate::domain::record_codec::CodecError;
+use crate::ports::PortError;
+
+/// Shards of a ledger. 10,000 workloads give 156 records a shard: about 40 KB idle, so that one write is cheap, while a
+/// first start costs 65 writes (bound: 100, `faults.md` L1) and a ConfigMap (1 MiB) has room for records of 6 KB each.
+pub const SHARDS: usize = 64;
+
+/// The shard a workload belongs to. Stored ledgers rest on it: another function would lose every record.
+pub fn shard_of(workload: &WorkloadId) -> usize {
+    let digest = Sha256::digest(workload.to_string().as_bytes());
+    usize::from(digest.first().copied().unwrap_or_default()) % SHARDS
+}
+
+/// What a compare-and-set does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ruling {
+    /// It is carried out.
+    Apply,
+    /// It was carried out before.
+    Done,
+    /// Somebody else was first.
+    Refuse,
+}
+
+/// Whether `record` may be stored where `current` is. A new record starts above the floor (decision 2): a number that was
+/// counted before the last removal would repeat a vector, and with it the reference of a purge that is long over.
+fn judge_store(current: Option<&Record>, floor: Seq, record: &Record) -> Ruling {
+    match current {
+        Some(current) if current == record => Ruling::Done,
+        Some(current) if current.revision.checked_add(1) == Some(record.revision) => Ruling::Apply,
+        None if record.revision == 1 && record.seq > floor => Ruling::Apply,
+        Some(_) | None => Ruling::Refuse,
+    }
+}
+
+/// Whether the record of `revision` may be removed where `current` is.
+fn judge_removal(current: Option<&Record>, revision: u64) -> Ruling {
+    match current {
+        None => Ruling::Done,
+        Some(current) if current.revision == revision => Ruling::Apply,
+        Some(_) => Ruling::Refuse,
+    }
+}
+
+/// A record that cannot be read or written as it is; trying again does not help.
+fn unusable(workload: &WorkloadId, error: &CodecError) -> PortError {
+    PortError::lasting(format!("failed to use the record of {workload}"), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workload_stays_in_its_shard_for_ever() {
+        // Pinned: a change here orphans the records of every ledger there is.
+        assert_eq!(shard_of(&WorkloadId::deployment("shop", "web")), 7);
+    }
+
+    #[test]
+    fn ten_thousand_workloads_spread_evenly_over_the_shards() {
+        let mut sizes = [0_usize; SHARDS];
+        for number in 0..10_000 {
+            sizes[shard_of(&WorkloadId::deployment(format!("team-{}", number % 50), format!("app-{number}")))] += 1;
+        }
+        assert!(sizes.iter().all(|size| (100..=220).contains(size)), "{sizes:?}");
+    }
+}

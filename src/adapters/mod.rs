@@ -1,0 +1,7 @@
+//! One outside system per file, each behind a port. Adapters do what they are told and report; none decides.
+
+pub mod cloudfront;
+pub mod http;
+pub mod kubernetes;
+pub mod ledger;
+pub mod webhook;

@@ -1,0 +1,196 @@
+//! What receivers read.
+//!
+//! Two forms: the old one, which is the hook's parameters and nothing else, and a JSON document in the shape Standard
+//! Webhooks recommends (`type`, `timestamp`, `data`):
+//!
+//! ```json
+//! {"type": "purge.completed", "timestamp": "2026-11-20T10:00:00Z",
+//!  "data": {"workload": {"kind": "deployment", "namespace": "shop", "name": "web"},
+//!           "rollout": "3f0c…", "seq": 7, "change": "web: 1.2.3 → 1.2.4", "message": "…",
+//!           "hosts": ["www.example.com"],
+//!           "purges": [{"distribution": "E1", "invalidation": "I1", "paths": ["/*"]}]},
+//!  "parameters": {"site": "web"}}
+//! ```
+//!
+//! Members are added in later versions, never renamed or removed. `parameters` is there if the hook has any, and
+//! `data.truncated` if lists were cut to keep the document within its bound.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use url::form_urlencoded;
+
+use crate::config::Secret;
+use crate::domain::delivery::BODY_BYTES_MAX;
+use crate::domain::host::Host;
+use crate::domain::id::Kind;
+use crate::domain::notice::{Notice, PurgeFact};
+
+/// What lists are cut to, one after the other, until the document is within its bound.
+const ITEMS_MAX: [usize; 4] = [usize::MAX, 100, 10, 0];
+
+/// What texts are cut to in a document that is too long without any list. Even if every character has to be written as
+/// an escape of six bytes, three such texts take less than half of [`BODY_BYTES_MAX`].
+const TEXT_CHARS_MAX: usize = 1_000;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    r#type: &'static str,
+    timestamp: String,
+    data: Data<'a>,
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    workload: Workload<'a>,
+    rollout: &'a str,
+    seq: u64,
+    change: &'a str,
+    message: &'a str,
+    hosts: &'a [Host],
+    purges: &'a [PurgeFact],
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+}
+
+#[derive(Serialize)]
+struct Workload<'a> {
+    kind: Kind,
+    namespace: &'a str,
+    name: &'a str,
+}
+
+/// The JSON document of a notice. The same notice gives the same bytes, at most [`BODY_BYTES_MAX`] of them.
+///
+/// # Errors
+/// None are known; the type of `serde_json` promises none.
+pub fn json(notice: &Notice, occurred_ms: i64) -> Result<String, serde_json::Error> {
+    for items in ITEMS_MAX {
+        let text = document(notice, occurred_ms, items, usize::MAX)?;
+        if text.len() <= BODY_BYTES_MAX {
+            return Ok(text);
+        }
+    }
+    document(notice, occurred_ms, 0, TEXT_CHARS_MAX)
+}
+
+fn document(notice: &Notice, occurred_ms: i64, items: usize, chars: usize) -> Result<String, serde_json::Error> {
+    let hosts = notice.hosts.get(..items).unwrap_or(&notice.hosts);
+    let purges = notice.purges.get(..items).unwrap_or(&notice.purges);
+    let (rollout, change) = (cut(&notice.rollout, chars), cut(&notice.change, chars));
+    let document = Document {
+        r#type: notice.kind.name(),
+        // Out of range only beyond the year 9999.
+        timestamp: Timestamp::from_millisecond(occurred_ms).unwrap_or(Timestamp::MAX).to_string(),
+        data: Data {
+            workload: Workload {
+                kind: notice.workload.kind,
+                namespace: &notice.workload.namespace,
+                name: &notice.workload.name,
+            },
+            rollout,
+            seq: notice.seq.0,
+            change,
+            message: cut(&notice.message, chars),
+            hosts,
+            purges,
+            truncated: items < usize::MAX && (hosts.len() < notice.hosts.len() || purges.len() < notice.purges.len())
+                || chars < usize::MAX,
+        },
+    };
+    serde_json::to_string(&document)
+}
+
+fn cut(text: &str, chars: usize) -> &str {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => text.get(..end).unwrap_or_default(),
+        None => text,
+    }
+}
+
+/// A document with the hook's parameters as its last member. They may hold credentials, so they are added when it is
+/// sent and never stored.
+///
+/// # Errors
+/// None are known; the type of `serde_json` promises none.
+pub fn with_parameters(
+    document: &str,
+    parameters: &BTreeMap<String, Secret<String>>,
+) -> Result<String, serde_json::Error> {
+    let exposed: BTreeMap<&str, &str> = parameters.iter().map(|(name, value)| (&**name, &**value.expose())).collect();
+    match document.strip_suffix('}') {
+        Some(open) if !exposed.is_empty() => {
+            Ok(format!("{open},\"parameters\":{}}}", serde_json::to_string(&exposed)?))
+        }
+        Some(_) | None => Ok(document.to_owned()),
+    }
+}
+
+/// Parameters as `application/x-www-form-urlencoded`, in the order of their names.
+pub fn form(parameters: &BTreeMap<String, Secret<String>>) -> String {
+    let pairs = parameters.iter().map(|(name, value)| (name, value.expose()));
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::{Seq, WorkloadId};
+    use crate::domain::notice;
+    use crate::domain::paths::PathSet;
+
+    fn notice() -> Notice {
+        Notice {
+            id: "msg_1".into(),
+            kind: notice::Kind::PurgeCompleted,
+            workload: WorkloadId::deployment("shop", "web"),
+            seq: Seq(7),
+            rollout: "3f0c".to_owned(),
+            change: "web: 1 → 2".to_owned(),
+            message: "fresh".to_owned(),
+            hosts: vec![Host::parse("www.example.com").expect("a host")],
+            purges: vec![PurgeFact {
+                distribution: "E1".parse().expect("an id"),
+                invalidation: Some("I1".into()),
+                paths: PathSet::default(),
+            }],
+            late: false,
+        }
+    }
+
+    #[test]
+    fn the_document_is_byte_for_byte_what_is_documented() {
+        let text = json(&notice(), 1_763_632_800_000).expect("text");
+        let expected = concat!(
+            r#"{"type":"purge.completed","timestamp":"2025-11-20T10:00:00Z","data":{"#,
+            r#""workload":{"kind":"deployment","namespace":"shop","name":"web"},"rollout":"3f0c","seq":7,"#,
+            r#""change":"web: 1 → 2","message":"fresh","hosts":["www.example.com"],"#,
+            r#""purges":[{"distribution":"E1","invalidation":"I1","paths":["/*"]}]}}"#
+        );
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_document_stays_within_its_bound_and_says_when_something_is_missing() {
+        let mut many = notice();
+        many.hosts = (0..5_000).filter_map(|n| Host::parse(&format!("host-{n}.example.com")).ok()).collect();
+        let text = json(&many, 0).expect("text");
+        assert!(text.len() <= BODY_BYTES_MAX && text.contains(r#""truncated":true"#), "{}", text.len());
+        many.message = "\u{1}".repeat(100_000);
+        let text = json(&many, 0).expect("text");
+        assert!(text.len() <= BODY_BYTES_MAX, "{}", text.len());
+        assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok());
+    }
+
+    #[test]
+    fn parameters_are_the_last_member_and_escaped() {
+        let parameters = BTreeMap::from([("a\"b".to_owned(), Secret::new("c d&e".to_owned()))]);
+        assert_eq!(
+            with_parameters("{\"x\":1}", &parameters).ok().as_deref(),
+            Some(r#"{"x":1,"parameters":{"a\"b":"c d&e"}}"#)
+        );
+        assert_eq!(with_parameters("{\"x\":1}", &BTreeMap::new()).ok().as_deref(), Some(r#"{"x":1}"#));
+        assert_eq!(form(&parameters), "a%22b=c+d%26e");
+    }
+}

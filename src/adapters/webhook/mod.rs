@@ -1,0 +1,187 @@
+//! Webhooks: which hooks a notice is for, and one attempt at sending.
+//!
+//! URL, headers, parameters and keys stay in here. When and how often something is sent is decided in
+//! `domain::delivery`; what may be connected to is `adapters::http`'s part.
+
+mod body;
+mod sign;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimeParser;
+
+use crate::adapters::http::{Answer, Client, Error, Request};
+use crate::config::{Hook, HookFormat, HookMethod, Secret};
+use crate::domain::delivery::{Content, Delivery, Reply};
+use crate::domain::notice::Notice;
+use crate::ports::{Clock, Notifier};
+
+const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+
+/// Every configured hook, and the client to call them with.
+pub struct Webhooks {
+    /// In the order of the file, each with the name deliveries know it by.
+    hooks: Vec<(String, Hook)>,
+    client: Client,
+    clock: Arc<dyn Clock>,
+}
+
+impl Webhooks {
+    /// Hooks whose name is not unique are told apart by number: the second `web` is `web#2`. So a delivery that waits
+    /// stays with its hook when the hook's address changes, but not when hooks of one name change places.
+    pub fn new(hooks: Vec<Hook>, client: Client, clock: Arc<dyn Clock>) -> Self {
+        let mut named: Vec<(String, Hook)> = Vec::with_capacity(hooks.len());
+        let mut taken: BTreeMap<String, usize> = BTreeMap::new();
+        for hook in hooks {
+            let number = taken.entry(hook.name.clone()).or_default();
+            *number += 1;
+            let name = if *number == 1 { hook.name.clone() } else { format!("{}#{number}", hook.name) };
+            named.push((name, hook));
+        }
+        Self { hooks: named, client, clock }
+    }
+
+    /// The schedule of each hook, for the outbox.
+    pub fn schedules(&self) -> BTreeMap<String, Vec<Duration>> {
+        self.hooks.iter().map(|(name, hook)| (name.clone(), hook.schedule.clone())).collect()
+    }
+
+    fn request(&self, hook: &Hook, delivery: &Delivery) -> Result<Request, Error> {
+        let mut url = hook.url.expose().clone();
+        let mut headers = HeaderMap::new();
+        let body = match hook.method {
+            HookMethod::Get => {
+                if !hook.parameters.is_empty() {
+                    let pairs = hook.parameters.iter().map(|(name, value)| (name, value.expose()));
+                    url.query_pairs_mut().extend_pairs(pairs);
+                }
+                String::new()
+            }
+            HookMethod::Post | HookMethod::Put | HookMethod::Patch | HookMethod::Delete => {
+                let (text, content_type) = content(delivery, &hook.parameters)?;
+                headers.insert(CONTENT_TYPE, content_type);
+                text
+            }
+        };
+        for (name, value) in &hook.headers {
+            headers.insert(header_name(name)?, header_value(name, value.expose())?);
+        }
+        let id = delivery.notice.0.as_str();
+        let timestamp_s = self.clock.wall_ms().div_euclid(1_000);
+        headers.insert(WEBHOOK_ID, header_value("webhook-id", id)?);
+        headers.insert(WEBHOOK_TIMESTAMP, HeaderValue::from(timestamp_s));
+        if let Some(signature) = sign::signature(&hook.secrets, id, timestamp_s, body.as_bytes()) {
+            headers.insert(WEBHOOK_SIGNATURE, header_value("webhook-signature", &signature)?);
+        }
+        Ok(Request { method: method(hook.method), url, headers, body: Bytes::from(body), timeout: hook.timeout })
+    }
+}
+
+#[async_trait]
+impl Notifier for Webhooks {
+    fn deliveries(&self, notice: &Notice) -> Vec<Delivery> {
+        let subscribed = self.hooks.iter().filter(|(_, hook)| subscribes(hook, notice));
+        subscribed
+            .filter_map(|(name, hook)| {
+                let content = match (hook.format, hook.method) {
+                    (HookFormat::Form, _) | (HookFormat::Json, HookMethod::Get) => Content::Parameters,
+                    // Making a document of these texts, numbers and lists does not fail.
+                    (HookFormat::Json, _) => Content::Json(body::json(notice, notice.at_ms).ok()?),
+                };
+                Some(Delivery::new(notice, name, content, notice.at_ms))
+            })
+            .collect()
+    }
+
+    async fn send(&self, delivery: &Delivery) -> Reply {
+        let Some((_, hook)) = self.hooks.iter().find(|(name, _)| *name == delivery.hook) else {
+            return Reply::UnknownHook;
+        };
+        let sent = match self.request(hook, delivery) {
+            Ok(request) => self.client.send(request).await,
+            Err(error) => Err(error),
+        };
+        match sent {
+            Ok(answer) => reply(&answer, self.clock.wall_ms()),
+            Err(Error::Failed(reason)) => Reply::Failed { reason },
+            // Neither helps before somebody has changed the configuration.
+            Err(Error::Blocked(reason) | Error::Unusable(reason)) => Reply::Blocked { reason },
+        }
+    }
+}
+
+fn subscribes(hook: &Hook, notice: &Notice) -> bool {
+    let workload = &notice.workload;
+    hook.events.contains(&notice.kind)
+        // The old program had given up on it by then (decision 17).
+        && !(hook.is_old_form && notice.late)
+        && hook.workloads.iter().any(|pattern| pattern.matches(&workload.namespace, &workload.name))
+}
+
+fn content(delivery: &Delivery, parameters: &BTreeMap<String, Secret<String>>) -> Result<(String, HeaderValue), Error> {
+    match &delivery.content {
+        Content::Parameters => Ok((body::form(parameters), FORM)),
+        Content::Json(document) => match body::with_parameters(document, parameters) {
+            Ok(document) => Ok((document, JSON)),
+            Err(error) => Err(Error::Unusable(format!("the body cannot be made: {error}"))),
+        },
+    }
+}
+
+fn reply(answer: &Answer, wall_ms: i64) -> Reply {
+    match answer.status {
+        status @ 200..=299 => Reply::Delivered { status },
+        410 => Reply::Gone,
+        status @ (429 | 503) => Reply::Refused { status, retry_after: retry_after(&answer.headers, wall_ms) },
+        status => Reply::Refused { status, retry_after: None },
+    }
+}
+
+/// `Retry-After`, in seconds or as a date (RFC 9110, 10.2.3). A date is compared with the receiver's own `Date`, where
+/// it sends one, so that a wrong clock on either side does no harm.
+fn retry_after(headers: &HeaderMap, wall_ms: i64) -> Option<Duration> {
+    let text = |name: HeaderName| headers.get(name)?.to_str().ok();
+    let date = |text: &str| DateTimeParser::new().parse_timestamp(text.trim()).ok();
+    let wanted = text(RETRY_AFTER)?;
+    if let Ok(seconds) = wanted.trim().parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let then = date(wanted)?;
+    let now = text(DATE).and_then(date).or_else(|| Timestamp::from_millisecond(wall_ms).ok())?;
+    // Before now: at once.
+    Some(Duration::try_from(then.duration_since(now)).unwrap_or_default())
+}
+
+fn method(method: HookMethod) -> Method {
+    match method {
+        HookMethod::Get => Method::GET,
+        HookMethod::Post => Method::POST,
+        HookMethod::Put => Method::PUT,
+        HookMethod::Patch => Method::PATCH,
+        HookMethod::Delete => Method::DELETE,
+    }
+}
+
+fn header_name(name: &str) -> Result<HeaderName, Error> {
+    name.parse().map_err(|_| Error::Unusable(format!("{name:?} is not a name of a header")))
+}
+
+/// A value that is left out of every debug output of the HTTP stack.
+fn header_value(name: &str, value: &str) -> Result<HeaderValue, Error> {
+    let mut value = HeaderValue::from_str(value)
+        .map_err(|_| Error::Unusable(format!("the value of the header {name} cannot be sent")))?;
+    value.set_sensitive(true);
+    Ok(value)
+}

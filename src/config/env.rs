@@ -1,0 +1,185 @@
+//! The environment as a layer: `ALLCLEAR__SECTION__KEY` for everything, and the names of the old program.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use config::{Environment, Source, ValueKind};
+
+use super::address::{RedisAddress, Refused, parse_port};
+use super::layers::{Layer, did_you_mean};
+use super::mask::shown;
+use super::problem::{Findings, Place};
+
+/// Two underscores, because Kubernetes gives every pod variables such as `ALLCLEAR_PORT` for a Service of our name
+/// (<https://kubernetes.io/docs/tutorials/services/connect-applications-service/#environment-variables>).
+const PREFIX: &str = "ALLCLEAR__";
+
+/// Where Kubernetes tells a pod its namespace.
+pub(super) const SERVICE_ACCOUNT_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+
+/// The names of the old program, by the key they stand for.
+const OLD_NAMES: [(&str, &[&str]); 5] = [
+    ("watch.namespaces", &["NAMESPACE"]),
+    ("redis.url", &["REDIS_HOST", "REDIS_PORT"]),
+    ("group.remotes", &["REMOTE_REDIS_HOSTS"]),
+    ("log.level", &["LOGLEVEL"]),
+    ("webhooks.file", &["WEBHOOKS_CONFIG"]),
+];
+
+/// The variable of a key: `purge.poll_first` → `ALLCLEAR__PURGE__POLL_FIRST`.
+pub fn name_of(key: &str) -> String {
+    format!("{PREFIX}{}", key.to_ascii_uppercase().replace('.', "__"))
+}
+
+/// The key of a variable, whether it exists or not; `None` for a variable that is not ours. The inverse of
+/// [`name_of`] for every key, as no key has two underscores in a row or a capital.
+pub fn key_of(name: &str) -> Option<String> {
+    name.strip_prefix(PREFIX).map(|rest| rest.to_ascii_lowercase().replace("__", "."))
+}
+
+/// The old names of a key; empty for most.
+pub fn old_names_of(key: &str) -> &'static [&'static str] {
+    OLD_NAMES.iter().find(|(of, _)| *of == key).map_or(&[], |(_, names)| names)
+}
+
+/// What the pod tells about itself; it ranks above the defaults and below everything that was configured.
+pub(super) fn surroundings(environment: &BTreeMap<String, String>, service_account_namespace: Option<&str>) -> Layer {
+    let mut layer = Layer::default();
+    let mut insert = |namespace: Option<&str>, place: Place| {
+        if let Some(namespace) = namespace.map(str::trim).filter(|namespace| !namespace.is_empty()) {
+            layer.insert("ledger.namespace", ValueKind::String(namespace.to_owned()), place);
+        }
+    };
+    insert(service_account_namespace, Place::whole_file(Path::new(SERVICE_ACCOUNT_NAMESPACE)));
+    insert(environment.get("POD_NAMESPACE").map(String::as_str), Place::Environment("POD_NAMESPACE".to_owned()));
+    layer
+}
+
+/// The layer of the environment. A variable that is empty or blank counts as not given.
+pub(super) fn of_environment(environment: &BTreeMap<String, String>, known: &Layer, findings: &mut Findings) -> Layer {
+    let mut given = environment.clone();
+    given.retain(|_, value| !value.trim().is_empty());
+    let mut layer = old_layer(&given, findings);
+    for (key, new) in new_layer(&given, known, findings).values {
+        if let Some(old) = layer.values.get(&key).filter(|old| !is_same(&old.value, &new.value)) {
+            let message =
+                format!("is given twice and differs: {} wins, {} is ignored", new.place.layer(), old.place.layer());
+            findings.warn(&old.place, &key, message);
+        }
+        layer.values.insert(key, new);
+    }
+    layer
+}
+
+fn new_layer(given: &BTreeMap<String, String>, known: &Layer, findings: &mut Findings) -> Layer {
+    let mut layer = Layer::default();
+    let mut ours = HashMap::new();
+    for (name, value) in given {
+        let place = Place::Environment(name.clone());
+        match key_of(name) {
+            Some(key) if known.values.contains_key(&key) && name_of(&key) == *name => {
+                ours.insert(name.clone(), value.clone());
+            }
+            Some(key) => {
+                // A misspelt name may be that of a secret, so its value is not shown.
+                let fix = if known.values.contains_key(&key) {
+                    format!("write it as {}", name_of(&key))
+                } else {
+                    did_you_mean(&key, known)
+                };
+                findings.refuse(&place, &key, None, "is not a key", fix);
+            }
+            None if name.to_ascii_uppercase().starts_with(PREFIX) => {
+                let fix = format!("write it as {}", name.to_ascii_uppercase());
+                findings.refuse(&place, name, None, "is not in capitals", fix);
+            }
+            None => {}
+        }
+    }
+    // Names are checked above, so this only takes them apart; values stay text until their key's rule reads them.
+    let source = Environment::with_prefix("ALLCLEAR").prefix_separator("__").separator("__").source(Some(ours));
+    match source.collect() {
+        Ok(values) => {
+            for (key, value) in values {
+                layer.insert(&key, value.kind, Place::Environment(name_of(&key)));
+            }
+        }
+        Err(_) => {
+            let place = Place::Environment(format!("{PREFIX}…"));
+            findings.refuse(&place, "", None, "cannot be read", "check that every value is valid UTF-8");
+        }
+    }
+    layer
+}
+
+fn old_layer(given: &BTreeMap<String, String>, findings: &mut Findings) -> Layer {
+    let mut layer = Layer::default();
+    for (key, names) in OLD_NAMES {
+        // The one key with two names is put together below.
+        if let [name] = names
+            && let Some(value) = given.get(*name)
+        {
+            layer.insert(key, ValueKind::String(value.clone()), Place::Environment((*name).to_owned()));
+        }
+    }
+    let port = redis_port(given, findings);
+    match (given.get("REDIS_HOST"), port) {
+        (Some(host), port) => {
+            let (value, place) = redis_url(host, port, findings);
+            layer.insert("redis.url", ValueKind::String(value), place);
+        }
+        (None, Some(_)) => {
+            let place = Place::Environment("REDIS_PORT".to_owned());
+            findings.warn(&place, "redis.url", "REDIS_PORT is ignored, because REDIS_HOST is not given");
+        }
+        (None, None) => {}
+    }
+    layer
+}
+
+/// Host and port of the old program as one address; a host that cannot be read is left for the key's rule to refuse.
+fn redis_url(host: &str, port: Option<u16>, findings: &mut Findings) -> (String, Place) {
+    let alone = Place::Environment("REDIS_HOST".to_owned());
+    let Some(port) = port else { return (host.to_owned(), alone) };
+    match RedisAddress::parse_with_port(host, Some(port)) {
+        Ok(address) if address.server().1 == port => {
+            (address.expose().to_owned(), Place::Environment("REDIS_HOST, REDIS_PORT".to_owned()))
+        }
+        Ok(_) => {
+            let message = "REDIS_HOST has a port of its own, which wins over REDIS_PORT";
+            findings.warn(&Place::Environment("REDIS_PORT".to_owned()), "redis.url", message);
+            (host.to_owned(), alone)
+        }
+        Err(_) => (host.to_owned(), alone),
+    }
+}
+
+fn redis_port(given: &BTreeMap<String, String>, findings: &mut Findings) -> Option<u16> {
+    let text = given.get("REDIS_PORT")?.trim();
+    let place = Place::Environment("REDIS_PORT".to_owned());
+    // Kubernetes gives every pod `REDIS_PORT=tcp://10.96.0.7:6379` for a Service called redis; nobody configured that.
+    if text.starts_with("tcp://") {
+        if !given.contains_key("REDIS_HOST") {
+            return None;
+        }
+        let message = "REDIS_PORT is ignored: it was set by Kubernetes for a Service called redis (enableServiceLinks: false stops that)";
+        findings.warn(&place, "redis.url", message);
+        return None;
+    }
+    match parse_port(text) {
+        Ok(port) => Some(port),
+        Err(Refused { message, fix: _ }) => {
+            findings.refuse(&place, "redis.url", Some(shown(text)), message, "write a port, such as 6379");
+            None
+        }
+    }
+}
+
+/// Whether two texts of the environment say the same, blanks around commas aside.
+fn is_same(one: &ValueKind, other: &ValueKind) -> bool {
+    let items = |value: &ValueKind| match value {
+        ValueKind::String(text) => text.split(',').map(|item| item.trim().to_owned()).collect::<Vec<_>>(),
+        _ => Vec::new(),
+    };
+    items(one) == items(other)
+}

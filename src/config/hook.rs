@@ -1,0 +1,243 @@
+//! One receiver of notices, and the rules for each part of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::{HeaderName, HeaderValue};
+
+use super::address::{Refused, WebUrl};
+use super::mask::Secret;
+use super::suggest::{listed, nearest};
+use crate::domain::notice::Kind;
+
+/// One receiver, with every default filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    /// In the old form the name of the Deployment. Not unique: one Deployment may have several hooks.
+    pub name: String,
+    /// Where it is sent to.
+    pub url: WebUrl,
+    /// How it is sent.
+    pub method: HookMethod,
+    /// Sent as they are, by lower-case name. `content-type` replaces the one of `format`.
+    pub headers: BTreeMap<String, Secret<String>>,
+    /// Sent with every notice: in the query for GET, in the body otherwise.
+    pub parameters: BTreeMap<String, Secret<String>>,
+    /// What it is told. Never empty.
+    pub events: BTreeSet<Kind>,
+    /// The file names no events for it. When a purge stalls, such a hook is skipped for good (decision 17).
+    pub is_old_form: bool,
+    /// The workloads it is told about. Never empty.
+    pub workloads: Vec<WorkloadPattern>,
+    /// What the body looks like.
+    pub format: HookFormat,
+    /// Keys of the signature, the current one first; empty: unsigned.
+    pub secrets: Vec<Secret<Vec<u8>>>,
+    /// For one attempt in all, from connecting to the last byte.
+    pub timeout: Duration,
+    /// How long to wait before each attempt. Never empty.
+    pub schedule: Vec<Duration>,
+}
+
+/// How a hook is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookMethod {
+    /// Parameters go in the query.
+    Get,
+    /// Parameters go in the body, as in all that follow.
+    Post,
+    /// As `Post`.
+    Put,
+    /// As `Post`.
+    Patch,
+    /// As `Post`.
+    Delete,
+}
+
+impl HookMethod {
+    /// As it is sent.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// What the body of a hook looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookFormat {
+    /// `application/x-www-form-urlencoded`: the parameters and nothing else, as the old program did.
+    Form,
+    /// `application/json`: the notice.
+    Json,
+}
+
+impl HookFormat {
+    /// As it is written in the file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Form => "form",
+            Self::Json => "json",
+        }
+    }
+}
+
+/// Which workloads a hook is told about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WorkloadPattern {
+    /// `*`
+    All,
+    /// `namespace/*`
+    Namespace(String),
+    /// `name`, in whatever namespace.
+    Name(String),
+    /// `namespace/name`
+    Exact {
+        /// The namespace.
+        namespace: String,
+        /// The name in it.
+        name: String,
+    },
+}
+
+impl WorkloadPattern {
+    /// Parses `*`, `name`, `namespace/name` or `namespace/*`.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.split_once('/') {
+            None if text == "*" => Some(Self::All),
+            None => is_object_name(text).then(|| Self::Name(text.to_owned())),
+            Some((namespace, _)) if !is_object_name(namespace) => None,
+            Some((namespace, "*")) => Some(Self::Namespace(namespace.to_owned())),
+            Some((namespace, name)) => {
+                let exact = || Self::Exact { namespace: namespace.to_owned(), name: name.to_owned() };
+                is_object_name(name).then(exact)
+            }
+        }
+    }
+
+    /// Whether the workload is meant.
+    pub fn matches(&self, namespace: &str, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Namespace(wanted) => wanted == namespace,
+            Self::Name(wanted) => wanted == name,
+            Self::Exact { namespace: wanted_namespace, name: wanted } => {
+                wanted_namespace == namespace && wanted == name
+            }
+        }
+    }
+}
+
+/// Bytes of a `whsec_` key (<https://github.com/standard-webhooks/standard-webhooks>, spec of 2024, "Signature scheme").
+const KEY_BYTES: RangeInclusive<usize> = 24..=64;
+
+/// What a key of Standard Webhooks starts with; what follows is base64.
+const KEY_PREFIX: &str = "whsec_";
+
+/// Headers a hook may not set, because they would contradict what is sent.
+const HEADERS_OURS: [&str; 7] = [
+    "connection",
+    "content-length",
+    "transfer-encoding",
+    "upgrade",
+    "webhook-id",
+    "webhook-signature",
+    "webhook-timestamp",
+];
+
+pub(super) fn method(text: &str) -> Result<HookMethod, Refused> {
+    match text.trim().to_ascii_uppercase().as_str() {
+        "GET" => Ok(HookMethod::Get),
+        "POST" => Ok(HookMethod::Post),
+        "PUT" => Ok(HookMethod::Put),
+        "PATCH" => Ok(HookMethod::Patch),
+        "DELETE" => Ok(HookMethod::Delete),
+        _ => Err(Refused::new("is not a method", "write GET, POST, PUT, PATCH or DELETE")),
+    }
+}
+
+pub(super) fn format(text: &str) -> Result<HookFormat, Refused> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "form" => Ok(HookFormat::Form),
+        "json" => Ok(HookFormat::Json),
+        _ => Err(Refused::new("is not a format", "write form or json")),
+    }
+}
+
+pub(super) fn event(text: &str) -> Result<Kind, Refused> {
+    Kind::named(text.trim()).ok_or_else(|| {
+        let names = || Kind::ALL.into_iter().map(Kind::name);
+        let fix = match nearest(text, names()) {
+            Some(meant) => format!("did you mean {meant}?"),
+            None => format!("write {}", listed(names())),
+        };
+        Refused::new("is not an event", fix)
+    })
+}
+
+pub(super) fn pattern(text: &str) -> Result<WorkloadPattern, Refused> {
+    let fix = "write *, a name, namespace/name or namespace/*";
+    WorkloadPattern::parse(text.trim()).ok_or_else(|| Refused::new("is not a workload", fix))
+}
+
+pub(super) fn header(name: &str, value: &str) -> Result<(String, String), Refused> {
+    let header = name
+        .parse::<HeaderName>()
+        .map_err(|_| Refused::new("is not a name of a header", "write letters, digits and hyphens"))?;
+    if HEADERS_OURS.contains(&header.as_str()) {
+        return Err(Refused::new("is a header that allclear sets itself", "leave it out"));
+    }
+    if HeaderValue::from_str(value).is_err() {
+        return Err(Refused::new("has a value that cannot be sent", "leave out line breaks and control characters"));
+    }
+    Ok((header.as_str().to_owned(), value.to_owned()))
+}
+
+/// A key of Standard Webhooks, or any text, whose bytes are the key then.
+pub(super) fn key(text: &str) -> Result<Secret<Vec<u8>>, Refused> {
+    let Some(encoded) = text.strip_prefix(KEY_PREFIX) else {
+        return if text.is_empty() {
+            Err(Refused::new(
+                "is an empty key",
+                "write a key of Standard Webhooks: whsec_ and base64 of 24 to 64 bytes",
+            ))
+        } else {
+            Ok(Secret::new(text.as_bytes().to_vec()))
+        };
+    };
+    let fix = "write whsec_ and base64 of 24 to 64 random bytes";
+    let key = BASE64.decode(encoded).map_err(|_| Refused::new("is a whsec_ key that is not base64", fix))?;
+    if KEY_BYTES.contains(&key.len()) {
+        Ok(Secret::new(key))
+    } else {
+        Err(Refused::new(format!("is a whsec_ key of {} bytes", key.len()), fix))
+    }
+}
+
+/// A DNS subdomain, which names of Deployments are
+/// (<https://kubernetes.io/docs/concepts/overview/working-with-objects/names/>).
+pub(super) fn is_object_name(text: &str) -> bool {
+    const CHARS_MAX: usize = 253;
+    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    let is_outer = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    text.len() <= CHARS_MAX && text.starts_with(is_outer) && text.ends_with(is_outer) && text.chars().all(is_inner)
+}
+
+impl fmt::Display for WorkloadPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("*"),
+            Self::Namespace(namespace) => write!(f, "{namespace}/*"),
+            Self::Name(name) => f.write_str(name),
+            Self::Exact { namespace, name } => write!(f, "{namespace}/{name}"),
+        }
+    }
+}

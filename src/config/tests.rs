@@ -1,0 +1,289 @@
+//! What is given in layers, and what comes out: all of `load`.
+
+use super::*;
+
+/// Loads with some files (the first is `--config`), variables and flags.
+fn load_with(files: &[(&str, &str)], variables: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Loaded, Invalid> {
+    let map = |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    let files: BTreeMap<String, String> = map(files);
+    let read = |path: &Path| files.get(path.to_str().unwrap()).cloned().ok_or(io::ErrorKind::NotFound.into());
+    let file = files.contains_key("c.toml").then(|| PathBuf::from("c.toml"));
+    let (environment, flags) = (map(variables), map(flags));
+    load(&Inputs { file, environment, flags, service_account_namespace: Some("infra\n".to_owned()), read: &read })
+}
+
+fn problems(files: &[(&str, &str)], variables: &[(&str, &str)]) -> Vec<String> {
+    let invalid = load_with(files, variables, &[]).expect_err("this must be refused");
+    invalid.problems.iter().map(|problem| problem.to_string().replace("\n    fix", "; fix")).collect()
+}
+
+fn warnings(files: &[(&str, &str)], variables: &[(&str, &str)]) -> Vec<String> {
+    load_with(files, variables, &[]).unwrap().warnings.iter().map(ToString::to_string).collect()
+}
+
+fn place_of(loaded: &Loaded, key: &str) -> String {
+    loaded.effective.settings.iter().find(|setting| setting.key == key).unwrap().place.layer()
+}
+
+#[test]
+fn the_defaults_are_those_that_were_decided() {
+    let loaded = load_with(&[], &[], &[]).unwrap();
+    assert_eq!(loaded.warnings, []);
+    let config = loaded.config;
+    assert_eq!(config.policy(), Policy::default());
+    let seconds = |duration: Duration| duration.as_secs();
+    assert_eq!((seconds(config.group.timeout), seconds(config.purge.debounce)), (1800, 2));
+    assert_eq!((seconds(config.purge.completion_timeout), config.purge.creations_per_second), (900, 0.5));
+    assert_eq!((config.ledger.backend, config.ledger.namespace.as_deref()), (LedgerBackend::Kubernetes, Some("infra")));
+    assert_eq!(config.watch.namespaces, Namespaces::AllOrOwn);
+    assert!(!config.is_grouped() && !config.dry_run && config.redis.url.is_none());
+}
+
+#[test]
+fn the_examples_are_valid() {
+    let example = include_str!("../../configs/example.toml");
+    let hooks = include_str!("../../configs/webhooks.json");
+    let loaded = load_with(&[("c.toml", example), ("/etc/allclear/webhooks.json", hooks)], &[], &[]).unwrap();
+    assert_eq!(loaded.warnings, []);
+    // The example lists its own Redis among the members'.
+    assert_eq!(loaded.config.group.remotes.len(), 2);
+    assert_eq!(loaded.config.webhooks.hooks.len(), 2);
+}
+
+#[test]
+fn later_layers_win_key_by_key() {
+    let file = "[purge]\ndebounce = \"1s\"\npoll_first = \"1s\"\ncompletion_timeout = \"1s\"\n";
+    let variables = [("ALLCLEAR__PURGE__DEBOUNCE", "2s"), ("ALLCLEAR__PURGE__POLL_FIRST", "2s")];
+    let loaded = load_with(&[("c.toml", file)], &variables, &[("purge.debounce", "3s")]).unwrap();
+    let purge = &loaded.config.purge;
+    assert_eq!((purge.debounce, purge.poll_first), (Duration::from_secs(3), Duration::from_secs(2)));
+    assert_eq!(purge.completion_timeout, Duration::from_secs(1));
+    assert_eq!(place_of(&loaded, "purge.debounce"), "flag --purge-debounce");
+    assert_eq!(place_of(&loaded, "purge.poll_first"), "environment ALLCLEAR__PURGE__POLL_FIRST");
+    assert_eq!(place_of(&loaded, "purge.completion_timeout"), "file c.toml line 4");
+    assert_eq!(place_of(&loaded, "purge.paths"), "default");
+}
+
+#[test]
+fn the_old_names_work() {
+    let variables = [
+        ("NAMESPACE", "shop, blog"),
+        ("REDIS_HOST", "cache"),
+        ("REDIS_PORT", "7000"),
+        ("REMOTE_REDIS_HOSTS", " eu-1 , eu-2:6380,eu-3__7001,rediss://u:p@eu-4/1, Cache:7000"),
+        ("LOGLEVEL", "WARNING"),
+    ];
+    let Loaded { config, warnings, .. } = load_with(&[], &variables, &[]).unwrap();
+    let names = ["shop", "blog"].map(str::to_owned);
+    assert_eq!(config.watch.namespaces, Namespaces::Listed(BTreeSet::from(names)));
+    assert_eq!(config.redis.url.unwrap().expose(), "redis://cache:7000");
+    let remotes: Vec<&str> = config.group.remotes.iter().map(RedisAddress::expose).collect();
+    let expected = ["redis://eu-1:6379", "redis://eu-2:6380", "redis://eu-3:7001", "rediss://u:p@eu-4:6379/1"];
+    assert_eq!(remotes, expected);
+    assert_eq!(config.log.level, "warn");
+    assert_eq!(warnings, []);
+    assert_eq!(load_with(&[], &[("NAMESPACE", "*")], &[]).unwrap().config.watch.namespaces, Namespaces::All);
+    assert!(!load_with(&[], &[("REMOTE_REDIS_HOSTS", " ")], &[]).unwrap().config.is_grouped());
+}
+
+#[test]
+fn an_old_name_that_differs_from_the_new_one_is_told() {
+    let variables = [("LOGLEVEL", "debug"), ("ALLCLEAR__LOG__LEVEL", "info")];
+    let wins = "is given twice and differs: environment ALLCLEAR__LOG__LEVEL wins, environment LOGLEVEL is ignored";
+    assert_eq!(warnings(&[], &variables), [format!("environment LOGLEVEL: log.level: {wins}")]);
+    assert_eq!(load_with(&[], &variables, &[]).unwrap().config.log.level, "info");
+    let same = [("NAMESPACE", "a, b"), ("ALLCLEAR__WATCH__NAMESPACES", "a,b")];
+    assert!(warnings(&[], &same).is_empty());
+}
+
+#[test]
+fn what_kubernetes_sets_for_a_service_called_redis_is_not_a_port() {
+    let variables = [("REDIS_HOST", "cache"), ("REDIS_PORT", "tcp://10.96.0.7:6379")];
+    let found = warnings(&[], &variables);
+    assert!(found.len() == 1 && found[0].contains("enableServiceLinks"), "{found:?}");
+    let config = load_with(&[], &variables, &[]).unwrap().config;
+    assert_eq!(config.redis.url.unwrap().expose(), "redis://cache:6379");
+    // Nobody asked for a Redis, so there is nothing to tell.
+    assert!(warnings(&[], &variables[1..]).is_empty());
+}
+
+#[test]
+fn an_own_port_of_the_host_wins_over_redis_port() {
+    let variables = [("REDIS_HOST", "redis://:pw@cache:7000/1"), ("REDIS_PORT", "6379")];
+    assert!(warnings(&[], &variables)[0].contains("wins over REDIS_PORT"));
+    let config = load_with(&[], &variables, &[]).unwrap().config;
+    assert_eq!(config.redis.url.unwrap().expose(), "redis://:pw@cache:7000/1");
+}
+
+// Fault row X1: a table of mistakes; each is refused with its place and a fix.
+#[test]
+fn mistakes_are_refused_with_place_and_fix() {
+    let one = |text: &str, expected: &str| assert_eq!(problems(&[("c.toml", text)], &[]), [expected], "{text}");
+    one("dry_run = 1", "c.toml:1:11: dry_run: is a number; fix: write true or false, without quotes");
+    one("dry_run = \"true\"", "c.toml:1:11: dry_run: is a text; fix: write true or false, without quotes");
+    one("[purge]\npaths = 5", "c.toml:2:9: purge.paths: is a number; fix: write a list of texts in quotes");
+    one(
+        "[purge]\npaths = [5]",
+        "c.toml:2:9: purge.paths: has an item that is not a text; fix: put every item in quotes",
+    );
+    one(
+        "[purge]\npaths = [\"/a\", \"images/*\"]",
+        "c.toml:2:9: purge.paths = \"images/*\": item 2 cannot be purged: a path starts with / and a cache tag with #; \
+         fix: write paths such as /*, /images/* or /index.html, and cache tags such as #product-7",
+    );
+    one(
+        "[rollout]\ntimeout = 900",
+        "c.toml:2:11: rollout.timeout = \"900\": has no unit; fix: write a number and a unit, such as 15m, 1h 30m or 500ms",
+    );
+    one(
+        "[rollout]\ntimeout = \"0s\"",
+        "c.toml:2:11: rollout.timeout = \"0s\": is not in range; fix: write a duration of 1s to 1day",
+    );
+    one(
+        "[purge]\ncreations_per_second = 0",
+        "c.toml:2:24: purge.creations_per_second = \"0\": is not in range; fix: write a number from 0.01 to 100",
+    );
+    one(
+        "[group]\npolicy = \"wiat\"",
+        "c.toml:2:10: group.policy = \"wiat\": is not a choice; fix: did you mean wait? Possible are wait or skip",
+    );
+    one(
+        "[group]\nmember = \"eu:1\"",
+        "c.toml:2:10: group.member = \"eu:1\": is not a name; fix: write letters, digits, hyphens, underscores and dots, 63 at most",
+    );
+    one(
+        "[watch]\nnamespaces = [\"*\", \"shop\"]",
+        "c.toml:2:14: watch.namespaces: has * beside names; fix: write * alone for all namespaces, or leave it out",
+    );
+    one(
+        "[http]\nlisten = \":8080\"",
+        "c.toml:2:10: http.listen = \":8080\": is not an address with a port; \
+         fix: write an IP address and a port, such as 0.0.0.0:8080 or [::]:8080",
+    );
+    one(
+        "[cloudfront]\nendpoint = \"moto:5000\"",
+        "c.toml:2:12: cloudfront.endpoint = \"moto:5000\": is not an http or https URL; \
+         fix: write an absolute URL such as https://ci.example.com/purged",
+    );
+    one(
+        "[group]\nremotes = [\"eu-2\"]",
+        "c.toml:2:11: group.remotes: is set, but our own Redis is not; \
+         fix: set redis.url (REDIS_HOST) to the Redis of this cluster, or leave group.remotes empty",
+    );
+    one(
+        "[redis]\nurl = \"redis://:p@ss@cache:port\"",
+        "c.toml:2:7: redis.url = \"redis://•••@cache:port\": is not a URL: invalid port number; \
+         fix: write redis://host:port/0, or rediss:// for TLS; percent-encode special characters of the password",
+    );
+}
+
+#[test]
+fn all_layers_are_judged_at_once() {
+    let file = "[purge]\ndebonce = \"1s\"\n[log]\nformat = \"xml\"\n";
+    let variables =
+        [("ALLCLEAR__PURGE__PATH", "/*"), ("allclear__log__level", "info"), ("WEBHOOKS_CONFIG", "/missing")];
+    let found = problems(&[("c.toml", file)], &variables);
+    let expected = [
+        "c.toml:2:1: purge.debonce: is not a key; fix: did you mean purge.debounce?",
+        "c.toml:4:10: log.format = \"xml\": is not a choice; fix: write json or text",
+        "environment ALLCLEAR__PURGE__PATH: purge.path: is not a key; fix: did you mean purge.paths?",
+        "environment WEBHOOKS_CONFIG: webhooks.file = \"/missing\": names a file that cannot be read: entity not found; \
+         fix: mount the file there, or leave webhooks.file (WEBHOOKS_CONFIG) empty",
+        "environment allclear__log__level: allclear__log__level: is not in capitals; fix: write it as ALLCLEAR__LOG__LEVEL",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_file_that_was_named_must_exist() {
+    let read = |_: &Path| Err(io::ErrorKind::PermissionDenied.into());
+    let inputs = |file| Inputs {
+        file,
+        environment: BTreeMap::new(),
+        flags: BTreeMap::new(),
+        service_account_namespace: None,
+        read: &read,
+    };
+    let found = load(&inputs(Some(PathBuf::from("c.toml")))).unwrap_err().to_string();
+    assert_eq!(
+        found,
+        "the configuration has a problem\n  c.toml: cannot be read: permission denied\n    \
+         fix: name an existing file with --config"
+    );
+    assert!(load(&inputs(None)).is_err(), "a default file that exists must be readable");
+}
+
+#[test]
+fn a_ledger_in_redis_is_refused_in_a_group_and_warned_about_alone() {
+    let ledger = ("ALLCLEAR__LEDGER__BACKEND", "redis");
+    let own = ("REDIS_HOST", "cache");
+    assert!(problems(&[], &[ledger])[0].contains("needs a Redis"));
+    assert!(problems(&[], &[ledger, own, ("REMOTE_REDIS_HOSTS", "eu-2")])[0].contains("cannot be used in a group"));
+    assert!(warnings(&[], &[ledger, own])[0].contains("forgets"));
+}
+
+#[test]
+fn a_dry_run_keeps_its_records_in_memory() {
+    let config = load_with(&[], &[], &[("dry_run", "true")]).unwrap().config;
+    assert_eq!((config.ledger.backend, config.ledger_backend()), (LedgerBackend::Kubernetes, LedgerBackend::Memory));
+}
+
+#[test]
+fn a_list_of_only_ourselves_is_no_group() {
+    let variables = [("REDIS_HOST", "cache"), ("REMOTE_REDIS_HOSTS", "cache:6379,redis://CACHE/1")];
+    let found = warnings(&[], &variables);
+    assert!(found[0].contains("names a server twice") && found[1].contains("only our own"), "{found:?}");
+    assert!(!load_with(&[], &variables, &[]).unwrap().config.is_grouped());
+}
+
+#[test]
+fn too_many_paths_are_a_warning() {
+    let wildcards: Vec<String> = (0..16).map(|index| format!("/{index}/*")).collect();
+    let found = warnings(&[], &[("ALLCLEAR__PURGE__PATHS", &wildcards.join(","))]);
+    assert!(found.len() == 1 && found[0].contains("has 16 paths with a wildcard"), "{found:?}");
+    let paths: Vec<String> = (0..3001).map(|index| format!("/{index}")).collect();
+    let found = warnings(&[], &[("ALLCLEAR__PURGE__PATHS", &paths.join(","))]);
+    assert!(found.len() == 1 && found[0].contains("has 3001 paths;"), "{found:?}");
+}
+
+#[test]
+fn the_namespace_of_the_pod_yields_to_the_file() {
+    let pod = ("POD_NAMESPACE", "tools");
+    let loaded = load_with(&[], &[pod], &[]).unwrap();
+    assert_eq!(
+        (loaded.config.ledger.namespace.as_deref(), place_of(&loaded, "ledger.namespace").as_str()),
+        (Some("tools"), "environment POD_NAMESPACE")
+    );
+    let loaded = load_with(&[("c.toml", "[ledger]\nnamespace = \"mine\"")], &[pod], &[]).unwrap();
+    assert_eq!(loaded.config.ledger.namespace.as_deref(), Some("mine"));
+}
+
+#[test]
+fn a_level_may_be_a_filter_but_not_any_word() {
+    let level = |text| load_with(&[], &[("LOGLEVEL", text)], &[]).map(|loaded| loaded.config.log.level);
+    assert_eq!(level("DEBUG").unwrap(), "debug");
+    assert_eq!(level("info,allclear=debug").unwrap(), "info,allclear=debug");
+    for text in ["debgu", "verbose", "allclear=loud", "7"] {
+        assert!(level(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn the_key_of_a_group_is_read_from_its_file() {
+    let key = [("ALLCLEAR__GROUP__KEY_FILE", "/key")];
+    let good = load_with(&[("/key", "0123456789abcdef0123456789abcdef\n")], &key, &[]).unwrap().config;
+    assert_eq!(good.group.key.unwrap().expose(), b"0123456789abcdef0123456789abcdef");
+    let short = problems(&[("/key", "s3cret")], &key);
+    assert!(short[0].contains("= \"/key\": names a file with a key of 6 bytes"), "{short:?}");
+    assert!(problems(&[], &key)[0].contains("cannot be read: entity not found"));
+}
+
+#[test]
+fn what_is_shown_has_the_same_type_whatever_the_layer() {
+    let flags = [("dry_run", "TRUE"), ("purge.creations_per_second", "0.25"), ("watch.namespaces", "a, b")];
+    let loaded = load_with(&[], &[], &flags).unwrap();
+    let shown = |key| &loaded.effective.settings.iter().find(|setting| setting.key == key).unwrap().value;
+    assert_eq!(*shown("dry_run"), serde_json::json!(true));
+    assert_eq!(*shown("purge.creations_per_second"), serde_json::json!(0.25));
+    assert_eq!(*shown("watch.namespaces"), serde_json::json!(["a", "b"]));
+}

@@ -1,0 +1,368 @@
+//! What every key means: its type, its bounds, and the rules between keys.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tracing_subscriber::EnvFilter;
+
+use super::address::{RedisAddress, Refused, WebUrl};
+use super::mask::{Secret, shown};
+use super::problem::Place;
+use super::suggest::{listed, nearest};
+use super::values::Values;
+use super::webhooks::{self, HookDefaults, ReadFile};
+use super::{
+    AbsentPolicy, CloudFront, Config, Distributions, Group, GroupPolicy, Http, Ledger, LedgerBackend, Log, LogFormat,
+    Namespaces, Purge, Redis, Rollout, Version, Watch, Webhooks, ZeroReplicas,
+};
+use crate::domain::paths::{self, PATHS_ADVISED_MAX, PathSet, WILDCARDS_ADVISED_MAX};
+use crate::domain::policy::Choice;
+
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Namespaces in a list at most; each has a watch of its own. Whoever has more watches them all.
+const NAMESPACES_MAX: usize = 100;
+
+/// Members of a group at most: a vector has one component for each, and a record (4 KiB) holds several vectors.
+const REMOTES_MAX: usize = 32;
+
+/// Paths in the configuration at most: ten times what CloudFront has in progress at once, so that a list that will
+/// merely be slow is a warning and one that was pasted by mistake is not read.
+const PATHS_MAX: usize = 30_000;
+
+/// Prefixes of repositories at most: one or two for each region.
+const PREFIXES_MAX: usize = 50;
+
+/// Bytes of the group's key at least: what HMAC-SHA256 needs (RFC 2104, 3: "not less than L", the 32 bytes of the hash).
+const GROUP_KEY_BYTES_MIN: usize = 32;
+
+/// Characters of a DNS label, which namespaces are (RFC 1123, 2.1).
+const LABEL_CHARS_MAX: usize = 63;
+
+/// Reads every key, then checks keys against each other; `None` if anything was refused.
+pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Config> {
+    // Every section is read before the first `?`, so that no problem hides another.
+    let dry_run = values.truth("dry_run");
+    let watch = watch(values);
+    let rollout = rollout(values);
+    let version =
+        values.truth("version.same_digest_is_same").map(|same_digest_is_same| Version { same_digest_is_same });
+    let purge = purge(values);
+    let distributions = distributions(values);
+    let cloudfront = cloudfront(values);
+    let redis =
+        values.optional("redis.url", "`host`, `host:port` or a `redis://` or `rediss://` URL", RedisAddress::parse);
+    let redis = redis.map(|url| Redis { url });
+    let group = group(values, redis.as_ref(), read);
+    let ledger = ledger(values);
+    let webhooks = webhooks(values, read);
+    let http = values.parsed("http.listen", "`address:port`", listen).map(|listen| Http { listen });
+    let log = log(values);
+    check_ledger(values, ledger.as_ref(), redis.as_ref(), group.as_ref());
+    check_timeouts(values, rollout.as_ref(), group.as_ref());
+    Some(Config {
+        watch: watch?,
+        rollout: rollout?,
+        version: version?,
+        purge: purge?,
+        distributions: distributions?,
+        cloudfront: cloudfront?,
+        redis: redis?,
+        group: group?,
+        ledger: ledger?,
+        webhooks: webhooks?,
+        http: http?,
+        log: log?,
+        dry_run: dry_run?,
+    })
+}
+
+fn watch(values: &mut Values<'_>) -> Option<Watch> {
+    let key = "watch.namespaces";
+    let item = |text: &str| if text == "*" { Ok(text.to_owned()) } else { label(text) };
+    let names: BTreeSet<String> =
+        values.list(key, "list of namespaces, or `*`", NAMESPACES_MAX, item)?.into_iter().collect();
+    let namespaces = match (names.contains("*"), names.len()) {
+        (_, 0) => Namespaces::AllOrOwn,
+        (true, 1) => Namespaces::All,
+        (false, _) => Namespaces::Listed(names),
+        (true, _) => {
+            let refused = Refused::new("has * beside names", "write * alone for all namespaces, or leave it out");
+            return values.refuse(key, None, refused);
+        }
+    };
+    Some(Watch { namespaces })
+}
+
+fn rollout(values: &mut Values<'_>) -> Option<Rollout> {
+    let timeout = values.duration("rollout.timeout", SECOND..=DAY);
+    let choices = [("wait", ZeroReplicas::Wait), ("complete", ZeroReplicas::Complete)];
+    let zero_replicas = values.choice("rollout.zero_replicas", &choices);
+    Some(Rollout { timeout: timeout?, zero_replicas: zero_replicas? })
+}
+
+fn purge(values: &mut Values<'_>) -> Option<Purge> {
+    let paths = paths(values);
+    let debounce = values.duration("purge.debounce", Duration::ZERO..=5 * MINUTE);
+    let completion_timeout = values.duration("purge.completion_timeout", SECOND..=DAY);
+    let poll_first = values.duration("purge.poll_first", Duration::from_millis(100)..=5 * MINUTE);
+    let creations_per_second = values.number("purge.creations_per_second", 0.01..=100.0);
+    let on_recovered = values.choice("purge.on_recovered", &[("purge", Choice::Purge), ("skip", Choice::Skip)]);
+    let on_rollback = values.choice("purge.on_rollback", &[("close", Choice::Skip), ("purge", Choice::Purge)]);
+    Some(Purge {
+        paths: paths?,
+        debounce: debounce?,
+        completion_timeout: completion_timeout?,
+        poll_first: poll_first?,
+        creations_per_second: creations_per_second?,
+        on_recovered: on_recovered?,
+        on_rollback: on_rollback?,
+    })
+}
+
+fn paths(values: &mut Values<'_>) -> Option<PathSet> {
+    let key = "purge.paths";
+    let path = |text: &str| {
+        let fix = "write paths such as /*, /images/* or /index.html, and cache tags such as #product-7";
+        text.parse::<paths::Path>().map_err(|error| Refused::new(format!("cannot be purged: {}", error.reason()), fix))
+    };
+    let paths: PathSet = values.list(key, "list of paths and cache tags", PATHS_MAX, path)?.into_iter().collect();
+    let place = values.place(key);
+    for (count, advised, what) in
+        [(paths.len(), PATHS_ADVISED_MAX, "paths"), (paths.wildcards(), WILDCARDS_ADVISED_MAX, "paths with a wildcard")]
+    {
+        if count > advised {
+            let message = format!(
+                "has {count} {what}; by default CloudFront works on {advised} at a time for one distribution, so every \
+                 purge may wait; use fewer and wider paths unless your quota is higher"
+            );
+            values.findings.warn(&place, key, message);
+        }
+    }
+    Some(paths)
+}
+
+fn distributions(values: &mut Values<'_>) -> Option<Distributions> {
+    let refresh = values.duration("distributions.refresh", 10 * SECOND..=DAY);
+    let miss_refresh = values.duration("distributions.miss_refresh", SECOND..=DAY);
+    Some(Distributions { refresh: refresh?, miss_refresh: miss_refresh? })
+}
+
+fn cloudfront(values: &mut Values<'_>) -> Option<CloudFront> {
+    let endpoint = values.optional("cloudfront.endpoint", "`http` or `https` URL", WebUrl::parse);
+    let region = values.optional("cloudfront.region", "AWS region", |text| {
+        let is_region = text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+        if is_region {
+            Ok(text.to_owned())
+        } else {
+            Err(Refused::new("is not a region", "write a region such as us-east-1"))
+        }
+    });
+    Some(CloudFront { endpoint: endpoint?, region: region? })
+}
+
+fn group(values: &mut Values<'_>, redis: Option<&Redis>, read: ReadFile<'_>) -> Option<Group> {
+    let name = values.parsed("group.name", "name", name_in_keys);
+    let member = values.optional("group.member", "name", name_in_keys);
+    let remotes = remotes(values, redis);
+    let timeout = values.duration("group.timeout", SECOND..=7 * DAY);
+    let policy = values.choice("group.policy", &[("wait", GroupPolicy::Wait), ("skip", GroupPolicy::Skip)]);
+    let absent = values.choice("group.absent", &[("wait", AbsentPolicy::Wait), ("ignore", AbsentPolicy::Ignore)]);
+    let key = group_key(values, read);
+    let prefix = |text: &str| match text.is_empty() || text.contains(char::is_whitespace) {
+        true => Err(Refused::new("is not a prefix", "write the start of a repository name, such as project-eu/")),
+        false => Ok(text.to_owned()),
+    };
+    let prefixes = values.list("group.repository_prefixes", "list of prefixes", PREFIXES_MAX, prefix);
+    Some(Group {
+        name: name?,
+        member: member?,
+        remotes: remotes?,
+        timeout: timeout?,
+        policy: policy?,
+        absent: absent?,
+        key: key?,
+        repository_prefixes: prefixes?,
+    })
+}
+
+fn group_key(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Option<Secret<Vec<u8>>>> {
+    let key = "group.key_file";
+    let Some(path) = values.file(key)? else { return Some(None) };
+    let value = Some(shown(&path.to_string_lossy()));
+    let text = match read(&path) {
+        Ok(text) => text,
+        Err(error) => {
+            let message = format!("names a file that cannot be read: {}", error.kind());
+            return values.refuse(
+                key,
+                value,
+                Refused::new(message, "mount the key there, or leave group.key_file empty"),
+            );
+        }
+    };
+    match text.trim() {
+        short if short.len() < GROUP_KEY_BYTES_MIN => {
+            let message = format!("names a file with a key of {} bytes", short.len());
+            let fix = format!("write at least {GROUP_KEY_BYTES_MIN} random letters and digits into it");
+            values.refuse(key, value, Refused::new(message, fix))
+        }
+        text => Some(Some(Secret::new(text.as_bytes().to_vec()))),
+    }
+}
+
+/// The other members' servers. The old program's list was the same in every cluster, so ours may be among them.
+fn remotes(values: &mut Values<'_>, redis: Option<&Redis>) -> Option<Vec<RedisAddress>> {
+    let key = "group.remotes";
+    let accepts = "list of Redis addresses: `host`, `host:port`, `host__port` or URL";
+    let listed = values.list(key, accepts, REMOTES_MAX, RedisAddress::parse)?;
+    // Without our own address it cannot be told whether one of the servers is ours, so nor how many members there are.
+    // An address that was refused is reported already.
+    let own = redis.map(|redis| redis.url.as_ref());
+    if own == Some(None) && !listed.is_empty() {
+        let fix = "set redis.url (REDIS_HOST) to the Redis of this cluster, or leave group.remotes empty";
+        return values.refuse(key, None, Refused::new("is set, but our own Redis is not", fix));
+    }
+    let own = own.flatten().map(RedisAddress::server);
+    let given = listed.len();
+    let mut seen = BTreeSet::new();
+    let mut remotes = listed;
+    remotes.retain(|remote| seen.insert(remote.server()));
+    let place = values.place(key);
+    if remotes.len() < given {
+        values.findings.warn(&place, key, "names a server twice; it is counted once");
+    }
+    remotes.retain(|remote| Some(remote.server()) != own);
+    if remotes.is_empty() && given > 0 {
+        values.findings.warn(&place, key, "names only our own Redis, so this cluster is in no group");
+    }
+    Some(remotes)
+}
+
+fn ledger(values: &mut Values<'_>) -> Option<Ledger> {
+    let choices =
+        [("kubernetes", LedgerBackend::Kubernetes), ("redis", LedgerBackend::Redis), ("memory", LedgerBackend::Memory)];
+    let backend = values.choice("ledger.backend", &choices);
+    let namespace = values.optional("ledger.namespace", "namespace", label);
+    Some(Ledger { backend: backend?, namespace: namespace? })
+}
+
+fn webhooks(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Webhooks> {
+    let file = values.file("webhooks.file");
+    let timeout = values.duration("webhooks.timeout", webhooks::TIMEOUT);
+    let schedule = values.durations("webhooks.retry", webhooks::WAIT, webhooks::ATTEMPTS_MAX).and_then(|schedule| {
+        if schedule.is_empty() {
+            values.refuse("webhooks.retry", None, Refused::new("is empty", "give at least one wait, such as 0s"))
+        } else {
+            Some(schedule)
+        }
+    });
+    let proxy = values.optional("webhooks.proxy", "`http` or `https` URL", WebUrl::parse);
+    let allow_private = values.truth("webhooks.allow_private");
+    // Hooks are checked even where a default of theirs was refused, so that all problems are told at once.
+    let defaults = HookDefaults {
+        timeout: timeout.unwrap_or(*webhooks::TIMEOUT.end()),
+        schedule: schedule.clone().unwrap_or_default(),
+    };
+    let place = values.place("webhooks.file");
+    let hooks = match &file {
+        Some(Some(path)) => webhooks::read(path, &place, &defaults, read, values.findings),
+        Some(None) | None => Some(Vec::new()),
+    };
+    timeout.and(schedule)?;
+    Some(Webhooks { file: file?, hooks: hooks?, proxy: proxy?, allow_private: allow_private? })
+}
+
+fn log(values: &mut Values<'_>) -> Option<Log> {
+    let level = values.parsed("log.level", "level or filter", level);
+    let format = values.choice("log.format", &[("json", LogFormat::Json), ("text", LogFormat::Text)]);
+    Some(Log { level: level?, format: format? })
+}
+
+/// A level of ours or of the old program's, in any case, or a filter. A bare word that is no level is refused, although
+/// a filter could be made of it: it would show one unknown module and nothing else.
+fn level(text: &str) -> Result<String, Refused> {
+    let levels = ["trace", "debug", "info", "warn", "error", "off"];
+    let word = text.to_ascii_lowercase();
+    if levels.contains(&word.as_str()) {
+        return Ok(word);
+    }
+    match word.as_str() {
+        "warning" => return Ok("warn".to_owned()),
+        "fatal" | "panic" | "critical" => return Ok("error".to_owned()),
+        _ => {}
+    }
+    let fix = match nearest(&word, levels) {
+        Some(level) => format!("did you mean {level}?"),
+        None => format!("write {}, or a filter such as info,allclear=debug", listed(levels)),
+    };
+    let is_filter = text.contains(['=', ',', '[']);
+    if is_filter && EnvFilter::try_new(text).is_ok() {
+        Ok(text.to_owned())
+    } else {
+        Err(Refused::new("is not a level", fix))
+    }
+}
+
+fn listen(text: &str) -> Result<SocketAddr, Refused> {
+    let fix = "write an IP address and a port, such as 0.0.0.0:8080 or [::]:8080";
+    text.parse().map_err(|_| Refused::new("is not an address with a port", fix))
+}
+
+/// A DNS label, as the API server wants it of namespaces.
+fn label(text: &str) -> Result<String, Refused> {
+    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_label = !text.is_empty() && text.len() <= LABEL_CHARS_MAX && text.chars().all(is_inner);
+    if is_label && !text.starts_with('-') && !text.ends_with('-') {
+        Ok(text.to_owned())
+    } else {
+        let fix = "write a namespace: lower-case letters, digits and hyphens, 63 at most";
+        Err(Refused::new("is not a namespace", fix))
+    }
+}
+
+/// A name that becomes part of keys in Redis, whose parts are separated by colons.
+fn name_in_keys(text: &str) -> Result<String, Refused> {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !text.is_empty() && text.len() <= LABEL_CHARS_MAX && text.chars().all(is_inner) {
+        Ok(text.to_owned())
+    } else {
+        Err(Refused::new("is not a name", "write letters, digits, hyphens, underscores and dots, 63 at most"))
+    }
+}
+
+/// The rules of `ledger.backend = redis` (decision 3).
+fn check_ledger(values: &mut Values<'_>, ledger: Option<&Ledger>, redis: Option<&Redis>, group: Option<&Group>) {
+    let key = "ledger.backend";
+    if ledger.is_none_or(|ledger| ledger.backend != LedgerBackend::Redis) {
+        return;
+    }
+    let place = values.place(key);
+    let mut refuse = |message, fix| values.findings.refuse(&place, key, Some("redis".to_owned()), message, fix);
+    if redis.is_some_and(|redis| redis.url.is_none()) {
+        refuse("needs a Redis", "set redis.url (REDIS_HOST), or use kubernetes");
+    }
+    if group.is_some_and(|group| !group.remotes.is_empty()) {
+        refuse(
+            "cannot be used in a group: a Redis that loses its data forgets votes, and a purge could be made twice",
+            "use kubernetes, or leave group.remotes (REMOTE_REDIS_HOSTS) empty",
+        );
+    }
+    let message = "a Redis that is emptied, or restarts without its data, forgets which versions were purged and which \
+                   purges and webhooks are under way: these are lost; kubernetes is the ledger that forgets nothing";
+    values.findings.warn(&place, key, message);
+}
+
+fn check_timeouts(values: &mut Values<'_>, rollout: Option<&Rollout>, group: Option<&Group>) {
+    if let (Some(rollout), Some(group)) = (rollout, group)
+        && !group.remotes.is_empty()
+        && group.timeout < rollout.timeout
+    {
+        let place: Place = values.place("group.timeout");
+        let message = "is shorter than rollout.timeout: the group gives up on rollouts that may still complete";
+        values.findings.warn(&place, "group.timeout", message);
+    }
+}

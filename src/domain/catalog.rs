@@ -1,0 +1,247 @@
+//! Which distributions serve a plan: one listing of the account, kept and refreshed with restraint.
+//!
+//! ```text
+//! asked ──▶ known and matched ───────────────────────────▶ answered at once (refreshed behind the scenes when old)
+//!      └──▶ no listing yet, or a host it does not have ──▶ listed, then answered; at most one listing per miss interval
+//! ```
+//!
+//! A host that matches nothing is answered so, and costs no further listing until the miss interval is over: no retry storm.
+//! Not for how hosts and aliases are compared; that is `distribution`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::domain::distribution::{Distribution, DistributionId, Index};
+use crate::domain::group::Plan;
+use crate::domain::machine::{Machine, Timestamp};
+use crate::domain::retry;
+
+/// How often the account is listed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Freshness {
+    /// A listing older than this is replaced when somebody asks.
+    pub refresh: Duration,
+    /// A host without a distribution causes a new listing, but not within this of the last one.
+    pub miss_refresh: Duration,
+}
+
+impl Default for Freshness {
+    /// Ten minutes and one minute: a listing of 500 distributions is five calls, so this stays far below any limit.
+    fn default() -> Self {
+        Self { refresh: Duration::from_secs(600), miss_refresh: Duration::from_secs(60) }
+    }
+}
+
+/// Names one question, so that its answer finds back.
+pub type Token = u64;
+
+/// What can happen.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// Somebody wants the distributions of a plan.
+    Asked(Token, Plan),
+    /// The account was listed.
+    Listed(Vec<Distribution>),
+    /// It could not be.
+    ListFailed(String),
+}
+
+/// What is wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// List all distributions.
+    List,
+    /// Answer a question: the distributions, possibly none, or why they are not known.
+    Answer(Token, Result<BTreeSet<DistributionId>, String>),
+}
+
+impl Effect {
+    /// The metric label.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::List => "list_distributions",
+            Self::Answer(..) => "answer",
+        }
+    }
+}
+
+/// The machine. See the module's text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Catalog {
+    freshness: Freshness,
+    listing: Vec<Distribution>,
+    listed_at: Option<Timestamp>,
+    listing_now: bool,
+    failures: u32,
+    rests_until: Timestamp,
+    last_failure: String,
+    waiting: BTreeMap<Token, Plan>,
+}
+
+impl Catalog {
+    /// A catalog that has not listed anything yet.
+    pub fn new(freshness: Freshness) -> Self {
+        Self {
+            freshness,
+            listing: Vec::new(),
+            listed_at: None,
+            listing_now: false,
+            failures: 0,
+            rests_until: Timestamp::default(),
+            last_failure: String::new(),
+            waiting: BTreeMap::new(),
+        }
+    }
+
+    /// How many distributions are known, and for how long; `None` before the first listing.
+    pub fn known(&self, now: Timestamp) -> Option<(usize, Duration)> {
+        self.listed_at.map(|at| (self.listing.len(), now.since(at)))
+    }
+
+    /// Why the last listing failed, if it did.
+    pub fn failure(&self) -> Option<&str> {
+        (self.failures > 0).then_some(self.last_failure.as_str())
+    }
+
+    fn asked(&mut self, now: Timestamp, token: Token, plan: Plan) -> Vec<Effect> {
+        if !plan.distributions.is_empty() {
+            return vec![Effect::Answer(token, Ok(plan.distributions))];
+        }
+        let age = self.listed_at.map(|at| now.since(at));
+        let refreshed = age.is_some_and(|age| age < self.freshness.miss_refresh);
+        let (found, complete) = self.find(&plan);
+        if age.is_some() && (complete || refreshed) {
+            let mut effects = vec![Effect::Answer(token, Ok(found))];
+            if age.is_some_and(|age| age >= self.freshness.refresh) {
+                effects.extend(self.list(now));
+            }
+            return effects;
+        }
+        if !self.listing_now && now < self.rests_until {
+            return vec![Effect::Answer(token, Err(self.last_failure.clone()))];
+        }
+        self.waiting.insert(token, plan);
+        self.list(now).into_iter().collect()
+    }
+
+    /// The distributions of a plan by the present listing, and whether every host and origin has one.
+    fn find(&self, plan: &Plan) -> (BTreeSet<DistributionId>, bool) {
+        // Built when asked: rollouts are rare, and an index kept between them would be the second copy of the listing.
+        let matches = Index::new(self.listing.clone()).matches(&plan.hosts, &plan.origins);
+        let complete = matches.unmatched.is_empty() && matches.unmatched_origins.is_empty();
+        (matches.by_distribution.into_keys().collect(), complete)
+    }
+
+    fn list(&mut self, now: Timestamp) -> Option<Effect> {
+        (!self.listing_now && now >= self.rests_until).then(|| {
+            self.listing_now = true;
+            Effect::List
+        })
+    }
+
+    fn listed(&mut self, now: Timestamp, listing: Vec<Distribution>) -> Vec<Effect> {
+        self.listing = listing;
+        self.listed_at = Some(now);
+        self.listing_now = false;
+        self.failures = 0;
+        let waiting = std::mem::take(&mut self.waiting);
+        waiting.into_iter().map(|(token, plan)| Effect::Answer(token, Ok(self.find(&plan).0))).collect()
+    }
+
+    fn list_failed(&mut self, now: Timestamp, why: String) -> Vec<Effect> {
+        self.listing_now = false;
+        self.failures = self.failures.saturating_add(1);
+        self.rests_until = now.after(retry::SERVICE.delay(self.failures, "list distributions"));
+        self.last_failure = why;
+        let waiting = std::mem::take(&mut self.waiting);
+        let old = self.listed_at.is_some();
+        let answer = |(token, plan): (Token, Plan)| match self.find(&plan) {
+            // What the last listing knows still holds; only a host it does not know has to wait.
+            (found, true) if old => Effect::Answer(token, Ok(found)),
+            (_, _) => Effect::Answer(token, Err(self.last_failure.clone())),
+        };
+        waiting.into_iter().map(answer).collect()
+    }
+}
+
+impl Machine for Catalog {
+    type Event = Event;
+    type Effect = Effect;
+
+    fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
+        match event {
+            Event::Asked(token, plan) => self.asked(now, token, plan),
+            Event::Listed(listing) => self.listed(now, listing),
+            Event::ListFailed(why) => self.list_failed(now, why),
+        }
+    }
+
+    fn tick(&mut self, _now: Timestamp) -> Vec<Effect> {
+        Vec::new()
+    }
+
+    /// Whoever asked asks again; the catalog does nothing of its own accord.
+    fn next_deadline(&self) -> Option<Timestamp> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::host::Host;
+
+    fn plan(host: &str) -> Plan {
+        Plan { hosts: [Host::parse(host).expect("a host")].into(), ..Plan::default() }
+    }
+
+    fn distribution(id: &str, alias: &str) -> Distribution {
+        Distribution {
+            id: id.parse().expect("an id"),
+            domain_name: format!("{}.cloudfront.net", id.to_lowercase()),
+            aliases: vec![alias.to_owned()],
+            origins: Vec::new(),
+            enabled: true,
+            staging: false,
+            tenant_only: false,
+            cache_tags: false,
+        }
+    }
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    #[test]
+    fn an_unknown_host_costs_one_listing_per_miss_interval() {
+        let mut catalog = Catalog::new(Freshness::default());
+        assert_eq!(catalog.step(at(0), Event::Asked(1, plan("www.example.com"))), vec![Effect::List]);
+        let listed = catalog.step(at(1), Event::Listed(vec![distribution("E1", "shop.example.com")]));
+        assert_eq!(listed, vec![Effect::Answer(1, Ok(BTreeSet::new()))]);
+        let again = catalog.step(at(2), Event::Asked(2, plan("www.example.com")));
+        assert_eq!(again, vec![Effect::Answer(2, Ok(BTreeSet::new()))]);
+        assert_eq!(catalog.step(at(62), Event::Asked(3, plan("www.example.com"))), vec![Effect::List]);
+    }
+
+    #[test]
+    fn a_known_host_is_answered_at_once_even_while_cloudfront_is_down() {
+        let mut catalog = Catalog::new(Freshness::default());
+        catalog.step(at(0), Event::Asked(1, plan("shop.example.com")));
+        catalog.step(at(1), Event::Listed(vec![distribution("E1", "shop.example.com")]));
+        let old = catalog.step(at(1000), Event::Asked(2, plan("shop.example.com")));
+        assert_eq!(old.len(), 2, "answered, and refreshed: {old:?}");
+        catalog.step(at(1001), Event::ListFailed("down".into()));
+        let down = catalog.step(at(1001), Event::Asked(3, plan("shop.example.com")));
+        assert!(matches!(down.as_slice(), [Effect::Answer(3, Ok(found))] if found.len() == 1));
+    }
+
+    #[test]
+    fn a_failed_listing_is_answered_with_its_reason_and_not_repeated_at_once() {
+        let mut catalog = Catalog::new(Freshness::default());
+        catalog.step(at(0), Event::Asked(1, plan("www.example.com")));
+        let failed = catalog.step(at(0), Event::ListFailed("AccessDenied".into()));
+        assert_eq!(failed, vec![Effect::Answer(1, Err("AccessDenied".into()))]);
+        let again = catalog.step(at(0), Event::Asked(2, plan("www.example.com")));
+        assert_eq!(again, vec![Effect::Answer(2, Err("AccessDenied".into()))]);
+    }
+}

@@ -1,0 +1,84 @@
+//! A record as text: compact JSON with the form's number, and no more than [`RECORD_BYTES_MAX`] bytes.
+//!
+//! The number is left out while it is 1, because ten thousand idle records would carry it for nothing. A record of a
+//! newer form is refused, never guessed at: during an upgrade old and new program share a ledger, and what the old one
+//! cannot read it must not overwrite. Not for where the text is kept; that is the ledger's business.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::record::{RECORD_BYTES_MAX, Record, SCHEMA};
+
+/// The form of a record that does not name one.
+const FIRST_SCHEMA: u32 = 1;
+
+/// Why a record was not written or read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CodecError {
+    /// A newer program wrote it.
+    #[error(
+        "failed to read a record of form {found}: this program knows forms up to {SCHEMA}; run the version that wrote it \
+         or a newer one"
+    )]
+    Newer {
+        /// The form it says it has.
+        found: u32,
+    },
+    /// It is not a record at all.
+    #[error("failed to read a record: {0}")]
+    Malformed(String),
+    /// It cannot be turned into text.
+    #[error("failed to write a record: {0}")]
+    Unwritable(String),
+    /// It is larger than any ledger promises to hold.
+    #[error("failed to write a record of {bytes} bytes: a record may have at most {RECORD_BYTES_MAX}")]
+    TooLong {
+        /// Its size in bytes.
+        bytes: usize,
+    },
+}
+
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(rename = "z", skip_serializing_if = "is_first")]
+    schema: u32,
+    #[serde(flatten)]
+    record: &'a Record,
+}
+
+fn is_first(schema: &u32) -> bool {
+    *schema == FIRST_SCHEMA
+}
+
+/// All that is read before the form is known to be readable.
+#[derive(Deserialize)]
+struct Form {
+    #[serde(rename = "z", default = "first_schema")]
+    schema: u32,
+}
+
+const fn first_schema() -> u32 {
+    FIRST_SCHEMA
+}
+
+/// The text of a record.
+///
+/// # Errors
+/// [`CodecError::TooLong`] above [`RECORD_BYTES_MAX`].
+pub fn encode(record: &Record) -> Result<String, CodecError> {
+    let text = serde_json::to_string(&Written { schema: SCHEMA, record })
+        .map_err(|error| CodecError::Unwritable(error.to_string()))?;
+    if text.len() > RECORD_BYTES_MAX { Err(CodecError::TooLong { bytes: text.len() }) } else { Ok(text) }
+}
+
+/// The record a text stands for. Fields this program does not know are passed over: within one form they are additions.
+///
+/// # Errors
+/// [`CodecError::Newer`] for a form of the future, [`CodecError::Malformed`] for anything else.
+pub fn decode(text: &[u8]) -> Result<Record, CodecError> {
+    let malformed = |error: serde_json::Error| CodecError::Malformed(error.to_string());
+    let form: Form = serde_json::from_slice(text).map_err(malformed)?;
+    if form.schema > SCHEMA {
+        return Err(CodecError::Newer { found: form.schema });
+    }
+    serde_json::from_slice(text).map_err(malformed)
+}

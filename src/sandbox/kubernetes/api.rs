@@ -1,0 +1,291 @@
+//! From a request to an answer: which object or collection a path means, and which verb.
+//!
+//! Only JSON is understood and spoken: requests for tables, protobuf or metadata alone get plain JSON, which every
+//! client accepts. Not here: what reading and writing mean (`read`, `write`).
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::failure::{Failure, deleted};
+use super::object::{Key, text};
+use super::read::{ReadOptions, list_body};
+use super::resource::{GATEWAY_GROUP, Kind, discovery};
+use super::store::Scope;
+use super::watch::{CHUNKS_MAX, Watch};
+use super::write::{DeleteOptions, Part, PatchForm};
+use super::{ExpiredForm, KubernetesStandIn};
+use crate::sandbox::http::{Reply, Request};
+
+const JSON: &str = "application/json";
+
+/// What a path means.
+#[derive(Debug, PartialEq, Eq)]
+struct Target {
+    kind: Kind,
+    /// Empty: all namespaces, or a kind without.
+    namespace: String,
+    /// Empty: the collection.
+    name: String,
+    part: Part,
+}
+
+/// Answers one request.
+pub fn answer(stand_in: &KubernetesStandIn, request: &Request) -> Reply {
+    if request.method == http::Method::GET {
+        if matches!(request.path.as_str(), "/healthz" | "/livez" | "/readyz") {
+            return Reply::full(200, "text/plain", "ok");
+        }
+        if let Some(document) = discovery(request.path.trim_end_matches('/'), stand_in.has_gateway_api()) {
+            return Reply::full(200, JSON, document.to_string());
+        }
+    }
+    let Some(target) = Target::parse(&request.segments(), stand_in.has_gateway_api()) else {
+        // A real server has no Status here: the path leads nowhere at all.
+        return Reply::full(404, "text/plain; charset=utf-8", "404 page not found\n");
+    };
+    serve(stand_in, request, &target)
+        .unwrap_or_else(|failure| Reply::full(failure.code, JSON, failure.status().to_string()))
+}
+
+fn serve(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Result<Reply, Failure> {
+    let collection = target.name.is_empty();
+    if request.method != http::Method::GET {
+        stand_in.count_write();
+        if request.query.contains_key("dryRun") {
+            return Err(Failure::bad_request("the stand-in has no dry run"));
+        }
+    }
+    match request.method.as_str() {
+        "GET" if collection => read(stand_in, request, target),
+        // A watch of one object may be asked for at its own path; kube asks at the collection with a field selector.
+        "GET" => stand_in
+            .get_object(target.kind, &target.key())
+            .map(|object| Reply::full(200, JSON, object.body()))
+            .ok_or_else(|| Failure::not_found(target.kind, &target.name)),
+        "POST" if collection => create(stand_in, request, target),
+        "PUT" if !collection => {
+            let object = target.body(request)?;
+            let written = stand_in.write(|writer| writer.update(target.kind, &target.key(), object, target.part))?;
+            Ok(Reply::full(200, JSON, written.body()))
+        }
+        "PATCH" if !collection => patch(stand_in, request, target),
+        "DELETE" if collection => delete_collection(stand_in, request, target),
+        "DELETE" if target.part == Part::Main => delete(stand_in, request, target),
+        _ => Err(Failure::method_not_allowed()),
+    }
+}
+
+fn read(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Result<Reply, Failure> {
+    let options = ReadOptions::parse(target.kind, &target.namespace, &request.query)?;
+    if !options.watch {
+        let page = options.page(&stand_in.store().lock())?;
+        return Ok(Reply::full(200, JSON, list_body(target.kind, &page)));
+    }
+    let started = options.start(&stand_in.store().lock());
+    let start = match started {
+        Err(failure) if stand_in.expired_form() == ExpiredForm::Event => {
+            let event = json!({"type": "ERROR", "object": failure.status()});
+            return Ok(Reply::full(200, JSON, format!("{event}\n")));
+        }
+        started => started?,
+    };
+    let runtime = tokio::runtime::Handle::try_current()
+        .map_err(|_| Failure::internal("a watch needs a runtime to be fed from"))?;
+    let (sender, receiver) = mpsc::channel(CHUNKS_MAX);
+    let watch = Watch {
+        store: stand_in.store().clone(),
+        scope: options.scope,
+        initial: start.initial,
+        cursor: start.cursor,
+        mark_initial_end: start.mark_initial_end,
+        bookmarks: options.bookmarks.then(|| stand_in.bookmark_interval()),
+        timeout: options.timeout,
+        closing: stand_in.closing(),
+    };
+    // Ends with its client or with the runtime of the server, whichever goes first.
+    runtime.spawn(watch.run(sender));
+    Ok(Reply::stream(200, JSON, receiver))
+}
+
+fn create(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Result<Reply, Failure> {
+    let object = target.body(request)?;
+    let mut namespace = target.namespace.clone();
+    if target.kind.describe().namespaced && namespace.is_empty() {
+        namespace = text(&object, "/metadata/namespace").to_owned();
+        if namespace.is_empty() {
+            return Err(Failure::bad_request("an empty namespace may not be set during creation"));
+        }
+    }
+    let written = stand_in.write(|writer| writer.create(target.kind, &namespace, object))?;
+    Ok(Reply::full(201, JSON, written.body()))
+}
+
+fn patch(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Result<Reply, Failure> {
+    let content_type = request.header("content-type").unwrap_or_default();
+    let form = match content_type.split(';').next().unwrap_or_default().trim() {
+        "application/merge-patch+json" => PatchForm::Merge,
+        "application/strategic-merge-patch+json" => PatchForm::Strategic,
+        "application/json-patch+json" => PatchForm::Operations,
+        "application/apply-patch+yaml" => PatchForm::Apply,
+        _ => {
+            return Err(Failure::unsupported_media(
+                "application/json-patch+json, application/merge-patch+json, \
+                 application/strategic-merge-patch+json, application/apply-patch+yaml",
+            ));
+        }
+    };
+    if form == PatchForm::Apply && request.query.get("fieldManager").is_none_or(String::is_empty) {
+        let why = "Required value: is required for apply patch";
+        return Err(Failure::invalid_options("PatchOptions", "fieldManager", why));
+    }
+    let change = parse(&request.body)?;
+    let (written, created) =
+        stand_in.write(|writer| writer.patch(target.kind, &target.key(), form, &change, target.part))?;
+    Ok(Reply::full(if created { 201 } else { 200 }, JSON, written.body()))
+}
+
+fn delete(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Result<Reply, Failure> {
+    let options = delete_options(request)?;
+    let (object, gone) = stand_in.write(|writer| writer.delete(target.kind, &target.key(), &options))?;
+    let tells_object = matches!(target.kind, Kind::Pod | Kind::Service | Kind::Namespace);
+    if gone && !tells_object {
+        return Ok(Reply::full(200, JSON, deleted(target.kind, &target.name, &object.uid).to_string()));
+    }
+    Ok(Reply::full(200, JSON, object.body()))
+}
+
+fn delete_collection(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Result<Reply, Failure> {
+    let read = ReadOptions::parse(target.kind, &target.namespace, &request.query)?;
+    if target.kind.describe().namespaced && target.namespace.is_empty() {
+        return Err(Failure::method_not_allowed());
+    }
+    let options = delete_options(request)?;
+    let scope: &Scope = &read.scope;
+    let page = stand_in.write(|writer| {
+        let page = read.page(writer.state)?;
+        for object in writer.state.list(scope) {
+            // Found under the same lock: nothing can have removed it in between.
+            let _ = writer.delete(target.kind, &object.key, &options);
+        }
+        Ok(page)
+    })?;
+    Ok(Reply::full(200, JSON, list_body(target.kind, &page)))
+}
+
+fn delete_options(request: &Request) -> Result<DeleteOptions, Failure> {
+    let body = if request.body.is_empty() { json!({}) } else { parse(&request.body)? };
+    let condition =
+        |name: &str| body.pointer(&format!("/preconditions/{name}")).and_then(Value::as_str).map(str::to_owned);
+    let query_seconds = request.query.get("gracePeriodSeconds").and_then(|seconds| seconds.parse().ok());
+    Ok(DeleteOptions {
+        uid: condition("uid"),
+        version: condition("resourceVersion"),
+        grace_seconds: body.get("gracePeriodSeconds").and_then(Value::as_i64).or(query_seconds),
+    })
+}
+
+fn parse(body: &Bytes) -> Result<Value, Failure> {
+    serde_json::from_slice(body)
+        .map_err(|error| Failure::bad_request(format!("couldn't get version/kind; json parse error: {error}")))
+}
+
+impl Target {
+    /// Understands a path, or does not: then there is nothing at it.
+    fn parse(segments: &[&str], gateway_api: bool) -> Option<Target> {
+        let (group, version, rest) = match segments {
+            ["api", version, rest @ ..] => ("", *version, rest),
+            ["apis", group, version, rest @ ..] => (*group, *version, rest),
+            _ => return None,
+        };
+        if group == GATEWAY_GROUP && !gateway_api {
+            return None;
+        }
+        let (namespace, plural, rest) = match rest {
+            // `namespaces/x` and its subresources are the namespace itself, everything longer is in it.
+            ["namespaces", rest @ ..] if rest.len() < 2 || matches!(rest, [_, "status" | "finalize"]) => {
+                ("", "namespaces", rest)
+            }
+            ["namespaces", namespace, plural, rest @ ..] => (*namespace, *plural, rest),
+            [plural, rest @ ..] => ("", *plural, rest),
+            [] => return None,
+        };
+        let kind = Kind::served_at(group, version, plural)?;
+        let row = kind.describe();
+        let (name, part) = match rest {
+            [] => ("", Part::Main),
+            [name] => (*name, Part::Main),
+            [name, "status"] if row.status => (*name, Part::Status),
+            _ => return None,
+        };
+        let misplaced = row.namespaced && namespace.is_empty() && !name.is_empty();
+        if misplaced || (!row.namespaced && !namespace.is_empty()) {
+            return None;
+        }
+        Some(Target { kind, namespace: namespace.to_owned(), name: name.to_owned(), part })
+    }
+
+    fn key(&self) -> Key {
+        Key::new(self.namespace.as_str(), self.name.as_str())
+    }
+
+    /// The object in the body of a create or update, checked to belong to this path.
+    fn body(&self, request: &Request) -> Result<Value, Failure> {
+        let content_type = request.header("content-type").unwrap_or(JSON);
+        if content_type.split(';').next().unwrap_or_default().trim() != JSON {
+            return Err(Failure::unsupported_media(JSON));
+        }
+        let mut object = parse(&request.body)?;
+        let row = self.kind.describe();
+        let (api_version, kind) = (text(&object, "/apiVersion"), text(&object, "/kind"));
+        if kind.is_empty() {
+            return Err(Failure::bad_request("Object 'Kind' is missing in the body of the request"));
+        }
+        if kind != row.kind || api_version != row.api_version() {
+            let why = format!(
+                "the API version in the data ({api_version}, {kind}) does not match the expected ({}, {})",
+                row.api_version(),
+                row.kind
+            );
+            return Err(Failure::bad_request(why));
+        }
+        let (namespace, name) = (text(&object, "/metadata/namespace"), text(&object, "/metadata/name"));
+        if !namespace.is_empty() && !self.namespace.is_empty() && namespace != self.namespace {
+            let why = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(Failure::bad_request(why));
+        }
+        if !self.name.is_empty() && name != self.name {
+            let why = format!("the name of the object ({name}) does not match the name on the URL ({})", self.name);
+            return Err(Failure::bad_request(why));
+        }
+        if !object["metadata"].is_object() {
+            object["metadata"] = json!({});
+        }
+        Ok(object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(path: &str) -> Option<(Kind, String, String, Part)> {
+        let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+        Target::parse(&segments, true).map(|target| (target.kind, target.namespace, target.name, target.part))
+    }
+
+    #[test]
+    fn paths_mean_collections_objects_and_their_status() {
+        let of = |kind, namespace: &str, name: &str, part| Some((kind, namespace.to_owned(), name.to_owned(), part));
+        assert_eq!(target("/api/v1/namespaces"), of(Kind::Namespace, "", "", Part::Main));
+        assert_eq!(target("/api/v1/namespaces/x"), of(Kind::Namespace, "", "x", Part::Main));
+        assert_eq!(target("/api/v1/namespaces/x/status"), of(Kind::Namespace, "", "x", Part::Status));
+        assert_eq!(target("/api/v1/pods"), of(Kind::Pod, "", "", Part::Main));
+        assert_eq!(target("/api/v1/namespaces/x/pods/p/status"), of(Kind::Pod, "x", "p", Part::Status));
+        assert_eq!(target("/apis/apps/v1/namespaces/x/deployments/d"), of(Kind::Deployment, "x", "d", Part::Main));
+        for nowhere in ["/api/v2/pods", "/api/v1/pods/p", "/apis/apps/v1/pods", "/api/v1/namespaces/x/namespaces", "/x"]
+        {
+            assert_eq!(target(nowhere), None, "{nowhere}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The controllers of a cluster, as far as a rollout needs them: Deployments, ReplicaSets, scheduler and kubelet.
+//!
+//! Level-triggered like the real ones: [`Controller::step`] looks at what has changed, moves every such Deployment one
+//! step on and remembers when to look again. With no delays in [`Timings`] one step is: at most one pod per Deployment
+//! becomes ready, the rollout is rescaled, pods are made or ended, the statuses are written. So a test can stop between
+//! any two states that a client could see.
+//!
+//! Rules and messages follow `pkg/controller/deployment` (Kubernetes 1.33). Left out: proportional scaling in the middle
+//! of a rollout, collisions of template hashes, pods without an owner (they only end), nodes, probes, endpoints.
+
+mod conditions;
+mod pods;
+mod rollout;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::failure::Failure;
+use super::object::Key;
+use super::resource::Kind;
+use super::selector::Selector;
+use super::store::{Scope, State};
+use super::write::{DeleteOptions, Writer};
+use pods::PodRun;
+
+/// The kinds the controllers watch.
+pub const WATCHED: [Kind; 3] = [Kind::Deployment, Kind::ReplicaSet, Kind::Pod];
+
+/// Changes read from the log at once.
+const CHANGES_PER_TURN: usize = 1_000;
+
+/// How long things take in the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timings {
+    /// From the later of a pod's creation and the readiness of the pod before it to its own readiness: the pods of one
+    /// Deployment become ready one after another.
+    pub pod_ready: Duration,
+    /// From the deletion of a pod until it is gone.
+    pub pod_gone: Duration,
+    /// From `ErrImagePull` to `ImagePullBackOff`.
+    pub image_back_off: Duration,
+}
+
+impl Timings {
+    /// No delays: everything happens as soon as it is stepped. For tests.
+    pub const IMMEDIATE: Timings =
+        Timings { pod_ready: Duration::ZERO, pod_gone: Duration::ZERO, image_back_off: Duration::ZERO };
+
+    /// A small, brisk cluster that a person can watch.
+    pub const LIFELIKE: Timings = Timings {
+        pod_ready: Duration::from_millis(1_500),
+        pod_gone: Duration::from_millis(1_000),
+        image_back_off: Duration::from_secs(5),
+    };
+}
+
+/// What becomes of the pods that run an image. Pods of other images become ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PodFate {
+    /// The image is not found: `ErrImagePull`, then `ImagePullBackOff`.
+    CannotPull,
+    /// The container ends as soon as it starts: `CrashLoopBackOff`.
+    Crashes,
+    /// The container runs and its readiness probe fails.
+    NeverReady,
+    /// No node has room: `PodScheduled=False`, reason `Unschedulable`.
+    Unschedulable,
+}
+
+/// A moment in the cluster.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    /// Since the cluster was made.
+    pub elapsed: Duration,
+    /// As objects carry it.
+    pub time: jiff::Timestamp,
+}
+
+/// What the controllers know besides what is in the store.
+#[derive(Debug)]
+pub struct Controller {
+    timings: Timings,
+    fates: BTreeMap<String, PodFate>,
+    /// Per watched kind, the version up to which changes have been noticed.
+    seen: BTreeMap<Kind, u64>,
+    /// The Deployment that a Deployment or ReplicaSet UID belongs to.
+    deployments: BTreeMap<String, Key>,
+    /// Deployments to look at now.
+    dirty: BTreeSet<Key>,
+    /// Deployments to look at later, with the time since the cluster was made.
+    due: BTreeMap<Key, Duration>,
+    /// UIDs of removed Deployments and ReplicaSets whose children are still there.
+    orphaned: BTreeSet<String>,
+    /// Pods without an owner that are to end.
+    ending: BTreeSet<Key>,
+    /// What each pod is doing, by UID.
+    pods: BTreeMap<String, PodRun>,
+    /// When a pod of this Deployment (by UID) last became ready.
+    last_ready: BTreeMap<String, Duration>,
+}
+
+impl Controller {
+    /// Controllers that have seen nothing yet.
+    pub fn new(timings: Timings) -> Controller {
+        Controller {
+            timings,
+            fates: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            deployments: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            due: BTreeMap::new(),
+            orphaned: BTreeSet::new(),
+            ending: BTreeSet::new(),
+            pods: BTreeMap::new(),
+            last_ready: BTreeMap::new(),
+        }
+    }
+
+    /// Decides what becomes of the pods of an image; `None` heals it. Takes effect at the next step.
+    pub fn set_fate(&mut self, image: &str, fate: Option<PodFate>) {
+        match fate {
+            Some(fate) => self.fates.insert(image.to_owned(), fate),
+            None => self.fates.remove(image),
+        };
+        self.dirty.extend(self.deployments.values().cloned());
+    }
+
+    /// Changes the timings from now on.
+    pub fn set_timings(&mut self, timings: Timings) {
+        self.timings = timings;
+        self.dirty.extend(self.deployments.values().cloned());
+    }
+
+    /// Notices what has changed in the store since the last call.
+    pub fn notice(&mut self, state: &State) {
+        for kind in WATCHED {
+            let mut seen = self.seen.get(&kind).copied().unwrap_or(0);
+            loop {
+                let changes = match state.changes(kind, seen, CHANGES_PER_TURN) {
+                    Ok(changes) => changes,
+                    Err(_) => {
+                        self.relist(state, kind);
+                        break;
+                    }
+                };
+                for change in &changes {
+                    seen = change.object.version;
+                    self.notice_object(kind, &change.object, change.removed);
+                }
+                if changes.len() < CHANGES_PER_TURN {
+                    break;
+                }
+            }
+            self.seen.insert(kind, state.version());
+        }
+    }
+
+    /// The Deployments to look at now, at most `limit`, and no longer noted as such.
+    pub fn take_due(&mut self, now: Duration, limit: usize) -> Vec<Key> {
+        let ripe: Vec<Key> = self.due.iter().filter(|(_, at)| **at <= now).map(|(key, _)| key.clone()).collect();
+        for key in ripe {
+            self.due.remove(&key);
+            self.dirty.insert(key);
+        }
+        let keys: Vec<Key> = self.dirty.iter().take(limit).cloned().collect();
+        for key in &keys {
+            self.dirty.remove(key);
+        }
+        keys
+    }
+
+    /// When to look again without anything having changed.
+    pub fn next_due(&self) -> Option<Duration> {
+        self.due.values().min().copied()
+    }
+
+    /// Moves one Deployment a step on.
+    ///
+    /// # Errors
+    /// When the store refuses a write, which is a fault of this program.
+    pub fn reconcile(&mut self, writer: &mut Writer<'_>, key: &Key, now: &Moment) -> Result<(), Failure> {
+        let Some(deployment) = writer.state.get(Kind::Deployment, key) else { return Ok(()) };
+        let next = rollout::reconcile(self, writer, &deployment, now)?;
+        match next {
+            Some(next) => drop(self.due.insert(key.clone(), next)),
+            None => drop(self.due.remove(key)),
+        }
+        Ok(())
+    }
+
+    /// Removes what has lost its owner, and ends pods that nobody owns; returns how many objects that were.
+    pub fn collect_garbage(&mut self, writer: &mut Writer<'_>) -> usize {
+        let mut collected = 0;
+        let at_once = DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() };
+        while let Some(uid) = self.orphaned.pop_first() {
+            for child in writer.state.children(&uid) {
+                if child.kind == Kind::ReplicaSet {
+                    self.orphaned.insert(child.uid.clone());
+                }
+                // Where a finalizer holds it, it stays, as in a real cluster.
+                collected += usize::from(writer.delete(child.kind, &child.key, &at_once).is_ok());
+            }
+        }
+        for key in std::mem::take(&mut self.ending) {
+            collected += usize::from(writer.delete(Kind::Pod, &key, &at_once).is_ok());
+        }
+        collected
+    }
+
+    fn relist(&mut self, state: &State, kind: Kind) {
+        let scope = Scope { kind, namespace: String::new(), selector: Selector::default() };
+        for object in state.list(&scope) {
+            self.notice_object(kind, &object, false);
+        }
+    }
+
+    fn notice_object(&mut self, kind: Kind, object: &super::object::Object, removed: bool) {
+        match kind {
+            Kind::Deployment => {
+                self.deployments.insert(object.uid.clone(), object.key.clone());
+                if removed {
+                    self.deployments.remove(&object.uid);
+                    self.last_ready.remove(&object.uid);
+                    self.due.remove(&object.key);
+                    self.orphaned.insert(object.uid.clone());
+                } else {
+                    self.dirty.insert(object.key.clone());
+                }
+            }
+            Kind::ReplicaSet => {
+                let owner = object.owner.as_ref().and_then(|owner| self.deployments.get(owner)).cloned();
+                if let Some(deployment) = owner {
+                    self.deployments.insert(object.uid.clone(), deployment.clone());
+                    self.dirty.insert(deployment);
+                }
+                if removed {
+                    self.deployments.remove(&object.uid);
+                    self.orphaned.insert(object.uid.clone());
+                }
+            }
+            _ => {
+                match object.owner.as_ref().and_then(|owner| self.deployments.get(owner)) {
+                    Some(deployment) => drop(self.dirty.insert(deployment.clone())),
+                    None if pods::is_terminating(&object.value()) => drop(self.ending.insert(object.key.clone())),
+                    None => {}
+                }
+                if removed {
+                    self.pods.remove(&object.uid);
+                    self.ending.remove(&object.key);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What an API server fills into an object that leaves it open, and the few checks whose failure a client must survive.
+//!
+//! Defaults matter here because they decide what is *no change*: writing the manifest again must meet the stored object.
+//! They are those of Kubernetes 1.33 for the fields our programs and `kubectl rollout` read; not a schema validation,
+//! and unknown fields are kept.
+
+use serde_json::{Map, Value, json};
+
+use super::failure::Failure;
+use super::object::{labels, text};
+use super::resource::Kind;
+
+/// Longest object name: DNS subdomain, RFC 1123.
+const NAME_BYTES_MAX: usize = 253;
+
+/// Fills what is left open.
+pub fn fill(kind: Kind, object: &mut Value) {
+    match kind {
+        Kind::Deployment => deployment(object),
+        Kind::ReplicaSet => {
+            set(object, "/spec", "replicas", json!(1));
+            pod_template(object);
+        }
+        Kind::Pod => {
+            if let Some(spec) = object.get_mut("spec") {
+                pod_spec(spec);
+            }
+        }
+        Kind::Service => service(object),
+        Kind::Namespace => {
+            let name = text(object, "/metadata/name").to_owned();
+            ensure(object, "/metadata", "labels");
+            set(object, "/metadata/labels", "kubernetes.io/metadata.name", json!(name));
+            ensure(object, "", "spec");
+            set(object, "/spec", "finalizers", json!(["kubernetes"]));
+        }
+        Kind::ConfigMap
+        | Kind::Ingress
+        | Kind::HttpRoute
+        | Kind::GrpcRoute
+        | Kind::Gateway
+        | Kind::Event
+        | Kind::Lease => {}
+    }
+}
+
+/// The status a new object starts with.
+pub fn initial_status(kind: Kind) -> Option<Value> {
+    match kind {
+        Kind::Namespace => Some(json!({"phase": "Active"})),
+        Kind::Pod => Some(json!({"phase": "Pending", "qosClass": "BestEffort"})),
+        Kind::Service | Kind::Ingress => Some(json!({"loadBalancer": {}})),
+        Kind::Deployment => Some(json!({})),
+        Kind::ReplicaSet => Some(json!({"replicas": 0})),
+        Kind::ConfigMap | Kind::HttpRoute | Kind::GrpcRoute | Kind::Gateway | Kind::Event | Kind::Lease => None,
+    }
+}
+
+/// Checks a complete object, and against the one it replaces.
+///
+/// # Errors
+/// 422 naming the field.
+pub fn check(kind: Kind, object: &Value, previous: Option<&Value>) -> Result<(), Failure> {
+    let name = text(object, "/metadata/name");
+    let valid = name.len() <= NAME_BYTES_MAX
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.ends_with(|c: char| c.is_ascii_alphanumeric());
+    if !valid {
+        let why = format!(
+            "Invalid value: \"{name}\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'"
+        );
+        return Err(Failure::invalid(kind, name, "metadata.name", "FieldValueInvalid", &why));
+    }
+    if matches!(kind, Kind::Deployment | Kind::ReplicaSet) {
+        return workload(kind, name, object, previous);
+    }
+    Ok(())
+}
+
+fn workload(kind: Kind, name: &str, object: &Value, previous: Option<&Value>) -> Result<(), Failure> {
+    let invalid = |field, cause, why: &str| Err(Failure::invalid(kind, name, field, cause, why));
+    let Some(selector) = object.pointer("/spec/selector") else {
+        return invalid("spec.selector", "FieldValueRequired", "Required value");
+    };
+    let template = labels(object.pointer("/spec/template").unwrap_or(&Value::Null));
+    let wanted = selector.get("matchLabels").and_then(Value::as_object);
+    let matches = |(key, value): (&String, &Value)| template.get(key).map(String::as_str) == value.as_str();
+    if !wanted.into_iter().flatten().all(matches) {
+        let why = "Invalid value: `selector` does not match template `labels`";
+        return invalid("spec.template.metadata.labels", "FieldValueInvalid", why);
+    }
+    let containers = object.pointer("/spec/template/spec/containers").and_then(Value::as_array);
+    if containers.is_none_or(Vec::is_empty) {
+        return invalid("spec.template.spec.containers", "FieldValueRequired", "Required value");
+    }
+    if previous.and_then(|previous| previous.pointer("/spec/selector")).is_some_and(|previous| previous != selector) {
+        return invalid("spec.selector", "FieldValueInvalid", "Invalid value: field is immutable");
+    }
+    Ok(())
+}
+
+fn deployment(object: &mut Value) {
+    set(object, "/spec", "replicas", json!(1));
+    set(object, "/spec", "revisionHistoryLimit", json!(10));
+    set(object, "/spec", "progressDeadlineSeconds", json!(600));
+    set(object, "/spec", "strategy", json!({"type": "RollingUpdate"}));
+    set(object, "/spec/strategy", "type", json!("RollingUpdate"));
+    if text(object, "/spec/strategy/type") == "RollingUpdate" {
+        ensure(object, "/spec/strategy", "rollingUpdate");
+        set(object, "/spec/strategy/rollingUpdate", "maxSurge", json!("25%"));
+        set(object, "/spec/strategy/rollingUpdate", "maxUnavailable", json!("25%"));
+    }
+    pod_template(object);
+}
+
+fn pod_template(object: &mut Value) {
+    if let Some(spec) = object.pointer_mut("/spec/template/spec") {
+        pod_spec(spec);
+    }
+}
+
+fn pod_spec(spec: &mut Value) {
+    set(spec, "", "restartPolicy", json!("Always"));
+    set(spec, "", "terminationGracePeriodSeconds", json!(30));
+    set(spec, "", "dnsPolicy", json!("ClusterFirst"));
+    set(spec, "", "securityContext", json!({}));
+    set(spec, "", "schedulerName", json!("default-scheduler"));
+    for list in ["containers", "initContainers"] {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            let image = text(container, "/image");
+            let floating =
+                image.ends_with(":latest") || !image.rsplit('/').next().unwrap_or(image).contains([':', '@']);
+            let policy = if floating { "Always" } else { "IfNotPresent" };
+            set(container, "", "imagePullPolicy", json!(policy));
+            set(container, "", "resources", json!({}));
+            set(container, "", "terminationMessagePath", json!("/dev/termination-log"));
+            set(container, "", "terminationMessagePolicy", json!("File"));
+            for port in container.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
+                set(port, "", "protocol", json!("TCP"));
+            }
+        }
+    }
+}
+
+fn service(object: &mut Value) {
+    ensure(object, "", "spec");
+    set(object, "/spec", "type", json!("ClusterIP"));
+    set(object, "/spec", "sessionAffinity", json!("None"));
+    set(object, "/spec", "internalTrafficPolicy", json!("Cluster"));
+    for port in object.pointer_mut("/spec/ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        set(port, "", "protocol", json!("TCP"));
+        let number = port.get("port").cloned().unwrap_or_default();
+        set(port, "", "targetPort", number);
+    }
+}
+
+/// Sets a field of the object at `pointer` unless it is there.
+fn set(value: &mut Value, pointer: &str, field: &str, default: Value) {
+    if let Some(Value::Object(fields)) = value.pointer_mut(pointer) {
+        let present = fields.entry(field).or_insert(Value::Null);
+        if present.is_null() {
+            *present = default;
+        }
+    }
+}
+
+/// Makes sure that there is an object in a field.
+fn ensure(value: &mut Value, pointer: &str, field: &str) {
+    set(value, pointer, field, Value::Object(Map::new()));
+}

@@ -1,0 +1,179 @@
+//! Every metric: its name, unit, labels and help, in one place. Labels come from closed sets only.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::domain::notice::Notice;
+
+/// A label set of one static word.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByKind {
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByEffect {
+    machine: &'static str,
+    effect: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByActor {
+    actor: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByOperation {
+    operation: &'static str,
+}
+
+/// Upper bounds in seconds: a loopback write to half a minute, doubling.
+const SECONDS_BUCKETS: [f64; 14] = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0];
+
+/// All metrics of the process.
+pub struct Metrics {
+    registry: Mutex<Registry>,
+    notices: Family<ByKind, Counter>,
+    effects: Family<ByEffect, Counter>,
+    failures: Family<ByOperation, Counter>,
+    restarts: Family<ByActor, Counter>,
+    overflows: Family<ByActor, Counter>,
+    seconds: Family<ByOperation, Histogram, fn() -> Histogram>,
+    workloads: Gauge<i64, AtomicI64>,
+    rollouts: Gauge<i64, AtomicI64>,
+    deliveries: Gauge<i64, AtomicI64>,
+    quarantined: Gauge<i64, AtomicI64>,
+    relists: Counter<u64, AtomicU64>,
+}
+
+fn seconds() -> Histogram {
+    Histogram::new(SECONDS_BUCKETS)
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("allclear");
+        let metrics = Self {
+            notices: Family::default(),
+            effects: Family::default(),
+            failures: Family::default(),
+            restarts: Family::default(),
+            overflows: Family::default(),
+            seconds: Family::new_with_constructor(seconds as fn() -> Histogram),
+            workloads: Gauge::default(),
+            rollouts: Gauge::default(),
+            deliveries: Gauge::default(),
+            quarantined: Gauge::default(),
+            relists: Counter::default(),
+            registry: Mutex::new(Registry::default()),
+        };
+        let Self {
+            registry: _,
+            notices,
+            effects,
+            failures,
+            restarts,
+            overflows,
+            seconds,
+            workloads,
+            rollouts,
+            deliveries,
+            quarantined,
+            relists,
+        } = &metrics;
+        registry.register("notices", "Transitions told, by kind", notices.clone());
+        registry.register("effects", "Effects performed, by machine and effect", effects.clone());
+        registry.register("failures", "Failed calls to the outside, by operation", failures.clone());
+        registry.register("restarts", "Actors rebuilt after a crash", restarts.clone());
+        registry.register("mailbox_overflows", "Messages refused by a full mailbox", overflows.clone());
+        registry.register("operation_seconds", "Time of calls to the outside", seconds.clone());
+        registry.register("workloads", "Workloads with a record", workloads.clone());
+        registry.register("rollouts_in_flight", "Workloads with a rollout machine", rollouts.clone());
+        registry.register(
+            "deliveries_pending",
+            "Webhook deliveries not finished, dead letters included",
+            deliveries.clone(),
+        );
+        registry.register("workloads_quarantined", "Workloads whose actor crashed too often", quarantined.clone());
+        registry.register("relists", "Times the cluster was listed afresh", relists.clone());
+        Self { registry: Mutex::new(registry), ..metrics }
+    }
+}
+
+impl Metrics {
+    /// A transition: one INFO line and one count. Told again after a restart, it is logged again.
+    pub fn notice(&self, notice: &Notice) {
+        self.notices.get_or_create(&ByKind { kind: notice.kind.name() }).inc();
+        let purges: Vec<String> = notice.purges.iter().map(|purge| purge.distribution.to_string()).collect();
+        tracing::info!(
+            kind = notice.kind.name(),
+            workload = %notice.workload.spoken(),
+            seq = notice.seq.0,
+            rollout = %notice.rollout,
+            change = %notice.change,
+            message = %notice.message,
+            distributions = %purges.join(","),
+        );
+    }
+
+    /// An effect handed to the outside.
+    pub fn effect(&self, machine: &'static str, effect: &'static str) {
+        self.effects.get_or_create(&ByEffect { machine, effect }).inc();
+    }
+
+    /// A call to the outside that failed.
+    pub fn failure(&self, operation: &'static str) {
+        self.failures.get_or_create(&ByOperation { operation }).inc();
+    }
+
+    /// A call to the outside that took this long, however it ended.
+    pub fn took(&self, operation: &'static str, time: Duration) {
+        self.seconds.get_or_create(&ByOperation { operation }).observe(time.as_secs_f64());
+    }
+
+    /// An actor was rebuilt.
+    pub fn restart(&self, actor: &'static str) {
+        self.restarts.get_or_create(&ByActor { actor }).inc();
+    }
+
+    /// A mailbox was full.
+    pub fn overflow(&self, actor: &'static str) {
+        self.overflows.get_or_create(&ByActor { actor }).inc();
+    }
+
+    /// The cluster was listed afresh.
+    pub fn relist(&self) {
+        self.relists.inc();
+    }
+
+    /// How many workloads have a record, a rollout machine, and a quarantine.
+    pub fn workloads(&self, records: usize, rollouts: usize, quarantined: usize) {
+        self.workloads.set(i64::try_from(records).unwrap_or(i64::MAX));
+        self.rollouts.set(i64::try_from(rollouts).unwrap_or(i64::MAX));
+        self.quarantined.set(i64::try_from(quarantined).unwrap_or(i64::MAX));
+    }
+
+    /// How many deliveries are on their way.
+    pub fn deliveries(&self, pending: usize) {
+        self.deliveries.set(i64::try_from(pending).unwrap_or(i64::MAX));
+    }
+
+    /// Everything, in the OpenMetrics text form.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        if let Ok(registry) = self.registry.lock() {
+            // Writing to a string cannot fail.
+            let _ = encode(&mut text, &registry);
+        }
+        text
+    }
+}
