@@ -165,7 +165,13 @@ pub fn a_to_b_to_a() -> Vec<Option<Workload>> {
 /// Searches to the end: no property is broken, every named end is reached, and the search has the size it had.
 fn search(name: &str, world: World, ends: &[&str], states: usize) {
     let started = std::time::Instant::now();
-    let checker = world.checker().threads(2).spawn_dfs().join();
+    let checker = world
+        .checker()
+        .threads(2)
+        .finish_when(stateright::HasDiscoveries::AnyFailures)
+        .target_state_count(3_000_000)
+        .spawn_dfs()
+        .join();
     eprintln!(
         "{name}: {} states, depth {}, {:?}",
         checker.unique_state_count(),

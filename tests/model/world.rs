@@ -3,7 +3,6 @@
 //! between any two steps. Every decision is the production machine's; here are only facts and faults.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use allclear::domain::distribution::DistributionId;
 use allclear::domain::group;
@@ -18,6 +17,7 @@ use allclear::domain::record::{Phase, Record};
 use allclear::domain::rollout::{self, Attention, Effect, Event, FoundSite, Identity, Rollout};
 use allclear::domain::workload::Workload;
 
+use crate::hashed::Hashed;
 use crate::mutants::Mutant;
 
 /// One search: a script, faults and a policy.
@@ -51,7 +51,7 @@ pub struct Faults {
 /// One worker process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Worker {
-    pub machine: Option<Arc<Rollout>>,
+    pub machine: Option<Hashed<Rollout>>,
     /// How far its watch has got; `None` before its first listing.
     pub cursor: Option<usize>,
     pub calls: Vec<Call>,
@@ -60,8 +60,8 @@ pub struct Worker {
 /// A call under way: what was asked and, once it was performed, its answer on the way back.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Call {
-    pub effect: Arc<Effect>,
-    pub answer: Option<Arc<Event>>,
+    pub effect: Hashed<Effect>,
+    pub answer: Option<Hashed<Event>>,
 }
 
 /// Everything, at one instant.
@@ -70,12 +70,12 @@ pub struct State {
     pub now: Timestamp,
     /// Where the script is.
     pub at: usize,
-    pub ledger: Option<Arc<Record>>,
+    pub ledger: Option<Hashed<Record>>,
     pub floor: Seq,
     pub workers: Vec<Worker>,
     pub left: Faults,
     pub cdn: BTreeMap<Reference, Creation>,
-    pub past: Arc<Past>,
+    pub past: Hashed<Past>,
 }
 
 /// One invalidation that CloudFront has created.
@@ -90,8 +90,8 @@ pub struct Creation {
 pub struct Past {
     /// Rollouts of which a fresh look has proved that they were complete, while the ledger said so too.
     pub proved: BTreeSet<Seq>,
-    /// Rollouts that a fresh look has shown not to be complete.
-    pub doubted: BTreeSet<Seq>,
+    /// Versions that a fresh look has shown not to be complete.
+    pub doubted: BTreeSet<Version>,
     /// Rollouts whose vote the ledger has held.
     pub voted: BTreeSet<Seq>,
     /// Rollouts recorded as failed or superseded before a vote.
@@ -142,6 +142,18 @@ fn identity() -> Identity {
     Identity { workload: web(), member: member(), group: "default".into(), origin: origin(), epoch_ms: 0 }
 }
 
+impl State {
+    fn remember(&mut self, change: impl FnOnce(&mut Past)) {
+        let mut past = (*self.past).clone();
+        change(&mut past);
+        self.past = Hashed::new(past);
+    }
+
+    fn breaks(&mut self, promise: &'static str) {
+        self.remember(|past| drop(past.broken.insert(promise)));
+    }
+}
+
 impl World {
     pub fn start(&self) -> State {
         let past = Past {
@@ -152,12 +164,12 @@ impl World {
         State {
             now: Timestamp::from_millis(0),
             at: 0,
-            ledger: self.record.clone().map(Arc::new),
+            ledger: self.record.clone().map(Hashed::new),
             floor: Seq(0),
             workers: vec![Worker::default(); self.workers],
             left: self.faults,
             cdn: BTreeMap::new(),
-            past: Arc::new(past),
+            past: Hashed::new(past),
         }
     }
 
@@ -220,8 +232,8 @@ impl World {
             Action::Perform(w, c) => {
                 let answer = self.perform(&mut next, w, c);
                 // An answer that says nothing which time could change may arrive at once.
-                let effect = Arc::clone(&next.workers[w].calls[c].effect);
-                next.workers[w].calls[c].answer = Some(Arc::new(answer));
+                let effect = next.workers[w].calls[c].effect.clone();
+                next.workers[w].calls[c].answer = Some(Hashed::new(answer));
                 if !matches!(*effect, Effect::Store(_) | Effect::Look | Effect::Recheck(_) | Effect::Purge(_)) {
                     self.answer(&mut next, w, c);
                 }
@@ -256,9 +268,9 @@ impl World {
         let mut machine = machine.clone();
         let effects = machine.tick(next.now);
         if machine.next_deadline().is_some_and(|again| again <= next.now) {
-            past(next).broken.insert("a tick moves its deadline");
+            next.breaks("a tick moves its deadline");
         }
-        next.workers[w].machine = Some(Arc::new(machine));
+        next.workers[w].machine = Some(Hashed::new(machine));
         self.ask(next, w, effects);
     }
 
@@ -280,7 +292,7 @@ impl World {
                 return;
             }
             let machine = Rollout::resume(identity(), self.policy.clone(), next.floor, record.cloned());
-            next.workers[w].machine = Some(Arc::new(machine));
+            next.workers[w].machine = Some(Hashed::new(machine));
         }
         let event = sight.map_or(Event::Missed, |workload| Event::Seen(Box::new(workload)));
         self.step(next, w, event);
@@ -303,7 +315,7 @@ impl World {
 
     /// Performs a call on the world and returns its answer.
     fn perform(&self, next: &mut State, w: usize, c: usize) -> Event {
-        let effect = Arc::clone(&next.workers[w].calls[c].effect);
+        let effect = next.workers[w].calls[c].effect.clone();
         match &*effect {
             Effect::Store(record) => self.store(next, record),
             Effect::Remove(revision) => self.remove(next, *revision),
@@ -328,10 +340,12 @@ impl World {
             Effect::Purge(order) => self.purge(next, order),
             Effect::Tell(notice) => {
                 let notice = self.mutant.map_or_else(|| (**notice).clone(), |m| m.told(notice, next.now));
-                match past(next).notices.get_mut(&notice.id) {
-                    Some((recorded, told)) if *recorded == notice => *told = true,
-                    Some(_) => drop(past(next).broken.insert("O5: a notice keeps its bytes")),
-                    None => drop(past(next).broken.insert("GA-1: only what is durable is acted upon")),
+                match next.past.notices.get(&notice.id) {
+                    Some((recorded, _)) if *recorded == notice => {
+                        next.remember(|past| drop(past.notices.insert(notice.id.clone(), (notice.clone(), true))));
+                    }
+                    Some(_) => drop(next.breaks("O5: a notice keeps its bytes")),
+                    None => drop(next.breaks("GA-1: only what is durable is acted upon")),
                 }
                 Event::Told(notice.id)
             }
@@ -345,16 +359,14 @@ impl World {
         let complete = standing(workload, self.policy.zero_is_complete) == Standing::Complete;
         let same = record.uid == workload.uid && workload.version.as_ref() == Ok(&record.version);
         if complete && same && record.phase == Phase::Complete && self.mutant != Some(Mutant::NoRecheck) {
-            past(next).proved.insert(record.seq);
+            next.remember(|past| drop(past.proved.insert(record.seq)));
         }
     }
 
     fn doubt(&self, next: &mut State) {
-        let Some(record) = next.ledger.clone() else { return };
-        let complete =
-            self.script[next.at].as_ref().is_some_and(|workload| standing(workload, false) == Standing::Complete);
-        if !complete {
-            past(next).doubted.insert(record.seq);
+        let Some(workload) = &self.script[next.at] else { return };
+        if standing(workload, false) != Standing::Complete {
+            next.remember(|past| past.doubted.extend(workload.version.clone()));
         }
     }
 
@@ -369,7 +381,7 @@ impl World {
             return Event::Conflicted(held.cloned().map(Box::new));
         }
         note_write(next, &record);
-        next.ledger = Some(Arc::new(record));
+        next.ledger = Some(Hashed::new(record));
         Event::Stored
     }
 
@@ -388,7 +400,7 @@ impl World {
     /// CloudFront: the same reference returns the earlier invalidation. Its completion follows at once.
     fn purge(&self, next: &mut State, order: &Order) -> Event {
         let mut order = order.clone();
-        let seq = past(next).voted.last().copied().unwrap_or_default();
+        let seq = next.past.voted.last().copied().unwrap_or_default();
         // The vector is in the order's reference only as a hash; the vote that has it names the rollout.
         let owner = |record: &Record| {
             let mut votes = record.votes.iter();
@@ -398,7 +410,7 @@ impl World {
             next.workers.iter().filter_map(|w| w.machine.as_deref()).find_map(|m| m.durable().and_then(owner));
         let seq = next.ledger.as_deref().and_then(owner).or(machine).unwrap_or(seq);
         if let Some(mutant) = self.mutant {
-            let version = past(next).meaning.get(&seq).map_or(String::new(), |(_, version)| version.to_string());
+            let version = next.past.meaning.get(&seq).map_or(String::new(), |(_, version)| version.to_string());
             mutant.references(&mut order, next.cdn.len(), &version);
         }
         if !next.cdn.contains_key(&order.reference) {
@@ -412,7 +424,7 @@ impl World {
     fn answer(&self, next: &mut State, w: usize, c: usize) {
         let call = next.workers[w].calls.remove(c);
         let Some(answer) = call.answer else { return };
-        let mut answer = Arc::unwrap_or_clone(answer);
+        let mut answer = (*answer).clone();
         if let (Effect::Purge(order), Event::Purged(_, progress)) = (&*call.effect, &answer) {
             // To the rollout, the reference is the one it ordered.
             answer = Event::Purged(order.reference.clone(), progress.clone());
@@ -426,7 +438,7 @@ impl World {
         let Some(machine) = next.workers[w].machine.as_deref() else { return };
         let mut machine = machine.clone();
         let effects = machine.step(next.now, event);
-        next.workers[w].machine = Some(Arc::new(machine));
+        next.workers[w].machine = Some(Hashed::new(machine));
         self.ask(next, w, effects);
     }
 
@@ -438,11 +450,11 @@ impl World {
                 Effect::Publish(record) => published = Some(record),
                 Effect::End => next.workers[w].machine = None,
                 Effect::Store(record) if self.mutant == Some(Mutant::ActsOnDraft) => {
-                    let call = Call { effect: Arc::new(Effect::Store(record)), answer: None };
+                    let call = Call { effect: Hashed::new(Effect::Store(record)), answer: None };
                     next.workers[w].calls.push(call);
                     self.step(next, w, Event::Stored);
                 }
-                effect => next.workers[w].calls.push(Call { effect: Arc::new(effect), answer: None }),
+                effect => next.workers[w].calls.push(Call { effect: Hashed::new(effect), answer: None }),
             }
         }
         self.answer_at_once(next, w);
@@ -461,7 +473,7 @@ impl World {
             && let Some(c) = next.workers[w].calls.iter().position(quick)
         {
             let answer = self.perform(next, w, c);
-            next.workers[w].calls[c].answer = Some(Arc::new(answer));
+            next.workers[w].calls[c].answer = Some(Hashed::new(answer));
             self.answer(next, w, c);
         }
     }
@@ -473,21 +485,19 @@ fn failure(effect: &Effect) -> Option<Event> {
         Effect::Look => Event::LookFailed,
         Effect::FindSite(_) => Event::SiteFailed,
         Effect::Recheck(_) => Event::RecheckFailed,
-        Effect::Match(vector, _) => Event::MatchFailed(vector.clone()),
+        Effect::Match(vector, _) => Event::MatchFailed(vector.clone(), "the listing failed".to_owned()),
         Effect::Tell(notice) => Event::TellFailed(notice.id.clone()),
-        Effect::Purge(_) | Effect::Publish(_) | Effect::End => return None,
+        // Whoever carries purges out was rebuilt, and has forgotten it.
+        Effect::Purge(_) => Event::PeersRestarted,
+        Effect::Publish(_) | Effect::End => return None,
     })
-}
-
-pub fn past(state: &mut State) -> &mut Past {
-    Arc::make_mut(&mut state.past)
 }
 
 /// Judges a write by what the ledger held before.
 fn note_write(next: &mut State, record: &Record) {
     let floor = next.floor;
     let held = next.ledger.clone();
-    let past = past(next);
+    let mut past = (*next.past).clone();
     let meaning = (record.uid.clone(), record.version.clone());
     if past.meaning.entry(record.seq).or_insert_with(|| meaning.clone()) != &meaning || record.seq <= floor {
         past.broken.insert("GA-2: a number means one rollout");
@@ -502,7 +512,7 @@ fn note_write(next: &mut State, record: &Record) {
     past.voted.extend(record.votes.iter().map(|vote| vote.seq));
     if matches!(record.phase, Phase::Failed(_) | Phase::Withdrawn) {
         past.condemned.insert(record.seq);
-        if !past.doubted.contains(&record.seq) {
+        if !past.doubted.contains(&record.version) {
             past.broken.insert("a rollout fails only after a fresh look");
         }
     }
@@ -526,6 +536,7 @@ fn note_write(next: &mut State, record: &Record) {
     {
         *moved |= record.version != *version;
     }
+    next.past = Hashed::new(past);
 }
 
 fn may_follow(old: &Phase, new: &Phase) -> bool {
@@ -534,8 +545,9 @@ fn may_follow(old: &Phase, new: &Phase) -> bool {
 
 fn note_creation(next: &mut State, seq: Seq, order: &Order) {
     let record = next.ledger.clone();
+    let newest = next.cdn.values().all(|earlier| earlier.seq <= seq);
     let twice = next.cdn.values().any(|other| other.seq == seq && other.distribution == order.distribution);
-    let past = past(next);
+    let mut past = (*next.past).clone();
     if twice {
         past.broken.insert("SAFE-1: one creation per rollout and distribution");
     }
@@ -550,5 +562,8 @@ fn note_creation(next: &mut State, seq: Seq, order: &Order) {
     }
     let version = past.meaning.get(&seq).map(|(_, version)| version.clone());
     let other = record.is_some_and(|r| r.phase == Phase::Complete && Some(&r.version) != version.as_ref());
-    past.edge = version.map(|version| (version, other));
+    if newest {
+        past.edge = version.map(|version| (version, other));
+    }
+    next.past = Hashed::new(past);
 }

@@ -23,8 +23,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::distribution::DistributionId;
-use crate::domain::machine::Timestamp;
 use crate::domain::id::{InvalidationId, Reference, WorkloadId};
+use crate::domain::machine::Timestamp;
 use crate::domain::paths::PathSet;
 
 pub use purger::{CREATIONS_BURST, Purger};

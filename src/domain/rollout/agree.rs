@@ -1,7 +1,6 @@
 //! From complete to purged: the vote, what the group decides, the purges and the end of a rollout.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use crate::domain::distribution::DistributionId;
 use crate::domain::group::{self, Decision, Fate, Plan, Verdict};
@@ -16,10 +15,6 @@ use crate::domain::record::{Change, Edge, Outcome, Purge, PurgeState, Record, VO
 use crate::domain::rollout::observe::news;
 use crate::domain::rollout::{Effect, FoundSite, Rollout};
 use crate::domain::workload::Workload;
-
-/// How often an open purge is ordered again. Ordering one that is on its way changes nothing; one that was forgotten, because
-/// whoever carries purges out was started again, goes on within this time.
-const ORDERED_EVERY: Duration = Duration::from_secs(60);
 
 impl Rollout {
     /// What follows from the group's records: a candidate to re-check, a vector decided or dead, purges to go on with.
@@ -128,19 +123,9 @@ impl Rollout {
             return Vec::new();
         }
         let open = vote.purges.iter().filter(|(_, purge)| !purge.state.is_final());
-        let due = |purge: &Purge| self.ordered.get(&purge.reference).is_none_or(|at| at.after(ORDERED_EVERY) <= now);
-        let open = open.filter(|(_, purge)| due(purge));
         let orders: Vec<Order> = open.map(|(id, purge)| self.order(vector, id, purge, &plan)).collect();
-        self.ordered.extend(orders.iter().map(|order| (order.reference.clone(), now)));
-        orders.into_iter().map(|order| Effect::Purge(Box::new(order))).collect()
-    }
-
-    /// When the purges still open are ordered again.
-    pub(super) fn order_deadlines(&self) -> impl Iterator<Item = Timestamp> {
-        let current = self.view_is_current();
-        let votes = self.draft.iter().filter(move |_| current).flat_map(|draft| &draft.votes);
-        let open = votes.flat_map(|vote| vote.purges.values()).filter(|purge| !purge.state.is_final());
-        open.filter_map(|purge| Some(self.ordered.get(&purge.reference)?.after(ORDERED_EVERY)))
+        let fresh = orders.into_iter().filter(|order| self.ordered.insert(order.reference.clone()));
+        fresh.map(|order| Effect::Purge(Box::new(order))).collect()
     }
 
     fn order(&self, vector: &Vector, distribution: &DistributionId, purge: &Purge, plan: &Plan) -> Order {

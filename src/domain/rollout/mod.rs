@@ -121,8 +121,7 @@ pub struct Rollout {
     /// When this life drafted its votes; see [`Order::voted_at`].
     voted_at: BTreeMap<Vector, Timestamp>,
     matching: BTreeMap<Vector, Ask>,
-    /// The purges ordered in this life, and when.
-    ordered: BTreeMap<Reference, Timestamp>,
+    ordered: BTreeSet<Reference>,
     telling: BTreeMap<NoticeId, Ask>,
     ended: bool,
 }
@@ -238,7 +237,7 @@ impl Rollout {
             recheck: Ask::default(),
             voted_at: BTreeMap::new(),
             matching: BTreeMap::new(),
-            ordered: BTreeMap::new(),
+            ordered: BTreeSet::new(),
             telling: BTreeMap::new(),
             ended: false,
         }
@@ -442,7 +441,6 @@ impl Machine for Rollout {
         let asks = [&self.store, &self.look, &self.site_ask, &self.recheck];
         let asks =
             asks.into_iter().chain(self.matching.values()).chain(self.telling.values()).filter_map(Ask::deadline);
-        let orders = self.order_deadlines();
-        asks.chain(self.tidy_deadline()).chain(self.rolling_deadlines()).chain(orders).min()
+        asks.chain(self.tidy_deadline()).chain(self.rolling_deadlines()).min()
     }
 }
