@@ -19,3 +19,4 @@ mod kubernetes;
 mod kubernetes_conformance;
 mod ledger;
 mod tag_cache;
+mod webhook;

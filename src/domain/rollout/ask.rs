@@ -59,6 +59,13 @@ impl Ask {
         self.state = State::Resting(now.after(retry::SERVICE.delay(self.failures, key)));
     }
 
+    /// Ends a rest that is over. Failures stay counted.
+    pub fn wake(&mut self, now: Timestamp) {
+        if self.deadline().is_some_and(|until| until <= now) {
+            self.state = State::Idle;
+        }
+    }
+
     /// When it may be asked again, if it is resting.
     pub fn deadline(&self) -> Option<Timestamp> {
         match self.state {
