@@ -9,6 +9,7 @@
     clippy::expect_used,
     clippy::cast_precision_loss,
     clippy::print_stdout,
+    clippy::indexing_slicing,
     reason = "a bench is no service"
 )]
 

@@ -12,11 +12,9 @@
 )]
 
 mod config;
+mod delivery;
 mod distribution;
 mod image;
 mod paths;
 mod record;
 mod site;
-//! Properties that hold for every input and every history, found by chance and shrunk by proptest.
-
-mod delivery;

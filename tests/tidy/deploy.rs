@@ -25,7 +25,7 @@ const OWN_RIGHTS: [(&str, &str); 1] = [("/configmaps", "create delete get list u
 
 fn documents(path: &str) -> Vec<Value> {
     let text = file(path).text;
-    let parts = text.split("\n---\n").map(|part| serde_saphyr::from_str(part));
+    let parts = text.split("\n---\n").map(serde_saphyr::from_str);
     parts.map(|part| part.unwrap_or_else(|error| panic!("{path}: {error}"))).collect()
 }
 
