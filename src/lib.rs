@@ -9,10 +9,14 @@ pub mod actors;
 #[cfg(feature = "runtime")]
 pub mod adapters;
 #[cfg(feature = "runtime")]
+pub mod app;
+#[cfg(feature = "runtime")]
 pub mod cli;
 #[cfg(feature = "runtime")]
 pub mod config;
 pub mod domain;
+#[cfg(feature = "runtime")]
+pub mod http;
 pub mod ports;
 #[cfg(feature = "runtime")]
 pub mod sandbox;

@@ -2,11 +2,13 @@
 //!
 //! Three systems write wildcards the same way and mean different things, so a host says which one it means:
 //!
-//! | text              | covers                                   | written by                                             |
-//! |-------------------|------------------------------------------|--------------------------------------------------------|
-//! | `www.example.com` | that name                                | everybody                                              |
-//! | `*.example.com`   | one label more: `a.example.com`          | Kubernetes Ingress                                     |
-//! | `**.example.com`  | one label or more: `b.a.example.com` too | Gateway API, CloudFront, DNS; see [`Host::at_any_depth`] |
+//! | text              | covers                                   | written by                   |
+//! |-------------------|------------------------------------------|------------------------------|
+//! | `www.example.com` | that name                                | everybody                    |
+//! | `*.example.com`   | one label more: `a.example.com`          | Kubernetes Ingress           |
+//! | `**.example.com`  | one label or more: `b.a.example.com` too | Gateway API, CloudFront, DNS |
+//!
+//! All of them write a single star. Whoever reads a text of the last kind says so with [`Host::at_any_depth`].
 //!
 //! No form covers the apex `example.com`. The difference is part of the text, so that it survives a vote and a ledger.
 //!

@@ -1,17 +1,22 @@
 //! Image references and versions: what runs in a workload's containers, and when two of those are the same.
 //!
-//! A reference is read by the grammar of <https://github.com/distribution/reference>, which the container runtimes use,
-//! and then completed the way they complete it: no registry is `docker.io`, one word is in `library/`, and neither tag nor
-//! digest is `latest`. `registry:5000/app` therefore has a port and no tag, and `app:5000` a tag and no port.
+//! A reference is read by the grammar of <https://github.com/distribution/reference>, which the container runtimes
+//! use, and then completed the way they complete it: no registry is `docker.io`, one word is in `library/`, and
+//! neither tag nor digest is `latest`. `registry:5000/app` therefore has a port and no tag, and `app:5000` a tag and
+//! no port.
 //!
 //! Not for: asking a registry anything. A tag that moved without the reference changing is invisible here.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod version;
+
 use std::fmt;
 use std::str::FromStr;
 
 use container_image_dist_ref::ImgRef;
+use container_image_dist_ref::err::Kind;
 use serde::{Deserialize, Serialize};
+
+pub use self::version::{Container, UnknownContainers, Version, difference};
 
 /// Longest reference in characters. The grammar allows a name of 255, a tag of 128 and a digest; the longest registered
 /// digest, `sha512:` with 128 digits, makes 520 with the separators.
@@ -35,9 +40,6 @@ const ALGORITHMS: [(&str, usize); 4] = [("sha256", 64), ("sha384", 96), ("sha512
 
 /// Digits of a digest shown to people: as many as `docker images` shows.
 const DIGEST_DIGITS_SHOWN: usize = 12;
-
-/// Differences [`difference`] spells out before it counts the rest. Pods rarely have more containers than this.
-const DIFFERENCES_SHOWN_MAX: usize = 5;
 
 /// How much of a refused reference an error repeats.
 const SHOWN_CHARS_MAX: usize = 80;
@@ -68,10 +70,8 @@ enum Problem {
     TooLong(usize),
     #[error("{0:?} may not be in one")]
     Character(char),
-    #[error("{kind:?} at character {at}")]
-    Grammar { kind: container_image_dist_ref::err::Kind, at: usize },
-    #[error("its repository is not all lower case")]
-    UpperCase,
+    #[error("{0}")]
+    Grammar(&'static str),
     #[error("64 hexadecimal digits are an image id, which no registry knows")]
     Id,
     #[error("{0:?} is not a digest of a known algorithm, in lower-case hexadecimal digits")]
@@ -182,13 +182,9 @@ fn parse(text: &str) -> Result<Image, Problem> {
     if text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
         return Err(Problem::Id);
     }
-    let parsed = ImgRef::new(text)
-        .map_err(|error| Problem::Grammar { kind: error.kind(), at: usize::from(error.index()).saturating_add(1) })?;
+    let parsed = ImgRef::new(text).map_err(|error| Problem::Grammar(rule_broken(error.kind())))?;
     let name = parsed.name();
     let (registry, repository) = complete_name(name.to_str());
-    if repository.bytes().any(|b| b.is_ascii_uppercase()) {
-        return Err(Problem::UpperCase);
-    }
     let digest = parsed.digest().map(|digest| digest.to_str()).map(check_digest).transpose()?;
     let tag = parsed.tag().or(if digest.is_none() { Some(TAG_DEFAULT) } else { None });
     Ok(Image {
@@ -197,6 +193,36 @@ fn parse(text: &str) -> Result<Image, Problem> {
         tag: tag.map(Into::into),
         digest: digest.map(Into::into),
     })
+}
+
+/// The rule of the grammar a reference breaks. The parser's own position is left out: it is wrong after a slash.
+fn rule_broken(kind: Kind) -> &'static str {
+    match kind {
+        Kind::TagMissing | Kind::TagInvalidChar | Kind::TagTooLong => {
+            "a tag has 1 to 128 letters, digits, dots, hyphens and underscores, and starts with no dot or hyphen"
+        }
+        Kind::Port | Kind::PortInvalidChar | Kind::PortTooLong | Kind::PortMissing => {
+            "the port of a registry is a number"
+        }
+        Kind::PortOrTagMissing | Kind::PortOrTagInvalidChar => "after the colon comes a tag, or a port and a slash",
+        Kind::NameTooLong | Kind::HostOrPathTooLong | Kind::HostTooLong | Kind::PathTooLong => {
+            "a name has at most 255 characters"
+        }
+        Kind::AlgorithmMissing
+        | Kind::AlgorithmInvalidChar
+        | Kind::AlgorithmTooLong
+        | Kind::EncodedMissing
+        | Kind::EncodedInvalidChar
+        | Kind::EncodedNonLowerHex
+        | Kind::EncodingTooShort
+        | Kind::EncodingTooLong
+        | Kind::OciRegisteredAlgorithmWrongDigestLength
+        | Kind::OciRegisteredDigestInvalidChar => "a digest is an algorithm, a colon and lower-case hexadecimal digits",
+        _ => {
+            "a repository has segments between slashes, each of lower-case letters and digits with dots, underscores \
+             and hyphens only between them"
+        }
+    }
 }
 
 /// Splits a name into registry and repository, and adds what is implied. The grammar alone takes the first of several
@@ -253,180 +279,80 @@ impl From<Image> for String {
     }
 }
 
-/// One container of a pod template. Kubernetes gives init and other containers of a pod names from one set, so the name
-/// alone identifies it. Written `web` or `init:migrate`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
-pub enum Container {
-    /// A container that runs for the life of the pod.
-    Main(String),
-    /// An init container.
-    Init(String),
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// What marks an init container's name in text. A colon cannot be in a container's name.
-const INIT_MARK: &str = "init:";
+    const A: &str = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
-impl Container {
-    /// The container's name in the pod template.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Main(name) | Self::Init(name) => name,
+    fn image(text: &str) -> Image {
+        Image::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_registry_port_without_a_tag_is_not_a_tag() {
+        let app = image("registry:5000/app");
+        assert_eq!((app.registry(), app.repository(), app.tag()), ("registry:5000", "app", Some("latest")));
+        let app = image("app:5000");
+        assert_eq!((app.registry(), app.repository(), app.tag()), ("docker.io", "library/app", Some("5000")));
+    }
+
+    #[test]
+    fn a_reference_is_completed_as_container_runtimes_do() {
+        for (text, registry, repository, tag) in [
+            ("nginx", "docker.io", "library/nginx", Some("latest")),
+            ("docker.io/nginx:1", "docker.io", "library/nginx", Some("1")),
+            ("index.docker.io/library/nginx:1", "docker.io", "library/nginx", Some("1")),
+            ("team/app:2", "docker.io", "team/app", Some("2")),
+            ("localhost/app", "localhost", "app", Some("latest")),
+            ("Registry.Example.com:5000/team/app:1.2", "registry.example.com:5000", "team/app", Some("1.2")),
+            ("docker.io/a.b/c:1", "docker.io", "a.b/c", Some("1")),
+            ("UPPER/app:1", "UPPER", "app", Some("1")),
+            ("LOCALHOST/app:1", "localhost", "app", Some("1")),
+        ] {
+            let parsed = image(text);
+            assert_eq!((parsed.registry(), parsed.repository(), parsed.tag()), (registry, repository, tag), "{text}");
+            assert_eq!(image(&parsed.to_string()), parsed, "{text}");
+        }
+        let pinned = image(&format!("team/app@{A}"));
+        assert_eq!((pinned.tag(), pinned.digest()), (None, Some(A)));
+    }
+
+    #[test]
+    fn the_text_is_as_short_as_people_write_it() {
+        for (text, expected) in [
+            ("docker.io/library/nginx", "nginx:latest"),
+            ("docker.io/team/app:2", "team/app:2"),
+            ("docker.io/a.b/c:1", "docker.io/a.b/c:1"),
+            ("ghcr.io/team/app:2", "ghcr.io/team/app:2"),
+        ] {
+            assert_eq!(image(text).to_string(), expected);
         }
     }
-}
 
-impl fmt::Display for Container {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Main(name) => f.write_str(name),
-            Self::Init(name) => write!(f, "{INIT_MARK}{name}"),
+    #[test]
+    fn a_refusal_says_what_is_wrong() {
+        for (text, expected) in [
+            ("", "empty"),
+            ("app :1", "' ' may not be"),
+            ("äpp", "'ä' may not be"),
+            ("team/App", "lower-case"),
+            ("App", "lower-case"),
+            ("a//b", "segments"),
+            ("app:", "a tag, or a port"),
+            ("app:.1", "a tag"),
+            ("ghcr.io/app:", "1 to 128"),
+            ("host:port/app", "port"),
+            ("app@sha256:abcd", "a digest is"),
+            ("app@md5:d41d8cd98f00b204e9800998ecf8427e", "not a digest of a known algorithm"),
+            (&"a".repeat(64), "image id"),
+            (&"a".repeat(600), "the most is 520"),
+            (&format!("app@{}", A.to_uppercase().replace("SHA", "sha")), "lower-case hexadecimal"),
+            (&format!("app@{}", &A[..A.len() - 1]), "digest"),
+        ] {
+            let error = Image::parse(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text:?}: {error}");
+            assert!(error.len() < 400, "{text:?}");
         }
     }
-}
-
-impl From<String> for Container {
-    fn from(text: String) -> Self {
-        match text.strip_prefix(INIT_MARK) {
-            Some(name) => Self::Init(name.to_owned()),
-            None => Self::Main(text),
-        }
-    }
-}
-
-impl From<Container> for String {
-    fn from(container: Container) -> Self {
-        container.to_string()
-    }
-}
-
-/// The images of a pod template, init containers included. Serialised as a map of container to image text.
-///
-/// `==` compares every letter. Whether two versions mean the same is [`Version::same_content`] inside one cluster and
-/// [`Version::same_across`] between members. Neither is transitive: `web:1` is the same as `web:1@sha256:a…` and as
-/// `web:1@sha256:b…`, which are not the same as each other.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Version(BTreeMap<Container, Image>);
-
-/// Containers that were asked for and are not in the pod template.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no container is named {}; there are {}", .missing.join(", "), .present.join(", "))]
-pub struct UnknownContainers {
-    missing: Vec<String>,
-    present: Vec<String>,
-}
-
-impl Version {
-    /// The images, by container.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Container, &Image)> {
-        self.0.iter()
-    }
-
-    /// The image of one container.
-    #[must_use]
-    pub fn image(&self, container: &Container) -> Option<&Image> {
-        self.0.get(container)
-    }
-
-    /// Only the containers of these names, which is what a version is of where the annotation `containers` is set.
-    ///
-    /// # Errors
-    /// A name that no container has, so that a typing error does not make every change invisible.
-    pub fn only(&self, names: &BTreeSet<String>) -> Result<Self, UnknownContainers> {
-        let present: BTreeSet<&str> = self.0.keys().map(Container::name).collect();
-        let missing: Vec<String> = names.iter().filter(|name| !present.contains(name.as_str())).cloned().collect();
-        if !missing.is_empty() {
-            let present = present.into_iter().map(str::to_owned).collect();
-            return Err(UnknownContainers { missing, present });
-        }
-        let chosen = self.0.iter().filter(|(container, _)| names.contains(container.name()));
-        Ok(Self(chosen.map(|(container, image)| (container.clone(), image.clone())).collect()))
-    }
-
-    /// Whether a change from one to the other would be no change of what runs, inside one cluster (decision 12): per
-    /// container, digests compared where both have one, else registry, repository and tag. With `same_digest_is_same`
-    /// off, a new name or tag for the same digest is a change as well.
-    #[must_use]
-    pub fn same_content(&self, other: &Self, same_digest_is_same: bool) -> bool {
-        self.same_by(other, |mine, theirs| {
-            let same_name = (mine.registry(), mine.repository(), mine.tag())
-                == (theirs.registry(), theirs.repository(), theirs.tag());
-            match (mine.digest(), theirs.digest()) {
-                (Some(mine), Some(theirs)) => mine == theirs && (same_digest_is_same || same_name),
-                _ => same_name,
-            }
-        })
-    }
-
-    /// Whether two members run the same (decision 12): like [`Self::same_content`], but the registry does not count, nor
-    /// does the longest of `registry_prefixes` a repository begins with, so that regional registries and mirrors are no
-    /// obstacle.
-    #[must_use]
-    pub fn same_across(&self, other: &Self, registry_prefixes: &[String]) -> bool {
-        self.same_by(other, |mine, theirs| match (mine.digest(), theirs.digest()) {
-            (Some(mine), Some(theirs)) => mine == theirs,
-            _ => {
-                mine.tag() == theirs.tag()
-                    && mine.portable_repository(registry_prefixes) == theirs.portable_repository(registry_prefixes)
-            }
-        })
-    }
-
-    fn same_by(&self, other: &Self, same: impl Fn(&Image, &Image) -> bool) -> bool {
-        self.0.len() == other.0.len()
-            && self.0.iter().zip(&other.0).all(|((left, mine), (right, theirs))| left == right && same(mine, theirs))
-    }
-}
-
-impl FromIterator<(Container, Image)> for Version {
-    fn from_iter<I: IntoIterator<Item = (Container, Image)>>(images: I) -> Self {
-        Self(images.into_iter().collect())
-    }
-}
-
-/// The images in words, for people: `web nginx:1.27, init:migrate team/migrate:4`.
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut separator = "";
-        for (container, image) in &self.0 {
-            write!(f, "{separator}{container} {image}")?;
-            separator = ", ";
-        }
-        Ok(())
-    }
-}
-
-/// What changed, in words: `web: 1.2.3 → 1.2.4, sidecar added (envoy:1.30)`. Says `no change` if nothing did.
-#[must_use]
-pub fn difference(old: &Version, new: &Version) -> String {
-    let containers: BTreeSet<&Container> = old.0.keys().chain(new.0.keys()).collect();
-    let changes: Vec<String> = containers
-        .into_iter()
-        .filter_map(|container| match (old.image(container), new.image(container)) {
-            (Some(before), Some(after)) if before == after => None,
-            (Some(before), Some(after)) => Some(format!("{container}: {}", change(before, after))),
-            (Some(_), None) => Some(format!("{container} removed")),
-            (None, Some(after)) => Some(format!("{container} added ({after})")),
-            (None, None) => None,
-        })
-        .collect();
-    let hidden = changes.len().saturating_sub(DIFFERENCES_SHOWN_MAX);
-    let mut words = changes.into_iter().take(DIFFERENCES_SHOWN_MAX).collect::<Vec<_>>().join(", ");
-    if words.is_empty() {
-        words.push_str("no change");
-    }
-    if hidden > 0 {
-        words.push_str(&format!(" and {hidden} more"));
-    }
-    words
-}
-
-/// The shortest pair of texts that shows the difference of two images.
-fn change(before: &Image, after: &Image) -> String {
-    let same_name = (before.registry(), before.repository()) == (after.registry(), after.repository());
-    let (old, new) = (before.short(), after.short());
-    // Digests may differ only beyond the digits shown.
-    if same_name && old != new { format!("{old} → {new}") } else { format!("{before} → {after}") }
 }

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 /// Labels of an object: key to value.
 pub type Labels = BTreeMap<String, String>;
 
-/// A label selector (`matchLabels` and `matchExpressions`): every part must hold. The empty selector matches everything.
+/// A label selector (`matchLabels` and `matchExpressions`): every part must hold. The empty selector matches
+/// everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LabelSelector {

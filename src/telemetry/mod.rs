@@ -10,16 +10,8 @@ pub use metrics::Metrics;
 use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::format::FmtSpan;
 
-/// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// One JSON object a line.
-    Json,
-    /// For people.
-    Text,
-}
+use crate::config::LogFormat;
 
 /// Starts logging to standard error. `filter` is a level in any case, or a tracing filter.
 ///
@@ -27,11 +19,7 @@ pub enum LogFormat {
 /// If the filter cannot be read, in words.
 pub fn start_logging(filter: &str, format: LogFormat) -> Result<(), String> {
     let filter = EnvFilter::try_new(filter).map_err(|error| format!("{filter:?} is not a log filter: {error}"))?;
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_span_events(FmtSpan::NONE)
-        .with_target(false);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
     let started = match format {
         LogFormat::Json => builder.json().flatten_event(true).with_current_span(false).try_init(),
         LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),

@@ -2,6 +2,7 @@
 
 mod contract;
 mod kubernetes;
+mod redis;
 
 use std::sync::Arc;
 

@@ -4,5 +4,8 @@
 mod support;
 
 mod cloudfront;
+mod kubernetes;
 mod kubernetes_conformance;
 mod ledger;
+mod tag_cache;
+mod webhook;

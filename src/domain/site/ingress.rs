@@ -1,8 +1,8 @@
 //! Hosts from Ingresses (`networking.k8s.io/v1`).
 //!
-//! An Ingress may serve many workloads, so each host is asked for by itself: the rule that takes it must lead here. Hosts
-//! no rule takes (of the TLS section or for external-dns) belong to the Service that gets the rest, or, if nobody else is
-//! in the Ingress, to the only one there is.
+//! An Ingress may serve many workloads, so each host is asked for by itself: the rule that takes it must lead here.
+//! Hosts no rule takes (of the TLS section or for external-dns) belong to the Service that gets the rest, or, if
+//! nobody else is in the Ingress, to the only one there is.
 
 use std::collections::BTreeSet;
 

@@ -7,8 +7,8 @@ use super::facts::{ListenerFact, ParentFact};
 use super::{Findings, GatewayFact, RouteFact, Source, annotation};
 use crate::domain::host::Host;
 
-/// Adds what `route` says about the workload whose Services are `services`, in `namespace`. The route and its Gateways may
-/// be in other namespaces.
+/// Adds what `route` says about the workload whose Services are `services`, in `namespace`. The route and its Gateways
+/// may be in other namespaces.
 pub(super) fn find(
     route: &RouteFact,
     namespace: &str,

@@ -1,0 +1,71 @@
+//! Ports that only say what they would have done. With a ledger in memory they make the dry run (decision 23): everything
+//! is watched, judged and planned, nothing is purged, written or told, and nothing counts as purged afterwards.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::domain::delivery::{Delivery, Reply};
+use crate::domain::distribution::{Distribution, DistributionId};
+use crate::domain::id::{InvalidationId, Reference};
+use crate::domain::notice::Notice;
+use crate::domain::paths::PathSet;
+use crate::ports::{Cdn, CdnError, EventSink, Invalidation, InvalidationStatus, Notifier, PortError};
+
+/// Lists the real distributions and creates nothing.
+pub struct DryCdn(pub Arc<dyn Cdn>);
+
+#[async_trait]
+impl Cdn for DryCdn {
+    async fn distributions(&self) -> Result<Vec<Distribution>, CdnError> {
+        self.0.distributions().await
+    }
+
+    async fn create(
+        &self,
+        distribution: &DistributionId,
+        reference: &Reference,
+        paths: &PathSet,
+    ) -> Result<Invalidation, CdnError> {
+        let paths: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
+        tracing::info!(%distribution, %reference, paths = paths.join(" "), "dry run: would create this invalidation");
+        Ok(Invalidation { id: InvalidationId("dry-run".to_owned()), status: InvalidationStatus::Completed })
+    }
+
+    async fn status(&self, _: &DistributionId, _: &InvalidationId) -> Result<InvalidationStatus, CdnError> {
+        Ok(InvalidationStatus::Completed)
+    }
+
+    async fn find(&self, _: &DistributionId, _: &Reference) -> Result<Option<Invalidation>, CdnError> {
+        Ok(None)
+    }
+}
+
+/// Says which webhooks would be called, and calls none.
+pub struct DryNotifier(pub Arc<dyn Notifier>);
+
+#[async_trait]
+impl Notifier for DryNotifier {
+    fn deliveries(&self, notice: &Notice) -> Vec<Delivery> {
+        for delivery in self.0.deliveries(notice) {
+            let (hook, kind) = (delivery.hook, delivery.kind.name());
+            tracing::info!(hook, kind, workload = %notice.workload.spoken(), "dry run: would call this webhook");
+        }
+        Vec::new()
+    }
+
+    async fn send(&self, _: &Delivery) -> Reply {
+        Reply::UnknownHook
+    }
+}
+
+/// Publishes no Events.
+pub struct DryEvents;
+
+#[async_trait]
+impl EventSink for DryEvents {
+    async fn publish(&self, notice: &Notice, _: &str) -> Result<(), PortError> {
+        tracing::debug!(kind = notice.kind.name(), "dry run: would publish an Event");
+        Ok(())
+    }
+}

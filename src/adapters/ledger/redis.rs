@@ -1,0 +1,309 @@
+//! The ledger in one Redis: the shape of the old program, for a single cluster, chosen and not the default (decision 3).
+//!
+//! | key | type | holds |
+//! |---|---|---|
+//! | `allclear:{name}:origin` | string | a random id: a ledger that was emptied is another one |
+//! | `allclear:{name}:records` | hash | workload → `revision seq json` |
+//! | `allclear:{name}:floors` | hash | shard → seq |
+//! | `allclear:{name}:deliveries` | hash | id → json |
+//!
+//! The braces keep all four in one slot. None of them expires: under `volatile-*` policies keys with a time to live are
+//! evicted first (`faults.md`, *Redis, measured*). Every change is one script, which is refused once the origin is
+//! another one than was opened: a Redis that lost its data under us must not be taken for one that never had any.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use ::redis::{Script, cmd};
+use async_trait::async_trait;
+
+use super::{fresh_origin, shard_of, unusable};
+use crate::adapters::redis::Server;
+use crate::domain::delivery::Delivery;
+use crate::domain::id::{Origin, Seq, WorkloadId};
+use crate::domain::record::Record;
+use crate::domain::record_codec::{decode, encode};
+use crate::ports::{Ledger, Ledgered, PortError, StoreError};
+
+/// Records sent in one script. Redis does nothing else meanwhile: 500 take it about 2 ms.
+const RECORDS_AT_ONCE: usize = 500;
+
+/// Entries asked for at a time when everything is read.
+const SCAN_COUNT: usize = 500;
+
+/// What a script answers when the ledger is another one than was opened.
+const LOST: &str = "lost";
+/// What a script answers for a record it stored or removed, or found so.
+const DONE: &str = "done";
+/// What a script answers for a record that was expected and is not there.
+const NONE: &str = "none";
+
+/// `judge_store` in Lua, for any number of records: KEYS origin, records, floors; ARGV origin, then for each record
+/// workload, revision, the revision before it, seq, shard, value. Numbers are decimal strings compared length first:
+/// Lua's own are exact to 2^53 only. Answers for each record: done, none, or the value that is in the way.
+const STORE: &str = r"
+local function above(a, b)
+  if #a ~= #b then return #a > #b end
+  return a > b
+end
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {'lost'} end
+local answers = {}
+for i = 2, #ARGV, 6 do
+  local workload, revision, before, seq, shard, value = unpack(ARGV, i, i + 5)
+  local current = redis.call('HGET', KEYS[2], workload)
+  local allowed
+  if current then
+    allowed = string.match(current, '^%d+') == before
+  else
+    allowed = revision == '1' and above(seq, redis.call('HGET', KEYS[3], shard) or '0')
+  end
+  if allowed then redis.call('HSET', KEYS[2], workload, value) end
+  answers[#answers + 1] = (allowed or current == value) and 'done' or current or 'none'
+end
+return answers
+";
+
+/// `judge_removal` in Lua: KEYS as above; ARGV origin, workload, revision, shard.
+const REMOVE: &str = r"
+local function above(a, b)
+  if #a ~= #b then return #a > #b end
+  return a > b
+end
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {'lost'} end
+local current = redis.call('HGET', KEYS[2], ARGV[2])
+if not current then return {'done'} end
+local revision, seq = string.match(current, '^(%d+) (%d+) ')
+if revision ~= ARGV[3] then return {current} end
+if above(seq, redis.call('HGET', KEYS[3], ARGV[4]) or '0') then redis.call('HSET', KEYS[3], ARGV[4], seq) end
+redis.call('HDEL', KEYS[2], ARGV[2])
+return {'done'}
+";
+
+/// A ledger in Redis.
+#[derive(Debug)]
+pub struct RedisLedger {
+    server: Server,
+    origin_key: String,
+    records_key: String,
+    floors_key: String,
+    deliveries_key: String,
+    store: Script,
+    remove: Script,
+    origin: Mutex<Option<Origin>>,
+}
+
+impl RedisLedger {
+    /// The ledger called `name` in `server`. Two clusters that share a Redis need two names.
+    pub fn new(server: Server, name: &str) -> Self {
+        let key = |part: &str| format!("allclear:{{{name}}}:{part}");
+        Self {
+            server,
+            origin_key: key("origin"),
+            records_key: key("records"),
+            floors_key: key("floors"),
+            deliveries_key: key("deliveries"),
+            store: Script::new(STORE),
+            remove: Script::new(REMOVE),
+            origin: Mutex::default(),
+        }
+    }
+
+    async fn find_or_create_origin(&self) -> Result<Origin, PortError> {
+        let random = fresh_origin()?.0;
+        let (set, get) = (command("SET", &[&self.origin_key, &random, "NX"]), command("GET", &[&self.origin_key]));
+        self.server
+            .call("open the ledger", |mut redis| async move {
+                let _: Option<String> = set.query_async(&mut redis).await?;
+                get.query_async::<String>(&mut redis).await
+            })
+            .await
+            .map(Origin)
+    }
+
+    /// The origin of the ledger that was opened, opening it now if nobody has.
+    async fn origin(&self) -> Result<Origin, PortError> {
+        let known = self.origin.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(origin) = known {
+            return Ok(origin);
+        }
+        let found = self.find_or_create_origin().await?;
+        Ok(self.origin.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(found).clone())
+    }
+
+    /// Reads a whole hash, some hundred entries at a time.
+    async fn scan(&self, what: &str, key: &str) -> Result<BTreeMap<String, String>, PortError> {
+        let mut entries = BTreeMap::new();
+        let mut cursor = "0".to_owned();
+        loop {
+            let page = command("HSCAN", &[key, &cursor, "COUNT", &SCAN_COUNT.to_string()]);
+            let (next, found): (String, Vec<(String, String)>) =
+                self.server.call(what, |mut redis| async move { page.query_async(&mut redis).await }).await?;
+            entries.extend(found);
+            if next == "0" {
+                return Ok(entries);
+            }
+            cursor = next;
+        }
+    }
+
+    async fn run(&self, what: &str, script: &Script, arguments: &[String]) -> Result<Vec<String>, PortError> {
+        let origin = self.origin().await?;
+        let mut script = script.prepare_invoke();
+        script.key(&self.origin_key).key(&self.records_key).key(&self.floors_key).arg(&origin.0).arg(arguments);
+        let answers: Vec<String> =
+            self.server.call(what, |mut redis| async move { script.invoke_async(&mut redis).await }).await?;
+        if answers.first().is_some_and(|answer| answer == LOST) {
+            return Err(PortError::lasting(
+                format!("failed to {what} in Redis {}", self.server.shown()),
+                "the ledger was emptied or replaced since it was opened; it must be opened again, which starts a new one",
+            ));
+        }
+        Ok(answers)
+    }
+
+    /// Stores some records in one script, and answers for each.
+    async fn store_some(&self, records: &[(&WorkloadId, &Record)]) -> Result<Vec<Result<(), StoreError>>, PortError> {
+        let mut sent = Vec::new();
+        let mut arguments = Vec::new();
+        for (workload, record) in records {
+            let text = match encode(record) {
+                Ok(text) => text,
+                Err(error) => {
+                    sent.push(Err(unusable(workload, &error)));
+                    continue;
+                }
+            };
+            let Record { revision, seq, .. } = record;
+            arguments.extend([
+                workload.to_string(),
+                revision.to_string(),
+                revision.saturating_sub(1).to_string(),
+                seq.to_string(),
+                shard_of(workload).to_string(),
+                format!("{revision} {seq} {text}"),
+            ]);
+            sent.push(Ok(()));
+        }
+        let what = match records {
+            [(workload, _)] => format!("store the record of {workload}"),
+            _ => format!("store {} records", records.len()),
+        };
+        let answers = if arguments.is_empty() { Vec::new() } else { self.run(&what, &self.store, &arguments).await? };
+        let mut answers = answers.into_iter();
+        let judge = |(sent, (workload, record)): (Result<(), PortError>, &(&WorkloadId, &Record))| {
+            sent?;
+            judged(workload, Some(*record), answers.next().as_deref().unwrap_or(LOST))
+        };
+        Ok(sent.into_iter().zip(records).map(judge).collect())
+    }
+}
+
+#[async_trait]
+impl Ledger for RedisLedger {
+    async fn open(&self) -> Result<Ledgered, PortError> {
+        let origin = self.find_or_create_origin().await?;
+        let mut opened = Ledgered { origin: origin.clone(), ..Ledgered::default() };
+        for (name, value) in self.scan("read the ledger", &self.records_key).await? {
+            let Ok(workload) = name.parse::<WorkloadId>() else { continue };
+            match read(&workload, &value) {
+                Ok(record) => drop(opened.records.insert(workload, record)),
+                Err(error) => drop(opened.unreadable.insert(workload, error.to_string())),
+            }
+        }
+        *self.origin.lock().unwrap_or_else(PoisonError::into_inner) = Some(origin);
+        Ok(opened)
+    }
+
+    async fn load(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError> {
+        let get = command("HGET", &[&self.records_key, &workload.to_string()]);
+        let what = format!("read the record of {workload}");
+        let found: Option<String> =
+            self.server.call(&what, |mut redis| async move { get.query_async(&mut redis).await }).await?;
+        found.map(|value| read(workload, &value)).transpose()
+    }
+
+    async fn store(&self, workload: &WorkloadId, record: &Record) -> Result<(), StoreError> {
+        self.store_some(&[(workload, record)]).await?.pop().unwrap_or(Ok(()))
+    }
+
+    async fn store_all(&self, records: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError> {
+        let records: Vec<_> = records.iter().collect();
+        let mut failed = BTreeMap::new();
+        for some in records.chunks(RECORDS_AT_ONCE) {
+            let answers = match self.store_some(some).await {
+                Ok(answers) => answers,
+                Err(error) => some.iter().map(|_| Err(error.clone().into())).collect(),
+            };
+            for ((workload, _), answer) in some.iter().zip(answers) {
+                if let Err(error) = answer {
+                    failed.insert((*workload).clone(), error);
+                }
+            }
+        }
+        failed
+    }
+
+    async fn remove(&self, workload: &WorkloadId, revision: u64) -> Result<(), StoreError> {
+        let arguments = [workload.to_string(), revision.to_string(), shard_of(workload).to_string()];
+        let answers = self.run(&format!("remove the record of {workload}"), &self.remove, &arguments).await?;
+        judged(workload, None, answers.first().map_or(LOST, String::as_str))
+    }
+
+    async fn seq_floor(&self, workload: &WorkloadId) -> Result<Seq, PortError> {
+        let get = command("HGET", &[&self.floors_key, &shard_of(workload).to_string()]);
+        let floor: Option<u64> =
+            self.server.call("read a floor", |mut redis| async move { get.query_async(&mut redis).await }).await?;
+        Ok(Seq(floor.unwrap_or_default()))
+    }
+
+    async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {
+        let mut found = Vec::new();
+        for (id, text) in self.scan("read the deliveries", &self.deliveries_key).await? {
+            match serde_json::from_str(&text) {
+                Ok(delivery) => found.push(delivery),
+                // One that cannot be read (a newer program's) must not hold up the others.
+                Err(error) => tracing::warn!(id, %error, "left a delivery alone that cannot be read"),
+            }
+        }
+        Ok(found)
+    }
+
+    async fn store_delivery(&self, delivery: &Delivery) -> Result<(), PortError> {
+        let what = format!("store the delivery {}", delivery.id);
+        let text =
+            serde_json::to_string(delivery).map_err(|error| PortError::lasting(format!("failed to {what}"), error))?;
+        let set = command("HSET", &[&self.deliveries_key, &delivery.id, &text]);
+        self.server.call(&what, |mut redis| async move { set.query_async::<()>(&mut redis).await }).await
+    }
+
+    async fn remove_delivery(&self, id: &str) -> Result<(), PortError> {
+        let delete = command("HDEL", &[&self.deliveries_key, id]);
+        let what = format!("forget the delivery {id}");
+        self.server.call(&what, |mut redis| async move { delete.query_async::<()>(&mut redis).await }).await
+    }
+}
+
+/// What one answer of a script means for a record that was to be stored, or removed.
+fn judged(workload: &WorkloadId, stored: Option<&Record>, answer: &str) -> Result<(), StoreError> {
+    match answer {
+        DONE => Ok(()),
+        NONE => Err(StoreError::Conflict(None)),
+        value => match read(workload, value)? {
+            // The same record in other words, for example with a field this program leaves out.
+            current if Some(&current) == stored => Ok(()),
+            current => Err(StoreError::Conflict(Some(Box::new(current)))),
+        },
+    }
+}
+
+/// The record in `revision seq json`.
+fn read(workload: &WorkloadId, value: &str) -> Result<Record, PortError> {
+    let json = value.splitn(3, ' ').nth(2).unwrap_or_default();
+    decode(json.as_bytes()).map_err(|error| unusable(workload, &error))
+}
+
+fn command(name: &str, arguments: &[&str]) -> ::redis::Cmd {
+    let mut command = cmd(name);
+    command.arg(arguments);
+    command
+}

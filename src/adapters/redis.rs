@@ -1,0 +1,161 @@
+//! One connection to one Redis, bounded in time, and its failures by name.
+//!
+//! A command that timed out may still be carried out later (measured, `dependencies.md` §5): everything sent through here
+//! must be harmless when late and when repeated.
+
+pub mod tag_cache;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use ::redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use ::redis::{Client, ErrorKind, IntoConnectionInfo, ProtocolVersion, RedisError, RedisResult};
+
+use crate::ports::PortError;
+
+/// Longest wait for a connection. Defaults of the client make a call block for 9.4 s while the server is away (measured).
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Longest wait for an answer. A Redis within one network answers in less than a millisecond; 1.5 s is a failover's worth.
+const RESPONSE_TIMEOUT: Duration = Duration::from_millis(1_500);
+
+/// Further attempts to connect, within one call.
+const RETRIES: usize = 1;
+
+/// Longest wait between them.
+const RETRY_DELAY_MAX: Duration = Duration::from_millis(500);
+
+/// Longest a call may take with all of these: 1.5 s for the answer of the lost connection, two connects, one delay. The
+/// client has no bound for the whole.
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What a failing Redis says, with what to do about it. The client's own error hides the name behind prose, and inside a
+/// script older servers hide it in the middle of a sentence.
+const REASONS: &[(&str, bool, &str)] = &[
+    (
+        "WRONGTYPE",
+        false,
+        "another program keeps something else under our key; rename one of the two, we delete nothing",
+    ),
+    ("NOAUTH", false, "the server wants a password: put it into the URL, redis://user:password@host"),
+    ("WRONGPASS", false, "user or password are wrong"),
+    (
+        "NOPERM",
+        false,
+        "our user needs ~allclear:* +hello +get +set +hget +hmget +hset +hdel +hscan +evalsha +script|load",
+    ),
+    ("OOM", true, "the server has reached maxmemory; give it more, its policy must be noeviction"),
+    ("LOADING", true, "the server is loading its data"),
+    ("READONLY", true, "this is a replica; point us at the primary"),
+    ("MISCONF", true, "the server cannot save to its disk and therefore refuses writes"),
+    ("BUSY", true, "another program's script is running"),
+    ("MASTERDOWN", true, "the replica has lost its primary"),
+    ("MOVED", false, "this is a Redis Cluster, which is not supported; use a single server or a proxy"),
+    ("CLUSTERDOWN", true, "the Redis Cluster is down"),
+];
+
+/// A Redis server. Connects with the first call and again after every loss.
+#[derive(Clone)]
+pub struct Server {
+    client: Client,
+    /// Made inside the runtime, which the composition root may not have started when it makes this. Clones share it.
+    manager: Arc<OnceLock<ConnectionManager>>,
+    shown: String,
+}
+
+/// Without user and password.
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Server").field(&self.shown).finish()
+    }
+}
+
+impl Server {
+    /// The server at `url`, for example `redis://user:password@host:6379/0`. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When it is not a Redis URL; the URL is not quoted, it may hold a password.
+    pub fn new(url: &str) -> Result<Self, PortError> {
+        let refused =
+            |_| PortError::lasting("failed to read the URL of a Redis", "it is not of the form redis://host:port");
+        let info = url.into_connection_info().map_err(refused)?;
+        let shown = info.addr().to_string();
+        // RESP3: a lost connection is noticed by itself, and the next call succeeds instead of failing once.
+        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+        let client = Client::open(info.set_redis_settings(settings)).map_err(refused)?;
+        Ok(Self { client, manager: Arc::default(), shown })
+    }
+
+    /// Makes one call; `what` completes "failed to … in Redis host:port".
+    ///
+    /// # Errors
+    /// The cause begins with the name of the reason: `OOM`, `NOAUTH`, `timeout`, …
+    pub async fn call<T, F>(&self, what: &str, call: impl FnOnce(ConnectionManager) -> F + Send) -> Result<T, PortError>
+    where
+        F: Future<Output = RedisResult<T>> + Send,
+    {
+        let manager = self.manager().map_err(|error| self.failed(what, &error))?;
+        match tokio::time::timeout(CALL_TIMEOUT, call(manager)).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(self.failed(what, &error)),
+            Err(_) => Err(PortError::passing(
+                self.attempted(what),
+                format!("timeout: no answer within {} s", CALL_TIMEOUT.as_secs()),
+            )),
+        }
+    }
+
+    /// Host and port.
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    fn manager(&self) -> RedisResult<ConnectionManager> {
+        if let Some(manager) = self.manager.get() {
+            return Ok(manager.clone());
+        }
+        let config = ConnectionManagerConfig::new()
+            .set_connection_timeout(Some(CONNECT_TIMEOUT))
+            .set_response_timeout(Some(RESPONSE_TIMEOUT))
+            .set_number_of_retries(RETRIES)
+            .set_max_delay(RETRY_DELAY_MAX);
+        let manager = ConnectionManager::new_lazy_with_config(self.client.clone(), config)?;
+        Ok(self.manager.get_or_init(|| manager).clone())
+    }
+
+    fn attempted(&self, what: &str) -> String {
+        format!("failed to {what} in Redis {}", self.shown)
+    }
+
+    fn failed(&self, what: &str, error: &RedisError) -> PortError {
+        let (reason, passes, advice) = classify(error);
+        let cause = if advice.is_empty() { format!("{reason}: {error}") } else { format!("{reason}: {advice}") };
+        let attempted = self.attempted(what);
+        if passes { PortError::passing(attempted, cause) } else { PortError::lasting(attempted, cause) }
+    }
+}
+
+/// The name of the reason, whether it may pass by itself, and what to do about it.
+fn classify(error: &RedisError) -> (&str, bool, &str) {
+    let said = error.detail().unwrap_or_default();
+    let named = |&&(name, _, _): &&(&str, bool, &str)| {
+        error.code() == Some(name) || said.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == name)
+    };
+    if let Some(&reason) = REASONS.iter().find(named) {
+        return reason;
+    }
+    if error.is_timeout() {
+        return ("timeout", true, "");
+    }
+    if error.is_connection_refusal() {
+        return ("refused", true, "");
+    }
+    match error.kind() {
+        ErrorKind::Io => ("connection", true, ""),
+        ErrorKind::AuthenticationFailed => ("WRONGPASS", false, "user or password are wrong, or not set at all"),
+        ErrorKind::RESP3NotSupported => ("RESP3", false, "the server is older than Redis 6"),
+        _ => (error.code().unwrap_or("error"), true, ""),
+    }
+}

@@ -1,0 +1,258 @@
+//! The composition root: the only file that sees both sides. It turns a configuration into adapters, gives them to the
+//! actors, serves HTTP beside them, and ends everything in order.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use actix::{Actor, Addr};
+use tokio::sync::oneshot;
+
+use crate::actors::message::Drain;
+use crate::actors::root::{GivenUp, Root};
+use crate::actors::{Settings, Surroundings};
+use crate::adapters::clock::SystemClock;
+use crate::adapters::cloudfront::{self, CloudFront};
+use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
+use crate::adapters::http::{self as outbound, Egress};
+use crate::adapters::kubernetes::{self, Clients, Cluster, Events, Scope, Tempo};
+use crate::adapters::ledger::fresh_origin;
+use crate::adapters::ledger::kubernetes::KubernetesLedger;
+use crate::adapters::ledger::memory::MemoryLedger;
+use crate::adapters::ledger::redis::RedisLedger;
+use crate::adapters::redis::Server;
+use crate::adapters::redis::tag_cache::RedisTagCache;
+use crate::adapters::webhook::Webhooks;
+use crate::config::{Config, LedgerBackend, Namespaces};
+use crate::domain::catalog::Freshness;
+use crate::domain::delivery;
+use crate::domain::id::Member;
+use crate::domain::purge::Pace;
+use crate::http::{About, Front, Serving};
+use crate::ports::{Cdn, Clock, EventSink, Ledger, Notifier, PortError, Ports, TagCache};
+use crate::telemetry::Metrics;
+
+/// The name of the only member of a group of one. It is part of every purge reference, so it never changes.
+const ALONE: &str = "self";
+
+/// Everything ends within this, whatever hangs (fault K16); Kubernetes would kill us 30 s after its SIGTERM.
+const STOP_WITHIN: Duration = Duration::from_secs(4);
+
+/// What is not configuration but still has to be known to start.
+#[derive(Default)]
+pub struct Surrounded {
+    /// Where the API server is.
+    pub kubernetes: kubernetes::Options,
+    /// Credentials for AWS instead of the default chain: only the demo and tests have any.
+    pub aws: Option<cloudfront::StaticCredentials>,
+    /// How watches spend their time.
+    pub tempo: Tempo,
+}
+
+/// Why the program did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration asks for something this version cannot do, or leaves out something it needs.
+    #[error("{0}")]
+    Unusable(String),
+    /// There is no cluster to run in.
+    #[error(transparent)]
+    Cluster(#[from] kubernetes::ConnectError),
+    /// Something outside did not answer as it must before anything can begin.
+    #[error(transparent)]
+    Outside(#[from] PortError),
+    /// The outbound HTTP client cannot be made.
+    #[error("failed to prepare webhooks: {0}")]
+    Webhooks(String),
+    /// The address for health, metrics and the status page cannot be used.
+    #[error("failed to listen on {address}: {cause}; set http.listen (ALLCLEAR__HTTP__LISTEN) to a free address")]
+    Listen {
+        /// The configured address.
+        address: SocketAddr,
+        /// Why not.
+        cause: std::io::Error,
+    },
+}
+
+/// The program, running.
+pub struct Running {
+    root: Addr<Root>,
+    serving: Serving,
+    draining: Arc<AtomicBool>,
+    given_up: oneshot::Receiver<GivenUp>,
+}
+
+/// Builds everything and starts it. Must be called within an actix system.
+///
+/// # Errors
+/// When it cannot start; nothing is left running then.
+pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, StartError> {
+    refuse_groups(config)?;
+    let clients = kubernetes::connect(&surrounded.kubernetes).await?;
+    tracing::info!(server = %clients.server, credentials = %clients.source, "using this cluster");
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let metrics = Arc::new(Metrics::default());
+    let (notifier, outbox) = webhooks(config, clock.clone())?;
+    let scope = scope(config, &clients).await?;
+    let cdn = Arc::new(CloudFront::new(cloudfront_options(config, surrounded.aws)).await);
+    let events = Events::new(clients.request.clone(), &instance());
+    let ports = Ports {
+        clock,
+        cluster: Arc::new(Cluster::new(&clients, scope, surrounded.tempo)),
+        events: if config.dry_run { Arc::new(DryEvents) } else { Arc::new(events) as Arc<dyn EventSink> },
+        ledger: ledger(config, &clients)?,
+        cdn: if config.dry_run { Arc::new(DryCdn(cdn)) } else { cdn as Arc<dyn Cdn> },
+        notifier: if config.dry_run { Arc::new(DryNotifier(notifier)) } else { notifier },
+        tags: tag_cache(config)?,
+    };
+    let surroundings = Surroundings { ports, metrics, settings: Arc::new(settings(config, outbox)) };
+    begin(config, surroundings).await
+}
+
+async fn begin(config: &Config, surroundings: Surroundings) -> Result<Running, StartError> {
+    let (give_up, given_up) = oneshot::channel();
+    let draining = Arc::new(AtomicBool::new(false));
+    let about = About {
+        member: surroundings.settings.member.to_string(),
+        group: surroundings.settings.group.clone(),
+        dry_run: config.dry_run,
+    };
+    let metrics = surroundings.metrics.clone();
+    let root = Root::new(surroundings, give_up).start();
+    let front = Front { root: root.clone().recipient(), metrics, about, draining: draining.clone() };
+    let address = config.http.listen;
+    let serving = crate::http::serve(address, front).await.map_err(|cause| StartError::Listen { address, cause })?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), address = %serving.address(), dry_run = config.dry_run, "started");
+    Ok(Running { root, serving, draining, given_up })
+}
+
+impl Running {
+    /// Where health, metrics and the status page are.
+    pub fn address(&self) -> SocketAddr {
+        self.serving.address()
+    }
+
+    /// The parent of all actors, to look at.
+    pub fn root(&self) -> &Addr<Root> {
+        &self.root
+    }
+
+    /// Waits until the program gives itself up; never returns while it is well.
+    pub async fn given_up(&mut self) -> GivenUp {
+        match (&mut self.given_up).await {
+            Ok(given_up) => given_up,
+            Err(_) => GivenUp("the root actor crashed".to_owned()),
+        }
+    }
+
+    /// Ends everything in order: not ready any more, no new work, writes under way finished, and out. Never waits for
+    /// CloudFront or a receiver: whatever is under way there, the next life resumes from the ledger.
+    pub async fn stop(self) {
+        let Self { root, serving, draining, given_up: _ } = self;
+        draining.store(true, Ordering::Relaxed);
+        let ordered = async {
+            if root.send(Drain).await.is_err() {
+                tracing::warn!("the actors had ended before they were told to");
+            }
+            serving.stop().await;
+        };
+        if tokio::time::timeout(STOP_WITHIN, ordered).await.is_err() {
+            tracing::warn!("not everything ended in time; leaving it, the ledger has what matters");
+        }
+    }
+}
+
+/// Cluster groups are not in this version. Running as if alone would purge before the other clusters are done, so it is
+/// better not to run.
+fn refuse_groups(config: &Config) -> Result<(), StartError> {
+    if !config.is_grouped() {
+        return Ok(());
+    }
+    Err(StartError::Unusable(
+        "REMOTE_REDIS_HOSTS (group.remotes) names other members, and this version cannot agree with them yet; started \
+         alone it would purge before their rollouts are complete. Remove it to run for this cluster only"
+            .to_owned(),
+    ))
+}
+
+fn settings(config: &Config, outbox: delivery::Settings) -> Settings {
+    let every = Duration::from_secs_f64(config.purge.creations_per_second.recip());
+    Settings {
+        member: member(config),
+        group: config.group.name.clone(),
+        policy: config.policy(),
+        pace: Pace {
+            debounce: config.purge.debounce,
+            creation_every: every,
+            poll_first: config.purge.poll_first,
+            completion_timeout: config.purge.completion_timeout,
+        },
+        freshness: Freshness { refresh: config.distributions.refresh, miss_refresh: config.distributions.miss_refresh },
+        outbox,
+    }
+}
+
+fn webhooks(config: &Config, clock: Arc<dyn Clock>) -> Result<(Arc<dyn Notifier>, delivery::Settings), StartError> {
+    let egress = Egress { allow_private: config.webhooks.allow_private };
+    let mut client = outbound::Settings::new(egress);
+    client.proxy = config.webhooks.proxy.as_ref().map(|proxy| proxy.expose().clone());
+    let client = outbound::Client::new(client).map_err(|error| StartError::Webhooks(error.to_string()))?;
+    let webhooks = Webhooks::new(config.webhooks.hooks.clone(), client, clock);
+    let outbox = delivery::Settings { schedules: webhooks.schedules(), ..delivery::Settings::default() };
+    Ok((Arc::new(webhooks), outbox))
+}
+
+async fn scope(config: &Config, clients: &Clients) -> Result<Scope, StartError> {
+    match &config.watch.namespaces {
+        Namespaces::All => Ok(Scope::All),
+        Namespaces::Listed(names) => Ok(Scope::Namespaces(names.clone())),
+        Namespaces::AllOrOwn => {
+            let (scope, why) = Scope::all_or_own(clients).await?;
+            tracing::info!(?scope, why, "decided which namespaces to watch");
+            Ok(scope)
+        }
+    }
+}
+
+fn cloudfront_options(config: &Config, credentials: Option<cloudfront::StaticCredentials>) -> cloudfront::Options {
+    cloudfront::Options {
+        endpoint_url: config.cloudfront.endpoint.as_ref().map(|url| url.expose().to_string()),
+        region: config.cloudfront.region.clone(),
+        credentials,
+        ..cloudfront::Options::default()
+    }
+}
+
+fn ledger(config: &Config, clients: &Clients) -> Result<Arc<dyn Ledger>, StartError> {
+    match (config.ledger_backend(), &config.redis.url) {
+        (LedgerBackend::Memory, _) => Ok(Arc::new(MemoryLedger::new(fresh_origin()?))),
+        (LedgerBackend::Kubernetes, _) => {
+            let namespace = config.ledger.namespace.as_deref().unwrap_or(&clients.namespace);
+            Ok(Arc::new(KubernetesLedger::new(clients.request.clone(), namespace)))
+        }
+        (LedgerBackend::Redis, Some(url)) => {
+            Ok(Arc::new(RedisLedger::new(Server::new(url.expose())?, &config.group.name)))
+        }
+        (LedgerBackend::Redis, None) => Err(StartError::Unusable(
+            "ledger.backend is \"redis\", but no Redis is configured: set REDIS_HOST (redis.url)".to_owned(),
+        )),
+    }
+}
+
+fn tag_cache(config: &Config) -> Result<Option<Arc<dyn TagCache>>, StartError> {
+    let Some(url) = config.redis.url.as_ref().filter(|_| !config.dry_run) else { return Ok(None) };
+    let server = Server::new(url.expose())?;
+    Ok(Some(Arc::new(RedisTagCache::new(server, &config.group.name, &member(config)))))
+}
+
+fn member(config: &Config) -> Member {
+    Member(config.group.member.clone().unwrap_or_else(|| ALONE.to_owned()))
+}
+
+/// Who we are in Events: the pod's name, which is its host name.
+fn instance() -> String {
+    let name = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "allclear".to_owned() } else { name.to_owned() }
+}

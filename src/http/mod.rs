@@ -1,0 +1,220 @@
+//! What people and probes see over HTTP: health, metrics, the state as JSON and the status page.
+//!
+//! Only `GET` and `HEAD`, and nothing here changes anything: whoever reaches the port can look, not touch. The server's one
+//! worker is a thread of its own, so it still answers — and `/livez` says so — when the thread of the actors is blocked.
+//!
+//! Not for requests to the outside; that is `adapters::http`.
+
+mod page;
+mod reply;
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use actix::Recipient;
+use actix_rt::task::JoinHandle;
+use actix_rt::{Arbiter, ArbiterHandle};
+use actix_web::dev::ServerHandle;
+use actix_web::http::{Method, StatusCode};
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use serde::Serialize;
+
+use crate::actors::message::{Observation, Observe};
+use crate::telemetry::Metrics;
+
+/// How long the actors' event loop may take for one turn before the process counts as hung. A turn is microseconds; a
+/// kubelet asks three times, ten seconds apart, before it acts.
+const TURN_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long an observation may take. Root waits up to 2 s for each actor and then answers without it.
+const OBSERVE_WITHIN: Duration = Duration::from_secs(3);
+
+/// Connections at once: probes, two Prometheus servers and a team looking at the page, many times over. At a few kilobytes
+/// each this bounds what strangers can make us hold to about a megabyte.
+const CONNECTIONS_MAX: usize = 128;
+
+/// How long an idle connection is kept; one refresh of the page comes every two seconds.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// How long a client may take to send the head of a request.
+const REQUEST_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long open connections are waited for at the end, in seconds; what is asked here is answered in milliseconds.
+const STOP_WITHIN_SECONDS: u64 = 1;
+
+/// Who is being looked at. Constant for the life of the process.
+#[derive(Clone, Debug, Serialize)]
+pub struct About {
+    /// This member's name.
+    pub member: String,
+    /// Its group's name.
+    pub group: String,
+    /// Nothing is changed outside.
+    pub dry_run: bool,
+}
+
+/// What the server shows.
+#[derive(Clone)]
+pub struct Front {
+    /// Who knows everything: the root actor.
+    pub root: Recipient<Observe>,
+    /// The counts.
+    pub metrics: Arc<Metrics>,
+    /// Who this is.
+    pub about: About,
+    /// Set when the process has begun to end; it is not ready from then on.
+    pub draining: Arc<AtomicBool>,
+}
+
+/// The server, running.
+pub struct Serving {
+    address: SocketAddr,
+    handle: ServerHandle,
+    server: JoinHandle<io::Result<()>>,
+}
+
+/// Starts to listen and to serve. Must be called on the thread of the actors: its event loop is what `/livez` watches.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub async fn serve(address: SocketAddr, front: Front) -> io::Result<Serving> {
+    listen(address, front, TURN_WITHIN)
+}
+
+fn listen(address: SocketAddr, front: Front, turn_within: Duration) -> io::Result<Serving> {
+    let window = web::Data::new(Window { front, actors: Arbiter::current(), turn_within });
+    let server = HttpServer::new(move || App::new().app_data(window.clone()).default_service(web::to(answer)))
+        .workers(1)
+        .max_connections(CONNECTIONS_MAX)
+        .keep_alive(KEEP_ALIVE)
+        .client_request_timeout(REQUEST_WITHIN)
+        .shutdown_timeout(STOP_WITHIN_SECONDS)
+        .disable_signals()
+        .bind(address)?;
+    let address = server.addrs().first().copied().unwrap_or(address);
+    let server = server.run();
+    Ok(Serving { address, handle: server.handle(), server: actix_rt::spawn(server) })
+}
+
+impl Serving {
+    /// Where it listens; the port is the real one, also if 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops listening, lets the requests under way end, and ends.
+    pub async fn stop(self) {
+        let Self { address, handle, server } = self;
+        handle.stop(true).await;
+        match server.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%address, %error, "the http server ended badly"),
+            Err(error) => tracing::warn!(%address, %error, "the http server crashed"),
+        }
+    }
+}
+
+/// What a request is answered from.
+struct Window {
+    front: Front,
+    actors: ArbiterHandle,
+    turn_within: Duration,
+}
+
+/// Every path there is.
+async fn answer(request: HttpRequest, window: web::Data<Window>) -> HttpResponse {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return reply::method_not_allowed(request.method());
+    }
+    match request.path() {
+        "/livez" => health(window.alive().await),
+        "/readyz" => health(window.ready().await),
+        "/metrics" => reply::metrics(window.front.metrics.text()),
+        "/api/v1/state" => state(&window.front.about, window.observe().await),
+        "/" => window.page().await,
+        path => reply::not_found(path),
+    }
+}
+
+fn health(health: Result<&'static str, Vec<String>>) -> HttpResponse {
+    match health {
+        Ok(word) => reply::text(StatusCode::OK, format!("{word}\n")),
+        Err(reasons) => reply::text(StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", reasons.join("\n"))),
+    }
+}
+
+/// The state as JSON.
+#[derive(Serialize)]
+struct State<'a> {
+    version: &'static str,
+    #[serde(flatten)]
+    about: &'a About,
+    #[serde(flatten)]
+    seen: &'a Observation,
+}
+
+fn state(about: &About, seen: Result<Observation, String>) -> HttpResponse {
+    match seen {
+        Ok(seen) => reply::json(&State { version: env!("CARGO_PKG_VERSION"), about, seen: &seen }),
+        Err(reason) => reply::text(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
+    }
+}
+
+impl Window {
+    /// Whether the thread of the actors takes a turn. Asks no actor for anything: an actor may rightly wait for Redis, AWS or
+    /// the API server, and none of them is a reason to be killed.
+    async fn alive(&self) -> Result<&'static str, Vec<String>> {
+        if !self.front.root.connected() {
+            return Err(vec!["the root actor has ended".to_owned()]);
+        }
+        let (turned, turn) = tokio::sync::oneshot::channel();
+        let spawned = self.actors.spawn(async move {
+            // Whoever asked may have stopped waiting.
+            let _ = turned.send(());
+        });
+        match within(self.turn_within, turn).await {
+            Some(Ok(())) if spawned => Ok("alive"),
+            Some(_) => Err(vec!["the event loop of the actors has ended".to_owned()]),
+            None => Err(vec![format!("the event loop of the actors has not turned for {:?}", self.turn_within)]),
+        }
+    }
+
+    async fn ready(&self) -> Result<&'static str, Vec<String>> {
+        if self.draining() {
+            return Err(vec!["shutting down".to_owned()]);
+        }
+        let Observation { synced, mut troubles, .. } = self.observe().await.map_err(|reason| vec![reason])?;
+        if synced {
+            return Ok("ready");
+        }
+        troubles.insert(0, "the workloads of the cluster have not been listed yet".to_owned());
+        Err(troubles)
+    }
+
+    async fn page(&self) -> HttpResponse {
+        let seen = self.observe().await;
+        let status = if seen.is_ok() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        reply::page(status, page::render(&self.front.about, self.draining(), seen.as_ref()))
+    }
+
+    async fn observe(&self) -> Result<Observation, String> {
+        match within(OBSERVE_WITHIN, self.front.root.send(Observe)).await {
+            Some(Ok(seen)) => Ok(seen),
+            Some(Err(_)) if self.draining() => Err("shutting down".to_owned()),
+            Some(Err(error)) => Err(format!("the root actor does not answer: {error}")),
+            None => Err(format!("the root actor has not answered for {OBSERVE_WITHIN:?}")),
+        }
+    }
+
+    fn draining(&self) -> bool {
+        self.front.draining.load(Ordering::Relaxed)
+    }
+}
+
+async fn within<T>(time: Duration, asked: impl Future<Output = T>) -> Option<T> {
+    actix_rt::time::timeout(time, asked).await.ok()
+}

@@ -1,0 +1,74 @@
+//! The answers, each with the headers that keep a browser from doing anything but showing it.
+
+use std::sync::LazyLock;
+
+use actix_web::http::{Method, StatusCode, header};
+use actix_web::{HttpResponse, HttpResponseBuilder};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::page::STYLE;
+
+/// What prometheus-client writes (OpenMetrics 1.0, "Overall Structure":
+/// <https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md>).
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The page loads nothing: its one style sheet is inside it and named here by its hash, its icon is a `data:` address.
+static CONTENT_SECURITY_POLICY: LazyLock<String> = LazyLock::new(|| {
+    let style = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
+    format!(
+        "default-src 'none'; style-src 'sha256-{style}'; img-src data:; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'"
+    )
+});
+
+/// Plain words.
+pub fn text(status: StatusCode, text: String) -> HttpResponse {
+    guarded(status).content_type("text/plain; charset=utf-8").body(text)
+}
+
+/// The status page.
+pub fn page(status: StatusCode, html: String) -> HttpResponse {
+    guarded(status).content_type("text/html; charset=utf-8").body(html)
+}
+
+/// A value as JSON.
+pub fn json(value: &impl Serialize) -> HttpResponse {
+    match serde_json::to_string_pretty(value) {
+        Ok(body) => guarded(StatusCode::OK).content_type("application/json").body(body + "\n"),
+        Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("failed to write the state as JSON: {error}\n")),
+    }
+}
+
+/// The metrics.
+pub fn metrics(body: String) -> HttpResponse {
+    guarded(StatusCode::OK).content_type(OPEN_METRICS).body(body)
+}
+
+/// There is nothing at this path.
+pub fn not_found(path: &str) -> HttpResponse {
+    text(
+        StatusCode::NOT_FOUND,
+        format!("there is nothing at {path:?}; there are /, /livez, /readyz, /metrics and /api/v1/state\n"),
+    )
+}
+
+/// Only looking is allowed.
+pub fn method_not_allowed(method: &Method) -> HttpResponse {
+    let words = format!("{method} is not allowed: nothing can be changed here, only GET and HEAD\n");
+    let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, words);
+    answer.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("GET, HEAD"));
+    answer
+}
+
+fn guarded(status: StatusCode) -> HttpResponseBuilder {
+    let mut answer = HttpResponse::build(status);
+    answer
+        .insert_header((header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY.as_str()))
+        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .insert_header((header::REFERRER_POLICY, "no-referrer"))
+        .insert_header((header::CACHE_CONTROL, "no-store"));
+    answer
+}
