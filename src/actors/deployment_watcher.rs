@@ -64,7 +64,10 @@ pub struct DeploymentWatcher {
     baselines: BTreeMap<WorkloadId, Box<Workload>>,
     synced: bool,
     trouble: Option<String>,
+    /// Workloads whose object cannot be read, and why; until it can be.
     unreadable: BTreeMap<WorkloadId, String>,
+    /// Workloads whose record cannot be read, and why. They are left alone: starting one afresh would forget its purges.
+    barred: BTreeMap<WorkloadId, String>,
     recent: Vec<Summary>,
     draining: bool,
 }
@@ -95,7 +98,8 @@ impl DeploymentWatcher {
             baselines: BTreeMap::new(),
             synced: false,
             trouble: None,
-            unreadable,
+            unreadable: BTreeMap::new(),
+            barred: unreadable,
             recent: Vec::new(),
             draining: false,
         }
@@ -104,11 +108,10 @@ impl DeploymentWatcher {
     fn seen(&mut self, workload: Box<Workload>, ctx: &mut Context<Self>) {
         let id = workload.id.clone();
         self.note_listed(&id);
-        if self.unreadable.contains_key(&id) && !self.records.contains_key(&id) {
-            // Its record is there and cannot be read; starting it afresh would forget what was purged.
-            return;
+        self.unreadable.remove(&id);
+        if !self.barred.contains_key(&id) {
+            self.attend(&id, Some(workload), ctx);
         }
-        self.attend(&id, Some(workload), ctx);
     }
 
     /// Remembers that the listing under way, if there is one, contains this workload.
@@ -323,7 +326,10 @@ impl StreamHandler<Sight> for DeploymentWatcher {
                     tracing::warn!(workload = %id.spoken(), why, "a workload cannot be read and is left out");
                 }
             }
-            Sight::Gone(id) => self.attend(&id, None, ctx),
+            Sight::Gone(id) => {
+                self.unreadable.remove(&id);
+                self.attend(&id, None, ctx);
+            }
             Sight::Synced { scope, all } => self.listed(&scope, all, ctx),
             Sight::Trouble(error) => {
                 self.surroundings.metrics.failure("watch_workloads");
@@ -391,9 +397,10 @@ impl Handler<Observe> for DeploymentWatcher {
     fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
         let children: Vec<_> = self.children.values().map(|child| child.addr.send(observe)).collect();
         let unreadable = self.unreadable.iter().map(|(id, why)| format!("{} cannot be read: {why}", id.spoken()));
+        let barred = self.barred.iter().map(|(id, why)| format!("the record of {} cannot be read: {why}", id.spoken()));
         let own = Observation {
             synced: self.synced,
-            troubles: self.trouble.iter().cloned().chain(unreadable).collect(),
+            troubles: self.trouble.iter().cloned().chain(unreadable).chain(barred).collect(),
             workloads: self.records.len(),
             recent: self.recent.clone(),
             quarantined: self.quarantined.iter().cloned().collect(),

@@ -149,7 +149,9 @@ const TROUBLED_PODS_MAX: usize = 2;
 pub fn summarise<'a>(pods: impl IntoIterator<Item = &'a Pod>, version: &Version) -> Pods {
     let mut summary = Pods::default();
     for pod in pods {
-        if pod.terminating || pod.version.as_ref() != Some(version) {
+        // A pod may have containers the template has not: sidecars are injected on the way.
+        let made_from = |images: &Version| version.iter().all(|(name, image)| images.image(name) == Some(image));
+        if pod.terminating || !pod.version.as_ref().is_some_and(made_from) {
             continue;
         }
         summary.updated += 1;
