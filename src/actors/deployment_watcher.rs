@@ -12,7 +12,7 @@ use actix::{ResponseActFuture, WrapFuture};
 use futures_util::future::join_all;
 
 use crate::actors::lifecycle::{Collar, Leash, Obituary};
-use crate::actors::message::{Died, Drain, End, Observation, Observe, PeersRestarted, Sighted, Who};
+use crate::actors::message::{Died, Drain, End, FollowPods, Observation, Observe, PeersRestarted, Sighted, Who};
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::{RolloutActor, Start};
 use crate::actors::root::Directory;
@@ -150,7 +150,7 @@ impl DeploymentWatcher {
             return;
         }
         let start = Start { workload: id.clone(), origin: self.origin.clone(), sight: sight.clone() };
-        let pods = self.pod_watcher(&id.namespace).recipient();
+        let pods = ctx.address().recipient();
         let obituary = Obituary::new(ctx.address().recipient(), Who::Rollout(id.clone()));
         let child = RolloutActor::new(
             start,
@@ -162,16 +162,6 @@ impl DeploymentWatcher {
         );
         self.children.insert(id.clone(), Child { addr: child.start(), latest: sight, lagging: false });
         self.count();
-    }
-
-    fn pod_watcher(&mut self, namespace: &str) -> Addr<PodWatcher> {
-        self.pods.retain(|_, watcher| watcher.connected());
-        let (surroundings, leash) = (&self.surroundings, &self.leash);
-        let watcher = self
-            .pods
-            .entry(namespace.to_owned())
-            .or_insert_with(|| PodWatcher::new(surroundings.clone(), namespace.to_owned(), leash.collar()).start());
-        watcher.clone()
     }
 
     /// Writes the baselines found so far, all at once, so that the ledger can put them into few writes.
@@ -352,6 +342,24 @@ impl Handler<Died> for DeploymentWatcher {
         match who {
             Who::Rollout(id) => self.bury(&id, end, ctx),
             Who::Watcher | Who::Group | Who::Invalidator | Who::Webhook => {}
+        }
+    }
+}
+
+impl Handler<FollowPods> for DeploymentWatcher {
+    type Result = ();
+
+    /// Passes it on to the watcher of the namespace, which lives as long as somebody follows.
+    fn handle(&mut self, follow: FollowPods, _ctx: &mut Self::Context) {
+        self.pods.retain(|_, watcher| watcher.connected());
+        let namespace = follow.workload.namespace.clone();
+        match self.pods.get(&namespace) {
+            // A watcher that is full or just ending costs this rollout the names of its troubled pods, and no more.
+            Some(watcher) => drop(watcher.try_send(follow)),
+            None => {
+                let watcher = PodWatcher::new(self.surroundings.clone(), follow, self.leash.collar());
+                self.pods.insert(namespace, watcher.start());
+            }
         }
     }
 }

@@ -301,9 +301,7 @@ impl Rollout {
     }
 
     fn pods_in_words(&self, workload: &Workload) -> String {
-        let replicas = workload.replicas;
-        let available = replicas.available.min(replicas.updated);
-        readiness::words(&readiness::Wait::Pods { available, desired: replicas.desired }, self.pods.as_ref())
+        readiness::words(&readiness::pods_wanting(workload), self.pods.as_ref())
     }
 
     fn note_faults(&mut self, now: Timestamp, workload: &Workload) {
