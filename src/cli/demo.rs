@@ -186,7 +186,7 @@ impl Story {
             }
             for (id, reason, note) in self.events() {
                 if !known.contains(&id) && self.told.insert(id) {
-                    self.line(label(&reason), &note)?;
+                    self.line(label(&reason), note.strip_prefix("not purged: ").unwrap_or(&note))?;
                     ended |= reason == until;
                 }
             }

@@ -259,14 +259,16 @@ impl Rollout {
 
     fn complete(&mut self, now: Timestamp) {
         self.stop_clock(now);
-        let elapsed = words::duration(self.elapsed(now));
+        let elapsed = self.elapsed(now);
+        // A life that began just now has not watched it take any time.
+        let after = if elapsed.as_secs() == 0 { String::new() } else { format!(" after {}", words::duration(elapsed)) };
         let pods = self.workload().map_or(0, |workload| workload.replicas.updated);
         let Some(draft) = &mut self.draft else { return };
         draft.phase = Phase::Complete;
         if draft.settled.is_some() {
             draft.edge = draft.edge.max(Edge::Moved);
         }
-        self.announce(now, Kind::RolloutCompleted, format!("all {pods} pods available after {elapsed}"));
+        self.announce(now, Kind::RolloutCompleted, format!("all {pods} pods available{after}"));
     }
 
     fn suspect(&mut self, now: Timestamp, workload: &Workload, last_update: String, fresh: bool) -> Option<Effect> {
