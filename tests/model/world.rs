@@ -13,7 +13,7 @@ use allclear::domain::notice::Notice;
 use allclear::domain::policy::Policy;
 use allclear::domain::purge::{Order, Progress};
 use allclear::domain::readiness::{Standing, standing};
-use allclear::domain::record::{Phase, Record};
+use allclear::domain::record::{Failure, Phase, Record};
 use allclear::domain::rollout::{self, Attention, Effect, Event, FoundSite, Identity, Rollout};
 use allclear::domain::workload::Workload;
 
@@ -150,7 +150,7 @@ impl State {
     }
 
     fn breaks(&mut self, promise: &'static str) {
-        self.remember(|past| drop(past.broken.insert(promise)));
+        self.remember(|past| past.broken.extend([promise]));
     }
 }
 
@@ -359,7 +359,7 @@ impl World {
         let complete = standing(workload, self.policy.zero_is_complete) == Standing::Complete;
         let same = record.uid == workload.uid && workload.version.as_ref() == Ok(&record.version);
         if complete && same && record.phase == Phase::Complete && self.mutant != Some(Mutant::NoRecheck) {
-            next.remember(|past| drop(past.proved.insert(record.seq)));
+            next.remember(|past| past.proved.extend([record.seq]));
         }
     }
 
@@ -512,7 +512,8 @@ fn note_write(next: &mut State, record: &Record) {
     past.voted.extend(record.votes.iter().map(|vote| vote.seq));
     if matches!(record.phase, Phase::Failed(_) | Phase::Withdrawn) {
         past.condemned.insert(record.seq);
-        if !past.doubted.contains(&record.version) {
+        // A missed progress deadline proves itself by a newer report as well.
+        if record.phase == Phase::Failed(Failure::TimedOut) && !past.doubted.contains(&record.version) {
             past.broken.insert("a rollout fails only after a fresh look");
         }
     }

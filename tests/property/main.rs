@@ -10,6 +10,7 @@
     clippy::print_stderr,
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]
+//! Properties of the pure half of the program, over generated values and histories: parsing, matching, planning, delivery.
 
 mod config;
 mod delivery;

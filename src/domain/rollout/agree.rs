@@ -72,6 +72,10 @@ impl Rollout {
     /// The fresh look before a vote came back. It counts only if the group still stands where it stood.
     pub(super) fn rechecked(&mut self, now: Timestamp, vector: &Vector, workload: Option<Box<Workload>>) {
         let key = self.key();
+        if self.recheck.is_outdated() {
+            self.recheck.failed(now, &key);
+            return;
+        }
         let Some(workload) = workload else {
             self.recheck.failed(now, &key);
             self.sight = super::Sight::Gone;

@@ -280,8 +280,31 @@ impl Rollout {
         current
     }
 
-    /// Takes in the answer to a look, and says whether it was news of the present. One that was not is asked for again later.
+    /// Takes in what a watch says: a sight, or that the workload is gone. Reads made before it became another object, or
+    /// none, say nothing any more, in whatever order the answers come.
+    fn watched(&mut self, workload: Option<Box<Workload>>) {
+        let same = match (&self.sight, &workload) {
+            (Sight::Seen(seen), Some(workload)) => seen.uid == workload.uid,
+            (Sight::Missing | Sight::Gone, None) => true,
+            (Sight::Unknown | Sight::Seen(_) | Sight::Missing | Sight::Gone, _) => false,
+        };
+        if !same {
+            self.look.outdate();
+            self.recheck.outdate();
+        }
+        match workload {
+            Some(workload) => drop(self.see(workload)),
+            None if self.sight != Sight::Gone => self.sight = Sight::Missing,
+            None => {}
+        }
+    }
+
+    /// Takes in the answer to a look, and says whether it was news of the present. One that was not is asked for again.
     fn looked(&mut self, now: Timestamp, workload: Option<Box<Workload>>) -> bool {
+        if self.look.is_outdated() {
+            self.look.answered();
+            return false;
+        }
         let current = match workload {
             Some(workload) => self.see(workload),
             None => {
@@ -396,8 +419,8 @@ impl Machine for Rollout {
         let mut effects = Vec::new();
         let mut fresh = false;
         match event {
-            Event::Seen(workload) => drop(self.see(workload)),
-            Event::Missed => self.sight = if self.sight == Sight::Gone { Sight::Gone } else { Sight::Missing },
+            Event::Seen(workload) => self.watched(Some(workload)),
+            Event::Missed => self.watched(None),
             Event::Looked(workload) => fresh = self.looked(now, workload),
             Event::LookFailed => self.look.failed(now, &key),
             Event::PodsSeen(pods) => self.pods = Some(pods),
