@@ -124,7 +124,7 @@ fn the_pod_passes_the_restricted_profile() {
 }
 
 #[test]
-fn the_pod_is_bounded_probed_and_knows_its_name() {
+fn the_pod_is_bounded_probed_and_knows_its_namespace() {
     let deployment = of_kind("deploy/base/deployment.yaml", "Deployment");
     let pod = &deployment["spec"]["template"]["spec"];
     let container = &pod["containers"][0];
@@ -140,7 +140,6 @@ fn the_pod_is_bounded_probed_and_knows_its_name() {
         found["valueFrom"]["fieldRef"]["fieldPath"].clone()
     };
     assert_eq!(field("POD_NAMESPACE"), json!("metadata.namespace"));
-    assert_eq!(field("POD_NAME"), json!("metadata.name"));
 }
 
 /// kubectl renders it where there is one (`make manifests`); here, that every file it names is there and none is left over.

@@ -14,7 +14,7 @@ use crate::domain::workload::Workload;
 use crate::domain::{id::Vector, rollout::words};
 
 /// A missed progress deadline must be seen twice, this far apart: a stale report can survive the first status write of a
-/// new generation, and the controller corrects it within one sync (core.md §2).
+/// new generation, and the controller corrects it within one sync.
 const DEADLINE_CONFIRMED_AFTER: Duration = Duration::from_secs(2);
 
 /// What a sight asks for.

@@ -1,4 +1,4 @@
-//! The Redis ledger against a real `redis-server`, and what each of its refusals becomes (`faults.md` R1 to R5).
+//! The Redis ledger against a real `redis-server`, and what each of its refusals becomes (faults R1 to R5).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
