@@ -234,7 +234,7 @@ fn ledger(config: &Config, clients: &Clients) -> Result<Arc<dyn Ledger>, StartEr
             Ok(Arc::new(KubernetesLedger::new(clients.request.clone(), namespace)))
         }
         (LedgerBackend::Redis, Some(url)) => {
-            Ok(Arc::new(RedisLedger::new(Server::new(url.expose().as_str())?, &config.group.name)))
+            Ok(Arc::new(RedisLedger::new(Server::new(url.expose())?, &config.group.name)))
         }
         (LedgerBackend::Redis, None) => Err(StartError::Unusable(
             "ledger.backend is \"redis\", but no Redis is configured: set REDIS_HOST (redis.url)".to_owned(),
@@ -244,7 +244,7 @@ fn ledger(config: &Config, clients: &Clients) -> Result<Arc<dyn Ledger>, StartEr
 
 fn tag_cache(config: &Config) -> Result<Option<Arc<dyn TagCache>>, StartError> {
     let Some(url) = config.redis.url.as_ref().filter(|_| !config.dry_run) else { return Ok(None) };
-    let cache = TagCopies::new(Server::new(url.expose().as_str())?);
+    let cache = TagCopies::new(Server::new(url.expose())?);
     Ok(Some(Arc::new(MemberTags { cache, group: config.group.name.clone(), member: member(config) })))
 }
 

@@ -11,6 +11,8 @@ pub mod adapters;
 #[cfg(feature = "runtime")]
 pub mod cli;
 #[cfg(feature = "runtime")]
+pub mod app;
+#[cfg(feature = "runtime")]
 pub mod config;
 pub mod domain;
 #[cfg(feature = "runtime")]

@@ -1,3 +1,179 @@
-//! The command line: one file for each command.
+//! The command line: one file for each command. What is said on standard output is the answer; everything else goes to
+//! standard error. Exit codes: 0 done, 1 failed, 2 refused (arguments or configuration).
 
 pub mod config;
+pub mod demo;
+pub mod run;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+use crate::config::{Inputs, read_file};
+
+/// Exit code of a command that failed.
+const EXIT_FAILED: u8 = 1;
+
+/// Where a pod finds the name of its own namespace.
+const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+
+/// Kubernetes says "deployed"; the CDN keeps serving yesterday. allclear watches workloads, waits until a new image tag has
+/// fully rolled out, purges the right CloudFront distribution exactly once, and then calls webhooks.
+#[derive(Debug, Parser)]
+#[command(name = "allclear", version, about, long_about = None, max_term_width = 100)]
+#[command(after_help = "Exit codes: 0 done, 1 failed, 2 arguments or configuration refused.")]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Args)]
+struct Global {
+    /// The configuration file [default: /etc/allclear/config.toml, where it exists]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The kubeconfig [default: KUBECONFIG, ~/.kube/config, or the pod's service account]
+    #[arg(long, global = true, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The kubeconfig's context to use
+    #[arg(long, global = true, value_name = "NAME")]
+    context: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the controller (what happens without a command)
+    Run {
+        /// Do everything but purge and notify, and say what would have been done
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// See the whole thing work on this machine alone: stand-ins for the cluster, CloudFront and a webhook receiver
+    Demo {
+        /// Keep running afterwards, and say which address to open
+        #[arg(long)]
+        stay: bool,
+    },
+    /// Show or check the configuration
+    Config {
+        #[command(subcommand)]
+        action: ConfigAction,
+    },
+    /// Print completions for a shell
+    Completion {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigAction {
+    /// Show every effective value and the layer it came from; secrets are masked
+    Show {
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
+    },
+    /// Check the configuration and name everything that is wrong with it
+    Validate {
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
+    },
+}
+
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
+impl From<Format> for config::Output {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Table => Self::Table,
+            Format::Json => Self::Json,
+        }
+    }
+}
+
+/// Does what the command line asks. The environment is given as data.
+pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
+    let Cli { global, command } = cli;
+    match command.unwrap_or(Command::Run { dry_run: false }) {
+        Command::Run { dry_run } => {
+            let mut flags = BTreeMap::new();
+            if dry_run {
+                flags.insert("dry_run".to_owned(), "true".to_owned());
+            }
+            let kubernetes = global.kubernetes();
+            with_inputs(global, environment, flags, |inputs| run::run(inputs, kubernetes))
+        }
+        Command::Demo { stay } => demo::demo(stay),
+        Command::Config { action } => with_inputs(global, environment, BTreeMap::new(), |inputs| {
+            let outcome = match action {
+                ConfigAction::Show { output } => config::show(inputs, output.into()),
+                ConfigAction::Validate { output } => config::validate(inputs, output.into()),
+            };
+            print(&outcome)
+        }),
+        Command::Completion { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "allclear", &mut io::stdout());
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+impl Global {
+    fn kubernetes(&self) -> crate::adapters::kubernetes::Options {
+        crate::adapters::kubernetes::Options { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() }
+    }
+}
+
+fn with_inputs(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    flags: BTreeMap<String, String>,
+    then: impl FnOnce(&Inputs<'_>) -> ExitCode,
+) -> ExitCode {
+    let service_account_namespace = std::fs::read_to_string(NAMESPACE_FILE).ok();
+    then(&Inputs { file: global.config, environment, flags, service_account_namespace, read: &read_file })
+}
+
+/// Prints what a command came to. A reader that has gone away is not an error of ours.
+fn print(outcome: &config::Outcome) -> ExitCode {
+    let _ = io::stdout().write_all(outcome.out.as_bytes());
+    let _ = io::stderr().write_all(outcome.err.as_bytes());
+    ExitCode::from(outcome.code)
+}
+
+/// Says why a command failed.
+fn failed(error: &dyn std::fmt::Display) -> ExitCode {
+    let _ = writeln!(io::stderr(), "allclear: {error}");
+    ExitCode::from(EXIT_FAILED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn without_a_command_the_controller_runs() {
+        let cli = Cli::try_parse_from(["allclear", "--config", "x.toml"]).expect("it parses");
+        assert!(cli.command.is_none());
+        assert_eq!(cli.global.config, Some(PathBuf::from("x.toml")));
+    }
+}

@@ -75,7 +75,7 @@ fn new_layer(given: &BTreeMap<String, String>, known: &Layer, findings: &mut Fin
     let mut layer = Layer::default();
     let mut ours = HashMap::new();
     for (name, value) in given {
-        let place = Place::Environment(name.clone());
+        let place = Place::Environment(shown(name));
         match key_of(name) {
             Some(key) if known.values.contains_key(&key) && name_of(&key) == *name => {
                 ours.insert(name.clone(), value.clone());
@@ -90,7 +90,7 @@ fn new_layer(given: &BTreeMap<String, String>, known: &Layer, findings: &mut Fin
                 findings.refuse(&place, &key, None, "is not a key", fix);
             }
             None if name.to_ascii_uppercase().starts_with(PREFIX) => {
-                let fix = format!("write it as {}", name.to_ascii_uppercase());
+                let fix = format!("write it as {}", shown(&name.to_ascii_uppercase()));
                 findings.refuse(&place, name, None, "is not in capitals", fix);
             }
             None => {}

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::mask::shown;
+
 /// Where a value was given.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
@@ -134,7 +136,8 @@ impl Findings {
         message: impl Into<String>,
         fix: impl Into<String>,
     ) {
-        let (place, key) = (place.clone(), key.to_owned());
+        // A key that does not exist is somebody's free text: on one line, and not for ever.
+        let (place, key) = (place.clone(), shown(key));
         self.problems.push(Problem { place, key, value, message: message.into(), fix: fix.into() });
     }
 

@@ -287,3 +287,11 @@ fn what_is_shown_has_the_same_type_whatever_the_layer() {
     assert_eq!(*shown("purge.creations_per_second"), serde_json::json!(0.25));
     assert_eq!(*shown("watch.namespaces"), serde_json::json!(["a", "b"]));
 }
+
+#[test]
+fn a_key_of_any_text_is_shown_on_one_line() {
+    let file = format!("\"a\\u001b[2J\\n{}\" = 1", "x".repeat(1000));
+    let found = problems(&[("c.toml", &file)], &[("ALLCLEAR__\u{1b}", "x")]);
+    assert!(found.len() == 2 && found.iter().all(|problem| problem.len() < 300), "{found:?}");
+    assert!(!found.concat().contains(['\u{1b}', '\n']), "{found:?}");
+}

@@ -326,7 +326,7 @@ impl HookReader<'_> {
                         Some(meant) => format!("did you mean \"{meant}\"?"),
                         None => format!("remove it; there are {}", known.join(", ")),
                     };
-                    self.findings.refuse(&place, &shown(&pointer), None, "is not known here", fix);
+                    self.findings.refuse(&place, &pointer, None, "is not known here", fix);
                 }
                 Some(known) => {
                     if found.insert(*known, Field { node, pointer: pointer.clone() }).is_some() {
@@ -352,7 +352,7 @@ impl HookReader<'_> {
     fn refuse<T>(&mut self, at: &Field<'_>, value: Option<String>, refused: Refused) -> Option<T> {
         let place = self.lines.place(self.path, at.node.offset);
         let key = if at.pointer.is_empty() { "/" } else { &at.pointer };
-        self.findings.refuse(&place, &shown(key), value, refused.message, refused.fix);
+        self.findings.refuse(&place, key, value, refused.message, refused.fix);
         None
     }
 }

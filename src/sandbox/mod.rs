@@ -7,3 +7,5 @@ pub mod cloudfront;
 pub mod http;
 pub mod kubernetes;
 pub mod receiver;
+pub mod life;
+pub mod world;

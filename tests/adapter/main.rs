@@ -7,3 +7,4 @@ mod cloudfront;
 mod kubernetes_conformance;
 mod ledger;
 mod tag_cache;
+mod kubernetes;

@@ -6,7 +6,6 @@
 //!
 //! Not for deciding what is told, nor for trying again.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 use super::call::{Attempt, Collection, Failure, Resource, read};
 use crate::domain::id::Kind as WorkloadKind;
 use crate::domain::notice::{Kind, Notice};
-use crate::ports::{Clock, EventSink, PortError};
+use crate::ports::{EventSink, PortError};
 
 const EVENTS: Resource = Resource { group: "events.k8s.io", version: "v1", plural: "events" };
 
@@ -42,15 +41,14 @@ const BYTES_MAX: usize = 64 * 1024;
 /// Publishes Events through the API server.
 pub struct Events {
     client: Client,
-    clock: Arc<dyn Clock>,
     instance: String,
 }
 
 impl Events {
     /// `instance` names this process: the pod, or the host it runs on.
-    pub fn new(client: Client, clock: Arc<dyn Clock>, instance: &str) -> Self {
+    pub fn new(client: Client, instance: &str) -> Self {
         let instance = if instance.is_empty() { "allclear" } else { instance };
-        Self { client, clock, instance: cut(instance, INSTANCE_BYTES_MAX).to_owned() }
+        Self { client, instance: cut(instance, INSTANCE_BYTES_MAX).to_owned() }
     }
 
     fn body(&self, notice: &Notice, workload_uid: &str) -> Value {
@@ -62,7 +60,7 @@ impl Events {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"namespace": workload.namespace, "name": name_of(notice)},
-            "eventTime": micro_time(self.clock.wall_ms()),
+            "eventTime": micro_time(notice.at_ms),
             "reportingController": CONTROLLER,
             "reportingInstance": self.instance,
             "reason": notice.kind.reason(),
@@ -128,8 +126,8 @@ fn cut(text: &str, bytes_max: usize) -> &str {
 }
 
 /// A time as `MicroTime` is written; the epoch where the clock is out of all range.
-fn micro_time(wall_ms: i64) -> String {
-    let time = jiff::Timestamp::from_millisecond(wall_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+fn micro_time(at_ms: i64) -> String {
+    let time = jiff::Timestamp::from_millisecond(at_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
@@ -142,6 +140,7 @@ mod tests {
         Notice {
             id: NoticeId(id.to_owned()),
             kind: Kind::PurgeFailed,
+            at_ms: 0,
             workload: WorkloadId::deployment("shop", name),
             seq: Seq(1),
             rollout: "r".into(),

@@ -227,7 +227,6 @@ impl<T: Send + 'static> Watcher<T> {
                 if first {
                     self.looks.push_back(Look::Restarted);
                 }
-                self.failures = 0;
                 self.looks.extend(page.items.into_iter().map(Look::Seen));
                 match page.next {
                     Some(token) => self.phase = Phase::Paging { token },
@@ -275,9 +274,6 @@ impl<T: Send + 'static> Watcher<T> {
         let since = Instant::now();
         match self.open_watch(&version, false).await {
             Ok(lines) => {
-                if self.troubled {
-                    self.synced();
-                }
                 self.phase = Phase::Watching(Following { lines, version: Some(version), since, spoke: false });
             }
             Err(failure) => self.interrupted(failure, Some(version)),
@@ -286,10 +282,18 @@ impl<T: Send + 'static> Watcher<T> {
 
     /// Waits for the next line and acts on it.
     async fn follow(&mut self, mut following: Following) {
-        let bytes = match timeout(self.tempo.idle, following.lines.next()).await {
+        // A version that is too old is accepted with 200 and refused a moment later: trouble is over only after that.
+        let resumed = self.troubled && following.version.is_some();
+        let patience = if resumed { self.tempo.backoff.base } else { self.tempo.idle };
+        let bytes = match timeout(patience, following.lines.next()).await {
             Ok(Ok(Some(bytes))) => bytes,
             Ok(Ok(None)) => return self.ended(following),
             Ok(Err(failure)) => return self.broke(following, failure),
+            Err(_) if resumed => {
+                self.synced();
+                self.phase = Phase::Watching(following);
+                return;
+            }
             // A quiet cluster, or a connection that is dead on the other side only (W6): opening another tells.
             Err(_) => return self.go_on(following),
         };
@@ -316,11 +320,16 @@ impl<T: Send + 'static> Watcher<T> {
         }
         following.spoke = true;
         self.failures = 0;
+        if resumed {
+            self.synced();
+        }
         self.phase = Phase::Watching(following);
     }
 
+    /// All that could be known is known again.
     fn synced(&mut self) {
         self.troubled = false;
+        self.failures = 0;
         self.looks.push_back(Look::Synced);
     }
 

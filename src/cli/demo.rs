@@ -1,0 +1,344 @@
+//! `allclear demo`: the real controller in a small world on this machine's loopback, told as a story with times.
+//!
+//! Everything it prints was observed: Events in the cluster, invalidations at the CDN, requests at the receiver. It ends
+//! with exit code 0 only if every chapter came out as announced.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::cli::failed;
+use crate::sandbox::kubernetes::{Kind, PodFate, Timings};
+use crate::sandbox::life::Life;
+use crate::sandbox::world::World;
+
+const NAMESPACE: &str = "shop";
+const NAME: &str = "web";
+const HOST: &str = "www.example.com";
+const DISTRIBUTION: &str = "E2DEMO";
+const IMAGE: &str = "registry.example.com/shop/web";
+
+/// The tag whose image does not exist.
+const BROKEN: &str = "2.0";
+
+/// A cluster a person can follow, and still be done in half a minute.
+const TIMINGS: Timings = Timings {
+    pod_ready: Duration::from_millis(450),
+    pod_gone: Duration::from_millis(200),
+    image_back_off: Duration::from_millis(600),
+};
+
+/// How long CloudFront takes here; the real one needs about ten seconds.
+const COMPLETES_AFTER: Duration = Duration::from_millis(900);
+
+/// How long a rollout may take here, so that the failing one does not keep anybody waiting.
+const ROLLOUT_TIMEOUT: &str = "4s";
+
+/// How often the world is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// No chapter takes longer; one that does has failed.
+const CHAPTER_MAX: Duration = Duration::from_secs(20);
+
+/// Runs the demo. `stay` keeps everything running afterwards.
+pub fn demo(stay: bool) -> ExitCode {
+    // The story is told on standard output; the program's own log would only interrupt it.
+    match actix::System::new().block_on(tell(stay)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => failed(&"the demo did not come out as announced; see the table above"),
+        Err(error) => failed(&format!("the demo could not be run: {error}")),
+    }
+}
+
+async fn tell(stay: bool) -> io::Result<bool> {
+    let world = World::new(TIMINGS, Some(COMPLETES_AFTER)).await?;
+    world.kubernetes.set_fate(&image(BROKEN), Some(PodFate::CannotPull));
+    world.add_site(NAMESPACE, NAME, &image("1.0"), HOST, DISTRIBUTION)?;
+    let url = format!("{}/purged", world.hook.url());
+    world.subscribe(&serde_json::json!([{
+        "name": NAME, "url": url, "method": "POST", "headers": {}, "parameters": { "site": HOST },
+    }]))?;
+    let cluster = world.kubernetes.clone();
+    let controllers = actix::spawn(async move { cluster.run_controller().await });
+    say(&format!(
+        "allclear demo: the real controller against stand-ins on this machine's loopback\n\
+         \n  Kubernetes  {}   {NAMESPACE}/{NAME}, 3 replicas, reached by {HOST}\
+         \n  CloudFront  {}   {DISTRIBUTION}, alias {HOST}\
+         \n  webhook     {url}",
+        world.api.url(),
+        world.cdn.url(),
+    ))?;
+    let life = Life::start(&world, &[("ALLCLEAR__ROLLOUT__TIMEOUT", ROLLOUT_TIMEOUT)]).await?;
+    let mut story = Story::new(world, life).await?;
+    let told = story.tell().await;
+    let well = match told {
+        Ok(()) => story.table()?,
+        Err(error) => {
+            story.table()?;
+            return Err(error);
+        }
+    };
+    if stay {
+        story.stay().await?;
+    }
+    controllers.abort();
+    story.life.take().map_or(Ok(()), Life::stop)?;
+    Ok(well)
+}
+
+fn image(tag: &str) -> String {
+    format!("{IMAGE}:{tag}")
+}
+
+fn say(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()
+}
+
+/// What a chapter announced and what came of it.
+struct Chapter {
+    title: &'static str,
+    expected: usize,
+    purged: usize,
+    called: usize,
+    took: Duration,
+    outcome: String,
+}
+
+struct Story {
+    world: World,
+    life: Option<Life>,
+    began: Instant,
+    /// Notes of Events already told.
+    told: BTreeSet<String>,
+    /// The last thing the controller said it waits for.
+    state: String,
+    calls: usize,
+    chapters: Vec<Chapter>,
+}
+
+impl Story {
+    async fn new(world: World, life: Life) -> io::Result<Self> {
+        let story = Self {
+            world,
+            life: Some(life),
+            began: Instant::now(),
+            told: BTreeSet::new(),
+            state: String::new(),
+            calls: 0,
+            chapters: Vec::new(),
+        };
+        // The workload that was there before is a baseline: nothing has changed, so nothing is purged.
+        let deadline = Instant::now() + CHAPTER_MAX;
+        loop {
+            let seen = story.observe().await;
+            if seen.synced && seen.workloads == 1 && story.settled() {
+                return Ok(story);
+            }
+            if Instant::now() > deadline {
+                return Err(io::Error::other(format!("the controller was not ready: {}", seen.troubles.join("; "))));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn tell(&mut self) -> io::Result<()> {
+        self.chapter("a new version is rolled out, 1.0 → 1.1", "1.1", 1, "PurgeCompleted", false).await?;
+        self.chapter("a version whose image does not exist, 1.1 → 2.0", BROKEN, 0, "RolloutFailed", false).await?;
+        self.chapter("back to 1.1: the edge never saw 2.0", "1.1", 0, "PurgeSkipped", false).await?;
+        self.chapter("the old version again, 1.1 → 1.0", "1.0", 1, "PurgeCompleted", false).await?;
+        self.chapter("the controller is killed in the middle, 1.0 → 1.2", "1.2", 1, "PurgeCompleted", true).await
+    }
+
+    /// Sets a tag and tells what follows, until an Event of reason `until` was published (and the webhook called, if a
+    /// purge is expected).
+    async fn chapter(
+        &mut self,
+        title: &'static str,
+        tag: &str,
+        expected: usize,
+        until: &str,
+        kill: bool,
+    ) -> io::Result<()> {
+        say(&format!("\n{}. {title}", self.chapters.len() + 1))?;
+        self.began = Instant::now();
+        self.told.clear();
+        self.state.clear();
+        let (purges, calls) = (self.purges(), self.world.receiver.received().len());
+        let known: BTreeSet<String> = self.events().into_iter().map(|(id, ..)| id).collect();
+        let refused = |failure| io::Error::other(format!("{failure:?}"));
+        self.world.kubernetes.set_image(NAMESPACE, NAME, NAME, &image(tag)).map_err(refused)?;
+        self.line("deployment", &format!("kubectl set image deployment/{NAME} {NAME}={}", image(tag)))?;
+        let mut killed = !kill;
+        let mut outcome = None;
+        while outcome.is_none() || self.calls_since(calls) < expected || !self.quiet().await {
+            if self.began.elapsed() > CHAPTER_MAX {
+                outcome = Some(format!("not within {} s", CHAPTER_MAX.as_secs()));
+                break;
+            }
+            self.tell_state().await?;
+            if !killed && self.state.starts_with("1 of") {
+                self.restart().await?;
+                killed = true;
+            }
+            for (id, reason, note) in self.events() {
+                if !known.contains(&id) && self.told.insert(id) {
+                    self.line(label(&reason), &note)?;
+                    if reason == until {
+                        outcome = Some(note);
+                    }
+                }
+            }
+            self.tell_calls()?;
+            sleep(LOOK_EVERY).await;
+        }
+        let purged = self.purges() - purges;
+        let called = self.calls_since(calls);
+        let took = self.began.elapsed();
+        let outcome = outcome.unwrap_or_default();
+        self.chapters.push(Chapter { title, expected, purged, called, took, outcome });
+        Ok(())
+    }
+
+    async fn restart(&mut self) -> io::Result<()> {
+        if let Some(life) = self.life.take() {
+            life.kill()?;
+        }
+        self.line("kill -9", "the controller is gone; pods go on becoming ready without it")?;
+        sleep(Duration::from_millis(700)).await;
+        let life = Life::start(&self.world, &[("ALLCLEAR__ROLLOUT__TIMEOUT", ROLLOUT_TIMEOUT)]).await?;
+        self.line("restart", "a new controller reads the ledger and goes on")?;
+        self.life = Some(life);
+        Ok(())
+    }
+
+    async fn observe(&self) -> crate::actors::message::Observation {
+        match &self.life {
+            Some(life) => life.observe().await,
+            None => Default::default(),
+        }
+    }
+
+    /// Tells what the rollout waits for, whenever that changes; without the countdown, which always changes.
+    async fn tell_state(&mut self) -> io::Result<()> {
+        let seen = self.observe().await;
+        let Some(rollout) = seen.rollouts.first().filter(|rollout| rollout.phase == "rolling") else { return Ok(()) };
+        let state = rollout.state.rsplit_once(", ").map_or(rollout.state.as_str(), |(state, _)| state).to_owned();
+        if state != self.state {
+            self.line("waiting", &state)?;
+            self.state = state;
+        }
+        Ok(())
+    }
+
+    fn tell_calls(&mut self) -> io::Result<()> {
+        let received = self.world.receiver.received();
+        for call in received.iter().skip(self.calls) {
+            let body = String::from_utf8_lossy(&call.request.body);
+            self.line("webhook", &format!("{} {} with {body}, answered 204", call.request.method, call.request.path))?;
+        }
+        self.calls = received.len();
+        Ok(())
+    }
+
+    fn calls_since(&self, before: usize) -> usize {
+        self.world.receiver.received().len() - before
+    }
+
+    fn purges(&self) -> usize {
+        self.world.cloudfront.invalidations().len()
+    }
+
+    /// Whether the cluster has done what it was told and the controller has nothing left to do.
+    async fn quiet(&self) -> bool {
+        let seen = self.observe().await;
+        let rolling = seen.rollouts.iter().any(|rollout| rollout.phase == "rolling");
+        seen.synced && !rolling && seen.deliveries.is_empty() && (seen.rollouts.is_empty())
+    }
+
+    /// Whether the Deployment is complete.
+    fn settled(&self) -> bool {
+        let deployment = self.world.kubernetes.get(Kind::Deployment, NAMESPACE, NAME);
+        deployment.is_some_and(|object| object["status"]["availableReplicas"] == 3)
+    }
+
+    /// The Events on the workload: name, reason, note; oldest first.
+    fn events(&self) -> Vec<(String, String, String)> {
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let mut events: Vec<_> = self
+            .world
+            .kubernetes
+            .list(Kind::Event, NAMESPACE)
+            .iter()
+            .map(|event| {
+                let version = text(&event["metadata"]["resourceVersion"]).parse::<u64>().unwrap_or_default();
+                (version, text(&event["metadata"]["name"]), text(&event["reason"]), text(&event["note"]))
+            })
+            .collect();
+        events.sort();
+        events.into_iter().map(|(_, name, reason, note)| (name, reason, note)).collect()
+    }
+
+    fn line(&self, what: &str, text: &str) -> io::Result<()> {
+        let seconds = self.began.elapsed().as_secs_f64();
+        say(&format!("  {seconds:5.2} s  {what:<21} {text}"))
+    }
+
+    /// Prints what was announced beside what happened; whether they agree.
+    fn table(&self) -> io::Result<bool> {
+        let mut table = comfy_table::Table::new();
+        table.load_preset(comfy_table::presets::NOTHING);
+        table.set_header(["", "chapter", "purges", "webhooks", "time", ""]);
+        let mut well = self.chapters.len() == 5;
+        for (number, chapter) in self.chapters.iter().enumerate() {
+            let Chapter { title, expected, purged, called, took, outcome: _ } = chapter;
+            let right = purged == expected && called == expected;
+            well &= right;
+            table.add_row([
+                format!("{}", number + 1),
+                (*title).to_owned(),
+                format!("{purged} of {expected}"),
+                format!("{called} of {expected}"),
+                format!("{:.1} s", took.as_secs_f64()),
+                if right { "as announced".to_owned() } else { "NOT AS ANNOUNCED".to_owned() },
+            ]);
+        }
+        say(&format!("\n{table}"))?;
+        let purges = self.purges();
+        say(&format!("\nCloudFront was asked for {purges} invalidations, one for each version that reached the edge."))?;
+        Ok(well)
+    }
+
+    async fn stay(&self) -> io::Result<()> {
+        let Some(life) = &self.life else { return Ok(()) };
+        let kubeconfig = self.world.kubeconfig();
+        say(&format!(
+            "\nStill running; end it with Ctrl-C.\n\
+             \n  status page   http://{}/\
+             \n  roll out      kubectl --kubeconfig {} -n {NAMESPACE} set image deployment/{NAME} {NAME}={}\
+             \n  look closer   kubectl --kubeconfig {} -n {NAMESPACE} get events",
+            life.address(),
+            kubeconfig.display(),
+            image("1.3"),
+            kubeconfig.display(),
+        ))?;
+        tokio::signal::ctrl_c().await
+    }
+}
+
+/// What a line is about, by the Event's reason.
+fn label(reason: &str) -> &str {
+    match reason {
+        "RolloutStarted" => "change seen",
+        "RolloutCompleted" => "rollout complete",
+        "RolloutFailed" => "rollout failed",
+        "PurgeStarted" => "invalidation created",
+        "PurgeCompleted" => "invalidation done",
+        "PurgeSkipped" => "not purged",
+        other => other,
+    }
+}

@@ -1,0 +1,110 @@
+//! One life of the real controller, in a thread and an actix system of its own, so that it can be ended like a process: in
+//! order, or in the middle of whatever it is doing.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::thread::JoinHandle;
+
+use actix::Addr;
+use tokio::sync::oneshot;
+
+use crate::actors::message::{Observation, Observe};
+use crate::actors::root::Root;
+use crate::adapters::cloudfront::StaticCredentials;
+use crate::adapters::kubernetes;
+use crate::app::{self, Surrounded};
+use crate::config::{Inputs, Loaded, load, read_file};
+use crate::sandbox::world::{ACCESS_KEY_ID, SECRET_ACCESS_KEY, World};
+
+/// How a life ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Ordered,
+    Killed,
+}
+
+/// A controller, living.
+pub struct Life {
+    root: Addr<Root>,
+    address: SocketAddr,
+    end: oneshot::Sender<Ending>,
+    thread: JoinHandle<()>,
+}
+
+impl Life {
+    /// Starts a controller in `world`; returns when it serves its status page.
+    ///
+    /// # Errors
+    /// When it does not start, in its own words.
+    pub async fn start(world: &World, extra: &[(&str, &str)]) -> io::Result<Self> {
+        let mut environment: BTreeMap<String, String> = world.environment().into_iter().collect();
+        environment.extend(extra.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let inputs = Inputs {
+            file: None,
+            environment,
+            flags: BTreeMap::new(),
+            service_account_namespace: None,
+            read: &read_file,
+        };
+        let Loaded { config, .. } = load(&inputs).map_err(|invalid| io::Error::other(invalid.to_string()))?;
+        let kubernetes = kubernetes::Options { kubeconfig: Some(world.kubeconfig()), context: None };
+        let credentials = StaticCredentials {
+            access_key_id: ACCESS_KEY_ID.to_owned(),
+            secret_access_key: SECRET_ACCESS_KEY.to_owned(),
+        };
+        let surrounded = Surrounded { kubernetes, aws: Some(credentials), ..Surrounded::default() };
+        let (started, born) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("controller".to_owned()).spawn(move || {
+            actix::System::new().block_on(async move {
+                let running = match app::start(&config, surrounded).await {
+                    Ok(running) => running,
+                    Err(error) => return drop(started.send(Err(io::Error::other(error.to_string())))),
+                };
+                let _ = started.send(Ok((running.root().clone(), running.address())));
+                match ended.await {
+                    Ok(Ending::Ordered) => running.stop().await,
+                    // Dropping the system in the middle of everything is as near to `kill -9` as a thread can come.
+                    Ok(Ending::Killed) | Err(_) => {}
+                }
+            });
+        })?;
+        let (root, address) = born.await.map_err(|_| io::Error::other("the controller ended at once"))??;
+        Ok(Self { root, address, end, thread })
+    }
+
+    /// Where its status page is.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it shows of itself; nothing if it does not answer.
+    pub async fn observe(&self) -> Observation {
+        self.root.send(Observe).await.unwrap_or_default()
+    }
+
+    /// Ends it in the middle of whatever it is doing.
+    ///
+    /// # Errors
+    /// When it had panicked.
+    pub fn kill(self) -> io::Result<()> {
+        self.end_by(Ending::Killed)
+    }
+
+    /// Ends it in order.
+    ///
+    /// # Errors
+    /// When it had panicked.
+    pub fn stop(self) -> io::Result<()> {
+        self.end_by(Ending::Ordered)
+    }
+
+    fn end_by(self, ending: Ending) -> io::Result<()> {
+        let Self { root, address: _, end, thread } = self;
+        drop(root);
+        // A life that has ended by itself does not listen any more.
+        let _ = end.send(ending);
+        thread.join().map_err(|_| io::Error::other("the controller panicked"))
+    }
+}

@@ -1,0 +1,192 @@
+//! The Kubernetes adapter against our stand-in of the API, over a socket, with faults in between (`faults.md` W1 to W8,
+//! A1 and A4).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use allclear::adapters::kubernetes::{Clients, Cluster, Options, Scope, Tempo, connect};
+use allclear::domain::id::WorkloadId;
+use allclear::domain::retry::Backoff;
+use allclear::domain::workload::Workload;
+use allclear::ports::{ClusterView, Flow, PortError, Sight};
+use allclear::sandbox::http::{Action, Fault, Reply, Request, Seen, Server, When};
+use allclear::sandbox::kubernetes::{KubernetesStandIn, Options as StandInOptions};
+use futures_util::StreamExt;
+
+mod reading;
+mod watching;
+
+/// Nothing on loopback takes this long; whoever waits longer waits for ever.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A stand-in, served, and clients of it made the way the program makes them.
+struct Bench {
+    api: KubernetesStandIn,
+    server: Server,
+    clients: Clients,
+}
+
+impl Bench {
+    async fn start() -> Self {
+        let api = KubernetesStandIn::new(StandInOptions::default());
+        let server = api.start().await.unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), api.kubeconfig(&server)).unwrap();
+        let options = Options { kubeconfig: Some(file.path().to_owned()), context: None };
+        let clients = connect(&options).await.unwrap();
+        Self { api, server, clients }
+    }
+
+    fn cluster(&self, scope: Scope, tempo: Tempo) -> Cluster {
+        Cluster::new(&self.clients, scope, tempo)
+    }
+
+    /// A view of everything, at the pace of a test.
+    fn view(&self) -> Cluster {
+        self.cluster(Scope::All, brisk())
+    }
+
+    /// Answers the next requests that match with a status.
+    fn refuse(&self, status: u16, times: u32, matches: impl Fn(&Request) -> bool + Send + Sync + 'static) {
+        let body = format!(r#"{{"kind":"Status","code":{status},"message":"refused by the test"}}"#);
+        let answer = Action::Answer(Reply::full(status, "application/json", body));
+        self.server.inject(Fault::once(When::Before, answer).matching(matches).times(times));
+    }
+
+    /// Requests seen so far that match.
+    fn seen(&self, matches: impl Fn(&Seen) -> bool) -> Vec<Seen> {
+        self.server.seen().into_iter().filter(|seen| matches(seen)).collect()
+    }
+}
+
+/// Milliseconds instead of seconds.
+fn brisk() -> Tempo {
+    Tempo {
+        backoff: Backoff { base: Duration::from_millis(10), cap: Duration::from_millis(50) },
+        answer: Duration::from_secs(5),
+        idle: Duration::from_secs(10),
+        ..Tempo::default()
+    }
+}
+
+/// Without streaming lists.
+fn classic() -> Tempo {
+    Tempo { streaming: false, ..brisk() }
+}
+
+fn namespaces(names: &[&str]) -> Scope {
+    Scope::Namespaces(names.iter().map(|name| (*name).to_owned()).collect())
+}
+
+fn web() -> WorkloadId {
+    WorkloadId::deployment("shop", "web")
+}
+
+fn is_watch(request: &Request) -> bool {
+    request.query.contains_key("watch")
+}
+
+fn is_list(request: &Request) -> bool {
+    !is_watch(request)
+}
+
+/// Reads a watch the way its consumer does: what a listing does not mention is gone.
+struct Reader {
+    flow: Flow<Sight>,
+    known: BTreeMap<WorkloadId, Workload>,
+    unreadable: BTreeMap<WorkloadId, String>,
+    unseen: BTreeSet<WorkloadId>,
+    /// All that was said, in short.
+    said: Vec<String>,
+    troubles: Vec<PortError>,
+}
+
+impl Reader {
+    fn of(view: &Cluster) -> Self {
+        Self {
+            flow: view.watch(),
+            known: BTreeMap::new(),
+            unreadable: BTreeMap::new(),
+            unseen: BTreeSet::new(),
+            said: Vec::new(),
+            troubles: Vec::new(),
+        }
+    }
+
+    /// A reader that has read up to the end of the first listing.
+    async fn synced(view: &Cluster) -> Self {
+        let mut reader = Self::of(view);
+        reader.until("all is synced", |reader| reader.said("synced all")).await;
+        reader
+    }
+
+    fn said(&self, what: &str) -> bool {
+        self.said.iter().any(|said| said == what)
+    }
+
+    fn count(&self, what: &str) -> usize {
+        self.said.iter().filter(|said| *said == what).count()
+    }
+
+    /// Forgets what was said, not what is known.
+    fn forget(&mut self) {
+        self.said.clear();
+        self.troubles.clear();
+    }
+
+    /// The images seen of a workload that exists: `web shop/web:1`.
+    fn version(&self, id: &WorkloadId) -> Option<String> {
+        self.known.get(id).map(|workload| workload.version.as_ref().unwrap().to_string())
+    }
+
+    async fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
+        let wait = async {
+            while !holds(self) {
+                let sight = self.flow.next().await.expect("a watch never ends");
+                self.take(sight);
+            }
+        };
+        let ended = tokio::time::timeout(PATIENCE, wait).await;
+        assert!(ended.is_ok(), "waited in vain until {what}; said was {:?}, troubles {:?}", self.said, self.troubles);
+    }
+
+    fn take(&mut self, sight: Sight) {
+        let within = |scope: &Option<String>, id: &WorkloadId| scope.as_ref().is_none_or(|name| *name == id.namespace);
+        let said = match sight {
+            Sight::Restarted { scope } => {
+                self.unseen.extend(self.known.keys().filter(|id| within(&scope, id)).cloned());
+                format!("restarted {}", scope.as_deref().unwrap_or("*"))
+            }
+            Sight::Seen(workload) => {
+                self.unseen.remove(&workload.id);
+                self.unreadable.remove(&workload.id);
+                let said = format!("seen {}", workload.id.name);
+                self.known.insert(workload.id.clone(), *workload);
+                said
+            }
+            Sight::Unreadable(id, why) => {
+                self.unseen.remove(&id);
+                let said = format!("unreadable {}", id.name);
+                self.unreadable.insert(id, why);
+                said
+            }
+            Sight::Gone(id) => {
+                self.known.remove(&id);
+                format!("gone {}", id.name)
+            }
+            Sight::Synced { scope, all } => {
+                let gone: Vec<WorkloadId> = self.unseen.iter().filter(|id| within(&scope, id)).cloned().collect();
+                for id in gone {
+                    self.unseen.remove(&id);
+                    self.known.remove(&id);
+                }
+                if all { "synced all".to_owned() } else { format!("synced {}", scope.as_deref().unwrap_or("*")) }
+            }
+            Sight::Trouble(error) => {
+                self.troubles.push(error);
+                "trouble".to_owned()
+            }
+        };
+        self.said.push(said);
+    }
+}

@@ -1,0 +1,266 @@
+//! Everything that is not a watch of workloads: single reads, pods, sites, Events, scopes, connecting.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use allclear::adapters::kubernetes::{ConnectError, Events, Options, Scope, connect};
+use allclear::domain::id::{NoticeId, Seq};
+use allclear::domain::notice::{Kind as NoticeKind, Notice};
+use allclear::domain::readiness::Pod;
+use allclear::ports::{ClusterView, EventSink, Flow, PodSight, Retry};
+use allclear::sandbox::http::{Action, Fault, When};
+use allclear::sandbox::kubernetes::Kind;
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+
+use super::{Bench, PATIENCE, web};
+
+#[tokio::test]
+async fn a_workload_is_read_afresh_and_may_be_missing() {
+    let bench = Bench::start().await;
+    let view = bench.view();
+    assert_eq!(view.workload(&web()).await, Ok(None));
+    bench.api.deploy("shop", "web", "shop/web:1", 2).unwrap();
+    let workload = view.workload(&web()).await.unwrap().unwrap();
+    assert_eq!((workload.id, workload.replicas.desired), (web(), 2));
+    // A resourceVersion would allow the API server to answer from its cache (W5).
+    assert!(bench.seen(|seen| seen.query.contains_key("resourceVersion")).is_empty());
+}
+
+#[tokio::test]
+async fn a_read_that_fails_says_whether_trying_again_can_help() {
+    let bench = Bench::start().await;
+    let view = bench.view();
+    for (status, retry) in [(503, Retry::Later), (500, Retry::Later), (403, Retry::Never), (401, Retry::Never)] {
+        bench.refuse(status, 1, |_| true);
+        let error = view.workload(&web()).await.unwrap_err();
+        assert_eq!(error.retry, retry, "{status}");
+        assert_eq!(error.attempted, "failed to get deployments.apps web in shop");
+    }
+    bench.server.inject(Fault::once(When::Before, Action::Cut));
+    assert_eq!(view.workload(&web()).await.unwrap_err().retry, Retry::Later);
+    let mut broken = bench.api.deploy("shop", "web", "shop/web:1", 1).unwrap();
+    broken["spec"]["replicas"] = json!("two");
+    bench.api.put(broken).unwrap();
+    let error = view.workload(&web()).await.unwrap_err();
+    assert!(error.cause.starts_with("it cannot be read: invalid type: string \"two\""), "{error}");
+}
+
+/// Follows pods until `holds`.
+async fn pods(flow: &mut Flow<PodSight>, holds: impl Fn(&BTreeMap<String, Pod>) -> bool) -> BTreeMap<String, Pod> {
+    let mut pods = BTreeMap::new();
+    let wait = async {
+        while !holds(&pods) {
+            match flow.next().await.expect("a watch never ends") {
+                PodSight::Restarted => pods.clear(),
+                PodSight::Seen(labels, pod) => {
+                    assert_eq!(labels.get("app").map(String::as_str), Some("web"));
+                    pods.insert(pod.name.clone(), pod);
+                }
+                PodSight::Gone(name) => drop(pods.remove(&name)),
+                PodSight::Trouble(error) => panic!("{error}"),
+            }
+        }
+    };
+    let ended = tokio::time::timeout(PATIENCE, wait).await;
+    assert!(ended.is_ok(), "{pods:?}");
+    pods
+}
+
+fn a_pod(name: &str, status: Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"namespace": "shop", "name": name, "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "web", "image": "shop/web:1"}]},
+        "status": status,
+    })
+}
+
+#[tokio::test]
+async fn pods_are_followed_with_what_is_wrong_with_them() {
+    let bench = Bench::start().await;
+    let waiting = json!({"containerStatuses": [{"name": "web", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]});
+    bench.api.put(a_pod("web-a", waiting)).unwrap();
+    let mut flow = bench.view().watch_pods("shop");
+    let seen = pods(&mut flow, |pods| pods.len() == 1).await;
+    assert_eq!(seen["web-a"].trouble.as_deref(), Some("ImagePullBackOff"));
+    assert!(!seen["web-a"].ready);
+
+    let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
+    bench.api.put(a_pod("web-b", ready)).unwrap();
+    let seen = pods(&mut flow, |pods| pods.contains_key("web-b")).await;
+    assert!(seen["web-b"].ready && seen["web-b"].trouble.is_none());
+    assert_eq!(seen["web-b"].version.as_ref().map(ToString::to_string).as_deref(), Some("web shop/web:1"));
+
+    bench.api.expire_watches();
+    let seen = pods(&mut flow, |pods| pods.len() == 2).await;
+    assert_eq!(seen.len(), 2);
+}
+
+fn a_route() -> Value {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+        "metadata": {"namespace": "shop", "name": "web"},
+        "spec": {
+            "parentRefs": [{"name": "edge", "namespace": "infra"}, {"name": "missing", "namespace": "infra"}],
+            "rules": [{"backendRefs": [{"name": "web", "port": 80}]}],
+        },
+    })
+}
+
+fn a_gateway() -> Value {
+    json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
+        "metadata": {"namespace": "infra", "name": "edge"},
+        "spec": {"gatewayClassName": "x", "listeners": [
+            {"name": "https", "port": 443, "protocol": "HTTPS", "hostname": "shop.example.com"},
+        ]},
+    })
+}
+
+#[tokio::test]
+async fn a_site_is_read_from_services_ingresses_routes_and_gateways() {
+    let bench = Bench::start().await;
+    bench.api.expose("shop", "web", "www.example.com").unwrap();
+    bench.api.expose("blog", "cms", "blog.example.com").unwrap();
+    bench.api.apply(a_route()).unwrap();
+    bench.api.apply(a_gateway()).unwrap();
+    let facts = bench.view().site_facts("shop").await.unwrap();
+    assert_eq!(facts.services.iter().map(|fact| fact.name.as_str()).collect::<Vec<_>>(), ["web"]);
+    assert_eq!(facts.ingresses[0].rules[0].host.as_deref(), Some("www.example.com"));
+    assert_eq!(facts.routes[0].backends, [("shop".to_owned(), "web".to_owned())]);
+    assert_eq!(facts.gateways[0].listeners[0].hostname.as_deref(), Some("shop.example.com"));
+    assert_eq!(facts.gateways.len(), 1);
+}
+
+#[tokio::test]
+async fn a_gateway_we_may_not_read_is_left_out() {
+    let bench = Bench::start().await;
+    bench.api.apply(a_route()).unwrap();
+    bench.api.apply(a_gateway()).unwrap();
+    bench.refuse(403, u32::MAX, |request| request.path.contains("/gateways/"));
+    let facts = bench.view().site_facts("shop").await.unwrap();
+    assert_eq!((facts.routes.len(), facts.gateways.len()), (1, 0));
+}
+
+/// Many rollouts of one release ask at once; and a cluster without the Gateway API is not asked for it each time.
+#[tokio::test]
+async fn a_site_is_read_once_for_all_who_ask_and_unknown_kinds_are_remembered() {
+    let bench = Bench::start().await;
+    bench.api.set_gateway_api(false);
+    bench.api.expose("shop", "web", "www.example.com").unwrap();
+    let view = bench.view();
+    let asked = futures_util::future::join_all((0..10).map(|_| view.site_facts("shop"))).await;
+    assert!(asked.iter().all(|facts| facts.as_ref().is_ok_and(|facts| facts.services.len() == 1)));
+    let lists = |plural: &str| bench.seen(|seen| seen.path.ends_with(plural)).len();
+    assert_eq!((lists("/services"), lists("/httproutes"), lists("/grpcroutes")), (1, 1, 1));
+    view.site_facts("blog").await.unwrap();
+    assert_eq!((lists("/services"), lists("/httproutes"), lists("/grpcroutes")), (2, 1, 1));
+}
+
+#[tokio::test]
+async fn a_site_that_cannot_be_read_names_the_missing_right() {
+    let bench = Bench::start().await;
+    bench.refuse(403, u32::MAX, |request| request.path.ends_with("/ingresses"));
+    let error = bench.view().site_facts("shop").await.unwrap_err();
+    assert_eq!(error.retry, Retry::Never);
+    assert!(
+        error.to_string().ends_with("allow our service account to list ingresses.networking.k8s.io in shop"),
+        "{error}"
+    );
+}
+
+fn notice(message: &str) -> Notice {
+    Notice {
+        id: NoticeId("msg_0a1b2c".to_owned()),
+        kind: NoticeKind::PurgeFailed,
+        at_ms: 1_700_000_000_123,
+        workload: web(),
+        seq: Seq(1),
+        rollout: "r".to_owned(),
+        change: "web: 1 → 2".to_owned(),
+        message: message.to_owned(),
+        hosts: Vec::new(),
+        purges: Vec::new(),
+        late: false,
+    }
+}
+
+#[tokio::test]
+async fn a_notice_told_twice_is_one_event_on_its_workload() {
+    let bench = Bench::start().await;
+    let uid = bench.api.deploy("shop", "web", "shop/web:1", 1).unwrap()["metadata"]["uid"].as_str().unwrap().to_owned();
+    let events = Events::new(bench.clients.request.clone(), "allclear-6f7-x2");
+    let long = notice(&"purge failed ä ".repeat(200));
+    // The first answer is lost: it is not known whether the Event exists.
+    bench.server.inject(Fault::once(When::After, Action::Cut));
+    assert_eq!(events.publish(&long, &uid).await.unwrap_err().retry, Retry::Later);
+    events.publish(&long, &uid).await.unwrap();
+    events.publish(&long, &uid).await.unwrap();
+
+    let stored = bench.api.list(Kind::Event, "shop");
+    assert_eq!(stored.len(), 1);
+    let event = &stored[0];
+    assert_eq!(event["metadata"]["name"], "web.msg0a1b2c");
+    assert_eq!((&event["reason"], &event["type"]), (&json!("PurgeFailed"), &json!("Warning")));
+    assert_eq!(event["eventTime"], "2023-11-14T22:13:20.123000Z");
+    assert_eq!(event["reportingController"], "allclear.dev/controller");
+    assert_eq!(event["reportingInstance"], "allclear-6f7-x2");
+    assert_eq!(event["regarding"]["uid"], Value::from(uid));
+    assert_eq!(event["regarding"]["kind"], "Deployment");
+    assert!(event["note"].as_str().unwrap().len() <= 1024);
+}
+
+#[tokio::test]
+async fn an_event_that_may_not_be_made_names_the_missing_right() {
+    let bench = Bench::start().await;
+    bench.refuse(403, 1, |_| true);
+    let events = Events::new(bench.clients.request.clone(), "");
+    let error = events.publish(&notice("x"), "u").await.unwrap_err();
+    assert_eq!(error.retry, Retry::Never);
+    assert!(error.to_string().ends_with("allow our service account to create events.events.k8s.io in shop"), "{error}");
+}
+
+#[tokio::test]
+async fn everything_is_watched_if_that_is_allowed_and_else_our_own_namespace() {
+    let bench = Bench::start().await;
+    let (scope, why) = Scope::all_or_own(&bench.clients).await.unwrap();
+    assert_eq!(scope, Scope::All);
+    assert!(why.contains("may list deployments in all namespaces"), "{why}");
+    bench.refuse(403, 1, |_| true);
+    let (scope, why) = Scope::all_or_own(&bench.clients).await.unwrap();
+    assert_eq!(scope, Scope::Namespaces(BTreeSet::from(["default".to_owned()])));
+    assert!(why.contains("refused by the test"), "{why}");
+    bench.refuse(500, 1, |_| true);
+    assert_eq!(Scope::all_or_own(&bench.clients).await.unwrap_err().retry, Retry::Later);
+}
+
+#[tokio::test]
+async fn requests_name_the_program_and_are_not_repeated_by_the_client() {
+    let bench = Bench::start().await;
+    let named = |request: &allclear::sandbox::http::Request| {
+        request.header("user-agent").is_some_and(|agent| agent.starts_with("allclear/"))
+    };
+    bench.refuse(429, 1, named);
+    assert!(bench.view().workload(&web()).await.is_err());
+    assert_eq!(bench.server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_kubeconfig_that_is_not_there_is_named() {
+    let options = Options { kubeconfig: Some(PathBuf::from("/no/such/kubeconfig")), context: None };
+    let error = connect(&options).await.err().unwrap();
+    assert!(matches!(error, ConnectError::Kubeconfig { .. }));
+    assert!(error.to_string().starts_with("failed to use the kubeconfig /no/such/kubeconfig"), "{error}");
+}
+
+/// A server that accepts and never answers: the request client gives up by itself.
+#[tokio::test]
+async fn a_server_that_never_answers_is_not_waited_for_longer_than_promised() {
+    let bench = Bench::start().await;
+    bench.server.inject(Fault::once(When::Before, Action::Hold));
+    let view = bench.view();
+    let answer = tokio::time::timeout(Duration::from_secs(17), view.workload(&web())).await;
+    assert_eq!(answer.unwrap().unwrap_err().retry, Retry::Later);
+}
