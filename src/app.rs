@@ -95,7 +95,7 @@ pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, S
     let (notifier, outbox) = webhooks(config, clock.clone())?;
     let scope = scope(config, &clients).await?;
     let cdn = Arc::new(CloudFront::new(cloudfront_options(config, surrounded.aws)).await);
-    let events = Events::new(clients.request.clone(), clock.clone(), &instance());
+    let events = Events::new(clients.request.clone(), &instance());
     let ports = Ports {
         clock,
         cluster: Arc::new(Cluster::new(&clients, scope, surrounded.tempo)),

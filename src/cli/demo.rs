@@ -291,7 +291,7 @@ impl Story {
     /// Prints what was announced beside what happened; whether they agree.
     fn table(&self) -> io::Result<bool> {
         let mut table = comfy_table::Table::new();
-        table.load_preset(comfy_table::presets::NOTHING);
+        table.load_style(comfy_table::presets::NOTHING);
         table.set_header(["", "chapter", "purges", "webhooks", "time", ""]);
         let mut well = self.chapters.len() == 5;
         for (number, chapter) in self.chapters.iter().enumerate() {

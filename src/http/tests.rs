@@ -61,7 +61,8 @@ async fn ask(address: SocketAddr, method: &str, path: &str) -> String {
     let request = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
+    let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_string(&mut answer));
+    read.await.expect("an answer in time").unwrap();
     answer
 }
 
@@ -157,6 +158,7 @@ async fn a_blocked_event_loop_is_noticed_by_the_worker_on_its_own_thread() {
     let front = showing(synced());
     let serving = listen("127.0.0.1:0".parse().unwrap(), front, Duration::from_millis(50)).unwrap();
     let address = serving.address();
+    assert_eq!(body(&ask(address, "GET", "/livez").await), "alive\n");
     let asking = std::thread::spawn(move || actix_rt::System::new().block_on(ask(address, "GET", "/livez")));
     // Blocks this thread, and with it the event loop of the actors, until the answer is there.
     let answer = asking.join().unwrap();

@@ -144,6 +144,7 @@ mod tests {
         Notice {
             id: "msg_1".into(),
             kind: notice::Kind::PurgeCompleted,
+            at_ms: 0,
             workload: WorkloadId::deployment("shop", "web"),
             seq: Seq(7),
             rollout: "3f0c".to_owned(),
