@@ -17,16 +17,17 @@ use crate::adapters::cloudfront::{self, CloudFront};
 use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
 use crate::adapters::http::{self as outbound, Egress};
 use crate::adapters::kubernetes::{self, Clients, Cluster, Events, Scope, Tempo};
+use crate::adapters::ledger::fresh_origin;
 use crate::adapters::ledger::kubernetes::KubernetesLedger;
 use crate::adapters::ledger::memory::MemoryLedger;
 use crate::adapters::ledger::redis::RedisLedger;
 use crate::adapters::redis::Server;
-use crate::adapters::redis::tag_cache::{MemberTags, TagCache as TagCopies};
+use crate::adapters::redis::tag_cache::RedisTagCache;
 use crate::adapters::webhook::Webhooks;
 use crate::config::{Config, LedgerBackend, Namespaces};
 use crate::domain::catalog::Freshness;
 use crate::domain::delivery;
-use crate::domain::id::{Member, Origin};
+use crate::domain::id::Member;
 use crate::domain::purge::Pace;
 use crate::http::{About, Front, Serving};
 use crate::ports::{Cdn, Clock, EventSink, Ledger, Notifier, PortError, Ports, TagCache};
@@ -187,10 +188,7 @@ fn settings(config: &Config, outbox: delivery::Settings) -> Settings {
             poll_first: config.purge.poll_first,
             completion_timeout: config.purge.completion_timeout,
         },
-        freshness: Freshness {
-            refresh: config.distributions.refresh,
-            miss_refresh: config.distributions.miss_refresh,
-        },
+        freshness: Freshness { refresh: config.distributions.refresh, miss_refresh: config.distributions.miss_refresh },
         outbox,
     }
 }
@@ -228,7 +226,7 @@ fn cloudfront_options(config: &Config, credentials: Option<cloudfront::StaticCre
 
 fn ledger(config: &Config, clients: &Clients) -> Result<Arc<dyn Ledger>, StartError> {
     match (config.ledger_backend(), &config.redis.url) {
-        (LedgerBackend::Memory, _) => Ok(Arc::new(MemoryLedger::new(Origin("memory".to_owned())))),
+        (LedgerBackend::Memory, _) => Ok(Arc::new(MemoryLedger::new(fresh_origin()?))),
         (LedgerBackend::Kubernetes, _) => {
             let namespace = config.ledger.namespace.as_deref().unwrap_or(&clients.namespace);
             Ok(Arc::new(KubernetesLedger::new(clients.request.clone(), namespace)))
@@ -244,8 +242,8 @@ fn ledger(config: &Config, clients: &Clients) -> Result<Arc<dyn Ledger>, StartEr
 
 fn tag_cache(config: &Config) -> Result<Option<Arc<dyn TagCache>>, StartError> {
     let Some(url) = config.redis.url.as_ref().filter(|_| !config.dry_run) else { return Ok(None) };
-    let cache = TagCopies::new(Server::new(url.expose())?);
-    Ok(Some(Arc::new(MemberTags { cache, group: config.group.name.clone(), member: member(config) })))
+    let server = Server::new(url.expose())?;
+    Ok(Some(Arc::new(RedisTagCache::new(server, &config.group.name, &member(config)))))
 }
 
 fn member(config: &Config) -> Member {

@@ -9,9 +9,9 @@ pub mod actors;
 #[cfg(feature = "runtime")]
 pub mod adapters;
 #[cfg(feature = "runtime")]
-pub mod cli;
-#[cfg(feature = "runtime")]
 pub mod app;
+#[cfg(feature = "runtime")]
+pub mod cli;
 #[cfg(feature = "runtime")]
 pub mod config;
 pub mod domain;

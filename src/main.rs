@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         eprintln!("allclear: another TLS provider was installed first; going on with it");
     }
     // A variable that is not text cannot be one of ours.
-    let environment = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let environment =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     cli::main(Cli::parse(), environment.collect())
 }

@@ -251,10 +251,7 @@ fn explained(error: &reqwest::Error) -> Error {
         return Error::Blocked(denied.to_string());
     }
     let words = words(error);
-    let tls = causes.iter().find_map(|cause| {
-        let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        cause.downcast_ref::<rustls::Error>().or_else(|| inner?.downcast_ref::<rustls::Error>())
-    });
+    let tls = causes.iter().find_map(|cause| cause.downcast_ref::<rustls::Error>());
     Error::Failed(match tls {
         Some(tls) => format!("TLS failed: {}", cut(&tls.to_string())),
         None if error.is_dns() => format!("the name could not be resolved: {words}"),
@@ -275,8 +272,12 @@ fn words(error: &reqwest::Error) -> String {
     }
 }
 
+/// Every cause, outermost first. An `io::Error` made from another error hides that one from `source`, so it is asked.
 fn causes<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    std::iter::successors(error.source(), |cause: &&'a (dyn StdError + 'static)| StdError::source(*cause))
+    std::iter::successors(error.source(), |cause: &&'a (dyn StdError + 'static)| {
+        let hidden = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        hidden.map(|hidden| hidden as &(dyn StdError + 'static)).or_else(|| StdError::source(*cause))
+    })
 }
 
 fn cut(words: &str) -> String {

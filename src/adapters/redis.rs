@@ -41,7 +41,11 @@ const REASONS: &[(&str, bool, &str)] = &[
     ),
     ("NOAUTH", false, "the server wants a password: put it into the URL, redis://user:password@host"),
     ("WRONGPASS", false, "user or password are wrong"),
-    ("NOPERM", false, "allow our user the commands get, set, hget, hset, hdel, hscan, hmget and evalsha on allclear:*"),
+    (
+        "NOPERM",
+        false,
+        "our user needs ~allclear:* +hello +get +set +hget +hmget +hset +hdel +hscan +evalsha +script|load",
+    ),
     ("OOM", true, "the server has reached maxmemory; give it more, its policy must be noeviction"),
     ("LOADING", true, "the server is loading its data"),
     ("READONLY", true, "this is a replica; point us at the primary"),

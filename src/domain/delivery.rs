@@ -64,7 +64,7 @@ pub struct Delivery {
     /// Attempts made so far.
     #[serde(default)]
     pub attempts: u32,
-    /// When it was made, in wall-clock milliseconds since the Unix epoch; for people, and to tell the oldest.
+    /// When the notice's transition was, in wall-clock milliseconds since the Unix epoch; for people, and to tell the oldest.
     pub created_ms: i64,
     /// Whether it is still tried.
     #[serde(default)]
@@ -97,7 +97,7 @@ pub enum State {
 
 impl Delivery {
     /// A delivery of `notice` to `hook` that was never tried.
-    pub fn new(notice: &Notice, hook: &str, content: Content, created_ms: i64) -> Self {
+    pub fn new(notice: &Notice, hook: &str, content: Content) -> Self {
         Self {
             id: delivery_id(&notice.id, hook),
             notice: notice.id.clone(),
@@ -106,7 +106,7 @@ impl Delivery {
             hook: hook.to_owned(),
             content,
             attempts: 0,
-            created_ms,
+            created_ms: notice.at_ms,
             state: State::Pending,
         }
     }
@@ -347,3 +347,6 @@ impl Outcome {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

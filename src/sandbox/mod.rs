@@ -6,6 +6,6 @@
 pub mod cloudfront;
 pub mod http;
 pub mod kubernetes;
-pub mod receiver;
 pub mod life;
+pub mod receiver;
 pub mod world;

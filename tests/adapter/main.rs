@@ -4,7 +4,8 @@
 mod support;
 
 mod cloudfront;
+mod kubernetes;
 mod kubernetes_conformance;
 mod ledger;
 mod tag_cache;
-mod kubernetes;
+mod webhook;

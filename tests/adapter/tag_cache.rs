@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use allclear::adapters::redis::Server;
-use allclear::adapters::redis::tag_cache::TagCache;
+use allclear::adapters::redis::tag_cache::RedisTagCache;
 use allclear::domain::id::WorkloadId;
 use allclear::domain::record::Record;
 use allclear::domain::record_codec::{decode, encode};
+use allclear::ports::TagCache;
 
 use crate::support::redis::Redis;
 
@@ -16,9 +17,13 @@ fn record(revision: u64) -> Record {
     decode(format!(r#"{{"r":{revision},"u":"u","s":1,"v":{{}}}}"#).as_bytes()).unwrap()
 }
 
-async fn publish(cache: &TagCache, origin: &str, revision: u64) {
+fn cache(redis: &Redis) -> RedisTagCache {
+    RedisTagCache::new(Server::new(&redis.url()).unwrap(), "default", &"eu-1".into())
+}
+
+async fn publish(cache: &RedisTagCache, origin: &str, revision: u64) {
     let web = WorkloadId::deployment("shop", "web");
-    cache.publish("default", &"eu-1".into(), &web, &origin.into(), &record(revision)).await.unwrap();
+    cache.show(&web, &origin.into(), &record(revision)).await.unwrap();
 }
 
 fn published(redis: &Redis) -> (String, Record) {
@@ -30,7 +35,7 @@ fn published(redis: &Redis) -> (String, Record) {
 #[tokio::test]
 async fn the_newer_revision_wins_in_whatever_order_they_arrive() {
     let redis = Redis::start();
-    let cache = TagCache::new(Server::new(&redis.url()).unwrap());
+    let cache = cache(&redis);
     // 9 after 10 as text; beyond 2^53, where Lua's own numbers are not exact any more.
     for (arriving, expected) in
         [(9, 9), (10, 10), (9, 10), (u64::MAX - 1, u64::MAX - 1), (u64::MAX, u64::MAX), (11, u64::MAX)]
@@ -45,7 +50,7 @@ async fn the_newer_revision_wins_in_whatever_order_they_arrive() {
 #[tokio::test]
 async fn a_new_ledger_replaces_the_records_of_the_old_one() {
     let redis = Redis::start();
-    let cache = TagCache::new(Server::new(&redis.url()).unwrap());
+    let cache = cache(&redis);
     publish(&cache, "one", 7).await;
     publish(&cache, "two", 1).await;
     assert_eq!(published(&redis), ("two".to_owned(), record(1)));
@@ -54,7 +59,7 @@ async fn a_new_ledger_replaces_the_records_of_the_old_one() {
 #[tokio::test]
 async fn what_was_wiped_is_published_again_by_the_next_change() {
     let redis = Redis::start();
-    let cache = TagCache::new(Server::new(&redis.url()).unwrap());
+    let cache = cache(&redis);
     publish(&cache, "one", 7).await;
     redis.command::<()>(&["FLUSHALL"]);
     publish(&cache, "one", 8).await;

@@ -1,7 +1,9 @@
-//! Properties of the pure half of the program, over generated values: parsing, matching, planning.
+//! Properties of the pure half of the program, over generated values and histories: parsing, matching, planning, delivery.
 
 mod config;
+mod delivery;
 mod distribution;
 mod image;
 mod paths;
+mod record;
 mod site;

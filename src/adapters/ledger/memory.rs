@@ -27,7 +27,8 @@ struct State {
 }
 
 impl MemoryLedger {
-    /// An empty ledger of this origin. An origin must not be used twice (GA-2); a simulation counts them.
+    /// An empty ledger of this origin. An origin must not be used twice (GA-2): a process takes a
+    /// [`fresh_origin`](super::fresh_origin), a simulation counts them.
     pub fn new(origin: Origin) -> Self {
         Self { origin, state: Arc::default() }
     }

@@ -15,7 +15,7 @@ pub mod redis;
 
 use sha2::{Digest, Sha256};
 
-use crate::domain::id::{Seq, WorkloadId};
+use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::record::Record;
 use crate::domain::record_codec::CodecError;
 use crate::ports::PortError;
@@ -28,6 +28,18 @@ pub const SHARDS: usize = 64;
 pub fn shard_of(workload: &WorkloadId) -> usize {
     let digest = Sha256::digest(workload.to_string().as_bytes());
     usize::from(digest.first().copied().unwrap_or_default()) % SHARDS
+}
+
+/// A name no ledger had before: 128 random bits, because an origin must never come twice (GA-2). If it did, the numbers
+/// counted under it would repeat, and CloudFront would answer a new purge with the old one.
+///
+/// # Errors
+/// When the operating system has no randomness.
+pub fn fresh_origin() -> Result<Origin, PortError> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| PortError::passing("failed to name a new ledger", format!("no randomness: {error}")))?;
+    Ok(Origin(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
 }
 
 /// What a compare-and-set does.

@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use ::redis::{Script, cmd};
 use async_trait::async_trait;
 
-use super::{shard_of, unusable};
+use super::{fresh_origin, shard_of, unusable};
 use crate::adapters::redis::Server;
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Origin, Seq, WorkloadId};
@@ -109,7 +109,7 @@ impl RedisLedger {
     }
 
     async fn find_or_create_origin(&self) -> Result<Origin, PortError> {
-        let random = random_id()?;
+        let random = fresh_origin()?.0;
         let (set, get) = (command("SET", &[&self.origin_key, &random, "NX"]), command("GET", &[&self.origin_key]));
         self.server
             .call("open the ledger", |mut redis| async move {
@@ -306,12 +306,4 @@ fn command(name: &str, arguments: &[&str]) -> ::redis::Cmd {
     let mut command = cmd(name);
     command.arg(arguments);
     command
-}
-
-/// 128 random bits: an origin must never come twice (GA-2).
-fn random_id() -> Result<String, PortError> {
-    let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| PortError::passing("failed to name a new ledger", format!("no randomness: {error}")))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

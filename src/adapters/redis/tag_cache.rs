@@ -10,7 +10,7 @@ use super::Server;
 use crate::domain::id::{Member, Origin, WorkloadId};
 use crate::domain::record::Record;
 use crate::domain::record_codec::encode;
-use crate::ports::{self, PortError};
+use crate::ports::{PortError, TagCache};
 
 /// Stores a record if it is newer than what is there, so that late writes of a paused client change nothing.
 ///
@@ -29,42 +29,18 @@ redis.call('HDEL', KEYS[1], 'mac')
 return ''
 ";
 
-/// The published records of one member.
+/// The published records of one member of a group.
 #[derive(Debug)]
-pub struct TagCache {
+pub struct RedisTagCache {
     server: Server,
+    prefix: String,
     merge: Script,
 }
 
-impl TagCache {
-    /// The copies in `server`.
-    pub fn new(server: Server) -> Self {
-        Self { server, merge: Script::new(MERGE) }
-    }
-
-    /// Publishes a record unless a newer one is there. `origin` is our own ledger's, which is by definition the current
-    /// one, so a record of an earlier ledger gives way.
-    ///
-    /// # Errors
-    /// When Redis cannot be written; for the caller that is a warning, nothing waits for it.
-    pub async fn publish(
-        &self,
-        group: &str,
-        member: &Member,
-        workload: &WorkloadId,
-        origin: &Origin,
-        record: &Record,
-    ) -> Result<(), PortError> {
-        let key = format!("allclear:{{{group}}}:rec:{member}:{workload}");
-        let body =
-            encode(record).map_err(|error| PortError::lasting(format!("failed to publish {workload}"), error))?;
-        let there = self.merge(&key, origin, record, &body, "").await?;
-        if !there.is_empty() {
-            // Another origin: replaced by compare-and-set, once. If it changes again meanwhile, another process of ours
-            // is publishing as well, and the next change settles it.
-            self.merge(&key, origin, record, &body, &there).await?;
-        }
-        Ok(())
+impl RedisTagCache {
+    /// The copies of `member`'s records in `server`. The braces keep the keys of a group in one slot.
+    pub fn new(server: Server, group: &str, member: &Member) -> Self {
+        Self { server, prefix: format!("allclear:{{{group}}}:rec:{member}"), merge: Script::new(MERGE) }
     }
 
     /// Returns the origin that is in the way, or nothing.
@@ -84,20 +60,19 @@ impl TagCache {
     }
 }
 
-/// The copies of one member of one group, as the port wants them.
-#[derive(Debug)]
-pub struct MemberTags {
-    /// Where they are.
-    pub cache: TagCache,
-    /// The group.
-    pub group: String,
-    /// The member.
-    pub member: Member,
-}
-
 #[async_trait]
-impl ports::TagCache for MemberTags {
+impl TagCache for RedisTagCache {
+    /// `origin` is our own ledger's, which is by definition the current one, so a record of an earlier ledger gives way.
     async fn show(&self, workload: &WorkloadId, origin: &Origin, record: &Record) -> Result<(), PortError> {
-        self.cache.publish(&self.group, &self.member, workload, origin, record).await
+        let key = format!("{}:{workload}", self.prefix);
+        let body =
+            encode(record).map_err(|error| PortError::lasting(format!("failed to publish {workload}"), error))?;
+        let there = self.merge(&key, origin, record, &body, "").await?;
+        if !there.is_empty() {
+            // Another origin: replaced by compare-and-set, once. If it changes again meanwhile, another process of ours
+            // is publishing as well, and the next change settles it.
+            self.merge(&key, origin, record, &body, &there).await?;
+        }
+        Ok(())
     }
 }

@@ -65,24 +65,24 @@ struct Workload<'a> {
 ///
 /// # Errors
 /// None are known; the type of `serde_json` promises none.
-pub fn json(notice: &Notice, occurred_ms: i64) -> Result<String, serde_json::Error> {
+pub fn json(notice: &Notice) -> Result<String, serde_json::Error> {
     for items in ITEMS_MAX {
-        let text = document(notice, occurred_ms, items, usize::MAX)?;
+        let text = document(notice, items, usize::MAX)?;
         if text.len() <= BODY_BYTES_MAX {
             return Ok(text);
         }
     }
-    document(notice, occurred_ms, 0, TEXT_CHARS_MAX)
+    document(notice, 0, TEXT_CHARS_MAX)
 }
 
-fn document(notice: &Notice, occurred_ms: i64, items: usize, chars: usize) -> Result<String, serde_json::Error> {
+fn document(notice: &Notice, items: usize, chars: usize) -> Result<String, serde_json::Error> {
     let hosts = notice.hosts.get(..items).unwrap_or(&notice.hosts);
     let purges = notice.purges.get(..items).unwrap_or(&notice.purges);
     let (rollout, change) = (cut(&notice.rollout, chars), cut(&notice.change, chars));
     let document = Document {
         r#type: notice.kind.name(),
         // Out of range only beyond the year 9999.
-        timestamp: Timestamp::from_millisecond(occurred_ms).unwrap_or(Timestamp::MAX).to_string(),
+        timestamp: Timestamp::from_millisecond(notice.at_ms).unwrap_or(Timestamp::MAX).to_string(),
         data: Data {
             workload: Workload {
                 kind: notice.workload.kind,
@@ -147,6 +147,7 @@ mod tests {
             at_ms: 0,
             workload: WorkloadId::deployment("shop", "web"),
             seq: Seq(7),
+            at_ms: 1_763_632_800_000,
             rollout: "3f0c".to_owned(),
             change: "web: 1 → 2".to_owned(),
             message: "fresh".to_owned(),
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_document_is_byte_for_byte_what_is_documented() {
-        let text = json(&notice(), 1_763_632_800_000).expect("text");
+        let text = json(&notice()).expect("text");
         let expected = concat!(
             r#"{"type":"purge.completed","timestamp":"2025-11-20T10:00:00Z","data":{"#,
             r#""workload":{"kind":"deployment","namespace":"shop","name":"web"},"rollout":"3f0c","seq":7,"#,
@@ -176,10 +177,10 @@ mod tests {
     fn a_document_stays_within_its_bound_and_says_when_something_is_missing() {
         let mut many = notice();
         many.hosts = (0..5_000).filter_map(|n| Host::parse(&format!("host-{n}.example.com")).ok()).collect();
-        let text = json(&many, 0).expect("text");
+        let text = json(&many).expect("text");
         assert!(text.len() <= BODY_BYTES_MAX && text.contains(r#""truncated":true"#), "{}", text.len());
         many.message = "\u{1}".repeat(100_000);
-        let text = json(&many, 0).expect("text");
+        let text = json(&many).expect("text");
         assert!(text.len() <= BODY_BYTES_MAX, "{}", text.len());
         assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok());
     }

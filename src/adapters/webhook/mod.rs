@@ -6,7 +6,7 @@
 mod body;
 mod sign;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,11 +43,15 @@ impl Webhooks {
     /// stays with its hook when the hook's address changes, but not when hooks of one name change places.
     pub fn new(hooks: Vec<Hook>, client: Client, clock: Arc<dyn Clock>) -> Self {
         let mut named: Vec<(String, Hook)> = Vec::with_capacity(hooks.len());
-        let mut taken: BTreeMap<String, usize> = BTreeMap::new();
+        let mut taken = BTreeSet::new();
         for hook in hooks {
-            let number = taken.entry(hook.name.clone()).or_default();
-            *number += 1;
-            let name = if *number == 1 { hook.name.clone() } else { format!("{}#{number}", hook.name) };
+            let mut name = hook.name.clone();
+            let mut number = 1_usize;
+            // Ends: there are fewer names taken than numbers.
+            while !taken.insert(name.clone()) {
+                number += 1;
+                name = format!("{}#{number}", hook.name);
+            }
             named.push((name, hook));
         }
         Self { hooks: named, client, clock }
@@ -98,9 +102,9 @@ impl Notifier for Webhooks {
                 let content = match (hook.format, hook.method) {
                     (HookFormat::Form, _) | (HookFormat::Json, HookMethod::Get) => Content::Parameters,
                     // Making a document of these texts, numbers and lists does not fail.
-                    (HookFormat::Json, _) => Content::Json(body::json(notice, notice.at_ms).ok()?),
+                    (HookFormat::Json, _) => Content::Json(body::json(notice).ok()?),
                 };
-                Some(Delivery::new(notice, name, content, notice.at_ms))
+                Some(Delivery::new(notice, name, content))
             })
             .collect()
     }

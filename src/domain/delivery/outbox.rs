@@ -185,14 +185,24 @@ impl Outbox {
     }
 
     fn restore(&mut self, now: Timestamp, delivery: Delivery, effects: &mut Vec<Effect>) {
-        if self.book.get(&delivery.id).is_some() {
-            // It was told before the ledger had been read. The ledger has it, so it is durable.
-            return self.stored(&delivery.id, effects);
-        }
+        let id = delivery.id.clone();
         let wait = delivery.wait(self.schedule(&delivery.hook)).unwrap_or(RESTORED_WAIT_MAX);
         let due = now.after(wait.min(RESTORED_WAIT_MAX));
         let stage = if delivery.is_dead() { Stage::Dead } else { Stage::Waiting { due } };
-        self.book.insert(Entry::new(delivery, true), stage);
+        match self.book.get(&id).map(|entry| entry.stage) {
+            None => self.book.insert(Entry::new(delivery, true), stage),
+            // It was told before the ledger had been read: what the ledger says counts.
+            Some(Stage::Waiting { .. } | Stage::Ready { .. }) => {
+                if let Some(told) = self.book.delivery_mut(&id) {
+                    *told = delivery;
+                }
+                self.book.enter(&id, stage);
+                self.book.request_write(&id);
+            }
+            // It is further than the ledger knows.
+            Some(Stage::Sending { .. } | Stage::Dead | Stage::Done) => {}
+        }
+        self.harden(&id, effects);
         self.drop_dead_over_bound(effects);
     }
 
@@ -216,6 +226,8 @@ impl Outbox {
             }
             undurable.insert(id);
         }
+        // Taking one in may have dropped another of them.
+        undurable.retain(|id| self.book.get(id).is_none_or(|entry| !entry.durable && entry.stage != Stage::Done));
         if postponed {
             effects.push(Effect::Postponed(notice.clone()));
         }
@@ -295,6 +307,11 @@ impl Outbox {
     fn stored(&mut self, id: &str, effects: &mut Vec<Effect>) {
         // The answer of a write that already counts as lost makes it durable, and ends nothing.
         self.book.end_write(id, false);
+        self.harden(id, effects);
+    }
+
+    /// The ledger has it.
+    fn harden(&mut self, id: &str, effects: &mut Vec<Effect>) {
         self.book.make_durable(id);
         if let Some(notice) = self.book.get(id).map(|entry| entry.delivery.notice.clone()) {
             self.resolve(&notice, id, effects);

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::distribution::DistributionId;
 use crate::domain::id::{InvalidationId, Reference, WorkloadId};
+use crate::domain::machine::Timestamp;
 use crate::domain::paths::PathSet;
 
 pub use purger::{CREATIONS_BURST, Purger};
@@ -41,6 +42,9 @@ pub struct Order {
     pub workload: WorkloadId,
     /// The invalidation, if an earlier life has already created it: only its completion is awaited.
     pub invalidation: Option<InvalidationId>,
+    /// When this process drafted its vote for it: complete by then, and not decided, so not purged, before. `None` if an
+    /// earlier life or another worker voted, so nothing is known of either.
+    pub voted_at: Option<Timestamp>,
 }
 
 /// How a purge goes.

@@ -12,6 +12,7 @@ use crate::domain::policy::Policy;
 use crate::domain::purge::Order;
 use crate::domain::readiness::{Standing, standing};
 use crate::domain::record::{Change, Edge, Outcome, Purge, PurgeState, Record, VOTES_MAX, Vote};
+use crate::domain::rollout::observe::news;
 use crate::domain::rollout::{Effect, FoundSite, Rollout};
 use crate::domain::workload::Workload;
 
@@ -47,6 +48,9 @@ impl Rollout {
         if self.draft.as_ref().is_none_or(|draft| draft.seq != record.seq || !draft.awaits_vote()) {
             return None;
         }
+        if self.workload().is_none_or(|workload| workload.tuning.disabled) {
+            return None;
+        }
         let policy = &self.policy;
         let Verdict::Candidate(vector) = group::judge(&self.view, |a, b| same_version(a, b, policy)) else {
             return None;
@@ -55,6 +59,7 @@ impl Rollout {
             let workload = self.workload().cloned()?;
             return self.site_ask.is_due(now).then(|| {
                 self.site_ask.asked();
+                self.site_of = record.seq;
                 Effect::FindSite(Box::new(workload))
             });
         }
@@ -67,6 +72,10 @@ impl Rollout {
     /// The fresh look before a vote came back. It counts only if the group still stands where it stood.
     pub(super) fn rechecked(&mut self, now: Timestamp, vector: &Vector, workload: Option<Box<Workload>>) {
         let key = self.key();
+        if self.recheck.is_outdated() {
+            self.recheck.failed(now, &key);
+            return;
+        }
         let Some(workload) = workload else {
             self.recheck.failed(now, &key);
             self.sight = super::Sight::Gone;
@@ -76,18 +85,23 @@ impl Rollout {
         let policy = &self.policy;
         let still = group::judge(&self.view, |a, b| same_version(a, b, policy)) == Verdict::Candidate(vector.clone());
         let confirmed = self.draft.as_ref().is_some_and(|draft| {
-            draft.uid == workload.uid
-                && draft.awaits_vote()
-                && workload.version.as_ref().is_ok_and(|v| v.same_content(&draft.version, policy.same_digest_is_same))
+            draft.awaits_vote()
+                && !workload.tuning.disabled
+                && workload.version.as_ref().is_ok_and(|version| news(draft, &workload, version, policy).is_none())
                 && standing(&workload, policy.zero_is_complete) == Standing::Complete
         });
         let own = group::own_seq(vector, &self.identity.member, &self.identity.origin);
         match (&mut self.draft, &self.site) {
             (Some(draft), Some(site)) if still && confirmed && own == Some(draft.seq) => {
                 draft.votes.push(vote(draft, vector, &workload, site, &self.policy));
+                self.voted_at.insert(vector.clone(), now);
                 self.recheck.answered();
             }
-            _ => self.recheck.failed(now, &key),
+            _ => {
+                // By the next time, its hosts may be others too.
+                self.site = None;
+                self.recheck.failed(now, &key);
+            }
         }
     }
 
@@ -113,12 +127,12 @@ impl Rollout {
             return Vec::new();
         }
         let open = vote.purges.iter().filter(|(_, purge)| !purge.state.is_final());
-        let orders: Vec<Order> = open.map(|(distribution, purge)| self.order(distribution, purge, &plan)).collect();
+        let orders: Vec<Order> = open.map(|(id, purge)| self.order(vector, id, purge, &plan)).collect();
         let fresh = orders.into_iter().filter(|order| self.ordered.insert(order.reference.clone()));
         fresh.map(|order| Effect::Purge(Box::new(order))).collect()
     }
 
-    fn order(&self, distribution: &DistributionId, purge: &Purge, plan: &Plan) -> Order {
+    fn order(&self, vector: &Vector, distribution: &DistributionId, purge: &Purge, plan: &Plan) -> Order {
         let own = matches!(purge.state, PurgeState::Created);
         Order {
             reference: purge.reference.clone(),
@@ -126,6 +140,7 @@ impl Rollout {
             paths: plan.paths.clone(),
             workload: self.identity.workload.clone(),
             invalidation: purge.invalidation.clone().filter(|_| own),
+            voted_at: self.voted_at.get(vector).copied(),
         }
     }
 

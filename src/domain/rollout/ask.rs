@@ -15,6 +15,8 @@ enum State {
     #[default]
     Idle,
     Asked,
+    /// Asked before what it asks about became another thing.
+    Outdated,
     Resting(Timestamp),
 }
 
@@ -23,14 +25,14 @@ impl Ask {
     pub fn is_due(&self, now: Timestamp) -> bool {
         match self.state {
             State::Idle => true,
-            State::Asked => false,
+            State::Asked | State::Outdated => false,
             State::Resting(until) => until <= now,
         }
     }
 
     /// Whether an answer is outstanding.
     pub fn is_asked(&self) -> bool {
-        self.state == State::Asked
+        matches!(self.state, State::Asked | State::Outdated)
     }
 
     /// Whether neither an answer nor a back-off is outstanding.
@@ -48,6 +50,18 @@ impl Ask {
         self.state = State::Asked;
     }
 
+    /// What it asks about became another thing: an answer still outstanding says nothing any more.
+    pub fn outdate(&mut self) {
+        if self.state == State::Asked {
+            self.state = State::Outdated;
+        }
+    }
+
+    /// Whether the outstanding answer says nothing any more.
+    pub fn is_outdated(&self) -> bool {
+        self.state == State::Outdated
+    }
+
     /// Remembers that it was answered.
     pub fn answered(&mut self) {
         *self = Self::default();
@@ -59,10 +73,17 @@ impl Ask {
         self.state = State::Resting(now.after(retry::SERVICE.delay(self.failures, key)));
     }
 
+    /// Ends a rest that is over. Failures stay counted.
+    pub fn wake(&mut self, now: Timestamp) {
+        if self.deadline().is_some_and(|until| until <= now) {
+            self.state = State::Idle;
+        }
+    }
+
     /// When it may be asked again, if it is resting.
     pub fn deadline(&self) -> Option<Timestamp> {
         match self.state {
-            State::Idle | State::Asked => None,
+            State::Idle | State::Asked | State::Outdated => None,
             State::Resting(until) => Some(until),
         }
     }

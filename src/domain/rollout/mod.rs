@@ -20,6 +20,7 @@ mod ask;
 mod finish;
 mod observe;
 mod words;
+mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -54,9 +55,6 @@ pub struct Identity {
     /// The wall clock at timestamp zero, in milliseconds since the Unix epoch. Only ever printed.
     pub epoch_ms: i64,
 }
-
-/// How long a change that only tidies the record may wait for another one to travel with.
-const TIDY_AFTER: Duration = Duration::from_secs(1);
 
 /// How often the elapsed part of the rollout timeout is stored: a restart forgets at most this much of it.
 const ELAPSED_STORED_EVERY: Duration = Duration::from_secs(60);
@@ -113,9 +111,15 @@ pub struct Rollout {
     suspicion: Option<Suspicion>,
     /// The records of all members, as the group actor last told them; our own is in it once it was published.
     view: View,
+    /// Whether the durable record was shown to the group in this life.
+    published: bool,
     site: Option<FoundSite>,
     site_ask: Ask,
+    /// The rollout whose site was asked for: an answer about another one says nothing about this one's hosts.
+    site_of: Seq,
     recheck: Ask,
+    /// When this life drafted its votes; see [`Order::voted_at`].
+    voted_at: BTreeMap<Vector, Timestamp>,
     matching: BTreeMap<Vector, Ask>,
     ordered: BTreeSet<Reference>,
     telling: BTreeMap<NoticeId, Ask>,
@@ -226,9 +230,12 @@ impl Rollout {
             running_since: None,
             suspicion: None,
             view: View::new(),
+            published: false,
             site: None,
             site_ask: Ask::default(),
+            site_of: Seq::default(),
             recheck: Ask::default(),
+            voted_at: BTreeMap::new(),
             matching: BTreeMap::new(),
             ordered: BTreeSet::new(),
             telling: BTreeMap::new(),
@@ -258,110 +265,94 @@ impl Rollout {
         self.identity.workload.to_string()
     }
 
-    /// Takes in a sight. One of the same object with an older generation comes from a lagging API server and is ignored.
-    fn see(&mut self, workload: Box<Workload>) {
+    /// Takes in a sight and says so. One of the same object with an older generation comes from a lagging API server and is
+    /// ignored.
+    fn see(&mut self, workload: Box<Workload>) -> bool {
         let newest = match &self.sight {
             Sight::Seen(seen) if seen.uid == workload.uid => seen.generation,
             Sight::Seen(_) | Sight::Unknown | Sight::Missing | Sight::Gone => i64::MIN,
         };
         let recorded = self.draft.as_ref().filter(|record| record.uid == workload.uid);
-        if workload.generation >= newest.max(recorded.map_or(i64::MIN, |record| record.generation)) {
+        let current = workload.generation >= newest.max(recorded.map_or(i64::MIN, |record| record.generation));
+        if current {
             self.sight = Sight::Seen(workload);
         }
+        current
+    }
+
+    /// Takes in what a watch says: a sight, or that the workload is gone. Reads made before it became another object, or
+    /// none, say nothing any more, in whatever order the answers come.
+    fn watched(&mut self, workload: Option<Box<Workload>>) {
+        let same = match (&self.sight, &workload) {
+            (Sight::Seen(seen), Some(workload)) => seen.uid == workload.uid,
+            (Sight::Missing | Sight::Gone, None) => true,
+            (Sight::Unknown | Sight::Seen(_) | Sight::Missing | Sight::Gone, _) => false,
+        };
+        if !same {
+            self.look.outdate();
+            self.recheck.outdate();
+        }
+        match workload {
+            Some(workload) => drop(self.see(workload)),
+            None if self.sight != Sight::Gone => self.sight = Sight::Missing,
+            None => {}
+        }
+    }
+
+    /// Takes in the answer to a look, and says whether it was news of the present. One that was not is asked for again.
+    fn looked(&mut self, now: Timestamp, workload: Option<Box<Workload>>) -> bool {
+        if self.look.is_outdated() {
+            self.look.answered();
+            return false;
+        }
+        let current = match workload {
+            Some(workload) => self.see(workload),
+            None => {
+                self.sight = Sight::Gone;
+                true
+            }
+        };
+        if current {
+            self.look.answered();
+        } else {
+            let key = self.key();
+            self.look.failed(now, &key);
+        }
+        current
     }
 
     /// Everything that follows from the present facts, in the order of a rollout's life. Called after every event and tick;
     /// does nothing when nothing has changed.
     fn advance(&mut self, now: Timestamp, fresh: bool) -> Vec<Effect> {
-        if self.ended {
-            return Vec::new();
-        }
         let mut effects = Vec::new();
+        self.wake(now);
+        effects.extend(self.publish());
         effects.extend(self.observe(now, fresh));
         effects.extend(self.agree(now));
         effects.extend(self.tell(now));
         effects.extend(self.flush(now));
-        if self.is_over() {
-            self.ended = true;
+        self.ended = self.is_over();
+        if self.ended {
             effects.push(Effect::End);
         }
         effects
     }
 
-    /// Starts the write that makes the draft durable, if one is needed and none is under way. A write of which it is not
-    /// known whether it happened is repeated as it was, so that its answer means what it says.
-    fn flush(&mut self, now: Timestamp) -> Option<Effect> {
-        if !self.store.is_due(now) {
+    /// Ends every rest that is over, so that no deadline stays in the past.
+    fn wake(&mut self, now: Timestamp) {
+        let asks = [&mut self.store, &mut self.look, &mut self.site_ask, &mut self.recheck];
+        for ask in asks.into_iter().chain(self.matching.values_mut()).chain(self.telling.values_mut()) {
+            ask.wake(now);
+        }
+    }
+
+    /// Shows the durable record to the group once in every life; afterwards, every write does.
+    fn publish(&mut self) -> Option<Effect> {
+        if self.published {
             return None;
         }
-        if self.storing.is_none() {
-            if self.draft == self.durable {
-                self.untidy_since = None;
-                return None;
-            }
-            if self.only_tidies() && !self.is_quiet() {
-                let since = *self.untidy_since.get_or_insert(now);
-                if now < since.after(TIDY_AFTER) {
-                    return None;
-                }
-            }
-            self.untidy_since = None;
-            let revision = self.durable.as_ref().map_or(0, |record| record.revision).saturating_add(1);
-            self.storing = Some(self.draft.as_mut().map(|draft| {
-                draft.revision = revision;
-                draft.clone()
-            }));
-        }
-        self.store.asked();
-        match (self.storing.as_ref()?, &self.durable) {
-            (Some(record), _) => Some(Effect::Store(Box::new(record.clone()))),
-            (None, durable) => Some(Effect::Remove(durable.as_ref()?.revision)),
-        }
-    }
-
-    /// Whether the draft differs only in what no decision of another life depends on.
-    fn only_tidies(&self) -> bool {
-        let (Some(draft), Some(durable)) = (&self.draft, &self.durable) else { return false };
-        let mut tidied = durable.clone();
-        tidied.elapsed_ms = draft.elapsed_ms;
-        if draft.untold.iter().all(|notice| durable.untold.contains(notice)) {
-            tidied.untold.clone_from(&draft.untold);
-        }
-        tidied == *draft
-    }
-
-    /// Whether nothing but tidying is left, so there is nothing to wait for.
-    fn is_quiet(&self) -> bool {
-        self.draft.as_ref().is_none_or(|record| !record.is_open())
-    }
-
-    /// The write under way happened.
-    fn stored(&mut self) -> Vec<Effect> {
-        let Some(stored) = self.storing.take() else { return Vec::new() };
-        self.store.answered();
-        self.durable = stored;
-        match (&mut self.draft, &self.durable) {
-            (Some(draft), Some(durable)) => {
-                draft.revision = durable.revision;
-                vec![Effect::Publish(Box::new(durable.clone()))]
-            }
-            (Some(_), None) | (None, _) => Vec::new(),
-        }
-    }
-
-    /// Somebody else wrote: what they wrote holds, and the facts are looked at again in its light.
-    fn conflicted(&mut self, now: Timestamp, current: Option<Record>) -> Vec<Effect> {
-        if self.storing.take().is_none() {
-            return Vec::new();
-        }
-        let key = self.key();
-        self.store.failed(now, &key);
-        self.durable.clone_from(&current);
-        self.draft = current;
-        self.running_since = None;
-        self.matching.clear();
-        self.ordered.clear();
-        self.durable.iter().map(|record| Effect::Publish(Box::new(record.clone()))).collect()
+        self.published = true;
+        self.durable.clone().map(|record| Effect::Publish(Box::new(record)))
     }
 
     /// Tells what is durable and not yet told.
@@ -428,16 +419,9 @@ impl Machine for Rollout {
         let mut effects = Vec::new();
         let mut fresh = false;
         match event {
-            Event::Seen(workload) => self.see(workload),
-            Event::Missed => self.sight = if self.sight == Sight::Gone { Sight::Gone } else { Sight::Missing },
-            Event::Looked(workload) => {
-                self.look.answered();
-                fresh = true;
-                match workload {
-                    Some(workload) => self.see(workload),
-                    None => self.sight = Sight::Gone,
-                }
-            }
+            Event::Seen(workload) => self.watched(Some(workload)),
+            Event::Missed => self.watched(None),
+            Event::Looked(workload) => fresh = self.looked(now, workload),
             Event::LookFailed => self.look.failed(now, &key),
             Event::PodsSeen(pods) => self.pods = Some(pods),
             Event::Stored => effects = self.stored(),
@@ -446,7 +430,7 @@ impl Machine for Rollout {
             Event::ViewChanged(view) => self.view = view,
             Event::SiteFound(site) => {
                 self.site_ask.answered();
-                self.site = Some(site);
+                self.site = self.draft.as_ref().filter(|draft| draft.seq == self.site_of).map(|_| site);
             }
             Event::SiteFailed => self.site_ask.failed(now, &key),
             Event::Rechecked(vector, workload) => self.rechecked(now, &vector, workload),
@@ -480,7 +464,6 @@ impl Machine for Rollout {
         let asks = [&self.store, &self.look, &self.site_ask, &self.recheck];
         let asks =
             asks.into_iter().chain(self.matching.values()).chain(self.telling.values()).filter_map(Ask::deadline);
-        let tidy = self.untidy_since.map(|since| since.after(TIDY_AFTER));
-        asks.chain(tidy).chain(self.rolling_deadlines()).min()
+        asks.chain(self.tidy_deadline()).chain(self.rolling_deadlines()).min()
     }
 }

@@ -76,7 +76,7 @@ pub fn baseline(workload: &Workload, version: &Version, floor: Seq) -> Record {
 }
 
 /// Why the workload is not what its record says, if it is not.
-fn news(record: &Record, workload: &Workload, version: &Version, policy: &Policy) -> Option<Change> {
+pub(super) fn news(record: &Record, workload: &Workload, version: &Version, policy: &Policy) -> Option<Change> {
     let same = version.same_content(&record.version, policy.same_digest_is_same);
     if record.uid != workload.uid || !same {
         Some(Change::Changed)
@@ -106,18 +106,27 @@ impl Rollout {
             Sight::Unknown => None,
             Sight::Missing => self.ask_look(now),
             Sight::Gone => {
-                self.depart();
+                self.depart(now);
                 None
             }
             Sight::Seen(workload) => {
                 self.note_faults(now, &workload);
-                if workload.tuning.disabled {
-                    self.keep_time(now, false);
-                    return None;
+                match &workload.version {
+                    Ok(version) if !workload.tuning.disabled => self.follow(now, &workload, version, fresh),
+                    // Nothing can be said of it, so no time is counted against it.
+                    Ok(_) | Err(_) => {
+                        self.stop_clock(now);
+                        None
+                    }
                 }
-                let Ok(version) = workload.version.clone() else { return None };
-                self.follow(now, &workload, &version, fresh)
             }
+        }
+    }
+
+    fn stop_clock(&mut self, now: Timestamp) {
+        self.suspicion = None;
+        if self.running_since.is_some() {
+            self.keep_time(now, false);
         }
     }
 
@@ -129,10 +138,15 @@ impl Rollout {
     }
 
     /// The workload does not exist any more. Purges already voted for go on; then the record goes.
-    fn depart(&mut self) {
-        self.running_since = None;
-        let open = |record: &Record| !record.votes.is_empty() || !record.untold.is_empty();
-        if self.draft.as_ref().is_some_and(|record| !open(record)) {
+    fn depart(&mut self, now: Timestamp) {
+        self.stop_clock(now);
+        let Some(record) = self.draft.clone() else { return };
+        if record.seq > record.closed && (record.phase == Phase::Rolling || record.awaits_vote()) {
+            self.announce(now, Kind::RolloutFailed, Outcome::Deleted.to_string());
+            self.close_current(Outcome::Deleted);
+        } else if record.votes.is_empty() && record.untold.is_empty() {
+            // Its numbers are not used again even if the workload returns before the record is gone (decision 2).
+            self.floor = self.floor.max(record.seq);
             self.draft = None;
         }
     }
@@ -202,8 +216,12 @@ impl Rollout {
 
     /// Closes a rollout that another one replaces before it was voted for.
     fn conclude(&mut self, now: Timestamp, previous: &Record, next: &Version) {
+        if previous.seq <= previous.closed {
+            return;
+        }
+        let returns = previous.settled() == Some(next) && previous.version != *next;
         let outcome = match previous.phase {
-            Phase::Rolling if previous.settled() == Some(next) => Outcome::RolledBack,
+            Phase::Rolling if returns => Outcome::RolledBack,
             Phase::Rolling => Outcome::Superseded,
             Phase::Complete if previous.awaits_vote() => Outcome::Superseded,
             Phase::Complete | Phase::Failed(_) | Phase::Withdrawn => return,
@@ -240,7 +258,7 @@ impl Rollout {
     }
 
     fn complete(&mut self, now: Timestamp) {
-        self.keep_time(now, false);
+        self.stop_clock(now);
         let elapsed = words::duration(self.elapsed(now));
         let pods = self.workload().map_or(0, |workload| workload.replicas.updated);
         let Some(draft) = &mut self.draft else { return };
@@ -283,9 +301,7 @@ impl Rollout {
     }
 
     fn pods_in_words(&self, workload: &Workload) -> String {
-        let replicas = workload.replicas;
-        let available = replicas.available.min(replicas.updated);
-        readiness::words(&readiness::Wait::Pods { available, desired: replicas.desired }, self.pods.as_ref())
+        readiness::words(&readiness::pods_wanting(workload), self.pods.as_ref())
     }
 
     fn note_faults(&mut self, now: Timestamp, workload: &Workload) {
@@ -315,9 +331,15 @@ impl Rollout {
         let identity = &self.identity;
         let vector = Vector::of_one(identity.member.clone(), identity.origin.clone(), draft.seq);
         let rollout = group_rollout_id(&identity.group, &identity.workload, &vector);
-        let detail = if kind == Kind::WorkloadFaulty { message.as_str() } else { "" };
+        // A fault may go and come again within one rollout: each time is a notice of its own.
+        let faulty = kind == Kind::WorkloadFaulty;
+        let detail = if faulty { format!("{}/{message}", draft.revision) } else { String::new() };
+        let id = Notice::id_of(&rollout, kind, &detail);
+        if draft.untold.iter().any(|notice| notice.id == id) {
+            return;
+        }
         draft.untold.push(Notice {
-            id: Notice::id_of(&rollout, kind, detail),
+            id,
             kind,
             at_ms: identity.epoch_ms.saturating_add_unsigned(now.as_millis()),
             workload: identity.workload.clone(),
@@ -333,13 +355,14 @@ impl Rollout {
 
     /// When a rollout in flight next needs attention without any event.
     pub(super) fn rolling_deadlines(&self) -> impl Iterator<Item = Timestamp> {
-        let rolling = self.draft.as_ref().is_some_and(|record| record.phase == Phase::Rolling);
-        let since = self.running_since.filter(|_| rolling && !self.look.is_asked() && self.look.is_idle());
+        // While a look is under way or rests after a failure, its answer or its own deadline comes first; while a missed
+        // progress deadline is to be confirmed, nothing else fails the rollout.
+        let confirm = self.suspicion.as_ref().map(|suspicion| suspicion.since.after(DEADLINE_CONFIRMED_AFTER));
         let stored = self.draft.as_ref().map_or(Duration::ZERO, Record::elapsed);
+        let since = self.running_since.filter(|_| self.suspicion.is_none());
         let timeout = since.map(|since| since.after(self.timeout().saturating_sub(stored)));
         let keep = since.map(|since| since.after(ELAPSED_STORED_EVERY));
-        let confirm = self.suspicion.as_ref().filter(|_| self.look.is_idle());
-        let confirm = confirm.map(|suspicion| suspicion.since.after(DEADLINE_CONFIRMED_AFTER));
-        [timeout, keep, confirm].into_iter().flatten()
+        let seen = self.look.is_idle() && self.workload().is_some();
+        [timeout, keep, confirm].into_iter().flatten().filter(move |_| seen)
     }
 }

@@ -14,7 +14,7 @@ use super::resource::{GATEWAY_GROUP, Kind, discovery};
 use super::store::Scope;
 use super::watch::{CHUNKS_MAX, Watch};
 use super::write::{DeleteOptions, Part, PatchForm};
-use super::{ExpiredForm, KubernetesStandIn};
+use super::{ExpiredForm, KubernetesStandIn, core_events};
 use crate::sandbox::http::{Reply, Request};
 
 const JSON: &str = "application/json";
@@ -40,12 +40,18 @@ pub fn answer(stand_in: &KubernetesStandIn, request: &Request) -> Reply {
             return Reply::full(200, JSON, document.to_string());
         }
     }
+    if let Some(answered) = core_events::answer(stand_in, request) {
+        return answered.unwrap_or_else(|failure| refusal(&failure));
+    }
     let Some(target) = Target::parse(&request.segments(), stand_in.has_gateway_api()) else {
         // A real server has no Status here: the path leads nowhere at all.
         return Reply::full(404, "text/plain; charset=utf-8", "404 page not found\n");
     };
-    serve(stand_in, request, &target)
-        .unwrap_or_else(|failure| Reply::full(failure.code, JSON, failure.status().to_string()))
+    serve(stand_in, request, &target).unwrap_or_else(|failure| refusal(&failure))
+}
+
+fn refusal(failure: &Failure) -> Reply {
+    Reply::full(failure.code, JSON, failure.status().to_string())
 }
 
 fn serve(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Result<Reply, Failure> {

@@ -1,8 +1,8 @@
 //! What an API server fills into an object that leaves it open, and the few checks whose failure a client must survive.
 //!
-//! Defaults matter here because they decide what is *no change*: writing the manifest again must meet the stored object.
-//! They are those of Kubernetes 1.33 for the fields our programs and `kubectl rollout` read; not a schema validation,
-//! and unknown fields are kept.
+//! Defaults matter here because they decide what is *no change*: writing the manifest again must meet the stored
+//! object. They are those of Kubernetes 1.33 for the fields our programs and `kubectl rollout` read; not a schema
+//! validation, and unknown fields are kept.
 
 use serde_json::{Map, Value, json};
 
@@ -68,7 +68,8 @@ pub fn check(kind: Kind, object: &Value, previous: Option<&Value>) -> Result<(),
         && name.ends_with(|c: char| c.is_ascii_alphanumeric());
     if !valid {
         let why = format!(
-            "Invalid value: \"{name}\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.'"
+            "Invalid value: \"{name}\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
+             characters, '-' or '.'"
         );
         return Err(Failure::invalid(kind, name, "metadata.name", "FieldValueInvalid", &why));
     }

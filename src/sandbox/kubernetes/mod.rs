@@ -6,14 +6,15 @@
 //! (`tests/adapter/kubernetes_conformance.rs`). The controller half (`controller`) makes Deployments roll out, step by
 //! step for tests and by itself for the demo ([`KubernetesStandIn::run_controller`]).
 //!
-//! Time is tokio's clock since the stand-in was made, plus what [`KubernetesStandIn::skip`] added: it stands still where
-//! the runtime's clock is paused.
+//! Time is tokio's clock since the stand-in was made, plus what [`KubernetesStandIn::skip`] added: the controllers
+//! stand still where the runtime that drives them is paused. The server has a runtime of its own, which never is.
 //!
 //! What it is not: no authentication, no authorisation, no admission webhooks, no schemas, no field ownership, no
 //! dry runs. A request that needs one of these is refused or behaves as in a cluster where everything is allowed.
 
 mod api;
 mod controller;
+mod core_events;
 mod defaults;
 mod failure;
 mod object;
@@ -67,8 +68,9 @@ pub struct Options {
     pub expired_form: ExpiredForm,
     /// How often a watch that wants bookmarks gets one. A real server sends one about every minute.
     pub bookmark_interval: Duration,
-    /// How many changes of each kind are remembered. At about 1.5 KiB per change of a Deployment the default is at most
-    /// 150 MiB, reached only by that many changes.
+    /// How many changes of each kind are remembered; who lags further behind gets 410. A change of a Deployment holds
+    /// about 2 KiB, so the default is at most 40 MiB per kind. It covers a burst of one write to each of 10,000 objects
+    /// twice over.
     pub changes_max: usize,
     /// How long the controllers take; [`KubernetesStandIn::set_timings`] changes it later.
     pub timings: Timings,
@@ -81,7 +83,7 @@ impl Default for Options {
             gateway_api: true,
             expired_form: ExpiredForm::Event,
             bookmark_interval: Duration::from_secs(60),
-            changes_max: 100_000,
+            changes_max: 20_000,
             timings: Timings::IMMEDIATE,
         }
     }
@@ -233,6 +235,31 @@ impl KubernetesStandIn {
                 },
             },
         }))
+    }
+
+    /// Like [`KubernetesStandIn::deploy`], and rolled out already: the status says so, but there are no ReplicaSet and
+    /// no pods, and the controller leaves it alone until its generation changes. For filling a cluster with thousands.
+    ///
+    /// # Errors
+    /// What the API would answer.
+    pub fn seed(&self, namespace: &str, name: &str, image: &str, replicas: u32) -> Result<Value, Failure> {
+        let deployment = self.deploy(namespace, name, image, replicas)?;
+        let now = self.stamp(self.elapsed());
+        let condition = |kind: &str, reason: &str| {
+            json!({
+                "type": kind, "status": "True", "reason": reason,
+                "lastUpdateTime": now, "lastTransitionTime": now,
+            })
+        };
+        let status = json!({
+            "observedGeneration": deployment["metadata"]["generation"], "replicas": replicas,
+            "updatedReplicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas,
+            "conditions": [
+                condition("Available", "MinimumReplicasAvailable"),
+                condition("Progressing", "NewReplicaSetAvailable"),
+            ],
+        });
+        self.patch(Kind::Deployment, namespace, name, &json!({"status": status}))
     }
 
     /// Changes the image of one container, as `kubectl set image` does.

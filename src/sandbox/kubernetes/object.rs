@@ -1,6 +1,6 @@
 //! One stored object: its bytes, serialised once, and the few fields the store itself looks at.
 //!
-//! A list or a watch copies these bytes and never builds the object again, which is what makes 10,000 Deployments cheap.
+//! A list or a watch copies these bytes and never builds the object again: that is what makes 10,000 Deployments cheap.
 //! Whoever needs the content parses it ([`Object::value`]). Not for rules: what may change is decided in `write`.
 
 use std::collections::BTreeMap;
@@ -72,8 +72,8 @@ impl Object {
         self.body.clone()
     }
 
-    /// Appends the object as an item of a list: a real server leaves `kind` and `apiVersion` out of the items of its own
-    /// kinds, and so must a stand-in, or clients that rely on them are never found out.
+    /// Appends the object as an item of a list: a real server leaves `kind` and `apiVersion` out of the items of its
+    /// own kinds, and so must a stand-in, or clients that rely on them are never found out.
     pub fn write_item(&self, list: &mut Vec<u8>) {
         if self.kind.describe().custom {
             list.extend_from_slice(&self.body);

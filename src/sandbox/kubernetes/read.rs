@@ -1,8 +1,8 @@
 //! Reading: what the parameters of a list or watch mean, and where each starts.
 //!
-//! The rules are those of <https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions> (1.33): which
-//! combination of resourceVersion, resourceVersionMatch, limit and continue shows which state. Not for streaming: a
-//! watch that has started is run by `watch`.
+//! The rules are those of <https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions> (1.33):
+//! which combination of resourceVersion, resourceVersionMatch, limit and continue shows which state. Not for streaming:
+//! a watch that has started is run by `watch`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

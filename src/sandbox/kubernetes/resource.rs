@@ -251,14 +251,17 @@ pub fn discovery(path: &str, gateway_api: bool) -> Option<Value> {
 /// that this is no cluster.
 fn version() -> Value {
     json!({
-        "major": "1", "minor": "33", "gitVersion": "v1.33.0+allclear-stand-in", "gitCommit": "", "gitTreeState": "clean",
-        "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "rustc", "platform": "loopback",
+        "major": "1", "minor": "33", "gitVersion": "v1.33.0+allclear-stand-in", "gitCommit": "",
+        "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "",
+        "compiler": "rustc", "platform": "loopback",
     })
 }
 
 fn group(row: &'static Description) -> Value {
     let version = json!({"groupVersion": row.api_version(), "version": row.version});
-    json!({"kind": "APIGroup", "apiVersion": "v1", "name": row.group, "versions": [version], "preferredVersion": version})
+    json!({
+        "kind": "APIGroup", "apiVersion": "v1", "name": row.group, "versions": [version], "preferredVersion": version,
+    })
 }
 
 fn resource_list(group: &str) -> Value {
@@ -277,6 +280,12 @@ fn resource_list(group: &str) -> Value {
                 "kind": row.kind, "verbs": ["get", "patch", "update"],
             }));
         }
+    }
+    if group.is_empty() {
+        resources.push(json!({
+            "name": "events", "singularName": "event", "namespaced": true, "kind": "Event", "verbs": ["get", "list"],
+            "shortNames": ["ev"],
+        }));
     }
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources})
 }

@@ -99,7 +99,7 @@ fn unsupported_field(kind: Kind, labels: &str, fields: &str, key: &str) -> Failu
 }
 
 /// Splits at the commas that are not inside parentheses.
-fn terms(selector: &str) -> Vec<&str> {
+pub fn terms(selector: &str) -> Vec<&str> {
     let mut terms = Vec::new();
     let (mut depth, mut start) = (0_i32, 0);
     for (at, letter) in selector.char_indices() {
@@ -118,7 +118,7 @@ fn terms(selector: &str) -> Vec<&str> {
 }
 
 /// `key=value`, `key==value` or `key!=value`; true for the first two.
-fn comparison(term: &str) -> Option<(&str, bool, &str)> {
+pub fn comparison(term: &str) -> Option<(&str, bool, &str)> {
     let (key, equal, value) = if let Some((key, value)) = term.split_once("!=") {
         (key, false, value)
     } else if let Some((key, value)) = term.split_once("==") {

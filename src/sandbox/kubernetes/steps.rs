@@ -29,7 +29,8 @@ impl KubernetesStandIn {
         (0..STEPS_MAX).find(|_| self.step() == 0).unwrap_or(STEPS_MAX)
     }
 
-    /// Moves the cluster's clock forward by `time`, with the controllers at work at every moment that matters in between.
+    /// Moves the cluster's clock forward by `time`, with the controllers at work at every moment that matters on the
+    /// way.
     pub fn run_for(&self, time: Duration) {
         let end = self.elapsed() + time;
         for _ in 0..STEPS_MAX {
@@ -287,6 +288,18 @@ mod tests {
             assert!(images.len() <= 1, "{images:?}");
         }
         assert_eq!(counts(&cluster), [2, 2, 2, 2]);
+    }
+
+    #[test]
+    fn a_seeded_deployment_rests_until_it_is_changed() {
+        let cluster = cluster();
+        cluster.seed(SHOP, "web", "web:1", 2).unwrap();
+        cluster.settle();
+        assert!(cluster.list(Kind::ReplicaSet, SHOP).is_empty());
+        assert_eq!((counts(&cluster), progressing(&cluster)), ([2, 2, 2, 2], "NewReplicaSetAvailable".into()));
+        cluster.set_image(SHOP, "web", "web", "web:2").unwrap();
+        cluster.settle();
+        assert_eq!((counts(&cluster), cluster.list(Kind::Pod, SHOP).len()), ([2, 2, 2, 2], 2));
     }
 
     #[test]

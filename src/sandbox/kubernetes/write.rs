@@ -65,12 +65,13 @@ pub struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Creates an object.
+    /// Creates an object. Its parts must be objects themselves ([`well_formed`]).
     ///
     /// # Errors
     /// 404 for a namespace that is not there, 409 for a name that is taken, 422 for an object that is wrong.
     pub fn create(&mut self, kind: Kind, namespace: &str, mut object: Value) -> Result<Arc<Object>, Failure> {
         let row = kind.describe();
+        well_formed(&object)?;
         self.name(kind, &mut object)?;
         if row.namespaced {
             object["metadata"]["namespace"] = json!(namespace);
@@ -140,6 +141,7 @@ impl Writer<'_> {
     ) -> Result<(Arc<Object>, bool), Failure> {
         let previous = match self.existing(kind, key) {
             Err(_) if form == PatchForm::Apply && part == Part::Main => {
+                well_formed(change)?;
                 let mut object = change.clone();
                 object["metadata"]["name"] = json!(key.name);
                 return Ok((self.create(kind, &key.namespace, object)?, true));
@@ -232,6 +234,7 @@ impl Writer<'_> {
     fn replace(&mut self, previous: &Arc<Object>, mut object: Value, part: Part) -> Result<Arc<Object>, Failure> {
         let kind = previous.kind;
         let row = kind.describe();
+        well_formed(&object)?;
         let mut old = previous.value();
         let uid = text(&object, "/metadata/uid");
         if !uid.is_empty() && uid != previous.uid {
@@ -337,6 +340,15 @@ impl Writer<'_> {
         let number = self.state.next_serial();
         format!("10.96.{}.{}", number / 256 % 256, number % 256)
     }
+}
+
+/// Checks that an object and its main parts are objects, which the rules take for granted.
+fn well_formed(object: &Value) -> Result<(), Failure> {
+    let parts = ["metadata", "spec", "status"].iter().filter_map(|part| object.get(part));
+    if object.is_object() && parts.into_iter().all(|part| part.is_object() || part.is_null()) {
+        return Ok(());
+    }
+    Err(Failure::bad_request("the object provided is unrecognized: its parts must be objects"))
 }
 
 /// Makes a field of `new` what it is in `old`, absent included.

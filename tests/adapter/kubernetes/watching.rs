@@ -5,7 +5,7 @@ use std::time::Duration;
 use allclear::adapters::kubernetes::{Scope, Tempo};
 use allclear::domain::id::WorkloadId;
 use allclear::ports::Retry;
-use allclear::sandbox::http::{Action, Fault, Reply, When};
+use allclear::sandbox::http::{Action, Fault, Reply, Request, When};
 use allclear::sandbox::kubernetes::{ExpiredForm, Kind};
 use bytes::Bytes;
 use serde_json::json;
@@ -143,9 +143,7 @@ async fn a_silent_watch_is_given_up() {
     bench.api.deploy("shop", "web", "shop/web:1", 1).unwrap();
     let (silent, chunks) = mpsc::channel::<Bytes>(1);
     let stream = Reply::stream(200, "application/json", chunks);
-    let resumed = |request: &allclear::sandbox::http::Request| {
-        is_watch(request) && !request.query.contains_key("sendInitialEvents")
-    };
+    let resumed = |request: &Request| is_watch(request) && !request.query.contains_key("sendInitialEvents");
     bench.server.inject(Fault::once(When::Before, Action::Answer(stream)).matching(resumed));
     let view = bench.cluster(Scope::All, Tempo { idle: Duration::from_millis(200), ..classic() });
     let mut reader = Reader::synced(&view).await;
@@ -296,6 +294,49 @@ async fn bytes_that_are_no_utf8_cost_only_their_object() {
     let view = bench.cluster(Scope::All, classic());
     let reader = Reader::synced(&view).await;
     assert_eq!(reader.said, ["restarted *", "unreadable bad", "seen web", "synced all"]);
+}
+
+/// W7. The API server takes no more than 3 MiB from a client.
+#[tokio::test]
+async fn an_object_as_large_as_any_can_be_is_read_like_the_others() {
+    for tempo in [brisk(), classic()] {
+        let bench = Bench::start().await;
+        let mut large = bench.api.deploy("shop", "web", "shop/web:1", 1).unwrap();
+        large["metadata"]["annotations"] = json!({"example.com/all-of-it": "x".repeat(3 * 1024 * 1024)});
+        bench.api.put(large).unwrap();
+        let view = bench.cluster(Scope::All, tempo);
+        let mut reader = Reader::synced(&view).await;
+        bench.api.set_image("shop", "web", "web", "shop/web:2").unwrap();
+        reader.until("the change is seen", |reader| reader.version(&web()).as_deref() == Some("web shop/web:2")).await;
+        assert_eq!(reader.count("trouble"), 0);
+    }
+}
+
+/// A proxy, or a server that knows nothing of streaming lists and does not say so: the end of the list never comes, or the
+/// connection breaks before it.
+#[tokio::test]
+async fn a_streaming_list_without_an_end_is_replaced_by_a_plain_one() {
+    let bench = Bench::start().await;
+    bench.api.deploy("shop", "web", "shop/web:1", 1).unwrap();
+    bench.api.deploy("shop", "more", "shop/more:1", 1).unwrap();
+    let web = bench.api.get(Kind::Deployment, "shop", "web").unwrap();
+    let added = Bytes::from(json!({"type": "ADDED", "object": web}).to_string() + "\n");
+    for keep_open in [true, false] {
+        let (sender, chunks) = mpsc::channel(1);
+        sender.send(added.clone()).await.unwrap();
+        let endless = Action::Answer(Reply::stream(200, "application/json", chunks));
+        let streaming = |request: &Request| request.query.contains_key("sendInitialEvents");
+        bench.server.inject(Fault::once(When::Before, endless).matching(streaming));
+        let open = keep_open.then_some(sender);
+        let view = bench.cluster(Scope::All, Tempo { idle: Duration::from_millis(200), ..brisk() });
+        let reader = Reader::synced(&view).await;
+        assert_eq!(
+            reader.said,
+            ["restarted *", "seen web", "restarted *", "seen more", "seen web", "synced all"],
+            "kept open: {keep_open}"
+        );
+        drop(open);
+    }
 }
 
 #[tokio::test]

@@ -68,6 +68,8 @@ async fn bodies_must_belong_to_their_path(api: Api) {
     refused(api.post(&api.path("deployments"), &map).await, 400, "BadRequest");
     let mut versioned = map;
     versioned["metadata"]["resourceVersion"] = json!("1");
+    let odd = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": api.name("a")}, "spec": "text"});
+    refused(api.post(&api.path("services"), &odd).await, 400, "BadRequest");
     assert_eq!(api.post(&api.path("configmaps"), &versioned).await.unwrap_err().code, 500, "a wart, but theirs");
 }
 

@@ -99,7 +99,9 @@ async fn pages_show_one_moment(api: Api) {
     assert_eq!(names(&first), ["a", "b"]);
     let object = |name: &str| format!("{}/{}", api.path("configmaps"), api.name(name));
     api.delete(&object("c")).await.unwrap();
-    api.merge(&object("d"), &json!({"data": {"v": "new"}})).await.unwrap();
+    for value in ["new", "newer"] {
+        api.merge(&object("d"), &json!({"data": {"v": value}})).await.unwrap();
+    }
     api.post(&api.path("configmaps"), &api.config_map("bb", "new")).await.unwrap();
     let next = |list: &Value| format!("{path}&continue={}", list["metadata"]["continue"].as_str().unwrap());
     let second = api.get(&next(&first)).await.unwrap();

@@ -1,4 +1,4 @@
-//! What the checks talk through: raw requests with the credentials of a kubeconfig, and a namespace that is thrown away.
+//! What the checks talk through: raw requests with the credentials of a kubeconfig, in a throw-away namespace.
 
 use std::fmt;
 use std::future::Future;
@@ -138,12 +138,13 @@ impl Api {
     /// A Deployment without pods, so that a controller has little to do.
     pub fn deployment(&self, name: &str) -> Value {
         let labels = json!({"check": self.check});
+        let containers = json!([{"name": "web", "image": "web:1"}]);
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"name": self.name(name), "labels": labels},
             "spec": {
                 "replicas": 0, "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}},
+                "template": {"metadata": {"labels": labels}, "spec": {"containers": containers}},
             },
         })
     }

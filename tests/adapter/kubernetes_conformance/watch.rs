@@ -140,6 +140,8 @@ async fn an_open_watch_survives_a_compaction_on_demand(api: Api) {
     let mut events = api.watch(&api.path("configmaps"), &query).await.unwrap();
     api.post(&api.path("configmaps"), &api.config_map("b", "1")).await.unwrap();
     assert_eq!(events.next_change().await, "ADDED b=1");
+    // A write of another kind: the watch has not heard of its version, and has missed nothing.
+    api.post(&api.path("deployments"), &api.deployment("other")).await.unwrap();
     api.stand_in().compact();
     api.post(&api.path("configmaps"), &api.config_map("c", "1")).await.unwrap();
     assert_eq!(events.next_change().await, "ADDED c=1");
@@ -209,8 +211,8 @@ async fn kubes_watcher_lists_again_after_410_on_demand(api: Api) {
         for expected in ["init", "init a", "done"] {
             assert_eq!(next(&mut events).await, expected);
         }
-        // Lets kube open the watch. Where it has not got that far yet, it opens one from a forgotten version: either way
-        // it meets a 410.
+        // Lets kube open the watch. Where it has not got that far yet, it opens one from a forgotten version: it meets
+        // a 410 either way.
         let waiting = tokio::time::timeout(Duration::from_millis(200), next(&mut events)).await;
         assert!(waiting.is_err(), "nothing happens until something is written: {waiting:?}");
         let unseen = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "unseen-"}});

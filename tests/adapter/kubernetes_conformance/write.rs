@@ -11,6 +11,7 @@ pub const CHECKS: &[(&str, Check)] = checks![
     a_deployments_generation_counts_spec_and_annotations,
     an_ingress_generation_counts_the_spec_alone,
     status_is_written_at_its_own_place,
+    a_custom_resource_differs_where_they_do_on_demand,
     every_form_of_patch_works,
     server_side_apply_creates_and_merges,
     a_lease_cannot_be_updated_blindly,
@@ -131,6 +132,26 @@ async fn status_is_written_at_its_own_place(api: Api) {
     assert_eq!(api.get(&format!("{path}/status")).await.unwrap()["status"], status["status"]);
 }
 
+/// On demand because a real cluster may lack the Gateway API.
+async fn a_custom_resource_differs_where_they_do_on_demand(api: Api) {
+    let route = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+        "metadata": {"name": api.name("a"), "labels": {"check": api.check}}, "spec": {"hostnames": ["www.example.com"]},
+    });
+    let made = api.post(&api.path("httproutes"), &route).await.unwrap();
+    let path = format!("{}/{}", api.path("httproutes"), api.name("a"));
+    assert_eq!(made["metadata"]["generation"], 1);
+    let annotated = api.merge(&path, &json!({"metadata": {"annotations": {"a": "b"}}})).await.unwrap();
+    assert_eq!(annotated["metadata"]["generation"], 1);
+    let changed = api.merge(&path, &json!({"spec": {"hostnames": ["example.com"]}})).await.unwrap();
+    assert_eq!(changed["metadata"]["generation"], 2);
+    refused(api.put(&path, &route).await, 422, "Invalid");
+    let strategic = api.patch(&path, "strategic-merge-patch+json", &json!({"spec": {}})).await;
+    refused(strategic, 415, "UnsupportedMediaType");
+    let list = api.get(&format!("{}?{}", api.path("httproutes"), api.mine())).await.unwrap();
+    assert_eq!(list["items"][0]["kind"], "HTTPRoute", "items of custom lists carry their type");
+}
+
 async fn every_form_of_patch_works(api: Api) {
     api.post(&api.path("deployments"), &api.deployment("a")).await.unwrap();
     let path = format!("{}/{}", api.path("deployments"), api.name("a"));
@@ -188,6 +209,17 @@ async fn events_are_kept(api: Api) {
     api.post(&api.path("events"), &event).await.unwrap();
     let list = api.get(&format!("{}?{}", api.path("events"), api.mine())).await.unwrap();
     assert_eq!((&list["kind"], &list["items"][0]["note"]), (&json!("EventList"), &json!("a check ran")));
+    // What `kubectl describe` asks for.
+    let about = format!(
+        "involvedObject.kind%3DDeployment,involvedObject.name%3Dweb,involvedObject.namespace%3D{}",
+        api.namespace
+    );
+    let path = format!("/api/v1/namespaces/{}/events?{}&fieldSelector={about}", api.namespace, api.mine());
+    let old = api.get(&path).await.unwrap();
+    assert_eq!(
+        (&old["items"][0]["message"], &old["items"][0]["involvedObject"]["name"]),
+        (&json!("a check ran"), &json!("web"))
+    );
 }
 
 async fn a_delete_minds_its_preconditions(api: Api) {

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use allclear::adapters::ledger::redis::RedisLedger;
 use allclear::adapters::redis::Server;
+use allclear::domain::notice::Kind;
 use allclear::ports::{Ledger, PortError, Retry, StoreError};
 use async_trait::async_trait;
 
-use super::contract::{estate, next, record, web};
+use super::contract::{delivery, estate, next, record, web};
 use super::{Bench, holds_the_contract};
 use crate::support::redis::Redis;
 
@@ -160,4 +161,21 @@ async fn refusals_of_the_server_are_reported_by_name() {
     redis.command::<()>(&["CONFIG", "SET", "requirepass", "secret-word"]);
     let error = ledger_at(&redis.url()).open().await.unwrap_err();
     assert!(error.cause.starts_with("NOAUTH: "), "{error}");
+}
+
+#[tokio::test]
+async fn the_rights_we_ask_for_are_enough() {
+    let redis = Redis::start();
+    let rights = "on >secret-word ~allclear:* +hello +get +set +hget +hmget +hset +hdel +hscan +evalsha +script|load";
+    let rule: Vec<&str> = ["ACL", "SETUSER", "modest"].into_iter().chain(rights.split(' ')).collect();
+    redis.command::<()>(&rule);
+    let ledger = ledger_at(&format!("redis://modest:secret-word@127.0.0.1:{}", redis.port()));
+    ledger.open().await.unwrap();
+    ledger.store(&web(), &record(1)).await.unwrap();
+    let delivery = delivery(Kind::PurgeCompleted, "{}");
+    ledger.store_delivery(&delivery).await.unwrap();
+    assert_eq!(ledger.deliveries().await.unwrap(), [delivery.clone()]);
+    ledger.remove_delivery(&delivery.id).await.unwrap();
+    ledger.remove(&web(), 1).await.unwrap();
+    assert_eq!(ledger.seq_floor(&web()).await.unwrap(), record(1).seq);
 }

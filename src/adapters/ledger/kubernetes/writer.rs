@@ -233,3 +233,160 @@ fn spread(wait: Duration) -> Duration {
     let share = getrandom::u32().unwrap_or_default() % 512;
     wait / 2 + wait * share / 1024
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use futures_util::future::join_all;
+
+    use super::*;
+    use crate::domain::record::Record;
+    use crate::domain::record_codec::decode;
+
+    const LATENCY: Duration = Duration::from_millis(10);
+
+    /// An object with optimistic locking, each call to which takes [`LATENCY`].
+    #[derive(Default)]
+    struct Object {
+        content: Mutex<Shard>,
+        version: AtomicU64,
+        reads: AtomicU64,
+    }
+
+    impl ShardStore for Object {
+        async fn read(&self) -> Result<Copy, PortError> {
+            tokio::time::sleep(LATENCY).await;
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            let version = Some(self.version.load(Ordering::Relaxed).to_string());
+            Ok(Copy { shard: self.content.lock().unwrap().clone(), version })
+        }
+
+        async fn write(&self, copy: &Copy) -> Result<String, Failed> {
+            tokio::time::sleep(LATENCY / 2).await;
+            let version = {
+                let mut content = self.content.lock().unwrap();
+                if copy.version != Some(self.version.load(Ordering::Relaxed).to_string()) {
+                    return Err(Failed::Conflict);
+                }
+                *content = copy.shard.clone();
+                self.version.fetch_add(1, Ordering::Relaxed) + 1
+            };
+            // The second half: it happened, and nobody knows yet.
+            tokio::time::sleep(LATENCY / 2).await;
+            Ok(version.to_string())
+        }
+
+        fn failed(&self, failed: Failed) -> PortError {
+            PortError::passing("failed to write", format!("{failed:?}"))
+        }
+    }
+
+    #[derive(Default)]
+    struct Bench {
+        lane: Lane,
+        object: Object,
+        writes: Writes,
+    }
+
+    impl Bench {
+        /// One whose copy is there already.
+        async fn start() -> Arc<Self> {
+            let bench = Arc::new(Self::default());
+            bench.lane.look(true, &bench.object, |_| ()).await.unwrap();
+            bench
+        }
+
+        async fn store(&self, number: u64, revision: u64) -> Answer {
+            let text = format!(r#"{{"r":{revision},"u":"","s":1,"v":{{}}}}"#);
+            let record: Record = decode(text.as_bytes()).unwrap();
+            loop {
+                let waiting = self.lane.enqueue(workload(number), Change::Store(Box::new(record.clone())));
+                if let Some(answer) = self.lane.settle(waiting, &self.object, &self.writes).await {
+                    return answer;
+                }
+            }
+        }
+
+        fn written(&self) -> u64 {
+            self.object.version.load(Ordering::Relaxed)
+        }
+    }
+
+    fn workload(number: u64) -> WorkloadId {
+        WorkloadId::deployment("shop", format!("web-{number}"))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quiet_shard_is_written_at_once_and_the_next_write_waits_for_the_spacing() {
+        let bench = Bench::start().await;
+        let start = Instant::now();
+        bench.store(1, 1).await.unwrap();
+        assert_eq!(start.elapsed(), LATENCY);
+        bench.store(1, 2).await.unwrap();
+        assert_eq!(start.elapsed(), WRITE_SPACING + LATENCY);
+        tokio::time::sleep(WRITE_SPACING).await;
+        let start = Instant::now();
+        bench.store(1, 3).await.unwrap();
+        assert_eq!(start.elapsed(), LATENCY);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_comes_while_a_write_is_under_way_shares_the_next_one() {
+        let bench = Bench::start().await;
+        let late = |number| {
+            let bench = Arc::clone(&bench);
+            async move {
+                tokio::time::sleep(Duration::from_millis(number % 40)).await;
+                bench.store(number, 1).await
+            }
+        };
+        let start = Instant::now();
+        let (first, others) = tokio::join!(bench.store(0, 1), join_all((1..200).map(late)));
+        assert!(first.is_ok() && others.iter().all(Result::is_ok));
+        assert_eq!(bench.written(), 2);
+        assert_eq!(start.elapsed(), WRITE_SPACING + LATENCY);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_is_given_only_after_a_fresh_read() {
+        let bench = Bench::start().await;
+        let other = Lane::default();
+        let waiting = other.enqueue(workload(1), Change::Remove(1));
+        other.settle(waiting, &bench.object, &bench.writes).await.unwrap().unwrap();
+        bench.store(1, 1).await.unwrap();
+        let reads = bench.object.reads.load(Ordering::Relaxed);
+        assert!(matches!(bench.store(1, 7).await, Err(StoreError::Conflict(Some(_)))));
+        assert_eq!(bench.object.reads.load(Ordering::Relaxed), reads + 1);
+        bench.store(1, 2).await.unwrap();
+        assert_eq!(bench.object.reads.load(Ordering::Relaxed), reads + 1, "the copy is good again");
+    }
+
+    // Each writer in turn is dropped at each millisecond of its life; all the others are answered, and all is stored.
+    #[tokio::test(start_paused = true)]
+    async fn a_writer_dropped_at_any_moment_holds_up_nobody() {
+        for victim in 0..6 {
+            for moment in 0..140 {
+                let bench = Bench::start().await;
+                let spawn = |number| {
+                    let bench = Arc::clone(&bench);
+                    tokio::spawn(async move {
+                        tokio::time::sleep(Duration::from_millis(number * 7)).await;
+                        bench.store(number, 1).await
+                    })
+                };
+                let mut writers: Vec<_> = (0..6).map(spawn).collect();
+                tokio::time::sleep(Duration::from_millis(moment)).await;
+                let dropped = writers.remove(victim);
+                dropped.abort();
+                for writer in writers {
+                    writer.await.unwrap().unwrap();
+                }
+                bench.store(victim as u64, 1).await.unwrap();
+                let stored = bench.object.content.lock().unwrap().workloads().count();
+                assert_eq!(stored, 6, "writer {victim} dropped after {moment} ms");
+            }
+        }
+    }
+}

@@ -5,8 +5,8 @@
 //! becomes ready, the rollout is rescaled, pods are made or ended, the statuses are written. So a test can stop between
 //! any two states that a client could see.
 //!
-//! Rules and messages follow `pkg/controller/deployment` (Kubernetes 1.33). Left out: proportional scaling in the middle
-//! of a rollout, collisions of template hashes, pods without an owner (they only end), nodes, probes, endpoints.
+//! Rules and messages follow `pkg/controller/deployment` (Kubernetes 1.33). Left out: proportional scaling in the
+//! middle of a rollout, collisions of template hashes, pods without an owner (they only end), nodes, probes, endpoints.
 
 mod conditions;
 mod pods;

@@ -221,8 +221,8 @@ fn show(pod: &mut Value, stage: Stage, now: &str) {
         condition
     };
     if stage == Stage::Unscheduled {
-        let message = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 No preemption \
-                       victims found for incoming pod.";
+        let message = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: 3 No \
+                       preemption victims found for incoming pod.";
         let conditions = [condition("PodScheduled", false, "Unschedulable", message)];
         drop(pod["spec"].as_object_mut().and_then(|spec| spec.remove("nodeName")));
         pod["status"] = json!({"phase": "Pending", "qosClass": "BestEffort", "conditions": conditions});
@@ -266,7 +266,8 @@ fn container_status(container: &Value, stage: Stage, now: &str) -> Value {
         Stage::PullFailed => waiting(
             "ErrImagePull",
             format!(
-                "failed to pull and unpack image \"{image}\": failed to resolve reference \"{image}\": {image}: not found"
+                "failed to pull and unpack image \"{image}\": failed to resolve reference \"{image}\": {image}: not \
+                 found"
             ),
         ),
         Stage::PullBackOff => waiting("ImagePullBackOff", format!("Back-off pulling image \"{image}\"")),

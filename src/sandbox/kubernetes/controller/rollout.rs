@@ -58,7 +58,11 @@ pub fn reconcile(
     let mut round = Round { uid: &deployment.uid, min_ready, now, may_become_ready: 1, next: None, ending: 0 };
     let mut sets = find_sets(controller, writer, deployment, &mut round)?;
     let is_deleting = !text(&value, "/metadata/deletionTimestamp").is_empty();
-    if is_deleting || (sets.is_empty() && is_settled(&value)) {
+    let is_workload = ["/spec/template/metadata/labels", "/spec/selector/matchLabels"]
+        .iter()
+        .all(|part| value.pointer(part).is_some_and(Value::is_object));
+    // A test may have stored what no server would have let in.
+    if is_deleting || !is_workload || (sets.is_empty() && is_settled(&value)) {
         return Ok(round.next);
     }
     let is_paused = value.pointer("/spec/paused") == Some(&Value::Bool(true));
@@ -97,7 +101,7 @@ fn is_settled(deployment: &Value) -> bool {
         && observed == number(deployment, "/metadata/generation")
         && ["replicas", "updatedReplicas", "availableReplicas"]
             .iter()
-            .all(|field| number(deployment, &format!("/status/{field}")) == replicas)
+            .all(|field| number(deployment, &format!("/status/{field}")).or(Some(0)) == replicas)
 }
 
 fn find_sets(
@@ -246,13 +250,19 @@ fn resize(
     let replicas = set.pods.len() as i64 + (set.desired - alive).max(0);
     let ready = set.pods.iter().filter(|pod| pod.ready).count();
     let available = set.pods.iter().filter(|pod| pod.available).count();
-    let count = |count: usize| if count == 0 { Value::Null } else { json!(count) };
-    let change = json!({"status": {
-        "replicas": replicas, "fullyLabeledReplicas": if replicas == 0 { Value::Null } else { json!(replicas) },
-        "readyReplicas": count(ready), "availableReplicas": count(available),
-        "observedGeneration": number(&set.object, "/metadata/generation"),
-    }});
-    set.object = patch(writer, Kind::ReplicaSet, &set.key, &change, Part::Status)?;
+    let observed = number(&set.object, "/metadata/generation");
+    let mut status = json!({"replicas": replicas, "observedGeneration": observed});
+    for (field, count) in
+        [("fullyLabeledReplicas", replicas), ("readyReplicas", ready as i64), ("availableReplicas", available as i64)]
+    {
+        if count != 0 {
+            status[field] = json!(count);
+        }
+    }
+    if set.object.get("status") != Some(&status) {
+        set.object["status"] = status;
+        writer.state.put(Kind::ReplicaSet, set.object.clone());
+    }
     Ok(())
 }
 

@@ -1,0 +1,323 @@
+//! The searches: the production `Rollout` in every order of events and faults, within bounds that are named.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use allclear::domain::id::Seq;
+use allclear::domain::policy::Policy;
+use allclear::domain::record::{Outcome, Phase};
+use allclear::domain::rollout::baseline;
+use allclear::domain::workload::{Progressing, Replicas, Tuning, Workload};
+use stateright::{Checker, Model, Property};
+
+use crate::world::{Action, Faults, State, World, web};
+
+impl Model for World {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![self.start()]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        actions.extend(self.steps(state));
+        actions.extend(self.mishaps(state));
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        Some(self.after(state, &action))
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let mut properties: Vec<Property<Self>> =
+            PROMISES.iter().map(|(name, holds)| Property::always(name, *holds)).collect();
+        properties.extend(QUIET.iter().map(|(name, holds)| Property::always(name, *holds)));
+        properties.extend(ENDS.iter().map(|(name, reached)| Property::sometimes(name, *reached)));
+        properties
+    }
+}
+
+type Condition = fn(&World, &State) -> bool;
+
+macro_rules! promises {
+    ($($name:literal),* $(,)?) => { &[$(($name, |_, state: &State| !state.past.broken.contains($name))),*] };
+}
+
+/// What never happens; judged at the step that would break it.
+const PROMISES: &[(&str, Condition)] = promises![
+    "SAFE-1: one creation per rollout and distribution",
+    "SAFE-2/3: complete at an instant before the purge",
+    "SAFE-4: nothing for a failed or superseded rollout",
+    "GA-1: only what is durable is acted upon",
+    "GA-2: numbers never decrease",
+    "GA-2: a number means one rollout",
+    "GA-3: phases have one order",
+    "GA-5: a vote stays until its vector is closed",
+    "O5: a notice keeps its bytes",
+    "a rollout fails only after a fresh look",
+    "a tick moves its deadline",
+];
+
+/// What holds when nothing but faults can happen any more.
+const QUIET: &[(&str, Condition)] = &[
+    ("LIVE-1: nothing is left open", |world, state| {
+        !is_quiet(world, state) || state.ledger.as_deref().is_none_or(|r| !r.is_open() || waits_for_ever(world, state))
+    }),
+    ("LIVE-1: every notice was told", |world, state| {
+        !is_quiet(world, state) || state.past.notices.values().all(|(_, told)| *told)
+    }),
+    ("LIVE-1: the record is about what runs", |world, state| {
+        let same = || match (state.ledger.as_deref(), &world.script[state.at]) {
+            (Some(record), Some(workload)) => {
+                record.uid == workload.uid && workload.version.as_ref() == Ok(&record.version)
+            }
+            (record, workload) => record.is_none() && workload.is_none(),
+        };
+        !is_quiet(world, state) || same()
+    }),
+    ("LIVE-2: the edge agrees with what completed last", |world, state| {
+        let Some(record) = state.ledger.as_deref() else { return true };
+        let agrees = state.past.edge.as_ref().is_none_or(|(version, moved)| *version == record.version && !moved);
+        !is_quiet(world, state) || record.phase != Phase::Complete || !world.sited || agrees
+    }),
+];
+
+fn is_quiet(world: &World, state: &State) -> bool {
+    world.steps(state).is_empty()
+}
+
+/// A rollout that is paused or scaled to zero waits without end (decision 20).
+fn waits_for_ever(world: &World, state: &State) -> bool {
+    world.script[state.at].as_ref().is_some_and(|workload| workload.paused || workload.replicas.desired == 0)
+}
+
+/// Good ends; each search names those it must reach.
+const ENDS: &[(&str, Condition)] = &[
+    ("ends purged", |_, state| closed(state, &Outcome::Purged)),
+    ("ends returned", |_, state| closed(state, &Outcome::Returned)),
+    ("ends rolled back", |_, state| closed(state, &Outcome::RolledBack)),
+    ("ends superseded", |_, state| closed(state, &Outcome::Superseded)),
+    ("ends without a site", |_, state| closed(state, &Outcome::NoSite)),
+    ("fails, then recovers and is purged", |_, state| {
+        let Some(record) = state.ledger.as_deref() else { return false };
+        let [.., failed, purged] = record.history.as_slice() else { return false };
+        matches!(failed.outcome, Outcome::Failed(_)) && purged.outcome == Outcome::Purged && failed.seq < purged.seq
+    }),
+    ("ends superseded before", |_, state| {
+        state
+            .ledger
+            .as_deref()
+            .is_some_and(|r| !r.is_open() && r.history.iter().any(|c| c.outcome == Outcome::Superseded))
+    }),
+    ("is forgotten", |world, state| is_quiet(world, state) && state.ledger.is_none()),
+    ("waits without end", |world, state| is_quiet(world, state) && waits_for_ever(world, state)),
+    ("is purged twice", |_, state| state.cdn.len() == 2),
+];
+
+fn closed(state: &State, outcome: &Outcome) -> bool {
+    state.ledger.as_deref().is_some_and(|r| !r.is_open() && r.history.last().is_some_and(|c| c.outcome == *outcome))
+}
+
+/// The Deployment at a version: `generation`, whether the controller has seen it, and how many of its two pods are new.
+pub fn sight(version: &str, generation: i64, observed: bool, updated: u32) -> Option<Workload> {
+    let image = format!("web:{version}").parse_image();
+    let replicas = Replicas { desired: 2, total: 2, updated, ready: 2, available: 2 };
+    Some(Workload {
+        id: web(),
+        uid: "uid-1".to_owned(),
+        generation,
+        observed_generation: if observed { generation } else { generation - 1 },
+        version: Ok(image),
+        replicas,
+        paused: false,
+        deleting: false,
+        progressing: None,
+        selector: Default::default(),
+        template_labels: Default::default(),
+        tuning: Default::default(),
+    })
+}
+
+trait ParseImage {
+    fn parse_image(&self) -> allclear::domain::image::Version;
+}
+
+impl ParseImage for String {
+    fn parse_image(&self) -> allclear::domain::image::Version {
+        serde_json::from_value(serde_json::json!({ "web": self })).expect("a version")
+    }
+}
+
+/// One rollout as the API server shows it: not observed (with the old pods all ready), under way, complete.
+fn rollout(version: &str, generation: i64) -> Vec<Option<Workload>> {
+    vec![sight(version, generation, false, 2), sight(version, generation, true, 1), sight(version, generation, true, 2)]
+}
+
+pub fn world(script: Vec<Option<Workload>>) -> World {
+    let policy = Policy { rollout_timeout: Duration::from_secs(2), ..Policy::default() };
+    let record =
+        script[0].as_ref().map(|workload| baseline(workload, workload.version.as_ref().expect("a version"), Seq(0)));
+    World { script, record, policy, workers: 1, faults: Faults::default(), sited: true, mutant: None }
+}
+
+pub fn a_to_b() -> Vec<Option<Workload>> {
+    [vec![sight("a", 1, true, 2)], rollout("b", 2)].concat()
+}
+
+/// From version `a` through others, each not observed and then complete.
+pub fn quick(versions: &[(&str, i64)]) -> Vec<Option<Workload>> {
+    let steps =
+        versions.iter().flat_map(|(v, generation)| [sight(v, *generation, false, 2), sight(v, *generation, true, 2)]);
+    [sight("a", 1, true, 2)].into_iter().chain(steps).collect()
+}
+
+/// Searches to the end: no property is broken, every named end is reached, and the search has the size it had.
+fn search(name: &str, world: World, ends: &[&str], states: usize) {
+    let started = std::time::Instant::now();
+    let checker = world
+        .checker()
+        .threads(2)
+        .finish_when(stateright::HasDiscoveries::AnyFailures)
+        .target_state_count(150_000)
+        .spawn_dfs()
+        .join();
+    eprintln!(
+        "{name}: {} states, depth {}, {:?}",
+        checker.unique_state_count(),
+        checker.max_depth(),
+        started.elapsed()
+    );
+    let found = checker.discoveries();
+    let broken = found.iter().filter(|(name, _)| !ENDS.iter().any(|(end, _)| end == *name));
+    for (property, path) in broken {
+        eprintln!("broken: {property}");
+        for (state, action) in path.clone().into_vec() {
+            let calls: Vec<&str> = state.workers.iter().flat_map(|w| &w.calls).map(|call| call.effect.name()).collect();
+            eprintln!("  at {}, calls {calls:?}: {action:?}", state.at);
+        }
+        let state = path.last_state();
+        eprintln!("ledger {}", serde_json::to_string(&state.ledger.as_deref()).unwrap_or_default());
+        eprintln!("{:?}", state.workers);
+    }
+    let broken: BTreeSet<&str> =
+        found.keys().copied().filter(|name| !ENDS.iter().any(|(end, _)| end == name)).collect();
+    assert_eq!(broken, BTreeSet::new(), "{name}");
+    for end in ends {
+        assert!(found.contains_key(end), "{name} never {end}");
+    }
+    if states > 0 {
+        assert_eq!(checker.unique_state_count(), states, "{name}: the search has another size");
+    }
+}
+
+#[test]
+fn one_rollout_survives_two_crashes() {
+    let world = World { faults: Faults { crashes: 2, ..Faults::default() }, ..world(a_to_b()) };
+    search("A→B, two crashes", world, &["ends purged"], 0);
+}
+
+#[test]
+fn one_rollout_survives_a_lost_answer() {
+    let world = World { faults: Faults { lost: 1, ..Faults::default() }, ..world(quick(&[("b", 2)])) };
+    search("A→B, lost answer", world, &["ends purged"], 0);
+}
+
+#[test]
+fn a_late_rollout_fails_and_recovers() {
+    let world = World { faults: Faults { early: 2, stale: 1, ..Faults::default() }, ..world(a_to_b()) };
+    search("A→B, late", world, &["ends purged", "fails, then recovers and is purged"], 0);
+}
+
+#[test]
+fn going_back_is_a_rollout_of_its_own() {
+    let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(quick(&[("b", 2), ("a", 3)])) };
+    search("A→B→A", world, &["ends purged", "is purged twice", "ends returned"], 0);
+}
+
+#[test]
+fn a_workload_without_hosts_is_no_site() {
+    let world = World { sited: false, faults: Faults { crashes: 1, ..Faults::default() }, ..world(a_to_b()) };
+    search("no site", world, &["ends without a site"], 0);
+}
+
+#[test]
+fn another_version_takes_over_at_any_moment() {
+    let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(quick(&[("b", 2), ("c", 3)])) };
+    search("A→B→C", world, &["ends purged", "is purged twice", "ends superseded before"], 0);
+}
+
+#[test]
+fn a_rollout_that_never_completes_is_rolled_back_and_skipped() {
+    let stuck = vec![sight("a", 1, true, 2), sight("b", 2, true, 1), sight("a", 3, false, 2), sight("a", 3, true, 2)];
+    let world = World { faults: Faults { crashes: 1, early: 1, stale: 1, lost: 0 }, ..world(stuck) };
+    search("A→B fails→A", world, &["ends returned"], 0);
+}
+
+#[test]
+fn a_workload_may_be_deleted_and_come_back_at_any_moment() {
+    let again = |observed| sight("b", 1, observed, 2).map(|workload| Workload { uid: "uid-2".to_owned(), ..workload });
+    let script =
+        vec![sight("a", 1, true, 2), sight("b", 2, false, 2), sight("b", 2, true, 2), None, again(false), again(true)];
+    let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(script) };
+    search("deleted and re-created", world, &["ends purged"], 0);
+}
+
+#[test]
+fn a_deleted_workload_leaves_nothing_behind() {
+    let script = vec![sight("a", 1, true, 2), sight("b", 2, false, 2), sight("b", 2, true, 2), None];
+    let world = World { faults: Faults { lost: 1, ..Faults::default() }, ..world(script) };
+    search("deleted", world, &["is forgotten"], 0);
+}
+
+#[test]
+fn two_workers_in_one_cluster_are_as_good_as_one() {
+    let world = World { workers: 2, faults: Faults { crashes: 1, ..Faults::default() }, ..world(quick(&[("b", 2)])) };
+    search("two workers", world, &["ends purged"], 0);
+}
+
+#[test]
+fn the_clock_of_a_paused_or_empty_workload_stands_still() {
+    let paused = sight("b", 2, true, 1).map(|workload| Workload { paused: true, ..workload });
+    let empty = sight("b", 3, true, 0).map(|workload| Workload { replicas: Replicas::default(), ..workload });
+    let script = vec![sight("a", 1, true, 2), sight("b", 2, true, 1), paused, empty];
+    let world = World { faults: Faults { crashes: 1, early: 1, ..Faults::default() }, ..world(script) };
+    search("paused, then empty", world, &["waits without end"], 0);
+}
+
+#[test]
+fn a_missed_deadline_is_confirmed_and_may_be_recovered_from() {
+    let late = |updated: &str| {
+        let progressing =
+            Progressing { reason: "ProgressDeadlineExceeded".to_owned(), last_update: updated.to_owned() };
+        sight("b", 2, true, 1).map(|workload| Workload { progressing: Some(progressing), ..workload })
+    };
+    let script = vec![sight("a", 1, true, 2), late("t1"), late("t2"), sight("b", 2, true, 2)];
+    let world = World { faults: Faults { crashes: 1, early: 2, ..Faults::default() }, ..world(script) };
+    search("deadline", world, &["ends purged", "fails, then recovers and is purged"], 0);
+}
+
+#[test]
+fn an_unreadable_image_stops_nothing_else() {
+    let unreadable = sight("b", 3, true, 2).map(|workload| Workload { version: Err("WEB:!".to_owned()), ..workload });
+    let script = vec![
+        sight("a", 1, true, 2),
+        sight("b", 2, true, 1),
+        unreadable,
+        sight("c", 4, false, 2),
+        sight("c", 4, true, 2),
+    ];
+    let world = World { faults: Faults { crashes: 1, early: 1, ..Faults::default() }, ..world(script) };
+    search("unreadable", world, &["ends purged"], 0);
+}
+
+#[test]
+fn a_requested_purge_is_a_rollout_of_its_own() {
+    let requested = |at: &str| {
+        let tuning = Tuning { requested_at: Some(at.to_owned()), ..Tuning::default() };
+        sight("a", 1, true, 2).map(|workload| Workload { tuning, ..workload })
+    };
+    let script = vec![sight("a", 1, true, 2), requested("1"), requested("2")];
+    let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(script) };
+    search("requested", world, &["ends purged", "is purged twice"], 0);
+}

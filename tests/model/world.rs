@@ -1,0 +1,570 @@
+//! The world around a rollout machine, small enough to be searched to the end: one Deployment whose true states follow a
+//! script, a ledger with compare-and-set, CloudFront with idempotent references, and one or two workers that may crash
+//! between any two steps. Every decision is the production machine's; here are only facts and faults.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use allclear::domain::distribution::DistributionId;
+use allclear::domain::group;
+use allclear::domain::id::{InvalidationId, Member, NoticeId, Origin, Reference, Seq, WorkloadId};
+use allclear::domain::image::Version;
+use allclear::domain::machine::{Machine, Timestamp};
+use allclear::domain::notice::Notice;
+use allclear::domain::policy::Policy;
+use allclear::domain::purge::{Order, Progress};
+use allclear::domain::readiness::{Standing, standing};
+use allclear::domain::record::{Failure, Phase, Record};
+use allclear::domain::rollout::{self, Attention, Effect, Event, FoundSite, Identity, Rollout};
+use allclear::domain::workload::Workload;
+
+use crate::hashed::Hashed;
+use crate::mutants::Mutant;
+
+/// One search: a script, faults and a policy.
+#[derive(Clone)]
+pub struct World {
+    /// The true states of the Deployment in the order of time; `None` while it does not exist.
+    pub script: Vec<Option<Workload>>,
+    /// The record in the ledger at the beginning.
+    pub record: Option<Record>,
+    pub policy: Policy,
+    pub workers: usize,
+    pub faults: Faults,
+    /// Whether the workload has a host.
+    pub sited: bool,
+    pub mutant: Option<Mutant>,
+}
+
+/// How many faults of each kind one run may have.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
+pub struct Faults {
+    /// The process dies and starts again.
+    pub crashes: u8,
+    /// A call fails; a write may or may not have happened.
+    pub lost: u8,
+    /// An API server that lags shows an older state again.
+    pub stale: u8,
+    /// Time passes although something else could happen first.
+    pub early: u8,
+}
+
+/// One worker process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Worker {
+    pub machine: Option<Hashed<Rollout>>,
+    /// How far its watch has got; `None` before its first listing.
+    pub cursor: Option<usize>,
+    pub calls: Vec<Call>,
+}
+
+/// A call under way: what was asked and, once it was performed, its answer on the way back.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Call {
+    pub effect: Hashed<Effect>,
+    pub answer: Option<Hashed<Event>>,
+}
+
+/// Everything, at one instant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    pub now: Timestamp,
+    /// Where the script is.
+    pub at: usize,
+    pub ledger: Option<Hashed<Record>>,
+    pub floor: Seq,
+    pub workers: Vec<Worker>,
+    pub left: Faults,
+    pub cdn: BTreeMap<Reference, Creation>,
+    pub past: Hashed<Past>,
+}
+
+/// One invalidation that CloudFront has created.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Creation {
+    pub seq: Seq,
+    pub distribution: DistributionId,
+}
+
+/// What has happened, as far as a property asks for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Past {
+    /// Rollouts of which a fresh look has proved that they were complete, while the ledger said so too.
+    pub proved: BTreeSet<Seq>,
+    /// Versions that a fresh look has shown not to be complete.
+    pub doubted: BTreeSet<Version>,
+    /// Rollouts whose vote the ledger has held.
+    pub voted: BTreeSet<Seq>,
+    /// Rollouts recorded as failed or superseded before a vote.
+    pub condemned: BTreeSet<Seq>,
+    /// What each number has meant.
+    pub meaning: BTreeMap<Seq, (String, Version)>,
+    /// Every notice the ledger has held, and whether it has been told.
+    pub notices: BTreeMap<NoticeId, (Notice, bool)>,
+    /// The version the edge was last made to agree with, and whether another one has completed since.
+    pub edge: Option<(Version, bool)>,
+    /// Broken promises, by name.
+    pub broken: BTreeSet<&'static str>,
+}
+
+/// What can happen next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The Deployment moves on.
+    Script,
+    /// A worker's watch shows the state at this place of the script.
+    Watch(usize, usize),
+    /// A call is performed; its answer is on its way.
+    Perform(usize, usize),
+    /// The answer arrives.
+    Answer(usize, usize),
+    /// The call fails without having been performed.
+    Fail(usize, usize),
+    /// It was performed, and its answer was lost.
+    Lose(usize, usize),
+    Crash(usize),
+    /// Time passes to the worker's next deadline.
+    Tick(usize),
+}
+
+pub fn web() -> WorkloadId {
+    WorkloadId::deployment("shop", "web")
+}
+
+fn member() -> Member {
+    "eu-1".into()
+}
+
+fn origin() -> Origin {
+    "ledger".into()
+}
+
+fn identity() -> Identity {
+    Identity { workload: web(), member: member(), group: "default".into(), origin: origin(), epoch_ms: 0 }
+}
+
+impl State {
+    fn remember(&mut self, change: impl FnOnce(&mut Past)) {
+        let mut past = (*self.past).clone();
+        change(&mut past);
+        self.past = Hashed::new(past);
+    }
+
+    fn breaks(&mut self, promise: &'static str) {
+        self.remember(|past| past.broken.extend([promise]));
+    }
+}
+
+impl World {
+    pub fn start(&self) -> State {
+        let past = Past {
+            edge: self.record.as_ref().map(|record| (record.version.clone(), false)),
+            meaning: self.record.iter().map(|r| (r.seq, (r.uid.clone(), r.version.clone()))).collect(),
+            ..Past::default()
+        };
+        State {
+            now: Timestamp::from_millis(0),
+            at: 0,
+            ledger: self.record.clone().map(Hashed::new),
+            floor: Seq(0),
+            workers: vec![Worker::default(); self.workers],
+            left: self.faults,
+            cdn: BTreeMap::new(),
+            past: Hashed::new(past),
+        }
+    }
+
+    /// What happens by itself, sooner or later.
+    pub fn steps(&self, state: &State) -> Vec<Action> {
+        let mut actions = Vec::new();
+        if state.at + 1 < self.script.len() {
+            actions.push(Action::Script);
+        }
+        for (w, worker) in state.workers.iter().enumerate() {
+            let news = worker.cursor.map_or(state.at, |cursor| cursor + 1);
+            actions.extend((news..=state.at).map(|place| Action::Watch(w, place)));
+            for (c, call) in worker.calls.iter().enumerate() {
+                actions.push(if call.answer.is_some() { Action::Answer(w, c) } else { Action::Perform(w, c) });
+            }
+        }
+        if actions.is_empty() {
+            actions.extend(self.ticks(state));
+        }
+        actions
+    }
+
+    /// Only the worker whose deadline comes first: time is one.
+    fn ticks(&self, state: &State) -> Option<Action> {
+        let deadline = |(w, worker): (usize, &Worker)| Some((worker.machine.as_ref()?.next_deadline()?, w));
+        state.workers.iter().enumerate().filter_map(deadline).min().map(|(_, w)| Action::Tick(w))
+    }
+
+    /// What goes wrong, as far as there are faults left.
+    pub fn mishaps(&self, state: &State) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let left = state.left;
+        for (w, worker) in state.workers.iter().enumerate() {
+            if left.crashes > 0 && worker.cursor.is_some() {
+                actions.push(Action::Crash(w));
+            }
+            if left.stale > 0 {
+                actions.extend((0..worker.cursor.map_or(state.at, |cursor| cursor)).map(|at| Action::Watch(w, at)));
+            }
+            if left.lost > 0 {
+                for (c, call) in worker.calls.iter().enumerate().filter(|(_, call)| call.answer.is_none()) {
+                    actions.push(Action::Fail(w, c));
+                    if matches!(*call.effect, Effect::Store(_) | Effect::Remove(_) | Effect::Tell(_)) {
+                        actions.push(Action::Lose(w, c));
+                    }
+                }
+            }
+        }
+        if left.early > 0 && !self.steps(state).is_empty() {
+            actions.extend(self.ticks(state));
+        }
+        actions
+    }
+
+    pub fn after(&self, state: &State, action: &Action) -> State {
+        let mut next = state.clone();
+        match *action {
+            Action::Script => next.at += 1,
+            Action::Watch(w, place) => self.watch(&mut next, w, place),
+            Action::Perform(w, c) => {
+                let answer = self.perform(&mut next, w, c);
+                // An answer that says nothing which time could change may arrive at once.
+                let effect = next.workers[w].calls[c].effect.clone();
+                next.workers[w].calls[c].answer = Some(Hashed::new(answer));
+                if !matches!(*effect, Effect::Store(_) | Effect::Look | Effect::Recheck(_) | Effect::Purge(_)) {
+                    self.answer(&mut next, w, c);
+                }
+            }
+            Action::Answer(w, c) => self.answer(&mut next, w, c),
+            Action::Fail(w, c) | Action::Lose(w, c) => {
+                next.left.lost -= 1;
+                if matches!(action, Action::Lose(..)) {
+                    drop(self.perform(&mut next, w, c));
+                }
+                let call = next.workers[w].calls.remove(c);
+                if let Some(event) = failure(&call.effect) {
+                    self.step(&mut next, w, event);
+                }
+            }
+            Action::Crash(w) => {
+                next.left.crashes -= 1;
+                next.workers[w] = Worker::default();
+            }
+            Action::Tick(w) => self.tick(&mut next, w, state),
+        }
+        next
+    }
+
+    fn tick(&self, next: &mut State, w: usize, before: &State) {
+        if self.steps(before) != [Action::Tick(w)] {
+            next.left.early -= 1;
+        }
+        let Some(machine) = next.workers[w].machine.as_deref() else { return };
+        let Some(deadline) = machine.next_deadline() else { return };
+        next.now = next.now.max(deadline);
+        let mut machine = machine.clone();
+        let effects = machine.tick(next.now);
+        if machine.next_deadline().is_some_and(|again| again <= next.now) {
+            next.breaks("a tick moves its deadline");
+        }
+        next.workers[w].machine = Some(Hashed::new(machine));
+        self.ask(next, w, effects);
+    }
+
+    /// A sight reaches a worker: as in production, a machine is made only if the sight asks for one.
+    fn watch(&self, next: &mut State, w: usize, place: usize) {
+        let stale = place < next.workers[w].cursor.unwrap_or(next.at);
+        if stale {
+            next.left.stale -= 1;
+        }
+        next.workers[w].cursor = Some(place.max(next.workers[w].cursor.unwrap_or(0)));
+        let sight = self.script[place].clone().map(|workload| self.seen(workload));
+        if next.workers[w].machine.is_none() {
+            let record = next.ledger.as_deref();
+            let wanted = match &sight {
+                Some(workload) => rollout::attention(record, workload, &self.policy) != Attention::Idle,
+                None => record.is_some(),
+            };
+            if !wanted {
+                return;
+            }
+            let machine = Rollout::resume(identity(), self.policy.clone(), next.floor, record.cloned());
+            next.workers[w].machine = Some(Hashed::new(machine));
+        }
+        let event = sight.map_or(Event::Missed, |workload| Event::Seen(Box::new(workload)));
+        self.step(next, w, event);
+    }
+
+    fn seen(&self, mut workload: Workload) -> Workload {
+        if self.mutant == Some(Mutant::ObservedGenerationIgnored) {
+            workload.observed_generation = workload.generation;
+        }
+        workload
+    }
+
+    fn fresh(&self, state: &State, w: usize) -> Option<Box<Workload>> {
+        let seen = state.workers[w].machine.as_deref().and_then(Rollout::workload).cloned();
+        match self.mutant {
+            Some(Mutant::NoSecondLook) => seen.map(Box::new),
+            _ => self.script[state.at].clone().map(|workload| Box::new(self.seen(workload))),
+        }
+    }
+
+    /// Performs a call on the world and returns its answer.
+    fn perform(&self, next: &mut State, w: usize, c: usize) -> Event {
+        let effect = next.workers[w].calls[c].effect.clone();
+        match &*effect {
+            Effect::Store(record) => self.store(next, record),
+            Effect::Remove(revision) => self.remove(next, *revision),
+            Effect::Look => {
+                self.doubt(next);
+                Event::Looked(self.fresh(next, w))
+            }
+            Effect::FindSite(_) => {
+                let host = self.sited.then(|| "www.example.com".parse().expect("a host"));
+                Event::SiteFound(FoundSite { hosts: host.into_iter().collect(), ..FoundSite::default() })
+            }
+            Effect::Recheck(vector) => {
+                let workload = self.fresh(next, w);
+                self.prove(next);
+                let seen = next.workers[w].machine.as_deref().and_then(Rollout::workload).cloned().map(Box::new);
+                let skips = self.mutant == Some(Mutant::NoRecheck);
+                Event::Rechecked(vector.clone(), if skips { seen } else { workload })
+            }
+            Effect::Match(vector, _) => {
+                Event::Matched(vector.clone(), BTreeSet::from(["E1EXAMPLE".parse().expect("an id")]))
+            }
+            Effect::Purge(order) => self.purge(next, order),
+            Effect::Tell(notice) => {
+                let notice = self.mutant.map_or_else(|| (**notice).clone(), |m| m.told(notice, next.now));
+                match next.past.notices.get(&notice.id) {
+                    Some((recorded, _)) if *recorded == notice => {
+                        next.remember(|past| drop(past.notices.insert(notice.id.clone(), (notice.clone(), true))));
+                    }
+                    Some(_) => drop(next.breaks("O5: a notice keeps its bytes")),
+                    None => drop(next.breaks("GA-1: only what is durable is acted upon")),
+                }
+                Event::Told(notice.id)
+            }
+            Effect::Publish(_) | Effect::End => unreachable!("handled when it is asked for"),
+        }
+    }
+
+    /// What the world knows when a fresh look is made: this rollout is complete, now.
+    fn prove(&self, next: &mut State) {
+        let (Some(record), Some(workload)) = (next.ledger.clone(), &self.script[next.at]) else { return };
+        let complete = standing(workload, self.policy.zero_is_complete) == Standing::Complete;
+        let same = record.uid == workload.uid && workload.version.as_ref() == Ok(&record.version);
+        if complete && same && record.phase == Phase::Complete && self.mutant != Some(Mutant::NoRecheck) {
+            next.remember(|past| past.proved.extend([record.seq]));
+        }
+    }
+
+    fn doubt(&self, next: &mut State) {
+        let Some(workload) = &self.script[next.at] else { return };
+        if standing(workload, false) != Standing::Complete {
+            next.remember(|past| past.doubted.extend(workload.version.clone()));
+        }
+    }
+
+    fn store(&self, next: &mut State, record: &Record) -> Event {
+        let record = self.mutant.map_or_else(|| record.clone(), |mutant| mutant.stored(record));
+        let held = next.ledger.as_deref();
+        if held == Some(&record) {
+            return Event::Stored;
+        }
+        let expected = held.map_or(0, |held| held.revision) + 1;
+        if record.revision != expected && self.mutant != Some(Mutant::NoCompareAndSet) {
+            return Event::Conflicted(held.cloned().map(Box::new));
+        }
+        note_write(next, &record);
+        next.ledger = Some(Hashed::new(record));
+        Event::Stored
+    }
+
+    fn remove(&self, next: &mut State, revision: u64) -> Event {
+        match next.ledger.as_deref() {
+            Some(held) if held.revision == revision => {
+                next.floor = next.floor.max(held.seq);
+                next.ledger = None;
+                Event::Stored
+            }
+            None => Event::Stored,
+            Some(held) => Event::Conflicted(Some(Box::new(held.clone()))),
+        }
+    }
+
+    /// CloudFront: the same reference returns the earlier invalidation. Its completion follows at once.
+    fn purge(&self, next: &mut State, order: &Order) -> Event {
+        let mut order = order.clone();
+        let seq = next.past.voted.last().copied().unwrap_or_default();
+        // The vector is in the order's reference only as a hash; the vote that has it names the rollout.
+        let owner = |record: &Record| {
+            let mut votes = record.votes.iter();
+            votes.find(|v| v.purges.values().any(|p| p.reference == order.reference)).map(|v| v.seq)
+        };
+        let machine =
+            next.workers.iter().filter_map(|w| w.machine.as_deref()).find_map(|m| m.durable().and_then(owner));
+        let seq = next.ledger.as_deref().and_then(owner).or(machine).unwrap_or(seq);
+        if let Some(mutant) = self.mutant {
+            let version = next.past.meaning.get(&seq).map_or(String::new(), |(_, version)| version.to_string());
+            mutant.references(&mut order, next.cdn.len(), &version);
+        }
+        if !next.cdn.contains_key(&order.reference) {
+            note_creation(next, seq, &order);
+            next.cdn.insert(order.reference.clone(), Creation { seq, distribution: order.distribution.clone() });
+        }
+        let id = InvalidationId(format!("I{}", next.cdn.keys().position(|r| *r == order.reference).unwrap_or(0)));
+        Event::Purged(order.reference, Progress::Created(id))
+    }
+
+    fn answer(&self, next: &mut State, w: usize, c: usize) {
+        let call = next.workers[w].calls.remove(c);
+        let Some(answer) = call.answer else { return };
+        let mut answer = (*answer).clone();
+        if let (Effect::Purge(order), Event::Purged(_, progress)) = (&*call.effect, &answer) {
+            // To the rollout, the reference is the one it ordered.
+            answer = Event::Purged(order.reference.clone(), progress.clone());
+            self.step(next, w, answer);
+            answer = Event::Purged(order.reference.clone(), Progress::Completed);
+        }
+        self.step(next, w, answer);
+    }
+
+    fn step(&self, next: &mut State, w: usize, event: Event) {
+        let Some(machine) = next.workers[w].machine.as_deref() else { return };
+        let mut machine = machine.clone();
+        let effects = machine.step(next.now, event);
+        next.workers[w].machine = Some(Hashed::new(machine));
+        self.ask(next, w, effects);
+    }
+
+    /// Takes what a machine wants: publishing and ending happen at once, everything else is a call.
+    fn ask(&self, next: &mut State, w: usize, effects: Vec<Effect>) {
+        let mut published = None;
+        for effect in effects {
+            match effect {
+                Effect::Publish(record) => published = Some(record),
+                Effect::End => next.workers[w].machine = None,
+                Effect::Store(record) if self.mutant == Some(Mutant::ActsOnDraft) => {
+                    let call = Call { effect: Hashed::new(Effect::Store(record)), answer: None };
+                    next.workers[w].calls.push(call);
+                    self.step(next, w, Event::Stored);
+                }
+                effect => next.workers[w].calls.push(Call { effect: Hashed::new(effect), answer: None }),
+            }
+        }
+        self.answer_at_once(next, w);
+        next.workers[w].calls.sort_by_key(|call| call.effect.name());
+        if let Some(record) = published {
+            self.step(next, w, Event::ViewChanged(group::alone(&member(), &origin(), Some(&record))));
+        }
+    }
+}
+
+impl World {
+    /// Without failing calls, when these are answered makes no difference to anything but the size of the search.
+    fn answer_at_once(&self, next: &mut State, w: usize) {
+        let quick = |call: &Call| matches!(*call.effect, Effect::FindSite(_) | Effect::Match(..) | Effect::Tell(_));
+        while self.faults.lost == 0
+            && let Some(c) = next.workers[w].calls.iter().position(quick)
+        {
+            let answer = self.perform(next, w, c);
+            next.workers[w].calls[c].answer = Some(Hashed::new(answer));
+            self.answer(next, w, c);
+        }
+    }
+}
+
+fn failure(effect: &Effect) -> Option<Event> {
+    Some(match effect {
+        Effect::Store(_) | Effect::Remove(_) => Event::StoreFailed,
+        Effect::Look => Event::LookFailed,
+        Effect::FindSite(_) => Event::SiteFailed,
+        Effect::Recheck(_) => Event::RecheckFailed,
+        Effect::Match(vector, _) => Event::MatchFailed(vector.clone(), "the listing failed".to_owned()),
+        Effect::Tell(notice) => Event::TellFailed(notice.id.clone()),
+        // Whoever carries purges out was rebuilt, and has forgotten it.
+        Effect::Purge(_) => Event::PeersRestarted,
+        Effect::Publish(_) | Effect::End => return None,
+    })
+}
+
+/// Judges a write by what the ledger held before.
+fn note_write(next: &mut State, record: &Record) {
+    let floor = next.floor;
+    let held = next.ledger.clone();
+    let mut past = (*next.past).clone();
+    let meaning = (record.uid.clone(), record.version.clone());
+    if past.meaning.entry(record.seq).or_insert_with(|| meaning.clone()) != &meaning || record.seq <= floor {
+        past.broken.insert("GA-2: a number means one rollout");
+    }
+    for notice in &record.untold {
+        match past.notices.get(&notice.id) {
+            Some((known, _)) if known != notice => drop(past.broken.insert("O5: a notice keeps its bytes")),
+            Some(_) => {}
+            None => drop(past.notices.insert(notice.id.clone(), (notice.clone(), false))),
+        }
+    }
+    past.voted.extend(record.votes.iter().map(|vote| vote.seq));
+    if matches!(record.phase, Phase::Failed(_) | Phase::Withdrawn) {
+        past.condemned.insert(record.seq);
+        // A missed progress deadline proves itself by a newer report as well.
+        if record.phase == Phase::Failed(Failure::TimedOut) && !past.doubted.contains(&record.version) {
+            past.broken.insert("a rollout fails only after a fresh look");
+        }
+    }
+    if let Some(held) = held.as_deref() {
+        if record.seq < held.seq {
+            past.broken.insert("GA-2: numbers never decrease");
+        }
+        if record.seq == held.seq && !may_follow(&held.phase, &record.phase) {
+            past.broken.insert("GA-3: phases have one order");
+        }
+        let withdrawn =
+            |seq| !record.votes.iter().any(|vote| vote.seq == seq) && !record.history.iter().any(|c| c.seq == seq);
+        if held.votes.iter().any(|vote| withdrawn(vote.seq)) {
+            past.broken.insert("GA-5: a vote stays until its vector is closed");
+        }
+        let skipped = (held.seq.0..record.seq.0).map(Seq).filter(|seq| !past.voted.contains(seq));
+        past.condemned.extend(skipped);
+    }
+    if record.phase == Phase::Complete
+        && let Some((version, moved)) = &mut past.edge
+    {
+        *moved |= record.version != *version;
+    }
+    next.past = Hashed::new(past);
+}
+
+fn may_follow(old: &Phase, new: &Phase) -> bool {
+    old == new || matches!((old, new), (Phase::Rolling, _) | (Phase::Complete, Phase::Withdrawn))
+}
+
+fn note_creation(next: &mut State, seq: Seq, order: &Order) {
+    let record = next.ledger.clone();
+    let newest = next.cdn.values().all(|earlier| earlier.seq <= seq);
+    let twice = next.cdn.values().any(|other| other.seq == seq && other.distribution == order.distribution);
+    let mut past = (*next.past).clone();
+    if twice {
+        past.broken.insert("SAFE-1: one creation per rollout and distribution");
+    }
+    if !past.voted.contains(&seq) {
+        past.broken.insert("GA-1: only what is durable is acted upon");
+    }
+    if !past.proved.contains(&seq) {
+        past.broken.insert("SAFE-2/3: complete at an instant before the purge");
+    }
+    if past.condemned.contains(&seq) {
+        past.broken.insert("SAFE-4: nothing for a failed or superseded rollout");
+    }
+    let version = past.meaning.get(&seq).map(|(_, version)| version.clone());
+    let other = record.is_some_and(|r| r.phase == Phase::Complete && Some(&r.version) != version.as_ref());
+    if newest {
+        past.edge = version.map(|version| (version, other));
+    }
+    next.past = Hashed::new(past);
+}

@@ -1,0 +1,221 @@
+//! Records as text: what is written is read back, and nothing that arrives does harm.
+
+use std::collections::BTreeSet;
+
+use allclear::domain::distribution::DistributionId;
+use allclear::domain::host::Host;
+use allclear::domain::id::{Component, InvalidationId, Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
+use allclear::domain::image::{Container, Version};
+use allclear::domain::notice::{Kind, Notice, PurgeFact};
+use allclear::domain::paths::PathSet;
+use allclear::domain::record::{
+    Change, Closed, Edge, Failure, Outcome, Phase, Purge, PurgeState, RECORD_BYTES_MAX, Record, SCHEMA, Vote,
+};
+use allclear::domain::record_codec::{CodecError, decode, encode};
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Any text, quotes, escapes and beyond ASCII included, but no longer than what stands there in earnest.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-z0-9-]{0,20}", ".{0,20}"]
+}
+
+fn seq() -> impl Strategy<Value = Seq> {
+    prop_oneof![3 => 0..5_u64, 1 => any::<u64>()].prop_map(Seq)
+}
+
+fn version() -> impl Strategy<Value = Version> {
+    let image = select(vec![
+        "app:1".to_owned(),
+        "registry.example.com:5000/team/app:1.10".to_owned(),
+        format!("app:2@sha256:{}", "a".repeat(64)),
+    ]);
+    btree_map(select(vec!["web", "init:migrate", "sidecar"]), image, 0..3).prop_map(|images| {
+        images.into_iter().map(|(name, text)| (Container::from(name.to_owned()), text.parse().unwrap())).collect()
+    })
+}
+
+fn hosts() -> impl Strategy<Value = BTreeSet<Host>> {
+    btree_set(select(vec!["example.com", "*.example.com", "www.example.org"]), 0..3)
+        .prop_map(|hosts| hosts.into_iter().map(|host| Host::parse(host).unwrap()).collect())
+}
+
+fn paths() -> impl Strategy<Value = PathSet> {
+    vec(select(vec!["/*", "/a/*", "/b", "#tag"]), 0..3)
+        .prop_map(|paths| PathSet::from_iter(paths.into_iter().map(|path| path.parse().unwrap())))
+}
+
+fn distribution() -> impl Strategy<Value = DistributionId> {
+    select(vec!["E1ABC", "E2DEF"]).prop_map(|id| serde_json::from_value(id.into()).unwrap())
+}
+
+fn invalidation() -> impl Strategy<Value = Option<InvalidationId>> {
+    option::of("[A-Z0-9]{14}".prop_map(InvalidationId))
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    select(vec![Change::Baseline, Change::Changed, Change::Recovered, Change::Requested])
+}
+
+fn failure() -> impl Strategy<Value = Failure> {
+    select(vec![Failure::ProgressDeadlineExceeded, Failure::TimedOut])
+}
+
+fn phase() -> impl Strategy<Value = Phase> {
+    prop_oneof![Just(Phase::Rolling), Just(Phase::Complete), failure().prop_map(Phase::Failed), Just(Phase::Withdrawn)]
+}
+
+fn vector() -> impl Strategy<Value = Vector> {
+    let component = (text(), seq()).prop_map(|(origin, seq)| Component { origin: Origin(origin), seq });
+    btree_map(text().prop_map(Member), component, 0..3).prop_map(Vector)
+}
+
+fn purge() -> impl Strategy<Value = Purge> {
+    let reference = || "allclear-[0-9a-f]{32}".prop_map(Reference);
+    let state = prop_oneof![
+        Just(PurgeState::Wanted),
+        Just(PurgeState::Created),
+        reference().prop_map(PurgeState::Covered),
+        Just(PurgeState::Completed),
+        Just(PurgeState::DoneByOther),
+        text().prop_map(PurgeState::Impossible),
+    ];
+    (reference(), state, invalidation()).prop_map(|(reference, state, invalidation)| Purge {
+        reference,
+        state,
+        invalidation,
+    })
+}
+
+prop_compose! {
+    fn vote()(
+        vector in vector(), seq in seq(), version in version(), change in change(), returned: bool, hosts in hosts(),
+        origins in btree_set(text(), 0..2), distributions in btree_set(distribution(), 0..2), paths in paths(),
+        purges in btree_map(distribution(), purge(), 0..2), stalled: bool,
+    ) -> Vote {
+        Vote { vector, seq, version, change, returned, hosts, origins, distributions, paths, purges, stalled }
+    }
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    let named = select(vec![
+        Outcome::Purged,
+        Outcome::NothingNew,
+        Outcome::Returned,
+        Outcome::NoSite,
+        Outcome::RolledBack,
+        Outcome::Dead,
+    ]);
+    prop_oneof![4 => named, 1 => failure().prop_map(Outcome::Failed)]
+}
+
+prop_compose! {
+    fn closed()(
+        seq in seq(), change in text(), outcome in outcome(), purges in vec((distribution(), invalidation()), 0..2),
+    ) -> Closed {
+        Closed { seq, change, outcome, purges }
+    }
+}
+
+prop_compose! {
+    fn purge_fact()(distribution in distribution(), invalidation in invalidation(), paths in paths()) -> PurgeFact {
+        PurgeFact { distribution, invalidation, paths }
+    }
+}
+
+prop_compose! {
+    fn notice()(
+        id in text(), kind in select(Kind::ALL.to_vec()), at_ms: i64, seq in seq(), rollout in text(), change in text(),
+        message in text(), hosts in hosts(), purges in vec(purge_fact(), 0..2), late: bool,
+    ) -> Notice {
+        let workload = WorkloadId::deployment("shop", "web");
+        let hosts = hosts.into_iter().collect();
+        Notice { id: NoticeId(id), kind, at_ms, workload, seq, rollout, change, message, hosts, purges, late }
+    }
+}
+
+prop_compose! {
+    fn record()(
+        (revision, uid, seq, version, generation) in (any::<u64>(), text(), seq(), version(), any::<i64>()),
+        (change, phase, elapsed_ms, settled) in (change(), phase(), any::<u64>(), option::of(version())),
+        (edge, closed) in (select(vec![Edge::Settled, Edge::Moved, Edge::Unknown]), seq()),
+        requested_at in option::of(text()), votes in vec(vote(), 0..3), history in vec(closed(), 0..3),
+        untold in vec(notice(), 0..2), conditions in btree_set(text(), 0..3),
+    ) -> Record {
+        Record {
+            revision, uid, seq, version, generation, change, phase, elapsed_ms, settled, edge, closed, requested_at,
+            votes, history, untold, conditions,
+        }
+    }
+}
+
+/// A record as ten thousand of them are: one container, complete, nothing in flight.
+fn idle() -> Record {
+    let mut record = decode(br#"{"r":3,"u":"0f6b1c9e-52c4-4d8f-9a57-2f6f1d6b9a10","s":2,"v":{},"g":7}"#).unwrap();
+    let image = "registry.example.com:5000/shop/checkout-api:2026.11.20-3f9c2d1".parse().unwrap();
+    record.version = Version::from_iter([(Container::from("checkout-api".to_owned()), image)]);
+    record.closed = Seq(2);
+    record
+}
+
+proptest! {
+    #[test]
+    fn a_record_survives_its_own_text(record in record()) {
+        let written = encode(&record).unwrap();
+        prop_assert_eq!(decode(written.as_bytes()).unwrap(), record);
+    }
+
+    // Two members, or one after a restart, must write the same bytes: the Redis ledger compares them.
+    #[test]
+    fn reading_and_writing_again_changes_no_byte(record in record()) {
+        let written = encode(&record).unwrap();
+        prop_assert_eq!(encode(&decode(written.as_bytes()).unwrap()).unwrap(), written);
+    }
+
+    #[test]
+    fn no_bytes_do_harm(bytes in vec(any::<u8>(), 0..200)) {
+        drop(decode(&bytes));
+    }
+
+    // Nearer to the real thing than random bytes: a record cut short, or with one byte changed.
+    #[test]
+    fn a_damaged_record_does_no_harm(record in record(), at: prop::sample::Index, byte: u8) {
+        let written = encode(&record).unwrap().into_bytes();
+        let at = at.index(written.len());
+        prop_assert!(decode(&written[..at]).is_err());
+        let mut changed = written;
+        changed[at] = byte;
+        drop(decode(&changed));
+    }
+
+    #[test]
+    fn a_record_of_a_newer_program_is_refused_whatever_is_in_it(schema in SCHEMA + 1.., record in record()) {
+        let written = encode(&record).unwrap();
+        for text in [written.replacen('{', &format!("{{\"z\":{schema},"), 1), format!(r#"{{"z":{schema},"r":"seven"}}"#)] {
+            prop_assert_eq!(decode(text.as_bytes()), Err(CodecError::Newer { found: schema }));
+        }
+    }
+
+    // Within one form a newer program may add fields.
+    #[test]
+    fn a_field_that_is_not_known_is_passed_over(record in record()) {
+        let written = encode(&record).unwrap().replacen('{', r#"{"zz":{"new":[1,2]},"#, 1);
+        prop_assert_eq!(decode(written.as_bytes()).unwrap(), record);
+    }
+}
+
+#[test]
+fn an_idle_record_takes_no_more_than_200_bytes() {
+    let written = encode(&idle()).unwrap();
+    println!("{} bytes: {written}", written.len());
+    assert!(written.len() <= 200, "{} bytes: {written}", written.len());
+    assert!(!written.contains("\"z\""), "the first form is not named");
+}
+
+#[test]
+fn a_record_larger_than_a_ledger_promises_is_not_written() {
+    let record = Record { uid: "u".repeat(RECORD_BYTES_MAX), ..idle() };
+    assert!(matches!(encode(&record), Err(CodecError::TooLong { bytes }) if bytes > RECORD_BYTES_MAX));
+}
