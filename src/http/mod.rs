@@ -220,3 +220,6 @@ impl Window {
 async fn within<T>(time: Duration, asked: impl Future<Output = T>) -> Option<T> {
     actix_rt::time::timeout(time, asked).await.ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,7 +39,7 @@ use crate::domain::rollout::ask::Ask;
 use crate::domain::workload::Workload;
 
 pub use observe::{Attention, attention, baseline};
-pub use words::Summary;
+pub use words::{MemberSummary, PurgeSummary, Stage, Summary, duration};
 
 /// Whose rollout it is, and where. Constant for the machine's life.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
