@@ -1,11 +1,9 @@
-//! Properties of the pure half of the program, over generated values: parsing, matching, planning.
+//! Properties of the pure half of the program, over generated values and histories: parsing, matching, planning, telling.
 
 mod config;
+mod delivery;
 mod distribution;
 mod image;
 mod paths;
 mod record;
 mod site;
-//! Properties that hold for every input and every history, found by chance and shrunk by proptest.
-
-mod delivery;
