@@ -3,5 +3,6 @@
 
 mod hashed;
 mod mutants;
+mod purge;
 mod rollout;
 mod world;
