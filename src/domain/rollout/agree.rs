@@ -200,6 +200,7 @@ fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, 
         paths: workload.tuning.paths.clone().unwrap_or_else(|| policy.paths.clone()),
         purges: BTreeMap::new(),
         stalled: false,
+        noticed: BTreeSet::new(),
     }
 }
 
