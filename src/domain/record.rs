@@ -27,7 +27,7 @@ pub const HISTORY_MAX: usize = 3;
 /// Votes kept at once. Each open one is a purge under way; a workload that has eight of them waits with its next vote.
 pub const VOTES_MAX: usize = 8;
 
-/// Longest record that is written, in bytes of JSON: what a Redis copy may hold (`group-protocol.md`, Redis layout).
+/// Longest record that is written, in bytes of JSON: what a Redis copy may hold (ARCHITECTURE.md, *Redis layout*).
 pub const RECORD_BYTES_MAX: usize = 16 * 1024;
 
 /// One member's knowledge of one workload.

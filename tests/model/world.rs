@@ -377,8 +377,9 @@ impl World {
             return Event::Stored;
         }
         let expected = held.map_or(0, |held| held.revision) + 1;
-        if record.revision != expected && self.mutant != Some(Mutant::NoCompareAndSet) {
-            return Event::Conflicted(held.cloned().map(Box::new));
+        let below = held.is_none() && record.seq <= next.floor;
+        if (record.revision != expected || below) && self.mutant != Some(Mutant::NoCompareAndSet) {
+            return Event::Conflicted(held.cloned().map(Box::new), next.floor);
         }
         note_write(next, &record);
         next.ledger = Some(Hashed::new(record));
@@ -395,7 +396,7 @@ impl World {
                 Event::Stored
             }
             None => Event::Stored,
-            Some(held) => Event::Conflicted(Some(Box::new(held.clone()))),
+            Some(held) => Event::Conflicted(Some(Box::new(held.clone())), next.floor),
         }
     }
 

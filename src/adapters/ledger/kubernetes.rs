@@ -105,7 +105,7 @@ impl KubernetesLedger {
         self.call("update", name).make(self.maps.replace(name, &PostParams::default(), map)).await
     }
 
-    /// All ConfigMaps of one part. A listing that expires half-way is read again in one piece (`faults.md` W3).
+    /// All ConfigMaps of one part. A listing that expires half-way is read again in one piece (fault W3).
     async fn list(&self, part: &str) -> Result<Vec<ConfigMap>, PortError> {
         let call = self.call("list", META_NAME);
         let (key, value) = MANAGED_BY;

@@ -8,7 +8,7 @@
 //! | `allclear:{name}:deliveries` | hash | id → json |
 //!
 //! The braces keep all four in one slot. None of them expires: under `volatile-*` policies keys with a time to live are
-//! evicted first (`faults.md`, *Redis, measured*). Every change is one script, which is refused once the origin is
+//! evicted first (ARCHITECTURE.md, *Measured*). Every change is one script, which is refused once the origin is
 //! another one than was opened: a Redis that lost its data under us must not be taken for one that never had any.
 
 use std::collections::BTreeMap;

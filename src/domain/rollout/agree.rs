@@ -27,7 +27,7 @@ impl Rollout {
             match group::fate(&self.view, &vote.vector, &self.policy) {
                 Fate::Open(_) => {}
                 Fate::Dead(member, reason) => {
-                    self.finish(now, &vote.vector, Outcome::Dead, &format!("{member}: {reason}"))
+                    self.finish(now, &vote.vector, Outcome::Dead, &format!("{member}: {reason}"));
                 }
                 Fate::Decided(Decision::Close(outcome)) => self.finish(now, &vote.vector, outcome, ""),
                 Fate::Decided(Decision::Execute(plan)) => effects.extend(self.execute(now, &vote.vector, plan)),

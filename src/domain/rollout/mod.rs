@@ -39,7 +39,7 @@ use crate::domain::rollout::ask::Ask;
 use crate::domain::workload::Workload;
 
 pub use observe::{Attention, attention, baseline};
-pub use words::Summary;
+pub use words::{MemberSummary, PurgeSummary, Stage, Summary, duration};
 
 /// Whose rollout it is, and where. Constant for the machine's life.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -141,8 +141,8 @@ pub enum Event {
     PodsSeen(Pods),
     /// The write under way is durable.
     Stored,
-    /// Somebody else wrote first; this is what the ledger holds.
-    Conflicted(Option<Box<Record>>),
+    /// Somebody else wrote first; this is what the ledger holds, and the floor a new record must start above.
+    Conflicted(Option<Box<Record>>, Seq),
     /// It is not known whether the write happened.
     StoreFailed,
     /// The group's records changed.
@@ -429,7 +429,9 @@ impl Machine for Rollout {
             Event::LookFailed => self.look.failed(now, &key),
             Event::PodsSeen(pods) => self.pods = Some(pods),
             Event::Stored => effects = self.stored(),
-            Event::Conflicted(current) => effects = self.conflicted(now, current.map(|record| *record)),
+            Event::Conflicted(current, floor) => {
+                effects = self.conflicted(now, current.map(|record| *record), floor);
+            }
             Event::StoreFailed => self.store.failed(now, &key),
             Event::ViewChanged(view) => self.view = view,
             Event::SiteFound(site) => {
