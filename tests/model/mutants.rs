@@ -57,8 +57,10 @@ impl Mutant {
 }
 
 mod caught {
+    use std::collections::BTreeSet;
+
     use allclear::domain::workload::Workload;
-    use stateright::{Checker, Model};
+    use stateright::{Checker, HasDiscoveries, Model};
 
     use super::Mutant;
     use crate::rollout::{quick, sight, world};
@@ -67,7 +69,8 @@ mod caught {
     /// Some search of the mutant breaks the named property.
     fn breaks(mutant: Mutant, world: World, property: &'static str) {
         let world = World { mutant: Some(mutant), ..world };
-        let checker = world.checker().threads(2).spawn_bfs().join();
+        let caught = HasDiscoveries::AllOf(BTreeSet::from([property]));
+        let checker = world.checker().threads(2).finish_when(caught).spawn_dfs().join();
         assert!(checker.discovery(property).is_some(), "{mutant:?} was not caught by {property:?}");
     }
 
@@ -87,7 +90,7 @@ mod caught {
     #[test]
     fn a_ledger_without_compare_and_set() {
         let world = World { workers: 2, ..crashing(&[("b", 2)]) };
-        breaks(Mutant::NoCompareAndSet, world, "O5: a notice keeps its bytes");
+        breaks(Mutant::NoCompareAndSet, world, "GA-5: a vote stays until its vector is closed");
     }
 
     #[test]

@@ -391,6 +391,8 @@ impl World {
             Some(held) if held.revision == revision => {
                 next.floor = next.floor.max(held.seq);
                 next.ledger = None;
+                // What comes back is a first sight, and a first sight of something complete is a baseline (decision 1).
+                next.remember(|past| past.edge = None);
                 Event::Stored
             }
             None => Event::Stored,
@@ -517,6 +519,9 @@ fn note_write(next: &mut State, record: &Record) {
         if record.phase == Phase::Failed(Failure::TimedOut) && !past.doubted.contains(&record.version) {
             past.broken.insert("a rollout fails only after a fresh look");
         }
+    }
+    if held.is_none() && record.phase == Phase::Complete {
+        past.edge = Some((record.version.clone(), false));
     }
     if let Some(held) = held.as_deref() {
         if record.seq < held.seq {

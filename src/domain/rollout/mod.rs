@@ -301,6 +301,10 @@ impl Rollout {
 
     /// Takes in the answer to a look, and says whether it was news of the present. One that was not is asked for again.
     fn looked(&mut self, now: Timestamp, workload: Option<Box<Workload>>) -> bool {
+        if !self.look.is_asked() {
+            // It was asked for in an earlier life.
+            return false;
+        }
         if self.look.is_outdated() {
             self.look.answered();
             return false;
@@ -469,3 +473,6 @@ impl Machine for Rollout {
         asks.chain(self.tidy_deadline()).chain(self.rolling_deadlines()).min()
     }
 }
+
+#[cfg(test)]
+mod tests;

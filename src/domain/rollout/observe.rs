@@ -152,6 +152,10 @@ impl Rollout {
     }
 
     fn follow(&mut self, now: Timestamp, workload: &Workload, version: &Version, fresh: bool) -> Option<Effect> {
+        if self.draft.is_none() && self.storing != Some(None) {
+            // It came back before its record was removed, so what the record knows of the edge still holds.
+            self.draft = self.storing.clone().flatten().or_else(|| self.durable.clone());
+        }
         let Some(record) = &self.draft else {
             self.first_sight(now, workload, version);
             return None;
