@@ -144,7 +144,6 @@ mod tests {
         Notice {
             id: "msg_1".into(),
             kind: notice::Kind::PurgeCompleted,
-            at_ms: 0,
             workload: WorkloadId::deployment("shop", "web"),
             seq: Seq(7),
             at_ms: 1_763_632_800_000,
