@@ -222,10 +222,17 @@ impl Story {
     /// Tells what the rollout waits for, whenever that changes; without the countdown, which always changes.
     async fn tell_state(&mut self) -> io::Result<()> {
         let seen = self.observe().await;
-        let Some(rollout) = seen.rollouts.first().filter(|rollout| rollout.phase == "rolling") else { return Ok(()) };
-        let state = rollout.state.rsplit_once(", ").map_or(rollout.state.as_str(), |(state, _)| state).to_owned();
+        let Some(rollout) = seen.rollouts.first() else { return Ok(()) };
+        let (what, state) = match rollout.purges.as_slice() {
+            [] if rollout.phase == "rolling" => (
+                "waiting",
+                rollout.state.rsplit_once(", ").map_or(rollout.state.as_str(), |(state, _)| state).to_owned(),
+            ),
+            [] => return Ok(()),
+            [first, ..] => ("site found", format!("{HOST} is served by {}", first.distribution)),
+        };
         if state != self.state {
-            self.line("waiting", &state)?;
+            self.line(what, &state)?;
             self.state = state;
         }
         Ok(())

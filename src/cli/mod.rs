@@ -3,6 +3,7 @@
 
 pub mod config;
 pub mod demo;
+pub mod explain;
 pub mod run;
 
 use std::collections::BTreeMap;

@@ -145,7 +145,8 @@ async fn it_is_not_ready_any_more_the_moment_it_drains() {
 
 #[actix::test]
 async fn an_actor_that_does_not_answer_is_alive_but_not_ready() {
-    let window = Window { front: front(Mute.start().recipient()), actors: Arbiter::current(), turn_within: TURN_WITHIN };
+    let window =
+        Window { front: front(Mute.start().recipient()), actors: Arbiter::current(), turn_within: TURN_WITHIN };
     tokio::time::pause();
     assert_eq!(window.ready().await, Err(vec!["the root actor has not answered for 3s".to_owned()]));
     assert_eq!(window.page().await.status(), StatusCode::SERVICE_UNAVAILABLE);

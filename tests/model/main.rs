@@ -13,5 +13,6 @@
 
 mod hashed;
 mod mutants;
+mod purge;
 mod rollout;
 mod world;

@@ -11,6 +11,7 @@
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]
 //! Properties of the pure half of the program, over generated values and histories: parsing, matching, planning, delivery.
+//! Properties of the pure half of the program, over generated values and histories: parsing, matching, planning, telling.
 
 mod config;
 mod delivery;

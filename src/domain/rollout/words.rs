@@ -225,7 +225,7 @@ fn stage(record: &Record) -> Stage {
 }
 
 /// How a rollout ended, in one line.
-pub(super) fn closed(closed: &Closed) -> String {
+pub fn closed(closed: &Closed) -> String {
     let purges: Vec<String> = closed
         .purges
         .iter()
