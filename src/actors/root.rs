@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorContext, ActorFuture, ActorFutureExt, Addr, AsyncContext, Context, Handler, Recipient, ResponseActFuture, SpawnHandle,
-    WrapFuture,
+    Actor, ActorContext, ActorFuture, ActorFutureExt, Addr, AsyncContext, Context, Handler, Recipient,
+    ResponseActFuture, SpawnHandle, WrapFuture,
 };
 use tokio::sync::oneshot;
 
