@@ -248,6 +248,7 @@ pub async fn two_writers_never_lose_a_field(bench: &dyn Bench) {
                     Err(StoreError::Conflict(current)) => known = current.map(|record| *record),
                     // Other writers were faster too often; the caller tries again later.
                     Err(StoreError::Unavailable(error)) => assert_eq!(error.retry, Retry::Later, "{error}"),
+                    Err(StoreError::Lost(error)) => panic!("nobody deleted the ledger: {error}"),
                 }
             }
         }
