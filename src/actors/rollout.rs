@@ -138,6 +138,7 @@ impl RolloutActor {
         let metrics = self.surroundings.metrics.clone();
         let workload = self.start.workload.clone();
         let clock = self.surroundings.ports.clock.clone();
+        let (directory, origin) = (self.directory.clone(), self.start.origin.clone());
         self.storing = true;
         let write = async move {
             let from = clock.now();
@@ -161,6 +162,12 @@ impl RolloutActor {
                 Err(StoreError::Unavailable(error)) => {
                     metrics.failure("store_record");
                     tracing::warn!(workload = %workload.spoken(), %error, "could not write the record; trying again");
+                    Event::StoreFailed
+                }
+                Err(StoreError::Lost(error)) => {
+                    metrics.failure("store_record");
+                    tracing::warn!(workload = %workload.spoken(), %error, "could not write the record");
+                    directory.report_lost(&origin);
                     Event::StoreFailed
                 }
             }

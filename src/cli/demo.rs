@@ -324,15 +324,24 @@ impl Story {
         say(&format!(
             "\nStill running; end it with Ctrl-C.\n\
              \n  status page   http://{}/\
+             \n  ask why       {} {} --kubeconfig {} explain -n {NAMESPACE} {NAME}\
              \n  roll out      kubectl --kubeconfig {} -n {NAMESPACE} set image deployment/{NAME} {NAME}={}\
              \n  look closer   kubectl --kubeconfig {} -n {NAMESPACE} get events",
             life.address(),
+            self.world.settings_for_questions(),
+            program(),
+            kubeconfig.display(),
             kubeconfig.display(),
             image("1.3"),
             kubeconfig.display(),
         ))?;
         tokio::signal::ctrl_c().await
     }
+}
+
+/// How this program was called.
+fn program() -> String {
+    std::env::args().next().unwrap_or_else(|| "allclear".to_owned())
 }
 
 /// What a line is about, by the Event's reason.

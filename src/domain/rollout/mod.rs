@@ -38,8 +38,8 @@ use crate::domain::record::Record;
 use crate::domain::rollout::ask::Ask;
 use crate::domain::workload::Workload;
 
-pub use observe::{Attention, attention, baseline};
-pub use words::{MemberSummary, PurgeSummary, Stage, Summary, duration};
+pub use observe::{Attention, attention, baseline, faults};
+pub use words::{MemberSummary, PurgeSummary, Stage, Summary, closed, duration};
 
 /// Whose rollout it is, and where. Constant for the machine's life.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

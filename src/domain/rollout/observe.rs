@@ -93,7 +93,7 @@ fn recovers(record: &Record, workload: &Workload, policy: &Policy) -> bool {
 }
 
 /// What cannot be used about the workload, sorted.
-fn faults(workload: &Workload) -> impl Iterator<Item = String> {
+pub fn faults(workload: &Workload) -> impl Iterator<Item = String> {
     let unreadable = workload.version.as_ref().err().map(|why| format!("image: {why}"));
     let faults: std::collections::BTreeSet<String> = workload.tuning.faults.iter().cloned().chain(unreadable).collect();
     faults.into_iter()

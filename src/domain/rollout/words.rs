@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::domain::distribution::DistributionId;
 use crate::domain::group::{self, Fate, Known, Verdict, View};
 use crate::domain::id::{Member, WorkloadId};
-use crate::domain::image::{Version, difference};
+use crate::domain::image::{Version, brief, difference};
 use crate::domain::machine::Timestamp;
 use crate::domain::policy::Policy;
 use crate::domain::readiness::{self, Pods, Standing, standing};
@@ -225,7 +225,7 @@ fn stage(record: &Record) -> Stage {
 }
 
 /// How a rollout ended, in one line.
-pub(super) fn closed(closed: &Closed) -> String {
+pub fn closed(closed: &Closed) -> String {
     let purges: Vec<String> = closed
         .purges
         .iter()
@@ -242,7 +242,7 @@ pub(super) fn closed(closed: &Closed) -> String {
 pub(super) fn change(from: Option<&Version>, to: &Version) -> String {
     match from {
         Some(from) if from != to => difference(from, to),
-        Some(_) | None => to.to_string(),
+        Some(_) | None => brief(to),
     }
 }
 

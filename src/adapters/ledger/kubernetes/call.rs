@@ -19,6 +19,8 @@ pub(super) enum Failed {
     Conflict,
     /// 410: the pages of this listing are gone.
     Expired,
+    /// The ledger as a whole was deleted since it was opened.
+    Lost(PortError),
     /// Anything else.
     Other(PortError),
 }
@@ -85,7 +87,7 @@ impl Call<'_> {
             Failed::NotFound => PortError::passing(self.attempted(), "it does not exist"),
             Failed::Conflict => PortError::passing(self.attempted(), "somebody else wrote it at the same moment"),
             Failed::Expired => PortError::passing(self.attempted(), "the listing expired while it was read"),
-            Failed::Other(error) => error,
+            Failed::Lost(error) | Failed::Other(error) => error,
         }
     }
 }
