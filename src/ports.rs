@@ -139,6 +139,10 @@ pub enum StoreError {
     /// The ledger could not be asked, or it is not known whether it did it.
     #[error(transparent)]
     Unavailable(#[from] PortError),
+    /// The ledger that was opened does not exist any more. Nothing can be written before [`Ledger::open`] is called again,
+    /// which starts a new one under another origin: all that was built from the old one is to be thrown away first.
+    #[error(transparent)]
+    Lost(PortError),
 }
 
 /// Everything a ledger holds.

@@ -85,9 +85,9 @@ impl DeploymentWatcher {
         Self {
             surroundings,
             directory,
+            leash: Leash::under(collar.clone()),
             collar,
             obituary,
-            leash: Leash::default(),
             origin,
             records,
             children: BTreeMap::new(),
@@ -172,6 +172,7 @@ impl DeploymentWatcher {
         }
         let ledger = self.surroundings.ports.ledger.clone();
         let metrics = self.surroundings.metrics.clone();
+        let (directory, origin) = (self.directory.clone(), self.origin.clone());
         let writing = async move {
             let mut records = BTreeMap::new();
             for (id, workload) in &found {
@@ -181,6 +182,9 @@ impl DeploymentWatcher {
                 }
             }
             let failed = ledger.store_all(&records).await;
+            if failed.values().any(|error| matches!(error, StoreError::Lost(_))) {
+                directory.report_lost(&origin);
+            }
             (found, records, failed)
         };
         ctx.spawn(writing.into_actor(self).map(move |(found, mut records, mut failed), actor, ctx| {
@@ -191,7 +195,7 @@ impl DeploymentWatcher {
                         actor.records.extend(current.map(|record| (id.clone(), *record)));
                         actor.attend(&id, Some(workload), ctx);
                     }
-                    (_, Some(StoreError::Unavailable(error))) => {
+                    (_, Some(StoreError::Unavailable(error) | StoreError::Lost(error))) => {
                         metrics.failure("store_baseline");
                         actor.trouble = Some(error.to_string());
                         actor.baselines.insert(id, workload);

@@ -99,12 +99,8 @@ impl RolloutActor {
             origin: self.start.origin.clone(),
             epoch_ms: clock.wall_ms().saturating_sub(now),
         };
-        let known = record.clone();
         let machine = Rollout::resume(identity, settings.policy.clone(), floor, record);
         self.shell = Some(Shell::new(machine, clock));
-        if let Some(record) = known {
-            self.publish(Box::new(record), ctx);
-        }
         let sight = self.start.sight.take();
         self.feed(sight.map_or(Event::Missed, Event::Seen), ctx);
     }
@@ -142,6 +138,7 @@ impl RolloutActor {
         let metrics = self.surroundings.metrics.clone();
         let workload = self.start.workload.clone();
         let clock = self.surroundings.ports.clock.clone();
+        let (directory, origin) = (self.directory.clone(), self.start.origin.clone());
         self.storing = true;
         let write = async move {
             let from = clock.now();
@@ -154,11 +151,23 @@ impl RolloutActor {
                 Ok(()) => Event::Stored,
                 Err(StoreError::Conflict(current)) => {
                     metrics.failure("store_record_conflict");
-                    Event::Conflicted(current)
+                    match ledger.seq_floor(&workload).await {
+                        Ok(floor) => Event::Conflicted(current, floor),
+                        Err(error) => {
+                            tracing::warn!(workload = %workload.spoken(), %error, "could not read the ledger");
+                            Event::StoreFailed
+                        }
+                    }
                 }
                 Err(StoreError::Unavailable(error)) => {
                     metrics.failure("store_record");
                     tracing::warn!(workload = %workload.spoken(), %error, "could not write the record; trying again");
+                    Event::StoreFailed
+                }
+                Err(StoreError::Lost(error)) => {
+                    metrics.failure("store_record");
+                    tracing::warn!(workload = %workload.spoken(), %error, "could not write the record");
+                    directory.report_lost(&origin);
                     Event::StoreFailed
                 }
             }

@@ -98,8 +98,9 @@ pub fn standing(workload: &Workload, zero_is_complete: bool) -> Standing {
     {
         return Standing::DeadlineExceeded { last_update: progressing.last_update.clone() };
     }
-    if replicas.total > replicas.updated && replicas.updated == replicas.desired {
-        return Standing::Waiting(Wait::OldPods { count: replicas.total - replicas.updated });
+    let old = replicas.total.saturating_sub(replicas.updated);
+    if old > 0 && replicas.updated == replicas.desired && replicas.available >= replicas.updated.saturating_add(old) {
+        return Standing::Waiting(Wait::OldPods { count: old });
     }
     let all_new = replicas.updated == replicas.desired && replicas.total == replicas.updated;
     if !all_new || replicas.available != replicas.updated {

@@ -81,6 +81,7 @@ pub struct Serving {
 ///
 /// # Errors
 /// When the address cannot be listened on.
+#[expect(clippy::unused_async, reason = "async, so that it cannot be called where no event loop is")]
 pub async fn serve(address: SocketAddr, front: Front) -> io::Result<Serving> {
     listen(address, front, TURN_WITHIN)
 }
@@ -97,6 +98,7 @@ fn listen(address: SocketAddr, front: Front, turn_within: Duration) -> io::Resul
         .bind(address)?;
     let address = server.addrs().first().copied().unwrap_or(address);
     let server = server.run();
+    #[expect(clippy::disallowed_methods, reason = "not detached: `Serving::stop` awaits its end")]
     Ok(Serving { address, handle: server.handle(), server: actix_rt::spawn(server) })
 }
 

@@ -377,8 +377,9 @@ impl World {
             return Event::Stored;
         }
         let expected = held.map_or(0, |held| held.revision) + 1;
-        if record.revision != expected && self.mutant != Some(Mutant::NoCompareAndSet) {
-            return Event::Conflicted(held.cloned().map(Box::new));
+        let below = held.is_none() && record.seq <= next.floor;
+        if (record.revision != expected || below) && self.mutant != Some(Mutant::NoCompareAndSet) {
+            return Event::Conflicted(held.cloned().map(Box::new), next.floor);
         }
         note_write(next, &record);
         next.ledger = Some(Hashed::new(record));
@@ -390,10 +391,12 @@ impl World {
             Some(held) if held.revision == revision => {
                 next.floor = next.floor.max(held.seq);
                 next.ledger = None;
+                // What comes back is a first sight, and a first sight of something complete is a baseline (decision 1).
+                next.remember(|past| past.edge = None);
                 Event::Stored
             }
             None => Event::Stored,
-            Some(held) => Event::Conflicted(Some(Box::new(held.clone()))),
+            Some(held) => Event::Conflicted(Some(Box::new(held.clone())), next.floor),
         }
     }
 
@@ -516,6 +519,9 @@ fn note_write(next: &mut State, record: &Record) {
         if record.phase == Phase::Failed(Failure::TimedOut) && !past.doubted.contains(&record.version) {
             past.broken.insert("a rollout fails only after a fresh look");
         }
+    }
+    if held.is_none() && record.phase == Phase::Complete {
+        past.edge = Some((record.version.clone(), false));
     }
     if let Some(held) = held.as_deref() {
         if record.seq < held.seq {

@@ -105,7 +105,7 @@ impl KubernetesLedger {
         self.call("update", name).make(self.maps.replace(name, &PostParams::default(), map)).await
     }
 
-    /// All ConfigMaps of one part. A listing that expires half-way is read again in one piece (`faults.md` W3).
+    /// All ConfigMaps of one part. A listing that expires half-way is read again in one piece (fault W3).
     async fn list(&self, part: &str) -> Result<Vec<ConfigMap>, PortError> {
         let call = self.call("list", META_NAME);
         let (key, value) = MANAGED_BY;
@@ -327,7 +327,7 @@ impl ShardStore for Stored<'_> {
                 match self.ledger.replace(&self.name, &map).await {
                     // Deleted under us: what we hold is the only copy left of what was in it.
                     Err(Failed::NotFound) => {
-                        self.still_our_ledger().await.map_err(Failed::Other)?;
+                        self.still_our_ledger().await?;
                         map.metadata.resource_version = None;
                         self.ledger.create(&self.name, &map).await
                     }
@@ -352,15 +352,15 @@ impl Stored<'_> {
     }
 
     /// Checks that the ledger itself was not deleted: shards of a deleted ledger must not rise again.
-    async fn still_our_ledger(&self) -> Result<(), PortError> {
-        let found = self.ledger.get(META_NAME).await?.and_then(|map| map.metadata.uid);
+    async fn still_our_ledger(&self) -> Result<(), Failed> {
+        let found = self.ledger.get(META_NAME).await.map_err(Failed::Other)?.and_then(|map| map.metadata.uid);
         if found.as_ref() == Some(&self.meta.uid) {
             return Ok(());
         }
-        Err(PortError::lasting(
+        Err(Failed::Lost(PortError::lasting(
             format!("failed to update configmap {} in namespace {}", self.name, self.ledger.namespace),
             format!("the ledger {META_NAME} was deleted; it must be opened again, which starts a new one"),
-        ))
+        )))
     }
 }
 

@@ -8,7 +8,7 @@
 //! | `allclear:{name}:deliveries` | hash | id → json |
 //!
 //! The braces keep all four in one slot. None of them expires: under `volatile-*` policies keys with a time to live are
-//! evicted first (`faults.md`, *Redis, measured*). Every change is one script, which is refused once the origin is
+//! evicted first (ARCHITECTURE.md, *Measured*). Every change is one script, which is refused once the origin is
 //! another one than was opened: a Redis that lost its data under us must not be taken for one that never had any.
 
 use std::collections::BTreeMap;
@@ -158,23 +158,23 @@ impl RedisLedger {
         }
     }
 
-    async fn run(&self, what: &str, script: &Script, arguments: &[String]) -> Result<Vec<String>, PortError> {
+    async fn run(&self, what: &str, script: &Script, arguments: &[String]) -> Result<Vec<String>, StoreError> {
         let origin = self.origin().await?;
         let mut script = script.prepare_invoke();
         script.key(&self.origin_key).key(&self.records_key).key(&self.floors_key).arg(&origin.0).arg(arguments);
         let answers: Vec<String> =
             self.server.call(what, |mut redis| async move { script.invoke_async(&mut redis).await }).await?;
         if answers.first().is_some_and(|answer| answer == LOST) {
-            return Err(PortError::lasting(
+            return Err(StoreError::Lost(PortError::lasting(
                 format!("failed to {what} in Redis {}", self.server.shown()),
                 "the ledger was emptied or replaced since it was opened; it must be opened again, which starts a new one",
-            ));
+            )));
         }
         Ok(answers)
     }
 
     /// Stores some records in one script, and answers for each.
-    async fn store_some(&self, records: &[(&WorkloadId, &Record)]) -> Result<Vec<Result<(), StoreError>>, PortError> {
+    async fn store_some(&self, records: &[(&WorkloadId, &Record)]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
         let mut sent = Vec::new();
         let mut arguments = Vec::new();
         for (workload, record) in records {
@@ -246,7 +246,7 @@ impl Ledger for RedisLedger {
         for some in records.chunks(RECORDS_AT_ONCE) {
             let answers = match self.store_some(some).await {
                 Ok(answers) => answers,
-                Err(error) => some.iter().map(|_| Err(error.clone().into())).collect(),
+                Err(error) => some.iter().map(|_| Err(error.clone())).collect(),
             };
             for ((workload, _), answer) in some.iter().zip(answers) {
                 if let Err(error) = answer {
