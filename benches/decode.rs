@@ -3,6 +3,15 @@
 //! The object is a realistic one of about 6 KiB, most of it `managedFields` and `last-applied-configuration`, as `kubectl
 //! get -o json --show-managed-fields` prints it. The bytes kept are printed first: the aim is hundreds, not thousands
 //! (60 MiB for everything at 10,000 idle workloads, decision 24).
+#![allow(unsafe_code, reason = "counting bytes takes an allocator, and an allocator is unsafe")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::cast_precision_loss,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a bench is no service"
+)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;

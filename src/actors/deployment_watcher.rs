@@ -12,7 +12,7 @@ use actix::{ResponseActFuture, WrapFuture};
 use futures_util::future::join_all;
 
 use crate::actors::lifecycle::{Collar, Leash, Obituary};
-use crate::actors::message::{Died, Drain, End, Observation, Observe, PeersRestarted, Sighted, Who};
+use crate::actors::message::{Died, Drain, End, FollowPods, Observation, Observe, PeersRestarted, Sighted, Who};
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::{RolloutActor, Start};
 use crate::actors::root::Directory;
@@ -71,10 +71,10 @@ pub struct DeploymentWatcher {
     overtaken: BTreeMap<WorkloadId, Option<Box<Workload>>>,
     synced: bool,
     trouble: Option<String>,
-    /// Workloads whose record cannot be read: left alone until somebody has seen to it.
+    /// Workloads whose object cannot be read, and why; until it can be.
     unreadable: BTreeMap<WorkloadId, String>,
-    /// Workloads that cannot be read themselves, as of their last sight.
-    undecodable: BTreeMap<WorkloadId, String>,
+    /// Workloads whose record cannot be read, and why. They are left alone: starting one afresh would forget its purges.
+    barred: BTreeMap<WorkloadId, String>,
     recent: Vec<Summary>,
     draining: bool,
 }
@@ -107,8 +107,8 @@ impl DeploymentWatcher {
             overtaken: BTreeMap::new(),
             synced: false,
             trouble: None,
-            unreadable,
-            undecodable: BTreeMap::new(),
+            unreadable: BTreeMap::new(),
+            barred: unreadable,
             recent: Vec::new(),
             draining: false,
         }
@@ -117,12 +117,10 @@ impl DeploymentWatcher {
     fn seen(&mut self, workload: Box<Workload>, ctx: &mut Context<Self>) {
         let id = workload.id.clone();
         self.note_listed(&id);
-        self.undecodable.remove(&id);
-        if self.unreadable.contains_key(&id) && !self.records.contains_key(&id) {
-            // Its record is there and cannot be read; starting it afresh would forget what was purged.
-            return;
+        self.unreadable.remove(&id);
+        if !self.barred.contains_key(&id) {
+            self.attend(&id, Some(workload), ctx);
         }
-        self.attend(&id, Some(workload), ctx);
     }
 
     /// Remembers that the listing under way, if there is one, contains this workload.
@@ -170,7 +168,7 @@ impl DeploymentWatcher {
             return;
         }
         let start = Start { workload: id.clone(), origin: self.origin.clone(), sight: sight.clone() };
-        let pods = self.pod_watcher(&id.namespace).recipient();
+        let pods = ctx.address().recipient();
         let obituary = Obituary::new(ctx.address().recipient(), Who::Rollout(id.clone()));
         let child = RolloutActor::new(
             start,
@@ -182,16 +180,6 @@ impl DeploymentWatcher {
         );
         self.children.insert(id.clone(), Child { addr: child.start(), latest: sight, lagging: false, astray: false });
         self.count();
-    }
-
-    fn pod_watcher(&mut self, namespace: &str) -> Addr<PodWatcher> {
-        self.pods.retain(|_, watcher| watcher.connected());
-        let (surroundings, leash) = (&self.surroundings, &self.leash);
-        let watcher = self
-            .pods
-            .entry(namespace.to_owned())
-            .or_insert_with(|| PodWatcher::new(surroundings.clone(), namespace.to_owned(), leash.collar()).start());
-        watcher.clone()
     }
 
     /// Writes the baselines found so far, all at once, so that the ledger can put them into few writes.
@@ -373,12 +361,12 @@ impl StreamHandler<Sight> for DeploymentWatcher {
             Sight::Unreadable(id, why) => {
                 self.note_listed(&id);
                 self.surroundings.metrics.failure("decode_workload");
-                if self.undecodable.insert(id.clone(), why.clone()).as_ref() != Some(&why) {
+                if self.unreadable.insert(id.clone(), why.clone()).as_ref() != Some(&why) {
                     tracing::warn!(workload = %id.spoken(), why, "a workload cannot be read and is left out");
                 }
             }
             Sight::Gone(id) => {
-                self.undecodable.remove(&id);
+                self.unreadable.remove(&id);
                 self.attend(&id, None, ctx);
             }
             Sight::Synced { scope, all } => self.listed(&scope, all, ctx),
@@ -403,6 +391,24 @@ impl Handler<Died> for DeploymentWatcher {
         match who {
             Who::Rollout(id) => self.bury(&id, end, ctx),
             Who::Watcher | Who::Group | Who::Invalidator | Who::Webhook => {}
+        }
+    }
+}
+
+impl Handler<FollowPods> for DeploymentWatcher {
+    type Result = ();
+
+    /// Passes it on to the watcher of the namespace, which lives as long as somebody follows.
+    fn handle(&mut self, follow: FollowPods, _ctx: &mut Self::Context) {
+        self.pods.retain(|_, watcher| watcher.connected());
+        let namespace = follow.workload.namespace.clone();
+        match self.pods.get(&namespace) {
+            // A watcher that is full or just ending costs this rollout the names of its troubled pods, and no more.
+            Some(watcher) => drop(watcher.try_send(follow)),
+            None => {
+                let watcher = PodWatcher::new(self.surroundings.clone(), follow, self.leash.collar());
+                self.pods.insert(namespace, watcher.start());
+            }
         }
     }
 }
@@ -447,14 +453,11 @@ impl Handler<Observe> for DeploymentWatcher {
 
     fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
         let children: Vec<_> = self.children.values().map(|child| child.addr.send(observe)).collect();
-        let unreadable = self
-            .unreadable
-            .iter()
-            .chain(&self.undecodable)
-            .map(|(id, why)| format!("{} cannot be read: {why}", id.spoken()));
+        let unreadable = self.unreadable.iter().map(|(id, why)| format!("{} cannot be read: {why}", id.spoken()));
+        let barred = self.barred.iter().map(|(id, why)| format!("the record of {} cannot be read: {why}", id.spoken()));
         let own = Observation {
             synced: self.synced,
-            troubles: self.trouble.iter().cloned().chain(unreadable).collect(),
+            troubles: self.trouble.iter().cloned().chain(unreadable).chain(barred).collect(),
             workloads: self.records.len(),
             recent: self.recent.clone(),
             quarantined: self.quarantined.keys().cloned().collect(),

@@ -190,6 +190,8 @@ pub struct DeliverySeen {
     pub kind: &'static str,
     /// Attempts so far.
     pub attempts: u32,
+    /// It is a dead letter: not tried any more until somebody asks for it.
+    pub given_up: bool,
     /// How far it is, in words.
     pub state: String,
 }

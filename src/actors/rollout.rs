@@ -104,12 +104,8 @@ impl RolloutActor {
             origin: self.start.origin.clone(),
             epoch_ms: clock.wall_ms().saturating_sub(now),
         };
-        let known = record.clone();
         let machine = Rollout::resume(identity, settings.policy.clone(), floor, record);
         self.shell = Some(Shell::new(machine, clock));
-        if let Some(record) = known {
-            self.publish(Box::new(record), ctx);
-        }
         let sight = self.start.sight.take();
         self.feed(sight.map_or(Event::Missed, Event::Seen), ctx);
     }
@@ -160,7 +156,13 @@ impl RolloutActor {
                 Ok(()) => Event::Stored,
                 Err(StoreError::Conflict(current)) => {
                     metrics.failure("store_record_conflict");
-                    Event::Conflicted(current)
+                    match ledger.seq_floor(&workload).await {
+                        Ok(floor) => Event::Conflicted(current, floor),
+                        Err(error) => {
+                            tracing::warn!(workload = %workload.spoken(), %error, "could not read the ledger");
+                            Event::StoreFailed
+                        }
+                    }
                 }
                 Err(StoreError::Unavailable(error)) => {
                     metrics.failure("store_record");

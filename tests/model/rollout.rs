@@ -7,10 +7,9 @@ use allclear::domain::id::Seq;
 use allclear::domain::policy::Policy;
 use allclear::domain::record::{Outcome, Phase};
 use allclear::domain::rollout::baseline;
-use allclear::domain::workload::{Replicas, Workload};
+use allclear::domain::workload::{Progressing, Replicas, Tuning, Workload};
 use stateright::{Checker, Model, Property};
 
-use crate::mutants::Mutant;
 use crate::world::{Action, Faults, State, World, web};
 
 impl Model for World {
@@ -105,6 +104,14 @@ const ENDS: &[(&str, Condition)] = &[
         let [.., failed, purged] = record.history.as_slice() else { return false };
         matches!(failed.outcome, Outcome::Failed(_)) && purged.outcome == Outcome::Purged && failed.seq < purged.seq
     }),
+    ("ends superseded before", |_, state| {
+        state
+            .ledger
+            .as_deref()
+            .is_some_and(|r| !r.is_open() && r.history.iter().any(|c| c.outcome == Outcome::Superseded))
+    }),
+    ("is forgotten", |world, state| is_quiet(world, state) && state.ledger.is_none()),
+    ("waits without end", |world, state| is_quiet(world, state) && waits_for_ever(world, state)),
     ("is purged twice", |_, state| state.cdn.len() == 2),
 ];
 
@@ -158,8 +165,11 @@ pub fn a_to_b() -> Vec<Option<Workload>> {
     [vec![sight("a", 1, true, 2)], rollout("b", 2)].concat()
 }
 
-pub fn a_to_b_to_a() -> Vec<Option<Workload>> {
-    [a_to_b(), rollout("a", 3)].concat()
+/// From version `a` through others, each not observed and then complete.
+pub fn quick(versions: &[(&str, i64)]) -> Vec<Option<Workload>> {
+    let steps =
+        versions.iter().flat_map(|(v, generation)| [sight(v, *generation, false, 2), sight(v, *generation, true, 2)]);
+    [sight("a", 1, true, 2)].into_iter().chain(steps).collect()
 }
 
 /// Searches to the end: no property is broken, every named end is reached, and the search has the size it had.
@@ -169,7 +179,7 @@ fn search(name: &str, world: World, ends: &[&str], states: usize) {
         .checker()
         .threads(2)
         .finish_when(stateright::HasDiscoveries::AnyFailures)
-        .target_state_count(3_000_000)
+        .target_state_count(150_000)
         .spawn_dfs()
         .join();
     eprintln!(
@@ -182,11 +192,13 @@ fn search(name: &str, world: World, ends: &[&str], states: usize) {
     let broken = found.iter().filter(|(name, _)| !ENDS.iter().any(|(end, _)| end == *name));
     for (property, path) in broken {
         eprintln!("broken: {property}");
-        for action in path.clone().into_actions() {
-            eprintln!("  {action:?}");
+        for (state, action) in path.clone().into_vec() {
+            let calls: Vec<&str> = state.workers.iter().flat_map(|w| &w.calls).map(|call| call.effect.name()).collect();
+            eprintln!("  at {}, calls {calls:?}: {action:?}", state.at);
         }
-        eprintln!("{:#?}", path.last_state().ledger);
-        eprintln!("{:?}", path.last_state());
+        let state = path.last_state();
+        eprintln!("ledger {}", serde_json::to_string(&state.ledger.as_deref()).unwrap_or_default());
+        eprintln!("{:?}", state.workers);
     }
     let broken: BTreeSet<&str> =
         found.keys().copied().filter(|name| !ENDS.iter().any(|(end, _)| end == name)).collect();
@@ -198,19 +210,111 @@ fn search(name: &str, world: World, ends: &[&str], states: usize) {
 }
 
 #[test]
-fn one_rollout_is_purged_once_whatever_is_lost() {
-    let world = World { faults: Faults { crashes: 1, lost: 1, early: 1, stale: 0 }, ..world(a_to_b()) };
-    search("A→B", world, &["ends purged"], 0);
+fn one_rollout_survives_two_crashes() {
+    let world = World { faults: Faults { crashes: 2, ..Faults::default() }, ..world(a_to_b()) };
+    search("A→B, two crashes", world, &["ends purged"], 444);
+}
+
+#[test]
+fn one_rollout_survives_a_lost_answer() {
+    let world = World { faults: Faults { lost: 1, ..Faults::default() }, ..world(quick(&[("b", 2)])) };
+    search("A→B, lost answer", world, &["ends purged"], 4_470);
+}
+
+#[test]
+fn a_late_rollout_fails_and_recovers() {
+    let world = World { faults: Faults { early: 2, stale: 1, ..Faults::default() }, ..world(a_to_b()) };
+    search("A→B, late", world, &["ends purged", "fails, then recovers and is purged"], 8_359);
 }
 
 #[test]
 fn going_back_is_a_rollout_of_its_own() {
-    let world = World { faults: Faults { crashes: 1, early: 1, ..Faults::default() }, ..world(a_to_b_to_a()) };
-    search("A→B→A", world, &["ends purged", "is purged twice"], 0);
+    let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(quick(&[("b", 2), ("a", 3)])) };
+    search("A→B→A", world, &["ends purged", "is purged twice", "ends returned"], 14_725);
 }
 
 #[test]
 fn a_workload_without_hosts_is_no_site() {
     let world = World { sited: false, faults: Faults { crashes: 1, ..Faults::default() }, ..world(a_to_b()) };
-    search("no site", world, &["ends without a site"], 0);
+    search("no site", world, &["ends without a site"], 124);
+}
+
+#[test]
+fn another_version_takes_over_at_any_moment() {
+    let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(quick(&[("b", 2), ("c", 3)])) };
+    search("A→B→C", world, &["ends purged", "is purged twice", "ends superseded before"], 14_996);
+}
+
+#[test]
+fn a_rollout_that_never_completes_is_rolled_back_and_skipped() {
+    let stuck = vec![sight("a", 1, true, 2), sight("b", 2, true, 1), sight("a", 3, false, 2), sight("a", 3, true, 2)];
+    let world = World { faults: Faults { crashes: 1, early: 1, stale: 1, lost: 0 }, ..world(stuck) };
+    search("A→B fails→A", world, &["ends returned"], 11_749);
+}
+
+#[test]
+fn a_workload_may_be_deleted_and_come_back_at_any_moment() {
+    let again = |observed| sight("b", 1, observed, 2).map(|workload| Workload { uid: "uid-2".to_owned(), ..workload });
+    let script = vec![sight("a", 1, true, 2), sight("b", 2, true, 2), None, again(false), again(true)];
+    let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(script) };
+    search("deleted and re-created", world, &["ends purged"], 0);
+}
+
+#[test]
+fn a_deleted_workload_leaves_nothing_behind() {
+    let script = vec![sight("a", 1, true, 2), sight("b", 2, false, 2), sight("b", 2, true, 2), None];
+    let world = World { faults: Faults { lost: 1, ..Faults::default() }, ..world(script) };
+    search("deleted", world, &["is forgotten"], 20_479);
+}
+
+#[test]
+fn two_workers_in_one_cluster_are_as_good_as_one() {
+    let world = World { workers: 2, faults: Faults { crashes: 1, ..Faults::default() }, ..world(quick(&[("b", 2)])) };
+    search("two workers", world, &["ends purged"], 49_235);
+}
+
+#[test]
+fn the_clock_of_a_paused_or_empty_workload_stands_still() {
+    let paused = sight("b", 2, true, 1).map(|workload| Workload { paused: true, ..workload });
+    let empty = sight("b", 3, true, 0).map(|workload| Workload { replicas: Replicas::default(), ..workload });
+    let script = vec![sight("a", 1, true, 2), sight("b", 2, true, 1), paused, empty];
+    let world = World { faults: Faults { crashes: 1, early: 1, ..Faults::default() }, ..world(script) };
+    search("paused, then empty", world, &["waits without end"], 640);
+}
+
+#[test]
+fn a_missed_deadline_is_confirmed_and_may_be_recovered_from() {
+    let late = |updated: &str| {
+        let progressing =
+            Progressing { reason: "ProgressDeadlineExceeded".to_owned(), last_update: updated.to_owned() };
+        sight("b", 2, true, 1).map(|workload| Workload { progressing: Some(progressing), ..workload })
+    };
+    let script = vec![sight("a", 1, true, 2), late("t1"), late("t2"), sight("b", 2, true, 2)];
+    let world = World { faults: Faults { crashes: 1, early: 2, ..Faults::default() }, ..world(script) };
+    search("deadline", world, &["ends purged", "fails, then recovers and is purged"], 19_600);
+}
+
+#[test]
+fn an_unreadable_image_stops_nothing_else() {
+    let unreadable = sight("b", 3, true, 2).map(|workload| Workload { version: Err("WEB:!".to_owned()), ..workload });
+    let script = vec![
+        sight("a", 1, true, 2),
+        sight("b", 2, true, 1),
+        unreadable,
+        sight("c", 4, false, 2),
+        sight("c", 4, true, 2),
+    ];
+    let world = World { faults: Faults { crashes: 1, early: 1, ..Faults::default() }, ..world(script) };
+    search("unreadable", world, &["ends purged"], 25_077);
+}
+
+#[test]
+fn a_requested_purge_is_a_rollout_of_its_own() {
+    let requested = |at: &str| {
+        let tuning = Tuning { requested_at: Some(at.to_owned()), ..Tuning::default() };
+        sight("a", 1, true, 2).map(|workload| Workload { tuning, ..workload })
+    };
+    let script = vec![sight("a", 1, true, 2), requested("1"), requested("2")];
+    let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(script) };
+    search("requested", world, &["ends purged", "is purged twice"], 3_847);
 }

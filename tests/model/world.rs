@@ -13,7 +13,7 @@ use allclear::domain::notice::Notice;
 use allclear::domain::policy::Policy;
 use allclear::domain::purge::{Order, Progress};
 use allclear::domain::readiness::{Standing, standing};
-use allclear::domain::record::{Phase, Record};
+use allclear::domain::record::{Failure, Phase, Record};
 use allclear::domain::rollout::{self, Attention, Effect, Event, FoundSite, Identity, Rollout};
 use allclear::domain::workload::Workload;
 
@@ -150,7 +150,7 @@ impl State {
     }
 
     fn breaks(&mut self, promise: &'static str) {
-        self.remember(|past| drop(past.broken.insert(promise)));
+        self.remember(|past| past.broken.extend([promise]));
     }
 }
 
@@ -359,7 +359,7 @@ impl World {
         let complete = standing(workload, self.policy.zero_is_complete) == Standing::Complete;
         let same = record.uid == workload.uid && workload.version.as_ref() == Ok(&record.version);
         if complete && same && record.phase == Phase::Complete && self.mutant != Some(Mutant::NoRecheck) {
-            next.remember(|past| drop(past.proved.insert(record.seq)));
+            next.remember(|past| past.proved.extend([record.seq]));
         }
     }
 
@@ -377,8 +377,9 @@ impl World {
             return Event::Stored;
         }
         let expected = held.map_or(0, |held| held.revision) + 1;
-        if record.revision != expected && self.mutant != Some(Mutant::NoCompareAndSet) {
-            return Event::Conflicted(held.cloned().map(Box::new));
+        let below = held.is_none() && record.seq <= next.floor;
+        if (record.revision != expected || below) && self.mutant != Some(Mutant::NoCompareAndSet) {
+            return Event::Conflicted(held.cloned().map(Box::new), next.floor);
         }
         note_write(next, &record);
         next.ledger = Some(Hashed::new(record));
@@ -390,10 +391,12 @@ impl World {
             Some(held) if held.revision == revision => {
                 next.floor = next.floor.max(held.seq);
                 next.ledger = None;
+                // What comes back is a first sight, and a first sight of something complete is a baseline (decision 1).
+                next.remember(|past| past.edge = None);
                 Event::Stored
             }
             None => Event::Stored,
-            Some(held) => Event::Conflicted(Some(Box::new(held.clone()))),
+            Some(held) => Event::Conflicted(Some(Box::new(held.clone())), next.floor),
         }
     }
 
@@ -512,9 +515,13 @@ fn note_write(next: &mut State, record: &Record) {
     past.voted.extend(record.votes.iter().map(|vote| vote.seq));
     if matches!(record.phase, Phase::Failed(_) | Phase::Withdrawn) {
         past.condemned.insert(record.seq);
-        if !past.doubted.contains(&record.version) {
+        // A missed progress deadline proves itself by a newer report as well.
+        if record.phase == Phase::Failed(Failure::TimedOut) && !past.doubted.contains(&record.version) {
             past.broken.insert("a rollout fails only after a fresh look");
         }
+    }
+    if held.is_none() && record.phase == Phase::Complete {
+        past.edge = Some((record.version.clone(), false));
     }
     if let Some(held) = held.as_deref() {
         if record.seq < held.seq {

@@ -15,6 +15,8 @@ enum State {
     #[default]
     Idle,
     Asked,
+    /// Asked before what it asks about became another thing.
+    Outdated,
     Resting(Timestamp),
 }
 
@@ -23,14 +25,14 @@ impl Ask {
     pub fn is_due(&self, now: Timestamp) -> bool {
         match self.state {
             State::Idle => true,
-            State::Asked => false,
+            State::Asked | State::Outdated => false,
             State::Resting(until) => until <= now,
         }
     }
 
     /// Whether an answer is outstanding.
     pub fn is_asked(&self) -> bool {
-        self.state == State::Asked
+        matches!(self.state, State::Asked | State::Outdated)
     }
 
     /// Whether neither an answer nor a back-off is outstanding.
@@ -46,6 +48,18 @@ impl Ask {
     /// Remembers that it was asked.
     pub fn asked(&mut self) {
         self.state = State::Asked;
+    }
+
+    /// What it asks about became another thing: an answer still outstanding says nothing any more.
+    pub fn outdate(&mut self) {
+        if self.state == State::Asked {
+            self.state = State::Outdated;
+        }
+    }
+
+    /// Whether the outstanding answer says nothing any more.
+    pub fn is_outdated(&self) -> bool {
+        self.state == State::Outdated
     }
 
     /// Remembers that it was answered.
@@ -69,7 +83,7 @@ impl Ask {
     /// When it may be asked again, if it is resting.
     pub fn deadline(&self) -> Option<Timestamp> {
         match self.state {
-            State::Idle | State::Asked => None,
+            State::Idle | State::Asked | State::Outdated => None,
             State::Resting(until) => Some(until),
         }
     }

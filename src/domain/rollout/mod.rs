@@ -38,8 +38,8 @@ use crate::domain::record::Record;
 use crate::domain::rollout::ask::Ask;
 use crate::domain::workload::Workload;
 
-pub use observe::{Attention, attention, baseline};
-pub use words::Summary;
+pub use observe::{Attention, attention, baseline, faults};
+pub use words::{MemberSummary, PurgeSummary, Stage, Summary, closed, duration};
 
 /// Whose rollout it is, and where. Constant for the machine's life.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -141,8 +141,8 @@ pub enum Event {
     PodsSeen(Pods),
     /// The write under way is durable.
     Stored,
-    /// Somebody else wrote first; this is what the ledger holds.
-    Conflicted(Option<Box<Record>>),
+    /// Somebody else wrote first; this is what the ledger holds, and the floor a new record must start above.
+    Conflicted(Option<Box<Record>>, Seq),
     /// It is not known whether the write happened.
     StoreFailed,
     /// The group's records changed.
@@ -280,8 +280,35 @@ impl Rollout {
         current
     }
 
-    /// Takes in the answer to a look, and says whether it was news of the present. One that was not is asked for again later.
+    /// Takes in what a watch says: a sight, or that the workload is gone. Reads made before it became another object, or
+    /// none, say nothing any more, in whatever order the answers come.
+    fn watched(&mut self, workload: Option<Box<Workload>>) {
+        let same = match (&self.sight, &workload) {
+            (Sight::Seen(seen), Some(workload)) => seen.uid == workload.uid,
+            (Sight::Missing | Sight::Gone, None) => true,
+            (Sight::Unknown | Sight::Seen(_) | Sight::Missing | Sight::Gone, _) => false,
+        };
+        if !same {
+            self.look.outdate();
+            self.recheck.outdate();
+        }
+        match workload {
+            Some(workload) => drop(self.see(workload)),
+            None if self.sight != Sight::Gone => self.sight = Sight::Missing,
+            None => {}
+        }
+    }
+
+    /// Takes in the answer to a look, and says whether it was news of the present. One that was not is asked for again.
     fn looked(&mut self, now: Timestamp, workload: Option<Box<Workload>>) -> bool {
+        if !self.look.is_asked() {
+            // It was asked for in an earlier life.
+            return false;
+        }
+        if self.look.is_outdated() {
+            self.look.answered();
+            return false;
+        }
         let current = match workload {
             Some(workload) => self.see(workload),
             None => {
@@ -396,13 +423,15 @@ impl Machine for Rollout {
         let mut effects = Vec::new();
         let mut fresh = false;
         match event {
-            Event::Seen(workload) => drop(self.see(workload)),
-            Event::Missed => self.sight = if self.sight == Sight::Gone { Sight::Gone } else { Sight::Missing },
+            Event::Seen(workload) => self.watched(Some(workload)),
+            Event::Missed => self.watched(None),
             Event::Looked(workload) => fresh = self.looked(now, workload),
             Event::LookFailed => self.look.failed(now, &key),
             Event::PodsSeen(pods) => self.pods = Some(pods),
             Event::Stored => effects = self.stored(),
-            Event::Conflicted(current) => effects = self.conflicted(now, current.map(|record| *record)),
+            Event::Conflicted(current, floor) => {
+                effects = self.conflicted(now, current.map(|record| *record), floor);
+            }
             Event::StoreFailed => self.store.failed(now, &key),
             Event::ViewChanged(view) => self.view = view,
             Event::SiteFound(site) => {
@@ -444,3 +473,6 @@ impl Machine for Rollout {
         asks.chain(self.tidy_deadline()).chain(self.rolling_deadlines()).min()
     }
 }
+
+#[cfg(test)]
+mod tests;

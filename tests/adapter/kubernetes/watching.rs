@@ -143,9 +143,7 @@ async fn a_silent_watch_is_given_up() {
     bench.api.deploy("shop", "web", "shop/web:1", 1).unwrap();
     let (silent, chunks) = mpsc::channel::<Bytes>(1);
     let stream = Reply::stream(200, "application/json", chunks);
-    let resumed = |request: &Request| {
-        is_watch(request) && !request.query.contains_key("sendInitialEvents")
-    };
+    let resumed = |request: &Request| is_watch(request) && !request.query.contains_key("sendInitialEvents");
     bench.server.inject(Fault::once(When::Before, Action::Answer(stream)).matching(resumed));
     let view = bench.cluster(Scope::All, Tempo { idle: Duration::from_millis(200), ..classic() });
     let mut reader = Reader::synced(&view).await;

@@ -1,4 +1,4 @@
-//! The Kubernetes ledger against our stand-in of the API, over a socket, with faults in between (`faults.md` A1 to A4).
+//! The Kubernetes ledger against our stand-in of the API, over a socket, with faults in between (faults A1 to A4).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

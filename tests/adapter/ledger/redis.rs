@@ -1,4 +1,4 @@
-//! The Redis ledger against a real `redis-server`, and what each of its refusals becomes (`faults.md` R1 to R5).
+//! The Redis ledger against a real `redis-server`, and what each of its refusals becomes (faults R1 to R5).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -181,7 +181,7 @@ async fn the_rights_we_ask_for_are_enough() {
     ledger.store(&web(), &record(1)).await.unwrap();
     let delivery = delivery(Kind::PurgeCompleted, "{}");
     ledger.store_delivery(&delivery).await.unwrap();
-    assert_eq!(ledger.deliveries().await.unwrap(), [delivery.clone()]);
+    assert_eq!(ledger.deliveries().await.unwrap(), std::slice::from_ref(&delivery));
     ledger.remove_delivery(&delivery.id).await.unwrap();
     ledger.remove(&web(), 1).await.unwrap();
     assert_eq!(ledger.seq_floor(&web()).await.unwrap(), record(1).seq);
