@@ -264,7 +264,7 @@ fn a_deleted_workload_leaves_nothing_behind() {
 #[test]
 fn two_workers_in_one_cluster_are_as_good_as_one() {
     let world = World { workers: 2, faults: Faults { crashes: 1, ..Faults::default() }, ..world(quick(&[("b", 2)])) };
-    search("two workers", world, &["ends purged"], 48_996);
+    search("two workers", world, &["ends purged"], 62_536);
 }
 
 #[test]
