@@ -329,6 +329,7 @@ async fn an_open_vote_shows_its_purges() {
         paths: PathSet::default(),
         purges: BTreeMap::from([("E1".parse().unwrap(), purge)]),
         stalled: false,
+        noticed: BTreeSet::new(),
     });
     let text = world.text().await;
     assert!(text.contains("State         invalidation I2X of E1 in progress\n"), "{text}");
