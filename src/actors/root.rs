@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorContext, ActorFuture, ActorFutureExt, Addr, AsyncContext, Context, Handler, Recipient, ResponseActFuture, SpawnHandle,
-    WrapFuture,
+    Actor, ActorContext, ActorFuture, ActorFutureExt, Addr, AsyncContext, Context, Handler, Recipient,
+    ResponseActFuture, SpawnHandle, WrapFuture,
 };
 use tokio::sync::oneshot;
 
@@ -70,6 +70,8 @@ struct Household {
     directory: Directory,
     /// `None` between its death and the ledger's next answer.
     watcher: Option<Addr<DeploymentWatcher>>,
+    /// The watcher's mailbox was full when a singleton was rebuilt: where it is is told again.
+    astray: bool,
 }
 
 /// Why the process ends by itself.
@@ -161,7 +163,7 @@ impl Root {
         let surroundings = self.surroundings.clone();
         let watcher =
             DeploymentWatcher::new(surroundings, directory.clone(), ledgered, self.leash.collar(), obituary).start();
-        self.household = Some(Household { origin, directory, watcher: Some(watcher) });
+        self.household = Some(Household { origin, directory, watcher: Some(watcher), astray: false });
     }
 
     fn obituary(&self, who: Who, ctx: &mut Context<Self>) -> Obituary {
@@ -209,13 +211,19 @@ impl Root {
             Who::Webhook => household.directory.webhook = self.webhook(ctx),
             Who::Rollout(_) => {}
         }
-        if let Some(watcher) = &household.watcher
-            && watcher.try_send(PeersRestarted(household.directory.clone())).is_err()
-        {
-            // A watcher that cannot even take this is rebuilt itself, with the new directory.
+        household.astray = true;
+        self.household = Some(household);
+        self.tell_watcher();
+    }
+
+    /// Tells the watcher where the singletons are, if it may not know. One that is not there is built with the directory.
+    fn tell_watcher(&mut self) {
+        let Some(household) = self.household.as_mut().filter(|household| household.astray) else { return };
+        let Some(watcher) = &household.watcher else { return };
+        household.astray = watcher.try_send(PeersRestarted(household.directory.clone())).is_err();
+        if household.astray {
             self.surroundings.metrics.overflow(Who::Watcher.name());
         }
-        self.household = Some(household);
     }
 
     fn may_restart(&mut self, who: &Who) -> bool {
@@ -233,6 +241,7 @@ impl Root {
         for who in [Who::Group, Who::Invalidator, Who::Webhook, Who::Watcher] {
             self.rebuild(&who, ctx);
         }
+        self.tell_watcher();
     }
 }
 

@@ -6,4 +6,3 @@ mod fakes;
 mod chaos;
 mod facts;
 mod stage;
-mod supervision;

@@ -67,8 +67,11 @@ pub struct Life {
 pub fn life<T>(world: &World, play: impl AsyncFnOnce(&mut Life) -> T) -> T {
     let played = in_system(async {
         world.life_begins();
-        let surroundings =
-            Surroundings { ports: world.ports(), metrics: Arc::new(Metrics::default()), settings: Arc::new(settings()) };
+        let surroundings = Surroundings {
+            ports: world.ports(),
+            metrics: Arc::new(Metrics::default()),
+            settings: Arc::new(settings()),
+        };
         let (give_up, given_up) = oneshot::channel();
         let root = Root::new(surroundings.clone(), give_up).start();
         let played = play(&mut Life { world: world.clone(), root, given_up, surroundings }).await;

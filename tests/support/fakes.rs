@@ -328,9 +328,10 @@ impl World {
     pub fn told(&self, name: &str, kind: Kind) -> Vec<Millis> {
         let state = self.state();
         let about = |id: &str| state.notices.values().find(|notice| id == format!("{}/ops", notice.id));
-        let matching = state.delivered.iter().filter(|(_, id, _)| {
-            about(id).is_some_and(|notice| notice.kind == kind && notice.workload.name == name)
-        });
+        let matching = state
+            .delivered
+            .iter()
+            .filter(|(_, id, _)| about(id).is_some_and(|notice| notice.kind == kind && notice.workload.name == name));
         matching.map(|(at, ..)| *at).collect()
     }
 
@@ -353,7 +354,9 @@ impl World {
     /// Deliveries the ledger still holds.
     pub fn outbox(&self) -> Vec<Delivery> {
         let ledger = self.state().ledger.clone();
-        futures_util::FutureExt::now_or_never(ledger.deliveries()).expect("memory answers at once").expect("it can be read")
+        futures_util::FutureExt::now_or_never(ledger.deliveries())
+            .expect("memory answers at once")
+            .expect("it can be read")
     }
 
     /// Lets a call through: writes it down, and does to it what is planned or what chance wants. `Ok(true)` means that its
@@ -408,7 +411,8 @@ impl State {
     }
 
     fn next_fault(&mut self, call: &str, about: &str) -> Option<Fault> {
-        let matching = |(method, whom, ..): &(&'static str, String, u32, Fault)| *method == call && about.contains(whom);
+        let matching =
+            |(method, whom, ..): &(&'static str, String, u32, Fault)| *method == call && about.contains(whom);
         if let Some(place) = self.plan.iter().position(matching) {
             let (_, _, skip, fault) = &mut self.plan[place];
             if *skip == 0 {
@@ -542,7 +546,9 @@ impl World {
 
     /// Whether writes have to be refused because the ledger that was opened is no more.
     fn lost(&self) -> Option<StoreError> {
-        self.state().ledger_lost.then(|| StoreError::Lost(PortError::lasting("failed to store", "the ledger was deleted")))
+        self.state()
+            .ledger_lost
+            .then(|| StoreError::Lost(PortError::lasting("failed to store", "the ledger was deleted")))
     }
 }
 
@@ -674,9 +680,7 @@ impl Cdn for World {
         let known = state.created.values().find(|created| created.id == *id && created.distribution == *distribution);
         match known {
             _ if lost => Err(CdnError { class: CdnErrorClass::Ambiguous, message: "the answer was lost".to_owned() }),
-            None => {
-                Err(CdnError { class: CdnErrorClass::NoSuchInvalidation, message: format!("{id} is not known") })
-            }
+            None => Err(CdnError { class: CdnErrorClass::NoSuchInvalidation, message: format!("{id} is not known") }),
             Some(created) if state.now() < created.at + state.purge_takes => Ok(InvalidationStatus::InProgress),
             Some(_) => Ok(InvalidationStatus::Completed),
         }
