@@ -2,6 +2,7 @@
 //! answers, the group agrees, the purge is created and completed, and everything is told.
 //!
 //! The life is lived once, by answering every effect as production would; then each of its steps is measured by itself.
+#![allow(clippy::print_stdout, reason = "a bench answers on standard output")]
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;

@@ -240,7 +240,7 @@ fn deliveries(deliveries: &[DeliverySeen]) -> Markup {
                                 @if delivery.given_up { span.pill.bad { "dead letter" } " " }
                                 (delivery.kind) ": " (delivery.state)
                                 ", " (count(delivery.attempts as usize, "attempt", "attempts")) " so far"
-                                @if delivery.given_up { div.quiet { code { "allclear webhook resend " (delivery.id) } } }
+                                @if delivery.given_up { div.quiet { code { (delivery.id) } } }
                             }
                         }
                     }

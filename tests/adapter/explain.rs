@@ -10,7 +10,6 @@ use allclear::cli::explain::{Question, Sources, explain};
 use allclear::domain::id::WorkloadId;
 use allclear::domain::policy::Policy;
 use allclear::domain::record_codec::decode;
-use allclear::ports::Ledger;
 use allclear::sandbox::cloudfront::{self as stand_in, CloudFrontStandIn, Distribution};
 use allclear::sandbox::http::{Action, Fault, Reply, Server, When};
 use allclear::sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
