@@ -15,7 +15,7 @@ use allclear::domain::machine::Timestamp;
 use allclear::domain::notice::{Kind, Notice};
 use allclear::domain::paths::PathSet;
 use allclear::domain::purge::CdnErrorClass;
-use allclear::domain::readiness::{Standing, standing};
+use allclear::domain::readiness::{Pod, Standing, standing};
 use allclear::domain::record::Record;
 use allclear::domain::site::SiteFacts;
 use allclear::domain::workload::Workload;
@@ -511,6 +511,11 @@ impl ClusterView for World {
         if lost { Err(failed("cluster.workload")) } else { Ok(sight) }
     }
 
+    /// Only `explain` asks, and it is not simulated.
+    async fn pods(&self, _namespace: &str) -> Result<Vec<(BTreeMap<String, String>, Pod)>, PortError> {
+        Ok(Vec::new())
+    }
+
     async fn site_facts(&self, namespace: &str) -> Result<SiteFacts, PortError> {
         let lost = self.port("cluster.site_facts", namespace).await?;
         if lost { Err(failed("cluster.site_facts")) } else { Ok(SiteFacts::default()) }
@@ -559,6 +564,11 @@ impl Ledger for World {
         self.state().ledger_lost = false;
         let opened = self.ledger().open().await;
         if lost { Err(failed("ledger.open")) } else { opened }
+    }
+
+    /// Only `explain` looks, and it is not simulated.
+    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
+        self.ledger().peek().await
     }
 
     async fn load(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError> {
