@@ -4,5 +4,8 @@
 #[path = "../support/process.rs"]
 mod process;
 
+mod defects;
+mod faults;
 mod kills;
 mod scene;
+mod signals;
