@@ -43,6 +43,8 @@ struct Child {
     latest: Option<Box<Workload>>,
     /// The child's mailbox was full: the newest sight is sent again.
     lagging: bool,
+    /// Its mailbox was full when peers were rebuilt: where they are is told again.
+    astray: bool,
 }
 
 /// The actor. See the module's text.
@@ -56,12 +58,17 @@ pub struct DeploymentWatcher {
     records: BTreeMap<WorkloadId, Record>,
     children: BTreeMap<WorkloadId, Child>,
     budgets: BTreeMap<WorkloadId, Budget>,
-    quarantined: BTreeSet<WorkloadId>,
+    /// Workloads that are left alone for a while, with their newest sight; `None` for "gone".
+    quarantined: BTreeMap<WorkloadId, Option<Box<Workload>>>,
     pods: BTreeMap<String, Addr<PodWatcher>>,
     /// For each scope being listed, the workloads seen since its listing began.
     listings: BTreeMap<Option<String>, BTreeSet<WorkloadId>>,
     /// Baselines found by the listing under way, to be written together.
     baselines: BTreeMap<WorkloadId, Box<Workload>>,
+    /// Baselines being written.
+    writing: BTreeSet<WorkloadId>,
+    /// Sights of those that came meanwhile; `None` for "gone".
+    overtaken: BTreeMap<WorkloadId, Option<Box<Workload>>>,
     synced: bool,
     trouble: Option<String>,
     /// Workloads whose object cannot be read, and why; until it can be.
@@ -85,17 +92,19 @@ impl DeploymentWatcher {
         Self {
             surroundings,
             directory,
+            leash: Leash::under(collar.clone()),
             collar,
             obituary,
-            leash: Leash::default(),
             origin,
             records,
             children: BTreeMap::new(),
             budgets: BTreeMap::new(),
-            quarantined: BTreeSet::new(),
+            quarantined: BTreeMap::new(),
             pods: BTreeMap::new(),
             listings: BTreeMap::new(),
             baselines: BTreeMap::new(),
+            writing: BTreeSet::new(),
+            overtaken: BTreeMap::new(),
             synced: false,
             trouble: None,
             unreadable: BTreeMap::new(),
@@ -130,6 +139,14 @@ impl DeploymentWatcher {
             child.lagging = child.addr.try_send(Sighted(sight)).is_err();
             return;
         }
+        if let Some(latest) = self.quarantined.get_mut(id) {
+            *latest = sight;
+            return;
+        }
+        if self.writing.contains(id) {
+            self.overtaken.insert(id.clone(), sight);
+            return;
+        }
         let policy = &self.surroundings.settings.policy;
         match sight.as_ref().map(|workload| attention(self.records.get(id), workload, policy)) {
             Some(Attention::Idle) => {}
@@ -140,13 +157,14 @@ impl DeploymentWatcher {
                 }
             }
             Some(Attention::Rollout) => self.start(id, sight, ctx),
-            None if self.records.contains_key(id) => self.start(id, None, ctx),
+            // A baseline whose write failed may have been written after all.
+            None if self.baselines.remove(id).is_some() || self.records.contains_key(id) => self.start(id, None, ctx),
             None => {}
         }
     }
 
     fn start(&mut self, id: &WorkloadId, sight: Option<Box<Workload>>, ctx: &mut Context<Self>) {
-        if self.draining || self.quarantined.contains(id) {
+        if self.draining {
             return;
         }
         let start = Start { workload: id.clone(), origin: self.origin.clone(), sight: sight.clone() };
@@ -160,7 +178,7 @@ impl DeploymentWatcher {
             self.leash.collar(),
             obituary,
         );
-        self.children.insert(id.clone(), Child { addr: child.start(), latest: sight, lagging: false });
+        self.children.insert(id.clone(), Child { addr: child.start(), latest: sight, lagging: false, astray: false });
         self.count();
     }
 
@@ -170,8 +188,9 @@ impl DeploymentWatcher {
         if found.is_empty() {
             return;
         }
+        self.writing.extend(found.keys().cloned());
         let ledger = self.surroundings.ports.ledger.clone();
-        let metrics = self.surroundings.metrics.clone();
+        let (directory, origin) = (self.directory.clone(), self.origin.clone());
         let writing = async move {
             let mut records = BTreeMap::new();
             for (id, workload) in &found {
@@ -181,26 +200,52 @@ impl DeploymentWatcher {
                 }
             }
             let failed = ledger.store_all(&records).await;
+            if failed.values().any(|error| matches!(error, StoreError::Lost(_))) {
+                directory.report_lost(&origin);
+            }
             (found, records, failed)
         };
         ctx.spawn(writing.into_actor(self).map(move |(found, mut records, mut failed), actor, ctx| {
             for (id, workload) in found {
-                match (records.remove(&id), failed.remove(&id)) {
-                    (Some(record), None) => drop(actor.records.insert(id, record)),
-                    (_, Some(StoreError::Conflict(current))) => {
-                        actor.records.extend(current.map(|record| (id.clone(), *record)));
-                        actor.attend(&id, Some(workload), ctx);
-                    }
-                    (_, Some(StoreError::Unavailable(error))) => {
-                        metrics.failure("store_baseline");
-                        actor.trouble = Some(error.to_string());
-                        actor.baselines.insert(id, workload);
-                    }
-                    (None, None) => drop(actor.baselines.insert(id, workload)),
-                }
+                actor.baseline_written(&id, workload, records.remove(&id), failed.remove(&id), ctx);
             }
             actor.count();
         }));
+    }
+
+    /// What became of a baseline; `record` is `None` if there was not even one to write.
+    fn baseline_written(
+        &mut self,
+        id: &WorkloadId,
+        workload: Box<Workload>,
+        record: Option<Record>,
+        failed: Option<StoreError>,
+        ctx: &mut Context<Self>,
+    ) {
+        self.writing.remove(id);
+        let overtaken = self.overtaken.remove(id);
+        match (record, failed) {
+            (Some(record), None) => {
+                self.records.insert(id.clone(), record);
+                if let Some(sight) = overtaken {
+                    self.attend(id, sight, ctx);
+                }
+                return;
+            }
+            (_, Some(StoreError::Conflict(current))) => {
+                self.records.extend(current.map(|record| (id.clone(), *record)));
+                return self.attend(id, overtaken.unwrap_or(Some(workload)), ctx);
+            }
+            (_, Some(StoreError::Unavailable(error) | StoreError::Lost(error))) => {
+                self.surroundings.metrics.failure("store_baseline");
+                self.trouble = Some(error.to_string());
+            }
+            (None, None) => {}
+        }
+        self.baselines.insert(id.clone(), workload);
+        if let Some(sight) = overtaken {
+            self.attend(id, sight, ctx);
+        }
     }
 
     /// The listing of a scope is complete: what of it was not contained is gone.
@@ -227,6 +272,9 @@ impl DeploymentWatcher {
         }
         for child in self.children.values_mut().filter(|child| child.lagging) {
             child.lagging = child.addr.try_send(Sighted(child.latest.clone())).is_err();
+        }
+        for child in self.children.values_mut().filter(|child| child.astray) {
+            child.astray = child.addr.try_send(PeersRestarted(self.directory.clone())).is_err();
         }
         if self.listings.is_empty() && !self.draining {
             self.write_baselines(ctx);
@@ -268,11 +316,12 @@ impl DeploymentWatcher {
             retry_s = QUARANTINE.as_secs(),
             "the rollout's actor crashed too often and is left alone for a while; its record is unchanged"
         );
-        self.quarantined.insert(id.clone());
+        self.quarantined.insert(id.clone(), latest);
         let id = id.clone();
         ctx.run_later(QUARANTINE, move |actor, ctx| {
-            actor.quarantined.remove(&id);
-            actor.start(&id, latest, ctx);
+            if let Some(latest) = actor.quarantined.remove(&id) {
+                actor.start(&id, latest, ctx);
+            }
         });
     }
 
@@ -370,8 +419,8 @@ impl Handler<PeersRestarted> for DeploymentWatcher {
     fn handle(&mut self, message: PeersRestarted, _ctx: &mut Self::Context) {
         self.directory = message.0.clone();
         for child in self.children.values_mut() {
-            // A child too busy to hear it finds out when its own questions are not answered.
-            if child.addr.try_send(message.clone()).is_err() {
+            child.astray = child.addr.try_send(message.clone()).is_err();
+            if child.astray {
                 self.surroundings.metrics.overflow("rollout");
             }
         }
@@ -411,7 +460,7 @@ impl Handler<Observe> for DeploymentWatcher {
             troubles: self.trouble.iter().cloned().chain(unreadable).chain(barred).collect(),
             workloads: self.records.len(),
             recent: self.recent.clone(),
-            quarantined: self.quarantined.iter().cloned().collect(),
+            quarantined: self.quarantined.keys().cloned().collect(),
             ..Observation::default()
         };
         Box::pin(join_all(children).into_actor(self).map(move |seen, _, _| {

@@ -222,10 +222,17 @@ impl Story {
     /// Tells what the rollout waits for, whenever that changes; without the countdown, which always changes.
     async fn tell_state(&mut self) -> io::Result<()> {
         let seen = self.observe().await;
-        let Some(rollout) = seen.rollouts.first().filter(|rollout| rollout.phase == "rolling") else { return Ok(()) };
-        let state = rollout.state.rsplit_once(", ").map_or(rollout.state.as_str(), |(state, _)| state).to_owned();
+        let Some(rollout) = seen.rollouts.first() else { return Ok(()) };
+        let (what, state) = match rollout.purges.as_slice() {
+            [] if rollout.phase == "rolling" => (
+                "waiting",
+                rollout.state.rsplit_once(", ").map_or(rollout.state.as_str(), |(state, _)| state).to_owned(),
+            ),
+            [] => return Ok(()),
+            [first, ..] => ("site found", format!("{HOST} is served by {}", first.distribution)),
+        };
         if state != self.state {
-            self.line("waiting", &state)?;
+            self.line(what, &state)?;
             self.state = state;
         }
         Ok(())
@@ -317,15 +324,24 @@ impl Story {
         say(&format!(
             "\nStill running; end it with Ctrl-C.\n\
              \n  status page   http://{}/\
+             \n  ask why       {} {} --kubeconfig {} explain -n {NAMESPACE} {NAME}\
              \n  roll out      kubectl --kubeconfig {} -n {NAMESPACE} set image deployment/{NAME} {NAME}={}\
              \n  look closer   kubectl --kubeconfig {} -n {NAMESPACE} get events",
             life.address(),
+            self.world.settings_for_questions(),
+            program(),
+            kubeconfig.display(),
             kubeconfig.display(),
             image("1.3"),
             kubeconfig.display(),
         ))?;
         tokio::signal::ctrl_c().await
     }
+}
+
+/// How this program was called.
+fn program() -> String {
+    std::env::args().next().unwrap_or_else(|| "allclear".to_owned())
 }
 
 /// What a line is about, by the Event's reason.

@@ -14,7 +14,7 @@ use crate::domain::workload::Workload;
 use crate::domain::{id::Vector, rollout::words};
 
 /// A missed progress deadline must be seen twice, this far apart: a stale report can survive the first status write of a
-/// new generation, and the controller corrects it within one sync (core.md §2).
+/// new generation, and the controller corrects it within one sync.
 const DEADLINE_CONFIRMED_AFTER: Duration = Duration::from_secs(2);
 
 /// What a sight asks for.
@@ -93,7 +93,7 @@ fn recovers(record: &Record, workload: &Workload, policy: &Policy) -> bool {
 }
 
 /// What cannot be used about the workload, sorted.
-fn faults(workload: &Workload) -> impl Iterator<Item = String> {
+pub fn faults(workload: &Workload) -> impl Iterator<Item = String> {
     let unreadable = workload.version.as_ref().err().map(|why| format!("image: {why}"));
     let faults: std::collections::BTreeSet<String> = workload.tuning.faults.iter().cloned().chain(unreadable).collect();
     faults.into_iter()
@@ -152,6 +152,10 @@ impl Rollout {
     }
 
     fn follow(&mut self, now: Timestamp, workload: &Workload, version: &Version, fresh: bool) -> Option<Effect> {
+        if self.draft.is_none() && self.storing != Some(None) {
+            // It came back before its record was removed, so what the record knows of the edge still holds.
+            self.draft = self.storing.clone().flatten().or_else(|| self.durable.clone());
+        }
         let Some(record) = &self.draft else {
             self.first_sight(now, workload, version);
             return None;
