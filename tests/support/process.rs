@@ -7,12 +7,14 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// No wait in these tests is longer. Idle machines need milliseconds; this is for those with one busy core.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// No wait in these tests is longer. Idle machines need milliseconds; this is for those with one busy core, and for the
+/// program's own longest wait here, the 15 to 30 s after CloudFront has denied a call.
+pub const PATIENCE: Duration = Duration::from_secs(45);
 
 /// How often a condition outside is looked at.
 pub const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -24,6 +26,8 @@ const TAIL_LINES: usize = 40;
 pub struct Process {
     child: Child,
     log: Arc<Mutex<Vec<String>>>,
+    /// Reads the log; ends with the process, for nobody else holds the other end of the pipe.
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Process {
@@ -41,11 +45,9 @@ impl Process {
         let log = Arc::new(Mutex::new(Vec::new()));
         let written = Arc::clone(&log);
         let lines = BufReader::new(child.stderr.take().expect("its standard error is ours")).lines();
-        // Ends with the process: nobody else holds the other end of the pipe.
-        std::thread::spawn(move || {
-            lines.map_while(Result::ok).for_each(|line| written.lock().expect("no panic").push(line));
-        });
-        Self { child, log }
+        let read = move || lines.map_while(Result::ok).for_each(|line| written.lock().expect("no panic").push(line));
+        let reader = Some(std::thread::spawn(read));
+        Self { child, log, reader }
     }
 
     /// Everything it has written to standard error so far.
@@ -103,11 +105,12 @@ impl Process {
         assert!(sent.is_ok_and(|status| status.success()), "the process can be signalled");
     }
 
-    /// Waits until it has ended by itself; `None` if that takes longer than `within`.
+    /// Waits until it has ended by itself; `None` if that takes longer than `within`. Its log is complete then.
     pub async fn ended(&mut self, within: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + within;
         loop {
             if let Some(status) = self.child.try_wait().expect("it is our child") {
+                self.reader.take().map(JoinHandle::join);
                 return Some(status);
             }
             if Instant::now() > deadline {
