@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use actix::{Actor, ActorContext, AsyncContext, Context, Handler, MessageResult, Recipient, ResponseFuture, SendError};
+use actix::prelude::SendError;
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler, MessageResult, Recipient, ResponseFuture};
 use tokio::sync::oneshot;
 
 use crate::actors::lifecycle::{Collar, Obituary};
