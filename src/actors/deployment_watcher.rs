@@ -20,7 +20,7 @@ use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::budget::Budget;
 use crate::domain::id::{Origin, WorkloadId};
 use crate::domain::record::Record;
-use crate::domain::rollout::{Attention, Summary, attention, baseline};
+use crate::domain::rollout::{Attention, Summary, attention};
 use crate::domain::workload::Workload;
 use crate::ports::{Ledgered, Sight, StoreError};
 
@@ -60,8 +60,8 @@ pub struct DeploymentWatcher {
     pods: BTreeMap<String, Addr<PodWatcher>>,
     /// For each scope being listed, the workloads seen since its listing began.
     listings: BTreeMap<Option<String>, BTreeSet<WorkloadId>>,
-    /// Baselines found by the listing under way, to be written together.
-    baselines: BTreeMap<WorkloadId, Box<Workload>>,
+    /// Baselines found by the listing under way, to be written together; their numbers are set when they are.
+    baselines: BTreeMap<WorkloadId, Record>,
     synced: bool,
     trouble: Option<String>,
     /// Workloads whose object cannot be read, and why; until it can be.
@@ -133,8 +133,9 @@ impl DeploymentWatcher {
         let policy = &self.surroundings.settings.policy;
         match sight.as_ref().map(|workload| attention(self.records.get(id), workload, policy)) {
             Some(Attention::Idle) => {}
-            Some(Attention::Baseline(_)) => {
-                self.baselines.extend(sight.map(|workload| (id.clone(), workload)));
+            Some(Attention::Baseline(record)) => {
+                // The sight is not kept: ten thousand of them are more than all the rest of the process.
+                self.baselines.insert(id.clone(), *record);
                 if self.listings.is_empty() {
                     self.write_baselines(ctx);
                 }
@@ -183,34 +184,45 @@ impl DeploymentWatcher {
         let ledger = self.surroundings.ports.ledger.clone();
         let metrics = self.surroundings.metrics.clone();
         let writing = async move {
-            let mut records = BTreeMap::new();
-            for (id, workload) in &found {
-                // A floor that cannot be read now is asked for again with the next sweep.
-                if let (Ok(version), Ok(floor)) = (&workload.version, ledger.seq_floor(id).await) {
-                    records.insert(id.clone(), baseline(workload, version, floor));
+            let (mut records, mut unnumbered) = (BTreeMap::new(), BTreeMap::new());
+            for (id, mut record) in found {
+                match ledger.seq_floor(&id).await {
+                    Ok(floor) => {
+                        record.start_above(floor);
+                        records.insert(id, record);
+                    }
+                    // A floor that cannot be read now is asked for again with the next sweep.
+                    Err(_) => drop(unnumbered.insert(id, record)),
                 }
             }
             let failed = ledger.store_all(&records).await;
-            (found, records, failed)
+            (records, unnumbered, failed)
         };
-        ctx.spawn(writing.into_actor(self).map(move |(found, mut records, mut failed), actor, ctx| {
-            for (id, workload) in found {
-                match (records.remove(&id), failed.remove(&id)) {
-                    (Some(record), None) => drop(actor.records.insert(id, record)),
-                    (_, Some(StoreError::Conflict(current))) => {
-                        actor.records.extend(current.map(|record| (id.clone(), *record)));
-                        actor.attend(&id, Some(workload), ctx);
-                    }
-                    (_, Some(StoreError::Unavailable(error))) => {
+        ctx.spawn(writing.into_actor(self).map(move |(records, unnumbered, mut failed), actor, ctx| {
+            for (id, record) in records {
+                match failed.remove(&id) {
+                    None => drop(actor.records.insert(id, record)),
+                    Some(StoreError::Conflict(current)) => actor.yield_to(&id, current, ctx),
+                    Some(StoreError::Unavailable(error)) => {
                         metrics.failure("store_baseline");
                         actor.trouble = Some(error.to_string());
-                        actor.baselines.insert(id, workload);
+                        actor.baselines.entry(id).or_insert(record);
                     }
-                    (None, None) => drop(actor.baselines.insert(id, workload)),
                 }
+            }
+            for (id, record) in unnumbered {
+                actor.baselines.entry(id).or_insert(record);
             }
             actor.count();
         }));
+    }
+
+    /// Somebody else wrote first: a rollout actor looks at the workload afresh and compares it with what they wrote.
+    fn yield_to(&mut self, id: &WorkloadId, current: Option<Box<Record>>, ctx: &mut Context<Self>) {
+        self.records.extend(current.map(|record| (id.clone(), *record)));
+        if !self.children.contains_key(id) {
+            self.start(id, None, ctx);
+        }
     }
 
     /// The listing of a scope is complete: what of it was not contained is gone.
