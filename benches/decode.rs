@@ -2,6 +2,15 @@
 //!
 //! The bytes kept are printed first: the aim is hundreds, not thousands (60 MiB for everything at 10,000 idle workloads,
 //! decision 24).
+#![allow(unsafe_code, reason = "counting bytes takes an allocator, and an allocator is unsafe")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::cast_precision_loss,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "a bench is no service"
+)]
 
 mod fixture;
 

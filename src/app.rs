@@ -30,7 +30,7 @@ use crate::domain::delivery;
 use crate::domain::id::Member;
 use crate::domain::purge::Pace;
 use crate::http::{About, Front, Serving};
-use crate::ports::{Cdn, Clock, EventSink, Ledger, Notifier, PortError, Ports, TagCache};
+use crate::ports::{Cdn, Clock, ClusterView, EventSink, Ledger, Notifier, PortError, Ports, TagCache};
 use crate::telemetry::Metrics;
 
 /// The name of the only member of a group of one. It is part of every purge reference, so it never changes.
@@ -101,13 +101,57 @@ pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, S
         clock,
         cluster: Arc::new(Cluster::new(&clients, scope, surrounded.tempo)),
         events: if config.dry_run { Arc::new(DryEvents) } else { Arc::new(events) as Arc<dyn EventSink> },
-        ledger: ledger(config, &clients)?,
+        ledger: ledger(config, &clients, config.ledger.namespace.as_deref().unwrap_or(&clients.namespace))?,
         cdn: if config.dry_run { Arc::new(DryCdn(cdn)) } else { cdn as Arc<dyn Cdn> },
         notifier: if config.dry_run { Arc::new(DryNotifier(notifier)) } else { notifier },
         tags: tag_cache(config)?,
     };
     let surroundings = Surroundings { ports, metrics, settings: Arc::new(settings(config, outbox)) };
     begin(config, surroundings).await
+}
+
+/// The outside, to look at only: for commands that answer questions with the caller's own credentials (decision 21).
+pub struct Views {
+    /// The cluster.
+    pub cluster: Arc<dyn ClusterView>,
+    /// The ledger; nobody opens it.
+    pub ledger: Arc<dyn Ledger>,
+    /// CloudFront.
+    pub cdn: Arc<dyn Cdn>,
+    /// The namespace of the caller's credentials.
+    pub own_namespace: String,
+    /// Where the ledger is looked for, in words.
+    pub ledger_place: String,
+}
+
+/// Where the ledger is when nobody says otherwise: the namespace of `deploy/base`.
+const LEDGER_NAMESPACE: &str = "allclear";
+
+/// Connects to everything, to look at `namespace` or at all namespaces. Nothing is sent yet.
+///
+/// # Errors
+/// When there is no cluster, or the configuration cannot be used.
+pub async fn views(
+    config: &Config,
+    kubernetes: &kubernetes::Options,
+    namespace: Option<&str>,
+) -> Result<Views, StartError> {
+    let clients = kubernetes::connect(kubernetes).await?;
+    let scope = namespace.map_or(Scope::All, |namespace| Scope::Namespaces([namespace.to_owned()].into()));
+    let ledger_namespace = config.ledger.namespace.as_deref().unwrap_or(LEDGER_NAMESPACE);
+    let ledger_place = match (config.ledger.backend, &config.redis.url) {
+        (LedgerBackend::Redis, Some(url)) => format!("Redis {url}"),
+        (LedgerBackend::Redis | LedgerBackend::Kubernetes | LedgerBackend::Memory, _) => {
+            format!("namespace {ledger_namespace}")
+        }
+    };
+    Ok(Views {
+        cluster: Arc::new(Cluster::new(&clients, scope, Tempo::default())),
+        ledger: ledger(config, &clients, ledger_namespace)?,
+        cdn: Arc::new(CloudFront::new(cloudfront_options(config, None)).await),
+        own_namespace: clients.namespace,
+        ledger_place,
+    })
 }
 
 async fn begin(config: &Config, surroundings: Surroundings) -> Result<Running, StartError> {
@@ -224,13 +268,10 @@ fn cloudfront_options(config: &Config, credentials: Option<cloudfront::StaticCre
     }
 }
 
-fn ledger(config: &Config, clients: &Clients) -> Result<Arc<dyn Ledger>, StartError> {
+fn ledger(config: &Config, clients: &Clients, namespace: &str) -> Result<Arc<dyn Ledger>, StartError> {
     match (config.ledger_backend(), &config.redis.url) {
         (LedgerBackend::Memory, _) => Ok(Arc::new(MemoryLedger::new(fresh_origin()?))),
-        (LedgerBackend::Kubernetes, _) => {
-            let namespace = config.ledger.namespace.as_deref().unwrap_or(&clients.namespace);
-            Ok(Arc::new(KubernetesLedger::new(clients.request.clone(), namespace)))
-        }
+        (LedgerBackend::Kubernetes, _) => Ok(Arc::new(KubernetesLedger::new(clients.request.clone(), namespace))),
         (LedgerBackend::Redis, Some(url)) => {
             Ok(Arc::new(RedisLedger::new(Server::new(url.expose())?, &config.group.name)))
         }

@@ -6,6 +6,7 @@ use allclear::cli::{self, Cli};
 use clap::Parser;
 
 #[expect(clippy::disallowed_methods, reason = "the environment is read here, once, and given on as data")]
+#[expect(clippy::print_stderr, reason = "said before there is a log")]
 fn main() -> ExitCode {
     // Libraries that find two providers of TLS panic at the first handshake; there is one, and this says which.
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {

@@ -117,6 +117,8 @@ pub trait ClusterView: Send + Sync {
     fn watch_pods(&self, namespace: &str) -> Flow<PodSight>;
     /// Reads one workload afresh, not from any cache of ours or of the API server; `None` if it does not exist.
     async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError>;
+    /// Reads the pods of one namespace once, with their labels.
+    async fn pods(&self, namespace: &str) -> Result<Vec<(BTreeMap<String, String>, Pod)>, PortError>;
     /// Reads what may route to the workloads of one namespace.
     async fn site_facts(&self, namespace: &str) -> Result<SiteFacts, PortError>;
 }
@@ -137,6 +139,10 @@ pub enum StoreError {
     /// The ledger could not be asked, or it is not known whether it did it.
     #[error(transparent)]
     Unavailable(#[from] PortError),
+    /// The ledger that was opened does not exist any more. Nothing can be written before [`Ledger::open`] is called again,
+    /// which starts a new one under another origin: all that was built from the old one is to be thrown away first.
+    #[error(transparent)]
+    Lost(PortError),
 }
 
 /// Everything a ledger holds.
@@ -156,6 +162,8 @@ pub struct Ledgered {
 pub trait Ledger: Send + Sync {
     /// Opens the ledger, creating it if there is none, and reads everything.
     async fn open(&self) -> Result<Ledgered, PortError>;
+    /// Reads everything without changing anything; `None` if there is no ledger. For whoever only looks.
+    async fn peek(&self) -> Result<Option<Ledgered>, PortError>;
     /// Reads one record, not from a cache.
     async fn load(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError>;
     /// Stores `record` if the ledger still holds revision `record.revision - 1` of it (none, for revision 1). Storing what

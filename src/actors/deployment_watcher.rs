@@ -12,7 +12,7 @@ use actix::{ResponseActFuture, WrapFuture};
 use futures_util::future::join_all;
 
 use crate::actors::lifecycle::{Collar, Leash, Obituary};
-use crate::actors::message::{Died, Drain, End, Observation, Observe, PeersRestarted, Sighted, Who};
+use crate::actors::message::{Died, Drain, End, FollowPods, Observation, Observe, PeersRestarted, Sighted, Who};
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::{RolloutActor, Start};
 use crate::actors::root::Directory;
@@ -43,6 +43,8 @@ struct Child {
     latest: Option<Box<Workload>>,
     /// The child's mailbox was full: the newest sight is sent again.
     lagging: bool,
+    /// Its mailbox was full when peers were rebuilt: where they are is told again.
+    astray: bool,
 }
 
 /// The actor. See the module's text.
@@ -56,12 +58,17 @@ pub struct DeploymentWatcher {
     records: BTreeMap<WorkloadId, Record>,
     children: BTreeMap<WorkloadId, Child>,
     budgets: BTreeMap<WorkloadId, Budget>,
-    quarantined: BTreeSet<WorkloadId>,
+    /// Workloads that are left alone for a while, with their newest sight; `None` for "gone".
+    quarantined: BTreeMap<WorkloadId, Option<Box<Workload>>>,
     pods: BTreeMap<String, Addr<PodWatcher>>,
     /// For each scope being listed, the workloads seen since its listing began.
     listings: BTreeMap<Option<String>, BTreeSet<WorkloadId>>,
     /// Baselines found by the listing under way, to be written together; their numbers are set when they are.
     baselines: BTreeMap<WorkloadId, Record>,
+    /// Baselines being written.
+    writing: BTreeSet<WorkloadId>,
+    /// Sights of those that came meanwhile; `None` for "gone".
+    overtaken: BTreeMap<WorkloadId, Option<Box<Workload>>>,
     synced: bool,
     trouble: Option<String>,
     /// Workloads whose object cannot be read, and why; until it can be.
@@ -85,17 +92,19 @@ impl DeploymentWatcher {
         Self {
             surroundings,
             directory,
+            leash: Leash::under(collar.clone()),
             collar,
             obituary,
-            leash: Leash::default(),
             origin,
             records,
             children: BTreeMap::new(),
             budgets: BTreeMap::new(),
-            quarantined: BTreeSet::new(),
+            quarantined: BTreeMap::new(),
             pods: BTreeMap::new(),
             listings: BTreeMap::new(),
             baselines: BTreeMap::new(),
+            writing: BTreeSet::new(),
+            overtaken: BTreeMap::new(),
             synced: false,
             trouble: None,
             unreadable: BTreeMap::new(),
@@ -130,6 +139,14 @@ impl DeploymentWatcher {
             child.lagging = child.addr.try_send(Sighted(sight)).is_err();
             return;
         }
+        if let Some(latest) = self.quarantined.get_mut(id) {
+            *latest = sight;
+            return;
+        }
+        if self.writing.contains(id) {
+            self.overtaken.insert(id.clone(), sight);
+            return;
+        }
         let policy = &self.surroundings.settings.policy;
         match sight.as_ref().map(|workload| attention(self.records.get(id), workload, policy)) {
             Some(Attention::Idle) => {}
@@ -141,17 +158,18 @@ impl DeploymentWatcher {
                 }
             }
             Some(Attention::Rollout) => self.start(id, sight, ctx),
-            None if self.records.contains_key(id) => self.start(id, None, ctx),
+            // A baseline whose write failed may have been written after all.
+            None if self.baselines.remove(id).is_some() || self.records.contains_key(id) => self.start(id, None, ctx),
             None => {}
         }
     }
 
     fn start(&mut self, id: &WorkloadId, sight: Option<Box<Workload>>, ctx: &mut Context<Self>) {
-        if self.draining || self.quarantined.contains(id) {
+        if self.draining {
             return;
         }
         let start = Start { workload: id.clone(), origin: self.origin.clone(), sight: sight.clone() };
-        let pods = self.pod_watcher(&id.namespace).recipient();
+        let pods = ctx.address().recipient();
         let obituary = Obituary::new(ctx.address().recipient(), Who::Rollout(id.clone()));
         let child = RolloutActor::new(
             start,
@@ -161,18 +179,8 @@ impl DeploymentWatcher {
             self.leash.collar(),
             obituary,
         );
-        self.children.insert(id.clone(), Child { addr: child.start(), latest: sight, lagging: false });
+        self.children.insert(id.clone(), Child { addr: child.start(), latest: sight, lagging: false, astray: false });
         self.count();
-    }
-
-    fn pod_watcher(&mut self, namespace: &str) -> Addr<PodWatcher> {
-        self.pods.retain(|_, watcher| watcher.connected());
-        let (surroundings, leash) = (&self.surroundings, &self.leash);
-        let watcher = self
-            .pods
-            .entry(namespace.to_owned())
-            .or_insert_with(|| PodWatcher::new(surroundings.clone(), namespace.to_owned(), leash.collar()).start());
-        watcher.clone()
     }
 
     /// Writes the baselines found so far, all at once, so that the ledger can put them into few writes.
@@ -181,8 +189,9 @@ impl DeploymentWatcher {
         if found.is_empty() {
             return;
         }
+        self.writing.extend(found.keys().cloned());
         let ledger = self.surroundings.ports.ledger.clone();
-        let metrics = self.surroundings.metrics.clone();
+        let (directory, origin) = (self.directory.clone(), self.origin.clone());
         let writing = async move {
             let (mut records, mut unnumbered) = (BTreeMap::new(), BTreeMap::new());
             for (id, mut record) in found {
@@ -196,32 +205,62 @@ impl DeploymentWatcher {
                 }
             }
             let failed = ledger.store_all(&records).await;
+            if failed.values().any(|error| matches!(error, StoreError::Lost(_))) {
+                directory.report_lost(&origin);
+            }
             (records, unnumbered, failed)
         };
         ctx.spawn(writing.into_actor(self).map(move |(records, unnumbered, mut failed), actor, ctx| {
             for (id, record) in records {
-                match failed.remove(&id) {
-                    None => drop(actor.records.insert(id, record)),
-                    Some(StoreError::Conflict(current)) => actor.yield_to(&id, current, ctx),
-                    Some(StoreError::Unavailable(error)) => {
-                        metrics.failure("store_baseline");
-                        actor.trouble = Some(error.to_string());
-                        actor.baselines.entry(id).or_insert(record);
-                    }
-                }
+                let failed = failed.remove(&id);
+                actor.baseline_written(id, record, failed, ctx);
             }
             for (id, record) in unnumbered {
-                actor.baselines.entry(id).or_insert(record);
+                actor.baseline_unwritten(id, record, ctx);
             }
             actor.count();
         }));
     }
 
-    /// Somebody else wrote first: a rollout actor looks at the workload afresh and compares it with what they wrote.
-    fn yield_to(&mut self, id: &WorkloadId, current: Option<Box<Record>>, ctx: &mut Context<Self>) {
-        self.records.extend(current.map(|record| (id.clone(), *record)));
-        if !self.children.contains_key(id) {
-            self.start(id, None, ctx);
+    /// What became of a baseline.
+    fn baseline_written(
+        &mut self,
+        id: WorkloadId,
+        record: Record,
+        failed: Option<StoreError>,
+        ctx: &mut Context<Self>,
+    ) {
+        match failed {
+            None => {
+                self.writing.remove(&id);
+                self.records.insert(id.clone(), record);
+                if let Some(sight) = self.overtaken.remove(&id) {
+                    self.attend(&id, sight, ctx);
+                }
+            }
+            Some(StoreError::Conflict(current)) => {
+                self.writing.remove(&id);
+                self.records.extend(current.map(|record| (id.clone(), *record)));
+                match self.overtaken.remove(&id) {
+                    Some(sight) => self.attend(&id, sight, ctx),
+                    // Somebody else wrote first, and the sight was not kept: a rollout actor looks afresh.
+                    None => self.start(&id, None, ctx),
+                }
+            }
+            Some(StoreError::Unavailable(error) | StoreError::Lost(error)) => {
+                self.surroundings.metrics.failure("store_baseline");
+                self.trouble = Some(error.to_string());
+                self.baseline_unwritten(id, record, ctx);
+            }
+        }
+    }
+
+    /// A baseline is written with the next sweep instead.
+    fn baseline_unwritten(&mut self, id: WorkloadId, record: Record, ctx: &mut Context<Self>) {
+        self.writing.remove(&id);
+        self.baselines.insert(id.clone(), record);
+        if let Some(sight) = self.overtaken.remove(&id) {
+            self.attend(&id, sight, ctx);
         }
     }
 
@@ -249,6 +288,9 @@ impl DeploymentWatcher {
         }
         for child in self.children.values_mut().filter(|child| child.lagging) {
             child.lagging = child.addr.try_send(Sighted(child.latest.clone())).is_err();
+        }
+        for child in self.children.values_mut().filter(|child| child.astray) {
+            child.astray = child.addr.try_send(PeersRestarted(self.directory.clone())).is_err();
         }
         if self.listings.is_empty() && !self.draining {
             self.write_baselines(ctx);
@@ -290,11 +332,12 @@ impl DeploymentWatcher {
             retry_s = QUARANTINE.as_secs(),
             "the rollout's actor crashed too often and is left alone for a while; its record is unchanged"
         );
-        self.quarantined.insert(id.clone());
+        self.quarantined.insert(id.clone(), latest);
         let id = id.clone();
         ctx.run_later(QUARANTINE, move |actor, ctx| {
-            actor.quarantined.remove(&id);
-            actor.start(&id, latest, ctx);
+            if let Some(latest) = actor.quarantined.remove(&id) {
+                actor.start(&id, latest, ctx);
+            }
         });
     }
 
@@ -368,14 +411,32 @@ impl Handler<Died> for DeploymentWatcher {
     }
 }
 
+impl Handler<FollowPods> for DeploymentWatcher {
+    type Result = ();
+
+    /// Passes it on to the watcher of the namespace, which lives as long as somebody follows.
+    fn handle(&mut self, follow: FollowPods, _ctx: &mut Self::Context) {
+        self.pods.retain(|_, watcher| watcher.connected());
+        let namespace = follow.workload.namespace.clone();
+        match self.pods.get(&namespace) {
+            // A watcher that is full or just ending costs this rollout the names of its troubled pods, and no more.
+            Some(watcher) => drop(watcher.try_send(follow)),
+            None => {
+                let watcher = PodWatcher::new(self.surroundings.clone(), follow, self.leash.collar());
+                self.pods.insert(namespace, watcher.start());
+            }
+        }
+    }
+}
+
 impl Handler<PeersRestarted> for DeploymentWatcher {
     type Result = ();
 
     fn handle(&mut self, message: PeersRestarted, _ctx: &mut Self::Context) {
         self.directory = message.0.clone();
         for child in self.children.values_mut() {
-            // A child too busy to hear it finds out when its own questions are not answered.
-            if child.addr.try_send(message.clone()).is_err() {
+            child.astray = child.addr.try_send(message.clone()).is_err();
+            if child.astray {
                 self.surroundings.metrics.overflow("rollout");
             }
         }
@@ -415,7 +476,7 @@ impl Handler<Observe> for DeploymentWatcher {
             troubles: self.trouble.iter().cloned().chain(unreadable).chain(barred).collect(),
             workloads: self.records.len(),
             recent: self.recent.clone(),
-            quarantined: self.quarantined.iter().cloned().collect(),
+            quarantined: self.quarantined.keys().cloned().collect(),
             ..Observation::default()
         };
         Box::pin(join_all(children).into_actor(self).map(move |seen, _, _| {

@@ -2,7 +2,9 @@
 //! `domain::catalog`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use actix::prelude::SendError;
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler, MessageResult, Recipient, ResponseFuture};
 use tokio::sync::oneshot;
 
@@ -13,8 +15,11 @@ use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::catalog::{self, Catalog};
 use crate::domain::distribution::DistributionId;
 use crate::domain::id::{InvalidationId, Reference, WorkloadId};
-use crate::domain::purge::{self, CdnErrorClass, Order, Progress, Purger};
+use crate::domain::purge::{self, CdnErrorClass, Order, Purger};
 use crate::ports::{CdnError, InvalidationStatus};
+
+/// When a report is repeated to a rollout whose mailbox was full.
+const REPORT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 type Matched = Result<std::collections::BTreeSet<DistributionId>, String>;
 
@@ -122,12 +127,17 @@ impl Invalidator {
         }
     }
 
-    fn report(&mut self, workload: WorkloadId, reference: Reference, progress: Progress) {
+    fn report(&mut self, workload: WorkloadId, reported: PurgeReported, ctx: &mut Context<Self>) {
         let Some(recipient) = self.reports.get(&workload) else { return };
-        if recipient.try_send(PurgeReported(reference, progress)).is_err() {
-            // A rollout that was rebuilt orders again and is told again; one that is merely busy asks when it ticks.
-            self.surroundings.metrics.overflow("rollout");
-            self.reports.remove(&workload);
+        match recipient.try_send(reported) {
+            Ok(()) => {}
+            // Nobody else would tell it again: the end of a purge is forgotten here once it was reported.
+            Err(SendError::Full(reported)) => {
+                self.surroundings.metrics.overflow("rollout");
+                ctx.run_later(REPORT_AGAIN_AFTER, move |actor, ctx| actor.report(workload, reported, ctx));
+            }
+            // A rollout that was rebuilt orders again and is told again.
+            Err(SendError::Closed(_)) => drop(self.reports.remove(&workload)),
         }
     }
 }
@@ -153,7 +163,9 @@ impl Drives<Purger> for Invalidator {
             purge::Effect::Create(order) => self.create(order, ctx),
             purge::Effect::Poll(reference, distribution, id) => self.poll(reference, distribution, id, ctx),
             purge::Effect::Search(reference, distribution) => self.search(reference, distribution, ctx),
-            purge::Effect::Report(workload, reference, progress) => self.report(workload, reference, progress),
+            purge::Effect::Report(workload, reference, progress) => {
+                self.report(workload, PurgeReported(reference, progress), ctx);
+            }
         }
     }
 }

@@ -33,30 +33,49 @@ impl Drop for Obituary {
 }
 
 /// Held by a parent; its children end when it is dropped.
-pub struct Leash(watch::Sender<()>);
+pub struct Leash {
+    held: watch::Sender<()>,
+    /// The parent's own collar. Children keep a copy, so that a grandparent can wait for them too.
+    above: Option<Box<Collar>>,
+}
 
 /// A child's end of its parent's leash.
 #[derive(Clone)]
-pub struct Collar(watch::Receiver<()>);
+pub struct Collar {
+    held: watch::Receiver<()>,
+    _above: Option<Box<Collar>>,
+}
 
 impl Default for Leash {
     fn default() -> Self {
-        Self(watch::Sender::new(()))
+        Self { held: watch::Sender::new(()), above: None }
     }
 }
 
 impl Leash {
+    /// The leash of a parent that wears a collar itself.
+    pub fn under(collar: Collar) -> Self {
+        Self { above: Some(Box::new(collar)), ..Self::default() }
+    }
+
     /// An end for one more child.
     pub fn collar(&self) -> Collar {
-        Collar(self.0.subscribe())
+        Collar { held: self.held.subscribe(), _above: self.above.clone() }
+    }
+
+    /// Ends the children and theirs, and waits until the last of them is gone.
+    pub fn end(self) -> impl Future<Output = ()> {
+        self.held.send_replace(());
+        async move { self.held.closed().await }
     }
 }
 
 impl Collar {
     /// Ends the actor when its parent is gone.
     pub fn bind<A: Actor<Context = Context<A>>>(&self, actor: &A, ctx: &mut Context<A>) {
-        let mut receiver = self.0.clone();
-        let gone = async move { while receiver.changed().await.is_ok() {} };
+        let mut held = self.held.clone();
+        // Nothing is ever said but that it is over, by a word or by being dropped.
+        let gone = async move { drop(held.changed().await) };
         ctx.spawn(actix::ActorFutureExt::map(gone.into_actor(actor), |(), _, ctx| actix::ActorContext::stop(ctx)));
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::actors::root::Directory;
 use crate::domain::distribution::DistributionId;
 use crate::domain::group::{Plan, View};
-use crate::domain::id::{Reference, WorkloadId};
+use crate::domain::id::{Origin, Reference, WorkloadId};
 use crate::domain::notice::Notice;
 use crate::domain::purge::{Order, Progress};
 use crate::domain::readiness::Pods;
@@ -24,6 +24,11 @@ pub struct Sighted(pub Option<Box<Workload>>);
 #[derive(Message, Clone)]
 #[rtype(result = "()")]
 pub struct PeersRestarted(pub Directory);
+
+/// Watcher, rollout → root: the ledger of this origin does not exist any more. Said again with every write that fails so.
+#[derive(Message, Clone)]
+#[rtype(result = "()")]
+pub struct LedgerLost(pub Origin);
 
 /// Rollout → group: this is durable now. The answer is the group's records as known here.
 #[derive(Message)]
@@ -185,6 +190,8 @@ pub struct DeliverySeen {
     pub kind: &'static str,
     /// Attempts so far.
     pub attempts: u32,
+    /// It is a dead letter: not tried any more until somebody asks for it.
+    pub given_up: bool,
     /// How far it is, in words.
     pub state: String,
 }

@@ -3,6 +3,7 @@
 //! Completeness never depends on it: that is judged by the workload's own counts. So whatever is lost here costs a sentence.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler, StreamHandler};
 
@@ -15,6 +16,9 @@ use crate::domain::readiness::{Pod, Pods, summarise};
 use crate::domain::selector::Labels;
 use crate::ports::PodSight;
 
+/// Changes within this time are reported together: a report looks at every pod of the namespace, and pods come in swarms.
+const REPORT_EVERY: Duration = Duration::from_millis(100);
+
 /// The actor. See the module's text.
 pub struct PodWatcher {
     surroundings: Surroundings,
@@ -22,16 +26,28 @@ pub struct PodWatcher {
     collar: Collar,
     pods: BTreeMap<String, (Labels, Pod)>,
     followers: BTreeMap<WorkloadId, (FollowPods, Option<Pods>)>,
+    /// A report is due within [`REPORT_EVERY`].
+    reporting: bool,
 }
 
 impl PodWatcher {
-    /// A watcher of this namespace.
-    pub fn new(surroundings: Surroundings, namespace: String, collar: Collar) -> Self {
-        Self { surroundings, namespace, collar, pods: BTreeMap::new(), followers: BTreeMap::new() }
+    /// A watcher of the namespace of its first follower.
+    pub fn new(surroundings: Surroundings, first: FollowPods, collar: Collar) -> Self {
+        let namespace = first.workload.namespace.clone();
+        let followers = BTreeMap::from([(first.workload.clone(), (first, None))]);
+        Self { surroundings, namespace, collar, pods: BTreeMap::new(), followers, reporting: false }
     }
 
-    /// Tells every follower whose pods have changed; ends when nobody follows.
+    fn report_soon(&mut self, ctx: &mut Context<Self>) {
+        if !self.reporting {
+            self.reporting = true;
+            ctx.run_later(REPORT_EVERY, Self::report);
+        }
+    }
+
+    /// Tells every follower whose pods have changed; ends when nobody follows any more.
     fn report(&mut self, ctx: &mut Context<Self>) {
+        self.reporting = false;
         self.followers.retain(|_, (follow, _)| follow.report_to.connected());
         if self.followers.is_empty() {
             return ctx.stop();
@@ -67,7 +83,7 @@ impl StreamHandler<PodSight> for PodWatcher {
                 tracing::debug!(%error, namespace = %self.namespace, "the watch of pods was interrupted");
             }
         }
-        self.report(ctx);
+        self.report_soon(ctx);
     }
 }
 
@@ -76,6 +92,6 @@ impl Handler<FollowPods> for PodWatcher {
 
     fn handle(&mut self, follow: FollowPods, ctx: &mut Self::Context) {
         self.followers.insert(follow.workload.clone(), (follow, None));
-        self.report(ctx);
+        self.report_soon(ctx);
     }
 }

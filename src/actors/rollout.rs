@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 
 use actix::{
-    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, Recipient, WrapFuture,
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, MailboxError, MessageResult, Recipient,
+    WrapFuture,
 };
 
 use crate::actors::invalidator::Invalidator;
@@ -18,7 +19,7 @@ use crate::actors::message::{
 use crate::actors::root::Directory;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{ANSWER_WITHIN, MAILBOX_MAX, Surroundings, insist};
-use crate::domain::id::{Origin, Seq, Vector, WorkloadId};
+use crate::domain::id::{NoticeId, Origin, Seq, Vector, WorkloadId};
 use crate::domain::notice::Notice;
 use crate::domain::purge::Order;
 use crate::domain::record::{Phase, Record};
@@ -48,6 +49,9 @@ pub struct RolloutActor {
     /// `None` until the record was read.
     shell: Option<Shell<Rollout>>,
     following: Option<Seq>,
+    /// Notices whose webhooks are on their way already, while their Event is not published yet: telling them again would
+    /// call every receiver again.
+    accepted: BTreeSet<NoticeId>,
     draining: bool,
     storing: bool,
 }
@@ -71,6 +75,7 @@ impl RolloutActor {
             obituary,
             shell: None,
             following: None,
+            accepted: BTreeSet::new(),
             draining: false,
             storing: false,
         }
@@ -99,12 +104,8 @@ impl RolloutActor {
             origin: self.start.origin.clone(),
             epoch_ms: clock.wall_ms().saturating_sub(now),
         };
-        let known = record.clone();
         let machine = Rollout::resume(identity, settings.policy.clone(), floor, record);
         self.shell = Some(Shell::new(machine, clock));
-        if let Some(record) = known {
-            self.publish(Box::new(record), ctx);
-        }
         let sight = self.start.sight.take();
         self.feed(sight.map_or(Event::Missed, Event::Seen), ctx);
     }
@@ -142,6 +143,7 @@ impl RolloutActor {
         let metrics = self.surroundings.metrics.clone();
         let workload = self.start.workload.clone();
         let clock = self.surroundings.ports.clock.clone();
+        let (directory, origin) = (self.directory.clone(), self.start.origin.clone());
         self.storing = true;
         let write = async move {
             let from = clock.now();
@@ -154,11 +156,23 @@ impl RolloutActor {
                 Ok(()) => Event::Stored,
                 Err(StoreError::Conflict(current)) => {
                     metrics.failure("store_record_conflict");
-                    Event::Conflicted(current)
+                    match ledger.seq_floor(&workload).await {
+                        Ok(floor) => Event::Conflicted(current, floor),
+                        Err(error) => {
+                            tracing::warn!(workload = %workload.spoken(), %error, "could not read the ledger");
+                            Event::StoreFailed
+                        }
+                    }
                 }
                 Err(StoreError::Unavailable(error)) => {
                     metrics.failure("store_record");
                     tracing::warn!(workload = %workload.spoken(), %error, "could not write the record; trying again");
+                    Event::StoreFailed
+                }
+                Err(StoreError::Lost(error)) => {
+                    metrics.failure("store_record");
+                    tracing::warn!(workload = %workload.spoken(), %error, "could not write the record");
+                    directory.report_lost(&origin);
                     Event::StoreFailed
                 }
             }
@@ -177,12 +191,18 @@ impl RolloutActor {
     fn publish(&mut self, record: Box<Record>, ctx: &mut Context<Self>) {
         let publish = Publish { workload: self.start.workload.clone(), record };
         let answer = self.directory.group().send(publish).timeout(ANSWER_WITHIN);
-        ctx.spawn(answer.into_actor(self).map(|view, actor, ctx| {
-            // A group actor that died is rebuilt, and asks for everything again.
-            if let Ok(view) = view {
-                actor.feed_unless_draining(Event::ViewChanged(view), ctx);
-            }
+        ctx.spawn(answer.into_actor(self).map(|view, actor, ctx| match view {
+            Ok(view) => actor.feed_unless_draining(Event::ViewChanged(view), ctx),
+            // A group actor that died is rebuilt, and then everything is published again.
+            Err(MailboxError::Closed) => {}
+            Err(MailboxError::Timeout) => actor.publish_again(ctx),
         }));
+    }
+
+    fn publish_again(&mut self, ctx: &mut Context<Self>) {
+        if let Some(record) = self.shell.as_ref().and_then(|shell| shell.machine().durable()).cloned() {
+            self.publish(Box::new(record), ctx);
+        }
     }
 
     fn look(&mut self, recheck: Option<Vector>, ctx: &mut Context<Self>) {
@@ -255,6 +275,7 @@ impl RolloutActor {
         let uid = self.shell.as_ref().and_then(|shell| shell.machine().durable()).map(|record| record.uid.clone());
         let webhook = self.directory.webhook().clone();
         let id = notice.id.clone();
+        let accepted = self.accepted.contains(&id);
         let told = async move {
             let published = ports.events.publish(&notice, uid.as_deref().unwrap_or_default()).await;
             if let Err(error) = &published {
@@ -263,10 +284,19 @@ impl RolloutActor {
             }
             // An Event that can never be published must not keep the webhooks waiting.
             let published = published.is_ok() || published.is_err_and(|error| error.retry == Retry::Never);
-            let accepted = webhook.send(TellNotice(notice)).timeout(ANSWER_WITHIN).await;
-            published && matches!(accepted, Ok(Ok(())))
+            let accepted =
+                accepted || matches!(webhook.send(TellNotice(notice)).timeout(ANSWER_WITHIN).await, Ok(Ok(())));
+            (published, accepted)
         };
-        self.ask(ctx, told, move |told| if told { Event::Told(id) } else { Event::TellFailed(id) });
+        ctx.spawn(told.into_actor(self).map(move |(published, accepted), actor, ctx| {
+            if published && accepted {
+                actor.accepted.remove(&id);
+                actor.feed(Event::Told(id), ctx);
+            } else {
+                actor.accepted.extend(accepted.then(|| id.clone()));
+                actor.feed(Event::TellFailed(id), ctx);
+            }
+        }));
     }
 
     fn end(&mut self, end: End, ctx: &mut Context<Self>) {
@@ -344,9 +374,7 @@ impl Handler<PeersRestarted> for RolloutActor {
     fn handle(&mut self, PeersRestarted(directory): PeersRestarted, ctx: &mut Self::Context) {
         self.directory = directory;
         self.feed_unless_draining(Event::PeersRestarted, ctx);
-        if let Some(record) = self.shell.as_ref().and_then(|shell| shell.machine().durable()).cloned() {
-            self.publish(Box::new(record), ctx);
-        }
+        self.publish_again(ctx);
     }
 }
 

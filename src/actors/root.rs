@@ -3,14 +3,17 @@
 
 use std::time::Duration;
 
-use actix::{Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, ResponseActFuture, WrapFuture};
+use actix::{
+    Actor, ActorContext, ActorFuture, ActorFutureExt, Addr, AsyncContext, Context, Handler, Recipient,
+    ResponseActFuture, SpawnHandle, WrapFuture,
+};
 use tokio::sync::oneshot;
 
 use crate::actors::cluster_group::ClusterGroupActor;
 use crate::actors::deployment_watcher::DeploymentWatcher;
 use crate::actors::invalidator::Invalidator;
 use crate::actors::lifecycle::{Leash, Obituary};
-use crate::actors::message::{Died, Drain, End, Observation, Observe, PeersRestarted, Who};
+use crate::actors::message::{Died, Drain, End, LedgerLost, Observation, Observe, PeersRestarted, Who};
 use crate::actors::webhook::Webhook;
 use crate::actors::{MAILBOX_MAX, Surroundings, insist};
 use crate::domain::budget::Budget;
@@ -26,12 +29,16 @@ const OBSERVE_WITHIN: Duration = Duration::from_secs(2);
 /// Writes under way are given this long at the end (fault K16: ledger flushed within 2 s, exit within 5 s).
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
+/// How long is waited before a lost ledger is opened again: one that is lost again and again must not make a hot loop.
+const REOPEN_AFTER: Duration = Duration::from_secs(1);
+
 /// Where the singletons are.
 #[derive(Clone)]
 pub struct Directory {
     group: Addr<ClusterGroupActor>,
     invalidator: Addr<Invalidator>,
     webhook: Addr<Webhook>,
+    root: Recipient<LedgerLost>,
 }
 
 impl Directory {
@@ -49,6 +56,12 @@ impl Directory {
     pub fn webhook(&self) -> &Addr<Webhook> {
         &self.webhook
     }
+
+    /// Tells that the ledger of this origin is no more. Whoever found out will find out again, so nothing is lost if the
+    /// message is.
+    pub fn report_lost(&self, origin: &Origin) {
+        let _ = self.root.try_send(LedgerLost(origin.clone()));
+    }
 }
 
 /// What exists once the ledger is open.
@@ -57,6 +70,8 @@ struct Household {
     directory: Directory,
     /// `None` between its death and the ledger's next answer.
     watcher: Option<Addr<DeploymentWatcher>>,
+    /// The watcher's mailbox was full when a singleton was rebuilt: where it is is told again.
+    astray: bool,
 }
 
 /// Why the process ends by itself.
@@ -68,6 +83,8 @@ pub struct Root {
     surroundings: Surroundings,
     leash: Leash,
     household: Option<Household>,
+    /// The opening of the ledger under way. One at a time, or there would be two watchers.
+    opening: Option<SpawnHandle>,
     budgets: [(Who, Budget); 4],
     given_up: Option<oneshot::Sender<GivenUp>>,
     draining: bool,
@@ -81,6 +98,7 @@ impl Root {
             surroundings,
             leash: Leash::default(),
             household: None,
+            opening: None,
             budgets,
             given_up: Some(given_up),
             draining: false,
@@ -88,26 +106,55 @@ impl Root {
     }
 
     /// Opens the ledger, again and again until it can be, and builds what is missing.
-    fn open(&self, ctx: &mut Context<Self>) {
+    fn open(&mut self, ctx: &mut Context<Self>) {
         let ledger = self.surroundings.ports.ledger.clone();
         let opening = insist("open_ledger", self.surroundings.metrics.clone(), move || {
             let ledger = ledger.clone();
             async move { ledger.open().await }
         });
-        ctx.spawn(opening.into_actor(self).map(|ledgered, root, ctx| root.opened(ledgered, ctx)));
+        let opening = opening.into_actor(self).map(|ledgered, root, ctx| root.opened(ledgered, ctx));
+        self.open_by(opening, ctx);
+    }
+
+    fn open_by(&mut self, opening: impl ActorFuture<Self, Output = ()> + 'static, ctx: &mut Context<Self>) {
+        if let Some(earlier) = self.opening.take() {
+            ctx.cancel_future(earlier);
+        }
+        self.opening = Some(ctx.spawn(opening));
+    }
+
+    /// The ledger is lost: whatever was built from it ends, and all is built again from the next one. What is in flight is
+    /// judged by that one alone, so the present versions become baselines and nothing is purged for them (fault A4).
+    fn begin_anew(&mut self, ctx: &mut Context<Self>) {
+        tracing::error!(
+            "the ledger was deleted while in use; starting a new one, which takes every workload as it is, without a purge"
+        );
+        self.surroundings.metrics.failure("ledger_lost");
+        self.household = None;
+        let ended = std::mem::take(&mut self.leash).end();
+        let waited = async move {
+            ended.await;
+            tokio::time::sleep(REOPEN_AFTER).await;
+        };
+        let reopening = waited.into_actor(self).map(|(), root: &mut Self, ctx| root.open(ctx));
+        self.open_by(reopening, ctx);
     }
 
     fn opened(&mut self, ledgered: Ledgered, ctx: &mut Context<Self>) {
+        self.opening = None;
         if self.draining {
             return;
         }
+        if self.household.as_ref().is_some_and(|known| known.origin != ledgered.origin) {
+            return self.begin_anew(ctx);
+        }
         tracing::info!(records = ledgered.records.len(), origin = %ledgered.origin, "ledger opened");
-        let known = self.household.take().filter(|household| household.origin == ledgered.origin);
-        let directory = known.map_or_else(
+        let directory = self.household.take().map_or_else(
             || Directory {
                 group: self.group(&ledgered.origin, ctx),
                 invalidator: self.invalidator(ctx),
                 webhook: self.webhook(ctx),
+                root: ctx.address().recipient(),
             },
             |household| household.directory,
         );
@@ -116,7 +163,7 @@ impl Root {
         let surroundings = self.surroundings.clone();
         let watcher =
             DeploymentWatcher::new(surroundings, directory.clone(), ledgered, self.leash.collar(), obituary).start();
-        self.household = Some(Household { origin, directory, watcher: Some(watcher) });
+        self.household = Some(Household { origin, directory, watcher: Some(watcher), astray: false });
     }
 
     fn obituary(&self, who: Who, ctx: &mut Context<Self>) -> Obituary {
@@ -164,13 +211,19 @@ impl Root {
             Who::Webhook => household.directory.webhook = self.webhook(ctx),
             Who::Rollout(_) => {}
         }
-        if let Some(watcher) = &household.watcher
-            && watcher.try_send(PeersRestarted(household.directory.clone())).is_err()
-        {
-            // A watcher that cannot even take this is rebuilt itself, with the new directory.
+        household.astray = true;
+        self.household = Some(household);
+        self.tell_watcher();
+    }
+
+    /// Tells the watcher where the singletons are, if it may not know. One that is not there is built with the directory.
+    fn tell_watcher(&mut self) {
+        let Some(household) = self.household.as_mut().filter(|household| household.astray) else { return };
+        let Some(watcher) = &household.watcher else { return };
+        household.astray = watcher.try_send(PeersRestarted(household.directory.clone())).is_err();
+        if household.astray {
             self.surroundings.metrics.overflow(Who::Watcher.name());
         }
-        self.household = Some(household);
     }
 
     fn may_restart(&mut self, who: &Who) -> bool {
@@ -188,6 +241,7 @@ impl Root {
         for who in [Who::Group, Who::Invalidator, Who::Webhook, Who::Watcher] {
             self.rebuild(&who, ctx);
         }
+        self.tell_watcher();
     }
 }
 
@@ -208,6 +262,18 @@ impl Handler<Died> for Root {
         match end {
             End::Crashed => self.rebuild(&who, ctx),
             End::Finished(_) | End::Drained => {}
+        }
+    }
+}
+
+impl Handler<LedgerLost> for Root {
+    type Result = ();
+
+    fn handle(&mut self, LedgerLost(origin): LedgerLost, ctx: &mut Self::Context) {
+        // Whoever was built from an earlier one may say so late.
+        let known = self.household.as_ref().is_some_and(|household| household.origin == origin);
+        if known && !self.draining {
+            self.begin_anew(ctx);
         }
     }
 }

@@ -183,6 +183,7 @@ fn seen(now: Timestamp, delivery: &Delivery, due: Option<Timestamp>) -> Delivery
         workload: delivery.workload.clone(),
         kind: delivery.kind.name(),
         attempts: delivery.attempts,
+        given_up: matches!(delivery.state, State::Dead { .. }),
         state,
     }
 }

@@ -13,7 +13,6 @@ pub struct SystemClock {
 }
 
 impl Default for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "the clock port is made here")]
     fn default() -> Self {
         Self { started: Instant::now() }
     }

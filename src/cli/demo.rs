@@ -106,7 +106,6 @@ struct Chapter {
     purged: usize,
     called: usize,
     took: Duration,
-    outcome: String,
 }
 
 struct Story {
@@ -174,10 +173,10 @@ impl Story {
         self.world.kubernetes.set_image(NAMESPACE, NAME, NAME, &image(tag)).map_err(refused)?;
         self.line("deployment", &format!("kubectl set image deployment/{NAME} {NAME}={}", image(tag)))?;
         let mut killed = !kill;
-        let mut outcome = None;
-        while outcome.is_none() || self.calls_since(calls) < expected || !self.quiet().await {
+        let mut ended = false;
+        while !ended || self.calls_since(calls) < expected || !self.quiet().await {
             if self.began.elapsed() > CHAPTER_MAX {
-                outcome = Some(format!("not within {} s", CHAPTER_MAX.as_secs()));
+                self.line("given up", &format!("nothing more happened within {} s", CHAPTER_MAX.as_secs()))?;
                 break;
             }
             self.tell_state().await?;
@@ -187,10 +186,8 @@ impl Story {
             }
             for (id, reason, note) in self.events() {
                 if !known.contains(&id) && self.told.insert(id) {
-                    self.line(label(&reason), &note)?;
-                    if reason == until {
-                        outcome = Some(note);
-                    }
+                    self.line(label(&reason), note.strip_prefix("not purged: ").unwrap_or(&note))?;
+                    ended |= reason == until;
                 }
             }
             self.tell_calls()?;
@@ -199,8 +196,7 @@ impl Story {
         let purged = self.purges() - purges;
         let called = self.calls_since(calls);
         let took = self.began.elapsed();
-        let outcome = outcome.unwrap_or_default();
-        self.chapters.push(Chapter { title, expected, purged, called, took, outcome });
+        self.chapters.push(Chapter { title, expected, purged, called, took });
         Ok(())
     }
 
@@ -226,10 +222,17 @@ impl Story {
     /// Tells what the rollout waits for, whenever that changes; without the countdown, which always changes.
     async fn tell_state(&mut self) -> io::Result<()> {
         let seen = self.observe().await;
-        let Some(rollout) = seen.rollouts.first().filter(|rollout| rollout.phase == "rolling") else { return Ok(()) };
-        let state = rollout.state.rsplit_once(", ").map_or(rollout.state.as_str(), |(state, _)| state).to_owned();
+        let Some(rollout) = seen.rollouts.first() else { return Ok(()) };
+        let (what, state) = match rollout.purges.as_slice() {
+            [] if rollout.phase == "rolling" => (
+                "waiting",
+                rollout.state.rsplit_once(", ").map_or(rollout.state.as_str(), |(state, _)| state).to_owned(),
+            ),
+            [] => return Ok(()),
+            [first, ..] => ("site found", format!("{HOST} is served by {}", first.distribution)),
+        };
         if state != self.state {
-            self.line("waiting", &state)?;
+            self.line(what, &state)?;
             self.state = state;
         }
         Ok(())
@@ -295,7 +298,7 @@ impl Story {
         table.set_header(["", "chapter", "purges", "webhooks", "time", ""]);
         let mut well = self.chapters.len() == 5;
         for (number, chapter) in self.chapters.iter().enumerate() {
-            let Chapter { title, expected, purged, called, took, outcome: _ } = chapter;
+            let Chapter { title, expected, purged, called, took } = chapter;
             let right = purged == expected && called == expected;
             well &= right;
             table.add_row([
@@ -321,15 +324,24 @@ impl Story {
         say(&format!(
             "\nStill running; end it with Ctrl-C.\n\
              \n  status page   http://{}/\
+             \n  ask why       {} {} --kubeconfig {} explain -n {NAMESPACE} {NAME}\
              \n  roll out      kubectl --kubeconfig {} -n {NAMESPACE} set image deployment/{NAME} {NAME}={}\
              \n  look closer   kubectl --kubeconfig {} -n {NAMESPACE} get events",
             life.address(),
+            self.world.settings_for_questions(),
+            program(),
+            kubeconfig.display(),
             kubeconfig.display(),
             image("1.3"),
             kubeconfig.display(),
         ))?;
         tokio::signal::ctrl_c().await
     }
+}
+
+/// How this program was called.
+fn program() -> String {
+    std::env::args().next().unwrap_or_else(|| "allclear".to_owned())
 }
 
 /// What a line is about, by the Event's reason.

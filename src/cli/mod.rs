@@ -3,6 +3,7 @@
 
 pub mod config;
 pub mod demo;
+pub mod explain;
 pub mod run;
 
 use std::collections::BTreeMap;
@@ -12,10 +13,11 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use crate::config::{Inputs, read_file};
+use crate::app;
+use crate::config::{Inputs, load, read_file};
 
 /// Exit code of a command that failed.
-const EXIT_FAILED: u8 = 1;
+pub(crate) const EXIT_FAILED: u8 = 1;
 
 /// Where a pod finds the name of its own namespace.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -58,6 +60,20 @@ enum Command {
         /// Keep running afterwards, and say which address to open
         #[arg(long)]
         stay: bool,
+    },
+    /// Answer why a workload was, or was not, purged, and what happens next
+    Explain {
+        /// The workload, as web, shop/web or deployment/web; none for a list of all
+        name: Option<String>,
+        /// Its namespace [default: that of the kubeconfig's context; all for a list]
+        #[arg(short, long)]
+        namespace: Option<String>,
+        /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
+        #[arg(long, value_name = "NAMESPACE")]
+        ledger_namespace: Option<String>,
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
     },
     /// Show or check the configuration
     Config {
@@ -118,6 +134,13 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             with_inputs(global, environment, flags, |inputs| run::run(inputs, kubernetes))
         }
         Command::Demo { stay } => demo::demo(stay),
+        Command::Explain { name, namespace, ledger_namespace, output } => {
+            let flags = ledger_namespace.map(|namespace| ("ledger.namespace".to_owned(), namespace));
+            let kubernetes = global.kubernetes();
+            with_inputs(global, environment, flags.into_iter().collect(), |inputs| {
+                look(inputs, &kubernetes, namespace, name, output.into())
+            })
+        }
         Command::Config { action } => with_inputs(global, environment, BTreeMap::new(), |inputs| {
             let outcome = match action {
                 ConfigAction::Show { output } => config::show(inputs, output.into()),
@@ -136,6 +159,31 @@ impl Global {
     fn kubernetes(&self) -> crate::adapters::kubernetes::Options {
         crate::adapters::kubernetes::Options { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() }
     }
+}
+
+/// Reads the configuration, connects with the caller's credentials, and explains.
+fn look(
+    inputs: &Inputs<'_>,
+    kubernetes: &crate::adapters::kubernetes::Options,
+    namespace: Option<String>,
+    name: Option<String>,
+    output: config::Output,
+) -> ExitCode {
+    let loaded = match load(inputs) {
+        Ok(loaded) => loaded,
+        Err(invalid) => return print(&config::refused(&invalid, output)),
+    };
+    actix::System::new().block_on(async {
+        let views = match app::views(&loaded.config, kubernetes, namespace.as_deref()).await {
+            Ok(views) => views,
+            Err(error) => return failed(&error),
+        };
+        let app::Views { cluster, ledger, cdn, own_namespace, ledger_place } = views;
+        let sources = explain::Sources { cluster, ledger, cdn };
+        let policy = loaded.config.policy();
+        let question = explain::Question { namespace, name, own_namespace, policy, ledger_place };
+        print(&explain::explain(&sources, &question, output).await)
+    })
 }
 
 fn with_inputs(

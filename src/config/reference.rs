@@ -113,6 +113,16 @@ mod tests {
     }
 
     #[test]
+    fn readme_has_this_table() {
+        let readme = include_str!("../../README.md");
+        let (_, from) = readme.split_once("<!-- configuration: ").unwrap();
+        let (_, from) = from.split_once("-->\n").unwrap();
+        let (table, _) = from.split_once("<!-- /configuration -->").unwrap();
+        let expected = reference_table();
+        assert_eq!(table, expected, "put this between the markers in README.md:\n\n{expected}");
+    }
+
+    #[test]
     fn the_table_has_a_row_for_each_key() {
         let table = reference_table();
         assert_eq!(table.lines().count(), reference().len() + 2);

@@ -98,16 +98,24 @@ pub fn standing(workload: &Workload, zero_is_complete: bool) -> Standing {
     {
         return Standing::DeadlineExceeded { last_update: progressing.last_update.clone() };
     }
-    if replicas.total > replicas.updated && replicas.updated == replicas.desired {
-        return Standing::Waiting(Wait::OldPods { count: replicas.total - replicas.updated });
+    let old = replicas.total.saturating_sub(replicas.updated);
+    if old > 0 && replicas.updated == replicas.desired && replicas.available >= replicas.updated.saturating_add(old) {
+        return Standing::Waiting(Wait::OldPods { count: old });
     }
     let all_new = replicas.updated == replicas.desired && replicas.total == replicas.updated;
     if !all_new || replicas.available != replicas.updated {
-        // While old pods serve, `available` counts them too; only as many as were updated can be new.
-        let available = replicas.available.min(replicas.updated).min(replicas.desired);
-        return Standing::Waiting(Wait::Pods { available, desired: replicas.desired });
+        return Standing::Waiting(pods_wanting(workload));
     }
     Standing::Complete
+}
+
+/// What the counts say of the new pods. While old pods serve, `available` counts them too, so at least so many are new as
+/// are more than the old ones.
+pub fn pods_wanting(workload: &Workload) -> Wait {
+    let replicas = workload.replicas;
+    let old = replicas.total.saturating_sub(replicas.updated);
+    let available = replicas.available.saturating_sub(old).min(replicas.updated);
+    Wait::Pods { available, desired: replicas.desired }
 }
 
 /// Whether the workload itself says that a rollout is under way. This, and not a pod that is not ready, is what makes the
@@ -166,10 +174,17 @@ pub fn summarise<'a>(pods: impl IntoIterator<Item = &'a Pod>, version: &Version)
     summary
 }
 
-/// What the rollout waits for, with what the pods themselves say: `2 of 5 pods available; web-7c9-x4: ImagePullBackOff`.
+/// What the rollout waits for, with what the pods themselves say: `2 of 5 pods ready; web-7c9-x4: ImagePullBackOff`.
 pub fn words(wait: &Wait, pods: Option<&Pods>) -> String {
-    let troubles = pods.map(|pods| pods.troubled.as_slice()).unwrap_or_default();
-    troubles.iter().fold(wait.to_string(), |words, (pod, trouble)| format!("{words}; {pod}: {trouble}"))
+    let Some(pods) = pods else { return wait.to_string() };
+    let counted = match wait {
+        // Counted pod by pod this is exact, where the workload's own counts mix old and new.
+        Wait::Pods { desired, .. } => format!("{} of {desired} pods ready", pods.ready.min(*desired)),
+        Wait::Deleting | Wait::NotObserved { .. } | Wait::Paused | Wait::ScaledToZero | Wait::OldPods { .. } => {
+            wait.to_string()
+        }
+    };
+    pods.troubled.iter().fold(counted, |words, (pod, trouble)| format!("{words}; {pod}: {trouble}"))
 }
 
 #[cfg(test)]
@@ -236,6 +251,6 @@ mod tests {
     fn words_name_the_troubled_pod() {
         let pods = Pods { ready: 2, updated: 3, troubled: vec![("web-x4".into(), "ImagePullBackOff".into())] };
         let wait = Wait::Pods { available: 2, desired: 5 };
-        assert_eq!(words(&wait, Some(&pods)), "2 of 5 pods available; web-x4: ImagePullBackOff");
+        assert_eq!(words(&wait, Some(&pods)), "2 of 5 pods ready; web-x4: ImagePullBackOff");
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::distribution::DistributionId;
 use crate::domain::host::Host;
-use crate::domain::id::{InvalidationId, Reference, Seq, Vector};
+use crate::domain::id::{InvalidationId, NoticeId, Reference, Seq, Vector};
 use crate::domain::image::Version;
 use crate::domain::notice::Notice;
 use crate::domain::paths::PathSet;
@@ -27,7 +27,7 @@ pub const HISTORY_MAX: usize = 3;
 /// Votes kept at once. Each open one is a purge under way; a workload that has eight of them waits with its next vote.
 pub const VOTES_MAX: usize = 8;
 
-/// Longest record that is written, in bytes of JSON: what a Redis copy may hold (`group-protocol.md`, Redis layout).
+/// Longest record that is written, in bytes of JSON: what a Redis copy may hold (ARCHITECTURE.md, *Redis layout*).
 pub const RECORD_BYTES_MAX: usize = 16 * 1024;
 
 /// One member's knowledge of one workload.
@@ -197,6 +197,9 @@ pub struct Vote {
     /// The completion timeout passed at least once.
     #[serde(rename = "t", default, skip_serializing_if = "is_default")]
     pub stalled: bool,
+    /// Every notice written about it, so that what happens again in another life is not told twice in other words.
+    #[serde(rename = "n", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub noticed: BTreeSet<NoticeId>,
 }
 
 /// One purge of a decided vector.

@@ -81,6 +81,7 @@ pub struct Serving {
 ///
 /// # Errors
 /// When the address cannot be listened on.
+#[expect(clippy::unused_async, reason = "async, so that it cannot be called where no event loop is")]
 pub async fn serve(address: SocketAddr, front: Front) -> io::Result<Serving> {
     listen(address, front, TURN_WITHIN)
 }
@@ -97,6 +98,7 @@ fn listen(address: SocketAddr, front: Front, turn_within: Duration) -> io::Resul
         .bind(address)?;
     let address = server.addrs().first().copied().unwrap_or(address);
     let server = server.run();
+    #[expect(clippy::disallowed_methods, reason = "not detached: `Serving::stop` awaits its end")]
     Ok(Serving { address, handle: server.handle(), server: actix_rt::spawn(server) })
 }
 
@@ -218,3 +220,6 @@ impl Window {
 async fn within<T>(time: Duration, asked: impl Future<Output = T>) -> Option<T> {
     actix_rt::time::timeout(time, asked).await.ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,16 @@
 //!
 //! They keep the rules of the real systems that our promises rest on, and can be told to break. They are no proof about
 //! the real systems: the adapter tests compare them with independent peers where there is one.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "these stand for other people's servers, which have a clock of their own and end with the world they are in"
+)]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "objects and counts are of the stand-ins' own making; reading a JSON value by index never panics"
+)]
 
 pub mod cloudfront;
 pub mod http;

@@ -85,6 +85,19 @@ impl World {
         self.files.join("kubeconfig")
     }
 
+    /// What a shell needs before a command that asks about this world, as assignments.
+    pub fn settings_for_questions(&self) -> String {
+        let wanted = [
+            "AWS_ACCESS_KEY_ID",
+            "AWS_SECRET_ACCESS_KEY",
+            "ALLCLEAR__CLOUDFRONT__ENDPOINT",
+            "ALLCLEAR__LEDGER__NAMESPACE",
+        ];
+        let environment = self.environment();
+        let assignments = environment.iter().filter(|(name, _)| wanted.contains(&name.as_str()));
+        assignments.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    }
+
     /// The environment a controller of this world is started with: names and values.
     pub fn environment(&self) -> Vec<(String, String)> {
         let webhooks = self.files.join("webhooks.json");

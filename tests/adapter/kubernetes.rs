@@ -1,4 +1,4 @@
-//! The Kubernetes adapter against our stand-in of the API, over a socket, with faults in between (`faults.md` W1 to W8,
+//! The Kubernetes adapter against our stand-in of the API, over a socket, with faults in between (faults W1 to W8,
 //! A1 and A4).
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,21 @@
 //! Adapters against real peers on loopback: what travels over the wire, and what comes of every failure there.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    clippy::missing_panics_doc,
+    clippy::print_stderr,
+    reason = "helpers of tests: what goes wrong in one shall fail the test"
+)]
 
 #[path = "../support/mod.rs"]
 mod support;
 
 mod cloudfront;
+mod explain;
 mod kubernetes;
 mod kubernetes_conformance;
 mod ledger;

@@ -1,7 +1,19 @@
 //! Exhaustive searches of the deciding half: every order of events and faults within named bounds, on the production
 //! machines themselves.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    clippy::missing_panics_doc,
+    clippy::print_stderr,
+    reason = "helpers of tests: what goes wrong in one shall fail the test"
+)]
 
 mod hashed;
 mod mutants;
+mod past;
+mod purge;
 mod rollout;
 mod world;

@@ -55,3 +55,80 @@ impl Mutant {
         }
     }
 }
+
+mod caught {
+    use std::collections::BTreeSet;
+
+    use allclear::domain::workload::Workload;
+    use stateright::{Checker, HasDiscoveries, Model};
+
+    use super::Mutant;
+    use crate::rollout::{quick, sight, world};
+    use crate::world::{Faults, World};
+
+    /// Some search of the mutant breaks the named property.
+    fn breaks(mutant: Mutant, world: World, property: &'static str) {
+        let world = World { mutant: Some(mutant), ..world };
+        let caught = HasDiscoveries::AllOf(BTreeSet::from([property]));
+        let checker = world.checker().threads(2).finish_when(caught).spawn_dfs().join();
+        assert!(checker.discovery(property).is_some(), "{mutant:?} was not caught by {property:?}");
+    }
+
+    fn crashing(versions: &[(&str, i64)]) -> World {
+        World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(quick(versions)) }
+    }
+
+    fn early(script: Vec<Option<Workload>>) -> World {
+        World { faults: Faults { early: 2, ..Faults::default() }, ..world(script) }
+    }
+
+    #[test]
+    fn a_vote_without_a_fresh_look() {
+        breaks(Mutant::NoRecheck, crashing(&[("b", 2)]), "SAFE-2/3: complete at an instant before the purge");
+    }
+
+    #[test]
+    fn a_ledger_without_compare_and_set() {
+        let world = World { workers: 2, ..crashing(&[("b", 2)]) };
+        breaks(Mutant::NoCompareAndSet, world, "GA-5: a vote stays until its vector is closed");
+    }
+
+    #[test]
+    fn a_random_reference() {
+        breaks(Mutant::RandomReference, crashing(&[("b", 2)]), "SAFE-1: one creation per rollout and distribution");
+    }
+
+    #[test]
+    fn a_reference_named_after_the_tag() {
+        let world = world(quick(&[("b", 2), ("a", 3), ("b", 4)]));
+        breaks(Mutant::ReferenceOfTag, world, "LIVE-2: the edge agrees with what completed last");
+    }
+
+    #[test]
+    fn acting_on_a_draft() {
+        breaks(Mutant::ActsOnDraft, crashing(&[("b", 2)]), "GA-1: only what is durable is acted upon");
+    }
+
+    #[test]
+    fn a_failure_without_a_fresh_look() {
+        let script = vec![sight("a", 1, true, 2), sight("b", 2, true, 1), sight("b", 2, true, 2)];
+        breaks(Mutant::NoSecondLook, early(script), "a rollout fails only after a fresh look");
+    }
+
+    #[test]
+    fn counts_of_an_older_generation() {
+        let world = crashing(&[("b", 2)]);
+        breaks(Mutant::ObservedGenerationIgnored, world, "SAFE-2/3: complete at an instant before the purge");
+    }
+
+    #[test]
+    fn a_vote_that_is_withdrawn() {
+        let world = world(quick(&[("b", 2), ("a", 3)]));
+        breaks(Mutant::VoteWithdrawn, world, "GA-5: a vote stays until its vector is closed");
+    }
+
+    #[test]
+    fn a_notice_that_is_stamped_when_it_is_told() {
+        breaks(Mutant::NoticeRestamped, crashing(&[("b", 2)]), "O5: a notice keeps its bytes");
+    }
+}

@@ -67,7 +67,7 @@ fn serving<'a>(all: &[&'a Distribution], name: &str, own_names: bool) -> BTreeSe
         return by(&|one| one.aliases.contains(longest));
     }
     let own = by(&|one| own_names && one.domain_name == name);
-    if !own.is_empty() { own } else { by(&|one| one.origins.iter().any(|origin| origin == name)) }
+    if own.is_empty() { by(&|one| one.origins.iter().any(|origin| origin == name)) } else { own }
 }
 
 /// Names a host stands for, enough of them to reach every distribution the host reaches: each known name beneath it,

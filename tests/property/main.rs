@@ -1,4 +1,17 @@
+//! Properties of the pure half of the program, over generated values: parsing, matching, planning.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    clippy::missing_panics_doc,
+    clippy::print_stderr,
+    reason = "helpers of tests: what goes wrong in one shall fail the test"
+)]
 //! Properties of the pure half of the program, over generated values and histories: parsing, matching, planning, delivery.
+//! Properties of the pure half of the program, over generated values and histories: parsing, matching, planning, telling.
 
 mod config;
 mod delivery;

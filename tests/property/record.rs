@@ -94,8 +94,9 @@ prop_compose! {
         vector in vector(), seq in seq(), version in version(), change in change(), returned: bool, hosts in hosts(),
         origins in btree_set(text(), 0..2), distributions in btree_set(distribution(), 0..2), paths in paths(),
         purges in btree_map(distribution(), purge(), 0..2), stalled: bool,
+        noticed in btree_set("msg_[0-9a-f]{32}".prop_map(NoticeId), 0..3),
     ) -> Vote {
-        Vote { vector, seq, version, change, returned, hosts, origins, distributions, paths, purges, stalled }
+        Vote { vector, seq, version, change, returned, hosts, origins, distributions, paths, purges, stalled, noticed }
     }
 }
 

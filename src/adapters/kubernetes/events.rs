@@ -66,7 +66,7 @@ impl Events {
             "reason": notice.kind.reason(),
             "action": action(notice.kind),
             "type": if notice.kind.is_warning() { "Warning" } else { "Normal" },
-            "note": note(&notice.message),
+            "note": note(&format!("{} ({})", notice.message, notice.change)),
             "regarding": {
                 "apiVersion": api_version, "kind": kind,
                 "namespace": workload.namespace, "name": workload.name, "uid": workload_uid,

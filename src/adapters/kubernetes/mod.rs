@@ -16,7 +16,7 @@ mod site;
 mod text;
 mod watch;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -33,6 +33,7 @@ pub use events::{CONTROLLER, Events};
 pub use watch::Tempo;
 
 use crate::domain::id::WorkloadId;
+use crate::domain::readiness::Pod;
 use crate::domain::site::SiteFacts;
 use crate::domain::workload::Workload;
 use crate::ports::{ClusterView, Flow, PodSight, PortError, Retry, Sight};
@@ -164,6 +165,28 @@ impl ClusterView for Cluster {
             Err(Failure { status: Some(404), .. }) => Ok(None),
             Err(failure) => Err(attempt.failed(failure)),
         }
+    }
+
+    async fn pods(&self, namespace: &str) -> Result<Vec<(BTreeMap<String, String>, Pod)>, PortError> {
+        let collection = Collection::of(PODS, namespace);
+        let attempt = collection.attempt("list").to_string();
+        let late = PortError::passing(attempt.clone(), format!("no answer within {ANSWER_MAX:?}"));
+        let mut looks = self.look(collection, pods::pod);
+        let listing = async move {
+            let mut listed = Vec::new();
+            while let Some(look) = looks.next().await {
+                match look {
+                    Look::Restarted => listed.clear(),
+                    Look::Seen(Reading::Read(pod)) => listed.push(pod),
+                    // It only explains; the others explain as well without it.
+                    Look::Seen(Reading::Unreadable(..)) | Look::Gone(_) => {}
+                    Look::Synced => return Ok(listed),
+                    Look::Trouble(error) => return Err(error),
+                }
+            }
+            Err(PortError::passing(attempt, "the watch ended"))
+        };
+        tokio::time::timeout(ANSWER_MAX, listing).await.unwrap_or(Err(late))
     }
 
     async fn site_facts(&self, namespace: &str) -> Result<SiteFacts, PortError> {

@@ -105,7 +105,7 @@ impl KubernetesLedger {
         self.call("update", name).make(self.maps.replace(name, &PostParams::default(), map)).await
     }
 
-    /// All ConfigMaps of one part. A listing that expires half-way is read again in one piece (`faults.md` W3).
+    /// All ConfigMaps of one part. A listing that expires half-way is read again in one piece (fault W3).
     async fn list(&self, part: &str) -> Result<Vec<ConfigMap>, PortError> {
         let call = self.call("list", META_NAME);
         let (key, value) = MANAGED_BY;
@@ -132,10 +132,13 @@ impl KubernetesLedger {
 
     /// The meta object as it is now, created if there is none.
     async fn find_or_create_meta(&self) -> Result<OwnerReference, PortError> {
-        let map = match self.get(META_NAME).await? {
-            Some(map) => map,
-            None => self.create_meta().await?,
-        };
+        match self.get(META_NAME).await? {
+            Some(map) => self.read_meta(&map),
+            None => self.read_meta(&self.create_meta().await?),
+        }
+    }
+
+    fn read_meta(&self, map: &ConfigMap) -> Result<OwnerReference, PortError> {
         let layout = map.data.as_ref().and_then(|data| data.get(LAYOUT_KEY)).map_or("", String::as_str);
         if layout != LAYOUT {
             return Err(PortError::lasting(
@@ -143,7 +146,7 @@ impl KubernetesLedger {
                 format!("its layout is {layout:?} and this program knows {LAYOUT:?}; run the version that wrote it"),
             ));
         }
-        owner(&map).ok_or_else(|| {
+        owner(map).ok_or_else(|| {
             PortError::passing(
                 format!("failed to open the ledger {META_NAME} in namespace {}", self.namespace),
                 "the API server gave it no UID",
@@ -163,6 +166,12 @@ impl KubernetesLedger {
             }),
             Err(failed) => Err(self.call("create", META_NAME).unexpected(failed)),
         }
+    }
+
+    /// All shards of this ledger, by name.
+    async fn read_shards(&self, meta: &OwnerReference) -> Result<BTreeMap<String, Copy>, PortError> {
+        let maps = self.list("shard").await?.into_iter();
+        Ok(maps.filter_map(|map| Some((map.metadata.name.clone()?, copy_of(map, meta)))).collect())
     }
 
     /// The meta object of the ledger that was opened, opening it now if nobody has.
@@ -233,27 +242,25 @@ impl KubernetesLedger {
 impl Ledger for KubernetesLedger {
     async fn open(&self) -> Result<Ledgered, PortError> {
         let meta = self.find_or_create_meta().await?;
-        let mut copies: BTreeMap<String, Copy> = BTreeMap::new();
-        for map in self.list("shard").await? {
-            if let Some(name) = map.metadata.name.clone() {
-                copies.insert(name, copy_of(map, &meta));
-            }
-        }
+        let mut copies = self.read_shards(&meta).await?;
         *self.meta.lock().unwrap_or_else(PoisonError::into_inner) = Some(meta.clone());
         let mut opened = Ledgered { origin: Origin(meta.uid), ..Ledgered::default() };
         for (index, lane) in self.lanes.iter().enumerate() {
             let none = Copy { shard: Shard::default(), version: None };
             let copy = copies.remove(&shard_name(index)).unwrap_or(none);
-            for workload in copy.shard.workloads() {
-                match copy.shard.record(&workload) {
-                    Ok(Some(record)) => drop(opened.records.insert(workload, record)),
-                    Ok(None) => {}
-                    Err(error) => drop(opened.unreadable.insert(workload, error.to_string())),
-                }
-            }
+            gather(&copy.shard, &mut opened);
             lane.adopt(copy).await;
         }
         Ok(opened)
+    }
+
+    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
+        let Some(map) = self.get(META_NAME).await? else { return Ok(None) };
+        let meta = self.read_meta(&map)?;
+        let copies = self.read_shards(&meta).await?;
+        let mut seen = Ledgered { origin: Origin(meta.uid), ..Ledgered::default() };
+        copies.values().for_each(|copy| gather(&copy.shard, &mut seen));
+        Ok(Some(seen))
     }
 
     async fn load(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError> {
@@ -322,7 +329,7 @@ impl ShardStore for Stored<'_> {
                 match self.ledger.replace(&self.name, &map).await {
                     // Deleted under us: what we hold is the only copy left of what was in it.
                     Err(Failed::NotFound) => {
-                        self.still_our_ledger().await.map_err(Failed::Other)?;
+                        self.still_our_ledger().await?;
                         map.metadata.resource_version = None;
                         self.ledger.create(&self.name, &map).await
                     }
@@ -347,15 +354,15 @@ impl Stored<'_> {
     }
 
     /// Checks that the ledger itself was not deleted: shards of a deleted ledger must not rise again.
-    async fn still_our_ledger(&self) -> Result<(), PortError> {
-        let found = self.ledger.get(META_NAME).await?.and_then(|map| map.metadata.uid);
+    async fn still_our_ledger(&self) -> Result<(), Failed> {
+        let found = self.ledger.get(META_NAME).await.map_err(Failed::Other)?.and_then(|map| map.metadata.uid);
         if found.as_ref() == Some(&self.meta.uid) {
             return Ok(());
         }
-        Err(PortError::lasting(
+        Err(Failed::Lost(PortError::lasting(
             format!("failed to update configmap {} in namespace {}", self.name, self.ledger.namespace),
             format!("the ledger {META_NAME} was deleted; it must be opened again, which starts a new one"),
-        ))
+        )))
     }
 }
 
@@ -393,6 +400,17 @@ fn owner(meta: &ConfigMap) -> Option<OwnerReference> {
         uid: meta.metadata.uid.clone()?,
         ..OwnerReference::default()
     })
+}
+
+/// Adds the records of a shard to what was read.
+fn gather(shard: &Shard, read: &mut Ledgered) {
+    for workload in shard.workloads() {
+        match shard.record(&workload) {
+            Ok(Some(record)) => drop(read.records.insert(workload, record)),
+            Ok(None) => {}
+            Err(error) => drop(read.unreadable.insert(workload, error.to_string())),
+        }
+    }
 }
 
 /// What a shard holds, as far as it belongs to this ledger.

@@ -60,6 +60,10 @@ impl Ledger for MemoryLedger {
         Ok(Ledgered { origin: self.origin.clone(), records: self.state().records.clone(), ..Ledgered::default() })
     }
 
+    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
+        self.open().await.map(Some)
+    }
+
     async fn load(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError> {
         Ok(self.state().records.get(workload).cloned())
     }

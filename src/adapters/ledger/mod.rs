@@ -21,7 +21,7 @@ use crate::domain::record_codec::CodecError;
 use crate::ports::PortError;
 
 /// Shards of a ledger. 10,000 workloads give 156 records a shard: about 40 KB idle, so that one write is cheap, while a
-/// first start costs 65 writes (bound: 100, `faults.md` L1) and a ConfigMap (1 MiB) has room for records of 6 KB each.
+/// first start costs 65 writes (bound: 100, fault L1) and a ConfigMap (1 MiB) has room for records of 6 KB each.
 pub const SHARDS: usize = 64;
 
 /// The shard a workload belongs to. Stored ledgers rest on it: another function would lose every record.

@@ -8,7 +8,7 @@
 //! | `allclear:{name}:deliveries` | hash | id → json |
 //!
 //! The braces keep all four in one slot. None of them expires: under `volatile-*` policies keys with a time to live are
-//! evicted first (`faults.md`, *Redis, measured*). Every change is one script, which is refused once the origin is
+//! evicted first (ARCHITECTURE.md, *Measured*). Every change is one script, which is refused once the origin is
 //! another one than was opened: a Redis that lost its data under us must not be taken for one that never had any.
 
 use std::collections::BTreeMap;
@@ -130,6 +130,18 @@ impl RedisLedger {
         Ok(self.origin.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(found).clone())
     }
 
+    async fn read_all(&self, origin: Origin) -> Result<Ledgered, PortError> {
+        let mut ledgered = Ledgered { origin, ..Ledgered::default() };
+        for (name, value) in self.scan("read the ledger", &self.records_key).await? {
+            let Ok(workload) = name.parse::<WorkloadId>() else { continue };
+            match read(&workload, &value) {
+                Ok(record) => drop(ledgered.records.insert(workload, record)),
+                Err(error) => drop(ledgered.unreadable.insert(workload, error.to_string())),
+            }
+        }
+        Ok(ledgered)
+    }
+
     /// Reads a whole hash, some hundred entries at a time.
     async fn scan(&self, what: &str, key: &str) -> Result<BTreeMap<String, String>, PortError> {
         let mut entries = BTreeMap::new();
@@ -146,23 +158,23 @@ impl RedisLedger {
         }
     }
 
-    async fn run(&self, what: &str, script: &Script, arguments: &[String]) -> Result<Vec<String>, PortError> {
+    async fn run(&self, what: &str, script: &Script, arguments: &[String]) -> Result<Vec<String>, StoreError> {
         let origin = self.origin().await?;
         let mut script = script.prepare_invoke();
         script.key(&self.origin_key).key(&self.records_key).key(&self.floors_key).arg(&origin.0).arg(arguments);
         let answers: Vec<String> =
             self.server.call(what, |mut redis| async move { script.invoke_async(&mut redis).await }).await?;
         if answers.first().is_some_and(|answer| answer == LOST) {
-            return Err(PortError::lasting(
+            return Err(StoreError::Lost(PortError::lasting(
                 format!("failed to {what} in Redis {}", self.server.shown()),
                 "the ledger was emptied or replaced since it was opened; it must be opened again, which starts a new one",
-            ));
+            )));
         }
         Ok(answers)
     }
 
     /// Stores some records in one script, and answers for each.
-    async fn store_some(&self, records: &[(&WorkloadId, &Record)]) -> Result<Vec<Result<(), StoreError>>, PortError> {
+    async fn store_some(&self, records: &[(&WorkloadId, &Record)]) -> Result<Vec<Result<(), StoreError>>, StoreError> {
         let mut sent = Vec::new();
         let mut arguments = Vec::new();
         for (workload, record) in records {
@@ -201,17 +213,19 @@ impl RedisLedger {
 #[async_trait]
 impl Ledger for RedisLedger {
     async fn open(&self) -> Result<Ledgered, PortError> {
-        let origin = self.find_or_create_origin().await?;
-        let mut opened = Ledgered { origin: origin.clone(), ..Ledgered::default() };
-        for (name, value) in self.scan("read the ledger", &self.records_key).await? {
-            let Ok(workload) = name.parse::<WorkloadId>() else { continue };
-            match read(&workload, &value) {
-                Ok(record) => drop(opened.records.insert(workload, record)),
-                Err(error) => drop(opened.unreadable.insert(workload, error.to_string())),
-            }
-        }
-        *self.origin.lock().unwrap_or_else(PoisonError::into_inner) = Some(origin);
+        let opened = self.read_all(self.find_or_create_origin().await?).await?;
+        *self.origin.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened.origin.clone());
         Ok(opened)
+    }
+
+    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
+        let get = command("GET", &[&self.origin_key]);
+        let origin: Option<String> =
+            self.server.call("read the ledger", |mut redis| async move { get.query_async(&mut redis).await }).await?;
+        match origin {
+            Some(origin) => self.read_all(Origin(origin)).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     async fn load(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError> {
@@ -232,7 +246,7 @@ impl Ledger for RedisLedger {
         for some in records.chunks(RECORDS_AT_ONCE) {
             let answers = match self.store_some(some).await {
                 Ok(answers) => answers,
-                Err(error) => some.iter().map(|_| Err(error.clone().into())).collect(),
+                Err(error) => some.iter().map(|_| Err(error.clone())).collect(),
             };
             for ((workload, _), answer) in some.iter().zip(answers) {
                 if let Err(error) = answer {

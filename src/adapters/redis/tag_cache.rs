@@ -1,5 +1,5 @@
 //! Our records, published in Redis in every mode: the tag cache of the old program, readable by people and members
-//! (decision 3). Layout: `group-protocol.md`, *Redis layout*.
+//! (decision 3). Layout: ARCHITECTURE.md, *Redis layout*.
 //!
 //! It is a copy and nothing else: it may be lost, stale or wiped, and no decision about our own workloads reads it.
 

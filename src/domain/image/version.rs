@@ -168,6 +168,18 @@ impl fmt::Display for Version {
     }
 }
 
+/// A version in the words of [`difference`], where there is nothing to compare it with: `web: 1.2.3`.
+#[must_use]
+pub fn brief(version: &Version) -> String {
+    let hidden = version.0.len().saturating_sub(DIFFERENCES_SHOWN_MAX);
+    let shown = version.0.iter().take(DIFFERENCES_SHOWN_MAX).map(|(name, image)| format!("{name}: {}", image.short()));
+    let mut words = shown.collect::<Vec<_>>().join(", ");
+    if hidden > 0 {
+        words.push_str(&format!(" and {hidden} more"));
+    }
+    words
+}
+
 /// What changed, in words: `web: 1.2.3 → 1.2.4, sidecar added (envoy:1.30)`. Says `no change` if nothing did.
 #[must_use]
 pub fn difference(old: &Version, new: &Version) -> String {

@@ -12,7 +12,7 @@
 //!
 //! One creation per (vector, distribution) rests on the reference alone, which is never changed between attempts; whatever is
 //! forgotten here by a crash is ordered again and returns the same invalidation. Purges are never merged into a new identity:
-//! an older one whose paths a newer one contains is *covered* by it, once that exists (`group-protocol.md`, coalescing).
+//! an older one whose paths a newer one contains is *covered* by it, once that exists (ARCHITECTURE.md, *Coalescing*).
 //!
 //! Not for deciding whether to purge, nor for remembering: the record does both.
 
@@ -106,7 +106,7 @@ pub struct Pace {
 }
 
 impl Default for Pace {
-    /// Debounce 2 s, half a creation per second, first poll after 5 s, stalled after 15 min (decision 24; core.md §4: AWS
+    /// Debounce 2 s, half a creation per second, first poll after 5 s, stalled after 15 min (decision 24; AWS
     /// staff quote 0.5 creations per second, and the 95th percentile of completion is under 25 s).
     fn default() -> Self {
         Self {

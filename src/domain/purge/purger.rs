@@ -29,8 +29,14 @@ struct Job {
     /// Counts orders: the newest has the highest number.
     number: u64,
     stage: Stage,
+    /// When it was ordered.
+    arrived: Timestamp,
     /// Failures in a row.
     failures: u32,
+    /// Somebody was told that it fails and has to act; once is enough.
+    failing: bool,
+    /// It was reported as stalled; once is enough, even if it has to be created again.
+    stalled: bool,
     /// Older orders this one covers, told with it.
     covers: Vec<Order>,
 }
@@ -57,7 +63,6 @@ struct Poll {
     asked: bool,
     polls: u32,
     unknown: u32,
-    stalled: bool,
 }
 
 /// The machine. See the module's text.
@@ -111,27 +116,28 @@ impl Purger {
             Some(id) => Stage::Polling(self.poll(now, id.clone())),
             None => Stage::Queued,
         };
-        let job = Job { number: self.orders, stage, failures: 0, covers: Vec::new(), order };
+        let job = Job {
+            number: self.orders,
+            stage,
+            arrived: now,
+            failures: 0,
+            failing: false,
+            stalled: false,
+            covers: Vec::new(),
+            order,
+        };
         self.jobs.insert(job.order.reference.clone(), job);
         Vec::new()
     }
 
     fn poll(&self, now: Timestamp, id: InvalidationId) -> Poll {
-        Poll {
-            id,
-            since: now,
-            next: now.after(self.pace.poll_first),
-            asked: false,
-            polls: 0,
-            unknown: 0,
-            stalled: false,
-        }
+        Poll { id, since: now, next: now.after(self.pace.poll_first), asked: false, polls: 0, unknown: 0 }
     }
 
     /// Sends what is due: the newest queued order of each distribution whose window is over, with the older ones it
     /// contains, and every retry whose rest is over; as far as the governor allows, oldest first.
     fn send(&mut self, now: Timestamp) -> Vec<Effect> {
-        let mut due: Vec<(u64, Reference)> = self.newest_queued(now);
+        let mut due = self.leaders(now);
         due.extend(self.jobs.values().filter_map(|job| match job.stage {
             Stage::Resting(until) if until <= now => Some((job.number, job.order.reference.clone())),
             Stage::Resting(_) | Stage::Queued | Stage::Calling | Stage::Searching | Stage::Polling(_) => None,
@@ -152,16 +158,24 @@ impl Purger {
         effects
     }
 
-    fn newest_queued(&self, now: Timestamp) -> Vec<(u64, Reference)> {
-        let mut newest: BTreeMap<&DistributionId, &Job> = BTreeMap::new();
-        for job in self.jobs.values().filter(|job| job.stage == Stage::Queued) {
-            let open = self.windows.get(&job.order.distribution).is_none_or(|until| *until <= now);
-            let distribution = &job.order.distribution;
-            if open && newest.get(distribution).is_none_or(|other| other.number < job.number) {
-                newest.insert(distribution, job);
+    /// For each distribution whose window is over, the newest queued order among those that contain the oldest one: it takes
+    /// along as many as it can, and however many come after it, the oldest is never left behind.
+    fn leaders(&self, now: Timestamp) -> Vec<(u64, Reference)> {
+        let mut oldest: BTreeMap<&DistributionId, &Job> = BTreeMap::new();
+        let open = |job: &&Job| self.windows.get(&job.order.distribution).is_none_or(|until| *until <= now);
+        let queued = || self.jobs.values().filter(|job| job.stage == Stage::Queued).filter(open);
+        for job in queued() {
+            let first = oldest.entry(&job.order.distribution).or_insert(job);
+            if job.number < first.number {
+                *first = job;
             }
         }
-        newest.values().map(|job| (job.number, job.order.reference.clone())).collect()
+        let leader = |oldest: &&Job| {
+            let leads = queued().filter(|job| job.contains(oldest)).max_by_key(|job| job.age());
+            let leader = leads.unwrap_or(oldest);
+            (leader.number, leader.order.reference.clone())
+        };
+        oldest.values().map(leader).collect()
     }
 
     fn may_create(&self, now: Timestamp) -> bool {
@@ -169,16 +183,12 @@ impl Purger {
         self.spent_until <= now.after(burst)
     }
 
-    /// Queued orders of the same distribution whose paths this one contains travel with it. Only before its first sending:
-    /// a creation that may already have happened is not later than a newer order's decision.
+    /// Queued orders that this one contains travel with it; only before its first sending.
     fn cover_older(&mut self, reference: &Reference) {
         let Some(leader) = self.jobs.get(reference).filter(|job| job.stage == Stage::Queued).cloned() else { return };
-        let covered = self.jobs.values().filter(|job| {
-            job.stage == Stage::Queued
-                && job.order.reference != *reference
-                && job.order.distribution == leader.order.distribution
-                && leader.order.paths.covers(&job.order.paths)
-        });
+        let travels =
+            |job: &&Job| job.stage == Stage::Queued && job.order.reference != *reference && leader.contains(job);
+        let covered = self.jobs.values().filter(travels);
         let covered: Vec<Reference> = covered.map(|job| job.order.reference.clone()).collect();
         let mut orders = Vec::new();
         for older in covered {
@@ -224,15 +234,27 @@ impl Purger {
             }
             CdnErrorClass::Denied => {
                 job.stage = Stage::Resting(now.after(SLOWLY.delay(failures, &key)));
-                if failures == 1 { job.tell_all(&Progress::Failing(why)) } else { Vec::new() }
+                job.tell_failing(why)
             }
             CdnErrorClass::ReferenceReused => {
                 job.stage = Stage::Searching;
-                vec![Effect::Search(job.order.reference.clone(), job.order.distribution.clone())]
+                let search = Effect::Search(job.order.reference.clone(), job.order.distribution.clone());
+                self.release(now, reference);
+                vec![search]
             }
-            CdnErrorClass::Gone | CdnErrorClass::NoSuchInvalidation | CdnErrorClass::Refused => {
+            CdnErrorClass::Gone => self.conclude(reference, &Progress::Impossible(why)),
+            CdnErrorClass::NoSuchInvalidation | CdnErrorClass::Refused => {
+                self.release(now, reference);
                 self.conclude(reference, &Progress::Impossible(why))
             }
+        }
+    }
+
+    /// Covered orders go on by themselves: what became of the one they travelled with says nothing of them.
+    fn release(&mut self, now: Timestamp, reference: &Reference) {
+        let covers = self.jobs.get_mut(reference).map(|job| std::mem::take(&mut job.covers)).unwrap_or_default();
+        for order in covers {
+            drop(self.ordered(now, order));
         }
     }
 
@@ -254,8 +276,8 @@ impl Purger {
             let covers = job.covers.clone();
             let Stage::Polling(poll) = &mut job.stage else { continue };
             let waited = now.since(poll.since);
-            if waited >= self.pace.completion_timeout && !poll.stalled {
-                poll.stalled = true;
+            if waited >= self.pace.completion_timeout && !job.stalled {
+                job.stalled = true;
                 let all = [&told].into_iter().chain(&covers);
                 effects.extend(all.map(|order| report(order, Progress::Stalled(waited))));
             }
@@ -290,13 +312,12 @@ impl Purger {
                 }
                 let why = format!("{why}; it is created again under the same reference");
                 job.stage = Stage::Resting(now);
-                job.tell_all(&Progress::Failing(why))
+                job.tell_failing(why)
             }
             CdnErrorClass::Gone => self.conclude(reference, &Progress::Impossible(why)),
-            CdnErrorClass::Denied if poll.polls == 1 => job.tell_all(&Progress::Failing(why)),
+            CdnErrorClass::Denied => job.tell_failing(why),
             // A passing error of the poll never ends the wait.
-            CdnErrorClass::Denied
-            | CdnErrorClass::Throttled
+            CdnErrorClass::Throttled
             | CdnErrorClass::TooManyInProgress
             | CdnErrorClass::Ambiguous
             | CdnErrorClass::ReferenceReused
@@ -337,6 +358,29 @@ impl Job {
         } else {
             Progress::Covered { by: self.order.reference.clone(), invalidation }
         })
+    }
+
+    /// Whether a purge of this one is certain to be a purge of `older` too: it has its paths, and `older` was complete before
+    /// this one can have been created by anybody. Its reference may have been used in an earlier life or by another worker,
+    /// and CloudFront then returns that earlier invalidation, which knows nothing of `older`.
+    fn contains(&self, older: &Self) -> bool {
+        self.order.distribution == older.order.distribution
+            && self.order.paths.covers(&older.order.paths)
+            && self.order.voted_at.is_some_and(|uncreated| older.complete_by() <= uncreated)
+    }
+
+    /// Orders by how late they can have been decided: those of which that is not known come first.
+    fn age(&self) -> (Option<Timestamp>, u64) {
+        (self.order.voted_at, self.number)
+    }
+
+    /// When its rollout was certainly complete.
+    fn complete_by(&self) -> Timestamp {
+        self.order.voted_at.unwrap_or(self.arrived)
+    }
+
+    fn tell_failing(&mut self, why: String) -> Vec<Effect> {
+        if std::mem::replace(&mut self.failing, true) { Vec::new() } else { self.tell_all(&Progress::Failing(why)) }
     }
 
     fn all(&self) -> impl Iterator<Item = &Order> {
@@ -404,7 +448,7 @@ impl Machine for Purger {
             Stage::Resting(until) => Some((*until).max(governor)),
             Stage::Calling | Stage::Searching => None,
             Stage::Polling(poll) => {
-                let stalls = (!poll.stalled).then(|| poll.since.after(self.pace.completion_timeout));
+                let stalls = (!job.stalled).then(|| poll.since.after(self.pace.completion_timeout));
                 let polls = (!poll.asked).then_some(poll.next);
                 stalls.into_iter().chain(polls).min()
             }

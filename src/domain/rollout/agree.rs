@@ -27,7 +27,7 @@ impl Rollout {
             match group::fate(&self.view, &vote.vector, &self.policy) {
                 Fate::Open(_) => {}
                 Fate::Dead(member, reason) => {
-                    self.finish(now, &vote.vector, Outcome::Dead, &format!("{member}: {reason}"))
+                    self.finish(now, &vote.vector, Outcome::Dead, &format!("{member}: {reason}"));
                 }
                 Fate::Decided(Decision::Close(outcome)) => self.finish(now, &vote.vector, outcome, ""),
                 Fate::Decided(Decision::Execute(plan)) => effects.extend(self.execute(now, &vote.vector, plan)),
@@ -72,13 +72,18 @@ impl Rollout {
     /// The fresh look before a vote came back. It counts only if the group still stands where it stood.
     pub(super) fn rechecked(&mut self, now: Timestamp, vector: &Vector, workload: Option<Box<Workload>>) {
         let key = self.key();
+        if !self.recheck.is_asked() {
+            // It was asked for in an earlier life.
+            return;
+        }
         if self.recheck.is_outdated() {
             self.recheck.failed(now, &key);
             return;
         }
         let Some(workload) = workload else {
             self.recheck.failed(now, &key);
-            self.sight = super::Sight::Gone;
+            // To be confirmed by a look, as when the watch says so.
+            self.sight = super::Sight::Missing;
             return;
         };
         self.see(workload.clone());
@@ -200,6 +205,7 @@ fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, 
         paths: workload.tuning.paths.clone().unwrap_or_else(|| policy.paths.clone()),
         purges: BTreeMap::new(),
         stalled: false,
+        noticed: BTreeSet::new(),
     }
 }
 

@@ -24,6 +24,7 @@ impl Rollout {
             return;
         }
         let distribution = distribution.to_string();
+        let mut detail = distribution.clone();
         let (kind, message) = match progress {
             Progress::Created(id) => {
                 purge.state = PurgeState::Created;
@@ -52,7 +53,11 @@ impl Rollout {
                 purge.state = PurgeState::Impossible(why.clone());
                 (Some(Kind::PurgeFailed), format!("invalidation of {distribution} is impossible: {why}"))
             }
-            Progress::Failing(why) => (Some(Kind::PurgeFailed), format!("{why}; it is tried again")),
+            Progress::Failing(why) => {
+                // A notice of its own: the purge may still prove to be impossible.
+                detail.push_str("/failing");
+                (Some(Kind::PurgeFailed), format!("{why}; it is tried again"))
+            }
             Progress::Stalled(waited) => {
                 vote.stalled = true;
                 let waited = words::duration(waited);
@@ -61,7 +66,7 @@ impl Rollout {
         };
         let vector = vote.vector.clone();
         if let Some(kind) = kind {
-            self.announce_vote(now, &vector, kind, &distribution, message);
+            self.announce_vote(now, &vector, kind, &detail, message);
         }
     }
 
@@ -93,8 +98,11 @@ impl Rollout {
         let change = words::change(draft.settled().filter(|_| vote.seq == draft.seq), &vote.version);
         let purges = vote.purges.iter().map(|(id, purge)| (id.clone(), purge.invalidation.clone())).collect();
         draft.votes.retain(|open| open.vector != *vector);
+        // The purge of a later version found that one on the edge, whichever of the two completes first.
+        let later = |closed: &Closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged;
+        let newest = !draft.history.iter().any(later);
         draft.close(Closed { seq: vote.seq, change, outcome: outcome.clone(), purges });
-        if outcome == Outcome::Purged {
+        if outcome == Outcome::Purged && newest {
             settle(draft, &vote);
         }
     }
@@ -102,10 +110,11 @@ impl Rollout {
     pub(super) fn announce_vote(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
         let identity = &self.identity;
         let Some(draft) = &mut self.draft else { return };
-        let Some(vote) = draft.votes.iter().find(|vote| vote.vector == *vector) else { return };
         let rollout = group_rollout_id(&identity.group, &identity.workload, vector);
         let id = Notice::id_of(&rollout, kind, detail);
-        if draft.untold.iter().any(|notice| notice.id == id) {
+        let settled = draft.settled().cloned();
+        let Some(vote) = draft.votes.iter_mut().find(|vote| vote.vector == *vector) else { return };
+        if !vote.noticed.insert(id.clone()) {
             return;
         }
         let notice = Notice {
@@ -114,7 +123,7 @@ impl Rollout {
             at_ms: identity.epoch_ms.saturating_add_unsigned(now.as_millis()),
             workload: identity.workload.clone(),
             seq: vote.seq,
-            change: words::change(draft.settled().filter(|_| vote.seq == draft.seq), &vote.version),
+            change: words::change(settled.as_ref().filter(|_| vote.seq == draft.seq), &vote.version),
             rollout,
             message,
             hosts: vote.hosts.iter().cloned().collect(),

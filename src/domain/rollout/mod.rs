@@ -38,8 +38,8 @@ use crate::domain::record::Record;
 use crate::domain::rollout::ask::Ask;
 use crate::domain::workload::Workload;
 
-pub use observe::{Attention, attention, baseline};
-pub use words::Summary;
+pub use observe::{Attention, attention, baseline, faults};
+pub use words::{MemberSummary, PurgeSummary, Stage, Summary, closed, duration};
 
 /// Whose rollout it is, and where. Constant for the machine's life.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -141,8 +141,8 @@ pub enum Event {
     PodsSeen(Pods),
     /// The write under way is durable.
     Stored,
-    /// Somebody else wrote first; this is what the ledger holds.
-    Conflicted(Option<Box<Record>>),
+    /// Somebody else wrote first; this is what the ledger holds, and the floor a new record must start above.
+    Conflicted(Option<Box<Record>>, Seq),
     /// It is not known whether the write happened.
     StoreFailed,
     /// The group's records changed.
@@ -301,6 +301,10 @@ impl Rollout {
 
     /// Takes in the answer to a look, and says whether it was news of the present. One that was not is asked for again.
     fn looked(&mut self, now: Timestamp, workload: Option<Box<Workload>>) -> bool {
+        if !self.look.is_asked() {
+            // It was asked for in an earlier life.
+            return false;
+        }
         if self.look.is_outdated() {
             self.look.answered();
             return false;
@@ -425,7 +429,9 @@ impl Machine for Rollout {
             Event::LookFailed => self.look.failed(now, &key),
             Event::PodsSeen(pods) => self.pods = Some(pods),
             Event::Stored => effects = self.stored(),
-            Event::Conflicted(current) => effects = self.conflicted(now, current.map(|record| *record)),
+            Event::Conflicted(current, floor) => {
+                effects = self.conflicted(now, current.map(|record| *record), floor);
+            }
             Event::StoreFailed => self.store.failed(now, &key),
             Event::ViewChanged(view) => self.view = view,
             Event::SiteFound(site) => {
@@ -467,3 +473,6 @@ impl Machine for Rollout {
         asks.chain(self.tidy_deadline()).chain(self.rolling_deadlines()).min()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ use crate::domain::workload::Workload;
 use crate::domain::{id::Vector, rollout::words};
 
 /// A missed progress deadline must be seen twice, this far apart: a stale report can survive the first status write of a
-/// new generation, and the controller corrects it within one sync (core.md §2).
+/// new generation, and the controller corrects it within one sync.
 const DEADLINE_CONFIRMED_AFTER: Duration = Duration::from_secs(2);
 
 /// What a sight asks for.
@@ -93,7 +93,7 @@ fn recovers(record: &Record, workload: &Workload, policy: &Policy) -> bool {
 }
 
 /// What cannot be used about the workload, sorted.
-fn faults(workload: &Workload) -> impl Iterator<Item = String> {
+pub fn faults(workload: &Workload) -> impl Iterator<Item = String> {
     let unreadable = workload.version.as_ref().err().map(|why| format!("image: {why}"));
     let faults: std::collections::BTreeSet<String> = workload.tuning.faults.iter().cloned().chain(unreadable).collect();
     faults.into_iter()
@@ -152,6 +152,10 @@ impl Rollout {
     }
 
     fn follow(&mut self, now: Timestamp, workload: &Workload, version: &Version, fresh: bool) -> Option<Effect> {
+        if self.draft.is_none() && self.storing != Some(None) {
+            // It came back before its record was removed, so what the record knows of the edge still holds.
+            self.draft = self.storing.clone().flatten().or_else(|| self.durable.clone());
+        }
         let Some(record) = &self.draft else {
             self.first_sight(now, workload, version);
             return None;
@@ -259,14 +263,16 @@ impl Rollout {
 
     fn complete(&mut self, now: Timestamp) {
         self.stop_clock(now);
-        let elapsed = words::duration(self.elapsed(now));
+        let elapsed = self.elapsed(now);
+        // A life that began just now has not watched it take any time.
+        let after = if elapsed.as_secs() == 0 { String::new() } else { format!(" after {}", words::duration(elapsed)) };
         let pods = self.workload().map_or(0, |workload| workload.replicas.updated);
         let Some(draft) = &mut self.draft else { return };
         draft.phase = Phase::Complete;
         if draft.settled.is_some() {
             draft.edge = draft.edge.max(Edge::Moved);
         }
-        self.announce(now, Kind::RolloutCompleted, format!("all {pods} pods available after {elapsed}"));
+        self.announce(now, Kind::RolloutCompleted, format!("all {pods} pods available{after}"));
     }
 
     fn suspect(&mut self, now: Timestamp, workload: &Workload, last_update: String, fresh: bool) -> Option<Effect> {
@@ -301,9 +307,7 @@ impl Rollout {
     }
 
     fn pods_in_words(&self, workload: &Workload) -> String {
-        let replicas = workload.replicas;
-        let available = replicas.available.min(replicas.updated);
-        readiness::words(&readiness::Wait::Pods { available, desired: replicas.desired }, self.pods.as_ref())
+        readiness::words(&readiness::pods_wanting(workload), self.pods.as_ref())
     }
 
     fn note_faults(&mut self, now: Timestamp, workload: &Workload) {

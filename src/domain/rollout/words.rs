@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::domain::group::{self, Fate, Verdict, View};
+use crate::domain::distribution::DistributionId;
+use crate::domain::group::{self, Fate, Known, Verdict, View};
 use crate::domain::id::{Member, WorkloadId};
-use crate::domain::image::{Version, difference};
+use crate::domain::image::{Version, brief, difference};
 use crate::domain::machine::Timestamp;
 use crate::domain::policy::Policy;
 use crate::domain::readiness::{self, Pods, Standing, standing};
-use crate::domain::record::{Closed, Phase, PurgeState, Record};
+use crate::domain::record::{Closed, Phase, Purge, PurgeState, Record, Vote};
 use crate::domain::rollout::Rollout;
 use crate::domain::workload::Workload;
 
@@ -30,10 +31,56 @@ pub struct Summary {
     pub state: String,
     /// What happens next.
     pub next: String,
+    /// Where it is on its way.
+    pub stage: Stage,
+    /// What is known of each member of the group, this one included. Empty where only one record is looked at.
+    pub members: Vec<MemberSummary>,
+    /// The purges of its open votes.
+    pub purges: Vec<PurgeSummary>,
     /// How the last rollouts ended, newest first.
     pub history: Vec<String>,
     /// What cannot be used about the workload.
     pub conditions: Vec<String>,
+}
+
+/// The stations of a rollout's way, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stage {
+    /// Pods are being replaced.
+    Rollout,
+    /// Complete here; the members agree on the purge.
+    Agreement,
+    /// Invalidations are on their way.
+    Purge,
+    /// What happened is being handed to the webhooks.
+    Webhooks,
+    /// Nothing is on its way.
+    Idle,
+}
+
+/// One member of the group, as far as it is known here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MemberSummary {
+    /// Its name.
+    pub member: String,
+    /// `rolling`, `complete`, `failed`, `withdrawn` or `unknown`.
+    pub phase: &'static str,
+    /// Its version in words; empty while it is unknown.
+    pub version: String,
+}
+
+/// One purge of an open vote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PurgeSummary {
+    /// Its caller reference.
+    pub reference: String,
+    /// The distribution.
+    pub distribution: String,
+    /// CloudFront's id, once there is one.
+    pub invalidation: Option<String>,
+    /// How far it is: `invalidation I2X of E1 in progress`.
+    pub state: String,
 }
 
 impl Summary {
@@ -54,6 +101,9 @@ impl Summary {
             change: change(record.settled(), &record.version),
             state,
             next,
+            stage: stage(record),
+            members: Vec::new(),
+            purges: record.votes.iter().flat_map(|vote| &vote.purges).map(purge).collect(),
             history: record.history.iter().rev().map(closed).collect(),
             conditions: record.conditions.iter().cloned().collect(),
         }
@@ -67,6 +117,7 @@ impl Rollout {
         let clock = (self.elapsed(now), self.timeout());
         let id = &self.identity.workload;
         let mut summary = Summary::new(id, record, self.workload(), self.pods.as_ref(), clock, &self.policy);
+        summary.members = self.view.iter().map(member).collect();
         if record.awaits_vote()
             && let Some(waiting) = waiting_for(&self.view, &self.identity.member)
         {
@@ -133,22 +184,48 @@ fn complete(record: &Record) -> (String, String) {
     if vote.purges.is_empty() {
         return ("complete everywhere; looking for the distributions of its hosts".into(), "purges them".into());
     }
-    let purges = vote.purges.iter().map(|(distribution, purge)| {
-        let id = purge.invalidation.as_ref().map_or(String::new(), |id| format!(" {id}"));
-        match &purge.state {
-            PurgeState::Wanted => format!("invalidation of {distribution} queued"),
-            PurgeState::Created => format!("invalidation{id} of {distribution} in progress"),
-            PurgeState::Covered(_) => format!("covered by a later invalidation{id} of {distribution}, in progress"),
-            PurgeState::Completed => format!("invalidation{id} of {distribution} completed"),
-            PurgeState::DoneByOther => format!("invalidation of {distribution} was made by another"),
-            PurgeState::Impossible(why) => format!("invalidation of {distribution} impossible: {why}"),
-        }
-    });
-    (purges.collect::<Vec<_>>().join("; "), "tells the webhooks when all are completed".into())
+    let purges: Vec<String> = vote.purges.iter().map(|made| purge(made).state).collect();
+    (purges.join("; "), "tells the webhooks when all are completed".into())
+}
+
+fn purge((distribution, purge): (&DistributionId, &Purge)) -> PurgeSummary {
+    let id = purge.invalidation.as_ref().map_or(String::new(), |id| format!(" {id}"));
+    let state = match &purge.state {
+        PurgeState::Wanted => format!("invalidation of {distribution} queued"),
+        PurgeState::Created => format!("invalidation{id} of {distribution} in progress"),
+        PurgeState::Covered(_) => format!("covered by a later invalidation{id} of {distribution}, in progress"),
+        PurgeState::Completed => format!("invalidation{id} of {distribution} completed"),
+        PurgeState::DoneByOther => format!("invalidation of {distribution} was made by another"),
+        PurgeState::Impossible(why) => format!("invalidation of {distribution} impossible: {why}"),
+    };
+    let invalidation = purge.invalidation.as_ref().map(ToString::to_string);
+    let reference = purge.reference.to_string();
+    PurgeSummary { reference, distribution: distribution.to_string(), invalidation, state }
+}
+
+fn member((member, known): (&Member, &Option<Known>)) -> MemberSummary {
+    let record = known.as_ref().map(|known| &known.record);
+    MemberSummary {
+        member: member.to_string(),
+        phase: record.map_or("unknown", |record| record.phase.name()),
+        version: record.map_or(String::new(), |record| record.version.to_string()),
+    }
+}
+
+fn stage(record: &Record) -> Stage {
+    let open = |vote: &Vote| vote.purges.is_empty() || vote.purges.values().any(|purge| !purge.state.is_final());
+    match record.votes.iter().find(|vote| open(vote)) {
+        _ if record.phase == Phase::Rolling => Stage::Rollout,
+        Some(vote) if !vote.purges.is_empty() => Stage::Purge,
+        Some(_) => Stage::Agreement,
+        None if record.awaits_vote() => Stage::Agreement,
+        None if !record.votes.is_empty() || !record.untold.is_empty() => Stage::Webhooks,
+        None => Stage::Idle,
+    }
 }
 
 /// How a rollout ended, in one line.
-pub(super) fn closed(closed: &Closed) -> String {
+pub fn closed(closed: &Closed) -> String {
     let purges: Vec<String> = closed
         .purges
         .iter()
@@ -165,7 +242,7 @@ pub(super) fn closed(closed: &Closed) -> String {
 pub(super) fn change(from: Option<&Version>, to: &Version) -> String {
     match from {
         Some(from) if from != to => difference(from, to),
-        Some(_) | None => to.to_string(),
+        Some(_) | None => brief(to),
     }
 }
 

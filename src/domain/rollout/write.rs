@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::domain::id::Seq;
 use crate::domain::machine::Timestamp;
 use crate::domain::record::Record;
 use crate::domain::rollout::{Effect, Rollout};
@@ -72,12 +73,14 @@ impl Rollout {
     }
 
     /// Somebody else wrote: what they wrote holds, and the facts are looked at again in its light.
-    pub(super) fn conflicted(&mut self, now: Timestamp, current: Option<Record>) -> Vec<Effect> {
+    pub(super) fn conflicted(&mut self, now: Timestamp, current: Option<Record>, floor: Seq) -> Vec<Effect> {
         if self.storing.take().is_none() {
             return Vec::new();
         }
         let key = self.key();
         self.store.failed(now, &key);
+        // A record that another worker removed took its numbers with it (decision 2).
+        self.floor = self.floor.max(floor);
         self.durable.clone_from(&current);
         self.draft = current;
         self.running_since = None;

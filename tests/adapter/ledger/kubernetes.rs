@@ -1,4 +1,4 @@
-//! The Kubernetes ledger against our stand-in of the API, over a socket, with faults in between (`faults.md` A1 to A4).
+//! The Kubernetes ledger against our stand-in of the API, over a socket, with faults in between (faults A1 to A4).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -247,9 +247,10 @@ async fn a_shard_deleted_under_us_is_written_again_and_a_deleted_ledger_is_not()
 
     cluster.api.delete(Kind::ConfigMap, NAMESPACE, &shard).unwrap();
     cluster.delete().await;
-    let error = unavailable(ledger.store(&second, &next(&record(1))).await);
-    assert_eq!(error.retry, Retry::Never);
-    assert!(error.cause.contains("deleted"), "{error}");
+    match ledger.store(&second, &next(&record(1))).await {
+        Err(StoreError::Lost(error)) => assert!(error.cause.contains("deleted"), "{error}"),
+        other => panic!("a lost ledger was expected: {other:?}"),
+    }
     assert!(ledger.open().await.unwrap().records.is_empty());
     ledger.store(&second, &record(1)).await.unwrap();
 }

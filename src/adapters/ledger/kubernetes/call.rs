@@ -7,7 +7,7 @@ use crate::ports::{PortError, Retry};
 
 /// Longest a call may take. The API server itself gives up on a request after 60 s, but a ledger that takes 10 s is as
 /// good as away: the caller's back-off and its report are worth more than the rest of the wait. kube has no time-out of
-/// its own (`dependencies.md` §0.2).
+/// its own (ARCHITECTURE.md, *Measured*).
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A call that did not succeed.
@@ -19,6 +19,8 @@ pub(super) enum Failed {
     Conflict,
     /// 410: the pages of this listing are gone.
     Expired,
+    /// The ledger as a whole was deleted since it was opened.
+    Lost(PortError),
     /// Anything else.
     Other(PortError),
 }
@@ -85,7 +87,7 @@ impl Call<'_> {
             Failed::NotFound => PortError::passing(self.attempted(), "it does not exist"),
             Failed::Conflict => PortError::passing(self.attempted(), "somebody else wrote it at the same moment"),
             Failed::Expired => PortError::passing(self.attempted(), "the listing expired while it was read"),
-            Failed::Other(error) => error,
+            Failed::Lost(error) | Failed::Other(error) => error,
         }
     }
 }

@@ -170,13 +170,13 @@ impl Held {
         intents.retain(|intent| !intent.answer.is_closed());
         if let Err(error) = self.write(&mut intents, store).await {
             for intent in intents {
-                drop(intent.answer.send(Err(error.clone().into())));
+                drop(intent.answer.send(Err(error.clone())));
             }
         }
     }
 
     /// Answers intents and takes them out until none is left. On an error those that are left have no answer yet.
-    async fn write(&mut self, intents: &mut Vec<Intent>, store: &impl ShardStore) -> Result<(), PortError> {
+    async fn write(&mut self, intents: &mut Vec<Intent>, store: &impl ShardStore) -> Result<(), StoreError> {
         let mut conflicts = 0;
         while !intents.is_empty() {
             let known = self.copy.take();
@@ -207,7 +207,8 @@ impl Held {
                     conflicts += 1;
                     tokio::time::sleep(spread(BACKOFF * 2_u32.pow(conflicts - 1))).await;
                 }
-                Err(failed) => return Err(store.failed(failed)),
+                Err(Failed::Lost(error)) => return Err(StoreError::Lost(error)),
+                Err(failed) => return Err(store.failed(failed).into()),
             }
         }
         Ok(())

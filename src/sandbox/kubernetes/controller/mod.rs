@@ -136,12 +136,9 @@ impl Controller {
         for kind in WATCHED {
             let mut seen = self.seen.get(&kind).copied().unwrap_or(0);
             loop {
-                let changes = match state.changes(kind, seen, CHANGES_PER_TURN) {
-                    Ok(changes) => changes,
-                    Err(_) => {
-                        self.relist(state, kind);
-                        break;
-                    }
+                let Ok(changes) = state.changes(kind, seen, CHANGES_PER_TURN) else {
+                    self.relist(state, kind);
+                    break;
                 };
                 for change in &changes {
                     seen = change.object.version;

@@ -1,0 +1,74 @@
+# What people and CI type. CI calls only these targets, so what passes here passes there.
+#
+# Cold, on 2 cores, `make test` builds three times: once to check (clippy), once for the tests (dev), once for the binary
+# that the process tests and the demo run (release). Each is reused by whatever comes later.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+CARGO ?= cargo
+# Never resolve anew: what is tested is what Cargo.lock says.
+LOCKED := --locked
+# The binary of the process tests, the scale test and the demo. One build of it, by `release`.
+BINARY := $(CURDIR)/target/release/allclear
+# The demo takes about ten seconds. This is the bound after which it hangs.
+DEMO_SECONDS_MAX ?= 120
+
+.PHONY: help
+help: ## Lists what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: test-setup fmt lint pure release smoke test-only ## Everything that must pass before a merge
+
+.PHONY: test-setup
+test-setup: ## Gets what the tests need beside Rust: moto and redis-server
+	@scripts/test-setup.sh
+
+.PHONY: fmt
+fmt: ## Checks the formatting
+	$(CARGO) fmt --check
+
+.PHONY: lint
+lint: ## Runs clippy; a warning is an error
+	$(CARGO) clippy $(LOCKED) --quiet --all-targets -- -D warnings
+
+.PHONY: pure
+pure: ## Proves that no decision reaches a clock or a socket: builds domain and ports alone
+	$(CARGO) check $(LOCKED) --quiet --lib --no-default-features
+
+.PHONY: release
+release: ## Builds target/release/allclear
+	$(CARGO) build $(LOCKED) --quiet --release
+
+.PHONY: smoke
+smoke: release ## Runs the demo once, with a bound on its time
+	timeout --kill-after=10 $(DEMO_SECONDS_MAX) $(BINARY) demo
+
+.PHONY: test-only
+test-only: test-setup release ## Runs all tests, without the checks
+	$(CARGO) test $(LOCKED) --quiet --no-run
+	ALLCLEAR_BIN=$(BINARY) $(CARGO) test $(LOCKED) --no-fail-fast -- --quiet
+
+.PHONY: demo
+demo: release ## Shows one rollout from end to end on this machine; no cluster and no AWS account needed
+	$(BINARY) demo
+
+.PHONY: scale
+scale: test-setup release ## Runs the tests with 10,000 workloads, which are too slow for every day
+	ALLCLEAR_BIN=$(BINARY) $(CARGO) test $(LOCKED) --test process -- --ignored --nocapture --test-threads 1 scale
+
+.PHONY: bench
+bench: ## Measures the hot paths
+	$(CARGO) bench $(LOCKED) --bench '*'
+
+.PHONY: deny
+deny: ## Checks licences, sources and banned crates, where cargo-deny is installed
+	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --locked check bans licenses sources; \
+	else echo 'deny: cargo-deny is not installed, nothing was checked (cargo install cargo-deny)'; fi
+
+.PHONY: manifests
+manifests: ## Renders the manifests of deploy/, as kubectl apply -k would
+	kubectl kustomize deploy/base

@@ -1,0 +1,110 @@
+//! `allclear explain [-n NAMESPACE] [NAME]`: why a workload was purged, or was not, and what happens next.
+//!
+//! Everything is recomputed from the API server, the ledger and CloudFront with the caller's own credentials (decision 21),
+//! so it also answers when no allclear runs. What cannot be read says so in its own place and hides nothing else.
+//!
+//! [`gather`] asks, [`model`] holds the answer, [`text`] and [`list`] print it. Nothing is changed anywhere.
+
+mod gather;
+mod list;
+pub mod model;
+mod near;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::cli::EXIT_FAILED;
+use crate::cli::config::{EXIT_INVALID, Outcome, Output};
+use crate::domain::id::{Kind, WorkloadId};
+use crate::domain::policy::Policy;
+use crate::ports::{Cdn, ClusterView, Ledger};
+
+/// Where answers come from. Only read.
+pub struct Sources {
+    /// The cluster. Its scope should contain the namespaces of the question: it is used to list workloads.
+    pub cluster: Arc<dyn ClusterView>,
+    /// The ledger, which is not opened: whoever only looks must not create one.
+    pub ledger: Arc<dyn Ledger>,
+    /// CloudFront.
+    pub cdn: Arc<dyn Cdn>,
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// `-n`. Without it a name is looked for in `own_namespace`, and the list shows every namespace.
+    pub namespace: Option<String>,
+    /// The name, also as `deployment/web`, `shop/web` or `deployment/shop/web`; none for a list of all workloads.
+    pub name: Option<String>,
+    /// The namespace of the caller's credentials.
+    pub own_namespace: String,
+    /// What configuration says of rollouts and purges.
+    pub policy: Policy,
+    /// Where the ledger is looked for, in words: `namespace allclear`.
+    pub ledger_place: String,
+}
+
+/// Answers. Exit codes: 0 found, 1 not found or unreadable, 2 not a name.
+pub async fn explain(sources: &Sources, question: &Question, output: Output) -> Outcome {
+    let Some(name) = &question.name else {
+        let (listing, complete) = list::all(sources, question).await;
+        return answer(&listing, output, if complete { 0 } else { EXIT_FAILED });
+    };
+    let id = match workload(name, question) {
+        Ok(id) => id,
+        Err(why) => return Outcome { out: String::new(), err: format!("error: {why}\n"), code: EXIT_INVALID },
+    };
+    match gather::explanation(sources, question, &id).await {
+        gather::Found::Yes(explanation) => answer(&*explanation, output, 0),
+        gather::Found::Unknown(explanation) => answer(&*explanation, output, EXIT_FAILED),
+        gather::Found::No => {
+            let err = near::not_found(sources, &id).await;
+            Outcome { out: String::new(), err: format!("error: {err}\n"), code: EXIT_FAILED }
+        }
+    }
+}
+
+fn answer(found: &(impl Serialize + fmt::Display), output: Output, code: u8) -> Outcome {
+    let out = match output {
+        Output::Table => found.to_string(),
+        Output::Json => match serde_json::to_string_pretty(found) {
+            Ok(json) => json + "\n",
+            Err(error) => {
+                let err = format!("error: failed to write the answer as JSON: {error}\n");
+                return Outcome { out: String::new(), err, code: EXIT_FAILED };
+            }
+        },
+    };
+    Outcome { out, err: String::new(), code }
+}
+
+/// The workload that is meant by a name as people write it.
+fn workload(name: &str, question: &Question) -> Result<WorkloadId, String> {
+    let own = question.namespace.as_deref().unwrap_or(&question.own_namespace);
+    let parts: Vec<&str> = name.split('/').collect();
+    let (namespace, name) = match parts.as_slice() {
+        [name] | ["deployment" | "deployments" | "deploy", name] => (own, *name),
+        [namespace, name] | ["deployment" | "deployments" | "deploy", namespace, name] => (*namespace, *name),
+        _ => return Err(format!("{name:?} is not a workload; write web, shop/web or deployment/web")),
+    };
+    if let Some(wanted) = &question.namespace
+        && wanted != namespace
+    {
+        return Err(format!("-n says namespace {wanted} and the name says {namespace}; leave one of them out"));
+    }
+    let usual = |part: &str| {
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.')
+    };
+    if !usual(namespace) || !usual(name) {
+        return Err(format!(
+            "{:?} is not a workload; names are lower-case letters, digits, '-' and '.'",
+            parts.join("/")
+        ));
+    }
+    Ok(WorkloadId { kind: Kind::Deployment, namespace: namespace.to_owned(), name: name.to_owned() })
+}

@@ -1,0 +1,403 @@
+//! Asks every source about one workload, each on its own, and puts the answers together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::cli::explain::model::{
+    DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, PathsSeen, RecordSeen, Rejected, Section,
+    SiteSeen, WebhookSeen,
+};
+use crate::cli::explain::{Question, Sources};
+use crate::domain::delivery::{Delivery, State};
+use crate::domain::distribution::{Distribution, DistributionId, Index};
+use crate::domain::id::WorkloadId;
+use crate::domain::image::difference;
+use crate::domain::policy::Policy;
+use crate::domain::readiness::{self, Pods, Standing, standing};
+use crate::domain::record::{Outcome, Phase, Record};
+use crate::domain::rollout::{Summary, closed, faults};
+use crate::domain::site::{Site, SiteFacts, site};
+use crate::domain::workload::Workload;
+use crate::ports::{CdnError, Ledgered, PortError};
+
+/// Whether there is such a workload.
+pub enum Found {
+    /// There is, in the cluster or in the ledger.
+    Yes(Box<Explanation>),
+    /// Neither could be read well enough to say; the answer says why.
+    Unknown(Box<Explanation>),
+    /// There is not.
+    No,
+}
+
+/// What the sources said.
+struct Answers {
+    workload: Result<Option<Workload>, PortError>,
+    record: Section<Option<Record>>,
+    facts: Result<SiteFacts, PortError>,
+    distributions: Result<Vec<Distribution>, CdnError>,
+    deliveries: Result<Vec<Delivery>, PortError>,
+}
+
+/// Everything there is to say about `id`.
+pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId) -> Found {
+    let (workload, ledgered, facts, distributions, deliveries) = futures_util::join!(
+        sources.cluster.workload(id),
+        peek(sources, question),
+        sources.cluster.site_facts(&id.namespace),
+        sources.cdn.distributions(),
+        sources.ledger.deliveries(),
+    );
+    let record = match ledgered {
+        Section::Known(mut ledgered) => match ledgered.unreadable.remove(id) {
+            Some(why) => Section::missing(format!("the record of {} cannot be read: {why}", id.spoken())),
+            None => Section::Known(ledgered.records.remove(id)),
+        },
+        Section::Missing { missing } => Section::Missing { missing },
+    };
+    let answers = Answers { workload, record, facts, distributions, deliveries };
+    let known_by_record = answers.record.known().is_some_and(Option::is_some);
+    let found = match &answers.workload {
+        Ok(None) if !known_by_record => return Found::No,
+        Ok(_) => true,
+        Err(_) => known_by_record,
+    };
+    let pods = match &answers.workload {
+        Ok(Some(workload)) => pods(sources, workload, &question.policy).await,
+        Ok(None) | Err(_) => Ok(None),
+    };
+    let explanation = Box::new(answers.explain(question, id, pods));
+    if found { Found::Yes(explanation) } else { Found::Unknown(explanation) }
+}
+
+/// Reads the ledger without creating one.
+pub async fn peek(sources: &Sources, question: &Question) -> Section<Ledgered> {
+    match sources.ledger.peek().await {
+        Ok(Some(ledgered)) => Section::Known(ledgered),
+        Ok(None) => Section::missing(format!(
+            "there is no ledger in {}; ledger.namespace (ALLCLEAR__LEDGER__NAMESPACE) says where allclear keeps it",
+            question.ledger_place
+        )),
+        Err(error) => Section::missing(error),
+    }
+}
+
+/// The pods of a workload that is not complete; those of a complete one have nothing to explain.
+async fn pods(sources: &Sources, workload: &Workload, policy: &Policy) -> Result<Option<Pods>, PortError> {
+    let Ok(version) = &workload.version else { return Ok(None) };
+    if standing(workload, policy.zero_is_complete) == Standing::Complete {
+        return Ok(None);
+    }
+    let listed = sources.cluster.pods(&workload.id.namespace).await?;
+    let own = listed.iter().filter(|(labels, _)| workload.selector.matches(labels)).map(|(_, pod)| pod);
+    Ok(Some(readiness::summarise(own, version)))
+}
+
+impl Answers {
+    fn explain(self, question: &Question, id: &WorkloadId, pods: Result<Option<Pods>, PortError>) -> Explanation {
+        let policy = &question.policy;
+        let workload = match &self.workload {
+            Ok(Some(workload)) => Section::Known(workload),
+            Ok(None) => Section::missing(format!("the Deployment {} does not exist any more", id.spoken())),
+            Err(error) => Section::missing(error),
+        };
+        let (pods, pods_missing) = match pods {
+            Ok(pods) => (pods, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let summary = self.record.known().and_then(Option::as_ref).map(|record| {
+            let timeout = workload.known().and_then(|workload| workload.tuning.rollout_timeout);
+            let clock = (record.elapsed(), timeout.unwrap_or(policy.rollout_timeout));
+            summarise(id, record, workload.known().copied(), pods.as_ref(), clock, policy)
+        });
+        let found = each(&workload, |workload| match &self.facts {
+            _ if workload.tuning.hosts.is_some() => Section::Known(find_site(workload, &SiteFacts::default())),
+            Ok(facts) => Section::Known(find_site(workload, facts)),
+            Err(error) => Section::missing(error),
+        });
+        let distributions = each(&workload, |workload| distributions(workload, &found, &self.distributions));
+        let paths = each(&workload, |workload| Section::Known(paths(workload, policy)));
+        let (state, next) = words(question, &self.workload, &self.record, summary.as_ref(), pods.as_ref());
+        Explanation {
+            workload: id.clone(),
+            state,
+            next,
+            would: would(&found, &distributions, &paths),
+            deployment: each(&workload, |workload| {
+                Section::Known(deployment(workload, pods.as_ref(), pods_missing.clone(), policy))
+            }),
+            conditions: conditions(workload.known().copied(), summary.as_ref()),
+            record: match (&self.record, summary) {
+                (Section::Known(Some(record)), Some(summary)) => Section::Known(Some(recorded(record, summary))),
+                (Section::Missing { missing }, _) => Section::missing(missing),
+                (Section::Known(_), _) => Section::Known(None),
+            },
+            site: each(&found, |site| Section::Known(shown(site))),
+            distributions,
+            paths,
+            webhooks: match self.deliveries {
+                Ok(deliveries) => Section::Known(webhooks(id, &deliveries)),
+                Err(error) => Section::missing(error),
+            },
+        }
+    }
+}
+
+/// What follows from a part; missing for the same reason if the part is.
+fn each<T, U>(part: &Section<T>, then: impl FnOnce(&T) -> Section<U>) -> Section<U> {
+    match part {
+        Section::Known(part) => then(part),
+        Section::Missing { missing } => Section::missing(missing),
+    }
+}
+
+fn summarise(
+    id: &WorkloadId,
+    record: &Record,
+    workload: Option<&Workload>,
+    pods: Option<&Pods>,
+    clock: (Duration, Duration),
+    policy: &Policy,
+) -> Summary {
+    Summary::new(id, record, workload, pods, clock, policy)
+}
+
+fn find_site(workload: &Workload, facts: &SiteFacts) -> Site {
+    let WorkloadId { name, namespace, .. } = &workload.id;
+    site(name, namespace, &workload.template_labels, workload.tuning.hosts.as_deref(), facts)
+}
+
+fn shown(site: &Site) -> SiteSeen {
+    let words = |sources: &BTreeSet<_>| sources.iter().map(ToString::to_string).collect();
+    let reject = |(place, why): &(String, String)| Rejected { place: place.clone(), why: why.clone() };
+    SiteSeen {
+        hosts: site.hosts.iter().map(|(host, sources)| (host.to_string(), words(sources))).collect(),
+        load_balancers: site.origins.iter().cloned().collect(),
+        rejected: site.rejected.iter().map(reject).collect(),
+    }
+}
+
+fn distributions(
+    workload: &Workload,
+    site: &Section<Site>,
+    listing: &Result<Vec<Distribution>, CdnError>,
+) -> Section<DistributionsSeen> {
+    let index = listing.as_ref().map(|listing| Index::new(listing.clone()));
+    if let Some(named) = &workload.tuning.distributions {
+        return Section::Known(named_by_owner(named, index.ok().as_ref()));
+    }
+    let index = match index {
+        Ok(index) => index,
+        Err(error) => return Section::missing(error),
+    };
+    each(site, |site| {
+        let matches = index.matches(site.hosts.keys(), &site.origins);
+        let seen = |id: &DistributionId, why: Vec<String>| DistributionSeen {
+            id: id.to_string(),
+            domain: index.get(id).map(|distribution| distribution.domain_name.clone()),
+            why,
+        };
+        let hosts = matches.unmatched.iter().map(ToString::to_string);
+        Section::Known(DistributionsSeen {
+            named: false,
+            matched: matches
+                .by_distribution
+                .iter()
+                .map(|(id, why)| seen(id, why.iter().map(ToString::to_string).collect()))
+                .collect(),
+            skipped: matches.skipped.iter().map(|(id, why)| seen(id, vec![why.clone()])).collect(),
+            unmatched: hosts.chain(matches.unmatched_origins.iter().cloned()).collect(),
+            listed: Some(index.iter().len()),
+        })
+    })
+}
+
+fn named_by_owner(named: &BTreeSet<DistributionId>, index: Option<&Index>) -> DistributionsSeen {
+    let seen = |id: &DistributionId| {
+        let known = index.map(|index| index.get(id));
+        let why = match known {
+            Some(None) => "annotation distribution-ids; this account has no such distribution",
+            Some(Some(_)) | None => "annotation distribution-ids",
+        };
+        let domain = known.flatten().map(|distribution| distribution.domain_name.clone());
+        DistributionSeen { id: id.to_string(), domain, why: vec![why.to_owned()] }
+    };
+    DistributionsSeen {
+        named: true,
+        matched: named.iter().map(seen).collect(),
+        skipped: Vec::new(),
+        unmatched: Vec::new(),
+        listed: index.map(|index| index.iter().len()),
+    }
+}
+
+fn paths(workload: &Workload, policy: &Policy) -> PathsSeen {
+    let (paths, from) = match &workload.tuning.paths {
+        Some(paths) => (paths, "annotation"),
+        None => (&policy.paths, "configuration"),
+    };
+    PathsSeen { items: paths.iter().map(ToString::to_string).collect(), from }
+}
+
+fn deployment(
+    workload: &Workload,
+    pods: Option<&Pods>,
+    pods_missing: Option<String>,
+    policy: &Policy,
+) -> DeploymentSeen {
+    let images = |version: &crate::domain::image::Version| {
+        version.iter().map(|(container, image)| (container.to_string(), image.to_string())).collect()
+    };
+    DeploymentSeen {
+        images: match &workload.version {
+            Ok(version) => Section::Known(images(version)),
+            Err(why) => Section::missing(why),
+        },
+        desired: workload.replicas.desired,
+        total: workload.replicas.total,
+        updated: workload.replicas.updated,
+        available: workload.replicas.available,
+        waits_for: waits_for(workload, pods, policy),
+        pods_missing,
+        disabled: workload.tuning.disabled,
+    }
+}
+
+fn waits_for(workload: &Workload, pods: Option<&Pods>, policy: &Policy) -> Option<String> {
+    match standing(workload, policy.zero_is_complete) {
+        Standing::Complete => None,
+        Standing::Waiting(wait) => Some(readiness::words(&wait, pods)),
+        Standing::DeadlineExceeded { .. } => Some("the Deployment missed its progress deadline".to_owned()),
+    }
+}
+
+fn recorded(record: &Record, summary: Summary) -> RecordSeen {
+    let ended = record.history.last().filter(|closed| closed.seq == record.seq);
+    let purged = record.history.iter().rev().find(|closed| closed.outcome == Outcome::Purged);
+    RecordSeen {
+        rollout: summary.seq,
+        phase: summary.phase,
+        stage: summary.stage,
+        version: record.version.to_string(),
+        change: ended.map_or(summary.change, |closed| closed.change.clone()),
+        settled: record.settled().map(ToString::to_string),
+        purges: summary.purges,
+        votes: record.votes.len(),
+        last_purge: purged.map(closed),
+        history: summary.history,
+    }
+}
+
+fn conditions(workload: Option<&Workload>, summary: Option<&Summary>) -> Vec<String> {
+    let recorded = summary.into_iter().flat_map(|summary| summary.conditions.iter().cloned());
+    match workload {
+        // The record follows the object; what was mended a moment ago must not be shown any more.
+        Some(workload) => faults(workload).collect(),
+        None => recorded.collect(),
+    }
+}
+
+fn webhooks(id: &WorkloadId, deliveries: &[Delivery]) -> Vec<WebhookSeen> {
+    let own = deliveries.iter().filter(|delivery| delivery.workload == *id);
+    let seen = |delivery: &Delivery| WebhookSeen {
+        id: delivery.id.clone(),
+        hook: delivery.hook.clone(),
+        kind: delivery.kind.name(),
+        attempts: delivery.attempts,
+        given_up: match &delivery.state {
+            State::Pending => None,
+            State::Dead { reason } => Some(reason.clone()),
+        },
+    };
+    own.map(seen).collect()
+}
+
+/// State and next step.
+fn words(
+    question: &Question,
+    workload: &Result<Option<Workload>, PortError>,
+    record: &Section<Option<Record>>,
+    summary: Option<&Summary>,
+    pods: Option<&Pods>,
+) -> (String, String) {
+    let policy = &question.policy;
+    let itself = |workload: &Workload| {
+        waits_for(workload, pods, policy)
+            .unwrap_or_else(|| "every pod is of the newest version and available".to_owned())
+    };
+    match (workload, record, summary) {
+        (Ok(Some(workload)), _, _) if workload.tuning.disabled => (
+            "taken out by its owner: annotation allclear.dev/enabled is \"false\"".to_owned(),
+            "nothing, until the annotation is removed".to_owned(),
+        ),
+        (Ok(Some(workload)), Section::Known(Some(record)), _) if is_news(workload, record, policy) => (
+            format!("{}; allclear has not recorded this yet", news(workload, record)),
+            format!("allclear records it at once, if it runs and watches namespace {}", workload.id.namespace),
+        ),
+        (Ok(None), Section::Known(Some(_)), _) => {
+            ("the Deployment does not exist any more".to_owned(), "allclear closes its record".to_owned())
+        }
+        (_, _, Some(summary)) => (summary.state.clone(), summary.next.clone()),
+        (Ok(Some(workload)), Section::Known(_), None) => (
+            format!("{}; allclear has not recorded it", itself(workload)),
+            format!(
+                "nothing, until allclear runs and watches namespace {}; its first sight purges nothing",
+                workload.id.namespace
+            ),
+        ),
+        (Ok(Some(workload)), Section::Missing { .. }, None) => {
+            (itself(workload), "not known: the ledger could not be read".to_owned())
+        }
+        (Ok(None) | Err(_), _, None) => {
+            ("not known: the Deployment could not be read".to_owned(), "see below what is missing".to_owned())
+        }
+    }
+}
+
+/// Whether the object is of another version than its record.
+fn is_news(workload: &Workload, record: &Record, policy: &Policy) -> bool {
+    let same =
+        |version: &crate::domain::image::Version| version.same_content(&record.version, policy.same_digest_is_same);
+    record.phase != Phase::Withdrawn
+        && (workload.uid != record.uid || workload.version.as_ref().is_ok_and(|version| !same(version)))
+}
+
+fn news(workload: &Workload, record: &Record) -> String {
+    match &workload.version {
+        Ok(version) if *version != record.version => difference(&record.version, version),
+        Ok(_) | Err(_) => "the Deployment was deleted and created again".to_owned(),
+    }
+}
+
+/// What a purge would hit as things are.
+fn would(
+    site: &Section<Site>,
+    distributions: &Section<DistributionsSeen>,
+    paths: &Section<PathsSeen>,
+) -> Option<String> {
+    let (distributions, paths) = (distributions.known()?, paths.known()?);
+    let ids: Vec<&str> = distributions.matched.iter().map(|distribution| distribution.id.as_str()).collect();
+    if !ids.is_empty() {
+        return Some(format!("{} of {}", paths.items.join(", "), ids.join(", ")));
+    }
+    if site.known().is_some_and(Site::is_empty) {
+        return Some(
+            "nothing: no Ingress, route or annotation gives it a host; annotation allclear.dev/hosts can name some"
+                .to_owned(),
+        );
+    }
+    Some("nothing: no distribution serves its hosts; annotation allclear.dev/distribution-ids can name some".to_owned())
+}
+
+/// The images of a record, tags only, for tables.
+pub fn tags(version: &crate::domain::image::Version) -> String {
+    let tag = |image: &crate::domain::image::Image| {
+        let digest = || image.digest().unwrap_or_default().chars().take("sha256:".len() + 12).collect();
+        image.tag().map_or_else(digest, str::to_owned)
+    };
+    let all: BTreeMap<String, String> = version.iter().map(|(name, image)| (name.to_string(), tag(image))).collect();
+    match all.len() {
+        1 => all.into_values().collect(),
+        _ => all.iter().map(|(name, tag)| format!("{name} {tag}")).collect::<Vec<_>>().join(", "),
+    }
+}

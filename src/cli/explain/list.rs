@@ -1,0 +1,88 @@
+//! The list of all workloads.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use comfy_table::{ContentArrangement, Table, presets};
+
+use crate::cli::explain::gather::{peek, tags};
+use crate::cli::explain::model::{Listing, Row, Section};
+use crate::cli::explain::{Question, Sources, near};
+use crate::domain::id::WorkloadId;
+use crate::domain::policy::Policy;
+use crate::domain::readiness::{Standing, standing};
+use crate::domain::record::{Outcome, Record};
+use crate::domain::rollout::Summary;
+use crate::domain::workload::Workload;
+
+/// Columns of the terminal the table is laid out for.
+const COLUMNS: u16 = 100;
+
+/// Every workload of the question's namespace, or of all, and whether all of it could be read.
+pub async fn all(sources: &Sources, question: &Question) -> (Listing, bool) {
+    let (listed, ledgered) = futures_util::join!(near::list(sources), peek(sources, question));
+    let mut missing: Vec<String> = listed.troubles.iter().cloned().collect();
+    let complete = missing.is_empty() && ledgered.known().is_some();
+    let (records, unreadable) = match ledgered {
+        Section::Known(ledgered) => (ledgered.records, ledgered.unreadable),
+        Section::Missing { missing: why } => {
+            missing.push(why);
+            Default::default()
+        }
+    };
+    let records_of = unreadable.iter().map(|(id, why)| format!("the record of {} cannot be read: {why}", id.spoken()));
+    missing.extend(records_of);
+    let ids: BTreeSet<&WorkloadId> = listed.workloads.keys().chain(records.keys()).collect();
+    let wanted = |id: &&WorkloadId| question.namespace.as_ref().is_none_or(|namespace| *namespace == id.namespace);
+    let row = |id| row(id, listed.workloads.get(id), records.get(id), &question.policy);
+    (Listing { workloads: ids.into_iter().filter(wanted).map(row).collect(), missing }, complete)
+}
+
+fn row(id: &WorkloadId, workload: Option<&Workload>, record: Option<&Record>, policy: &Policy) -> Row {
+    let version = workload.and_then(|workload| workload.version.as_ref().ok());
+    let version = version.or_else(|| record.map(|record| &record.version)).map_or_else(String::new, tags);
+    let timeout = workload.and_then(|workload| workload.tuning.rollout_timeout).unwrap_or(policy.rollout_timeout);
+    let summary = record.map(|record| Summary::new(id, record, workload, None, (record.elapsed(), timeout), policy));
+    let state = match (workload, &summary) {
+        (Some(workload), _) if workload.tuning.disabled => "taken out by its owner".to_owned(),
+        (_, Some(summary)) => summary.state.clone(),
+        (Some(workload), None) => match standing(workload, policy.zero_is_complete) {
+            Standing::Complete => "complete; not recorded".to_owned(),
+            Standing::Waiting(wait) => format!("{wait}; not recorded"),
+            Standing::DeadlineExceeded { .. } => "missed its progress deadline; not recorded".to_owned(),
+        },
+        (None, None) => String::new(),
+    };
+    let purged = record.and_then(|record| record.history.iter().rev().find(|closed| closed.outcome == Outcome::Purged));
+    Row {
+        workload: id.clone(),
+        version,
+        phase: summary.map_or("–", |summary| summary.phase),
+        state,
+        last_purge: purged.map(|closed| closed.change.clone()),
+    }
+}
+
+impl fmt::Display for Listing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.workloads.is_empty() {
+            let mut table = Table::new();
+            table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(COLUMNS);
+            table.set_header(["NAMESPACE", "NAME", "VERSION", "PHASE", "STATE", "LAST PURGE"]);
+            for Row { workload, version, phase, state, last_purge } in &self.workloads {
+                let last_purge = last_purge.as_deref().unwrap_or("–");
+                table.add_row([&workload.namespace, &workload.name, version, *phase, state, last_purge]);
+            }
+            for line in table.to_string().lines() {
+                // Every cell begins with a blank; the first one's is not needed.
+                writeln!(f, "{}", line.strip_prefix(' ').unwrap_or(line).trim_end())?;
+            }
+        } else if self.missing.is_empty() {
+            writeln!(f, "there are no Deployments here")?;
+        }
+        for why in &self.missing {
+            writeln!(f, "missing: {why}")?;
+        }
+        Ok(())
+    }
+}

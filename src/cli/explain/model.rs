@@ -1,0 +1,203 @@
+//! What `explain` answers, before it is text: the same structure is printed for people and, as JSON, for programs.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::domain::id::WorkloadId;
+use crate::domain::rollout::{PurgeSummary, Stage};
+
+/// A part of the answer, or why it is missing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Section<T> {
+    /// The part.
+    Known(T),
+    /// It could not be read; the others are not affected.
+    Missing {
+        /// Why, in words.
+        missing: String,
+    },
+}
+
+impl<T> Section<T> {
+    /// The part, if it is known.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known(part) => Some(part),
+            Self::Missing { .. } => None,
+        }
+    }
+
+    /// A missing part.
+    pub fn missing(why: impl ToString) -> Self {
+        Self::Missing { missing: why.to_string() }
+    }
+}
+
+/// Everything about one workload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// Which workload.
+    pub workload: WorkloadId,
+    /// How it is, in one sentence.
+    pub state: String,
+    /// What happens next, in one sentence.
+    pub next: String,
+    /// What a purge would hit as things are, in one sentence; `None` where that is not known.
+    pub would: Option<String>,
+    /// The object in the cluster.
+    pub deployment: Section<DeploymentSeen>,
+    /// What allclear knows of it; `None` if there is no record.
+    pub record: Section<Option<RecordSeen>>,
+    /// The hosts it is reached by.
+    pub site: Section<SiteSeen>,
+    /// The distributions that serve them.
+    pub distributions: Section<DistributionsSeen>,
+    /// What is purged.
+    pub paths: Section<PathsSeen>,
+    /// Webhooks on their way and dead letters.
+    pub webhooks: Section<Vec<WebhookSeen>>,
+    /// What cannot be used about it: bad annotations, mostly.
+    pub conditions: Vec<String>,
+}
+
+/// The object in the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DeploymentSeen {
+    /// The image of each container, init containers as `init:name`.
+    pub images: Section<BTreeMap<String, String>>,
+    /// Pods wanted.
+    pub desired: u32,
+    /// Pods there are.
+    pub total: u32,
+    /// Pods of the newest template.
+    pub updated: u32,
+    /// Pods that have been ready long enough.
+    pub available: u32,
+    /// What the rollout waits for; `None` when every pod is of the newest template and available.
+    pub waits_for: Option<String>,
+    /// Why the pods themselves could not be asked, where they would have had something to say.
+    pub pods_missing: Option<String>,
+    /// Its owner has taken it out, by `allclear.dev/enabled: "false"`.
+    pub disabled: bool,
+}
+
+/// What allclear knows of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RecordSeen {
+    /// The number of its newest rollout.
+    pub rollout: u64,
+    /// `rolling`, `complete`, `failed` or `withdrawn`.
+    pub phase: &'static str,
+    /// Where it is on its way.
+    pub stage: Stage,
+    /// The images it was recorded with.
+    pub version: String,
+    /// The last change of version in words.
+    pub change: String,
+    /// The version the edge was last made to agree with, where that is known.
+    pub settled: Option<String>,
+    /// The purges of open votes.
+    pub purges: Vec<PurgeSummary>,
+    /// Open votes.
+    pub votes: usize,
+    /// The last rollout that was purged, in words.
+    pub last_purge: Option<String>,
+    /// How the last rollouts ended, newest first.
+    pub history: Vec<String>,
+}
+
+/// The hosts it is reached by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SiteSeen {
+    /// Each host, with where it came from, in words.
+    pub hosts: BTreeMap<String, Vec<String>>,
+    /// Load balancers that lead to it without naming a host.
+    pub load_balancers: Vec<String>,
+    /// What looked like a host and is none.
+    pub rejected: Vec<Rejected>,
+}
+
+/// What looked like a host and is none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rejected {
+    /// Where it was found.
+    pub place: String,
+    /// Why it was left out.
+    pub why: String,
+}
+
+/// The distributions that serve it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DistributionsSeen {
+    /// Its owner named them by annotation, so its hosts do not matter.
+    pub named: bool,
+    /// Those that are purged.
+    pub matched: Vec<DistributionSeen>,
+    /// Those that would match if they were not disabled, staging or for tenants only.
+    pub skipped: Vec<DistributionSeen>,
+    /// Hosts and load balancers no distribution serves.
+    pub unmatched: Vec<String>,
+    /// Distributions in the account; `None` if it was not necessary, or not possible, to list them.
+    pub listed: Option<usize>,
+}
+
+/// One distribution.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DistributionSeen {
+    /// Its id.
+    pub id: String,
+    /// Its own domain name, where known.
+    pub domain: Option<String>,
+    /// Why it matches, or why it does not, in words.
+    pub why: Vec<String>,
+}
+
+/// What is purged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PathsSeen {
+    /// Paths, and cache tags with a leading `#`.
+    pub items: Vec<String>,
+    /// Where they are from: `annotation` or `configuration`.
+    pub from: &'static str,
+}
+
+/// One webhook on its way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WebhookSeen {
+    /// Its id, for `allclear webhook resend`.
+    pub id: String,
+    /// The hook's name.
+    pub hook: String,
+    /// What it tells.
+    pub kind: &'static str,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// Why it was given up; `None` while it is still tried.
+    pub given_up: Option<String>,
+}
+
+/// All workloads, in brief.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Listing {
+    /// The workloads, by namespace and name.
+    pub workloads: Vec<Row>,
+    /// What could not be read; the rest is complete without it.
+    pub missing: Vec<String>,
+}
+
+/// One workload, in brief.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// Which workload.
+    pub workload: WorkloadId,
+    /// Its tags, in brief.
+    pub version: String,
+    /// The phase of its record; `–` without one.
+    pub phase: &'static str,
+    /// How it is.
+    pub state: String,
+    /// The last rollout that was purged.
+    pub last_purge: Option<String>,
+}

@@ -1,0 +1,159 @@
+//! An explanation for people: one screen, at most [`COLUMNS`] wide, the answer first and the reasons below it.
+
+use std::fmt;
+
+use crate::cli::explain::model::{
+    DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, RecordSeen, Section, SiteSeen, WebhookSeen,
+};
+
+/// Characters on a line.
+const COLUMNS: usize = 100;
+
+/// Where the text of a part begins.
+const INDENT: usize = 16;
+
+/// Lines of one part. A workload with more hosts than this is looked at in the JSON.
+const LINES_MAX: usize = 20;
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { workload, state, next, would, deployment, record, site, distributions, paths, webhooks, conditions } =
+            self;
+        writeln!(f, "{}", workload.spoken())?;
+        let mut page = Page { f };
+        page.part("State", [state.clone()])?;
+        page.part("Next", [next.clone()])?;
+        page.part("Would purge", would.clone())?;
+        page.part("Conditions", conditions.iter().cloned())?;
+        writeln!(page.f)?;
+        page.section("Deployment", deployment, deployment_lines)?;
+        page.section("Record", record, |record| record.as_ref().map_or_else(|| vec!["none".to_owned()], record_lines))?;
+        page.section("Hosts", site, host_lines)?;
+        page.section("Distributions", distributions, distribution_lines)?;
+        page.section("Paths", paths, |paths| vec![format!("{} (from the {})", paths.items.join(", "), paths.from)])?;
+        page.section("Webhooks", webhooks, |webhooks| webhooks.iter().map(webhook_line).collect())?;
+        let history = record.known().and_then(Option::as_ref).map(|record| record.history.clone()).unwrap_or_default();
+        page.part("History", history)
+    }
+}
+
+fn deployment_lines(deployment: &DeploymentSeen) -> Vec<String> {
+    let DeploymentSeen { images, desired, total, updated, available, waits_for, pods_missing, disabled: _ } =
+        deployment;
+    let mut lines = match images {
+        Section::Known(images) => images.iter().map(|(container, image)| format!("{container} {image}")).collect(),
+        Section::Missing { missing } => vec![format!("image: {missing}")],
+    };
+    lines.push(format!("{updated} of {desired} pods of the newest version, {available} available, {total} in all"));
+    lines.extend(waits_for.iter().map(|wait| format!("waits for completion: {wait}")));
+    lines.extend(pods_missing.iter().map(|why| format!("missing: {why}")));
+    lines
+}
+
+fn record_lines(record: &RecordSeen) -> Vec<String> {
+    let RecordSeen { rollout, phase, stage: _, version: _, change, settled, purges, votes, last_purge, history: _ } =
+        record;
+    let mut lines = vec![format!("rollout {rollout}, {phase}: {change}")];
+    if let Some(settled) = settled {
+        lines.push(format!("the edge has {settled}"));
+    }
+    if *votes > 0 {
+        lines.push(if *votes == 1 { "1 open vote".to_owned() } else { format!("{votes} open votes") });
+    }
+    lines.extend(purges.iter().map(|purge| purge.state.clone()));
+    lines.push(format!("last purge: {}", last_purge.as_deref().unwrap_or("none on record")));
+    lines
+}
+
+fn host_lines(site: &SiteSeen) -> Vec<String> {
+    let SiteSeen { hosts, load_balancers, rejected } = site;
+    let mut lines: Vec<String> =
+        hosts.iter().map(|(host, sources)| format!("{host}: {}", sources.join("; "))).collect();
+    lines.extend(load_balancers.iter().map(|name| format!("{name}: load balancer of an Ingress without host")));
+    lines.extend(rejected.iter().map(|rejected| format!("left out, {}: {}", rejected.place, rejected.why)));
+    if lines.is_empty() {
+        lines.push("none: no Ingress, route or annotation leads to it".to_owned());
+    }
+    lines
+}
+
+fn distribution_lines(distributions: &DistributionsSeen) -> Vec<String> {
+    let DistributionsSeen { named: _, matched, skipped, unmatched, listed } = distributions;
+    let line = |seen: &DistributionSeen| {
+        let domain = seen.domain.as_ref().map_or(String::new(), |domain| format!(" ({domain})"));
+        format!("{}{domain}: {}", seen.id, seen.why.join("; "))
+    };
+    let mut lines: Vec<String> = matched.iter().map(line).collect();
+    lines.extend(skipped.iter().map(|seen| format!("not {}", line(seen))));
+    let of = listed.map_or(String::new(), |listed| format!(" ({listed} looked at)"));
+    lines.extend(unmatched.iter().map(|host| format!("none serves {host}{of}")));
+    if lines.is_empty() {
+        lines.push("none".to_owned());
+    }
+    lines
+}
+
+fn webhook_line(webhook: &WebhookSeen) -> String {
+    let WebhookSeen { id, hook, kind, attempts, given_up } = webhook;
+    let attempts = if *attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
+    match given_up {
+        Some(reason) => {
+            format!("{hook}, {kind}: given up after {attempts}: {reason}; again: allclear webhook resend {id}")
+        }
+        None => format!("{hook}, {kind}: on its way, {attempts} so far"),
+    }
+}
+
+struct Page<'a, 'b> {
+    f: &'a mut fmt::Formatter<'b>,
+}
+
+impl Page<'_, '_> {
+    fn section<T>(&mut self, name: &str, section: &Section<T>, lines: impl FnOnce(&T) -> Vec<String>) -> fmt::Result {
+        match section {
+            Section::Known(part) => self.part(name, lines(part)),
+            Section::Missing { missing } => self.part(name, [format!("missing: {missing}")]),
+        }
+    }
+
+    /// A part of the page; nothing if it has no lines.
+    fn part(&mut self, name: &str, lines: impl IntoIterator<Item = String>) -> fmt::Result {
+        let lines: Vec<String> = lines.into_iter().collect();
+        let mut label = name;
+        for line in lines.iter().take(LINES_MAX) {
+            self.line(label, line)?;
+            label = "";
+        }
+        match lines.len().saturating_sub(LINES_MAX) {
+            0 => Ok(()),
+            more => self.line(label, &format!("and {more} more; -o json has them all")),
+        }
+    }
+
+    /// One entry, wrapped between words; what continues is set in by two more.
+    fn line(&mut self, label: &str, text: &str) -> fmt::Result {
+        let mut label = label;
+        let mut line = String::new();
+        for word in text.split_whitespace() {
+            let width = line.chars().count() + 1 + word.chars().count();
+            if !line.trim().is_empty() && INDENT + width > COLUMNS {
+                self.put(label, &line)?;
+                label = "";
+                line = format!("  {word}");
+            } else if line.is_empty() {
+                line.push_str(word);
+            } else {
+                line.push(' ');
+                line.push_str(word);
+            }
+        }
+        self.put(label, &line)
+    }
+
+    fn put(&mut self, label: &str, line: &str) -> fmt::Result {
+        let indented = INDENT.saturating_sub(2);
+        // What others wrote must not move the cursor of whoever reads it.
+        let line = line.replace(char::is_control, "\u{fffd}");
+        writeln!(self.f, "  {label:<indented$}{line}")
+    }
+}

@@ -1,0 +1,329 @@
+//! Rollouts as stories. `tests/model` searches every order of events; these say in a line each what must come out.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::*;
+use crate::domain::group;
+use crate::domain::image::Version;
+use crate::domain::notice::Kind;
+use crate::domain::purge::Progress;
+use crate::domain::record::{Change, Failure, Outcome, Phase};
+use crate::domain::workload::{Progressing, Replicas};
+
+fn version(tag: &str) -> Version {
+    serde_json::from_value(serde_json::json!({ "web": format!("web:{tag}") })).unwrap()
+}
+
+/// Two pods of `tag`, all available.
+fn complete(tag: &str, generation: i64) -> Workload {
+    Workload {
+        id: WorkloadId::deployment("shop", "web"),
+        uid: "uid-1".into(),
+        generation,
+        observed_generation: generation,
+        version: Ok(version(tag)),
+        replicas: Replicas { desired: 2, total: 2, updated: 2, ready: 2, available: 2 },
+        paused: false,
+        deleting: false,
+        progressing: None,
+        selector: Default::default(),
+        template_labels: Default::default(),
+        tuning: Default::default(),
+    }
+}
+
+/// One of two pods is new and available.
+fn half(tag: &str, generation: i64) -> Workload {
+    let replicas = Replicas { desired: 2, total: 2, updated: 1, ready: 2, available: 2 };
+    Workload { replicas, ..complete(tag, generation) }
+}
+
+fn identity() -> Identity {
+    let (member, origin) = ("eu-1".into(), "ledger".into());
+    Identity { workload: WorkloadId::deployment("shop", "web"), member, group: "default".into(), origin, epoch_ms: 0 }
+}
+
+/// A machine in a world where everything it asks for works, except what a test takes in hand.
+struct Story {
+    machine: Rollout,
+    now: Timestamp,
+    cluster: Option<Workload>,
+    /// What was done, in order.
+    effects: Vec<Effect>,
+    /// Effects of these names are recorded and not answered.
+    held: BTreeSet<&'static str>,
+}
+
+impl Story {
+    fn begin(workload: Workload) -> Self {
+        let record = baseline(&workload, workload.version.as_ref().unwrap(), Seq(0));
+        let machine = Rollout::resume(identity(), Policy::default(), Seq(0), Some(record));
+        let (now, effects, held) = (Timestamp::from_millis(0), Vec::new(), BTreeSet::new());
+        let mut story = Self { machine, now, cluster: None, effects, held };
+        story.see(workload);
+        story
+    }
+
+    fn see(&mut self, workload: Workload) {
+        self.cluster = Some(workload.clone());
+        self.step(Event::Seen(Box::new(workload)));
+    }
+
+    fn step(&mut self, event: Event) {
+        let effects = self.machine.step(self.now, event);
+        self.perform(effects);
+    }
+
+    fn pass(&mut self, time: Duration) {
+        let end = self.now.after(time);
+        while let Some(next) = self.machine.next_deadline().filter(|next| *next <= end) {
+            self.now = self.now.max(next);
+            let effects = self.machine.tick(self.now);
+            self.perform(effects);
+        }
+        self.now = end;
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            self.effects.push(effect.clone());
+            if self.held.contains(effect.name()) {
+                continue;
+            }
+            let fresh = self.cluster.clone().map(Box::new);
+            match effect {
+                Effect::Store(_) | Effect::Remove(_) => self.step(Event::Stored),
+                Effect::Publish(record) => {
+                    let identity = identity();
+                    self.step(Event::ViewChanged(group::alone(&identity.member, &identity.origin, Some(&record))));
+                }
+                Effect::Look => self.step(Event::Looked(fresh)),
+                Effect::FindSite(_) => {
+                    let hosts = BTreeSet::from(["www.example.com".parse().unwrap()]);
+                    self.step(Event::SiteFound(FoundSite { hosts, ..FoundSite::default() }));
+                }
+                Effect::Recheck(vector) => self.step(Event::Rechecked(vector, fresh)),
+                Effect::Match(vector, _) => self.step(Event::Matched(vector, ["E1EXAMPLE".parse().unwrap()].into())),
+                Effect::Purge(order) => {
+                    self.step(Event::Purged(order.reference.clone(), Progress::Created("I1".into())));
+                    self.step(Event::Purged(order.reference, Progress::Completed));
+                }
+                Effect::Tell(notice) => self.step(Event::Told(notice.id)),
+                Effect::End => {}
+            }
+        }
+    }
+
+    fn record(&self) -> &Record {
+        self.machine.durable().unwrap()
+    }
+
+    fn purges(&self) -> BTreeSet<&Reference> {
+        self.effects
+            .iter()
+            .filter_map(|e| if let Effect::Purge(order) = e { Some(&order.reference) } else { None })
+            .collect()
+    }
+
+    fn last(&self) -> Option<&Outcome> {
+        self.record().history.last().map(|closed| &closed.outcome)
+    }
+
+    fn told(&self, kind: Kind) -> usize {
+        self.effects.iter().filter(|e| matches!(e, Effect::Tell(notice) if notice.kind == kind)).count()
+    }
+}
+
+#[test]
+fn a_rollout_is_purged_once_and_told() {
+    let mut story = Story::begin(complete("a", 1));
+    story.see(half("b", 2));
+    story.see(complete("b", 2));
+    story.see(complete("b", 2));
+    story.pass(Duration::from_secs(3600));
+    assert_eq!((story.purges().len(), story.last()), (1, Some(&Outcome::Purged)));
+    assert_eq!(story.told(Kind::PurgeCompleted), 1);
+    assert!(!story.record().is_open());
+    assert_eq!(story.machine.next_deadline(), None);
+}
+
+#[test]
+fn going_back_to_an_old_version_is_purged_under_a_new_reference() {
+    let mut story = Story::begin(complete("a", 1));
+    story.see(complete("b", 2));
+    story.see(complete("a", 3));
+    assert_eq!(story.purges().len(), 2);
+}
+
+#[test]
+fn a_version_that_comes_back_before_another_was_complete_is_skipped() {
+    let mut story = Story::begin(complete("a", 1));
+    story.see(half("b", 2));
+    story.see(complete("a", 3));
+    assert_eq!((story.purges().len(), story.last()), (0, Some(&Outcome::Returned)));
+}
+
+#[test]
+fn if_unsuccessful_the_wait_times_out_on_a_fresh_look_and_nothing_is_purged() {
+    let mut story = Story::begin(complete("a", 1));
+    story.see(half("b", 2));
+    story.pass(Duration::from_secs(14 * 60));
+    assert_eq!(story.record().phase, Phase::Rolling);
+    story.pass(Duration::from_secs(60));
+    assert_eq!(story.record().phase, Phase::Failed(Failure::TimedOut));
+    assert_eq!(story.effects.iter().filter(|effect| **effect == Effect::Look).count(), 1);
+    assert_eq!((story.purges().len(), story.told(Kind::RolloutFailed)), (0, 1));
+}
+
+#[test]
+fn a_completion_that_the_watch_has_hidden_is_found_by_the_look_at_the_timeout() {
+    let mut story = Story::begin(complete("a", 1));
+    story.see(half("b", 2));
+    story.cluster = Some(complete("b", 2));
+    story.pass(Duration::from_secs(15 * 60));
+    assert_eq!(story.last(), Some(&Outcome::Purged));
+}
+
+#[test]
+fn what_completes_after_it_failed_is_purged_after_all() {
+    let mut story = Story::begin(complete("a", 1));
+    story.see(half("b", 2));
+    story.pass(Duration::from_secs(15 * 60));
+    story.see(complete("b", 2));
+    assert_eq!((story.record().change, story.last()), (Change::Recovered, Some(&Outcome::Purged)));
+}
+
+#[test]
+fn a_missed_deadline_is_believed_when_it_is_seen_twice() {
+    let progressing = Progressing { reason: "ProgressDeadlineExceeded".into(), last_update: "t1".into() };
+    let late = Workload { progressing: Some(progressing), ..half("b", 2) };
+    let mut story = Story::begin(complete("a", 1));
+    story.see(late);
+    assert_eq!(story.record().phase, Phase::Rolling);
+    story.pass(Duration::from_secs(2));
+    assert_eq!(story.record().phase, Phase::Failed(Failure::ProgressDeadlineExceeded));
+}
+
+#[test]
+fn a_missed_deadline_that_was_none_leaves_no_deadline_behind() {
+    let progressing = Progressing { reason: "ProgressDeadlineExceeded".into(), last_update: "t1".into() };
+    let late = Workload { progressing: Some(progressing), ..half("b", 2) };
+    let mut story = Story::begin(complete("a", 1));
+    story.see(late);
+    story.see(complete("b", 2));
+    story.pass(Duration::from_secs(60));
+    assert_eq!((story.last(), story.machine.next_deadline()), (Some(&Outcome::Purged), None));
+}
+
+#[test]
+fn the_clock_of_a_paused_rollout_stands_still() {
+    let mut story = Story::begin(complete("a", 1));
+    story.see(half("b", 2));
+    story.pass(Duration::from_secs(10 * 60));
+    story.see(Workload { paused: true, ..half("b", 3) });
+    story.pass(Duration::from_secs(24 * 3600));
+    assert_eq!(story.record().phase, Phase::Rolling);
+    story.see(half("b", 4));
+    story.pass(Duration::from_secs(6 * 60));
+    assert_eq!(story.record().phase, Phase::Failed(Failure::TimedOut));
+}
+
+#[test]
+fn an_image_that_cannot_be_read_becomes_a_condition_and_no_hot_loop() {
+    let mut story = Story::begin(complete("a", 1));
+    story.see(half("b", 2));
+    story.see(Workload { version: Err("\"WEB\" is not an image".into()), ..half("b", 3) });
+    story.pass(Duration::from_secs(3600));
+    assert_eq!(story.record().conditions.len(), 1);
+    assert_eq!(story.machine.next_deadline(), None);
+}
+
+#[test]
+fn an_error_after_the_version_was_stored_loses_nothing() {
+    let mut story = Story::begin(complete("a", 1));
+    story.held = ["find_site", "recheck", "match", "purge"].into();
+    story.see(complete("b", 2));
+    let record = story.record().clone();
+    assert_eq!(record.version, version("b"));
+    // The process ends here; the next one has only the ledger, and what it sees.
+    let machine = Rollout::resume(identity(), Policy::default(), Seq(0), Some(record));
+    let mut story = Story { machine, held: BTreeSet::new(), effects: Vec::new(), ..story };
+    story.see(complete("b", 2));
+    assert_eq!((story.purges().len(), story.last()), (1, Some(&Outcome::Purged)));
+}
+
+#[test]
+fn a_write_of_unknown_outcome_is_repeated_as_it_was() {
+    let mut story = Story::begin(complete("a", 1));
+    story.held = ["store"].into();
+    story.see(half("b", 2));
+    story.step(Event::StoreFailed);
+    story.see(complete("b", 2));
+    story.pass(Duration::from_secs(2));
+    let stores: Vec<&Effect> = story.effects.iter().filter(|effect| effect.name() == "store").collect();
+    assert_eq!((stores.len(), stores.first()), (2, stores.last()));
+}
+
+#[test]
+fn a_conflict_with_what_the_draft_says_leaves_no_deadline_behind() {
+    let mut story = Story::begin(complete("a", 1));
+    story.held = ["store"].into();
+    story.see(half("b", 2));
+    let Some(Effect::Store(theirs)) = story.effects.last().cloned() else { panic!("no write") };
+    story.step(Event::Conflicted(Some(theirs), Seq(0)));
+    story.pass(Duration::from_secs(5));
+    assert!(story.machine.next_deadline().is_none_or(|next| next > story.now));
+}
+
+#[test]
+fn a_removal_under_way_lets_no_number_be_used_again() {
+    let mut story = Story::begin(complete("a", 1));
+    story.see(complete("b", 2));
+    story.held = ["remove"].into();
+    story.cluster = None;
+    story.pass(Duration::from_secs(5));
+    story.step(Event::Missed);
+    story.see(Workload { uid: "uid-2".into(), observed_generation: 0, ..half("b", 1) });
+    story.step(Event::Stored);
+    assert!(story.record().seq > Seq(2), "{:?}", story.record().seq);
+}
+
+#[test]
+fn an_owner_who_opts_out_before_the_vote_is_not_purged() {
+    let mut story = Story::begin(complete("a", 1));
+    story.held = ["recheck"].into();
+    story.see(complete("b", 2));
+    let asked =
+        story.effects.iter().find_map(|e| if let Effect::Recheck(vector) = e { Some(vector.clone()) } else { None });
+    let vector = asked.unwrap();
+    let mut out = complete("b", 2);
+    out.tuning.disabled = true;
+    story.held.clear();
+    story.step(Event::Rechecked(vector, Some(Box::new(out))));
+    story.pass(Duration::from_secs(3600));
+    assert_eq!(story.purges().len(), 0);
+}
+
+#[test]
+fn hosts_found_for_one_rollout_are_not_those_of_the_next() {
+    let mut story = Story::begin(complete("a", 1));
+    story.held = ["find_site"].into();
+    story.see(complete("b", 2));
+    story.see(complete("c", 3));
+    story.step(Event::SiteFound(FoundSite::default()));
+    assert_eq!(story.effects.iter().filter(|effect| effect.name() == "find_site").count(), 2);
+}
+
+#[test]
+fn a_second_request_supersedes_the_first_and_is_no_rollback() {
+    let request = |at: &str| {
+        let mut workload = half("a", 1);
+        workload.tuning.requested_at = Some(at.into());
+        workload
+    };
+    let mut story = Story::begin(complete("a", 1));
+    story.see(request("1"));
+    story.see(request("2"));
+    assert_eq!(story.last(), Some(&Outcome::Superseded));
+}

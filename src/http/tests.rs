@@ -1,0 +1,253 @@
+//! Over a real loopback socket, against a root actor that shows what it is told to.
+
+use actix::{Actor, Context, Handler, MessageResult, ResponseFuture};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::*;
+use crate::actors::message::{DeliverySeen, PurgeSeen};
+use crate::domain::id::WorkloadId;
+use crate::domain::rollout::{MemberSummary, PurgeSummary, Stage, Summary};
+
+struct Showing(Observation);
+
+impl Actor for Showing {
+    type Context = Context<Self>;
+}
+
+impl Handler<Observe> for Showing {
+    type Result = MessageResult<Observe>;
+
+    fn handle(&mut self, _: Observe, _: &mut Self::Context) -> Self::Result {
+        MessageResult(self.0.clone())
+    }
+}
+
+/// Takes the question and never answers, like an actor that waits for its ledger.
+struct Mute;
+
+impl Actor for Mute {
+    type Context = Context<Self>;
+}
+
+impl Handler<Observe> for Mute {
+    type Result = ResponseFuture<Observation>;
+
+    fn handle(&mut self, _: Observe, _: &mut Self::Context) -> Self::Result {
+        Box::pin(std::future::pending())
+    }
+}
+
+fn front(root: Recipient<Observe>) -> Front {
+    let about = About { member: "eu-1".into(), group: "default".into(), dry_run: false };
+    Front { root, metrics: Arc::default(), about, draining: Arc::default() }
+}
+
+fn showing(observation: Observation) -> Front {
+    front(Showing(observation).start().recipient())
+}
+
+fn synced() -> Observation {
+    Observation { synced: true, workloads: 3, ..Observation::default() }
+}
+
+async fn start(front: Front) -> Serving {
+    serve("127.0.0.1:0".parse().unwrap(), front).await.unwrap()
+}
+
+/// The whole answer to one request, head and body.
+async fn ask(address: SocketAddr, method: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_string(&mut answer));
+    read.await.expect("an answer in time").unwrap();
+    answer
+}
+
+fn body(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").unwrap().1
+}
+
+#[actix::test]
+async fn every_path_answers_and_the_guards_are_on_all_of_them() {
+    let serving = start(showing(synced())).await;
+    let paths = [
+        ("/", "200 OK", "text/html; charset=utf-8"),
+        ("/livez", "200 OK", "text/plain; charset=utf-8"),
+        ("/readyz", "200 OK", "text/plain; charset=utf-8"),
+        ("/metrics", "200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        ("/api/v1/state", "200 OK", "application/json"),
+        ("/favicon.ico", "404 Not Found", "text/plain; charset=utf-8"),
+    ];
+    for (path, status, content_type) in paths {
+        let answer = ask(serving.address(), "GET", path).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{path}: {answer}");
+        for header in [
+            &format!("content-type: {content_type}\r\n"),
+            "content-security-policy: default-src 'none'; style-src 'sha256-",
+            "x-content-type-options: nosniff\r\n",
+            "referrer-policy: no-referrer\r\n",
+            "cache-control: no-store\r\n",
+        ] {
+            assert!(answer.contains(header), "{path} without {header}: {answer}");
+        }
+    }
+    serving.stop().await;
+}
+
+#[actix::test]
+async fn a_head_request_gets_the_head_of_the_answer_only() {
+    let serving = start(showing(synced())).await;
+    let answer = ask(serving.address(), "HEAD", "/").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert_eq!(body(&answer), "");
+    serving.stop().await;
+}
+
+#[actix::test]
+async fn nothing_can_be_changed() {
+    let serving = start(showing(synced())).await;
+    for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
+        let answer = ask(serving.address(), method, "/").await;
+        assert!(answer.starts_with("HTTP/1.1 405 Method Not Allowed\r\n"), "{answer}");
+        assert!(answer.contains("allow: GET, HEAD\r\n"), "{answer}");
+        assert!(body(&answer).contains("only GET and HEAD"), "{answer}");
+    }
+    serving.stop().await;
+}
+
+#[actix::test]
+async fn it_is_not_ready_before_the_workloads_are_listed_and_says_what_is_in_the_way() {
+    let troubles = vec!["failed to list deployments: forbidden".to_owned()];
+    let serving = start(showing(Observation { troubles, ..Observation::default() })).await;
+    let answer = ask(serving.address(), "GET", "/readyz").await;
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    let words = "the workloads of the cluster have not been listed yet\nfailed to list deployments: forbidden\n";
+    assert_eq!(body(&answer), words);
+    assert!(ask(serving.address(), "GET", "/livez").await.starts_with("HTTP/1.1 200 "), "it is alive all the same");
+    serving.stop().await;
+}
+
+#[actix::test]
+async fn it_is_not_ready_any_more_the_moment_it_drains() {
+    let front = showing(synced());
+    let draining = front.draining.clone();
+    let serving = start(front).await;
+    assert_eq!(body(&ask(serving.address(), "GET", "/readyz").await), "ready\n");
+    draining.store(true, Ordering::Relaxed);
+    let answer = ask(serving.address(), "GET", "/readyz").await;
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert_eq!(body(&answer), "shutting down\n");
+    serving.stop().await;
+}
+
+#[actix::test]
+async fn an_actor_that_does_not_answer_is_alive_but_not_ready() {
+    let window =
+        Window { front: front(Mute.start().recipient()), actors: Arbiter::current(), turn_within: TURN_WITHIN };
+    tokio::time::pause();
+    assert_eq!(window.ready().await, Err(vec!["the root actor has not answered for 3s".to_owned()]));
+    assert_eq!(window.page().await.status(), StatusCode::SERVICE_UNAVAILABLE);
+    tokio::time::resume();
+    assert_eq!(window.alive().await, Ok("alive"));
+}
+
+#[actix::test]
+async fn a_blocked_event_loop_is_noticed_by_the_worker_on_its_own_thread() {
+    let front = showing(synced());
+    let serving = listen("127.0.0.1:0".parse().unwrap(), front, Duration::from_millis(50)).unwrap();
+    let address = serving.address();
+    assert_eq!(body(&ask(address, "GET", "/livez").await), "alive\n");
+    let asking = std::thread::spawn(move || actix_rt::System::new().block_on(ask(address, "GET", "/livez")));
+    // Blocks this thread, and with it the event loop of the actors, until the answer is there.
+    let answer = asking.join().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert_eq!(body(&answer), "the event loop of the actors has not turned for 50ms\n");
+    serving.stop().await;
+}
+
+#[actix::test]
+async fn the_state_has_everything_the_actors_show_and_who_shows_it() {
+    let serving = start(showing(busy("web"))).await;
+    let answer = ask(serving.address(), "GET", "/api/v1/state").await;
+    let state: serde_json::Value = serde_json::from_str(body(&answer)).unwrap();
+    assert_eq!(state["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(state["member"], "eu-1");
+    assert_eq!(state["dry_run"], false);
+    assert_eq!(state["synced"], true);
+    assert_eq!(state["rollouts"][0]["workload"], "deployment/shop/web");
+    assert_eq!(state["rollouts"][0]["stage"], "purge");
+    serving.stop().await;
+}
+
+#[actix::test]
+async fn hostile_names_stay_text() {
+    let hostile = "<script>alert(1)</script>\"'&";
+    let mut observation = busy(hostile);
+    observation.troubles.push(hostile.to_owned());
+    let mut front = showing(observation);
+    front.about = About { member: hostile.into(), group: hostile.into(), dry_run: true };
+    let serving = start(front).await;
+    let answer = ask(serving.address(), "GET", "/").await;
+    assert!(!answer.contains("<script"), "{answer}");
+    assert!(answer.contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;"), "{answer}");
+    let missing = ask(serving.address(), "GET", "/%3Cscript%3E").await;
+    assert!(missing.contains("content-type: text/plain"), "{missing}");
+    serving.stop().await;
+}
+
+#[actix::test]
+async fn the_page_shows_the_purge_as_the_invalidator_sees_it_and_the_command_for_a_dead_letter() {
+    let serving = start(showing(busy("web"))).await;
+    let page = ask(serving.address(), "GET", "/").await;
+    assert!(page.contains("invalidation I2X in progress for 12 s"), "{page}");
+    assert!(page.contains("allclear webhook resend d1"), "{page}");
+    assert!(!page.contains("Other purges"), "{page}");
+    assert!(page.contains("1 webhook delivery given up"), "{page}");
+    serving.stop().await;
+}
+
+/// A rollout that is being purged, with a dead letter; `name` wherever a name can be.
+fn busy(name: &str) -> Observation {
+    let workload = WorkloadId::deployment("shop", name);
+    let summary = Summary {
+        workload: workload.clone(),
+        seq: 7,
+        phase: "complete",
+        change: format!("{name}: 1.2.3 → 1.2.4"),
+        state: name.to_owned(),
+        next: "tells the webhooks when all are completed".to_owned(),
+        stage: Stage::Purge,
+        members: vec![MemberSummary { member: name.to_owned(), phase: "complete", version: name.to_owned() }],
+        purges: vec![PurgeSummary {
+            reference: "ref".to_owned(),
+            distribution: name.to_owned(),
+            invalidation: Some(name.to_owned()),
+            state: "in progress".to_owned(),
+        }],
+        history: vec![name.to_owned()],
+        conditions: vec![name.to_owned()],
+    };
+    Observation {
+        recent: vec![summary.clone()],
+        rollouts: vec![summary],
+        quarantined: vec![workload.clone()],
+        purges: vec![PurgeSeen {
+            reference: "ref".into(),
+            distribution: name.parse().unwrap_or_else(|_| "E1".parse().unwrap()),
+            state: "invalidation I2X in progress for 12 s".to_owned(),
+        }],
+        deliveries: vec![DeliverySeen {
+            id: "d1".to_owned(),
+            hook: name.to_owned(),
+            workload,
+            kind: "purge.completed",
+            attempts: 10,
+            given_up: true,
+            state: name.to_owned(),
+        }],
+        ..synced()
+    }
+}

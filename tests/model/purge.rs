@@ -1,0 +1,287 @@
+//! The production `Purger` under random orders, answers, lost answers and time: what it may never do, and that it ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use allclear::domain::distribution::DistributionId;
+use allclear::domain::id::{InvalidationId, Reference, WorkloadId};
+use allclear::domain::machine::{Machine, Timestamp};
+use allclear::domain::paths::PathSet;
+use allclear::domain::purge::{CREATIONS_BURST, CdnErrorClass, Effect, Event, Order, Pace, Progress, Purger};
+use proptest::prelude::*;
+
+/// CloudFront and the rollouts, as far as a purge meets them.
+struct World {
+    purger: Purger,
+    now: Timestamp,
+    calls: Vec<Effect>,
+    /// What exists: the paths of each reference, and when it was created.
+    cdn: BTreeMap<Reference, (PathSet, Timestamp)>,
+    orders: BTreeMap<Reference, (Order, Timestamp)>,
+    ended: BTreeSet<Reference>,
+    stalled: BTreeSet<Reference>,
+    creations: Vec<Timestamp>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Order(u8),
+    Answer(u8, Reply),
+    Tick,
+    /// The process starts again, and every order that has not ended is placed once more, oldest last.
+    Crash,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Reply {
+    Works,
+    Fails(CdnErrorClass),
+    /// It was done, and the answer says that this is not known.
+    Lost,
+}
+
+fn order(n: u8, now: Timestamp) -> Order {
+    let distribution: DistributionId = ["E1EXAMPLE", "E2EXAMPLE"][usize::from(n % 2)].parse().unwrap();
+    let paths = if n.is_multiple_of(3) {
+        PathSet::default()
+    } else {
+        [format!("/{}/*", n % 3).parse().unwrap()].into_iter().collect()
+    };
+    let workload = WorkloadId::deployment("shop", format!("web-{n}"));
+    Order {
+        reference: Reference(format!("r{n}")),
+        distribution,
+        paths,
+        workload,
+        invalidation: None,
+        voted_at: Some(now),
+    }
+}
+
+impl World {
+    fn new() -> Self {
+        let purger = Purger::new(Pace::default());
+        let (now, calls) = (Timestamp::from_millis(0), Vec::new());
+        let (ended, stalled) = (BTreeSet::new(), BTreeSet::new());
+        Self {
+            purger,
+            now,
+            calls,
+            cdn: BTreeMap::new(),
+            orders: BTreeMap::new(),
+            ended,
+            stalled,
+            creations: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, event: Event) {
+        let effects = self.purger.step(self.now, event);
+        self.take(effects);
+    }
+
+    fn take(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Report(_, reference, progress) => self.told(&reference, &progress),
+                Effect::Create(ref order) => {
+                    let under_way = |call: &Effect| matches!(call, Effect::Create(o) if o.reference == order.reference);
+                    assert!(!self.calls.iter().any(under_way), "two creations of {} at once", order.reference);
+                    assert_eq!(order.paths, self.orders[&order.reference].0.paths, "changed paths");
+                    self.creations.push(self.now);
+                    self.calls.push(effect);
+                }
+                Effect::Poll(..) | Effect::Search(..) => self.calls.push(effect),
+            }
+        }
+        let burst = usize::try_from(CREATIONS_BURST).unwrap();
+        let every = Pace::default().creation_every;
+        let recent = self.creations.iter().filter(|at| self.now.since(**at) < every).count();
+        assert!(recent <= burst, "{recent} creations within {every:?}");
+    }
+
+    fn told(&mut self, reference: &Reference, progress: &Progress) {
+        assert!(!self.ended.contains(reference), "{reference} was told of after its end: {progress:?}");
+        match progress {
+            Progress::Covered { by, .. } => {
+                let (covered, _) = &self.orders[reference];
+                let (paths, created) = &self.cdn[by];
+                assert!(paths.covers(&covered.paths), "{by} does not contain {reference}");
+                assert!(Some(*created) >= covered.voted_at, "{by} is older than {reference}, which it covers");
+            }
+            Progress::Stalled(_) => assert!(self.stalled.insert(reference.clone()), "{reference} stalled twice"),
+            Progress::Completed | Progress::DoneByOther | Progress::Impossible(_) => {
+                self.ended.insert(reference.clone());
+            }
+            Progress::Created(_) | Progress::Failing(_) => {}
+        }
+    }
+
+    fn answer(&mut self, which: usize, reply: Reply) {
+        if self.calls.is_empty() {
+            return;
+        }
+        let call = self.calls.remove(which % self.calls.len());
+        let why = "no".to_owned();
+        match (call, reply) {
+            (Effect::Create(order), Reply::Works) => {
+                self.create(&order);
+                self.step(Event::Created(order.reference.clone(), InvalidationId(format!("I-{}", order.reference))));
+            }
+            (Effect::Create(order), Reply::Lost) => {
+                self.create(&order);
+                self.step(Event::CreateFailed(order.reference, CdnErrorClass::Ambiguous, why));
+            }
+            (Effect::Create(order), Reply::Fails(class)) => self.step(Event::CreateFailed(order.reference, class, why)),
+            (Effect::Poll(reference, ..), Reply::Works) => self.step(Event::Completed(reference)),
+            (Effect::Poll(reference, ..), Reply::Lost) => self.step(Event::StillInProgress(reference)),
+            (Effect::Poll(reference, ..), Reply::Fails(class)) => self.step(Event::PollFailed(reference, class, why)),
+            (Effect::Search(reference, _), Reply::Fails(_)) => self.step(Event::SearchFailed(reference, why)),
+            (Effect::Search(reference, _), Reply::Works | Reply::Lost) => self.step(Event::Searched(reference, None)),
+            (Effect::Report(..), _) => {}
+        }
+    }
+
+    fn create(&mut self, order: &Order) {
+        self.cdn.entry(order.reference.clone()).or_insert((order.paths.clone(), self.now));
+    }
+
+    fn tick(&mut self) {
+        let Some(deadline) = self.purger.next_deadline() else { return };
+        self.now = self.now.max(deadline);
+        let effects = self.purger.tick(self.now);
+        self.take(effects);
+        assert!(self.purger.next_deadline().is_none_or(|next| next > self.now), "a deadline stays in the past");
+    }
+
+    fn crash(&mut self) {
+        self.purger = Purger::new(Pace::default());
+        self.calls.clear();
+        self.creations.clear();
+        self.stalled.clear();
+        self.now = self.now.after(Duration::from_secs(1));
+        let open: Vec<Order> =
+            self.orders.values().filter(|(o, _)| !self.ended.contains(&o.reference)).map(|(o, _)| o.clone()).collect();
+        for mut order in open.into_iter().rev() {
+            // Nothing is known of the earlier life's votes but that they are there.
+            order.voted_at = None;
+            self.step(Event::Ordered(order));
+        }
+    }
+
+    fn apply(&mut self, step: &Step) {
+        match step {
+            Step::Order(n) => {
+                let order = order(*n, self.now);
+                if !self.orders.contains_key(&order.reference) {
+                    self.orders.insert(order.reference.clone(), (order.clone(), self.now));
+                    self.step(Event::Ordered(order));
+                }
+            }
+            Step::Answer(which, reply) => self.answer(usize::from(*which), *reply),
+            Step::Tick => self.tick(),
+            Step::Crash => self.crash(),
+        }
+    }
+
+    /// Without faults, everything ends.
+    fn settle(&mut self) {
+        for _ in 0..2_000 {
+            match (self.calls.is_empty(), self.purger.next_deadline()) {
+                (false, _) => self.answer(0, Reply::Works),
+                (true, Some(_)) => self.tick(),
+                (true, None) => break,
+            }
+        }
+        let open: Vec<&Reference> = self.orders.keys().filter(|reference| !self.ended.contains(*reference)).collect();
+        assert!(open.is_empty(), "never end: {open:?}");
+    }
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    use CdnErrorClass::*;
+    let class = prop::sample::select(vec![
+        Throttled,
+        TooManyInProgress,
+        Ambiguous,
+        Denied,
+        Gone,
+        NoSuchInvalidation,
+        ReferenceReused,
+        Refused,
+    ]);
+    let reply = prop_oneof![3 => Just(Reply::Works), 1 => Just(Reply::Lost), 3 => class.prop_map(Reply::Fails)];
+    prop_oneof![
+        4 => (0..6_u8).prop_map(Step::Order),
+        8 => (any::<u8>(), reply).prop_map(|(which, reply)| Step::Answer(which, reply)),
+        6 => Just(Step::Tick),
+        1 => Just(Step::Crash),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_order_ends_and_nothing_is_done_twice(steps in prop::collection::vec(step(), 1..60)) {
+        let mut world = World::new();
+        steps.iter().for_each(|step| world.apply(step));
+        world.settle();
+    }
+}
+
+/// Places `n` orders of everything for one distribution within the debounce window.
+fn release(world: &mut World, n: u8) {
+    for i in 0..n {
+        world.now = world.now.after(Duration::from_millis(50));
+        let order = Order { reference: Reference(format!("r{i}")), ..order(0, world.now) };
+        world.orders.insert(order.reference.clone(), (order.clone(), world.now));
+        world.step(Event::Ordered(order));
+    }
+}
+
+#[test]
+fn twenty_orders_of_one_release_cost_two_creations() {
+    let mut world = World::new();
+    release(&mut world, 20);
+    world.settle();
+    assert_eq!(world.cdn.len(), 2);
+}
+
+#[test]
+fn an_order_of_an_earlier_life_covers_nothing_newer_than_itself() {
+    let mut world = World::new();
+    let place = |world: &mut World, name: &str, voted_at| {
+        let order = Order { reference: name.into(), voted_at, ..order(0, world.now) };
+        world.orders.insert(order.reference.clone(), (order.clone(), world.now));
+        world.step(Event::Ordered(order));
+    };
+    // Created before the crash, and its answer lost: CloudFront will return that invalidation.
+    place(&mut world, "earlier", None);
+    world.cdn.insert("earlier".into(), (PathSet::default(), world.now));
+    world.purger = Purger::new(Pace::default());
+    world.calls.clear();
+    world.now = world.now.after(Duration::from_secs(60));
+    let now = Some(world.now);
+    place(&mut world, "opens the window", now);
+    place(&mut world, "newer", now);
+    place(&mut world, "earlier", None);
+    world.settle();
+    assert!(world.cdn.contains_key(&Reference::from("newer")), "it was created by itself");
+}
+
+#[test]
+fn a_denied_creation_is_told_once_even_after_other_failures() {
+    let mut purger = Purger::new(Pace::default());
+    let now = Timestamp::from_millis(0);
+    drop(purger.step(now, Event::Ordered(order(0, now))));
+    let failed = |class| Event::CreateFailed("r0".into(), class, "denied".into());
+    assert_eq!(purger.step(now, failed(CdnErrorClass::Ambiguous)), vec![]);
+    let mut told = 0;
+    for _ in 0..3 {
+        let now = purger.next_deadline().expect("a retry");
+        drop(purger.tick(now));
+        told += purger.step(now, failed(CdnErrorClass::Denied)).len();
+    }
+    assert_eq!(told, 1);
+}

@@ -1,0 +1,192 @@
+//! Where the actors play: one process at a time in a [`World`], a script of what the cluster does, and shorthands.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use actix::{Actor, Addr};
+use allclear::actors::message::{Observation, Observe};
+use allclear::actors::root::{GivenUp, Root};
+use allclear::actors::{Settings, Surroundings};
+use allclear::domain::catalog::Freshness;
+use allclear::domain::delivery;
+use allclear::domain::id::WorkloadId;
+use allclear::domain::image::{Container, Version};
+use allclear::domain::policy::Policy;
+use allclear::domain::purge::Pace;
+use allclear::domain::workload::{Progressing, Replicas, Tuning, Workload};
+use allclear::telemetry::Metrics;
+use tokio::sync::oneshot;
+
+use crate::fakes::{Millis, SIMULATED, World};
+
+thread_local! {
+    /// Panics of this test's thread that nobody simulated.
+    static PANICS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// actix swallows the panic of an actor, so a failed assertion in a handler would pass. Every run ends by asking for
+/// those that were not simulated.
+fn watch_panics() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let simulated = info.payload_as_str().is_some_and(|words| words.starts_with(SIMULATED));
+            if !simulated {
+                PANICS.with(|panics| panics.borrow_mut().push(info.to_string()));
+                usual(info);
+            }
+        }));
+    });
+}
+
+/// Panics of this thread since the last call that nobody simulated.
+pub fn unexpected_panics() -> Vec<String> {
+    PANICS.with(RefCell::take)
+}
+
+/// Runs `play` in an actix system of its own whose time is paused: it advances only when nothing else can happen.
+pub fn in_system<T>(play: impl Future<Output = T>) -> T {
+    watch_panics();
+    let runtime =
+        || tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
+    actix::System::with_tokio_rt(runtime).block_on(play)
+}
+
+/// One process.
+pub struct Life {
+    pub world: World,
+    pub root: Addr<Root>,
+    pub given_up: oneshot::Receiver<GivenUp>,
+    pub surroundings: Surroundings,
+}
+
+/// Runs one process in `world` for as long as `play` takes, and then kills it.
+pub fn life<T>(world: &World, play: impl AsyncFnOnce(&mut Life) -> T) -> T {
+    let played = in_system(async {
+        world.life_begins();
+        let surroundings = Surroundings {
+            ports: world.ports(),
+            metrics: Arc::new(Metrics::default()),
+            settings: Arc::new(settings()),
+        };
+        let (give_up, given_up) = oneshot::channel();
+        let root = Root::new(surroundings.clone(), give_up).start();
+        let played = play(&mut Life { world: world.clone(), root, given_up, surroundings }).await;
+        world.life_ends();
+        played
+    });
+    let panics = unexpected_panics();
+    assert!(panics.is_empty(), "an actor panicked: {panics:#?}");
+    played
+}
+
+impl Life {
+    /// Lets time pass.
+    pub async fn pass(&self, millis: Millis) {
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+    }
+
+    /// What the actors show of themselves.
+    pub async fn observe(&self) -> Observation {
+        self.root.send(Observe).await.expect("the root answers")
+    }
+
+    /// Waits until a fact holds, and says when; looks ten times a virtual second.
+    pub async fn until(&self, what: &str, within: Millis, fact: impl Fn(&World) -> bool) -> Millis {
+        let begin = self.world.now();
+        while !fact(&self.world) {
+            assert!(self.world.now() < begin + within, "not within {within} ms: {what}");
+            self.pass(100).await;
+        }
+        self.world.now()
+    }
+
+    /// Whether the process has given itself up.
+    pub fn has_given_up(&mut self) -> Option<GivenUp> {
+        self.given_up.try_recv().ok()
+    }
+}
+
+fn settings() -> Settings {
+    let often = std::iter::once(0).chain(std::iter::repeat_n(20, 60)).map(Duration::from_secs).collect::<Vec<_>>();
+    let schedules = ["ops", "site"].map(|hook| (hook.to_owned(), often.clone()));
+    Settings {
+        member: "eu-1".into(),
+        group: "default".to_owned(),
+        policy: Policy { rollout_timeout: Duration::from_secs(600), ..Policy::default() },
+        pace: Pace::default(),
+        freshness: Freshness::default(),
+        outbox: delivery::Settings { schedules: BTreeMap::from(schedules), ..delivery::Settings::default() },
+    }
+}
+
+pub fn id(name: &str) -> WorkloadId {
+    WorkloadId::deployment("shop", name)
+}
+
+/// A Deployment at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The controller has not seen the newest spec.
+    Unobserved,
+    /// Half of the pods are new.
+    Half,
+    /// All pods are new and available.
+    Complete,
+    /// The controller has given up waiting.
+    Missed,
+}
+
+/// The Deployment `name`, which serves `<name>.example.com` with three pods.
+pub fn deployment(name: &str, uid: u64, generation: i64, tag: &str, stage: Stage) -> Workload {
+    let image = format!("registry.example.com/shop/{name}:{tag}").parse().expect("an image");
+    let version: Version = [(Container::Main("web".to_owned()), image)].into_iter().collect();
+    let counts = |total, updated, available| Replicas { desired: 3, total, updated, ready: available, available };
+    let progressing = |reason: &str| Progressing { reason: reason.to_owned(), last_update: format!("t{generation}") };
+    Workload {
+        id: id(name),
+        uid: format!("{name}-{uid}"),
+        generation,
+        observed_generation: if stage == Stage::Unobserved { generation - 1 } else { generation },
+        version: Ok(version),
+        replicas: match stage {
+            Stage::Unobserved | Stage::Complete => counts(3, 3, 3),
+            Stage::Half | Stage::Missed => counts(4, 2, 3),
+        },
+        paused: false,
+        deleting: false,
+        progressing: Some(match stage {
+            Stage::Missed => progressing("ProgressDeadlineExceeded"),
+            Stage::Unobserved | Stage::Half => progressing("ReplicaSetUpdated"),
+            Stage::Complete => progressing("NewReplicaSetAvailable"),
+        }),
+        selector: Default::default(),
+        template_labels: Default::default(),
+        tuning: Tuning {
+            hosts: Some(vec![format!("{name}.example.com").parse().expect("a host")]),
+            ..Tuning::default()
+        },
+    }
+}
+
+/// A world with these workloads at version 1, each behind a distribution of its own: `EWEB` serves `web`.
+pub fn settled(seed: u64, names: &[&str]) -> World {
+    let world = World::new(seed);
+    for name in names {
+        world.distribution(&format!("E{}", name.to_uppercase()), &[&format!("{name}.example.com")]);
+        world.set(deployment(name, 1, 1, "1", Stage::Complete));
+    }
+    world
+}
+
+/// Rolls `name` out to `tag` as its generation `generation`, complete after `takes`.
+pub async fn roll_out(life: &Life, name: &str, generation: i64, tag: &str, takes: Millis) {
+    life.world.set(deployment(name, 1, generation, tag, Stage::Unobserved));
+    life.pass(takes / 2).await;
+    life.world.set(deployment(name, 1, generation, tag, Stage::Half));
+    life.pass(takes - takes / 2).await;
+    life.world.set(deployment(name, 1, generation, tag, Stage::Complete));
+}

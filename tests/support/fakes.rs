@@ -1,0 +1,756 @@
+//! The outside, faked: a cluster that follows a script, a ledger, CloudFront, receivers, and time, all in virtual time and
+//! all in memory, so that the real actors run thousands of lives a minute. Whatever is asked of it is written down.
+//!
+//! A [`World`] outlives the systems that run in it, the way a cluster outlives a process.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use allclear::adapters::ledger::memory::MemoryLedger;
+use allclear::domain::delivery::{Content, Delivery, Reply};
+use allclear::domain::distribution::{Distribution, DistributionId};
+use allclear::domain::id::{InvalidationId, NoticeId, Origin, Reference, Seq, WorkloadId};
+use allclear::domain::machine::Timestamp;
+use allclear::domain::notice::{Kind, Notice};
+use allclear::domain::paths::PathSet;
+use allclear::domain::purge::CdnErrorClass;
+use allclear::domain::readiness::{Standing, standing};
+use allclear::domain::record::Record;
+use allclear::domain::site::SiteFacts;
+use allclear::domain::workload::Workload;
+use allclear::ports::{
+    Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Invalidation, InvalidationStatus, Ledger, Ledgered, Notifier,
+    PodSight, PortError, Ports, Sight, StoreError, TagCache,
+};
+use async_trait::async_trait;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// What every simulated panic says, so that a real one is told from it.
+pub const SIMULATED: &str = "simulated panic";
+
+/// Milliseconds of the world's own time, which goes on from one life of the program to the next.
+pub type Millis = u64;
+
+/// What goes wrong with one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It takes this long.
+    Delay(Millis),
+    /// It fails without having been carried out.
+    Fail,
+    /// It fails so after this long.
+    FailAfter(Millis),
+    /// It is carried out and reports a failure.
+    LoseAnswer,
+    /// The actor that made it panics.
+    Panic,
+    /// It never answers.
+    Hang,
+}
+
+/// Numbers that look random and follow from a seed (splitmix64, <https://prng.di.unimi.it/splitmix64.c>).
+#[derive(Clone, Debug)]
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.roll() % bound.max(1)
+    }
+
+    /// True in so many of a thousand cases.
+    pub fn chance(&mut self, per_mille: u64) -> bool {
+        self.below(1000) < per_mille
+    }
+}
+
+/// How often calls go wrong by chance, each in a thousand.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Odds {
+    pub delay: u64,
+    pub fail: u64,
+    pub lose: u64,
+    pub panic: u64,
+}
+
+/// One thing that was asked of the outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    pub at: Millis,
+    /// The port and its method: `ledger.store`.
+    pub call: &'static str,
+    /// Whom it was about: a workload, a distribution, a notice.
+    pub about: String,
+}
+
+/// An invalidation CloudFront has.
+#[derive(Clone, Debug)]
+pub struct Created {
+    pub at: Millis,
+    pub distribution: DistributionId,
+    pub reference: Reference,
+    pub paths: PathSet,
+    pub id: InvalidationId,
+    /// How often its creation was asked for.
+    pub calls: u32,
+}
+
+/// What a fresh read of a workload showed.
+#[derive(Clone, Debug)]
+pub struct Read {
+    pub at: Millis,
+    pub workload: WorkloadId,
+    pub sight: Option<Workload>,
+}
+
+impl Read {
+    pub fn was_complete(&self) -> bool {
+        self.sight.as_ref().is_some_and(|workload| standing(workload, false) == Standing::Complete)
+    }
+}
+
+/// A write the ledger carried out.
+#[derive(Clone, Debug)]
+pub struct Written {
+    pub at: Millis,
+    pub workload: WorkloadId,
+    /// `None` for a removal.
+    pub record: Option<Record>,
+}
+
+/// Everything that is and was.
+pub struct State {
+    before: Millis,
+    life_began: Option<Instant>,
+    pub cluster: BTreeMap<WorkloadId, Workload>,
+    watches: Vec<mpsc::UnboundedSender<Shown>>,
+    /// Watches under way, opened so far.
+    pub watches_opened: usize,
+    pub ledger: MemoryLedger,
+    /// The ledger object was deleted: every write says so until it is opened again.
+    pub ledger_lost: bool,
+    ledgers: u64,
+    pub distributions: Vec<Distribution>,
+    pub created: BTreeMap<Reference, Created>,
+    /// How long an invalidation takes.
+    pub purge_takes: Millis,
+    pub asked: Vec<Asked>,
+    pub reads: Vec<Read>,
+    pub written: Vec<Written>,
+    /// Deliveries a receiver has taken: its id and its bytes.
+    pub delivered: Vec<(Millis, String, Content)>,
+    pub published: Vec<(Millis, NoticeId, Notice)>,
+    /// Every notice the ledger has held.
+    pub notices: BTreeMap<NoticeId, Notice>,
+    /// Notices of one id with two contents.
+    pub contradictions: Vec<String>,
+    /// Faults at chosen calls, each for one call: the method, whom it must be about (a part of it), how many matching calls
+    /// go well first, and what then happens.
+    plan: Vec<(&'static str, String, u32, Fault)>,
+    /// Faults by chance.
+    pub odds: Odds,
+    pub dice: Dice,
+}
+
+enum Shown {
+    Sight(Box<Sight>),
+    Panic,
+}
+
+/// A handle to everything outside.
+#[derive(Clone)]
+pub struct World(Arc<Mutex<State>>);
+
+impl World {
+    /// A world with nothing in it, whose chances follow from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            before: 0,
+            life_began: None,
+            cluster: BTreeMap::new(),
+            watches: Vec::new(),
+            watches_opened: 0,
+            ledger: MemoryLedger::new(Origin("ledger-0".to_owned())),
+            ledger_lost: false,
+            ledgers: 0,
+            distributions: Vec::new(),
+            created: BTreeMap::new(),
+            purge_takes: 20_000,
+            asked: Vec::new(),
+            reads: Vec::new(),
+            written: Vec::new(),
+            delivered: Vec::new(),
+            published: Vec::new(),
+            notices: BTreeMap::new(),
+            contradictions: Vec::new(),
+            plan: Vec::new(),
+            odds: Odds::default(),
+            dice: Dice(seed),
+        })))
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn now(&self) -> Millis {
+        self.state().now()
+    }
+
+    /// A process begins: its clock starts at zero, the world's goes on.
+    pub fn life_begins(&self) {
+        self.state().life_began = Some(Instant::now());
+    }
+
+    /// The process is gone.
+    pub fn life_ends(&self) {
+        let mut state = self.state();
+        state.before = state.now();
+        state.life_began = None;
+        state.watches.clear();
+    }
+
+    /// Time passes while no process runs.
+    pub fn pass(&self, millis: Millis) {
+        self.state().before += millis;
+    }
+
+    /// The ports of one process.
+    pub fn ports(&self) -> Ports {
+        let tags: Arc<dyn TagCache> = Arc::new(self.clone());
+        Ports {
+            clock: Arc::new(FakeClock { began: Instant::now(), world: self.clone() }),
+            cluster: Arc::new(self.clone()),
+            events: Arc::new(self.clone()),
+            ledger: Arc::new(self.clone()),
+            cdn: Arc::new(self.clone()),
+            notifier: Arc::new(self.clone()),
+            tags: Some(tags),
+        }
+    }
+
+    /// The next call of `method` about something that contains `about` goes wrong, after `skip` that go well.
+    pub fn plan(&self, method: &'static str, about: &str, skip: u32, fault: Fault) {
+        self.state().plan.push((method, about.to_owned(), skip, fault));
+    }
+
+    /// Forgets faults that were planned and have not happened.
+    pub fn clear_plan(&self) {
+        self.state().plan.clear();
+    }
+
+    /// Whether all planned faults have happened.
+    pub fn plan_is_done(&self) -> bool {
+        self.state().plan.is_empty()
+    }
+
+    /// A distribution that serves these hosts.
+    pub fn distribution(&self, id: &str, aliases: &[&str]) {
+        self.state().distributions.push(Distribution {
+            id: id.parse().expect("a distribution id"),
+            domain_name: format!("{}.cloudfront.net", id.to_lowercase()),
+            aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
+            origins: Vec::new(),
+            enabled: true,
+            staging: false,
+            tenant_only: false,
+            cache_tags: false,
+        });
+    }
+
+    /// The cluster changes, and its watches show it.
+    pub fn set(&self, workload: Workload) {
+        self.set_unseen(workload.clone());
+        self.show(|| Sight::Seen(Box::new(workload.clone())));
+    }
+
+    /// The cluster changes, and no watch shows it: it was coalesced with what comes next.
+    pub fn set_unseen(&self, workload: Workload) {
+        self.state().cluster.insert(workload.id.clone(), workload);
+    }
+
+    /// A workload is deleted.
+    pub fn delete(&self, id: &WorkloadId) {
+        self.state().cluster.remove(id);
+        self.show(|| Sight::Gone(id.clone()));
+    }
+
+    /// Every watch shows this.
+    pub fn show(&self, sight: impl Fn() -> Sight) {
+        self.state().watches.retain(|watch| watch.send(Shown::Sight(Box::new(sight()))).is_ok());
+    }
+
+    /// Every watch lists everything again.
+    pub fn relist(&self) {
+        let mut state = self.state();
+        let listing = state.listing();
+        state.watches.retain(|watch| listing.iter().all(|s| watch.send(Shown::Sight(Box::new(s.clone()))).is_ok()));
+    }
+
+    /// Whoever reads a watch panics.
+    pub fn panic_watchers(&self) {
+        self.state().watches.retain(|watch| watch.send(Shown::Panic).is_ok());
+    }
+
+    /// The ledger object is deleted: what was in it is gone.
+    pub fn lose_ledger(&self) {
+        let mut state = self.state();
+        state.ledgers += 1;
+        state.ledger = MemoryLedger::new(Origin(format!("ledger-{}", state.ledgers)));
+        state.ledger_lost = true;
+    }
+
+    /// Calls of one method about something, with their times.
+    pub fn asked(&self, method: &str, about: &str) -> Vec<Millis> {
+        let state = self.state();
+        let matching = state.asked.iter().filter(|asked| asked.call == method && asked.about.contains(about));
+        matching.map(|asked| asked.at).collect()
+    }
+
+    /// Creations for one distribution, with their times.
+    pub fn creations(&self, distribution: &str) -> Vec<Millis> {
+        let state = self.state();
+        let matching = state.created.values().filter(|created| created.distribution.to_string() == distribution);
+        matching.map(|created| created.at).collect()
+    }
+
+    /// When receivers took deliveries about this workload of this kind.
+    pub fn told(&self, name: &str, kind: Kind) -> Vec<Millis> {
+        let state = self.state();
+        let about = |id: &str| state.notices.values().find(|notice| id == format!("{}/ops", notice.id));
+        let matching = state
+            .delivered
+            .iter()
+            .filter(|(_, id, _)| about(id).is_some_and(|notice| notice.kind == kind && notice.workload.name == name));
+        matching.map(|(at, ..)| *at).collect()
+    }
+
+    /// What happened to one workload, with its times: the effects others must not be able to change.
+    pub fn effects(&self, name: &str, distribution: &str) -> Vec<(Millis, String)> {
+        let state = self.state();
+        let about = |asked: &&Asked| asked.about.contains(name) || asked.about.contains(distribution);
+        let seen = state.asked.iter().filter(about).filter(|asked| asked.call != "tags.show");
+        let mut effects: Vec<_> = seen.map(|asked| (asked.at, asked.call.to_owned())).collect();
+        effects.sort();
+        effects
+    }
+
+    /// The record of a workload, as the ledger has it.
+    pub fn record(&self, id: &WorkloadId) -> Option<Record> {
+        let ledger = self.state().ledger.clone();
+        futures_util::FutureExt::now_or_never(ledger.load(id)).expect("memory answers at once").expect("it can be read")
+    }
+
+    /// Deliveries the ledger still holds.
+    pub fn outbox(&self) -> Vec<Delivery> {
+        let ledger = self.state().ledger.clone();
+        futures_util::FutureExt::now_or_never(ledger.deliveries())
+            .expect("memory answers at once")
+            .expect("it can be read")
+    }
+
+    /// Lets a call through: writes it down, and does to it what is planned or what chance wants. `Ok(true)` means that its
+    /// answer is lost.
+    async fn pass_through(&self, call: &'static str, about: &str) -> Result<bool, ()> {
+        let (fault, delay) = {
+            let mut state = self.state();
+            let at = state.now();
+            state.asked.push(Asked { at, call, about: about.to_owned() });
+            (state.next_fault(call, about), state.chance_delay())
+        };
+        if let Some(delay) = delay {
+            tokio::time::sleep(Duration::from_millis(delay)).await;
+        }
+        match fault {
+            None => Ok(false),
+            Some(Fault::Delay(millis)) => {
+                tokio::time::sleep(Duration::from_millis(millis)).await;
+                Ok(false)
+            }
+            Some(Fault::Fail) => Err(()),
+            Some(Fault::FailAfter(millis)) => {
+                tokio::time::sleep(Duration::from_millis(millis)).await;
+                Err(())
+            }
+            Some(Fault::LoseAnswer) => Ok(true),
+            Some(Fault::Panic) => panic!("{SIMULATED} in {call} about {about}"),
+            Some(Fault::Hang) => std::future::pending().await,
+        }
+    }
+
+    async fn port(&self, call: &'static str, about: &str) -> Result<bool, PortError> {
+        self.pass_through(call, about).await.map_err(|()| failed(call))
+    }
+
+    async fn cdn(&self, call: &'static str, about: &str) -> Result<bool, CdnError> {
+        self.pass_through(call, about).await.map_err(|()| {
+            let class = if self.state().dice.chance(500) { CdnErrorClass::Throttled } else { CdnErrorClass::Ambiguous };
+            CdnError { class, message: format!("{call} failed, as simulated") }
+        })
+    }
+}
+
+fn failed(call: &str) -> PortError {
+    PortError::passing(format!("failed to call {call}"), "as simulated")
+}
+
+impl State {
+    pub fn now(&self) -> Millis {
+        let life = self.life_began.map_or(Duration::ZERO, |began| began.elapsed());
+        self.before + u64::try_from(life.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn next_fault(&mut self, call: &str, about: &str) -> Option<Fault> {
+        let matching =
+            |(method, whom, ..): &(&'static str, String, u32, Fault)| *method == call && about.contains(whom);
+        if let Some(place) = self.plan.iter().position(matching) {
+            let (_, _, skip, fault) = &mut self.plan[place];
+            if *skip == 0 {
+                let fault = *fault;
+                self.plan.remove(place);
+                return Some(fault);
+            }
+            *skip -= 1;
+        }
+        let odds = self.odds;
+        let dice = self.dice.below(1000);
+        if dice < odds.fail {
+            Some(Fault::Fail)
+        } else if dice < odds.fail + odds.lose {
+            Some(Fault::LoseAnswer)
+        } else if dice < odds.fail + odds.lose + odds.panic && call != "ledger.open" {
+            Some(Fault::Panic)
+        } else {
+            None
+        }
+    }
+
+    /// Most calls are quick, some take seconds.
+    fn chance_delay(&mut self) -> Option<Millis> {
+        (self.odds.delay > 0 && self.dice.chance(self.odds.delay)).then(|| {
+            let bound = if self.dice.chance(100) { 8_000 } else { 300 };
+            self.dice.below(bound)
+        })
+    }
+
+    fn listing(&self) -> Vec<Sight> {
+        let mut listing = vec![Sight::Restarted { scope: None }];
+        listing.extend(self.cluster.values().map(|workload| Sight::Seen(Box::new(workload.clone()))));
+        listing.push(Sight::Synced { scope: None, all: true });
+        listing
+    }
+
+    fn note_write(&mut self, workload: &WorkloadId, record: Option<&Record>) {
+        for notice in record.iter().flat_map(|record| &record.untold) {
+            let known = self.notices.entry(notice.id.clone()).or_insert_with(|| notice.clone());
+            if known != notice {
+                self.contradictions.push(format!("{known:?}\n  and {notice:?}"));
+            }
+        }
+        let at = self.now();
+        self.written.push(Written { at, workload: workload.clone(), record: record.cloned() });
+    }
+}
+
+/// Tokio's paused time, counted from the beginning of a life.
+struct FakeClock {
+    began: Instant,
+    world: World,
+}
+
+impl Clock for FakeClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn wall_ms(&self) -> i64 {
+        1_750_000_000_000 + i64::try_from(self.world.now()).unwrap_or(i64::MAX)
+    }
+}
+
+#[async_trait]
+impl ClusterView for World {
+    fn watch(&self) -> Flow<Sight> {
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        let mut state = self.state();
+        state.watches_opened += 1;
+        for sight in state.listing() {
+            let _ = sender.send(Shown::Sight(Box::new(sight)));
+        }
+        state.watches.push(sender);
+        Box::pin(futures_util::stream::poll_fn(move |context| {
+            receiver.poll_recv(context).map(|shown| match shown {
+                Some(Shown::Sight(sight)) => Some(*sight),
+                Some(Shown::Panic) => panic!("{SIMULATED} in a watch"),
+                None => None,
+            })
+        }))
+    }
+
+    fn watch_pods(&self, _namespace: &str) -> Flow<PodSight> {
+        let never = futures_util::stream::pending();
+        Box::pin(futures_util::StreamExt::chain(futures_util::stream::iter([PodSight::Restarted]), never))
+    }
+
+    async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
+        let lost = self.port("cluster.workload", &id.to_string()).await?;
+        let mut state = self.state();
+        let sight = state.cluster.get(id).cloned();
+        let at = state.now();
+        state.reads.push(Read { at, workload: id.clone(), sight: sight.clone() });
+        if lost { Err(failed("cluster.workload")) } else { Ok(sight) }
+    }
+
+    async fn site_facts(&self, namespace: &str) -> Result<SiteFacts, PortError> {
+        let lost = self.port("cluster.site_facts", namespace).await?;
+        if lost { Err(failed("cluster.site_facts")) } else { Ok(SiteFacts::default()) }
+    }
+}
+
+#[async_trait]
+impl EventSink for World {
+    async fn publish(&self, notice: &Notice, _workload_uid: &str) -> Result<(), PortError> {
+        let lost = self.port("events.publish", &notice.workload.to_string()).await?;
+        let mut state = self.state();
+        let at = state.now();
+        state.published.push((at, notice.id.clone(), notice.clone()));
+        if lost { Err(failed("events.publish")) } else { Ok(()) }
+    }
+}
+
+#[async_trait]
+impl TagCache for World {
+    async fn show(&self, workload: &WorkloadId, _origin: &Origin, _record: &Record) -> Result<(), PortError> {
+        self.port("tags.show", &workload.to_string()).await.map(drop)
+    }
+}
+
+fn answer<T>(call: &str, lost: bool, done: Result<T, StoreError>) -> Result<T, StoreError> {
+    if lost { Err(StoreError::Unavailable(failed(call))) } else { done }
+}
+
+impl World {
+    fn ledger(&self) -> MemoryLedger {
+        self.state().ledger.clone()
+    }
+
+    /// Whether writes have to be refused because the ledger that was opened is no more.
+    fn lost(&self) -> Option<StoreError> {
+        self.state()
+            .ledger_lost
+            .then(|| StoreError::Lost(PortError::lasting("failed to store", "the ledger was deleted")))
+    }
+}
+
+#[async_trait]
+impl Ledger for World {
+    async fn open(&self) -> Result<Ledgered, PortError> {
+        let lost = self.port("ledger.open", "").await?;
+        self.state().ledger_lost = false;
+        let opened = self.ledger().open().await;
+        if lost { Err(failed("ledger.open")) } else { opened }
+    }
+
+    async fn load(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError> {
+        let lost = self.port("ledger.load", &workload.to_string()).await?;
+        let loaded = self.ledger().load(workload).await;
+        if lost { Err(failed("ledger.load")) } else { loaded }
+    }
+
+    async fn store(&self, workload: &WorkloadId, record: &Record) -> Result<(), StoreError> {
+        let lost = self.port("ledger.store", &workload.to_string()).await?;
+        if let Some(error) = self.lost() {
+            return Err(error);
+        }
+        let stored = self.ledger().store(workload, record).await;
+        if stored.is_ok() {
+            self.state().note_write(workload, Some(record));
+        }
+        answer("ledger.store", lost, stored)
+    }
+
+    async fn store_all(&self, records: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError> {
+        let mut failures = BTreeMap::new();
+        for (workload, record) in records {
+            let outcome = match self.port("ledger.store_all", &workload.to_string()).await {
+                Err(error) => Err(error.into()),
+                Ok(_) if self.lost().is_some() => Err(self.lost().expect("just seen")),
+                Ok(lost) => {
+                    let stored = self.ledger().store(workload, record).await;
+                    if stored.is_ok() {
+                        self.state().note_write(workload, Some(record));
+                    }
+                    answer("ledger.store_all", lost, stored)
+                }
+            };
+            if let Err(error) = outcome {
+                failures.insert(workload.clone(), error);
+            }
+        }
+        failures
+    }
+
+    async fn remove(&self, workload: &WorkloadId, revision: u64) -> Result<(), StoreError> {
+        let lost = self.port("ledger.remove", &workload.to_string()).await?;
+        if let Some(error) = self.lost() {
+            return Err(error);
+        }
+        let removed = self.ledger().remove(workload, revision).await;
+        if removed.is_ok() {
+            self.state().note_write(workload, None);
+        }
+        answer("ledger.remove", lost, removed)
+    }
+
+    async fn seq_floor(&self, workload: &WorkloadId) -> Result<Seq, PortError> {
+        let lost = self.port("ledger.seq_floor", &workload.to_string()).await?;
+        let floor = self.ledger().seq_floor(workload).await;
+        if lost { Err(failed("ledger.seq_floor")) } else { floor }
+    }
+
+    async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {
+        let lost = self.port("ledger.deliveries", "").await?;
+        let deliveries = self.ledger().deliveries().await;
+        if lost { Err(failed("ledger.deliveries")) } else { deliveries }
+    }
+
+    async fn store_delivery(&self, delivery: &Delivery) -> Result<(), PortError> {
+        let lost = self.port("ledger.store_delivery", &delivery.workload.to_string()).await?;
+        self.ledger().store_delivery(delivery).await?;
+        if lost { Err(failed("ledger.store_delivery")) } else { Ok(()) }
+    }
+
+    async fn remove_delivery(&self, id: &str) -> Result<(), PortError> {
+        let lost = self.port("ledger.remove_delivery", id).await?;
+        self.ledger().remove_delivery(id).await?;
+        if lost { Err(failed("ledger.remove_delivery")) } else { Ok(()) }
+    }
+}
+
+#[async_trait]
+impl Cdn for World {
+    async fn distributions(&self) -> Result<Vec<Distribution>, CdnError> {
+        self.cdn("cdn.distributions", "").await?;
+        Ok(self.state().distributions.clone())
+    }
+
+    async fn create(
+        &self,
+        distribution: &DistributionId,
+        reference: &Reference,
+        paths: &PathSet,
+    ) -> Result<Invalidation, CdnError> {
+        let lost = self.cdn("cdn.create", &distribution.to_string()).await?;
+        let mut state = self.state();
+        let at = state.now();
+        let id = InvalidationId(format!("I{}", state.created.len() + 1));
+        let known = state.created.entry(reference.clone()).or_insert_with(|| Created {
+            at,
+            distribution: distribution.clone(),
+            reference: reference.clone(),
+            paths: paths.clone(),
+            id,
+            calls: 0,
+        });
+        known.calls += 1;
+        if known.paths != *paths || known.distribution != *distribution {
+            let message = format!("{reference} was used with other paths");
+            return Err(CdnError { class: CdnErrorClass::ReferenceReused, message });
+        }
+        let id = known.id.clone();
+        if lost {
+            return Err(CdnError { class: CdnErrorClass::Ambiguous, message: "the answer was lost".to_owned() });
+        }
+        Ok(Invalidation { id, status: InvalidationStatus::InProgress })
+    }
+
+    async fn status(&self, distribution: &DistributionId, id: &InvalidationId) -> Result<InvalidationStatus, CdnError> {
+        let lost = self.cdn("cdn.status", &distribution.to_string()).await?;
+        let state = self.state();
+        let known = state.created.values().find(|created| created.id == *id && created.distribution == *distribution);
+        match known {
+            _ if lost => Err(CdnError { class: CdnErrorClass::Ambiguous, message: "the answer was lost".to_owned() }),
+            None => Err(CdnError { class: CdnErrorClass::NoSuchInvalidation, message: format!("{id} is not known") }),
+            Some(created) if state.now() < created.at + state.purge_takes => Ok(InvalidationStatus::InProgress),
+            Some(_) => Ok(InvalidationStatus::Completed),
+        }
+    }
+
+    async fn find(
+        &self,
+        distribution: &DistributionId,
+        reference: &Reference,
+    ) -> Result<Option<Invalidation>, CdnError> {
+        self.cdn("cdn.find", &distribution.to_string()).await?;
+        let state = self.state();
+        let known = state.created.get(reference).filter(|created| created.distribution == *distribution);
+        Ok(known.map(|created| Invalidation { id: created.id.clone(), status: InvalidationStatus::InProgress }))
+    }
+}
+
+#[async_trait]
+impl Notifier for World {
+    /// Two hooks: `ops` hears everything, `site` that the edge is fresh.
+    fn deliveries(&self, notice: &Notice) -> Vec<Delivery> {
+        if let Some(Fault::Panic) = self.state().next_planned("notifier.deliveries", &notice.workload.to_string()) {
+            panic!("{SIMULATED} in notifier.deliveries");
+        }
+        let body = serde_json::to_string(notice).expect("a notice is JSON");
+        let mut deliveries = vec![delivery(notice, "ops", Content::Json(body))];
+        if notice.kind == Kind::PurgeCompleted {
+            deliveries.push(delivery(notice, "site", Content::Parameters));
+        }
+        deliveries
+    }
+
+    async fn send(&self, delivery: &Delivery) -> Reply {
+        let unreachable = || Reply::Failed { reason: "no answer, as simulated".to_owned() };
+        match self.pass_through("notifier.send", &delivery.workload.to_string()).await {
+            Err(()) => unreachable(),
+            Ok(lost) => {
+                let mut state = self.state();
+                let at = state.now();
+                state.delivered.push((at, delivery.id.clone(), delivery.content.clone()));
+                if lost { unreachable() } else { Reply::Delivered { status: 200 } }
+            }
+        }
+    }
+}
+
+/// A delivery with an id that names its notice, so that a test can tell what it was about.
+fn delivery(notice: &Notice, hook: &str, content: Content) -> Delivery {
+    Delivery { id: format!("{}/{hook}", notice.id), ..Delivery::new(notice, hook, content) }
+}
+
+impl State {
+    fn next_planned(&mut self, call: &str, about: &str) -> Option<Fault> {
+        let odds = std::mem::take(&mut self.odds);
+        let fault = self.next_fault(call, about);
+        self.odds = odds;
+        fault
+    }
+
+    /// References, by the vote they were ordered for: the workload and its rollout.
+    pub fn purposes(&self) -> BTreeMap<Reference, BTreeSet<(WorkloadId, Seq)>> {
+        let mut purposes: BTreeMap<Reference, BTreeSet<(WorkloadId, Seq)>> = BTreeMap::new();
+        for written in &self.written {
+            for vote in written.record.iter().flat_map(|record| &record.votes) {
+                for purge in vote.purges.values() {
+                    let purpose = (written.workload.clone(), vote.seq);
+                    purposes.entry(purge.reference.clone()).or_default().insert(purpose);
+                }
+            }
+        }
+        purposes
+    }
+}

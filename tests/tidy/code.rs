@@ -1,0 +1,218 @@
+//! Rules about Rust source.
+
+use crate::none;
+use crate::source::{File, files, rust};
+
+/// A file fits in one sitting.
+const FILE_LINES_MAX: usize = 500;
+
+/// A function fits on one screen.
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// What a decision may not reach: clocks, sockets, files, the environment, and orders that differ from run to run.
+const IMPURE: [&str; 17] = [
+    "tokio",
+    "actix",
+    "actix_web",
+    "actix_rt",
+    "kube",
+    "k8s_openapi",
+    "redis",
+    "reqwest",
+    "tracing",
+    "Instant",
+    "SystemTime",
+    "HashMap",
+    "HashSet",
+    "std::env",
+    "std::fs",
+    "std::net",
+    "std::thread",
+];
+
+/// Which part may name which others; the picture is in ARCHITECTURE.md. `app` sees both sides, and commands see `app`.
+const DIRECTIONS: [(&str, &[&str]); 7] = [
+    ("domain", &["domain"]),
+    ("ports", &["domain"]),
+    ("actors", &["actors", "domain", "ports", "telemetry"]),
+    ("adapters", &["adapters", "config", "domain", "ports"]),
+    ("config", &["config", "domain"]),
+    ("telemetry", &["config", "domain", "telemetry"]),
+    ("http", &["actors", "domain", "http", "telemetry"]),
+];
+
+fn ours() -> Vec<File> {
+    let mut files = rust(&["src", "tests"]);
+    files.extend(rust(&["benches"]));
+    files
+}
+
+/// Lines of production code that contain `word` as a word, as "path:line: text".
+fn places(file: &File, code: &str, word: &str) -> Vec<String> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let stands_alone = |line: &str| {
+        line.match_indices(word).any(|(at, _)| {
+            !line[..at].chars().next_back().is_some_and(is_word)
+                && (!word.ends_with(is_word) || !line[at + word.len()..].chars().next().is_some_and(is_word))
+        })
+    };
+    let lines = code.lines().enumerate().filter(|(_, line)| stands_alone(line));
+    lines.map(|(at, line)| format!("{}:{}: {}", file.path, at + 1, line.trim())).collect()
+}
+
+#[test]
+fn a_file_fits_in_one_sitting() {
+    let long = ours().into_iter().map(|file| (file.text.lines().count(), file.path));
+    let long: Vec<_> = long.filter(|(lines, _)| *lines > FILE_LINES_MAX).collect();
+    none(
+        &format!("more than {FILE_LINES_MAX} lines"),
+        &long.iter().map(|(lines, path)| format!("{path}: {lines}")).collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn a_function_fits_on_one_screen() {
+    let mut long = Vec::new();
+    for file in ours() {
+        for function in file.functions().iter().filter(|function| function.lines > FUNCTION_LINES_MAX) {
+            long.push(format!("{}:{}: {} has {}", file.path, function.line, function.name, function.lines));
+        }
+    }
+    none(&format!("more than {FUNCTION_LINES_MAX} lines"), &long);
+}
+
+#[test]
+fn a_decision_reaches_nothing_outside() {
+    let mut found = Vec::new();
+    for file in rust(&["src"]).iter().filter(|file| file.path.starts_with("src/domain/") || file.path == "src/ports.rs")
+    {
+        let code = file.production();
+        found.extend(IMPURE.iter().flat_map(|word| places(file, &code, word)));
+        found.extend(code.lines().filter(|line| line.contains("aws_")).map(|line| format!("{}: {line}", file.path)));
+    }
+    none("domain and ports know no clock, no socket, no environment and no unordered map", &found);
+}
+
+#[test]
+fn parts_depend_on_each_other_in_one_direction() {
+    let mut found = Vec::new();
+    for file in rust(&["src"]) {
+        let path = file.path.trim_start_matches("src/").trim_end_matches(".rs");
+        let part = path.split('/').next().unwrap_or_default();
+        let Some((_, allowed)) = DIRECTIONS.iter().find(|(name, _)| *name == part) else { continue };
+        let code = file.production();
+        for (at, line) in code.lines().enumerate() {
+            for (_, rest) in line.match_indices("crate::").map(|(at, _)| line.split_at(at + "crate::".len())) {
+                let named: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                // A name in capitals, or `crate::{…}`, would hide what is named: neither is used.
+                if !allowed.contains(&named.as_str()) {
+                    found.push(format!("{}:{}: {part} names {named}", file.path, at + 1));
+                }
+            }
+        }
+    }
+    none("a part names another that it may not (DIRECTIONS)", &found);
+}
+
+#[test]
+fn stand_ins_are_for_the_demo_and_tests_only() {
+    let users = rust(&["src"]).into_iter().filter(|file| {
+        let may = ["src/sandbox/", "src/cli/demo", "src/lib.rs"].iter().any(|path| file.path.starts_with(path));
+        !may && file.production().contains("sandbox")
+    });
+    none("only the demo may use the sandbox", &users.map(|file| file.path).collect::<Vec<_>>());
+}
+
+/// The goal: a new event or phase stops the build at every decision about it. So no `_` arm in a machine's `step` or `tick`,
+/// nor in any function of its module that is handed an event.
+#[test]
+fn a_machine_names_every_event() {
+    let sources = rust(&["src/domain"]);
+    let homes: Vec<String> = sources
+        .iter()
+        .filter(|file| file.production().contains("Machine for "))
+        .map(|file| file.path.trim_end_matches("/mod.rs").trim_end_matches(".rs").to_owned())
+        .collect();
+    assert!(homes.len() >= 4, "found only these machines: {homes:?}");
+    let mut found = Vec::new();
+    for file in sources.iter().filter(|file| homes.iter().any(|home| file.path.starts_with(home.as_str()))) {
+        for function in file.functions() {
+            let decides = ["step", "tick"].contains(&function.name.as_str()) || function.signature.contains("Event");
+            let wild = |line: &&str| line.trim_start().starts_with("_ =>") || line.trim_start().starts_with("_ if ");
+            if decides && function.body.lines().any(|line| wild(&line)) {
+                found.push(format!("{}:{}: {}", file.path, function.line, function.name));
+            }
+        }
+    }
+    none("a machine's step has an arm for anything", &found);
+}
+
+#[test]
+fn nothing_is_left_undone() {
+    // In two halves, so that this file does not find itself.
+    let words = [("todo", "!("), ("unimplemented", "!("), ("dbg", "!("), ("FIX", "ME"), ("XX", "X")];
+    let mut found = Vec::new();
+    for file in ours() {
+        for (first, second) in words {
+            let lines = file.text.lines().enumerate().filter(|(_, line)| line.contains(&format!("{first}{second}")));
+            found.extend(lines.map(|(at, line)| format!("{}:{}: {}", file.path, at + 1, line.trim())));
+        }
+    }
+    none("unfinished", &found);
+}
+
+#[test]
+fn production_code_never_unwraps() {
+    let mut found = Vec::new();
+    for file in rust(&["src"]) {
+        let code = file.production();
+        for word in [".unwrap()", ".expect(", ".unwrap_err()", ".expect_err("] {
+            let lines = code.lines().enumerate().filter(|(_, line)| line.contains(word));
+            found.extend(lines.map(|(at, line)| format!("{}:{}: {}", file.path, at + 1, line.trim())));
+        }
+    }
+    none("unwrap and expect are for tests", &found);
+}
+
+#[test]
+fn a_module_says_what_it_is_for() {
+    let silent = ours().into_iter().filter(|file| !file.text.starts_with("//!"));
+    // A file of tests that belongs to the module above it is explained there.
+    let silent = silent.filter(|file| !file.path.ends_with("/tests.rs") && !file.path.contains("/tests/"));
+    none("a module begins with //!", &silent.map(|file| file.path).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_ignored_test_says_why() {
+    let mut found = Vec::new();
+    for file in ours() {
+        let lines = file.code().lines().enumerate().map(|(at, line)| (at, line.to_owned())).collect::<Vec<_>>();
+        found.extend(
+            lines
+                .iter()
+                .filter(|(_, line)| line.trim() == "#[ignore]")
+                .map(|(at, _)| format!("{}:{}", file.path, at + 1)),
+        );
+    }
+    none("#[ignore] without a reason", &found);
+}
+
+#[test]
+fn no_path_of_one_machine_is_in_the_repository() {
+    let roots = [("/wo", "rk/"), ("/ro", "ot/"), ("/ho", "me/")].map(|(first, second)| format!("{first}{second}"));
+    let mut found = Vec::new();
+    for file in files("").iter().filter(|file| !file.path.ends_with(".lock")) {
+        for (at, line) in file.text.lines().enumerate() {
+            // A path begins after a blank, a quote or a bracket; in the middle of a URL it is none.
+            let begins = |path: &String| {
+                line.match_indices(path.as_str()).any(|(at, _)| {
+                    !line[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() || "._-}:/".contains(c))
+                })
+            };
+            if roots.iter().any(begins) {
+                found.push(format!("{}:{}: {}", file.path, at + 1, line.trim()));
+            }
+        }
+    }
+    none("a path of one machine", &found);
+}

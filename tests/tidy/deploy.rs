@@ -1,0 +1,197 @@
+//! What deploy/ asks of a cluster and of an AWS account: the least that works, each with a reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::none;
+use crate::source::{file, files, rust};
+
+/// All rights there are, as "group/resource: verbs". A new one is added here in the commit that needs it, with the reason in
+/// the manifest. Nothing here names Secrets, and nothing changes a workload.
+const CLUSTER_RIGHTS: [(&str, &str); 8] = [
+    ("/pods", "list watch"),
+    ("/services", "list"),
+    ("apps/deployments", "get list watch"),
+    ("events.k8s.io/events", "create"),
+    ("gateway.networking.k8s.io/gateways", "get"),
+    ("gateway.networking.k8s.io/grpcroutes", "list"),
+    ("gateway.networking.k8s.io/httproutes", "list"),
+    ("networking.k8s.io/ingresses", "list"),
+];
+
+/// The rights in our own namespace.
+const OWN_RIGHTS: [(&str, &str); 1] = [("/configmaps", "create delete get list update")];
+
+fn documents(path: &str) -> Vec<Value> {
+    let text = file(path).text;
+    let parts = text.split("\n---\n").map(serde_saphyr::from_str);
+    parts.map(|part| part.unwrap_or_else(|error| panic!("{path}: {error}"))).collect()
+}
+
+fn of_kind(path: &str, kind: &str) -> Value {
+    documents(path).into_iter().find(|found| found["kind"] == kind).unwrap_or_else(|| panic!("{path} has no {kind}"))
+}
+
+fn strings(value: &Value) -> Vec<String> {
+    value.as_array().into_iter().flatten().map(|item| item.as_str().unwrap().to_owned()).collect()
+}
+
+/// The rules of a role as "group/resource" → "verbs, sorted".
+fn rights(role: &Value) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for rule in role["rules"].as_array().unwrap() {
+        let mut verbs = strings(&rule["verbs"]);
+        verbs.sort();
+        for group in strings(&rule["apiGroups"]) {
+            for resource in strings(&rule["resources"]) {
+                let earlier = found.insert(format!("{group}/{resource}"), verbs.join(" "));
+                assert_eq!(earlier, None, "{group}/{resource} has two rules");
+            }
+        }
+    }
+    found
+}
+
+fn expected(list: &[(&str, &str)]) -> BTreeMap<String, String> {
+    list.iter().map(|(right, verbs)| ((*right).to_owned(), (*verbs).to_owned())).collect()
+}
+
+#[test]
+fn the_account_has_the_rights_it_needs_and_no_other() {
+    let cluster = of_kind("deploy/base/cluster-role.yaml", "ClusterRole");
+    assert_eq!(rights(&cluster), expected(&CLUSTER_RIGHTS));
+    assert_eq!(rights(&of_kind("deploy/base/ledger-role.yaml", "Role")), expected(&OWN_RIGHTS));
+    let namespaced = of_kind("deploy/overlays/namespaced/role.yaml", "Role");
+    assert_eq!(namespaced["rules"], cluster["rules"], "the overlay's Role is the ClusterRole for one namespace");
+}
+
+/// What the adapter reads or writes, by the plural in its requests, is what the account may: no more, no less.
+#[test]
+fn every_kind_the_adapter_asks_for_is_in_a_role() {
+    let mut asked = BTreeSet::new();
+    for source in rust(&["src/adapters/kubernetes"]) {
+        for (_, rest) in
+            source.text.match_indices("plural: \"").map(|(at, found)| source.text.split_at(at + found.len()))
+        {
+            asked.extend(rest.split('"').next().map(str::to_owned));
+        }
+    }
+    let granted: BTreeSet<String> =
+        expected(&CLUSTER_RIGHTS).keys().filter_map(|right| right.split('/').nth(1).map(str::to_owned)).collect();
+    assert_eq!(asked, granted);
+}
+
+#[test]
+fn each_right_has_its_reason_right_above_it() {
+    let mut silent = Vec::new();
+    for manifest in files("deploy").iter().filter(|file| file.path.ends_with("role.yaml")) {
+        let lines: Vec<&str> = manifest.text.lines().map(str::trim).collect();
+        for (at, _) in lines.iter().enumerate().filter(|(_, line)| line.starts_with("- apiGroups:")) {
+            let above = lines[..at].iter().rev().take_while(|line| line.starts_with('#'));
+            if !above.last().is_some_and(|line| line.starts_with("# Reason: ")) {
+                silent.push(format!("{}:{}", manifest.path, at + 1));
+            }
+        }
+    }
+    none("a right without a reason", &silent);
+}
+
+/// <https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted>, and a read-only root on top.
+#[test]
+fn the_pod_passes_the_restricted_profile() {
+    let deployment = of_kind("deploy/base/deployment.yaml", "Deployment");
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], json!(true));
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], json!("RuntimeDefault"));
+    assert_ne!(pod["securityContext"]["runAsUser"], json!(0));
+    for forbidden in ["hostNetwork", "hostPID", "hostIPC", "initContainers", "ephemeralContainers"] {
+        assert_eq!(pod[forbidden], Value::Null, "{forbidden}");
+    }
+    let volumes = pod["volumes"].as_array().unwrap();
+    assert!(volumes.iter().all(|volume| volume.get("hostPath").is_none()), "{volumes:?}");
+    let containers = pod["containers"].as_array().unwrap();
+    assert_eq!(containers.len(), 1);
+    let container = &containers[0];
+    let context = &container["securityContext"];
+    assert_eq!(context["allowPrivilegeEscalation"], json!(false));
+    assert_eq!(context["readOnlyRootFilesystem"], json!(true));
+    assert_eq!(context["capabilities"], json!({"drop": ["ALL"]}));
+    assert_eq!(context["privileged"], Value::Null);
+    assert!(container["ports"].as_array().unwrap().iter().all(|port| port.get("hostPort").is_none()));
+    let namespace = of_kind("deploy/base/namespace.yaml", "Namespace");
+    assert_eq!(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], json!("restricted"));
+}
+
+#[test]
+fn the_pod_is_bounded_probed_and_knows_its_namespace() {
+    let deployment = of_kind("deploy/base/deployment.yaml", "Deployment");
+    let pod = &deployment["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    assert_eq!(pod["terminationGracePeriodSeconds"], json!(10));
+    assert_eq!(pod["serviceAccountName"], json!("allclear"));
+    assert_eq!(container["livenessProbe"]["httpGet"]["path"], json!("/livez"));
+    assert_eq!(container["readinessProbe"]["httpGet"]["path"], json!("/readyz"));
+    assert!(container["resources"]["limits"]["memory"].is_string());
+    assert!(container["resources"]["requests"]["cpu"].is_string());
+    let field = |name: &str| {
+        let env = container["env"].as_array().unwrap();
+        let found = env.iter().find(|entry| entry["name"] == name).unwrap_or_else(|| panic!("{name} is not given"));
+        found["valueFrom"]["fieldRef"]["fieldPath"].clone()
+    };
+    assert_eq!(field("POD_NAMESPACE"), json!("metadata.namespace"));
+}
+
+/// kubectl renders it where there is one (`make manifests`); here, that every file it names is there and none is left over.
+#[test]
+fn the_kustomization_names_every_file_beside_it() {
+    for folder in ["deploy/base", "deploy/overlays/namespaced"] {
+        let kustomization = &documents(&format!("{folder}/kustomization.yaml"))[0];
+        let mut named: BTreeSet<String> = strings(&kustomization["resources"]).into_iter().collect();
+        named.remove("../../base");
+        for generator in kustomization["configMapGenerator"].as_array().into_iter().flatten() {
+            named.extend(strings(&generator["files"]));
+        }
+        let beside = files(folder).into_iter().filter_map(|file| Some(file.path.strip_prefix(folder)?[1..].to_owned()));
+        let beside: BTreeSet<String> = beside.filter(|name| name != "kustomization.yaml").collect();
+        assert_eq!(named, beside, "{folder}");
+    }
+}
+
+/// <https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudfront.html>: all actions but the
+/// listing of distributions can be limited to distributions.
+#[test]
+fn the_aws_policy_is_the_least_that_works() {
+    let policy: Value = serde_json::from_str(&file("deploy/iam-policy.json").text).unwrap();
+    let mut allowed = BTreeMap::new();
+    for statement in policy["Statement"].as_array().unwrap() {
+        assert_eq!(statement["Effect"], json!("Allow"));
+        let action = &statement["Action"];
+        let actions = action.as_str().map_or_else(|| strings(action), |one| vec![one.to_owned()]);
+        allowed.extend(actions.into_iter().map(|action| (action, statement["Resource"].as_str().unwrap().to_owned())));
+    }
+    let distributions = "arn:aws:cloudfront::*:distribution/*".to_owned();
+    let expected = [
+        ("cloudfront:CreateInvalidation".to_owned(), distributions.clone()),
+        ("cloudfront:GetInvalidation".to_owned(), distributions.clone()),
+        ("cloudfront:ListDistributions".to_owned(), "*".to_owned()),
+        ("cloudfront:ListInvalidations".to_owned(), distributions),
+    ];
+    assert_eq!(allowed, BTreeMap::from(expected));
+}
+
+/// The adapter calls these operations of CloudFront, and the policy allows these.
+#[test]
+fn every_operation_the_adapter_calls_is_in_the_policy() {
+    let source = file("src/adapters/cloudfront.rs").text;
+    let policy = file("deploy/iam-policy.json").text;
+    for (call, action) in [
+        (".list_distributions()", "cloudfront:ListDistributions"),
+        (".create_invalidation()", "cloudfront:CreateInvalidation"),
+        (".get_invalidation()", "cloudfront:GetInvalidation"),
+        (".list_invalidations()", "cloudfront:ListInvalidations"),
+    ] {
+        assert!(source.contains(call) && policy.contains(action), "{call} needs {action}");
+    }
+    assert_eq!(source.matches("self.client.").count(), 4, "the adapter calls something the policy may not allow");
+}
