@@ -148,6 +148,7 @@ impl Actor for Invalidator {
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
         self.collar.clone().bind(self, ctx);
+        Drives::<Catalog>::feed(self, catalog::Event::Begun, ctx);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which distributions serve a plan: one listing of the account, kept and refreshed with restraint.
 //!
 //! ```text
+//! begun ──▶ listed, so that the first rollout does not wait for it
 //! asked ──▶ known and matched ───────────────────────────▶ answered at once (refreshed behind the scenes when old)
 //!      └──▶ no listing yet, or a host it does not have ──▶ listed, then answered; at most one listing per miss interval
 //! ```
@@ -38,6 +39,8 @@ pub type Token = u64;
 /// What can happen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
+    /// The process began, or whoever drives this machine was rebuilt.
+    Begun,
     /// Somebody wants the distributions of a plan.
     Asked(Token, Plan),
     /// The account was listed.
@@ -69,7 +72,7 @@ impl Effect {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Catalog {
     freshness: Freshness,
-    listing: Vec<Distribution>,
+    index: Index,
     listed_at: Option<Timestamp>,
     listing_now: bool,
     failures: u32,
@@ -83,7 +86,7 @@ impl Catalog {
     pub fn new(freshness: Freshness) -> Self {
         Self {
             freshness,
-            listing: Vec::new(),
+            index: Index::default(),
             listed_at: None,
             listing_now: false,
             failures: 0,
@@ -95,7 +98,7 @@ impl Catalog {
 
     /// How many distributions are known, and for how long; `None` before the first listing.
     pub fn known(&self, now: Timestamp) -> Option<(usize, Duration)> {
-        self.listed_at.map(|at| (self.listing.len(), now.since(at)))
+        self.listed_at.map(|at| (self.index.iter().len(), now.since(at)))
     }
 
     /// Why the last listing failed, if it did.
@@ -126,8 +129,7 @@ impl Catalog {
 
     /// The distributions of a plan by the present listing, and whether every host and origin has one.
     fn find(&self, plan: &Plan) -> (BTreeSet<DistributionId>, bool) {
-        // Built when asked: rollouts are rare, and an index kept between them would be the second copy of the listing.
-        let matches = Index::new(self.listing.clone()).matches(&plan.hosts, &plan.origins);
+        let matches = self.index.matches(&plan.hosts, &plan.origins);
         let complete = matches.unmatched.is_empty() && matches.unmatched_origins.is_empty();
         (matches.by_distribution.into_keys().collect(), complete)
     }
@@ -140,7 +142,7 @@ impl Catalog {
     }
 
     fn listed(&mut self, now: Timestamp, listing: Vec<Distribution>) -> Vec<Effect> {
-        self.listing = listing;
+        self.index = Index::new(listing);
         self.listed_at = Some(now);
         self.listing_now = false;
         self.failures = 0;
@@ -170,6 +172,7 @@ impl Machine for Catalog {
 
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
         match event {
+            Event::Begun => self.list(now).into_iter().collect(),
             Event::Asked(token, plan) => self.asked(now, token, plan),
             Event::Listed(listing) => self.listed(now, listing),
             Event::ListFailed(why) => self.list_failed(now, why),
@@ -221,6 +224,17 @@ mod tests {
         let again = catalog.step(at(2), Event::Asked(2, plan("www.example.com")));
         assert_eq!(again, vec![Effect::Answer(2, Ok(BTreeSet::new()))]);
         assert_eq!(catalog.step(at(62), Event::Asked(3, plan("www.example.com"))), vec![Effect::List]);
+    }
+
+    #[test]
+    fn the_first_rollout_is_answered_at_once_from_the_listing_made_at_the_start() {
+        let mut catalog = Catalog::new(Freshness::default());
+        assert_eq!(catalog.step(at(0), Event::Begun), vec![Effect::List]);
+        assert_eq!(catalog.step(at(0), Event::Asked(1, plan("shop.example.com"))), vec![], "waits for that listing");
+        let listed = catalog.step(at(1), Event::Listed(vec![distribution("E1", "shop.example.com")]));
+        assert!(matches!(listed.as_slice(), [Effect::Answer(1, Ok(found))] if found.len() == 1));
+        let later = catalog.step(at(500), Event::Asked(2, plan("shop.example.com")));
+        assert!(matches!(later.as_slice(), [Effect::Answer(2, Ok(found))] if found.len() == 1));
     }
 
     #[test]

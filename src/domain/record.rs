@@ -321,6 +321,12 @@ impl Record {
         Duration::from_millis(self.elapsed_ms)
     }
 
+    /// Counts a baseline that is not stored yet from another floor.
+    pub fn start_above(&mut self, floor: Seq) {
+        self.seq = floor.next();
+        self.closed = self.seq;
+    }
+
     /// The version the edge was last made to agree with, if that is known.
     pub fn settled(&self) -> Option<&Version> {
         match self.edge {
