@@ -53,8 +53,14 @@ impl Rollout {
         }
         let policy = &self.policy;
         let Verdict::Candidate(vector) = group::judge(&self.view, |a, b| same_version(a, b, policy)) else {
+            // When the others are as far, its hosts may be others.
+            self.site = None;
             return None;
         };
+        if !self.recheck.is_due(now) {
+            return None;
+        }
+        // Found just before the look, so that what is voted with is never older than a back-off.
         if self.site.is_none() {
             let workload = self.workload().cloned()?;
             return self.site_ask.is_due(now).then(|| {
@@ -63,10 +69,8 @@ impl Rollout {
                 Effect::FindSite(Box::new(workload))
             });
         }
-        self.recheck.is_due(now).then(|| {
-            self.recheck.asked();
-            Effect::Recheck(vector)
-        })
+        self.recheck.asked();
+        Some(Effect::Recheck(vector))
     }
 
     /// The fresh look before a vote came back. It counts only if the group still stands where it stood.
@@ -77,11 +81,11 @@ impl Rollout {
             return;
         }
         if self.recheck.is_outdated() {
-            self.recheck.failed(now, &key);
+            self.recheck.repeat(now, &key);
             return;
         }
         let Some(workload) = workload else {
-            self.recheck.failed(now, &key);
+            self.recheck.repeat(now, &key);
             // To be confirmed by a look, as when the watch says so.
             self.sight = super::Sight::Missing;
             return;
@@ -105,7 +109,7 @@ impl Rollout {
             _ => {
                 // By the next time, its hosts may be others too.
                 self.site = None;
-                self.recheck.failed(now, &key);
+                self.recheck.repeat(now, &key);
             }
         }
     }
@@ -173,7 +177,7 @@ impl Rollout {
         let key = self.key();
         let Some(ask) = self.matching.get_mut(vector) else { return };
         let first = ask.is_first();
-        ask.failed(now, &key);
+        ask.failed(now, &key, why);
         if first {
             let message = format!("cannot find the distributions: {why}; it is tried again");
             self.announce_vote(now, vector, Kind::PurgeFailed, "match", message);
