@@ -16,11 +16,12 @@ use crate::actors::message::{Died, Drain, End, FollowPods, Observation, Observe,
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::{RolloutActor, Start};
 use crate::actors::root::Directory;
+use crate::actors::troubles::Troubles;
 use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::budget::Budget;
 use crate::domain::id::{Origin, WorkloadId};
 use crate::domain::record::Record;
-use crate::domain::rollout::{Attention, Summary, attention};
+use crate::domain::rollout::{Attention, Summary, attention, unusable};
 use crate::domain::workload::Workload;
 use crate::ports::{Ledgered, Sight, StoreError};
 
@@ -70,9 +71,7 @@ pub struct DeploymentWatcher {
     /// Sights of those that came meanwhile; `None` for "gone".
     overtaken: BTreeMap<WorkloadId, Option<Box<Workload>>>,
     synced: bool,
-    trouble: Option<String>,
-    /// Workloads whose object cannot be read, and why; until it can be.
-    unreadable: BTreeMap<WorkloadId, String>,
+    troubles: Troubles,
     /// Workloads whose record cannot be read, and why. They are left alone: starting one afresh would forget its purges.
     barred: BTreeMap<WorkloadId, String>,
     recent: Vec<Summary>,
@@ -106,8 +105,7 @@ impl DeploymentWatcher {
             writing: BTreeSet::new(),
             overtaken: BTreeMap::new(),
             synced: false,
-            trouble: None,
-            unreadable: BTreeMap::new(),
+            troubles: Troubles::default(),
             barred: unreadable,
             recent: Vec::new(),
             draining: false,
@@ -117,7 +115,11 @@ impl DeploymentWatcher {
     fn seen(&mut self, workload: Box<Workload>, ctx: &mut Context<Self>) {
         let id = workload.id.clone();
         self.note_listed(&id);
-        self.unreadable.remove(&id);
+        // One with a rollout actor is followed by it, and its record says what is wrong.
+        match unusable(self.records.get(&id), &workload).filter(|_| !self.children.contains_key(&id)) {
+            Some(why) => self.troubles.unreadable(&id, why),
+            None => self.troubles.readable(&id),
+        }
         if !self.barred.contains_key(&id) {
             self.attend(&id, Some(workload), ctx);
         }
@@ -187,6 +189,9 @@ impl DeploymentWatcher {
     fn write_baselines(&mut self, ctx: &mut Context<Self>) {
         let found = std::mem::take(&mut self.baselines);
         if found.is_empty() {
+            if self.writing.is_empty() {
+                self.troubles.baselines_written(None);
+            }
             return;
         }
         self.writing.extend(found.keys().cloned());
@@ -194,6 +199,7 @@ impl DeploymentWatcher {
         let (directory, origin) = (self.directory.clone(), self.origin.clone());
         let writing = async move {
             let (mut records, mut unnumbered) = (BTreeMap::new(), BTreeMap::new());
+            let mut trouble = None;
             for (id, mut record) in found {
                 match ledger.seq_floor(&id).await {
                     Ok(floor) => {
@@ -201,16 +207,21 @@ impl DeploymentWatcher {
                         records.insert(id, record);
                     }
                     // A floor that cannot be read now is asked for again with the next sweep.
-                    Err(_) => drop(unnumbered.insert(id, record)),
+                    Err(error) => {
+                        trouble = Some(error.to_string());
+                        unnumbered.insert(id, record);
+                    }
                 }
             }
             let failed = ledger.store_all(&records).await;
             if failed.values().any(|error| matches!(error, StoreError::Lost(_))) {
                 directory.report_lost(&origin);
             }
-            (records, unnumbered, failed)
+            let unwritten = failed.values().find(|error| !matches!(error, StoreError::Conflict(_)));
+            (records, unnumbered, trouble.or_else(|| unwritten.map(ToString::to_string)), failed)
         };
-        ctx.spawn(writing.into_actor(self).map(move |(records, unnumbered, mut failed), actor, ctx| {
+        ctx.spawn(writing.into_actor(self).map(move |(records, unnumbered, trouble, mut failed), actor, ctx| {
+            actor.troubles.baselines_written(trouble);
             for (id, record) in records {
                 let failed = failed.remove(&id);
                 actor.baseline_written(id, record, failed, ctx);
@@ -247,9 +258,8 @@ impl DeploymentWatcher {
                     None => self.start(&id, None, ctx),
                 }
             }
-            Some(StoreError::Unavailable(error) | StoreError::Lost(error)) => {
+            Some(StoreError::Unavailable(_) | StoreError::Lost(_)) => {
                 self.surroundings.metrics.failure("store_baseline");
-                self.trouble = Some(error.to_string());
                 self.baseline_unwritten(id, record, ctx);
             }
         }
@@ -267,7 +277,7 @@ impl DeploymentWatcher {
     /// The listing of a scope is complete: what of it was not contained is gone.
     fn listed(&mut self, scope: &Option<String>, all: bool, ctx: &mut Context<Self>) {
         self.synced |= all;
-        self.trouble = None;
+        self.troubles.watch_works();
         if let Some(seen) = self.listings.remove(scope) {
             let within = |id: &&WorkloadId| scope.as_ref().is_none_or(|namespace| *namespace == id.namespace);
             let gone = self.records.keys().chain(self.children.keys()).filter(within).filter(|id| !seen.contains(id));
@@ -377,19 +387,16 @@ impl StreamHandler<Sight> for DeploymentWatcher {
             Sight::Unreadable(id, why) => {
                 self.note_listed(&id);
                 self.surroundings.metrics.failure("decode_workload");
-                if self.unreadable.insert(id.clone(), why.clone()).as_ref() != Some(&why) {
-                    tracing::warn!(workload = %id.spoken(), why, "a workload cannot be read and is left out");
-                }
+                self.troubles.unreadable(&id, why);
             }
             Sight::Gone(id) => {
-                self.unreadable.remove(&id);
+                self.troubles.readable(&id);
                 self.attend(&id, None, ctx);
             }
             Sight::Synced { scope, all } => self.listed(&scope, all, ctx),
             Sight::Trouble(error) => {
                 self.surroundings.metrics.failure("watch_workloads");
-                tracing::warn!(%error, "the watch of workloads was interrupted; starting it again");
-                self.trouble = Some(error.to_string());
+                self.troubles.watch_failed(&error);
             }
         }
     }
@@ -469,11 +476,10 @@ impl Handler<Observe> for DeploymentWatcher {
 
     fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
         let children: Vec<_> = self.children.values().map(|child| child.addr.send(observe)).collect();
-        let unreadable = self.unreadable.iter().map(|(id, why)| format!("{} cannot be read: {why}", id.spoken()));
         let barred = self.barred.iter().map(|(id, why)| format!("the record of {} cannot be read: {why}", id.spoken()));
         let own = Observation {
             synced: self.synced,
-            troubles: self.trouble.iter().cloned().chain(unreadable).chain(barred).collect(),
+            troubles: self.troubles.words().chain(barred).collect(),
             workloads: self.records.len(),
             recent: self.recent.clone(),
             quarantined: self.quarantined.keys().cloned().collect(),

@@ -3,7 +3,9 @@
 //! One for each workload with a rollout in flight. A newer version is taken up by the same actor, because it owns the
 //! record and the purge of the version before may still be under way. Not for any decision; see `domain::rollout`.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use actix::{
     Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, MailboxError, MessageResult, Recipient,
@@ -23,10 +25,10 @@ use crate::domain::id::{NoticeId, Origin, Seq, Vector, WorkloadId};
 use crate::domain::notice::Notice;
 use crate::domain::purge::Order;
 use crate::domain::record::{Phase, Record};
-use crate::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout};
+use crate::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout, Summary};
 use crate::domain::site::{SiteFacts, site};
 use crate::domain::workload::Workload;
-use crate::ports::{Retry, StoreError};
+use crate::ports::{PortError, Retry, StoreError};
 
 /// What a rollout is started with.
 pub struct Start {
@@ -48,6 +50,8 @@ pub struct RolloutActor {
     obituary: Obituary,
     /// `None` until the record was read.
     shell: Option<Shell<Rollout>>,
+    /// How reading it goes, in words.
+    loading: Rc<RefCell<String>>,
     following: Option<Seq>,
     /// Notices whose webhooks are on their way already, while their Event is not published yet: telling them again would
     /// call every receiver again.
@@ -76,6 +80,7 @@ impl RolloutActor {
             collar,
             obituary,
             shell: None,
+            loading: Rc::new(RefCell::new("reading its record from the ledger".to_owned())),
             following: None,
             accepted: BTreeSet::new(),
             noticed: BTreeSet::new(),
@@ -89,9 +94,15 @@ impl RolloutActor {
         let ports = self.surroundings.ports.clone();
         let metrics = self.surroundings.metrics.clone();
         let workload = self.start.workload.clone();
+        let progress = self.loading.clone();
         let loading = insist("load_record", metrics, move || {
-            let (ledger, workload) = (ports.ledger.clone(), workload.clone());
-            async move { Ok((ledger.load(&workload).await?, ledger.seq_floor(&workload).await?)) }
+            let (ledger, workload, progress) = (ports.ledger.clone(), workload.clone(), progress.clone());
+            async move {
+                let read = async { Ok((ledger.load(&workload).await?, ledger.seq_floor(&workload).await?)) }.await;
+                read.inspect_err(|error: &PortError| {
+                    progress.replace(format!("reading its record from the ledger: {error}; being tried again"));
+                })
+            }
         });
         ctx.spawn(loading.into_actor(self).map(|(record, floor), actor, ctx| actor.begin(record, floor, ctx)));
     }
@@ -163,20 +174,20 @@ impl RolloutActor {
                         Ok(floor) => Event::Conflicted(current, floor),
                         Err(error) => {
                             tracing::warn!(workload = %workload.spoken(), %error, "could not read the ledger");
-                            Event::StoreFailed
+                            Event::StoreFailed(error.to_string())
                         }
                     }
                 }
                 Err(StoreError::Unavailable(error)) => {
                     metrics.failure("store_record");
                     tracing::warn!(workload = %workload.spoken(), %error, "could not write the record; trying again");
-                    Event::StoreFailed
+                    Event::StoreFailed(error.to_string())
                 }
                 Err(StoreError::Lost(error)) => {
                     metrics.failure("store_record");
                     tracing::warn!(workload = %workload.spoken(), %error, "could not write the record");
                     directory.report_lost(&origin);
-                    Event::StoreFailed
+                    Event::StoreFailed(error.to_string())
                 }
             }
         };
@@ -221,7 +232,8 @@ impl RolloutActor {
                 (Err(error), recheck) => {
                     metrics.failure("read_workload");
                     tracing::warn!(%error, "could not read the workload; trying again");
-                    if recheck.is_some() { Event::RecheckFailed } else { Event::LookFailed }
+                    let why = error.to_string();
+                    if recheck.is_some() { Event::RecheckFailed(why) } else { Event::LookFailed(why) }
                 }
             },
         );
@@ -250,7 +262,7 @@ impl RolloutActor {
             Err(error) => {
                 metrics.failure("read_site");
                 tracing::warn!(workload = %workload.id.spoken(), %error, "could not find the site; trying again");
-                Event::SiteFailed
+                Event::SiteFailed(error.to_string())
             }
         });
     }
@@ -294,18 +306,24 @@ impl RolloutActor {
                 tracing::warn!(workload = %notice.workload.spoken(), %error, "could not publish an Event");
             }
             // An Event that can never be published must not keep the webhooks waiting.
-            let published = published.is_ok() || published.is_err_and(|error| error.retry == Retry::Never);
-            let accepted =
-                accepted || matches!(webhook.send(TellNotice(notice)).timeout(ANSWER_WITHIN).await, Ok(Ok(())));
-            (published, accepted)
-        };
-        ctx.spawn(told.into_actor(self).map(move |(published, accepted), actor, ctx| {
-            if published && accepted {
-                actor.accepted.remove(&id);
-                actor.feed(Event::Told(id), ctx);
+            let unpublished =
+                published.err().filter(|error| error.retry != Retry::Never).map(|error| error.to_string());
+            let unaccepted = if accepted {
+                None
             } else {
-                actor.accepted.extend(accepted.then(|| id.clone()));
-                actor.feed(Event::TellFailed(id), ctx);
+                let taken = webhook.send(TellNotice(notice)).timeout(ANSWER_WITHIN).await;
+                taken.unwrap_or_else(|_| Err("the webhooks' actor is being restarted".to_owned())).err()
+            };
+            (unpublished, unaccepted)
+        };
+        ctx.spawn(told.into_actor(self).map(move |(unpublished, unaccepted), actor, ctx| {
+            actor.accepted.extend(unaccepted.is_none().then(|| id.clone()));
+            match unpublished.or(unaccepted) {
+                None => {
+                    actor.accepted.remove(&id);
+                    actor.feed(Event::Told(id), ctx);
+                }
+                Some(why) => actor.feed(Event::TellFailed(id, why), ctx),
             }
         }));
     }
@@ -404,7 +422,10 @@ impl Handler<Observe> for RolloutActor {
     type Result = MessageResult<Observe>;
 
     fn handle(&mut self, _: Observe, _ctx: &mut Self::Context) -> Self::Result {
-        let summary = self.shell.as_ref().and_then(|shell| shell.machine().summary(shell.now()));
+        let summary = match &self.shell {
+            Some(shell) => shell.machine().summary(shell.now()),
+            None => Some(Summary::unknown(&self.start.workload, self.loading.borrow().clone())),
+        };
         MessageResult(Observation { rollouts: summary.into_iter().collect(), ..Observation::default() })
     }
 }

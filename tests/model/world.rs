@@ -450,12 +450,12 @@ impl World {
 
 fn failure(effect: &Effect) -> Option<Event> {
     Some(match effect {
-        Effect::Store(_) | Effect::Remove(_) => Event::StoreFailed,
-        Effect::Look => Event::LookFailed,
-        Effect::FindSite(_) => Event::SiteFailed,
-        Effect::Recheck(_) => Event::RecheckFailed,
+        Effect::Store(_) | Effect::Remove(_) => Event::StoreFailed("no answer".to_owned()),
+        Effect::Look => Event::LookFailed("no answer".to_owned()),
+        Effect::FindSite(_) => Event::SiteFailed("no answer".to_owned()),
+        Effect::Recheck(_) => Event::RecheckFailed("no answer".to_owned()),
         Effect::Match(vector, _) => Event::MatchFailed(vector.clone(), "the listing failed".to_owned()),
-        Effect::Tell(notice) => Event::TellFailed(notice.id.clone()),
+        Effect::Tell(notice) => Event::TellFailed(notice.id.clone(), "no answer".to_owned()),
         // Whoever carries purges out was rebuilt, and has forgotten it.
         Effect::Purge(_) => Event::PeersRestarted,
         Effect::Publish(_) | Effect::End => return None,

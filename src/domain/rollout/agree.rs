@@ -66,8 +66,14 @@ impl Rollout {
             return None;
         }
         let Verdict::Candidate(vector) = group::judge(&self.view, same_version) else {
+            // When the others are as far, its hosts may be others.
+            self.site = None;
             return None;
         };
+        if !self.recheck.is_due(now) {
+            return None;
+        }
+        // Found just before the look, so that what is voted with is never older than a back-off.
         if self.site.is_none() {
             let workload = self.workload().cloned()?;
             return self.site_ask.is_due(now).then(|| {
@@ -76,10 +82,8 @@ impl Rollout {
                 Effect::FindSite(Box::new(workload))
             });
         }
-        self.recheck.is_due(now).then(|| {
-            self.recheck.asked();
-            Effect::Recheck(vector)
-        })
+        self.recheck.asked();
+        Some(Effect::Recheck(vector))
     }
 
     /// The fresh look before a vote came back. It counts only if the group still stands where it stood.
@@ -90,11 +94,11 @@ impl Rollout {
             return;
         }
         if self.recheck.is_outdated() {
-            self.recheck.failed(now, &key);
+            self.recheck.repeat(now, &key);
             return;
         }
         let Some(workload) = workload else {
-            self.recheck.failed(now, &key);
+            self.recheck.repeat(now, &key);
             // To be confirmed by a look, as when the watch says so.
             self.sight = super::Sight::Missing;
             return;
@@ -116,7 +120,11 @@ impl Rollout {
                 record_codec::shed(&mut voted);
                 if !draft.votes.is_empty() && record_codec::encode(&voted).is_err() {
                     // No room beside the votes before it; they are closed sooner or later.
-                    self.recheck.failed(now, &key);
+                    self.recheck.failed(
+                        now,
+                        &key,
+                        "its record has no room for another vote before an earlier one is closed",
+                    );
                     return;
                 }
                 *draft = voted;
@@ -126,7 +134,7 @@ impl Rollout {
             _ => {
                 // By the next time, its hosts may be others too.
                 self.site = None;
-                self.recheck.failed(now, &key);
+                self.recheck.repeat(now, &key);
             }
         }
     }
@@ -194,7 +202,7 @@ impl Rollout {
     pub(super) fn match_failed(&mut self, now: Timestamp, vector: &Vector, why: &str) {
         let key = self.key();
         let Some(ask) = self.matching.get_mut(vector) else { return };
-        ask.failed(now, &key);
+        ask.failed(now, &key, why);
         // Twice may be passing; the third time somebody may have to do something.
         if ask.failures() == 3 {
             let message = format!("cannot find the distributions: {why}; it is tried again");

@@ -1,13 +1,19 @@
-//! A question to the outside, asked at most once at a time, and again after a back-off when it failed.
+//! A question to the outside, asked at most once at a time, and again after a back-off when it failed; the last reason is
+//! kept, so that whoever waits can be told for what.
 
 use crate::domain::machine::Timestamp;
 use crate::domain::retry;
+
+/// How much of a reason is kept: two lines of a terminal. The log has all of it.
+const REASON_CHARS_MAX: usize = 200;
 
 /// Where a question stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ask {
     state: State,
     failures: u32,
+    /// Why it was not answered the last time. Only words depend on it.
+    reason: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -67,10 +73,22 @@ impl Ask {
         *self = Self::default();
     }
 
-    /// Remembers that it was not answered, or not as hoped; `key` spreads the back-off.
-    pub fn failed(&mut self, now: Timestamp, key: &str) {
+    /// Remembers that it was not answered, and why; `key` spreads the back-off.
+    pub fn failed(&mut self, now: Timestamp, key: &str, why: &str) {
+        self.repeat(now, key);
+        self.reason = Some(why.chars().take(REASON_CHARS_MAX).collect());
+    }
+
+    /// Remembers that it was answered, but not as hoped: it is asked again.
+    pub fn repeat(&mut self, now: Timestamp, key: &str) {
+        self.reason = None;
         self.failures = self.failures.saturating_add(1);
         self.state = State::Resting(now.after(retry::SERVICE.delay(self.failures, key)));
+    }
+
+    /// Why it was not answered the last time, while it still has to be.
+    pub fn reason(&self) -> Option<&str> {
+        self.reason.as_deref().filter(|_| self.state != State::Idle)
     }
 
     /// Ends a rest that is over. Failures stay counted.

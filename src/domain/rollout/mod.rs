@@ -38,7 +38,7 @@ use crate::domain::record::Record;
 use crate::domain::rollout::ask::Ask;
 use crate::domain::workload::Workload;
 
-pub use observe::{Attention, attention, baseline, faults};
+pub use observe::{Attention, attention, baseline, faults, unusable};
 pub use words::{MemberSummary, PurgeSummary, Stage, Summary, closed, duration};
 
 /// Whose rollout it is, and where. Constant for the machine's life.
@@ -135,26 +135,26 @@ pub enum Event {
     Missed,
     /// A [`Effect::Look`] was answered: `None` if the workload does not exist.
     Looked(Option<Box<Workload>>),
-    /// It was not.
-    LookFailed,
+    /// It was not, for this reason.
+    LookFailed(String),
     /// The rollout's pods changed.
     PodsSeen(Pods),
     /// The write under way is durable.
     Stored,
     /// Somebody else wrote first; this is what the ledger holds, and the floor a new record must start above.
     Conflicted(Option<Box<Record>>, Seq),
-    /// It is not known whether the write happened.
-    StoreFailed,
+    /// It is not known whether the write happened, for this reason.
+    StoreFailed(String),
     /// The group's records changed.
     ViewChanged(View),
     /// An [`Effect::FindSite`] was answered.
     SiteFound(FoundSite),
-    /// It was not.
-    SiteFailed,
+    /// It was not, for this reason.
+    SiteFailed(String),
     /// An [`Effect::Recheck`] was answered.
     Rechecked(Vector, Option<Box<Workload>>),
-    /// It was not.
-    RecheckFailed,
+    /// It was not, for this reason.
+    RecheckFailed(String),
     /// An [`Effect::Match`] was answered.
     Matched(Vector, BTreeSet<DistributionId>),
     /// It was not, for this reason.
@@ -163,8 +163,8 @@ pub enum Event {
     Purged(Reference, Progress),
     /// A notice was told, or is on its way in a durable outbox.
     Told(NoticeId),
-    /// It was not.
-    TellFailed(NoticeId),
+    /// It was not, for this reason.
+    TellFailed(NoticeId, String),
     /// An actor that was asked something was rebuilt and has forgotten it.
     PeersRestarted,
 }
@@ -320,7 +320,7 @@ impl Rollout {
             self.look.answered();
         } else {
             let key = self.key();
-            self.look.failed(now, &key);
+            self.look.repeat(now, &key);
         }
         current
     }
@@ -426,29 +426,31 @@ impl Machine for Rollout {
             Event::Seen(workload) => self.watched(Some(workload)),
             Event::Missed => self.watched(None),
             Event::Looked(workload) => fresh = self.looked(now, workload),
-            Event::LookFailed => self.look.failed(now, &key),
+            Event::LookFailed(why) => self.look.failed(now, &key, &why),
             Event::PodsSeen(pods) => self.pods = Some(pods),
             Event::Stored => effects = self.stored(),
             Event::Conflicted(current, floor) => {
                 effects = self.conflicted(now, current.map(|record| *record), floor);
             }
-            Event::StoreFailed => self.store.failed(now, &key),
+            Event::StoreFailed(why) => self.store.failed(now, &key, &why),
             Event::ViewChanged(view) => self.view_changed(view),
             Event::SiteFound(site) => {
                 self.site_ask.answered();
                 self.site = self.draft.as_ref().filter(|draft| draft.seq == self.site_of).map(|_| site);
             }
-            Event::SiteFailed => self.site_ask.failed(now, &key),
+            Event::SiteFailed(why) => self.site_ask.failed(now, &key, &why),
             Event::Rechecked(vector, workload) => self.rechecked(now, &vector, workload),
-            Event::RecheckFailed => self.recheck.failed(now, &key),
+            Event::RecheckFailed(why) => {
+                // By the next time, its hosts may be others.
+                self.site = None;
+                self.recheck.failed(now, &key, &why);
+            }
             Event::Matched(vector, distributions) => self.matched(now, &vector, &distributions),
             Event::MatchFailed(vector, why) => self.match_failed(now, &vector, &why),
             Event::Purged(reference, progress) => self.purged(now, &reference, progress),
             Event::Told(id) => self.told(&id),
-            Event::TellFailed(id) => {
-                if let Some(ask) = self.telling.get_mut(&id) {
-                    ask.failed(now, &key);
-                }
+            Event::TellFailed(id, why) => {
+                self.telling.get_mut(&id).into_iter().for_each(|ask| ask.failed(now, &key, &why));
             }
             Event::PeersRestarted => {
                 self.matching.clear();

@@ -37,7 +37,7 @@ pub fn attention(record: Option<&Record>, workload: &Workload, policy: &Policy) 
                 Attention::Baseline(Box::new(baseline(workload, version, Seq::default())))
             }
             Ok(_) => Attention::Rollout,
-            // Nothing was recorded and nothing can be: the fault is reported by whoever decoded it.
+            // Nothing was recorded and nothing can be; see `unusable`.
             Err(_) => Attention::Idle,
         };
     };
@@ -51,6 +51,12 @@ pub fn attention(record: Option<&Record>, workload: &Workload, policy: &Policy) 
     } else {
         Attention::Rollout
     }
+}
+
+/// Why a workload without a record gets none, if its owner has to do something about it: no record can say so.
+pub fn unusable(record: Option<&Record>, workload: &Workload) -> Option<String> {
+    let wanted = record.is_none() && !workload.tuning.disabled && !workload.deleting;
+    (wanted && workload.version.is_err()).then(|| faults(workload).collect::<Vec<_>>().join("; "))
 }
 
 /// The record of a workload at first sight: nothing has changed yet.

@@ -130,6 +130,10 @@ impl Story {
         self.record().history.last().map(|closed| &closed.outcome)
     }
 
+    fn state(&self) -> String {
+        self.machine.summary(self.now).unwrap().state
+    }
+
     fn told(&self, kind: Kind) -> usize {
         self.effects.iter().filter(|e| matches!(e, Effect::Tell(notice) if notice.kind == kind)).count()
     }
@@ -258,7 +262,7 @@ fn a_write_of_unknown_outcome_is_repeated_as_it_was() {
     let mut story = Story::begin(complete("a", 1));
     story.held = ["store"].into();
     story.see(half("b", 2));
-    story.step(Event::StoreFailed);
+    story.step(Event::StoreFailed("timed out".into()));
     story.see(complete("b", 2));
     story.pass(Duration::from_secs(2));
     let stores: Vec<&Effect> = story.effects.iter().filter(|effect| effect.name() == "store").collect();
@@ -326,4 +330,97 @@ fn a_second_request_supersedes_the_first_and_is_no_rollback() {
     story.see(request("1"));
     story.see(request("2"));
     assert_eq!(story.last(), Some(&Outcome::Superseded));
+}
+
+#[test]
+fn a_site_that_cannot_be_read_is_explained_until_it_can_be() {
+    let mut story = Story::begin(complete("a", 1));
+    story.held = ["find_site"].into();
+    story.see(complete("b", 2));
+    assert_eq!(story.state(), "complete; checking once more before it is purged");
+    story.step(Event::SiteFailed(format!("failed to list ingresses in shop: {}", "forbidden ".repeat(1000))));
+    let state = story.state();
+    assert!(
+        state.starts_with("complete; cannot find its hosts: failed to list ingresses in shop: forbidden"),
+        "{state}"
+    );
+    assert!(state.contains("; tried again in ") && state.len() < 300, "{state}");
+    story.pass(Duration::from_secs(2));
+    assert!(story.state().ends_with("; being tried again"), "{}", story.state());
+    story.held.clear();
+    story.step(Event::SiteFound(FoundSite::default()));
+    assert!(!story.state().contains("cannot"), "{}", story.state());
+}
+
+#[test]
+fn a_record_that_cannot_be_written_is_explained() {
+    let mut story = Story::begin(complete("a", 1));
+    story.held = ["store"].into();
+    story.see(half("b", 2));
+    story.step(Event::StoreFailed("failed to write shop/web: forbidden".into()));
+    assert!(
+        story.state().contains("left; cannot write the record: failed to write shop/web: forbidden; tried again in")
+    );
+}
+
+#[test]
+fn a_deleted_workload_whose_record_cannot_be_removed_is_explained() {
+    let mut story = Story::begin(complete("a", 1));
+    story.held = ["remove"].into();
+    story.cluster = None;
+    story.step(Event::Missed);
+    story.step(Event::StoreFailed("forbidden".into()));
+    let state = story.state();
+    assert!(state.starts_with("the workload was deleted; its record goes too; cannot write the record: "), "{state}");
+}
+
+#[test]
+fn a_look_that_fails_is_explained_and_outdates_the_hosts() {
+    let mut story = Story::begin(complete("a", 1));
+    story.held = ["recheck"].into();
+    story.see(complete("b", 2));
+    story.step(Event::RecheckFailed("failed to read shop/web: timed out".into()));
+    let state = story.state();
+    assert!(
+        state.starts_with("complete; cannot look at it once more: failed to read shop/web: timed out; "),
+        "{state}"
+    );
+    story.held.clear();
+    story.pass(Duration::from_secs(2));
+    assert_eq!(story.effects.iter().filter(|effect| effect.name() == "find_site").count(), 2);
+    assert_eq!(story.last(), Some(&Outcome::Purged));
+}
+
+#[test]
+fn after_a_refuted_look_it_says_what_is_missing() {
+    let mut story = Story::begin(complete("a", 1));
+    story.held = ["recheck"].into();
+    story.see(complete("b", 2));
+    let replicas = Replicas { desired: 2, total: 2, updated: 2, ready: 1, available: 1 };
+    let vector = Vector::of_one("eu-1".into(), "ledger".into(), Seq(2));
+    let ill = Workload { replicas, ..complete("b", 2) };
+    story.step(Event::Rechecked(vector, Some(Box::new(ill))));
+    assert_eq!(story.state(), "complete before, but now 1 of 2 pods available");
+}
+
+#[test]
+fn a_clock_that_stands_still_says_why() {
+    let mut story = Story::begin(complete("a", 1));
+    story.see(half("b", 2));
+    story.pass(Duration::from_secs(60));
+    let mut out = half("b", 2);
+    out.tuning.disabled = true;
+    story.see(out);
+    assert_eq!(story.state(), "disabled by its annotation; the clock stands still at 1m of 15m");
+    story.see(Workload { version: Err("\"WEB\" is not an image".into()), ..half("b", 3) });
+    let state = story.state();
+    assert_eq!(state, "its image cannot be read: \"WEB\" is not an image; the clock stands still at 1m of 15m");
+}
+
+#[test]
+fn a_first_sight_of_an_unreadable_image_is_unusable_until_it_is_readable() {
+    let ill = Workload { version: Err("\"WEB\" is not an image".into()), ..complete("a", 1) };
+    assert_eq!(attention(None, &ill, &Policy::default()), Attention::Idle);
+    assert_eq!(unusable(None, &ill).as_deref(), Some("image: \"WEB\" is not an image"));
+    assert_eq!(unusable(None, &complete("a", 1)), None);
 }

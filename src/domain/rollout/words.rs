@@ -13,7 +13,8 @@ use crate::domain::machine::Timestamp;
 use crate::domain::policy::Policy;
 use crate::domain::readiness::{self, Pods, Standing, standing};
 use crate::domain::record::{Closed, Phase, Purge, PurgeState, Record, Vote};
-use crate::domain::rollout::Rollout;
+use crate::domain::rollout::ask::Ask;
+use crate::domain::rollout::{Rollout, Sight};
 use crate::domain::workload::Workload;
 
 /// What a person wants to know of a rollout at a glance.
@@ -23,7 +24,7 @@ pub struct Summary {
     pub workload: WorkloadId,
     /// Its rollout's number.
     pub seq: u64,
-    /// `rolling`, `complete`, `failed` or `withdrawn`.
+    /// `rolling`, `complete`, `failed` or `withdrawn`; `unknown` while there is no record to say so.
     pub phase: &'static str,
     /// The versions in words.
     pub change: String,
@@ -108,20 +109,45 @@ impl Summary {
             conditions: record.conditions.iter().cloned().collect(),
         }
     }
+
+    /// Of a workload whose record is not known: only why that is so.
+    pub fn unknown(id: &WorkloadId, state: String) -> Self {
+        Self {
+            workload: id.clone(),
+            seq: 0,
+            phase: "unknown",
+            change: String::new(),
+            state,
+            next: "goes on from its record".to_owned(),
+            stage: Stage::Idle,
+            members: Vec::new(),
+            purges: Vec::new(),
+            history: Vec::new(),
+            conditions: Vec::new(),
+        }
+    }
 }
 
 impl Rollout {
     /// This rollout in words.
     pub fn summary(&self, now: Timestamp) -> Option<Summary> {
-        let record = self.draft.as_ref()?;
+        // While its removal is being written, the record is the one that is still there.
+        let record = self.draft.as_ref().or(self.durable.as_ref())?;
         let clock = (self.elapsed(now), self.timeout());
         let id = &self.identity.workload;
         let mut summary = Summary::new(id, record, self.workload(), self.pods.as_ref(), clock, &self.policy);
         summary.members = self.view.iter().map(member).collect();
-        if record.awaits_vote()
-            && let Some(waiting) = waiting_for(&self.view, &self.identity.member)
-        {
-            summary.state = waiting;
+        match self.sight {
+            Sight::Missing if record.votes.is_empty() => {
+                "the watch says that the workload is gone; to be confirmed by a look".clone_into(&mut summary.state);
+            }
+            Sight::Gone if self.draft.is_none() => {
+                "the workload was deleted; its record goes too".clone_into(&mut summary.state);
+            }
+            Sight::Seen(_) if record.awaits_vote() => {
+                summary.state = self.hindrance(now).unwrap_or(summary.state);
+            }
+            Sight::Unknown | Sight::Missing | Sight::Gone | Sight::Seen(_) => {}
         }
         for vote in &record.votes {
             if let Fate::Open(missing) = group::fate(&self.view, &vote.vector, &self.policy) {
@@ -129,8 +155,50 @@ impl Rollout {
                 summary.state = format!("waiting for the votes of {}", missing.join(", "));
             }
         }
+        for trouble in self.troubles(now) {
+            summary.state.push_str("; ");
+            summary.state.push_str(&trouble);
+        }
         Some(summary)
     }
+
+    /// Why a complete rollout is not voted for yet.
+    fn hindrance(&self, now: Timestamp) -> Option<String> {
+        let workload = self.workload()?;
+        if let Some(why) = unfollowed(workload) {
+            return Some(format!("complete, and not purged: {why}"));
+        }
+        if let Some(waiting) = waiting_for(&self.view, &self.identity.member) {
+            return Some(waiting);
+        }
+        let asks = [("cannot find its hosts", &self.site_ask), ("cannot look at it once more", &self.recheck)];
+        if let Some(trouble) = asks.into_iter().find_map(|(what, ask)| trouble(what, ask, now)) {
+            return Some(format!("complete; {trouble}"));
+        }
+        match standing(workload, self.policy.zero_is_complete) {
+            Standing::Complete => self.store.reason().map(|_| "complete".to_owned()),
+            Standing::Waiting(wait) => Some(format!("complete before, but now {wait}")),
+            Standing::DeadlineExceeded { .. } => {
+                Some("complete before, but now the Deployment missed its progress deadline".to_owned())
+            }
+        }
+    }
+
+    /// What of the outside fails and holds this rollout up, wherever it is on its way.
+    fn troubles(&self, now: Timestamp) -> impl Iterator<Item = String> {
+        let asks = [("cannot write the record", &self.store), ("cannot look at the workload", &self.look)];
+        let matching = self.matching.values().map(|ask| ("cannot find the distributions", ask));
+        let telling = self.telling.values().find(|ask| ask.reason().is_some()).map(|ask| ("cannot tell of it", ask));
+        asks.into_iter().chain(matching).chain(telling).filter_map(move |(what, ask)| trouble(what, ask, now))
+    }
+}
+
+fn trouble(what: &str, ask: &Ask, now: Timestamp) -> Option<String> {
+    let again = match ask.deadline().map(|until| until.since(now)) {
+        Some(rest) if !rest.is_zero() => format!("tried again in {}", duration(rest)),
+        Some(_) | None => "being tried again".to_owned(),
+    };
+    ask.reason().map(|reason| format!("{what}: {reason}; {again}"))
 }
 
 fn waiting_for(view: &View, own: &Member) -> Option<String> {
@@ -153,6 +221,11 @@ fn state(
 ) -> (String, String) {
     match &record.phase {
         Phase::Rolling => {
+            let next = "purges when every pod is of the new version and available".to_owned();
+            if let Some(why) = workload.and_then(unfollowed) {
+                let clock = format!("{} of {}", duration(elapsed), duration(timeout));
+                return (format!("{why}; the clock stands still at {clock}"), next);
+            }
             let waits = match workload.map(|workload| standing(workload, policy.zero_is_complete)) {
                 None => "the workload has not been seen since the start".to_owned(),
                 Some(Standing::Complete) => "complete, being recorded".to_owned(),
@@ -162,7 +235,7 @@ fn state(
                 Some(Standing::Waiting(wait)) => readiness::words(&wait, pods),
             };
             let state = format!("{waits}, {} of {} left", duration(timeout.saturating_sub(elapsed)), duration(timeout));
-            (state, "purges when every pod is of the new version and available".to_owned())
+            (state, next)
         }
         Phase::Failed(failure) => (
             format!("failed: {failure}; nothing was purged"),
@@ -170,6 +243,15 @@ fn state(
         ),
         Phase::Withdrawn => ("withdrawn; nothing was purged".to_owned(), "waits for the next version".to_owned()),
         Phase::Complete => complete(record),
+    }
+}
+
+/// Why nothing can be said of a workload's rollout now.
+fn unfollowed(workload: &Workload) -> Option<String> {
+    match &workload.version {
+        _ if workload.tuning.disabled => Some("disabled by its annotation".to_owned()),
+        Err(why) => Some(format!("its image cannot be read: {why}")),
+        Ok(_) => None,
     }
 }
 

@@ -80,7 +80,7 @@ impl Rollout {
             return Vec::new();
         }
         let key = self.key();
-        self.store.failed(now, &key);
+        self.store.repeat(now, &key);
         // A record that another worker removed took its numbers with it (decision 2).
         self.floor = self.floor.max(floor);
         self.durable.clone_from(&current);
