@@ -12,7 +12,7 @@ use actix::{ResponseActFuture, WrapFuture};
 use futures_util::future::join_all;
 
 use crate::actors::lifecycle::{Collar, Leash, Obituary};
-use crate::actors::message::{Died, Drain, End, FollowPods, Observation, Observe, PeersRestarted, Sighted, Who};
+use crate::actors::message::{Died, Drain, End, FollowPods, Observation, Observe, PeersRestarted, Show, Sighted, Who};
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::{RolloutActor, Start};
 use crate::actors::root::Directory;
@@ -211,6 +211,9 @@ impl DeploymentWatcher {
             (records, unnumbered, failed)
         };
         ctx.spawn(writing.into_actor(self).map(move |(records, unnumbered, mut failed), actor, ctx| {
+            let written = records.iter().filter(|(id, _)| !failed.contains_key(*id));
+            let written = written.map(|(id, record)| (id.clone(), record.clone())).collect();
+            actor.directory.group().do_send(Show(written));
             for (id, record) in records {
                 let failed = failed.remove(&id);
                 actor.baseline_written(id, record, failed, ctx);
