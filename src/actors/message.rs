@@ -1,6 +1,6 @@
 //! The whole protocol between the actors, on one page.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use actix::prelude::Message;
 use serde::Serialize;
@@ -59,9 +59,12 @@ pub struct Forget {
     pub revision: u64,
 }
 
+/// Which distributions serve a plan, or why that is not known; `None` if whoever was asked was rebuilt meanwhile.
+pub type Matched = Option<Result<BTreeSet<DistributionId>, String>>;
+
 /// Rollout → invalidator: which distributions serve this plan?
 #[derive(Message)]
-#[rtype(result = "Result<std::collections::BTreeSet<DistributionId>, String>")]
+#[rtype(result = "Matched")]
 pub struct MatchPlan(pub Box<Plan>);
 
 /// Rollout → invalidator: carry this out, and report.

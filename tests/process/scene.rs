@@ -251,12 +251,15 @@ impl Scene {
         let ends: Vec<String> =
             record.history.iter().map(|closed| format!("{} {:?}", closed.seq, closed.outcome)).collect();
         let mut told = BTreeSet::new();
+        let mut sent = BTreeSet::new();
         for call in self.world.receiver.received() {
+            sent.insert((call.request.header("webhook-id").map(str::to_owned), call.request.body.clone()));
             let mut body: Value = serde_json::from_slice(&call.request.body).expect("the body is JSON");
             body["timestamp"].take();
             body["data"]["rollout"].take();
             told.insert(body.to_string());
         }
+        assert_eq!(sent.len(), told.len(), "what is sent again has the same id and bytes: {sent:?}");
         Aftermath {
             invalidations: invalidations.into_iter().map(|each| (each.distribution, each.paths)).collect(),
             told,
