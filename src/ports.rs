@@ -247,11 +247,18 @@ pub trait Notifier: Send + Sync {
     async fn send(&self, delivery: &Delivery) -> Reply;
 }
 
-/// The cache of current tags in Redis: written, never read back. Nothing depends on it.
+/// The cache of current tags in Redis, for people and other programs. No decision depends on it: it is a copy, and whoever
+/// fills it writes it again when it is lost. Not for calls at the same time: how it notices a loss relies on their order.
 #[async_trait]
 pub trait TagCache: Send + Sync {
-    /// Shows a record there, unless a newer one is shown already.
+    /// Shows a record there, unless a newer one is shown already: a later `seq`, or a later revision of the same one.
     async fn show(&self, workload: &WorkloadId, origin: &Origin, record: &Record) -> Result<(), PortError>;
+    /// Shows a workload no more, unless something newer than this revision of this `seq` is shown already. Forgetting what
+    /// is not shown succeeds.
+    async fn forget(&self, workload: &WorkloadId, origin: &Origin, seq: Seq, revision: u64) -> Result<(), PortError>;
+    /// Whether all that was shown through this is still there, as far as it was at the last call. It is not if the server
+    /// was emptied, or lost its newest changes in a crash.
+    async fn is_intact(&self) -> Result<bool, PortError>;
 }
 
 /// Everything outside, in one hand.

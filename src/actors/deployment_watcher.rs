@@ -12,7 +12,7 @@ use actix::{ResponseActFuture, WrapFuture};
 use futures_util::future::join_all;
 
 use crate::actors::lifecycle::{Collar, Leash, Obituary};
-use crate::actors::message::{Died, Drain, End, FollowPods, Observation, Observe, PeersRestarted, Sighted, Who};
+use crate::actors::message::{Died, Drain, End, FollowPods, Observation, Observe, PeersRestarted, Show, Sighted, Who};
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::{RolloutActor, Start};
 use crate::actors::root::Directory;
@@ -222,6 +222,12 @@ impl DeploymentWatcher {
         };
         ctx.spawn(writing.into_actor(self).map(move |(records, unnumbered, trouble, mut failed), actor, ctx| {
             actor.troubles.baselines_written(trouble);
+            let written = records.iter().filter(|(id, _)| !failed.contains_key(*id));
+            let written = written.map(|(id, record)| (id.clone(), record.clone())).collect();
+            if actor.directory.group().try_send(Show(written)).is_err() {
+                // The cache of tags is made whole from the ledger at the next start; nothing else depends on it.
+                actor.surroundings.metrics.overflow("cluster_group");
+            }
             for (id, record) in records {
                 let failed = failed.remove(&id);
                 actor.baseline_written(id, record, failed, ctx);

@@ -1,6 +1,6 @@
 //! The whole protocol between the actors, on one page.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use actix::prelude::Message;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::actors::root::Directory;
 use crate::domain::distribution::DistributionId;
 use crate::domain::group::{Plan, View};
-use crate::domain::id::{Origin, Reference, WorkloadId};
+use crate::domain::id::{Origin, Reference, Seq, WorkloadId};
 use crate::domain::notice::Notice;
 use crate::domain::purge::{Order, Progress};
 use crate::domain::readiness::Pods;
@@ -40,6 +40,23 @@ pub struct Publish {
     pub workload: WorkloadId,
     /// Its record.
     pub record: Box<Record>,
+}
+
+/// Watcher → group: these records are durable now, and nobody waits for the group's.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Show(pub BTreeMap<WorkloadId, Record>);
+
+/// Rollout → group: the record is removed.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Forget {
+    /// The workload.
+    pub workload: WorkloadId,
+    /// The `seq` its record had in the end. One of a workload created again is higher.
+    pub seq: Seq,
+    /// The revision it had in the end.
+    pub revision: u64,
 }
 
 /// Which distributions serve a plan, or why that is not known; `None` if whoever was asked was rebuilt meanwhile.

@@ -14,7 +14,7 @@ use actix::{
 
 use crate::actors::lifecycle::{Collar, Obituary};
 use crate::actors::message::{
-    Drain, End, FollowPods, MatchPlan, Observation, Observe, PeersRestarted, PlaceOrder, PodsReported, Publish,
+    Drain, End, FollowPods, Forget, MatchPlan, Observation, Observe, PeersRestarted, PlaceOrder, PodsReported, Publish,
     PurgeReported, Sighted, TellNotice,
 };
 use crate::actors::root::Directory;
@@ -158,6 +158,7 @@ impl RolloutActor {
         let workload = self.start.workload.clone();
         let clock = self.surroundings.ports.clock.clone();
         let (directory, origin) = (self.directory.clone(), self.start.origin.clone());
+        let removes = record.is_none();
         self.storing = true;
         let write = async move {
             let from = clock.now();
@@ -191,8 +192,11 @@ impl RolloutActor {
                 }
             }
         };
-        ctx.spawn(write.into_actor(self).map(|event, actor, ctx| {
+        ctx.spawn(write.into_actor(self).map(move |event, actor, ctx| {
             actor.storing = false;
+            if removes && matches!(event, Event::Stored) {
+                actor.forget();
+            }
             if actor.draining {
                 actor.end(End::Drained, ctx);
             } else {
@@ -200,6 +204,14 @@ impl RolloutActor {
                 actor.follow_pods(ctx);
             }
         }));
+    }
+
+    /// The record the machine still takes for durable was removed.
+    fn forget(&self) {
+        if let Some(Record { seq, revision, .. }) = self.shell.as_ref().and_then(|shell| shell.machine().durable()) {
+            let workload = self.start.workload.clone();
+            self.directory.group().do_send(Forget { workload, seq: *seq, revision: *revision });
+        }
     }
 
     fn publish(&mut self, record: Box<Record>, ctx: &mut Context<Self>) {

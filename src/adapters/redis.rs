@@ -44,7 +44,7 @@ const REASONS: &[(&str, bool, &str)] = &[
     (
         "NOPERM",
         false,
-        "our user needs ~allclear:* +hello +get +set +hget +hmget +hset +hdel +hscan +evalsha +script|load",
+        "our user needs ~allclear:* +hello +get +set +hget +hmget +hset +hdel +hscan +del +incr +evalsha +script|load",
     ),
     ("OOM", true, "the server has reached maxmemory; give it more, its policy must be noeviction"),
     ("LOADING", true, "the server is loading its data"),

@@ -110,7 +110,8 @@ impl Life {
     }
 }
 
-fn settings() -> Settings {
+/// The settings of every process here.
+pub fn settings() -> Settings {
     let often = std::iter::once(0).chain(std::iter::repeat_n(20, 60)).map(Duration::from_secs).collect::<Vec<_>>();
     let schedules = ["ops", "site"].map(|hook| (hook.to_owned(), often.clone()));
     Settings {

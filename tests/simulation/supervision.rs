@@ -75,6 +75,24 @@ fn a_crash_of_a_rollout_costs_its_workload_nothing_and_the_others_notice_nothing
 }
 
 #[test]
+fn a_redis_that_hangs_or_fails_delays_no_purge() {
+    let usual = play("", "", 0, None);
+    for (method, fault) in [
+        ("tags.is_intact", Fault::Hang),
+        ("tags.show", Fault::Hang),
+        ("tags.show", Fault::Fail),
+        ("tags.show", Fault::FailAfter(5_000)),
+    ] {
+        let world = play(method, "", 0, Some(fault));
+        assert!(world.plan_is_done(), "{method} {fault:?}");
+        for (name, distribution) in [("web", "EWEB"), ("blog", "EBLOG")] {
+            let effects = (world.effects(name, distribution), usual.effects(name, distribution));
+            assert_eq!(effects.0, effects.1, "{method} {fault:?}");
+        }
+    }
+}
+
+#[test]
 fn a_crash_of_a_singleton_costs_no_rollout_its_purge_or_its_webhook() {
     let mut panics = BTreeMap::new();
     for (method, about) in [

@@ -339,7 +339,7 @@ impl World {
     pub fn effects(&self, name: &str, distribution: &str) -> Vec<(Millis, String)> {
         let state = self.state();
         let about = |asked: &&Asked| asked.about.contains(name) || asked.about.contains(distribution);
-        let seen = state.asked.iter().filter(about).filter(|asked| asked.call != "tags.show");
+        let seen = state.asked.iter().filter(about).filter(|asked| !asked.call.starts_with("tags."));
         let mut effects: Vec<_> = seen.map(|asked| (asked.at, asked.call.to_owned())).collect();
         effects.sort();
         effects
@@ -537,6 +537,14 @@ impl EventSink for World {
 impl TagCache for World {
     async fn show(&self, workload: &WorkloadId, _origin: &Origin, _record: &Record) -> Result<(), PortError> {
         self.port("tags.show", &workload.to_string()).await.map(drop)
+    }
+
+    async fn forget(&self, workload: &WorkloadId, _origin: &Origin, _seq: Seq, _rev: u64) -> Result<(), PortError> {
+        self.port("tags.forget", &workload.to_string()).await.map(drop)
+    }
+
+    async fn is_intact(&self) -> Result<bool, PortError> {
+        self.port("tags.is_intact", "").await.map(|lost| !lost)
     }
 }
 

@@ -173,7 +173,8 @@ async fn refusals_of_the_server_are_reported_by_name() {
 #[tokio::test]
 async fn the_rights_we_ask_for_are_enough() {
     let redis = Redis::start();
-    let rights = "on >secret-word ~allclear:* +hello +get +set +hget +hmget +hset +hdel +hscan +evalsha +script|load";
+    let rights =
+        "on >secret-word ~allclear:* +hello +get +set +hget +hmget +hset +hdel +hscan +del +incr +evalsha +script|load";
     let rule: Vec<&str> = ["ACL", "SETUSER", "modest"].into_iter().chain(rights.split(' ')).collect();
     redis.command::<()>(&rule);
     let ledger = ledger_at(&format!("redis://modest:secret-word@127.0.0.1:{}", redis.port()));
