@@ -15,7 +15,7 @@ use allclear::domain::machine::Timestamp;
 use allclear::domain::notice::{Kind, Notice};
 use allclear::domain::paths::PathSet;
 use allclear::domain::purge::CdnErrorClass;
-use allclear::domain::readiness::{Standing, standing};
+use allclear::domain::readiness::{Pod, Standing, standing};
 use allclear::domain::record::Record;
 use allclear::domain::site::SiteFacts;
 use allclear::domain::workload::Workload;
@@ -502,6 +502,10 @@ impl ClusterView for World {
         Box::pin(futures_util::StreamExt::chain(futures_util::stream::iter([PodSight::Restarted]), never))
     }
 
+    async fn pods(&self, _namespace: &str) -> Result<Vec<(BTreeMap<String, String>, Pod)>, PortError> {
+        Ok(Vec::new())
+    }
+
     async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
         let lost = self.port("cluster.workload", &id.to_string()).await?;
         let mut state = self.state();
@@ -559,6 +563,10 @@ impl Ledger for World {
         self.state().ledger_lost = false;
         let opened = self.ledger().open().await;
         if lost { Err(failed("ledger.open")) } else { opened }
+    }
+
+    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
+        self.ledger().peek().await
     }
 
     async fn load(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError> {
