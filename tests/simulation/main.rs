@@ -1,4 +1,15 @@
 //! The real actors on faked ports, in virtual time: supervision, loss, delay and panics, one seed to a run.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    clippy::missing_panics_doc,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "helpers of tests: what goes wrong in one shall fail the test"
+)]
 
 #[path = "../support/fakes.rs"]
 mod fakes;

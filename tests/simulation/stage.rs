@@ -60,7 +60,6 @@ pub struct Life {
     pub world: World,
     pub root: Addr<Root>,
     pub given_up: oneshot::Receiver<GivenUp>,
-    pub surroundings: Surroundings,
 }
 
 /// Runs one process in `world` for as long as `play` takes, and then kills it.
@@ -73,8 +72,8 @@ pub fn life<T>(world: &World, play: impl AsyncFnOnce(&mut Life) -> T) -> T {
             settings: Arc::new(settings()),
         };
         let (give_up, given_up) = oneshot::channel();
-        let root = Root::new(surroundings.clone(), give_up).start();
-        let played = play(&mut Life { world: world.clone(), root, given_up, surroundings }).await;
+        let root = Root::new(surroundings, give_up).start();
+        let played = play(&mut Life { world: world.clone(), root, given_up }).await;
         world.life_ends();
         played
     });
