@@ -20,7 +20,7 @@ use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::budget::Budget;
 use crate::domain::id::{Origin, WorkloadId};
 use crate::domain::record::Record;
-use crate::domain::rollout::{Attention, Summary, attention, baseline};
+use crate::domain::rollout::{Attention, Summary, attention};
 use crate::domain::workload::Workload;
 use crate::ports::{Ledgered, Sight, StoreError};
 
@@ -63,8 +63,8 @@ pub struct DeploymentWatcher {
     pods: BTreeMap<String, Addr<PodWatcher>>,
     /// For each scope being listed, the workloads seen since its listing began.
     listings: BTreeMap<Option<String>, BTreeSet<WorkloadId>>,
-    /// Baselines found by the listing under way, to be written together.
-    baselines: BTreeMap<WorkloadId, Box<Workload>>,
+    /// Baselines found by the listing under way, to be written together; their numbers are set when they are.
+    baselines: BTreeMap<WorkloadId, Record>,
     /// Baselines being written.
     writing: BTreeSet<WorkloadId>,
     /// Sights of those that came meanwhile; `None` for "gone".
@@ -150,8 +150,9 @@ impl DeploymentWatcher {
         let policy = &self.surroundings.settings.policy;
         match sight.as_ref().map(|workload| attention(self.records.get(id), workload, policy)) {
             Some(Attention::Idle) => {}
-            Some(Attention::Baseline(_)) => {
-                self.baselines.extend(sight.map(|workload| (id.clone(), workload)));
+            Some(Attention::Baseline(record)) => {
+                // The sight is not kept: ten thousand of them are more than all the rest of the process.
+                self.baselines.insert(id.clone(), *record);
                 if self.listings.is_empty() {
                     self.write_baselines(ctx);
                 }
@@ -192,59 +193,74 @@ impl DeploymentWatcher {
         let ledger = self.surroundings.ports.ledger.clone();
         let (directory, origin) = (self.directory.clone(), self.origin.clone());
         let writing = async move {
-            let mut records = BTreeMap::new();
-            for (id, workload) in &found {
-                // A floor that cannot be read now is asked for again with the next sweep.
-                if let (Ok(version), Ok(floor)) = (&workload.version, ledger.seq_floor(id).await) {
-                    records.insert(id.clone(), baseline(workload, version, floor));
+            let (mut records, mut unnumbered) = (BTreeMap::new(), BTreeMap::new());
+            for (id, mut record) in found {
+                match ledger.seq_floor(&id).await {
+                    Ok(floor) => {
+                        record.start_above(floor);
+                        records.insert(id, record);
+                    }
+                    // A floor that cannot be read now is asked for again with the next sweep.
+                    Err(_) => drop(unnumbered.insert(id, record)),
                 }
             }
             let failed = ledger.store_all(&records).await;
             if failed.values().any(|error| matches!(error, StoreError::Lost(_))) {
                 directory.report_lost(&origin);
             }
-            (found, records, failed)
+            (records, unnumbered, failed)
         };
-        ctx.spawn(writing.into_actor(self).map(move |(found, mut records, mut failed), actor, ctx| {
-            for (id, workload) in found {
-                actor.baseline_written(&id, workload, records.remove(&id), failed.remove(&id), ctx);
+        ctx.spawn(writing.into_actor(self).map(move |(records, unnumbered, mut failed), actor, ctx| {
+            for (id, record) in records {
+                let failed = failed.remove(&id);
+                actor.baseline_written(id, record, failed, ctx);
+            }
+            for (id, record) in unnumbered {
+                actor.baseline_unwritten(id, record, ctx);
             }
             actor.count();
         }));
     }
 
-    /// What became of a baseline; `record` is `None` if there was not even one to write.
+    /// What became of a baseline.
     fn baseline_written(
         &mut self,
-        id: &WorkloadId,
-        workload: Box<Workload>,
-        record: Option<Record>,
+        id: WorkloadId,
+        record: Record,
         failed: Option<StoreError>,
         ctx: &mut Context<Self>,
     ) {
-        self.writing.remove(id);
-        let overtaken = self.overtaken.remove(id);
-        match (record, failed) {
-            (Some(record), None) => {
+        match failed {
+            None => {
+                self.writing.remove(&id);
                 self.records.insert(id.clone(), record);
-                if let Some(sight) = overtaken {
-                    self.attend(id, sight, ctx);
+                if let Some(sight) = self.overtaken.remove(&id) {
+                    self.attend(&id, sight, ctx);
                 }
-                return;
             }
-            (_, Some(StoreError::Conflict(current))) => {
+            Some(StoreError::Conflict(current)) => {
+                self.writing.remove(&id);
                 self.records.extend(current.map(|record| (id.clone(), *record)));
-                return self.attend(id, overtaken.unwrap_or(Some(workload)), ctx);
+                match self.overtaken.remove(&id) {
+                    Some(sight) => self.attend(&id, sight, ctx),
+                    // Somebody else wrote first, and the sight was not kept: a rollout actor looks afresh.
+                    None => self.start(&id, None, ctx),
+                }
             }
-            (_, Some(StoreError::Unavailable(error) | StoreError::Lost(error))) => {
+            Some(StoreError::Unavailable(error) | StoreError::Lost(error)) => {
                 self.surroundings.metrics.failure("store_baseline");
                 self.trouble = Some(error.to_string());
+                self.baseline_unwritten(id, record, ctx);
             }
-            (None, None) => {}
         }
-        self.baselines.insert(id.clone(), workload);
-        if let Some(sight) = overtaken {
-            self.attend(id, sight, ctx);
+    }
+
+    /// A baseline is written with the next sweep instead.
+    fn baseline_unwritten(&mut self, id: WorkloadId, record: Record, ctx: &mut Context<Self>) {
+        self.writing.remove(&id);
+        self.baselines.insert(id.clone(), record);
+        if let Some(sight) = self.overtaken.remove(&id) {
+            self.attend(&id, sight, ctx);
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Everything it prints was observed: Events in the cluster, invalidations at the CDN, requests at the receiver. It ends
 //! with exit code 0 only if every chapter came out as announced.
+#![allow(clippy::indexing_slicing, reason = "reading a JSON value by index never panics")]
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -62,6 +63,7 @@ async fn tell(stay: bool) -> io::Result<bool> {
         "name": NAME, "url": url, "method": "POST", "headers": {}, "parameters": { "site": HOST },
     }]))?;
     let cluster = world.kubernetes.clone();
+    #[expect(clippy::disallowed_methods, reason = "part of the world that the demo plays; ended with it")]
     let controllers = actix::spawn(async move { cluster.run_controller().await });
     say(&format!(
         "allclear demo: the real controller against stand-ins on this machine's loopback\n\

@@ -5,6 +5,7 @@
 //! Not for how a body looks or how it is signed; that is `adapters::webhook`.
 
 mod book;
+mod delivered;
 mod entry;
 mod lane;
 mod outbox;

@@ -37,14 +37,14 @@ const SHOWN_CHARS_MAX: usize = 80;
 pub struct Host(Box<str>);
 
 /// Why a text is not a host.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{text:?} is not a host name: {problem}")]
 pub struct Error {
     text: String,
     problem: Problem,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 enum Problem {
     #[error("it is empty")]
     Empty,

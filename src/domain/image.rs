@@ -16,7 +16,7 @@ use container_image_dist_ref::ImgRef;
 use container_image_dist_ref::err::Kind;
 use serde::{Deserialize, Serialize};
 
-pub use self::version::{Container, UnknownContainers, Version, difference};
+pub use self::version::{Container, UnknownContainers, Version, brief, difference};
 
 /// Longest reference in characters. The grammar allows a name of 255, a tag of 128 and a digest; the longest registered
 /// digest, `sha512:` with 128 digits, makes 520 with the separators.

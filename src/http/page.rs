@@ -85,6 +85,7 @@ impl Health {
         let (mood, headline) = match (seen.synced, troubles.len(), seen.rollouts.len()) {
             (false, 0, _) => (Mood::Busy, "Starting: listing the workloads of the cluster".to_owned()),
             (false, _, _) => (Mood::Warn, "Starting, but something is in the way".to_owned()),
+            (true, 0, 0) if seen.workloads == 0 => (Mood::Busy, "No workloads to watch".to_owned()),
             (true, 0, 0) => (Mood::Good, "All clear".to_owned()),
             (true, 0, n) => (Mood::Busy, format!("{} in flight", count(n, "rollout", "rollouts"))),
             (true, n, _) => (Mood::Warn, count(n, "thing needs a look", "things need a look")),
@@ -239,7 +240,7 @@ fn deliveries(deliveries: &[DeliverySeen]) -> Markup {
                                 @if delivery.given_up { span.pill.bad { "dead letter" } " " }
                                 (delivery.kind) ": " (delivery.state)
                                 ", " (count(delivery.attempts as usize, "attempt", "attempts")) " so far"
-                                @if delivery.given_up { div.quiet { code { "allclear webhook resend " (delivery.id) } } }
+                                @if delivery.given_up { div.quiet { code { (delivery.id) } } }
                             }
                         }
                     }

@@ -24,6 +24,7 @@ macro_rules! holds_the_contract {
     ($start:expr) => {
         holds_the_contract!($start;
             what_was_stored_is_there_after_a_restart
+            looking_shows_what_is_stored
             a_first_record_has_revision_one
             a_revision_is_stored_only_on_top_of_the_one_before
             storing_what_is_there_succeeds_again

@@ -15,6 +15,7 @@
 mod support;
 
 mod cloudfront;
+mod explain;
 mod kubernetes;
 mod kubernetes_conformance;
 mod ledger;

@@ -13,6 +13,7 @@
 
 mod hashed;
 mod mutants;
+mod past;
 mod purge;
 mod rollout;
 mod world;

@@ -42,8 +42,11 @@ enum Reply {
 
 fn order(n: u8, now: Timestamp) -> Order {
     let distribution: DistributionId = ["E1EXAMPLE", "E2EXAMPLE"][usize::from(n % 2)].parse().unwrap();
-    let paths =
-        if n % 3 == 0 { PathSet::default() } else { [format!("/{}/*", n % 3).parse().unwrap()].into_iter().collect() };
+    let paths = if n.is_multiple_of(3) {
+        PathSet::default()
+    } else {
+        [format!("/{}/*", n % 3).parse().unwrap()].into_iter().collect()
+    };
     let workload = WorkloadId::deployment("shop", format!("web-{n}"));
     Order {
         reference: Reference(format!("r{n}")),

@@ -7,6 +7,9 @@
     clippy::disallowed_methods,
     clippy::missing_panics_doc,
     clippy::print_stdout,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    clippy::missing_panics_doc,
     clippy::print_stderr,
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]
@@ -17,4 +20,3 @@ mod fakes;
 mod chaos;
 mod facts;
 mod stage;
-mod supervision;

@@ -23,14 +23,14 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
-use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::{Api, ListParams, PostParams};
 
 use self::call::{Call, Failed};
 use self::shard::{Change, Shard};
-use self::writer::{Copy, Lane, ShardStore, Writes};
+use self::writer::{Copy, Lane, ShardStore, WRITES_AT_ONCE_MAX, Writes};
 use super::{SHARDS, shard_of};
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Origin, Seq, WorkloadId};
@@ -276,8 +276,10 @@ impl Ledger for KubernetesLedger {
         for (workload, record) in records {
             shards.entry(shard_of(workload)).or_default().push((workload, record));
         }
-        let writes = shards.iter().map(|(index, records)| self.settle_all(*index, records));
-        join_all(writes).await.into_iter().flatten().collect()
+        let writes: Vec<_> = shards.iter().map(|(index, records)| self.settle_all(*index, records)).collect();
+        // Further ones would only wait for a permit, each with copies of all its records in hand.
+        let answers = stream::iter(writes).buffer_unordered(WRITES_AT_ONCE_MAX);
+        answers.collect::<Vec<_>>().await.into_iter().flatten().collect()
     }
 
     async fn remove(&self, workload: &WorkloadId, revision: u64) -> Result<(), StoreError> {

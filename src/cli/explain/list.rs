@@ -74,7 +74,8 @@ impl fmt::Display for Listing {
                 table.add_row([&workload.namespace, &workload.name, version, *phase, state, last_purge]);
             }
             for line in table.to_string().lines() {
-                writeln!(f, "{}", line.trim())?;
+                // Every cell begins with a blank; the first one's is not needed.
+                writeln!(f, "{}", line.strip_prefix(' ').unwrap_or(line).trim_end())?;
             }
         } else if self.missing.is_empty() {
             writeln!(f, "there are no Deployments here")?;

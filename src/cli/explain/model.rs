@@ -166,7 +166,7 @@ pub struct PathsSeen {
 /// One webhook on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WebhookSeen {
-    /// Its id, for `allclear webhook resend`.
+    /// Its id.
     pub id: String,
     /// The hook's name.
     pub hook: String,

@@ -111,7 +111,7 @@ fn web() -> Workload {
 }
 
 fn rolling() -> Workload {
-    Workload { replicas: Replicas { desired: 5, total: 6, updated: 3, ready: 5, available: 2 }, ..web() }
+    Workload { replicas: Replicas { desired: 5, total: 5, updated: 3, ready: 4, available: 4 }, ..web() }
 }
 
 fn named(name: &str) -> Workload {
@@ -188,16 +188,21 @@ impl World {
     fn new(workload: Workload) -> Self {
         let distributions =
             vec![distribution("E1", "www.example.com", true), distribution("E2", "*.example.com", false)];
-        let trouble = Pod {
-            name: "web-7c9-x4".into(),
+        let pod = |name: &str, trouble: Option<&str>| Pod {
+            name: name.into(),
             version: Some(version("1.2.4")),
-            ready: false,
+            ready: trouble.is_none(),
             terminating: false,
-            trouble: Some("ImagePullBackOff".into()),
+            trouble: trouble.map(str::to_owned),
         };
+        let pods = [pod("web-7c9-a1", None), pod("web-7c9-b2", None), pod("web-7c9-x4", Some("ImagePullBackOff"))];
         Self {
             records: vec![(workload.id.clone(), record())],
-            cluster: Cluster { workloads: Ok(vec![workload]), facts: Ok(facts()), pods: Ok(vec![(labels(), trouble)]) },
+            cluster: Cluster {
+                workloads: Ok(vec![workload]),
+                facts: Ok(facts()),
+                pods: Ok(pods.map(|pod| (labels(), pod)).into()),
+            },
             account: Account(Ok(distributions)),
         }
     }
@@ -242,19 +247,20 @@ fn forbidden(attempted: &str) -> PortError {
 async fn one_screen_says_how_it_is_and_why() {
     let expected = "\
 shop/web
-  State         2 of 5 pods available; web-7c9-x4: ImagePullBackOff, 13m 30s of 15m left
+  State         2 of 5 pods ready; web-7c9-x4: ImagePullBackOff, 13m 30s of 15m left
   Next          purges when every pod is of the new version and available
   Would purge   /* of E1
 
   Deployment    web registry.example.com/shop/web:1.2.4
-                3 of 5 pods of the newest version, 2 available, 6 in all
-                waits for completion: 2 of 5 pods available; web-7c9-x4: ImagePullBackOff
+                3 of 5 pods of the newest version, 4 available, 5 in all
+                waits for completion: 2 of 5 pods ready; web-7c9-x4: ImagePullBackOff
   Record        rollout 7, rolling: web: 1.2.3 → 1.2.4
                 the edge has web registry.example.com/shop/web:1.2.3
                 last purge: web: 1.2.2 → 1.2.3: purged (E1 by I1)
   Hosts         api.example.com: Ingress shop/public rule
                 www.example.com: Ingress shop/public rule
-                left out, Ingress shop/public rule: failed to read \"10.0.0.1\" as a host: an IP address
+                left out, Ingress shop/public rule: \"10.0.0.1\" is not a host name: it is an IP
+                  address
   Distributions E1 (e1.cloudfront.net): alias www.example.com
                 not E2 (e2.cloudfront.net): disabled; otherwise by alias *.example.com covers host
                   api.example.com
@@ -329,6 +335,7 @@ async fn an_open_vote_shows_its_purges() {
         paths: PathSet::default(),
         purges: BTreeMap::from([("E1".parse().unwrap(), purge)]),
         stalled: false,
+        noticed: BTreeSet::new(),
     });
     let text = world.text().await;
     assert!(text.contains("State         invalidation I2X of E1 in progress\n"), "{text}");
@@ -408,9 +415,10 @@ async fn without_a_name_all_workloads_are_listed() {
     };
     let outcome = world().ask_in(Some("shop"), None, Output::Table).await;
     let expected = "\
-NAMESPACE  NAME    VERSION  PHASE    STATE                                       LAST PURGE
-shop       web     1.2.4    rolling  2 of 5 pods available, 13m 30s of 15m left  web: 1.2.2 → 1.2.3
-shop       worker  1.2.4    –        complete; not recorded                      –
+NAMESPACE  NAME    VERSION  PHASE    STATE                                  LAST PURGE
+shop       web     1.2.4    rolling  2 of 5 pods available, 13m 30s of 15m  web: 1.2.2 → 1.2.3
+                                     left
+shop       worker  1.2.4    –        complete; not recorded                 –
 ";
     assert_eq!((outcome.code, outcome.out.as_str()), (0, expected));
     let outcome = world().ask(None, Output::Json).await;

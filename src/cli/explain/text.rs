@@ -98,7 +98,7 @@ fn webhook_line(webhook: &WebhookSeen) -> String {
     let attempts = if *attempts == 1 { "1 attempt".to_owned() } else { format!("{attempts} attempts") };
     match given_up {
         Some(reason) => {
-            format!("{hook}, {kind}: given up after {attempts}: {reason}; again: allclear webhook resend {id}")
+            format!("{hook}, {kind}: given up after {attempts}: {reason}; kept as dead letter {id}")
         }
         None => format!("{hook}, {kind}: on its way, {attempts} so far"),
     }

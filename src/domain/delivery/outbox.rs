@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::book::Book;
+use super::delivered::Delivered;
 use super::entry::{Entry, Stage};
 use super::{Delivery, Effect, Event, Outcome, Reply, Report, SCHEDULE, State};
 use crate::domain::id::NoticeId;
@@ -99,6 +100,7 @@ pub struct Outbox {
     book: Book,
     /// Told and not accepted: the deliveries that are not durable yet.
     notices: BTreeMap<NoticeId, BTreeSet<String>>,
+    delivered: Delivered,
 }
 
 /// How full the outbox is.
@@ -222,6 +224,7 @@ impl Outbox {
                 Some(_) => {}
                 // It was durable when the notice was told before, and was delivered since.
                 None if told_before && !undurable.contains(&id) => continue,
+                None if self.delivered.contains(&id) => continue,
                 None => postponed |= !self.admit(now, delivery, effects),
             }
             undurable.insert(id);
@@ -368,6 +371,7 @@ impl Outbox {
         let retry_after = match reply {
             Reply::Delivered { status } => {
                 effects.push(report(&delivery, Outcome::Delivered { status: *status }));
+                self.delivered.remember(id);
                 return self.finish(id);
             }
             Reply::Gone => return self.disable(&delivery, &reason, effects),

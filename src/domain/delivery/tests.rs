@@ -307,6 +307,16 @@ fn a_restart_continues_the_schedule_and_waits_no_day_for_it() {
     assert_eq!(outcomes(&desk.step(failed(&late, 10, refused()))), ["dead"]);
 }
 
+/// A life that ended after it wrote the outbox and before its record said so leaves both to the next one.
+#[test]
+fn a_delivery_of_an_earlier_life_is_not_sent_again_when_its_notice_is_told_again() {
+    let mut desk = Desk::new(Settings::default());
+    let left = delivery("n", "a");
+    assert_eq!(sends(&desk.step(Event::Restored(vec![left.clone()]))), [(left.id.clone(), 1)]);
+    desk.step(failed(&left, 1, Reply::Delivered { status: 204 }));
+    assert_eq!(desk.step(told("n", &["a"])), [Effect::Accepted("n".into())]);
+}
+
 #[test]
 fn a_notice_told_before_the_ledger_was_read_does_not_revive_a_dead_letter() {
     let mut outbox = Outbox::new(Settings::default());

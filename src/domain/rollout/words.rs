@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::domain::distribution::DistributionId;
 use crate::domain::group::{self, Fate, Known, Verdict, View};
 use crate::domain::id::{Member, WorkloadId};
-use crate::domain::image::{Version, difference};
+use crate::domain::image::{Version, brief, difference};
 use crate::domain::machine::Timestamp;
 use crate::domain::policy::Policy;
 use crate::domain::readiness::{self, Pods, Standing, standing};
@@ -242,7 +242,7 @@ pub fn closed(closed: &Closed) -> String {
 pub(super) fn change(from: Option<&Version>, to: &Version) -> String {
     match from {
         Some(from) if from != to => difference(from, to),
-        Some(_) | None => to.to_string(),
+        Some(_) | None => brief(to),
     }
 }
 

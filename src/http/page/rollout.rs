@@ -30,7 +30,7 @@ pub fn card(about: &About, seen: &Observation, summary: &Summary) -> Markup {
             }
             p.change { (summary.change) }
             (way(summary))
-            p.state { (summary.state) }
+            p.state.over[summary.phase == "failed"] { (summary.state) }
             p.next { "Next: " (summary.next) }
             @for condition in &summary.conditions { p.fault { (condition) } }
             (tree(about, seen, summary))
@@ -43,9 +43,8 @@ pub fn card(about: &About, seen: &Observation, summary: &Summary) -> Markup {
 
 fn way(summary: &Summary) -> Markup {
     html! {
-        @if let "failed" | "withdrawn" = summary.phase {
-            p.state { span.pill.bad { (summary.phase) } }
-        } @else {
+        // What has failed is on no way any more; its state says so.
+        @if summary.phase != "failed" && summary.phase != "withdrawn" {
             ol.way {
                 @for (stage, name) in WAY {
                     li.done[stage < summary.stage].now[stage == summary.stage] { (name) }
@@ -74,7 +73,7 @@ fn tree(about: &About, seen: &Observation, summary: &Summary) -> Markup {
                 }
                 @for delivery in deliveries {
                     li {
-                        span.kind { "webhook" } (delivery.hook) ": " (delivery.kind) " " (delivery.state)
+                        span.kind { "webhook" } (delivery.hook) ": " (delivery.kind) ", " (delivery.state)
                     }
                 }
             }

@@ -66,6 +66,18 @@ pub async fn what_was_stored_is_there_after_a_restart(bench: &dyn Bench) {
     assert!(opened.unreadable.is_empty());
 }
 
+pub async fn looking_shows_what_is_stored(bench: &dyn Bench) {
+    // A ledger in memory is there as soon as it is made; the others have to be opened.
+    let before = bench.handle().await.peek().await.unwrap();
+    assert!(before.is_none_or(|seen| seen.records.is_empty()));
+    let ledger = bench.handle().await;
+    let origin = ledger.open().await.unwrap().origin;
+    ledger.store(&web(), &record(1)).await.unwrap();
+
+    let seen = bench.handle().await.peek().await.unwrap().unwrap();
+    assert_eq!((seen.origin, seen.records), (origin, BTreeMap::from([(web(), record(1))])));
+}
+
 pub async fn a_first_record_has_revision_one(bench: &dyn Bench) {
     let ledger = bench.handle().await;
     ledger.open().await.unwrap();
@@ -248,6 +260,7 @@ pub async fn two_writers_never_lose_a_field(bench: &dyn Bench) {
                     Err(StoreError::Conflict(current)) => known = current.map(|record| *record),
                     // Other writers were faster too often; the caller tries again later.
                     Err(StoreError::Unavailable(error)) => assert_eq!(error.retry, Retry::Later, "{error}"),
+                    Err(StoreError::Lost(error)) => panic!("nobody deleted the ledger: {error}"),
                 }
             }
         }

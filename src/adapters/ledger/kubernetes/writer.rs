@@ -32,7 +32,7 @@ pub(super) const WRITE_SPACING: Duration = Duration::from_millis(50);
 
 /// Writes under way at once, over all shards. At 10 ms each this is 800 a second, and what waits here joins the next
 /// write of its shard, so a slower server gets larger writes and not more of them.
-const WRITES_AT_ONCE_MAX: usize = 8;
+pub(super) const WRITES_AT_ONCE_MAX: usize = 8;
 
 /// Attempts after somebody else wrote first. With n other writers one of n + 1 succeeds at each turn; there is one other
 /// at most, during an upgrade (D1), so seven failures in a row mean something is wrong and the caller shall hear of it.

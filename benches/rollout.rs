@@ -1,0 +1,151 @@
+//! What one step of a rollout costs, for each step of a whole happy life: a new tag is seen, pods become ready, the ledger
+//! answers, the group agrees, the purge is created and completed, and everything is told.
+//!
+//! The life is lived once, by answering every effect as production would; then each of its steps is measured by itself.
+#![allow(clippy::print_stdout, reason = "a bench answers on standard output")]
+
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
+
+use allclear::domain::distribution::DistributionId;
+use allclear::domain::group::alone;
+use allclear::domain::host::Host;
+use allclear::domain::id::{InvalidationId, Seq, WorkloadId};
+use allclear::domain::image::{Container, Image, Version};
+use allclear::domain::machine::{Machine, Timestamp};
+use allclear::domain::policy::Policy;
+use allclear::domain::purge::Progress;
+use allclear::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout, baseline};
+use allclear::domain::workload::{Replicas, Workload};
+use divan::Bencher;
+use divan::counter::ItemsCount;
+
+/// Pods of the workload.
+const PODS: u32 = 3;
+
+fn main() {
+    let steps = life();
+    let ended = steps.last().is_some_and(|step| step.effects.contains(&Effect::End));
+    assert!(ended, "the life did not come to its end: {steps:?}");
+    println!("a whole life has {} steps; the machine has {} bytes", steps.len(), size_of::<Rollout>());
+    divan::main();
+}
+
+#[divan::bench(args = life())]
+fn step(bencher: Bencher<'_, '_>, step: &Step) {
+    bencher
+        .with_inputs(|| (step.before.clone(), step.event.clone()))
+        .bench_values(|(mut machine, event)| (machine.step(step.now, event), machine));
+}
+
+#[divan::bench]
+fn whole_life(bencher: Bencher<'_, '_>) {
+    let steps = life();
+    let first = steps.first().map(|step| step.before.clone());
+    let events = || steps.iter().map(|step| (step.now, step.event.clone())).collect::<Vec<_>>();
+    bencher.counter(ItemsCount::new(steps.len())).with_inputs(|| (first.clone(), events())).bench_values(
+        |(mut machine, events)| {
+            for (now, event) in events {
+                machine.iter_mut().for_each(|machine| drop(machine.step(now, event.clone())));
+            }
+            machine
+        },
+    );
+}
+
+/// One step, and the machine as it was before.
+#[derive(Clone, Debug)]
+struct Step {
+    number: usize,
+    before: Rollout,
+    now: Timestamp,
+    event: Event,
+    effects: Vec<Effect>,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let event = format!("{:?}", self.event);
+        let name = event.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+        let effects: Vec<&str> = self.effects.iter().map(Effect::name).collect();
+        write!(f, "{:02} {name} -> {}", self.number, effects.join(", "))
+    }
+}
+
+/// Lives the life: pods become ready one after another, and every effect is answered in its turn.
+fn life() -> Vec<Step> {
+    let old = sight("2026.11.19", 1, PODS);
+    let record = old.version.as_ref().ok().map(|version| baseline(&old, version, Seq(0)));
+    let mut machine = Rollout::resume(identity(), Policy::default(), Seq(0), record);
+    let mut sights: VecDeque<Workload> = (0..=PODS).map(|updated| sight("2026.11.20", 2, updated)).collect();
+    let mut events = VecDeque::new();
+    let mut steps = Vec::new();
+    for number in 0..100 {
+        let news = || sights.pop_front().map(|sight| Event::Seen(Box::new(sight)));
+        let Some(event) = events.pop_front().or_else(news) else { break };
+        let (before, now) = (machine.clone(), Timestamp::from_millis(number * 10));
+        let effects = machine.step(now, Event::clone(&event));
+        events.extend(effects.iter().flat_map(|effect| answers(effect, &machine)));
+        steps.push(Step { number: steps.len(), before, now, event, effects });
+    }
+    steps
+}
+
+/// What production answers when all goes well.
+fn answers(effect: &Effect, machine: &Rollout) -> Vec<Event> {
+    let seen = || machine.workload().cloned().map(Box::new);
+    match effect {
+        Effect::Store(_) | Effect::Remove(_) => vec![Event::Stored],
+        Effect::Publish(record) => {
+            let Identity { member, origin, .. } = identity();
+            vec![Event::ViewChanged(alone(&member, &origin, Some(record)))]
+        }
+        Effect::Look => vec![Event::Looked(seen())],
+        Effect::FindSite(_) => {
+            let hosts = Host::parse("www.example.com").into_iter().collect();
+            vec![Event::SiteFound(FoundSite { hosts, origins: BTreeSet::new() })]
+        }
+        Effect::Recheck(vector) => vec![Event::Rechecked(vector.clone(), seen())],
+        Effect::Match(vector, _) => {
+            vec![Event::Matched(vector.clone(), DistributionId::parse("E2QWRUHAPOMQZL").into_iter().collect())]
+        }
+        Effect::Purge(order) => vec![
+            Event::Purged(order.reference.clone(), Progress::Created(InvalidationId("I2J0I21PCUYOIK".to_owned()))),
+            Event::Purged(order.reference.clone(), Progress::Completed),
+        ],
+        Effect::Tell(notice) => vec![Event::Told(notice.id.clone())],
+        Effect::End => Vec::new(),
+    }
+}
+
+fn identity() -> Identity {
+    Identity {
+        workload: WorkloadId::deployment("shop", "web"),
+        member: "self".into(),
+        group: "default".to_owned(),
+        origin: "5c1d2f9e-7a5b-4a83-9f0e-000000000000".into(),
+        epoch_ms: 1_795_000_000_000,
+    }
+}
+
+/// The workload at a version, with this many pods of it ready.
+fn sight(tag: &str, generation: i64, updated: u32) -> Workload {
+    let images = ["web", "proxy"].into_iter().filter_map(|name| {
+        let image = Image::parse(&format!("registry.example.com:5000/shop/{name}:{tag}")).ok()?;
+        Some((Container::Main(name.to_owned()), image))
+    });
+    Workload {
+        id: identity().workload,
+        uid: "5c1d2f9e-7a5b-4a83-9f0e-000000000001".to_owned(),
+        generation,
+        observed_generation: generation,
+        version: Ok(images.collect::<Version>()),
+        replicas: Replicas { desired: PODS, total: PODS, updated, ready: PODS, available: PODS },
+        paused: false,
+        deleting: false,
+        progressing: None,
+        selector: Default::default(),
+        template_labels: Default::default(),
+        tuning: Default::default(),
+    }
+}

@@ -1,0 +1,170 @@
+//! The cluster and the account the controller is measured in: stand-ins in this process, over real HTTP.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::{Duration, Instant};
+
+use allclear::sandbox::cloudfront::Distribution;
+use allclear::sandbox::http::Seen;
+use allclear::sandbox::kubernetes::{Kind, Timings};
+use allclear::sandbox::world::World;
+use serde_json::Value;
+
+use crate::fixture::{CONTAINER, deployment, image, name, namespace};
+
+/// Deployments of a large cluster (fault row L1).
+pub const DEPLOYMENTS: usize = 10_000;
+
+/// Distributions of a large account; AWS's default quota is 200.
+const DISTRIBUTIONS: usize = 500;
+
+/// The distribution that many workloads are served by.
+const SHARED: &str = "E0SHARED";
+
+/// From one pod's readiness to the next. Long enough that the ledger's writes about the one are over by the other, as
+/// they always are in a real cluster.
+const POD_READY: Duration = Duration::from_millis(100);
+
+/// How long CloudFront takes, far less than in earnest.
+const COMPLETES_AFTER: Duration = Duration::from_secs(1);
+
+/// How often the Deployment controller looks, and so how exactly the moment of completion is known.
+const STEP_EVERY: Duration = Duration::from_millis(5);
+
+/// No rollout here takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The stand-ins, filled.
+pub struct Cluster {
+    world: World,
+}
+
+/// One rollout, from the fact that completed it to the request that purged it.
+#[derive(Clone, Debug)]
+pub struct Purge {
+    /// Just before the status was written that makes the Deployment complete.
+    pub complete: Instant,
+    /// When CloudFront had received the creation.
+    pub received: Instant,
+}
+
+impl Purge {
+    /// How long the edge was older than it had to be.
+    pub fn latency(&self) -> Duration {
+        self.received.saturating_duration_since(self.complete)
+    }
+}
+
+impl Cluster {
+    /// Fills the stand-ins: Deployments that are rolled out, each with a Service and an Ingress, and the distributions.
+    ///
+    /// The first `single` Deployments have a distribution each; the `shared` that follow have one together.
+    pub async fn fill(single: usize, shared: usize) -> io::Result<Self> {
+        let timings = Timings { pod_ready: POD_READY, ..Timings::IMMEDIATE };
+        let world = World::new(timings, Some(COMPLETES_AFTER)).await?;
+        for number in 0..DEPLOYMENTS {
+            world.kubernetes.put(deployment(number)).map_err(refused)?;
+            world.kubernetes.expose(&namespace(number), &name(number), &host(number)).map_err(refused)?;
+        }
+        for number in 0..DISTRIBUTIONS {
+            // What is shared has one of its own; the others of the account serve Deployments that stay as they are.
+            let of = if number < single { number } else { number + shared };
+            let distribution = Distribution::new(&distribution(number)).alias(&host(of)).origin("lb.example.com");
+            world.cloudfront.add_distribution(distribution);
+        }
+        let all = Distribution::new(SHARED).origin("lb.example.com");
+        let all = (single..single + shared).fold(all, |all, number| all.alias(&host(number)));
+        world.cloudfront.add_distribution(all);
+        world.kubernetes.settle();
+        Ok(Self { world })
+    }
+
+    /// The environment a controller is started with. Nothing but the loopback is slow here, so the account's rate, which
+    /// would make the second rollout wait for the first, is lifted.
+    pub fn environment(&self) -> BTreeMap<String, String> {
+        let more = [("ALLCLEAR__PURGE__CREATIONS_PER_SECOND", "100"), ("ALLCLEAR__LOG__FORMAT", "json")];
+        let more = more.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        self.world.environment().into_iter().chain(more).collect()
+    }
+
+    /// Requests other than GET that the API server has received.
+    pub fn writes(&self) -> u64 {
+        self.world.kubernetes.writes()
+    }
+
+    /// Releases a new version of these Deployments at once and waits until all are complete; returns when the last one
+    /// became so.
+    pub async fn release(&self, numbers: std::ops::Range<usize>, tag: &str) -> io::Result<Instant> {
+        for number in numbers.clone() {
+            let image = image(number, tag);
+            let set = self.world.kubernetes.set_image(&namespace(number), &name(number), CONTAINER, &image);
+            set.map_err(refused)?;
+        }
+        let from = Instant::now();
+        loop {
+            let before = Instant::now();
+            self.world.kubernetes.step();
+            if numbers.clone().all(|number| self.is_complete(number)) {
+                return Ok(before);
+            }
+            if from.elapsed() > PATIENCE {
+                return Err(io::Error::other(format!("Deployments {numbers:?} do not roll out")));
+            }
+            tokio::time::sleep(STEP_EVERY).await;
+        }
+    }
+
+    fn is_complete(&self, number: usize) -> bool {
+        let object = self.world.kubernetes.get(Kind::Deployment, &namespace(number), &name(number)).unwrap_or_default();
+        let count = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64);
+        count("/metadata/generation") == count("/status/observedGeneration")
+            && ["replicas", "updatedReplicas", "availableReplicas"]
+                .iter()
+                .all(|field| count(&format!("/status/{field}")) == count("/spec/replicas"))
+    }
+
+    /// Rolls one Deployment out, one that has a distribution of its own, and waits for the purge.
+    pub async fn roll_out(&self, number: usize, tag: &str) -> io::Result<Purge> {
+        let complete = self.release(number..number + 1, tag).await?;
+        let path = format!("/2020-05-31/distribution/{}/invalidation", distribution(number));
+        while complete.elapsed() < PATIENCE {
+            let seen = self.world.cdn.seen();
+            let creation = seen.iter().find(|seen| seen.method == "POST" && seen.path == path);
+            if let Some(received) = creation.map(|creation| creation.at) {
+                return Ok(Purge { complete, received });
+            }
+            tokio::time::sleep(STEP_EVERY).await;
+        }
+        Err(io::Error::other(format!("Deployment {number} is complete and was not purged")))
+    }
+
+    /// Invalidations of the distribution that many share.
+    pub fn shared_purges(&self) -> usize {
+        self.world.cloudfront.invalidations().iter().filter(|purge| purge.distribution == SHARED).count()
+    }
+
+    /// Every request from the fact to the purge, each with its time since the fact.
+    pub fn requests(&self, purge: &Purge) -> Vec<String> {
+        let mut seen = self.world.api.seen();
+        seen.extend(self.world.cdn.seen());
+        seen.retain(|seen| seen.at >= purge.complete && seen.at <= purge.received);
+        seen.sort_by_key(|seen| seen.at);
+        let line = |seen: &Seen| {
+            let after = seen.at.saturating_duration_since(purge.complete).as_millis();
+            format!("{after:>5} ms  {} {}", seen.method, seen.path)
+        };
+        seen.iter().map(line).collect()
+    }
+}
+
+fn host(number: usize) -> String {
+    format!("{}.example.com", name(number))
+}
+
+fn distribution(number: usize) -> String {
+    format!("E{number:013}")
+}
+
+fn refused(failure: allclear::sandbox::kubernetes::Failure) -> io::Error {
+    io::Error::other(format!("the stand-in refused it: {failure:?}"))
+}

@@ -1,0 +1,157 @@
+//! The whole process in a large cluster: `make scale`.
+//!
+//! The stand-ins (10,000 Deployments of 6 KiB, each with a Service and an Ingress, and 501 distributions) live in this
+//! process; the controller is the release binary, started and ended like in earnest, and looked at from outside only. The
+//! figures are printed beside their aims; nothing fails by time.
+//!
+//! `ALLCLEAR_BIN` names another binary than the one built with this program. Times include what the stand-ins
+//! take on the same processors, so they are upper bounds.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a bench measures real time and answers on standard output"
+)]
+
+mod cluster;
+mod controller;
+#[path = "../fixture/mod.rs"]
+mod fixture;
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use cluster::{Cluster, DEPLOYMENTS, Purge};
+use comfy_table::{Table, presets};
+use controller::{Controller, Memory};
+
+/// Rollouts one after another, each with a distribution of its own. The 99th percentile of them is the second slowest.
+const ROLLOUTS: usize = 100;
+
+/// Workloads of one distribution that are released together.
+const RELEASED: usize = 20;
+
+/// How long it is left alone before it counts as idle.
+const IDLE: Duration = Duration::from_secs(30);
+
+#[tokio::main(flavor = "current_thread")]
+#[expect(clippy::disallowed_methods, reason = "the environment is read here, once")]
+async fn main() -> io::Result<()> {
+    // `cargo test --all-targets` runs every bench for a moment, without this argument; there is no moment of this one.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return Ok(());
+    }
+    let program = std::env::var("ALLCLEAR_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_allclear").to_owned());
+    let mut report = Report::default();
+    report.machine("before");
+    let from = Instant::now();
+    let cluster = Cluster::fill(ROLLOUTS, RELEASED).await?;
+    println!("filled the stand-ins with {DEPLOYMENTS} Deployments in {}", seconds(from.elapsed()));
+    cold_start(&program, &cluster, &mut report).await?;
+    let controller = warm_start(&program, &cluster, &mut report).await?;
+    let slowest = one_after_another(&cluster, &mut report).await?;
+    all_together(&cluster, &controller, &mut report).await?;
+    report.line("stopping (SIGTERM)", seconds(controller.stop().await?), "≤ 5 s");
+    report.machine("after");
+    println!("{}", report.table);
+    println!("the slowest rollout, from the status that completed it to the creation of its invalidation:");
+    slowest.iter().for_each(|request| println!("{request}"));
+    Ok(())
+}
+
+async fn cold_start(program: &str, cluster: &Cluster, report: &mut Report) -> io::Result<()> {
+    let writes = cluster.writes();
+    let controller = Controller::start(program, &cluster.environment()).await?;
+    report.line("cold start: ready after", seconds(controller.ready().await?), "≤ 10 s");
+    report.memory("cold start: memory when ready", controller.memory()?, "≤ 150 MiB");
+    let known = controller.metric_is("allclear_workloads", DEPLOYMENTS).await?;
+    report.line("cold start: all records durable after", seconds(known), "");
+    report.line("cold start: writes to the API server", (cluster.writes() - writes).to_string(), "≤ 100");
+    report.line("cold start: processor time", seconds(controller.cpu()?), "");
+    report.memory("cold start: memory when all is durable", controller.memory()?, "≤ 150 MiB");
+    let cpu = controller.cpu()?;
+    tokio::time::sleep(IDLE).await;
+    report.memory("30 s later, idle", controller.memory()?, "≤ 60 MiB");
+    report.line("processor time in these 30 s", seconds(controller.cpu()? - cpu), "");
+    report.line("stopping (SIGTERM)", seconds(controller.stop().await?), "≤ 5 s");
+    Ok(())
+}
+
+async fn warm_start(program: &str, cluster: &Cluster, report: &mut Report) -> io::Result<Controller> {
+    let writes = cluster.writes();
+    let controller = Controller::start(program, &cluster.environment()).await?;
+    report.line("restart: ready after", seconds(controller.ready().await?), "≤ 10 s");
+    report.memory("restart: memory when ready", controller.memory()?, "≤ 150 MiB");
+    report.line("restart: processor time", seconds(controller.cpu()?), "");
+    tokio::time::sleep(IDLE).await;
+    report.memory("30 s later, idle", controller.memory()?, "≤ 60 MiB");
+    report.line("restart: writes to the API server", (cluster.writes() - writes).to_string(), "0");
+    Ok(controller)
+}
+
+/// Measures the way from the last fact to the purge; returns what happened on the longest.
+async fn one_after_another(cluster: &Cluster, report: &mut Report) -> io::Result<Vec<String>> {
+    let mut purges = Vec::new();
+    for number in 0..ROLLOUTS {
+        purges.push(cluster.roll_out(number, "2026.11.21-5e6f7a8").await?);
+    }
+    purges.sort_by_key(Purge::latency);
+    let percentile = |percent: usize| {
+        let rank = (purges.len() * percent).div_ceil(100).saturating_sub(1);
+        purges.get(rank).map(Purge::latency).unwrap_or_default()
+    };
+    let aims = [(50, ""), (90, ""), (99, "≤ 250 ms"), (100, "")];
+    for (percent, aim) in aims {
+        let what = format!("last fact to CreateInvalidation, p{percent} of {ROLLOUTS} rollouts");
+        report.line(&what, format!("{} ms", percentile(percent).as_millis()), aim);
+    }
+    Ok(purges.last().map(|slowest| cluster.requests(slowest)).unwrap_or_default())
+}
+
+async fn all_together(cluster: &Cluster, controller: &Controller, report: &mut Report) -> io::Result<()> {
+    controller.metric_is("allclear_rollouts_in_flight", 0).await?;
+    let complete = cluster.release(ROLLOUTS..ROLLOUTS + RELEASED, "2026.11.21-5e6f7a8").await?;
+    controller.metric_is("allclear_rollouts_in_flight", 0).await?;
+    let what = format!("{RELEASED} workloads of one distribution released together: invalidations");
+    report.line(&what, cluster.shared_purges().to_string(), "2 or 3");
+    report.line("… all purged, after the last was complete", seconds(complete.elapsed()), "");
+    report.memory("after all rollouts", controller.memory()?, "≤ 60 MiB");
+    report.line("processor time since its start", seconds(controller.cpu()?), "");
+    Ok(())
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.2} s", time.as_secs_f64())
+}
+
+/// What was found, beside what was aimed at.
+struct Report {
+    table: Table,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(["", "found", "aim"]);
+        Self { table }
+    }
+}
+
+impl Report {
+    fn line(&mut self, what: &str, found: String, aim: &str) {
+        println!("{what}: {found}");
+        self.table.add_row([what, &found, aim]);
+    }
+
+    fn memory(&mut self, what: &str, Memory { resident, anonymous, peak }: Memory, aim: &str) {
+        self.line(what, format!("{resident:.1} MiB ({anonymous:.1} heap; peak {peak:.1})"), aim);
+    }
+
+    /// How busy the machine is: figures from a busy one say little about times.
+    fn machine(&mut self, when: &str) {
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let load: Vec<&str> = load.split(' ').take(3).collect();
+        let processors = std::thread::available_parallelism().map_or(0, usize::from);
+        self.line(&format!("load of the machine {when} ({processors} processors)"), load.join(" "), "");
+    }
+}

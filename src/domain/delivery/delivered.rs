@@ -1,0 +1,42 @@
+//! What this life has seen delivered, so that a notice told once more is not sent once more.
+//!
+//! A rollout tells its notice again after a crash, because its record may not say yet that it was told. The outbox of the
+//! earlier life may have been read and emptied by then. Not durable: a delivery whose own life ended before its notice
+//! was forgotten by the record is sent twice, with the same id and bytes.
+
+use std::collections::VecDeque;
+
+/// How many are remembered; the oldest is forgotten first. Rollouts tell again within seconds of a start, and no more
+/// than this is delivered in seconds. At 70 bytes each this is 300 KB.
+pub const DELIVERED_MAX: usize = 4096;
+
+/// Ids of deliveries.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Delivered(VecDeque<String>);
+
+impl Delivered {
+    /// Remembers one.
+    pub fn remember(&mut self, id: &str) {
+        if self.0.len() >= DELIVERED_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(id.to_owned());
+    }
+
+    /// Whether it is one of them. Asked once for each delivery of a notice, so a scan is cheap enough.
+    pub fn contains(&self, id: &str) -> bool {
+        self.0.iter().any(|known| known == id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_is_forgotten_for_the_newest() {
+        let mut delivered = Delivered::default();
+        (0..=DELIVERED_MAX).for_each(|number| delivered.remember(&number.to_string()));
+        assert!(!delivered.contains("0") && delivered.contains("1") && delivered.contains(&DELIVERED_MAX.to_string()));
+    }
+}

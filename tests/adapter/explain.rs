@@ -1,0 +1,164 @@
+//! `explain` through the real adapters, against our stand-ins of the API server and of CloudFront.
+
+use std::sync::Arc;
+
+use allclear::adapters::cloudfront::{CloudFront, Options as CloudFrontOptions, StaticCredentials};
+use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
+use allclear::adapters::ledger::kubernetes::KubernetesLedger;
+use allclear::cli::config::{Outcome, Output};
+use allclear::cli::explain::{Question, Sources, explain};
+use allclear::domain::id::WorkloadId;
+use allclear::domain::policy::Policy;
+use allclear::domain::record_codec::decode;
+use allclear::sandbox::cloudfront::{self as stand_in, CloudFrontStandIn, Distribution};
+use allclear::sandbox::http::{Action, Fault, Reply, Server, When};
+use allclear::sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
+use serde_json::{Value, json};
+
+/// A cluster with `shop/web` behind `www.example.com`, and an account with a distribution for it.
+struct World {
+    api: KubernetesStandIn,
+    server: Server,
+    account: Arc<CloudFrontStandIn>,
+    // Serves as long as it lives.
+    _edge: Server,
+    sources: Sources,
+}
+
+impl World {
+    async fn start() -> Self {
+        let api = KubernetesStandIn::new(StandInOptions::default());
+        for namespace in ["shop", "allclear"] {
+            api.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).unwrap();
+        }
+        api.seed("shop", "web", "shop/web:1.2.3", 2).unwrap();
+        api.expose("shop", "web", "www.example.com").unwrap();
+        let server = api.start().await.unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), api.kubeconfig(&server)).unwrap();
+        let clients = connect(&Options { kubeconfig: Some(file.path().to_owned()), context: None }).await.unwrap();
+
+        let account = Arc::new(CloudFrontStandIn::new(stand_in::Options::default()));
+        account.add_distribution(Distribution::new("E1").alias("www.example.com"));
+        let edge = Server::start(account.clone()).await.unwrap();
+        let options = CloudFrontOptions {
+            endpoint_url: Some(edge.url()),
+            region: Some("us-east-1".to_owned()),
+            credentials: Some(StaticCredentials {
+                access_key_id: "AKIDONE".to_owned(),
+                secret_access_key: "secret".to_owned(),
+            }),
+            ..CloudFrontOptions::default()
+        };
+        let sources = Sources {
+            cluster: Arc::new(Cluster::new(&clients, Scope::All, Tempo::default())),
+            ledger: Arc::new(KubernetesLedger::new(clients.request.clone(), "allclear")),
+            cdn: Arc::new(CloudFront::new(options).await),
+        };
+        Self { api, server, account, _edge: edge, sources }
+    }
+
+    async fn ask(&self, name: Option<&str>, output: Output) -> Outcome {
+        let question = Question {
+            namespace: None,
+            name: name.map(str::to_owned),
+            own_namespace: "shop".to_owned(),
+            policy: Policy::default(),
+            ledger_place: "namespace allclear".to_owned(),
+        };
+        explain(&self.sources, &question, output).await
+    }
+
+    async fn json(&self, name: &str) -> Value {
+        let outcome = self.ask(Some(name), Output::Json).await;
+        assert_eq!((outcome.code, outcome.err.as_str()), (0, ""));
+        serde_json::from_str(&outcome.out).unwrap()
+    }
+
+    /// Answers all requests for this resource with 403.
+    fn forbid(&self, resource: &'static str) {
+        let body = json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "not for you"}).to_string();
+        let answer = Action::Answer(Reply::full(403, "application/json", body));
+        let fault = Fault::once(When::Before, answer).matching(move |request| request.path.contains(resource));
+        self.server.inject(fault.times(1_000));
+    }
+}
+
+fn web() -> WorkloadId {
+    WorkloadId::deployment("shop", "web")
+}
+
+#[tokio::test]
+async fn a_workload_is_explained_from_the_cluster_and_the_account_and_nothing_is_written() {
+    let world = World::start().await;
+    let before = world.api.writes();
+    let answer = world.json("web").await;
+    assert_eq!(answer["deployment"]["images"]["web"], "shop/web:1.2.3");
+    assert_eq!(answer["site"]["hosts"]["www.example.com"][0], "Ingress shop/web rule");
+    assert_eq!(answer["distributions"]["matched"][0]["why"][0], "alias www.example.com");
+    assert_eq!(answer["would"], "/* of E1");
+    let missing = answer["record"]["missing"].as_str().unwrap();
+    assert!(missing.starts_with("there is no ledger in namespace allclear"), "{missing}");
+    assert_eq!(world.api.writes(), before);
+    assert!(world.api.list(Kind::ConfigMap, "allclear").is_empty());
+}
+
+#[tokio::test]
+async fn the_record_is_read_from_the_ledger_of_the_running_allclear() {
+    let world = World::start().await;
+    let uid = world.api.get(Kind::Deployment, "shop", "web").unwrap()["metadata"]["uid"].clone();
+    let json = json!({
+        "r": 1, "u": uid, "s": 7, "v": {"web": "shop/web:1.2.3"}, "c": "changed", "k": 7,
+        "h": [{"s": 7, "c": "web: 1.2.2 → 1.2.3", "o": "purged", "p": [["E1", "I1"]]}],
+    });
+    world.sources.ledger.open().await.unwrap();
+    world.sources.ledger.store(&web(), &decode(json.to_string().as_bytes()).unwrap()).await.unwrap();
+
+    let answer = world.json("web").await;
+    assert_eq!(answer["state"], "web: 1.2.2 → 1.2.3: purged (E1 by I1)");
+    assert_eq!(answer["record"]["last_purge"], "web: 1.2.2 → 1.2.3: purged (E1 by I1)");
+    let listing = world.ask(None, Output::Table).await;
+    assert_eq!(listing.code, 0, "{}", listing.out);
+    assert!(listing.out.contains("shop       web   1.2.3    complete"), "{}", listing.out);
+}
+
+#[tokio::test]
+async fn pods_say_why_a_rollout_waits() {
+    let world = World::start().await;
+    let waiting = json!({"containerStatuses": [{"name": "web", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]});
+    world
+        .api
+        .put(json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"namespace": "shop", "name": "web-x4", "labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "shop/web:1.2.3"}]},
+            "status": waiting,
+        }))
+        .unwrap();
+    let status = json!({"status": {"updatedReplicas": 1, "availableReplicas": 1}});
+    world.api.patch(Kind::Deployment, "shop", "web", &status).unwrap();
+    let answer = world.json("web").await;
+    let words = answer["deployment"]["waits_for"].as_str().unwrap();
+    assert!(words.ends_with("; web-x4: ImagePullBackOff"), "{words}");
+}
+
+#[tokio::test]
+async fn missing_permissions_and_an_unwilling_account_hide_nothing_else() {
+    let world = World::start().await;
+    world.forbid("/ingresses");
+    world.account.deny(true);
+    let answer = world.json("web").await;
+    assert_eq!(answer["deployment"]["images"]["web"], "shop/web:1.2.3");
+    assert_eq!(answer["paths"]["items"][0], "/*");
+    let missing = |part: &str| answer[part]["missing"].as_str().unwrap().to_owned();
+    assert!(missing("site").contains("ingresses"), "{}", missing("site"));
+    assert!(missing("distributions").contains("distributions"), "{}", missing("distributions"));
+}
+
+#[tokio::test]
+async fn a_slip_of_the_pen_is_corrected() {
+    let world = World::start().await;
+    let outcome = world.ask(Some("wbe"), Output::Table).await;
+    assert_eq!(outcome.code, 1);
+    assert_eq!(outcome.err, "error: there is no Deployment wbe in namespace shop; did you mean shop/web?\n");
+}

@@ -1,0 +1,124 @@
+//! What has happened in a run, as far as a property asks for it, and the judgement of every write and every purge.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use allclear::domain::id::{NoticeId, Seq};
+use allclear::domain::image::Version;
+use allclear::domain::notice::Notice;
+use allclear::domain::purge::Order;
+use allclear::domain::record::{Failure, Phase, Record};
+
+use crate::hashed::Hashed;
+use crate::world::State;
+
+/// What has happened, as far as a property asks for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Past {
+    /// Rollouts of which a fresh look has proved that they were complete, while the ledger said so too.
+    pub proved: BTreeSet<Seq>,
+    /// Versions that a fresh look has shown not to be complete.
+    pub doubted: BTreeSet<Version>,
+    /// Rollouts whose vote the ledger has held.
+    pub voted: BTreeSet<Seq>,
+    /// Rollouts recorded as failed or superseded before a vote.
+    pub condemned: BTreeSet<Seq>,
+    /// What each number has meant.
+    pub meaning: BTreeMap<Seq, (String, Version)>,
+    /// Every notice the ledger has held, and whether it has been told.
+    pub notices: BTreeMap<NoticeId, (Notice, bool)>,
+    /// The version the edge was last made to agree with, and whether another one has completed since.
+    pub edge: Option<(Version, bool)>,
+    /// Broken promises, by name.
+    pub broken: BTreeSet<&'static str>,
+}
+
+impl State {
+    pub fn remember(&mut self, change: impl FnOnce(&mut Past)) {
+        let mut past = (*self.past).clone();
+        change(&mut past);
+        self.past = Hashed::new(past);
+    }
+
+    pub fn breaks(&mut self, promise: &'static str) {
+        self.remember(|past| past.broken.extend([promise]));
+    }
+}
+
+/// Judges a write by what the ledger held before.
+pub fn note_write(next: &mut State, record: &Record) {
+    let floor = next.floor;
+    let held = next.ledger.clone();
+    let mut past = (*next.past).clone();
+    let meaning = (record.uid.clone(), record.version.clone());
+    if past.meaning.entry(record.seq).or_insert_with(|| meaning.clone()) != &meaning || record.seq <= floor {
+        past.broken.insert("GA-2: a number means one rollout");
+    }
+    for notice in &record.untold {
+        match past.notices.get(&notice.id) {
+            Some((known, _)) if known != notice => drop(past.broken.insert("O5: a notice keeps its bytes")),
+            Some(_) => {}
+            None => drop(past.notices.insert(notice.id.clone(), (notice.clone(), false))),
+        }
+    }
+    past.voted.extend(record.votes.iter().map(|vote| vote.seq));
+    if matches!(record.phase, Phase::Failed(_) | Phase::Withdrawn) {
+        past.condemned.insert(record.seq);
+        // A missed progress deadline proves itself by a newer report as well.
+        if record.phase == Phase::Failed(Failure::TimedOut) && !past.doubted.contains(&record.version) {
+            past.broken.insert("a rollout fails only after a fresh look");
+        }
+    }
+    if held.is_none() && record.phase == Phase::Complete {
+        past.edge = Some((record.version.clone(), false));
+    }
+    if let Some(held) = held.as_deref() {
+        if record.seq < held.seq {
+            past.broken.insert("GA-2: numbers never decrease");
+        }
+        if record.seq == held.seq && !may_follow(&held.phase, &record.phase) {
+            past.broken.insert("GA-3: phases have one order");
+        }
+        let withdrawn =
+            |seq| !record.votes.iter().any(|vote| vote.seq == seq) && !record.history.iter().any(|c| c.seq == seq);
+        if held.votes.iter().any(|vote| withdrawn(vote.seq)) {
+            past.broken.insert("GA-5: a vote stays until its vector is closed");
+        }
+        let skipped = (held.seq.0..record.seq.0).map(Seq).filter(|seq| !past.voted.contains(seq));
+        past.condemned.extend(skipped);
+    }
+    if record.phase == Phase::Complete
+        && let Some((version, moved)) = &mut past.edge
+    {
+        *moved |= record.version != *version;
+    }
+    next.past = Hashed::new(past);
+}
+
+fn may_follow(old: &Phase, new: &Phase) -> bool {
+    old == new || matches!((old, new), (Phase::Rolling, _) | (Phase::Complete, Phase::Withdrawn))
+}
+
+pub fn note_creation(next: &mut State, seq: Seq, order: &Order) {
+    let record = next.ledger.clone();
+    let newest = next.cdn.values().all(|earlier| earlier.seq <= seq);
+    let twice = next.cdn.values().any(|other| other.seq == seq && other.distribution == order.distribution);
+    let mut past = (*next.past).clone();
+    if twice {
+        past.broken.insert("SAFE-1: one creation per rollout and distribution");
+    }
+    if !past.voted.contains(&seq) {
+        past.broken.insert("GA-1: only what is durable is acted upon");
+    }
+    if !past.proved.contains(&seq) {
+        past.broken.insert("SAFE-2/3: complete at an instant before the purge");
+    }
+    if past.condemned.contains(&seq) {
+        past.broken.insert("SAFE-4: nothing for a failed or superseded rollout");
+    }
+    let version = past.meaning.get(&seq).map(|(_, version)| version.clone());
+    let other = record.is_some_and(|r| r.phase == Phase::Complete && Some(&r.version) != version.as_ref());
+    if newest {
+        past.edge = version.map(|version| (version, other));
+    }
+    next.past = Hashed::new(past);
+}

@@ -1,0 +1,28 @@
+//! The real program as a process of its own, against the stand-ins: what only a process can show. It is killed, told to
+//! stop, and given a world that misbehaves; every fact asserted is one that users or operators can see from the outside.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    clippy::missing_panics_doc,
+    clippy::print_stderr,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    clippy::missing_panics_doc,
+    clippy::print_stdout,
+    reason = "helpers of tests: what goes wrong in one shall fail the test"
+)]
+
+#[path = "../support/process.rs"]
+mod process;
+
+mod defects;
+mod faults;
+mod kills;
+mod scene;
+mod signals;
