@@ -171,7 +171,9 @@ fn run(seed: u64) -> Vec<String> {
         }
         let asked = life.world.state().asked.len();
         life.pass(SILENCE).await;
-        let more = life.world.state().asked[asked..].to_vec();
+        let mut more = life.world.state().asked[asked..].to_vec();
+        // The account is listed at its interval, whoever asks.
+        more.retain(|asked| asked.call != "cdn.distributions");
         if !more.is_empty() {
             problems.push(format!("not silent: {more:?}"));
         }

@@ -139,7 +139,7 @@ pub enum Stage {
     Missed,
 }
 
-/// The Deployment `name`, which serves `<name>.example.com` with three pods.
+/// The Deployment `name`, with three pods. An Ingress of its name serves it as `<name>.example.com`.
 pub fn deployment(name: &str, uid: u64, generation: i64, tag: &str, stage: Stage) -> Workload {
     let image = format!("registry.example.com/shop/{name}:{tag}").parse().expect("an image");
     let version: Version = [(Container::Main("web".to_owned()), image)].into_iter().collect();
@@ -164,10 +164,7 @@ pub fn deployment(name: &str, uid: u64, generation: i64, tag: &str, stage: Stage
         }),
         selector: Default::default(),
         template_labels: Default::default(),
-        tuning: Tuning {
-            hosts: Some(vec![format!("{name}.example.com").parse().expect("a host")]),
-            ..Tuning::default()
-        },
+        tuning: Tuning::default(),
     }
 }
 

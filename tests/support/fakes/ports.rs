@@ -12,7 +12,7 @@ use allclear::domain::paths::PathSet;
 use allclear::domain::purge::CdnErrorClass;
 use allclear::domain::readiness::Pod;
 use allclear::domain::record::Record;
-use allclear::domain::site::SiteFacts;
+use allclear::domain::site::{IngressFact, IngressRule, SiteFacts};
 use allclear::domain::workload::Workload;
 use allclear::ports::{
     Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Invalidation, InvalidationStatus, Ledger, Ledgered, Notifier,
@@ -80,7 +80,16 @@ impl ClusterView for World {
 
     async fn site_facts(&self, namespace: &str) -> Result<SiteFacts, PortError> {
         let lost = self.port("cluster.site_facts", namespace).await?;
-        if lost { Err(failed("cluster.site_facts")) } else { Ok(SiteFacts::default()) }
+        if lost {
+            return Err(failed("cluster.site_facts"));
+        }
+        let ingress = |id: &WorkloadId| IngressFact {
+            namespace: id.namespace.clone(),
+            name: id.name.clone(),
+            rules: vec![IngressRule { host: Some(format!("{}.example.com", id.name)), backends: Vec::new() }],
+            ..IngressFact::default()
+        };
+        Ok(SiteFacts { ingresses: self.state().cluster.keys().map(ingress).collect(), ..SiteFacts::default() })
     }
 }
 
