@@ -103,7 +103,7 @@ fn a_supervisor_does_not_restart_an_actor_that_panicked() {
     in_system(async {
         let diary = Rc::new(RefCell::new(Vec::new()));
         let shared = diary.clone();
-        let counter = actix::Supervisor::start(move |_| Counter::of(shared));
+        let counter = Supervisor::start(move |_| Counter::of(shared));
         assert_eq!(counter.send(Panic).await, Err(MailboxError::Closed));
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert!(!counter.connected());

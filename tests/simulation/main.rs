@@ -7,6 +7,7 @@
     clippy::string_slice,
     clippy::disallowed_methods,
     clippy::missing_panics_doc,
+    clippy::print_stdout,
     clippy::print_stderr,
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]
@@ -17,3 +18,4 @@ mod fakes;
 mod chaos;
 mod facts;
 mod stage;
+mod supervision;

@@ -60,7 +60,6 @@ pub struct Life {
     pub world: World,
     pub root: Addr<Root>,
     pub given_up: oneshot::Receiver<GivenUp>,
-    pub surroundings: Surroundings,
 }
 
 /// Runs one process in `world` for as long as `play` takes, and then kills it.
@@ -73,8 +72,8 @@ pub fn life<T>(world: &World, play: impl AsyncFnOnce(&mut Life) -> T) -> T {
             settings: Arc::new(settings()),
         };
         let (give_up, given_up) = oneshot::channel();
-        let root = Root::new(surroundings.clone(), give_up).start();
-        let played = play(&mut Life { world: world.clone(), root, given_up, surroundings }).await;
+        let root = Root::new(surroundings, give_up).start();
+        let played = play(&mut Life { world: world.clone(), root, given_up }).await;
         world.life_ends();
         played
     });
@@ -141,7 +140,7 @@ pub enum Stage {
     Missed,
 }
 
-/// The Deployment `name`, which serves `<name>.example.com` with three pods.
+/// The Deployment `name`, with three pods. An Ingress of its name serves it as `<name>.example.com`.
 pub fn deployment(name: &str, uid: u64, generation: i64, tag: &str, stage: Stage) -> Workload {
     let image = format!("registry.example.com/shop/{name}:{tag}").parse().expect("an image");
     let version: Version = [(Container::Main("web".to_owned()), image)].into_iter().collect();
@@ -166,10 +165,7 @@ pub fn deployment(name: &str, uid: u64, generation: i64, tag: &str, stage: Stage
         }),
         selector: Default::default(),
         template_labels: Default::default(),
-        tuning: Tuning {
-            hosts: Some(vec![format!("{name}.example.com").parse().expect("a host")]),
-            ..Tuning::default()
-        },
+        tuning: Tuning::default(),
     }
 }
 

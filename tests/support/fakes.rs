@@ -3,29 +3,28 @@
 //!
 //! A [`World`] outlives the systems that run in it, the way a cluster outlives a process.
 
+#[path = "fakes/ports.rs"]
+mod ports;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use allclear::adapters::ledger::memory::MemoryLedger;
-use allclear::domain::delivery::{Content, Delivery, Reply};
+use allclear::domain::delivery::{Content, Delivery};
 use allclear::domain::distribution::{Distribution, DistributionId};
 use allclear::domain::id::{InvalidationId, NoticeId, Origin, Reference, Seq, WorkloadId};
-use allclear::domain::machine::Timestamp;
 use allclear::domain::notice::{Kind, Notice};
 use allclear::domain::paths::PathSet;
 use allclear::domain::purge::CdnErrorClass;
-use allclear::domain::readiness::{Pod, Standing, standing};
+use allclear::domain::readiness::{Standing, standing};
 use allclear::domain::record::Record;
-use allclear::domain::site::SiteFacts;
 use allclear::domain::workload::Workload;
-use allclear::ports::{
-    Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Invalidation, InvalidationStatus, Ledger, Ledgered, Notifier,
-    PodSight, PortError, Ports, Sight, StoreError, TagCache,
-};
-use async_trait::async_trait;
+use allclear::ports::{CdnError, Ledger, PortError, Ports, Sight, TagCache};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+
+use self::ports::FakeClock;
 
 /// What every simulated panic says, so that a real one is told from it.
 pub const SIMULATED: &str = "simulated panic";
@@ -244,11 +243,6 @@ impl World {
         self.state().plan.push((method, about.to_owned(), skip, fault));
     }
 
-    /// Forgets faults that were planned and have not happened.
-    pub fn clear_plan(&self) {
-        self.state().plan.clear();
-    }
-
     /// Whether all planned faults have happened.
     pub fn plan_is_done(&self) -> bool {
         self.state().plan.is_empty()
@@ -339,7 +333,7 @@ impl World {
     pub fn effects(&self, name: &str, distribution: &str) -> Vec<(Millis, String)> {
         let state = self.state();
         let about = |asked: &&Asked| asked.about.contains(name) || asked.about.contains(distribution);
-        let seen = state.asked.iter().filter(about).filter(|asked| !asked.call.starts_with("tags."));
+        let seen = state.asked.iter().filter(about).filter(|asked| asked.call != "tags.show");
         let mut effects: Vec<_> = seen.map(|asked| (asked.at, asked.call.to_owned())).collect();
         effects.sort();
         effects
@@ -460,294 +454,6 @@ impl State {
         let at = self.now();
         self.written.push(Written { at, workload: workload.clone(), record: record.cloned() });
     }
-}
-
-/// Tokio's paused time, counted from the beginning of a life.
-struct FakeClock {
-    began: Instant,
-    world: World,
-}
-
-impl Clock for FakeClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
-    }
-
-    fn wall_ms(&self) -> i64 {
-        1_750_000_000_000 + i64::try_from(self.world.now()).unwrap_or(i64::MAX)
-    }
-}
-
-#[async_trait]
-impl ClusterView for World {
-    fn watch(&self) -> Flow<Sight> {
-        let (sender, mut receiver) = mpsc::unbounded_channel();
-        let mut state = self.state();
-        state.watches_opened += 1;
-        for sight in state.listing() {
-            let _ = sender.send(Shown::Sight(Box::new(sight)));
-        }
-        state.watches.push(sender);
-        Box::pin(futures_util::stream::poll_fn(move |context| {
-            receiver.poll_recv(context).map(|shown| match shown {
-                Some(Shown::Sight(sight)) => Some(*sight),
-                Some(Shown::Panic) => panic!("{SIMULATED} in a watch"),
-                None => None,
-            })
-        }))
-    }
-
-    fn watch_pods(&self, _namespace: &str) -> Flow<PodSight> {
-        let never = futures_util::stream::pending();
-        Box::pin(futures_util::StreamExt::chain(futures_util::stream::iter([PodSight::Restarted]), never))
-    }
-
-    async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
-        let lost = self.port("cluster.workload", &id.to_string()).await?;
-        let mut state = self.state();
-        let sight = state.cluster.get(id).cloned();
-        let at = state.now();
-        state.reads.push(Read { at, workload: id.clone(), sight: sight.clone() });
-        if lost { Err(failed("cluster.workload")) } else { Ok(sight) }
-    }
-
-    /// Only `explain` asks, and it is not simulated.
-    async fn pods(&self, _namespace: &str) -> Result<Vec<(BTreeMap<String, String>, Pod)>, PortError> {
-        Ok(Vec::new())
-    }
-
-    async fn site_facts(&self, namespace: &str) -> Result<SiteFacts, PortError> {
-        let lost = self.port("cluster.site_facts", namespace).await?;
-        if lost { Err(failed("cluster.site_facts")) } else { Ok(SiteFacts::default()) }
-    }
-}
-
-#[async_trait]
-impl EventSink for World {
-    async fn publish(&self, notice: &Notice, _workload_uid: &str) -> Result<(), PortError> {
-        let lost = self.port("events.publish", &notice.workload.to_string()).await?;
-        let mut state = self.state();
-        let at = state.now();
-        state.published.push((at, notice.id.clone(), notice.clone()));
-        if lost { Err(failed("events.publish")) } else { Ok(()) }
-    }
-}
-
-#[async_trait]
-impl TagCache for World {
-    async fn show(&self, workload: &WorkloadId, _origin: &Origin, _record: &Record) -> Result<(), PortError> {
-        self.port("tags.show", &workload.to_string()).await.map(drop)
-    }
-
-    async fn forget(&self, workload: &WorkloadId, _origin: &Origin, _seq: Seq, _rev: u64) -> Result<(), PortError> {
-        self.port("tags.forget", &workload.to_string()).await.map(drop)
-    }
-
-    async fn is_intact(&self) -> Result<bool, PortError> {
-        self.port("tags.is_intact", "").await.map(|lost| !lost)
-    }
-}
-
-fn answer<T>(call: &str, lost: bool, done: Result<T, StoreError>) -> Result<T, StoreError> {
-    if lost { Err(StoreError::Unavailable(failed(call))) } else { done }
-}
-
-impl World {
-    fn ledger(&self) -> MemoryLedger {
-        self.state().ledger.clone()
-    }
-
-    /// Whether writes have to be refused because the ledger that was opened is no more.
-    fn lost(&self) -> Option<StoreError> {
-        self.state()
-            .ledger_lost
-            .then(|| StoreError::Lost(PortError::lasting("failed to store", "the ledger was deleted")))
-    }
-}
-
-#[async_trait]
-impl Ledger for World {
-    async fn open(&self) -> Result<Ledgered, PortError> {
-        let lost = self.port("ledger.open", "").await?;
-        self.state().ledger_lost = false;
-        let opened = self.ledger().open().await;
-        if lost { Err(failed("ledger.open")) } else { opened }
-    }
-
-    /// Only `explain` looks, and it is not simulated.
-    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
-        self.ledger().peek().await
-    }
-
-    async fn load(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError> {
-        let lost = self.port("ledger.load", &workload.to_string()).await?;
-        let loaded = self.ledger().load(workload).await;
-        if lost { Err(failed("ledger.load")) } else { loaded }
-    }
-
-    async fn store(&self, workload: &WorkloadId, record: &Record) -> Result<(), StoreError> {
-        let lost = self.port("ledger.store", &workload.to_string()).await?;
-        if let Some(error) = self.lost() {
-            return Err(error);
-        }
-        let stored = self.ledger().store(workload, record).await;
-        if stored.is_ok() {
-            self.state().note_write(workload, Some(record));
-        }
-        answer("ledger.store", lost, stored)
-    }
-
-    async fn store_all(&self, records: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError> {
-        let mut failures = BTreeMap::new();
-        for (workload, record) in records {
-            let outcome = match self.port("ledger.store_all", &workload.to_string()).await {
-                Err(error) => Err(error.into()),
-                Ok(_) if self.lost().is_some() => Err(self.lost().expect("just seen")),
-                Ok(lost) => {
-                    let stored = self.ledger().store(workload, record).await;
-                    if stored.is_ok() {
-                        self.state().note_write(workload, Some(record));
-                    }
-                    answer("ledger.store_all", lost, stored)
-                }
-            };
-            if let Err(error) = outcome {
-                failures.insert(workload.clone(), error);
-            }
-        }
-        failures
-    }
-
-    async fn remove(&self, workload: &WorkloadId, revision: u64) -> Result<(), StoreError> {
-        let lost = self.port("ledger.remove", &workload.to_string()).await?;
-        if let Some(error) = self.lost() {
-            return Err(error);
-        }
-        let removed = self.ledger().remove(workload, revision).await;
-        if removed.is_ok() {
-            self.state().note_write(workload, None);
-        }
-        answer("ledger.remove", lost, removed)
-    }
-
-    async fn seq_floor(&self, workload: &WorkloadId) -> Result<Seq, PortError> {
-        let lost = self.port("ledger.seq_floor", &workload.to_string()).await?;
-        let floor = self.ledger().seq_floor(workload).await;
-        if lost { Err(failed("ledger.seq_floor")) } else { floor }
-    }
-
-    async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {
-        let lost = self.port("ledger.deliveries", "").await?;
-        let deliveries = self.ledger().deliveries().await;
-        if lost { Err(failed("ledger.deliveries")) } else { deliveries }
-    }
-
-    async fn store_delivery(&self, delivery: &Delivery) -> Result<(), PortError> {
-        let lost = self.port("ledger.store_delivery", &delivery.workload.to_string()).await?;
-        self.ledger().store_delivery(delivery).await?;
-        if lost { Err(failed("ledger.store_delivery")) } else { Ok(()) }
-    }
-
-    async fn remove_delivery(&self, id: &str) -> Result<(), PortError> {
-        let lost = self.port("ledger.remove_delivery", id).await?;
-        self.ledger().remove_delivery(id).await?;
-        if lost { Err(failed("ledger.remove_delivery")) } else { Ok(()) }
-    }
-}
-
-#[async_trait]
-impl Cdn for World {
-    async fn distributions(&self) -> Result<Vec<Distribution>, CdnError> {
-        self.cdn("cdn.distributions", "").await?;
-        Ok(self.state().distributions.clone())
-    }
-
-    async fn create(
-        &self,
-        distribution: &DistributionId,
-        reference: &Reference,
-        paths: &PathSet,
-    ) -> Result<Invalidation, CdnError> {
-        let lost = self.cdn("cdn.create", &distribution.to_string()).await?;
-        let mut state = self.state();
-        let at = state.now();
-        let id = InvalidationId(format!("I{}", state.created.len() + 1));
-        let known = state.created.entry(reference.clone()).or_insert_with(|| Created {
-            at,
-            distribution: distribution.clone(),
-            reference: reference.clone(),
-            paths: paths.clone(),
-            id,
-            calls: 0,
-        });
-        known.calls += 1;
-        if known.paths != *paths || known.distribution != *distribution {
-            let message = format!("{reference} was used with other paths");
-            return Err(CdnError { class: CdnErrorClass::ReferenceReused, message });
-        }
-        let id = known.id.clone();
-        if lost {
-            return Err(CdnError { class: CdnErrorClass::Ambiguous, message: "the answer was lost".to_owned() });
-        }
-        Ok(Invalidation { id, status: InvalidationStatus::InProgress })
-    }
-
-    async fn status(&self, distribution: &DistributionId, id: &InvalidationId) -> Result<InvalidationStatus, CdnError> {
-        let lost = self.cdn("cdn.status", &distribution.to_string()).await?;
-        let state = self.state();
-        let known = state.created.values().find(|created| created.id == *id && created.distribution == *distribution);
-        match known {
-            _ if lost => Err(CdnError { class: CdnErrorClass::Ambiguous, message: "the answer was lost".to_owned() }),
-            None => Err(CdnError { class: CdnErrorClass::NoSuchInvalidation, message: format!("{id} is not known") }),
-            Some(created) if state.now() < created.at + state.purge_takes => Ok(InvalidationStatus::InProgress),
-            Some(_) => Ok(InvalidationStatus::Completed),
-        }
-    }
-
-    async fn find(
-        &self,
-        distribution: &DistributionId,
-        reference: &Reference,
-    ) -> Result<Option<Invalidation>, CdnError> {
-        self.cdn("cdn.find", &distribution.to_string()).await?;
-        let state = self.state();
-        let known = state.created.get(reference).filter(|created| created.distribution == *distribution);
-        Ok(known.map(|created| Invalidation { id: created.id.clone(), status: InvalidationStatus::InProgress }))
-    }
-}
-
-#[async_trait]
-impl Notifier for World {
-    /// Two hooks: `ops` hears everything, `site` that the edge is fresh.
-    fn deliveries(&self, notice: &Notice) -> Vec<Delivery> {
-        if let Some(Fault::Panic) = self.state().next_planned("notifier.deliveries", &notice.workload.to_string()) {
-            panic!("{SIMULATED} in notifier.deliveries");
-        }
-        let body = serde_json::to_string(notice).expect("a notice is JSON");
-        let mut deliveries = vec![delivery(notice, "ops", Content::Json(body))];
-        if notice.kind == Kind::PurgeCompleted {
-            deliveries.push(delivery(notice, "site", Content::Parameters));
-        }
-        deliveries
-    }
-
-    async fn send(&self, delivery: &Delivery) -> Reply {
-        let unreachable = || Reply::Failed { reason: "no answer, as simulated".to_owned() };
-        match self.pass_through("notifier.send", &delivery.workload.to_string()).await {
-            Err(()) => unreachable(),
-            Ok(lost) => {
-                let mut state = self.state();
-                let at = state.now();
-                state.delivered.push((at, delivery.id.clone(), delivery.content.clone()));
-                if lost { unreachable() } else { Reply::Delivered { status: 200 } }
-            }
-        }
-    }
-}
-
-/// A delivery with an id that names its notice, so that a test can tell what it was about.
-fn delivery(notice: &Notice, hook: &str, content: Content) -> Delivery {
-    Delivery { id: format!("{}/{hook}", notice.id), ..Delivery::new(notice, hook, content) }
 }
 
 impl State {
