@@ -17,3 +17,4 @@ mod fakes;
 mod chaos;
 mod facts;
 mod stage;
+mod supervision;
