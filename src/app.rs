@@ -29,8 +29,9 @@ use crate::domain::catalog::Freshness;
 use crate::domain::delivery;
 use crate::domain::id::Member;
 use crate::domain::purge::Pace;
+use crate::domain::retry;
 use crate::http::{About, Front, Serving};
-use crate::ports::{Cdn, Clock, ClusterView, EventSink, Ledger, Notifier, PortError, Ports, TagCache};
+use crate::ports::{Cdn, Clock, ClusterView, EventSink, Ledger, Notifier, PortError, Ports, Retry, TagCache};
 use crate::telemetry::Metrics;
 
 /// The name of the only member of a group of one. It is part of every purge reference, so it never changes.
@@ -252,9 +253,24 @@ async fn scope(config: &Config, clients: &Clients) -> Result<Scope, StartError> 
         Namespaces::All => Ok(Scope::All),
         Namespaces::Listed(names) => Ok(Scope::Namespaces(names.clone())),
         Namespaces::AllOrOwn => {
-            let (scope, why) = Scope::all_or_own(clients).await?;
+            let (scope, why) = decide_scope(clients).await?;
             tracing::info!(?scope, why, "decided which namespaces to watch");
             Ok(scope)
+        }
+    }
+}
+
+/// Asks until there is an answer: an API server that is away for a moment is no reason to end.
+async fn decide_scope(clients: &Clients) -> Result<(Scope, String), PortError> {
+    let mut attempt = 0;
+    loop {
+        match Scope::all_or_own(clients).await {
+            Err(error) if error.retry != Retry::Never => {
+                attempt += 1;
+                tracing::warn!(%error, "cannot find out which namespaces to watch; trying again");
+                tokio::time::sleep(retry::SERVICE.delay(attempt, "scope")).await;
+            }
+            decided => return decided,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The actor of the account: carries purges out and knows the distributions. Decides nothing; see `domain::purge` and
 //! `domain::catalog`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use actix::prelude::SendError;
@@ -9,7 +9,9 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler, MessageResult, 
 use tokio::sync::oneshot;
 
 use crate::actors::lifecycle::{Collar, Obituary};
-use crate::actors::message::{Drain, End, MatchPlan, Observation, Observe, PlaceOrder, PurgeReported, PurgeSeen};
+use crate::actors::message::{
+    Drain, End, MatchPlan, Matched, Observation, Observe, PlaceOrder, PurgeReported, PurgeSeen,
+};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::catalog::{self, Catalog};
@@ -21,8 +23,6 @@ use crate::ports::{CdnError, InvalidationStatus};
 /// When a report is repeated to a rollout whose mailbox was full.
 const REPORT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-type Matched = Result<std::collections::BTreeSet<DistributionId>, String>;
-
 /// The actor. See the module's text.
 pub struct Invalidator {
     surroundings: Surroundings,
@@ -31,7 +31,7 @@ pub struct Invalidator {
     purges: Shell<Purger>,
     catalog: Shell<Catalog>,
     /// Who asked which question.
-    questions: BTreeMap<catalog::Token, oneshot::Sender<Matched>>,
+    questions: BTreeMap<catalog::Token, oneshot::Sender<Result<BTreeSet<DistributionId>, String>>>,
     asked: catalog::Token,
     /// Whom to tell about a workload's purges: one recipient for each, kept while it lives.
     reports: BTreeMap<WorkloadId, Recipient<PurgeReported>>,
@@ -213,7 +213,7 @@ impl Handler<MatchPlan> for Invalidator {
         self.asked = self.asked.wrapping_add(1);
         self.questions.insert(self.asked, question);
         Drives::<Catalog>::feed(self, catalog::Event::Asked(self.asked, *plan), ctx);
-        Box::pin(async move { answer.await.unwrap_or_else(|_| Err("the invalidator was restarted".to_owned())) })
+        Box::pin(async move { answer.await.ok() })
     }
 }
 

@@ -1,5 +1,7 @@
 //! The whole protocol between the actors, on one page.
 
+use std::collections::BTreeSet;
+
 use actix::prelude::Message;
 use serde::Serialize;
 
@@ -40,9 +42,12 @@ pub struct Publish {
     pub record: Box<Record>,
 }
 
+/// Which distributions serve a plan, or why that is not known; `None` if whoever was asked was rebuilt meanwhile.
+pub type Matched = Option<Result<BTreeSet<DistributionId>, String>>;
+
 /// Rollout → invalidator: which distributions serve this plan?
 #[derive(Message)]
-#[rtype(result = "Result<std::collections::BTreeSet<DistributionId>, String>")]
+#[rtype(result = "Matched")]
 pub struct MatchPlan(pub Box<Plan>);
 
 /// Rollout → invalidator: carry this out, and report.

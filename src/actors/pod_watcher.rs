@@ -19,6 +19,9 @@ use crate::ports::PodSight;
 /// Changes within this time are reported together: a report looks at every pod of the namespace, and pods come in swarms.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
+/// How often it is looked whether anybody still follows.
+const SWEEP_EVERY: Duration = Duration::from_secs(10);
+
 /// The actor. See the module's text.
 pub struct PodWatcher {
     surroundings: Surroundings,
@@ -69,6 +72,8 @@ impl Actor for PodWatcher {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
         self.collar.clone().bind(self, ctx);
         ctx.add_stream(self.surroundings.ports.cluster.watch_pods(&self.namespace));
+        // In a quiet namespace nothing else would notice that nobody follows any more.
+        ctx.run_interval(SWEEP_EVERY, |watcher, ctx| watcher.report_soon(ctx));
     }
 }
 

@@ -10,7 +10,6 @@ use actix::{
     WrapFuture,
 };
 
-use crate::actors::invalidator::Invalidator;
 use crate::actors::lifecycle::{Collar, Obituary};
 use crate::actors::message::{
     Drain, End, FollowPods, MatchPlan, Observation, Observe, PeersRestarted, PlaceOrder, PodsReported, Publish,
@@ -19,12 +18,13 @@ use crate::actors::message::{
 use crate::actors::root::Directory;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{ANSWER_WITHIN, MAILBOX_MAX, Surroundings, insist};
+use crate::domain::group::Plan;
 use crate::domain::id::{NoticeId, Origin, Seq, Vector, WorkloadId};
 use crate::domain::notice::Notice;
 use crate::domain::purge::Order;
 use crate::domain::record::{Phase, Record};
 use crate::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout};
-use crate::domain::site::site;
+use crate::domain::site::{SiteFacts, site};
 use crate::domain::workload::Workload;
 use crate::ports::{Retry, StoreError};
 
@@ -52,6 +52,8 @@ pub struct RolloutActor {
     /// Notices whose webhooks are on their way already, while their Event is not published yet: telling them again would
     /// call every receiver again.
     accepted: BTreeSet<NoticeId>,
+    /// Notices logged and counted in this life, however often they have to be told until they are taken.
+    noticed: BTreeSet<NoticeId>,
     draining: bool,
     storing: bool,
 }
@@ -76,6 +78,7 @@ impl RolloutActor {
             shell: None,
             following: None,
             accepted: BTreeSet::new(),
+            noticed: BTreeSet::new(),
             draining: false,
             storing: false,
         }
@@ -228,7 +231,11 @@ impl RolloutActor {
         let ports = self.surroundings.ports.clone();
         let metrics = self.surroundings.metrics.clone();
         let id = workload.id.clone();
-        self.ask(ctx, async move { ports.cluster.site_facts(&id.namespace).await }, move |facts| match facts {
+        // What its owner has named is not looked for, so it does not depend on what can be read.
+        let named = workload.tuning.hosts.is_some() || workload.tuning.distributions.is_some();
+        let facts =
+            async move { if named { Ok(SiteFacts::default()) } else { ports.cluster.site_facts(&id.namespace).await } };
+        self.ask(ctx, facts, move |facts| match facts {
             Ok(facts) => {
                 let hosts = workload.tuning.hosts.as_deref();
                 let found = site(&workload.id.name, &workload.id.namespace, &workload.template_labels, hosts, &facts);
@@ -248,28 +255,32 @@ impl RolloutActor {
         });
     }
 
-    fn match_plan(&mut self, vector: Vector, plan: Box<crate::domain::group::Plan>, ctx: &mut Context<Self>) {
-        let answer = self.directory.invalidator().send(MatchPlan(plan)).timeout(ANSWER_WITHIN);
-        self.ask(ctx, answer, move |answer| match answer {
-            Ok(Ok(distributions)) => Event::Matched(vector, distributions),
-            Ok(Err(why)) => Event::MatchFailed(vector, why),
-            Err(_) => Event::MatchFailed(vector, "the invalidator is being restarted".to_owned()),
-        });
+    fn match_plan(&mut self, vector: Vector, plan: Box<Plan>, ctx: &mut Context<Self>) {
+        // Without a time-out: the invalidator answers every question, after its own time-outs, or is rebuilt.
+        let answer = self.directory.invalidator().send(MatchPlan(plan));
+        ctx.spawn(answer.into_actor(self).map(move |answer, actor, ctx| match answer {
+            Ok(Some(Ok(distributions))) => actor.feed_unless_draining(Event::Matched(vector, distributions), ctx),
+            Ok(Some(Err(why))) => actor.feed_unless_draining(Event::MatchFailed(vector, why), ctx),
+            // It died; its successor is asked again once its address is known.
+            Ok(None) | Err(_) => {}
+        }));
     }
 
     fn order(&mut self, order: Box<Order>, ctx: &mut Context<Self>) {
-        let invalidator: &actix::Addr<Invalidator> = self.directory.invalidator();
         let order = PlaceOrder { order, report_to: ctx.address().recipient() };
-        let placed = invalidator.send(order).timeout(ANSWER_WITHIN);
-        ctx.spawn(placed.into_actor(self).map(|placed, actor, ctx| {
-            if placed.is_err() {
-                actor.feed_unless_draining(Event::PeersRestarted, ctx);
-            }
+        let placed = self.directory.invalidator().send(order).timeout(ANSWER_WITHIN);
+        ctx.spawn(placed.into_actor(self).map(|placed, actor, ctx| match placed {
+            Ok(()) => {}
+            // It died. Ordering again before its successor's address is known would only meet the dead again, at once.
+            Err(MailboxError::Closed) => {}
+            Err(MailboxError::Timeout) => actor.feed_unless_draining(Event::PeersRestarted, ctx),
         }));
     }
 
     fn tell(&mut self, notice: Box<Notice>, ctx: &mut Context<Self>) {
-        self.surroundings.metrics.notice(&notice);
+        if self.noticed.insert(notice.id.clone()) {
+            self.surroundings.metrics.notice(&notice);
+        }
         let ports = self.surroundings.ports.clone();
         let metrics = self.surroundings.metrics.clone();
         let uid = self.shell.as_ref().and_then(|shell| shell.machine().durable()).map(|record| record.uid.clone());

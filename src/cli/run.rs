@@ -1,5 +1,6 @@
 //! `allclear run`: the controller, until it is told to stop.
 
+use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -24,7 +25,9 @@ pub fn run(inputs: &Inputs<'_>, kubernetes: kubernetes::Options) -> ExitCode {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    actix::System::new().block_on(live(&config, Surrounded { kubernetes, ..Surrounded::default() }))
+    // Never dropped: the runtime would wait there, without bound, for a name that is being looked up.
+    let system = ManuallyDrop::new(actix::System::new());
+    system.block_on(live(&config, Surrounded { kubernetes, ..Surrounded::default() }))
 }
 
 async fn live(config: &Config, surrounded: Surrounded) -> ExitCode {

@@ -256,7 +256,7 @@ pub struct Redis {
 pub struct Group {
     /// The group's name, part of every key in Redis.
     pub name: String,
-    /// Our own name in the group; `None` for a short form of the `kube-system` namespace's UID (decision 5).
+    /// Our own name in the group; `None` for `self`, as long as there is no group (decision 5).
     pub member: Option<String>,
     /// The other members' Redis servers: distinct, and without our own where it could be told by its text. Empty: no
     /// group. One that is ours under another name is recognised later, by its `run_id` (decision 6).

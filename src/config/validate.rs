@@ -18,6 +18,7 @@ use super::{
 };
 use crate::domain::paths::{self, PATHS_ADVISED_MAX, PathSet, WILDCARDS_ADVISED_MAX};
 use crate::domain::policy::Choice;
+use crate::domain::record::VOTE_PATH_BYTES_MAX;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -131,6 +132,13 @@ fn paths(values: &mut Values<'_>) -> Option<PathSet> {
     };
     let paths: PathSet = values.list(key, "list of paths and cache tags", PATHS_MAX, path)?.into_iter().collect();
     let place = values.place(key);
+    let bytes: usize = paths.iter().map(|path| path.as_str().len()).sum();
+    if bytes > VOTE_PATH_BYTES_MAX {
+        let message =
+            format!("has {bytes} bytes of paths; every rollout records them, and {VOTE_PATH_BYTES_MAX} is the most");
+        values.findings.refuse(&place, key, None, message, "use fewer and wider paths, such as /images/*");
+        return None;
+    }
     for (count, advised, what) in
         [(paths.len(), PATHS_ADVISED_MAX, "paths"), (paths.wildcards(), WILDCARDS_ADVISED_MAX, "paths with a wildcard")]
     {

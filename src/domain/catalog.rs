@@ -2,11 +2,13 @@
 //!
 //! ```text
 //! begun ──▶ listed, so that the first rollout does not wait for it
-//! asked ──▶ known and matched ───────────────────────────▶ answered at once (refreshed behind the scenes when old)
-//!      └──▶ no listing yet, or a host it does not have ──▶ listed, then answered; at most one listing per miss interval
+//! listed at the start, and again at every interval
+//! asked ──▶ known and matched ─────────────────────────────────────▶ answered at once
+//!      └──▶ no current listing, or a host it does not have ──▶ listed, then answered; at most once per miss interval
 //! ```
 //!
-//! A host that matches nothing is answered so, and costs no further listing until the miss interval is over: no retry storm.
+//! A host that matches nothing is answered so only by a listing newer than the question, and all questions of one miss
+//! interval share that listing: no retry storm.
 //! Not for how hosts and aliases are compared; that is `distribution`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +22,7 @@ use crate::domain::retry;
 /// How often the account is listed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Freshness {
-    /// A listing older than this is replaced when somebody asks.
+    /// A listing older than this is replaced, and no question is answered from it unless that fails.
     pub refresh: Duration,
     /// A host without a distribution causes a new listing, but not within this of the last one.
     pub miss_refresh: Duration,
@@ -110,21 +112,17 @@ impl Catalog {
         if !plan.distributions.is_empty() {
             return vec![Effect::Answer(token, Ok(plan.distributions))];
         }
-        let age = self.listed_at.map(|at| now.since(at));
-        let refreshed = age.is_some_and(|age| age < self.freshness.miss_refresh);
         let (found, complete) = self.find(&plan);
-        if age.is_some() && (complete || refreshed) {
-            let mut effects = vec![Effect::Answer(token, Ok(found))];
-            if age.is_some_and(|age| age >= self.freshness.refresh) {
-                effects.extend(self.list(now));
-            }
-            return effects;
+        let current = self.listed_at.is_some_and(|at| now.since(at) < self.freshness.refresh);
+        if current && complete {
+            return vec![Effect::Answer(token, Ok(found))];
         }
         if !self.listing_now && now < self.rests_until {
-            return vec![Effect::Answer(token, Err(self.last_failure.clone()))];
+            return vec![Effect::Answer(token, self.answer_of_old(&plan))];
         }
+        // A distribution made a moment ago is not in a listing made before it: only a newer one may say "none".
         self.waiting.insert(token, plan);
-        self.list(now).into_iter().collect()
+        self.list_if_due(now).into_iter().collect()
     }
 
     /// The distributions of a plan by the present listing, and whether every host and origin has one.
@@ -134,8 +132,14 @@ impl Catalog {
         (matches.by_distribution.into_keys().collect(), complete)
     }
 
-    fn list(&mut self, now: Timestamp) -> Option<Effect> {
-        (!self.listing_now && now >= self.rests_until).then(|| {
+    /// When the account is to be listed next: soon for a question, at the interval otherwise, never while it rests.
+    fn due(&self) -> Timestamp {
+        let wait = if self.waiting.is_empty() { self.freshness.refresh } else { self.freshness.miss_refresh };
+        self.listed_at.map_or(Timestamp::default(), |at| at.after(wait)).max(self.rests_until)
+    }
+
+    fn list_if_due(&mut self, now: Timestamp) -> Option<Effect> {
+        (!self.listing_now && now >= self.due()).then(|| {
             self.listing_now = true;
             Effect::List
         })
@@ -156,13 +160,16 @@ impl Catalog {
         self.rests_until = now.after(retry::SERVICE.delay(self.failures, "list distributions"));
         self.last_failure = why;
         let waiting = std::mem::take(&mut self.waiting);
-        let old = self.listed_at.is_some();
-        let answer = |(token, plan): (Token, Plan)| match self.find(&plan) {
-            // What the last listing knows still holds; only a host it does not know has to wait.
-            (found, true) if old => Effect::Answer(token, Ok(found)),
-            (_, _) => Effect::Answer(token, Err(self.last_failure.clone())),
-        };
-        waiting.into_iter().map(answer).collect()
+        waiting.into_iter().map(|(token, plan)| Effect::Answer(token, self.answer_of_old(&plan))).collect()
+    }
+
+    /// While the account cannot be listed, what the last listing knows still holds; only a host it does not know has to
+    /// wait.
+    fn answer_of_old(&self, plan: &Plan) -> Result<BTreeSet<DistributionId>, String> {
+        match self.find(plan) {
+            (found, true) if self.listed_at.is_some() => Ok(found),
+            (_, _) => Err(self.last_failure.clone()),
+        }
     }
 }
 
@@ -172,20 +179,21 @@ impl Machine for Catalog {
 
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
         match event {
-            Event::Begun => self.list(now).into_iter().collect(),
+            Event::Begun => self.list_if_due(now).into_iter().collect(),
             Event::Asked(token, plan) => self.asked(now, token, plan),
             Event::Listed(listing) => self.listed(now, listing),
             Event::ListFailed(why) => self.list_failed(now, why),
         }
     }
 
-    fn tick(&mut self, _now: Timestamp) -> Vec<Effect> {
-        Vec::new()
+    fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
+        self.list_if_due(now).into_iter().collect()
     }
 
-    /// Whoever asked asks again; the catalog does nothing of its own accord.
+    /// Nothing before the first listing: whoever begins or asks causes that.
     fn next_deadline(&self) -> Option<Timestamp> {
-        None
+        let begun = self.listed_at.is_some() || self.failures > 0;
+        (begun && !self.listing_now).then(|| self.due())
     }
 }
 
@@ -216,37 +224,44 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_host_costs_one_listing_per_miss_interval() {
+    fn an_unknown_host_is_answered_by_a_newer_listing_and_costs_one_per_miss_interval() {
         let mut catalog = Catalog::new(Freshness::default());
         assert_eq!(catalog.step(at(0), Event::Asked(1, plan("www.example.com"))), vec![Effect::List]);
         let listed = catalog.step(at(1), Event::Listed(vec![distribution("E1", "shop.example.com")]));
         assert_eq!(listed, vec![Effect::Answer(1, Ok(BTreeSet::new()))]);
-        let again = catalog.step(at(2), Event::Asked(2, plan("www.example.com")));
-        assert_eq!(again, vec![Effect::Answer(2, Ok(BTreeSet::new()))]);
-        assert_eq!(catalog.step(at(62), Event::Asked(3, plan("www.example.com"))), vec![Effect::List]);
+        assert_eq!(catalog.step(at(2), Event::Asked(2, plan("www.example.com"))), vec![]);
+        assert_eq!(catalog.step(at(3), Event::Asked(3, plan("www.example.com"))), vec![]);
+        assert_eq!(catalog.next_deadline(), Some(at(61)));
+        assert_eq!(catalog.tick(at(61)), vec![Effect::List]);
+        let listed = catalog.step(at(62), Event::Listed(vec![distribution("E2", "www.example.com")]));
+        assert_eq!(listed.len(), 2, "both found the distribution made after the first listing: {listed:?}");
+        assert!(listed.iter().all(|effect| matches!(effect, Effect::Answer(_, Ok(found)) if found.len() == 1)));
     }
 
     #[test]
-    fn the_first_rollout_is_answered_at_once_from_the_listing_made_at_the_start() {
+    fn the_account_is_listed_at_every_interval_and_an_old_listing_answers_nobody() {
         let mut catalog = Catalog::new(Freshness::default());
         assert_eq!(catalog.step(at(0), Event::Begun), vec![Effect::List]);
-        assert_eq!(catalog.step(at(0), Event::Asked(1, plan("shop.example.com"))), vec![], "waits for that listing");
-        let listed = catalog.step(at(1), Event::Listed(vec![distribution("E1", "shop.example.com")]));
-        assert!(matches!(listed.as_slice(), [Effect::Answer(1, Ok(found))] if found.len() == 1));
-        let later = catalog.step(at(500), Event::Asked(2, plan("shop.example.com")));
-        assert!(matches!(later.as_slice(), [Effect::Answer(2, Ok(found))] if found.len() == 1));
+        catalog.step(at(1), Event::Listed(vec![distribution("E1", "shop.example.com")]));
+        assert_eq!(catalog.next_deadline(), Some(at(601)));
+        let late = catalog.step(at(700), Event::Asked(1, plan("shop.example.com")));
+        assert_eq!(late, vec![Effect::List], "the alias may have moved to another distribution");
+        let listed = catalog.step(at(701), Event::Listed(vec![distribution("E2", "shop.example.com")]));
+        assert!(
+            matches!(listed.as_slice(), [Effect::Answer(1, Ok(found))] if found.contains(&"E2".parse().expect("an id")))
+        );
     }
 
     #[test]
-    fn a_known_host_is_answered_at_once_even_while_cloudfront_is_down() {
+    fn while_cloudfront_is_down_the_last_listing_holds() {
         let mut catalog = Catalog::new(Freshness::default());
         catalog.step(at(0), Event::Asked(1, plan("shop.example.com")));
         catalog.step(at(1), Event::Listed(vec![distribution("E1", "shop.example.com")]));
-        let old = catalog.step(at(1000), Event::Asked(2, plan("shop.example.com")));
-        assert_eq!(old.len(), 2, "answered, and refreshed: {old:?}");
-        catalog.step(at(1001), Event::ListFailed("down".into()));
-        let down = catalog.step(at(1001), Event::Asked(3, plan("shop.example.com")));
-        assert!(matches!(down.as_slice(), [Effect::Answer(3, Ok(found))] if found.len() == 1));
+        assert_eq!(catalog.step(at(1000), Event::Asked(2, plan("shop.example.com"))), vec![Effect::List]);
+        let down = catalog.step(at(1001), Event::ListFailed("down".into()));
+        assert!(matches!(down.as_slice(), [Effect::Answer(2, Ok(found))] if found.len() == 1));
+        let resting = catalog.step(at(1001), Event::Asked(3, plan("shop.example.com")));
+        assert!(matches!(resting.as_slice(), [Effect::Answer(3, Ok(found))] if found.len() == 1));
     }
 
     #[test]

@@ -103,7 +103,10 @@ pub fn fate(view: &View, vector: &Vector, policy: &Policy) -> Fate {
     let mut votes: BTreeMap<&Member, &Vote> = BTreeMap::new();
     let mut missing = BTreeSet::new();
     for (member, component) in &vector.0 {
-        let known = view.get(member).and_then(Option::as_ref);
+        let Some(known) = view.get(member) else {
+            return Fate::Dead(member.clone(), "it is not a member of the group any more".to_owned());
+        };
+        let known = known.as_ref();
         match known.and_then(|known| known.record.votes.iter().find(|vote| vote.vector == *vector)) {
             Some(vote) => drop(votes.insert(member, vote)),
             None => match known.and_then(|known| why_dead(known, component)) {

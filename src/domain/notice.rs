@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::distribution::DistributionId;
 use crate::domain::host::Host;
 use crate::domain::id::{InvalidationId, NoticeId, Seq, WorkloadId, notice_id};
-use crate::domain::paths::PathSet;
+use crate::domain::paths::Path;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -160,8 +160,8 @@ pub struct PurgeFact {
     /// CloudFront's id of the invalidation, once it exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalidation: Option<InvalidationId>,
-    /// What was purged.
-    pub paths: PathSet,
+    /// What was purged, as far as it is mentioned.
+    pub paths: Vec<Path>,
 }
 
 impl Notice {

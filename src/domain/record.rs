@@ -27,8 +27,19 @@ pub const HISTORY_MAX: usize = 3;
 /// Votes kept at once. Each open one is a purge under way; a workload that has eight of them waits with its next vote.
 pub const VOTES_MAX: usize = 8;
 
-/// Longest record that is written, in bytes of JSON: what a Redis copy may hold (ARCHITECTURE.md, *Redis layout*).
-pub const RECORD_BYTES_MAX: usize = 16 * 1024;
+/// Longest record that is written, in bytes of JSON. A ConfigMap has 1 MiB for 156 records (at 10,000 workloads), of which
+/// only those with a purge on its way are larger than a few hundred bytes.
+pub const RECORD_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of host names in one vote: about a thousand hosts, far above CloudFront's quota of 100 aliases a distribution.
+pub const VOTE_HOST_BYTES_MAX: usize = 24 * 1024;
+
+/// Bytes of paths in one vote. With [`VOTE_HOST_BYTES_MAX`] and what else is in a vote it stays below
+/// [`RECORD_BYTES_MAX`], so the first vote of a record can always be written; configuration and annotations are held to it.
+pub const VOTE_PATH_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes of hosts, and of paths, that a notice mentions: enough for a person; who wants all asks `explain`.
+pub const NOTICE_LIST_BYTES_MAX: usize = 1024;
 
 /// One member's knowledge of one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::notice::{Kind, Notice};
 use crate::domain::record::{RECORD_BYTES_MAX, Record, SCHEMA};
 
 /// The form of a record that does not name one.
@@ -68,6 +69,21 @@ pub fn encode(record: &Record) -> Result<String, CodecError> {
     let text = serde_json::to_string(&Written { schema: SCHEMA, record })
         .map_err(|error| CodecError::Unwritable(error.to_string()))?;
     if text.len() > RECORD_BYTES_MAX { Err(CodecError::TooLong { bytes: text.len() }) } else { Ok(text) }
+}
+
+/// Makes a record fit by forgetting what only tells of the past: first how old rollouts ended, then the oldest notices that
+/// could not be told, then conditions. What a purge depends on is never forgotten.
+pub fn shed(record: &mut Record) {
+    while matches!(encode(record), Err(CodecError::TooLong { .. })) {
+        let dispensable = |notice: &Notice| notice.kind != Kind::PurgeCompleted;
+        let oldest = record.untold.iter().position(dispensable).or((!record.untold.is_empty()).then_some(0));
+        match oldest {
+            _ if !record.history.is_empty() => drop(record.history.remove(0)),
+            Some(oldest) => drop(record.untold.remove(oldest)),
+            None if record.conditions.pop_last().is_some() => {}
+            None => return,
+        }
+    }
 }
 
 /// The record a text stands for. Fields this program does not know are passed over: within one form they are additions.

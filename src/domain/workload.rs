@@ -11,6 +11,7 @@ use crate::domain::host::Host;
 use crate::domain::id::WorkloadId;
 use crate::domain::image::Version;
 use crate::domain::paths::{Path, PathSet};
+use crate::domain::record::VOTE_PATH_BYTES_MAX;
 use crate::domain::selector::LabelSelector;
 
 /// The prefix of every annotation a workload's owner may write.
@@ -122,7 +123,12 @@ impl Tuning {
                 tuning.faults.push(format!("annotation {key}: {why}"));
             }
         }
-        if !items.is_empty() {
+        let bytes: usize = items.iter().map(|path| path.as_str().len()).sum();
+        if bytes > VOTE_PATH_BYTES_MAX {
+            let why =
+                format!("{bytes} bytes of paths and tags, {VOTE_PATH_BYTES_MAX} at most; use fewer and wider ones");
+            tuning.faults.push(format!("annotation {ANNOTATION_PREFIX}paths: {why}"));
+        } else if !items.is_empty() {
             tuning.paths = Some(items.into_iter().collect());
         }
         tuning

@@ -122,7 +122,7 @@ prop_compose! {
 
 prop_compose! {
     fn purge_fact()(distribution in distribution(), invalidation in invalidation(), paths in paths()) -> PurgeFact {
-        PurgeFact { distribution, invalidation, paths }
+        PurgeFact { distribution, invalidation, paths: paths.iter().cloned().collect() }
     }
 }
 

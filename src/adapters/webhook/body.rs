@@ -154,7 +154,7 @@ mod tests {
             purges: vec![PurgeFact {
                 distribution: "E1".parse().expect("an id"),
                 invalidation: Some("I1".into()),
-                paths: PathSet::default(),
+                paths: vec!["/*".parse().expect("a path")],
             }],
             late: false,
         }

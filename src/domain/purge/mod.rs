@@ -123,8 +123,6 @@ impl Default for Pace {
 pub enum Event {
     /// A rollout wants a purge. Ordering one that is known only asks for its progress again.
     Ordered(Order),
-    /// A rollout is no longer interested.
-    Cancelled(Reference),
     /// CloudFront accepted the creation.
     Created(Reference, InvalidationId),
     /// It did not.

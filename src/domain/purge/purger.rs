@@ -330,16 +330,6 @@ impl Purger {
         self.jobs.remove(reference).map_or_else(Vec::new, |job| job.tell_all(progress))
     }
 
-    fn cancelled(&mut self, reference: &Reference) {
-        // What may already have been sent is followed to its end; others may be covered by it.
-        if self.jobs.get(reference).is_some_and(|job| job.stage == Stage::Queued && job.covers.is_empty()) {
-            self.jobs.remove(reference);
-        }
-        for job in self.jobs.values_mut() {
-            job.covers.retain(|order| order.reference != *reference);
-        }
-    }
-
     fn advance(&mut self, now: Timestamp) -> Vec<Effect> {
         self.windows.retain(|_, until| *until > now);
         let mut effects = self.send(now);
@@ -407,10 +397,6 @@ impl Machine for Purger {
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
         let mut effects = match event {
             Event::Ordered(order) => self.ordered(now, order),
-            Event::Cancelled(reference) => {
-                self.cancelled(&reference);
-                Vec::new()
-            }
             Event::Created(reference, id) => self.created(now, &reference, id),
             Event::CreateFailed(reference, class, why) => self.create_failed(now, &reference, class, why),
             Event::StillInProgress(reference) => {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::distribution::DistributionId;
-use crate::domain::group::{self, Decision, Fate, Plan, Verdict};
+use crate::domain::group::{self, Decision, Fate, Plan, Verdict, View};
 use crate::domain::id::{Vector, group_rollout_id, purge_reference};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::Kind;
@@ -11,7 +11,9 @@ use crate::domain::paths::PathSet;
 use crate::domain::policy::Policy;
 use crate::domain::purge::Order;
 use crate::domain::readiness::{Standing, standing};
-use crate::domain::record::{Change, Edge, Outcome, Purge, PurgeState, Record, VOTES_MAX, Vote};
+use crate::domain::record::{Change, Edge, Outcome, Purge, PurgeState, Record, VOTE_HOST_BYTES_MAX, VOTES_MAX, Vote};
+use crate::domain::record_codec;
+use crate::domain::rollout::finish::fitting;
 use crate::domain::rollout::observe::news;
 use crate::domain::rollout::{Effect, FoundSite, Rollout};
 use crate::domain::workload::Workload;
@@ -36,6 +38,18 @@ impl Rollout {
         effects
     }
 
+    /// Takes in what the group knows. Answers may overtake each other: one that knows less of ourselves than another before
+    /// it would leave us waiting for an answer that has come already.
+    pub(super) fn view_changed(&mut self, view: View) {
+        let own = |view: &View| {
+            let known = view.get(&self.identity.member).and_then(Option::as_ref);
+            known.map_or(0, |known| known.record.revision)
+        };
+        if own(&view) >= own(&self.view) || own(&view) == self.durable.as_ref().map_or(0, |record| record.revision) {
+            self.view = view;
+        }
+    }
+
     /// Whether the view contains our own record as the ledger has it: what others may have seen of us.
     fn view_is_current(&self) -> bool {
         let own = self.view.get(&self.identity.member).and_then(Option::as_ref);
@@ -51,8 +65,7 @@ impl Rollout {
         if self.workload().is_none_or(|workload| workload.tuning.disabled) {
             return None;
         }
-        let policy = &self.policy;
-        let Verdict::Candidate(vector) = group::judge(&self.view, |a, b| same_version(a, b, policy)) else {
+        let Verdict::Candidate(vector) = group::judge(&self.view, same_version) else {
             return None;
         };
         if self.site.is_none() {
@@ -88,7 +101,7 @@ impl Rollout {
         };
         self.see(workload.clone());
         let policy = &self.policy;
-        let still = group::judge(&self.view, |a, b| same_version(a, b, policy)) == Verdict::Candidate(vector.clone());
+        let still = group::judge(&self.view, same_version) == Verdict::Candidate(vector.clone());
         let confirmed = self.draft.as_ref().is_some_and(|draft| {
             draft.awaits_vote()
                 && !workload.tuning.disabled
@@ -98,7 +111,15 @@ impl Rollout {
         let own = group::own_seq(vector, &self.identity.member, &self.identity.origin);
         match (&mut self.draft, &self.site) {
             (Some(draft), Some(site)) if still && confirmed && own == Some(draft.seq) => {
-                draft.votes.push(vote(draft, vector, &workload, site, &self.policy));
+                let mut voted = draft.clone();
+                voted.votes.push(vote(draft, vector, &workload, site, &self.policy));
+                record_codec::shed(&mut voted);
+                if !draft.votes.is_empty() && record_codec::encode(&voted).is_err() {
+                    // No room beside the votes before it; they are closed sooner or later.
+                    self.recheck.failed(now, &key);
+                    return;
+                }
+                *draft = voted;
                 self.voted_at.insert(vector.clone(), now);
                 self.recheck.answered();
             }
@@ -138,13 +159,14 @@ impl Rollout {
     }
 
     fn order(&self, vector: &Vector, distribution: &DistributionId, purge: &Purge, plan: &Plan) -> Order {
-        let own = matches!(purge.state, PurgeState::Created);
+        // Covered by an invalidation that exists: that one is waited for, not made again.
+        let exists = matches!(purge.state, PurgeState::Created | PurgeState::Covered(_));
         Order {
             reference: purge.reference.clone(),
             distribution: distribution.clone(),
             paths: plan.paths.clone(),
             workload: self.identity.workload.clone(),
-            invalidation: purge.invalidation.clone().filter(|_| own),
+            invalidation: purge.invalidation.clone().filter(|_| exists),
             voted_at: self.voted_at.get(vector).copied(),
         }
     }
@@ -172,9 +194,9 @@ impl Rollout {
     pub(super) fn match_failed(&mut self, now: Timestamp, vector: &Vector, why: &str) {
         let key = self.key();
         let Some(ask) = self.matching.get_mut(vector) else { return };
-        let first = ask.is_first();
         ask.failed(now, &key);
-        if first {
+        // Twice may be passing; the third time somebody may have to do something.
+        if ask.failures() == 3 {
             let message = format!("cannot find the distributions: {why}; it is tried again");
             self.announce_vote(now, vector, Kind::PurgeFailed, "match", message);
         }
@@ -186,7 +208,7 @@ impl Rollout {
 }
 
 /// Whether two members have completed the same version.
-fn same_version(a: &Record, b: &Record, _policy: &Policy) -> bool {
+fn same_version(a: &Record, b: &Record) -> bool {
     a.version.same_across(&b.version, &[])
 }
 
@@ -199,7 +221,7 @@ fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, 
         version: draft.version.clone(),
         change: draft.change,
         returned: draft.change == Change::Changed && edge_has_it,
-        hosts: site.hosts.clone(),
+        hosts: fitting(&site.hosts, VOTE_HOST_BYTES_MAX, |host| host.as_str().len()).cloned().collect(),
         origins: site.origins.clone(),
         distributions: workload.tuning.distributions.clone().unwrap_or_default(),
         paths: workload.tuning.paths.clone().unwrap_or_else(|| policy.paths.clone()),

@@ -40,9 +40,9 @@ impl Ask {
         self.state == State::Idle
     }
 
-    /// Whether it has not failed yet.
-    pub fn is_first(&self) -> bool {
-        self.failures == 0
+    /// How often it failed in a row.
+    pub fn failures(&self) -> u32 {
+        self.failures
     }
 
     /// Remembers that it was asked.

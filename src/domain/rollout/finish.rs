@@ -1,10 +1,12 @@
 //! What becomes of a vote: the progress of its purges, its end, and what is told of both.
 
+use crate::domain::distribution::DistributionId;
 use crate::domain::id::{Reference, Vector, group_rollout_id};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::{Kind, Notice, PurgeFact};
+use crate::domain::paths::Path;
 use crate::domain::purge::Progress;
-use crate::domain::record::{Closed, Edge, Outcome, Phase, PurgeState, Record, Vote};
+use crate::domain::record::{Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, Phase, Purge, PurgeState, Record, Vote};
 use crate::domain::rollout::{Rollout, words};
 
 impl Rollout {
@@ -86,7 +88,11 @@ impl Rollout {
             // These close a rollout before its vote.
             Outcome::Failed(_) | Outcome::Superseded | Outcome::RolledBack | Outcome::Deleted => None,
         };
+        let unknown = vote.purges.values().any(|purge| purge.state == PurgeState::DoneByOther);
         let message = match outcome {
+            Outcome::Purged if unknown => {
+                format!("purged, but it is not known whether it is complete everywhere: {}", purges_in_words(&vote))
+            }
             Outcome::Purged => format!("the edge is fresh: {}", purges_in_words(&vote)),
             _ if detail.is_empty() => outcome.to_string(),
             _ => format!("{outcome} ({detail})"),
@@ -126,7 +132,7 @@ impl Rollout {
             change: words::change(settled.as_ref().filter(|_| vote.seq == draft.seq), &vote.version),
             rollout,
             message,
-            hosts: vote.hosts.iter().cloned().collect(),
+            hosts: fitting(&vote.hosts, NOTICE_LIST_BYTES_MAX, |host| host.as_str().len()).cloned().collect(),
             purges: purge_facts(vote),
             late: kind == Kind::PurgeCompleted && vote.stalled,
         };
@@ -141,12 +147,29 @@ fn settle(draft: &mut Record, vote: &Vote) {
     draft.edge = if !same && draft.phase == Phase::Complete { Edge::Moved } else { Edge::Settled };
 }
 
+/// As many items as fit into so many bytes, from the first on.
+pub(super) fn fitting<'a, T: 'a>(
+    items: impl IntoIterator<Item = &'a T>,
+    bytes_max: usize,
+    bytes: impl Fn(&T) -> usize,
+) -> impl Iterator<Item = &'a T> {
+    let mut left = bytes_max;
+    items.into_iter().take_while(move |item| {
+        let fits = bytes(item) <= left;
+        left = left.saturating_sub(bytes(item));
+        fits
+    })
+}
+
 fn purge_facts(vote: &Vote) -> Vec<PurgeFact> {
-    let paths = &vote.paths;
-    let fact = |(distribution, purge): (&_, &crate::domain::record::Purge)| PurgeFact {
-        distribution: Clone::clone(distribution),
+    let mentioned: Vec<Path> =
+        fitting(vote.paths.iter(), NOTICE_LIST_BYTES_MAX / vote.purges.len().max(1), |path| path.as_str().len())
+            .cloned()
+            .collect();
+    let fact = |(distribution, purge): (&DistributionId, &Purge)| PurgeFact {
+        distribution: distribution.clone(),
         invalidation: purge.invalidation.clone(),
-        paths: paths.clone(),
+        paths: mentioned.clone(),
     };
     vote.purges.iter().map(fact).collect()
 }

@@ -433,7 +433,7 @@ impl Machine for Rollout {
                 effects = self.conflicted(now, current.map(|record| *record), floor);
             }
             Event::StoreFailed => self.store.failed(now, &key),
-            Event::ViewChanged(view) => self.view = view,
+            Event::ViewChanged(view) => self.view_changed(view),
             Event::SiteFound(site) => {
                 self.site_ask.answered();
                 self.site = self.draft.as_ref().filter(|draft| draft.seq == self.site_of).map(|_| site);

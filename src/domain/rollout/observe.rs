@@ -160,7 +160,11 @@ impl Rollout {
             self.first_sight(now, workload, version);
             return None;
         };
-        if let Some(change) = news(record, workload, version, &self.policy) {
+        let in_flight = record.phase == Phase::Rolling || record.awaits_vote();
+        let change = news(record, workload, version, &self.policy);
+        if change == Some(Change::Requested) && in_flight {
+            self.join(workload);
+        } else if let Some(change) = change {
             self.begin(now, workload, version, change);
         } else if recovers(record, workload, &self.policy) {
             self.begin(now, workload, version, Change::Recovered);
@@ -187,6 +191,14 @@ impl Rollout {
         self.draft = Some(record);
         if under_way {
             self.announce(now, Kind::RolloutStarted, "first seen in the middle of a rollout".to_owned());
+        }
+    }
+
+    /// A purge requested while a rollout of the same version is in flight is that rollout's purge, come what may.
+    fn join(&mut self, workload: &Workload) {
+        if let Some(draft) = &mut self.draft {
+            draft.change = Change::Requested;
+            draft.requested_at.clone_from(&workload.tuning.requested_at);
         }
     }
 

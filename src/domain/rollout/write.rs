@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::domain::id::Seq;
 use crate::domain::machine::Timestamp;
 use crate::domain::record::Record;
+use crate::domain::record_codec;
 use crate::domain::rollout::{Effect, Rollout};
 
 /// How long a change that only tidies the record may wait for another one to travel with.
@@ -32,6 +33,7 @@ impl Rollout {
             let revision = self.durable.as_ref().map_or(0, |record| record.revision).saturating_add(1);
             self.storing = Some(self.draft.as_mut().map(|draft| {
                 draft.revision = revision;
+                record_codec::shed(draft);
                 draft.clone()
             }));
         }
