@@ -210,7 +210,11 @@ impl RolloutActor {
     fn forget(&self) {
         if let Some(Record { seq, revision, .. }) = self.shell.as_ref().and_then(|shell| shell.machine().durable()) {
             let workload = self.start.workload.clone();
-            self.directory.group().do_send(Forget { workload, seq: *seq, revision: *revision });
+            let forget = Forget { workload, seq: *seq, revision: *revision };
+            if self.directory.group().try_send(forget).is_err() {
+                // A copy too many in the cache of tags, until the workload comes back; nothing depends on it.
+                self.surroundings.metrics.overflow("cluster_group");
+            }
         }
     }
 

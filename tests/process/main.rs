@@ -9,11 +9,6 @@
     clippy::disallowed_methods,
     clippy::missing_panics_doc,
     clippy::print_stderr,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    clippy::missing_panics_doc,
     clippy::print_stdout,
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]

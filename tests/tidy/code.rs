@@ -1,5 +1,7 @@
 //! Rules about Rust source.
 
+use std::collections::BTreeSet;
+
 use crate::none;
 use crate::source::{File, files, rust};
 
@@ -180,6 +182,53 @@ fn a_module_says_what_it_is_for() {
     // A file of tests that belongs to the module above it is explained there.
     let silent = silent.filter(|file| !file.path.ends_with("/tests.rs") && !file.path.contains("/tests/"));
     none("a module begins with //!", &silent.map(|file| file.path).collect::<Vec<_>>());
+}
+
+/// A file of tests that no `mod` names is never compiled, and passes for ever.
+#[test]
+fn no_file_is_forgotten() {
+    let sources = ours();
+    let mut named = BTreeSet::new();
+    for file in &sources {
+        let (folder, name) = file.path.rsplit_once('/').unwrap();
+        let is_root = ["main.rs", "lib.rs", "mod.rs"].contains(&name);
+        let own = if is_root { folder.to_owned() } else { file.path.trim_end_matches(".rs").to_owned() };
+        let mut path = None;
+        for line in file.text.lines().map(str::trim) {
+            if let Some(quoted) = line.strip_prefix("#[path = \"").and_then(|rest| rest.strip_suffix("\"]")) {
+                path = Some(joined(folder, quoted));
+            } else if let Some(module) = module_of(line) {
+                let beside = [format!("{own}/{module}.rs"), format!("{own}/{module}/mod.rs")];
+                named.extend(path.take().map_or(beside.to_vec(), |path| vec![path]));
+            }
+        }
+    }
+    // What cargo itself finds: src/main.rs, src/lib.rs, benches/decode.rs, tests/model/main.rs.
+    let is_found = |path: &str| {
+        let ours = !path.starts_with("src/") && path.matches('/').count() == 1;
+        ours || path.ends_with("/main.rs") || path == "src/lib.rs"
+    };
+    let forgotten = sources.into_iter().map(|file| file.path).filter(|path| !is_found(path) && !named.contains(path));
+    none("no mod names this file, so it is not compiled", &forgotten.collect::<Vec<_>>());
+}
+
+/// The module a line like `pub(crate) mod name;` declares.
+fn module_of(line: &str) -> Option<&str> {
+    let (before, rest) = line.split_once("mod ")?;
+    let is_declaration = before.is_empty() || before.starts_with("pub");
+    rest.strip_suffix(';').filter(|_| is_declaration)
+}
+
+/// `tests/adapter` and `../support/mod.rs` make `tests/support/mod.rs`.
+fn joined(folder: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').collect();
+    for part in path.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            other => parts.push(other),
+        }
+    }
+    parts.join("/")
 }
 
 #[test]

@@ -138,7 +138,6 @@ mod tests {
     use super::*;
     use crate::domain::id::{Seq, WorkloadId};
     use crate::domain::notice;
-    use crate::domain::paths::PathSet;
 
     fn notice() -> Notice {
         Notice {
