@@ -212,7 +212,7 @@ fn one_rollout_survives_two_crashes() {
 #[test]
 fn one_rollout_survives_a_lost_answer() {
     let world = World { faults: Faults { lost: 1, ..Faults::default() }, ..world(quick(&[("b", 2)])) };
-    search("A→B, lost answer", world, &["ends purged"], 4_470);
+    search("A→B, lost answer", world, &["ends purged"], 4_305);
 }
 
 #[test]
@@ -251,14 +251,14 @@ fn a_workload_may_be_deleted_and_come_back_at_any_moment() {
     let again = |observed| sight("b", 1, observed, 2).map(|workload| Workload { uid: "uid-2".to_owned(), ..workload });
     let script = vec![sight("a", 1, true, 2), sight("b", 2, true, 2), None, again(false), again(true)];
     let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(script) };
-    search("deleted and re-created", world, &["ends purged"], 48_449);
+    search("deleted and re-created", world, &["ends purged"], 48_461);
 }
 
 #[test]
 fn a_deleted_workload_leaves_nothing_behind() {
     let script = vec![sight("a", 1, true, 2), sight("b", 2, false, 2), sight("b", 2, true, 2), None];
     let world = World { faults: Faults { lost: 1, ..Faults::default() }, ..world(script) };
-    search("deleted", world, &["is forgotten"], 20_545);
+    search("deleted", world, &["is forgotten"], 20_054);
 }
 
 #[test]
@@ -310,5 +310,5 @@ fn a_requested_purge_is_a_rollout_of_its_own() {
     };
     let script = vec![sight("a", 1, true, 2), requested("1"), requested("2")];
     let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(script) };
-    search("requested", world, &["ends purged", "is purged twice"], 3_847);
+    search("requested", world, &["ends purged", "is purged twice"], 3_588);
 }

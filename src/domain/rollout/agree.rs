@@ -119,7 +119,8 @@ impl Rollout {
                 voted.votes.push(vote(draft, vector, &workload, site, &self.policy));
                 record_codec::shed(&mut voted);
                 if !draft.votes.is_empty() && record_codec::encode(&voted).is_err() {
-                    // No room beside the votes before it; they are closed sooner or later.
+                    // No room beside the votes before it; they are closed sooner or later. By then, its hosts may be others.
+                    self.site = None;
                     self.recheck.failed(
                         now,
                         &key,

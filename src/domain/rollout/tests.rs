@@ -320,7 +320,7 @@ fn hosts_found_for_one_rollout_are_not_those_of_the_next() {
 }
 
 #[test]
-fn a_second_request_supersedes_the_first_and_is_no_rollback() {
+fn a_request_during_a_rollout_joins_it_and_costs_one_purge() {
     let request = |at: &str| {
         let mut workload = half("a", 1);
         workload.tuning.requested_at = Some(at.into());
@@ -329,7 +329,11 @@ fn a_second_request_supersedes_the_first_and_is_no_rollback() {
     let mut story = Story::begin(complete("a", 1));
     story.see(request("1"));
     story.see(request("2"));
-    assert_eq!(story.last(), Some(&Outcome::Superseded));
+    assert_eq!(story.last(), None, "the rollout in flight goes on");
+    let mut done = complete("a", 1);
+    done.tuning.requested_at = Some("2".into());
+    story.see(done);
+    assert_eq!((story.last(), story.purges().len()), (Some(&Outcome::Purged), 1));
 }
 
 #[test]
@@ -381,10 +385,7 @@ fn a_look_that_fails_is_explained_and_outdates_the_hosts() {
     story.see(complete("b", 2));
     story.step(Event::RecheckFailed("failed to read shop/web: timed out".into()));
     let state = story.state();
-    assert!(
-        state.starts_with("complete; cannot look at it once more: failed to read shop/web: timed out; "),
-        "{state}"
-    );
+    assert!(state.starts_with("complete; cannot vote for it yet: failed to read shop/web: timed out; "), "{state}");
     story.held.clear();
     story.pass(Duration::from_secs(2));
     assert_eq!(story.effects.iter().filter(|effect| effect.name() == "find_site").count(), 2);

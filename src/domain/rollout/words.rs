@@ -171,7 +171,7 @@ impl Rollout {
         if let Some(waiting) = waiting_for(&self.view, &self.identity.member) {
             return Some(waiting);
         }
-        let asks = [("cannot find its hosts", &self.site_ask), ("cannot look at it once more", &self.recheck)];
+        let asks = [("cannot find its hosts", &self.site_ask), ("cannot vote for it yet", &self.recheck)];
         if let Some(trouble) = asks.into_iter().find_map(|(what, ask)| trouble(what, ask, now)) {
             return Some(format!("complete; {trouble}"));
         }
