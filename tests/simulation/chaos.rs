@@ -5,7 +5,6 @@
 //! One seed is one run. `ALLCLEAR_SIM_SEEDS=10000` runs that many, `ALLCLEAR_SIM_SEEDS=17..18` exactly these.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 
 use allclear::domain::id::WorkloadId;
@@ -21,6 +20,9 @@ use crate::stage::{Life, Stage, deployment, id, life, roll_out, settled};
 /// Seeds every `cargo test` runs.
 const SEEDS: u64 = 100;
 
+/// Seeds that once found something: a question answered twice reset the progress of its purges.
+const FOUND: [u64; 2] = [214, 682];
+
 /// Faults happen this long.
 const STORM: Millis = 20 * 60_000;
 
@@ -30,6 +32,9 @@ const CALM: Millis = 25 * 60_000;
 
 /// And then nothing may happen for this long.
 const SILENCE: Millis = 10 * 60_000;
+
+/// What goes on for ever by design: the account is listed at its interval, and Redis asked whether it was emptied.
+const POLLS: [&str; 2] = ["cdn.distributions", "tags.is_intact"];
 
 const NAMES: [&str; 3] = ["web", "blog", "api"];
 
@@ -172,8 +177,7 @@ fn run(seed: u64) -> Vec<String> {
         let asked = life.world.state().asked.len();
         life.pass(SILENCE).await;
         let mut more = life.world.state().asked[asked..].to_vec();
-        // The account is listed at its interval, whoever asks.
-        more.retain(|asked| asked.call != "cdn.distributions");
+        more.retain(|asked| !POLLS.contains(&asked.call));
         if !more.is_empty() {
             problems.push(format!("not silent: {more:?}"));
         }
@@ -316,18 +320,18 @@ fn workload_is_settled(world: &World, id: &WorkloadId) -> Option<String> {
 }
 
 /// The seeds to run, from the environment where it says so.
-fn seeds() -> Range<u64> {
-    let Ok(wanted) = std::env::var("ALLCLEAR_SIM_SEEDS") else { return 0..SEEDS };
+fn seeds() -> Vec<u64> {
+    let Ok(wanted) = std::env::var("ALLCLEAR_SIM_SEEDS") else { return (0..SEEDS).chain(FOUND).collect() };
     let (from, to) = wanted.split_once("..").unwrap_or(("0", &wanted));
     let number = |text: &str| text.parse().expect("ALLCLEAR_SIM_SEEDS is a number or a range such as 17..18");
-    number(from)..number(to)
+    (number(from)..number(to)).collect()
 }
 
 #[test]
 fn whatever_happens_the_edge_is_fresh_in_the_end_and_everybody_knows() {
     let seeds = seeds();
     let mut failed = Vec::new();
-    for seed in seeds.clone() {
+    for &seed in &seeds {
         let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| run(seed)));
         let problems = outcome.unwrap_or_else(|_| vec!["it panicked; see above".to_owned()]);
         if !problems.is_empty() {
@@ -335,7 +339,7 @@ fn whatever_happens_the_edge_is_fresh_in_the_end_and_everybody_knows() {
             failed.push(seed);
         }
     }
-    println!("{} runs, {} failed: {failed:?}", seeds.end - seeds.start, failed.len());
+    println!("{} runs, {} failed: {failed:?}", seeds.len(), failed.len());
     assert!(failed.is_empty(), "seeds {failed:?}; run one again with ALLCLEAR_SIM_SEEDS=17..18");
 }
 

@@ -40,6 +40,9 @@ fn play(method: &'static str, about: &str, skip: u32, fault: Option<Fault>) -> W
         assert_eq!(world.creations(distribution).len(), 1, "{method} {about} {skip}: {name}");
         assert!(!world.told(name, Kind::PurgeCompleted).is_empty(), "{method} {about} {skip}: {name} is told");
         assert_eq!(world.record(&id(name)).map(|record| record.is_open()), Some(false));
+        let history = world.record(&id(name)).map(|record| record.history).unwrap_or_default();
+        let known = history.iter().flat_map(|closed| &closed.purges).all(|(_, invalidation)| invalidation.is_some());
+        assert!(known, "{method} {about} {skip}: {history:#?}");
     }
     world
 }

@@ -183,6 +183,10 @@ impl Rollout {
     /// The distributions of a decided plan are known.
     pub(super) fn matched(&mut self, now: Timestamp, vector: &Vector, distributions: &BTreeSet<DistributionId>) {
         self.matching.remove(vector);
+        // Asked again because a peer was rebuilt, and answered twice: the purges of the first answer are under way.
+        if self.open_vote(vector).is_none_or(|vote| !vote.purges.is_empty()) {
+            return;
+        }
         let rollout = group_rollout_id(&self.identity.group, &self.identity.workload, vector);
         let Some(Fate::Decided(Decision::Execute(plan))) =
             self.view_is_current().then(|| group::fate(&self.view, vector, &self.policy))
