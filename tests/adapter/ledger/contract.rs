@@ -283,7 +283,7 @@ pub async fn two_writers_never_lose_a_field(bench: &dyn Bench) {
 pub async fn a_record_too_large_is_refused(bench: &dyn Bench) {
     let ledger = bench.handle().await;
     ledger.open().await.unwrap();
-    let large = Record { uid: "u".repeat(17_000), ..record(1) };
+    let large = Record { uid: "u".repeat(RECORD_BYTES_MAX), ..record(1) };
     match ledger.store(&web(), &large).await {
         Err(StoreError::Unavailable(error)) => {
             assert_eq!(error.retry, Retry::Never);
