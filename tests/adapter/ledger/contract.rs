@@ -7,7 +7,7 @@ use allclear::domain::delivery::{Content, Delivery, State};
 use allclear::domain::id::{NoticeId, Seq, WorkloadId};
 use allclear::domain::image::Container;
 use allclear::domain::notice::{Kind, Notice};
-use allclear::domain::record::{Phase, Record};
+use allclear::domain::record::{Phase, RECORD_BYTES_MAX, Record};
 use allclear::domain::record_codec::decode;
 use allclear::ports::{Ledger, Retry, StoreError};
 
