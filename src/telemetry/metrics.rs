@@ -100,7 +100,7 @@ impl Default for Metrics {
         registry.register("rollouts_in_flight", "Workloads with a rollout machine", rollouts.clone());
         registry.register(
             "deliveries_pending",
-            "Webhook deliveries not finished, dead letters included",
+            "Webhook deliveries on their way, without dead letters",
             deliveries.clone(),
         );
         registry.register("workloads_quarantined", "Workloads whose actor crashed too often", quarantined.clone());
