@@ -425,3 +425,22 @@ fn a_first_sight_of_an_unreadable_image_is_unusable_until_it_is_readable() {
     assert_eq!(unusable(None, &ill).as_deref(), Some("image: \"WEB\" is not an image"));
     assert_eq!(unusable(None, &complete("a", 1)), None);
 }
+
+#[test]
+fn a_covered_purge_is_waited_for_after_a_restart_and_not_made_again() {
+    let mut story = Story::begin(complete("a", 1));
+    story.held = ["purge"].into();
+    story.see(complete("b", 2));
+    let reference = (*story.purges().first().unwrap()).clone();
+    let covered = Progress::Covered { by: "later".into(), invalidation: "I9".into() };
+    story.step(Event::Purged(reference, covered));
+    let machine = Rollout::resume(identity(), Policy::default(), Seq(0), story.machine.durable().cloned());
+    let mut story = Story { machine, effects: Vec::new(), ..story };
+    story.see(complete("b", 2));
+    let ordered: Vec<_> = story
+        .effects
+        .iter()
+        .filter_map(|effect| if let Effect::Purge(order) = effect { order.invalidation.clone() } else { None })
+        .collect();
+    assert_eq!(ordered, ["I9".into()]);
+}
