@@ -14,12 +14,13 @@ use futures_core::Stream;
 
 use crate::domain::delivery::{Delivery, Reply};
 use crate::domain::distribution::{Distribution, DistributionId};
-use crate::domain::id::{InvalidationId, Origin, Reference, Seq, WorkloadId};
+use crate::domain::id::{InvalidationId, Member, Origin, Reference, Seq, WorkloadId};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::Notice;
 use crate::domain::paths::PathSet;
 use crate::domain::readiness::Pod;
 use crate::domain::record::Record;
+use crate::domain::roster::Beat;
 use crate::domain::site::SiteFacts;
 use crate::domain::workload::Workload;
 
@@ -260,6 +261,82 @@ pub trait TagCache: Send + Sync {
     /// was emptied, or lost its newest changes in a crash.
     async fn is_intact(&self) -> Result<bool, PortError>;
 }
+
+/// A record, or its end, on its way to a board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Posting {
+    /// This is what the ledger holds; a record of phase `Absent` says that the cluster does not have the workload.
+    Show(Box<Record>),
+    /// The record of this `seq` was removed at this revision.
+    Forget(Seq, u64),
+}
+
+/// What became of a posting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Posted {
+    /// The board's copy is what was posted.
+    Current,
+    /// The board had a newer state of our own record, from the same ledger, and keeps it: another process of ours wrote it,
+    /// or our ledger was set back (`StateRegressed`).
+    Newer(Seq, u64),
+}
+
+/// Where a reader of a board is. The default is the beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cursor(pub BTreeMap<Member, u64>);
+
+/// A copy of another member's record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// Whose it is.
+    pub member: Member,
+    /// Of which workload.
+    pub workload: WorkloadId,
+    /// From which ledger.
+    pub origin: Origin,
+    /// The record; `None` where it was removed.
+    pub record: Option<Box<Record>>,
+}
+
+/// What is new on a board.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// Records of other members that changed since the cursor, oldest change first.
+    pub heard: Vec<Heard>,
+    /// The beats that have not expired, of all members, our own too.
+    pub beats: Vec<Beat>,
+    /// Copies that were not believed, in words: a wrong MAC, a body that is no record. Never with their content.
+    pub rejected: Vec<String>,
+    /// The board has lost what we posted, in part or in whole: everything is to be posted again.
+    pub lost: bool,
+    /// Where to read on.
+    pub cursor: Cursor,
+    /// There is more to be read at once.
+    pub more: bool,
+}
+
+/// One Redis through which the members' records travel, bounded in time and size. It is never the memory: what is on it may
+/// be lost, stale or wiped at any moment. Calls may overlap, except that those that write must not overlap each other.
+#[async_trait]
+pub trait Board: Send + Sync {
+    /// Host and port, for people.
+    fn name(&self) -> &str;
+    /// Which server answers there: two boards of one identity are one server (decision 6).
+    async fn identity(&self) -> Result<String, PortError>;
+    /// Brings the copies of our records up to date, in one round trip, and wakes whoever listens. Harmless when late or
+    /// repeated: a copy is only ever replaced by a newer state. Answers in the order of the postings, of which there may be at
+    /// most [`POSTINGS_MAX`].
+    async fn post(&self, origin: &Origin, postings: &[(WorkloadId, Posting)]) -> Result<Vec<Posted>, PortError>;
+    /// Leaves our beat, for 30 s, and returns the one of our name that was there before.
+    async fn beat(&self, beat: &Beat) -> Result<Option<Beat>, PortError>;
+    /// Reads what is new since `from`.
+    async fn read(&self, from: &Cursor) -> Result<News, PortError>;
+    /// Says that something may have changed, whenever another member posts; for ever, connecting again by itself. Lossy.
+    fn wake_ups(&self) -> Flow<()>;
+}
+
+/// Postings in one call of [`Board::post`].
+pub const POSTINGS_MAX: usize = 500;
 
 /// Everything outside, in one hand.
 #[derive(Clone)]

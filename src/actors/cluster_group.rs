@@ -234,7 +234,7 @@ impl Actor for ClusterGroupActor {
 impl Handler<Publish> for ClusterGroupActor {
     type Result = MessageResult<Publish>;
 
-    fn handle(&mut self, Publish { workload, record }: Publish, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Publish { workload, record, rollout: _ }: Publish, ctx: &mut Self::Context) -> Self::Result {
         let member = &self.surroundings.settings.member;
         let view = group::alone(member, &self.origin, Some(&record));
         self.bring([(workload, Shown::As(record))], ctx);

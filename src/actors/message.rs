@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use actix::prelude::Message;
+use actix::prelude::{Addr, Message};
 use serde::Serialize;
 
+use crate::actors::rollout::RolloutActor;
 use crate::actors::root::Directory;
 use crate::domain::distribution::DistributionId;
 use crate::domain::group::{Plan, View};
@@ -32,7 +33,8 @@ pub struct PeersRestarted(pub Directory);
 #[rtype(result = "()")]
 pub struct LedgerLost(pub Origin);
 
-/// Rollout → group: this is durable now. The answer is the group's records as known here.
+/// Rollout → group: this is durable now. The answer is the group's records as known here; whenever they change, the rollout
+/// is told again, until it ends.
 #[derive(Message)]
 #[rtype(result = "View")]
 pub struct Publish {
@@ -40,7 +42,24 @@ pub struct Publish {
     pub workload: WorkloadId,
     /// Its record.
     pub record: Box<Record>,
+    /// Who asks.
+    pub rollout: Addr<RolloutActor>,
 }
+
+/// Group → rollout: the group's records, or what holds them up, changed.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct ViewReported(pub View);
+
+/// Rollout → group: the cluster does not have the workload, and no rollout of it up to this `seq` is voted for any more.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Absent(pub WorkloadId, pub Seq);
+
+/// Group → watcher: another member waits for our part in a rollout of this workload; see to it, also if we do not have it.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Wanted(pub WorkloadId);
 
 /// Watcher → group: these records are durable now, and nobody waits for the group's.
 #[derive(Message)]

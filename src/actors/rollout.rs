@@ -15,7 +15,7 @@ use actix::{
 use crate::actors::lifecycle::{Collar, Obituary};
 use crate::actors::message::{
     Drain, End, FollowPods, Forget, MatchPlan, Observation, Observe, PeersRestarted, PlaceOrder, PodsReported, Publish,
-    PurgeReported, Sighted, TellNotice,
+    PurgeReported, Sighted, TellNotice, ViewReported,
 };
 use crate::actors::root::Directory;
 use crate::actors::shell::{Drives, Shell};
@@ -219,7 +219,7 @@ impl RolloutActor {
     }
 
     fn publish(&mut self, record: Box<Record>, ctx: &mut Context<Self>) {
-        let publish = Publish { workload: self.start.workload.clone(), record };
+        let publish = Publish { workload: self.start.workload.clone(), record, rollout: ctx.address() };
         let answer = self.directory.group().send(publish).timeout(ANSWER_WITHIN);
         ctx.spawn(answer.into_actor(self).map(|view, actor, ctx| match view {
             Ok(view) => actor.feed_unless_draining(Event::ViewChanged(view), ctx),
@@ -402,6 +402,14 @@ impl Handler<PodsReported> for RolloutActor {
 
     fn handle(&mut self, PodsReported(pods): PodsReported, ctx: &mut Self::Context) {
         self.feed_unless_draining(Event::PodsSeen(pods), ctx);
+    }
+}
+
+impl Handler<ViewReported> for RolloutActor {
+    type Result = ();
+
+    fn handle(&mut self, ViewReported(view): ViewReported, ctx: &mut Self::Context) {
+        self.feed_unless_draining(Event::ViewChanged(view), ctx);
     }
 }
 

@@ -41,7 +41,7 @@ pub use reference::{Reference, reference, reference_table};
 pub use show::Effective;
 
 use crate::domain::paths::PathSet;
-use crate::domain::policy::{Choice, Policy};
+use crate::domain::policy::{Agreement, Choice, Policy};
 use layers::Layer;
 use problem::Findings;
 use values::Values;
@@ -359,6 +359,16 @@ impl Config {
             paths: self.purge.paths.clone(),
             on_recovered: self.purge.on_recovered,
             on_rollback: self.purge.on_rollback,
+            group: Agreement {
+                timeout: self.group.timeout,
+                at_timeout: match self.group.policy {
+                    GroupPolicy::Wait => Choice::Purge,
+                    GroupPolicy::Skip => Choice::Skip,
+                },
+                absent_left_out: self.group.absent == AbsentPolicy::Ignore,
+                repository_prefixes: self.group.repository_prefixes.clone(),
+                ..Agreement::default()
+            },
         }
     }
 

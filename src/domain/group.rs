@@ -25,10 +25,22 @@ pub struct Known {
     pub origin: Origin,
     /// The record, as last published.
     pub record: Record,
+    /// How it stands, in the member's own words, or that nothing is heard of the member. For people; no decision reads it.
+    pub words: Option<String>,
 }
 
-/// All members of the group; `None` for one that has published nothing yet.
-pub type View = BTreeMap<Member, Option<Known>>;
+/// What one member knows of the group and of one workload in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct View {
+    /// The hash of the configuration that must be the same in all members (decision 11), own members list included; empty
+    /// while alone.
+    pub config: String,
+    /// Why nothing may be voted for, judged or purged now, whatever the records say: who the members are is not known, two of
+    /// them have one name, a peer has a newer state of our own record than our ledger has.
+    pub hold: Option<String>,
+    /// All members of the group; `None` for one that has published nothing of the workload yet.
+    pub members: BTreeMap<Member, Option<Known>>,
+}
 
 /// Where a member's newest rollout stands in the agreement.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -77,8 +89,8 @@ pub fn judge(view: &View, same: impl Fn(&Record, &Record) -> bool) -> Verdict {
     let mut waiting = BTreeMap::new();
     let mut vector = BTreeMap::new();
     let mut reference: Option<&Record> = None;
-    for (member, known) in view {
-        let Some(Known { origin, record }) = known else {
+    for (member, known) in &view.members {
+        let Some(Known { origin, record, words: _ }) = known else {
             waiting.insert(member.clone(), "has not published the workload yet".to_owned());
             continue;
         };
@@ -86,6 +98,7 @@ pub fn judge(view: &View, same: impl Fn(&Record, &Record) -> bool) -> Verdict {
             Phase::Rolling => drop(waiting.insert(member.clone(), "is still rolling out".to_owned())),
             Phase::Failed(failure) => drop(waiting.insert(member.clone(), format!("failed: {failure}"))),
             Phase::Withdrawn => drop(waiting.insert(member.clone(), "has withdrawn".to_owned())),
+            Phase::Absent => drop(waiting.insert(member.clone(), "does not have the workload".to_owned())),
             Phase::Complete if reference.is_some_and(|other| !same(other, record)) => {
                 waiting.insert(member.clone(), "has completed another version".to_owned());
             }
@@ -103,7 +116,7 @@ pub fn fate(view: &View, vector: &Vector, policy: &Policy) -> Fate {
     let mut votes: BTreeMap<&Member, &Vote> = BTreeMap::new();
     let mut missing = BTreeSet::new();
     for (member, component) in &vector.0 {
-        let Some(known) = view.get(member) else {
+        let Some(known) = view.members.get(member) else {
             return Fate::Dead(member.clone(), "it is not a member of the group any more".to_owned());
         };
         let known = known.as_ref();
@@ -120,7 +133,7 @@ pub fn fate(view: &View, vector: &Vector, policy: &Policy) -> Fate {
 
 /// Why a member that has not voted for a vector with this component never will.
 fn why_dead(known: &Known, component: &Component) -> Option<String> {
-    let Known { origin, record } = known;
+    let Known { origin, record, words: _ } = known;
     if *origin != component.origin {
         return Some("its ledger was re-created".to_owned());
     }
@@ -132,6 +145,7 @@ fn why_dead(known: &Known, component: &Component) -> Option<String> {
         Phase::Rolling | Phase::Complete => None,
         Phase::Failed(failure) => Some(failure.to_string()),
         Phase::Withdrawn => Some("it has withdrawn".to_owned()),
+        Phase::Absent => Some("it does not have the workload any more".to_owned()),
     }
 }
 
@@ -162,8 +176,8 @@ fn decide(votes: &BTreeMap<&Member, &Vote>, policy: &Policy) -> Decision {
 
 /// The view of a group with one member.
 pub fn alone(member: &Member, origin: &Origin, record: Option<&Record>) -> View {
-    let known = record.map(|record| Known { origin: origin.clone(), record: record.clone() });
-    BTreeMap::from([(member.clone(), known)])
+    let known = record.map(|record| Known { origin: origin.clone(), record: record.clone(), words: None });
+    View { members: BTreeMap::from([(member.clone(), known)]), ..View::default() }
 }
 
 /// The component of `member` in a vector, if it belongs to the ledger `origin`.

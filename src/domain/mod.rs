@@ -22,6 +22,7 @@ pub mod record;
 pub mod record_codec;
 pub mod retry;
 pub mod rollout;
+pub mod roster;
 pub mod selector;
 pub mod site;
 pub mod workload;

@@ -20,6 +20,36 @@ pub struct Policy {
     pub on_recovered: Choice,
     /// What to do when a version returns although no other one completed in between.
     pub on_rollback: Choice,
+    /// How the members of a group agree. Without effect while alone.
+    pub group: Agreement,
+}
+
+/// How the members of a group agree.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Agreement {
+    /// How long a rollout waits for the group before that is told, counted from its start in this cluster.
+    pub timeout: Duration,
+    /// What happens then to a rollout that was not voted for: it is skipped, or (the default) waited for.
+    pub at_timeout: Choice,
+    /// Whether a member that does not have the workload is left out of the vector, instead of waited for.
+    pub absent_left_out: bool,
+    /// The lead a member of one rank has before the next one takes over.
+    pub takeover: Duration,
+    /// Prefixes of repository names that do not count between members (decision 12).
+    pub repository_prefixes: Vec<String>,
+}
+
+/// Decision 24.
+impl Default for Agreement {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(30 * 60),
+            at_timeout: Choice::Purge,
+            absent_left_out: false,
+            takeover: Duration::from_secs(5),
+            repository_prefixes: Vec::new(),
+        }
+    }
 }
 
 /// Whether a purge follows.
@@ -44,6 +74,7 @@ impl Default for Policy {
             paths: PathSet::default(),
             on_recovered: Choice::Purge,
             on_rollback: Choice::Skip,
+            group: Agreement::default(),
         }
     }
 }

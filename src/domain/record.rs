@@ -126,6 +126,9 @@ pub enum Phase {
     Failed(Failure),
     /// Given up by policy before any vote was cast (GA-5).
     Withdrawn,
+    /// The cluster does not have the workload. Only ever published, never stored: the ledger says the same by having no
+    /// record, and a floor that no `seq` of a later one can fall below.
+    Absent,
 }
 
 impl Phase {
@@ -136,6 +139,7 @@ impl Phase {
             Self::Complete => "complete",
             Self::Failed(_) => "failed",
             Self::Withdrawn => "withdrawn",
+            Self::Absent => "absent",
         }
     }
 }
@@ -327,6 +331,29 @@ pub struct Closed {
 }
 
 impl Record {
+    /// What is published for a workload the cluster does not have: no rollout of it up to `floor` is voted for any more. It
+    /// is newer than any record with such a `seq`, and older than the record of a workload that comes later.
+    pub fn absent(floor: Seq) -> Self {
+        Self {
+            revision: u64::MAX,
+            uid: String::new(),
+            seq: floor,
+            version: Version::default(),
+            generation: 0,
+            change: Change::Baseline,
+            phase: Phase::Absent,
+            elapsed_ms: 0,
+            settled: None,
+            edge: Edge::Settled,
+            closed: floor,
+            requested_at: None,
+            votes: Vec::new(),
+            history: Vec::new(),
+            untold: Vec::new(),
+            conditions: BTreeSet::new(),
+        }
+    }
+
     /// The time the rollout has been waited for, as of the last write.
     pub fn elapsed(&self) -> Duration {
         Duration::from_millis(self.elapsed_ms)

@@ -42,7 +42,7 @@ impl Rollout {
     /// it would leave us waiting for an answer that has come already.
     pub(super) fn view_changed(&mut self, view: View) {
         let own = |view: &View| {
-            let known = view.get(&self.identity.member).and_then(Option::as_ref);
+            let known = view.members.get(&self.identity.member).and_then(Option::as_ref);
             known.map_or(0, |known| known.record.revision)
         };
         if own(&view) >= own(&self.view) || own(&view) == self.durable.as_ref().map_or(0, |record| record.revision) {
@@ -52,7 +52,7 @@ impl Rollout {
 
     /// Whether the view contains our own record as the ledger has it: what others may have seen of us.
     fn view_is_current(&self) -> bool {
-        let own = self.view.get(&self.identity.member).and_then(Option::as_ref);
+        let own = self.view.members.get(&self.identity.member).and_then(Option::as_ref);
         self.durable.is_some() && own.map(|known| &known.record) == self.durable.as_ref()
     }
 

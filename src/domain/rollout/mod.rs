@@ -229,7 +229,7 @@ impl Rollout {
             pods: None,
             running_since: None,
             suspicion: None,
-            view: View::new(),
+            view: View::default(),
             published: false,
             site: None,
             site_ask: Ask::default(),

@@ -177,7 +177,7 @@ impl Rollout {
         }
         match self.draft.as_ref().map(|record| &record.phase) {
             Some(Phase::Rolling) => self.supervise(now, workload, fresh),
-            Some(Phase::Complete | Phase::Failed(_) | Phase::Withdrawn) | None => None,
+            Some(Phase::Complete | Phase::Failed(_) | Phase::Withdrawn | Phase::Absent) | None => None,
         }
     }
 
@@ -246,7 +246,7 @@ impl Rollout {
             Phase::Rolling if returns => Outcome::RolledBack,
             Phase::Rolling => Outcome::Superseded,
             Phase::Complete if previous.awaits_vote() => Outcome::Superseded,
-            Phase::Complete | Phase::Failed(_) | Phase::Withdrawn => return,
+            Phase::Complete | Phase::Failed(_) | Phase::Withdrawn | Phase::Absent => return,
         };
         self.announce(now, Kind::RolloutFailed, outcome.to_string());
         self.close_current(outcome);

@@ -136,7 +136,7 @@ impl Rollout {
         let clock = (self.elapsed(now), self.timeout());
         let id = &self.identity.workload;
         let mut summary = Summary::new(id, record, self.workload(), self.pods.as_ref(), clock, &self.policy);
-        summary.members = self.view.iter().map(member).collect();
+        summary.members = self.view.members.iter().map(member).collect();
         match self.sight {
             Sight::Missing if record.votes.is_empty() => {
                 "the watch says that the workload is gone; to be confirmed by a look".clone_into(&mut summary.state);
@@ -242,6 +242,7 @@ fn state(
             "purges if it completes after all, or with the next version".to_owned(),
         ),
         Phase::Withdrawn => ("withdrawn; nothing was purged".to_owned(), "waits for the next version".to_owned()),
+        Phase::Absent => ("the cluster does not have the workload".to_owned(), "waits for it".to_owned()),
         Phase::Complete => complete(record),
     }
 }
