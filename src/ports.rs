@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,18 +13,18 @@ use futures_core::Stream;
 
 use crate::domain::delivery::{Delivery, Reply};
 use crate::domain::distribution::{Distribution, DistributionId};
-use crate::domain::id::{InvalidationId, Member, Origin, Reference, Seq, WorkloadId};
+use crate::domain::id::{InvalidationId, Origin, Reference, Seq, WorkloadId};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::Notice;
 use crate::domain::paths::PathSet;
 use crate::domain::readiness::Pod;
 use crate::domain::record::Record;
-use crate::domain::roster::Beat;
+use crate::domain::roster::{Beat, Pin};
 use crate::domain::site::SiteFacts;
 use crate::domain::workload::Workload;
 
 /// A stream owned by whoever reads it; dropping it ends the work behind it.
-pub type Flow<T> = Pin<Box<dyn Stream<Item = T> + Send>>;
+pub type Flow<T> = std::pin::Pin<Box<dyn Stream<Item = T> + Send>>;
 
 /// Whether trying again can help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +155,8 @@ pub struct Ledgered {
     /// Records that are there and cannot be read (a newer program's, or damaged), with the reason. They are left alone:
     /// storing one of these workloads fails until somebody has seen to it.
     pub unreadable: BTreeMap<WorkloadId, String>,
+    /// The members of the group as they were agreed on; `None` before that, or where it cannot be read.
+    pub pin: Option<Pin>,
 }
 
 /// Where a member keeps its records: durable, compare-and-set, one writer cluster (GA-1).
@@ -179,6 +180,11 @@ pub trait Ledger: Send + Sync {
     async fn remove(&self, workload: &WorkloadId, revision: u64) -> Result<(), StoreError>;
     /// The lowest `seq` a new record of this workload may start *after*.
     async fn seq_floor(&self, workload: &WorkloadId) -> Result<Seq, PortError>;
+    /// The members of the group as they were agreed on, not from a cache; `None` before that.
+    async fn pin(&self) -> Result<Option<Pin>, PortError>;
+    /// Stores who the members are, if the ledger still holds `over`. Says whether it holds `pin` now; storing what is already
+    /// there succeeds.
+    async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PortError>;
     /// All deliveries that are not finished, dead letters included.
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError>;
     /// Stores a delivery, replacing an earlier state of the same id.
@@ -262,58 +268,7 @@ pub trait TagCache: Send + Sync {
     async fn is_intact(&self) -> Result<bool, PortError>;
 }
 
-/// A record, or its end, on its way to a board.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Posting {
-    /// This is what the ledger holds; a record of phase `Absent` says that the cluster does not have the workload.
-    Show(Box<Record>),
-    /// The record of this `seq` was removed at this revision.
-    Forget(Seq, u64),
-}
-
-/// What became of a posting.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Posted {
-    /// The board's copy is what was posted.
-    Current,
-    /// The board had a newer state of our own record, from the same ledger, and keeps it: another process of ours wrote it,
-    /// or our ledger was set back (`StateRegressed`).
-    Newer(Seq, u64),
-}
-
-/// Where a reader of a board is. The default is the beginning.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cursor(pub BTreeMap<Member, u64>);
-
-/// A copy of another member's record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heard {
-    /// Whose it is.
-    pub member: Member,
-    /// Of which workload.
-    pub workload: WorkloadId,
-    /// From which ledger.
-    pub origin: Origin,
-    /// The record; `None` where it was removed.
-    pub record: Option<Box<Record>>,
-}
-
-/// What is new on a board.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct News {
-    /// Records of other members that changed since the cursor, oldest change first.
-    pub heard: Vec<Heard>,
-    /// The beats that have not expired, of all members, our own too.
-    pub beats: Vec<Beat>,
-    /// Copies that were not believed, in words: a wrong MAC, a body that is no record. Never with their content.
-    pub rejected: Vec<String>,
-    /// The board has lost what we posted, in part or in whole: everything is to be posted again.
-    pub lost: bool,
-    /// Where to read on.
-    pub cursor: Cursor,
-    /// There is more to be read at once.
-    pub more: bool,
-}
+pub use crate::domain::board::{Cursor, Heard, News, POSTINGS_MAX, Posted, Posting};
 
 /// One Redis through which the members' records travel, bounded in time and size. It is never the memory: what is on it may
 /// be lost, stale or wiped at any moment. Calls may overlap, except that those that write must not overlap each other.
@@ -334,9 +289,6 @@ pub trait Board: Send + Sync {
     /// Says that something may have changed, whenever another member posts; for ever, connecting again by itself. Lossy.
     fn wake_ups(&self) -> Flow<()>;
 }
-
-/// Postings in one call of [`Board::post`].
-pub const POSTINGS_MAX: usize = 500;
 
 /// Everything outside, in one hand.
 #[derive(Clone)]

@@ -87,7 +87,7 @@ impl DeploymentWatcher {
         collar: Collar,
         obituary: Obituary,
     ) -> Self {
-        let Ledgered { origin, records, unreadable } = ledgered;
+        let Ledgered { origin, records, unreadable, pin: _ } = ledgered;
         Self {
             surroundings,
             directory,

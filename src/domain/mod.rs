@@ -4,6 +4,7 @@
 //! record), [`purge`] (all purges of one account), [`delivery`] (webhooks on their way) and, beneath the rollout,
 //! [`group`] (when may a version be purged at all). The rest is vocabulary and parsing.
 
+pub mod board;
 pub mod budget;
 pub mod catalog;
 pub mod delivery;

@@ -463,6 +463,16 @@ impl Ledger for Absent {
     async fn seq_floor(&self, _: &WorkloadId) -> Result<Seq, PortError> {
         Ok(Seq::default())
     }
+    async fn pin(&self) -> Result<Option<crate::domain::roster::Pin>, PortError> {
+        Ok(None)
+    }
+    async fn store_pin(
+        &self,
+        _: &crate::domain::roster::Pin,
+        _: Option<&crate::domain::roster::Pin>,
+    ) -> Result<bool, PortError> {
+        panic!("explain only looks")
+    }
     async fn deliveries(&self) -> Result<Vec<crate::domain::delivery::Delivery>, PortError> {
         Ok(Vec::new())
     }

@@ -12,6 +12,7 @@ use allclear::domain::paths::PathSet;
 use allclear::domain::purge::CdnErrorClass;
 use allclear::domain::readiness::Pod;
 use allclear::domain::record::Record;
+use allclear::domain::roster::Pin;
 use allclear::domain::site::{IngressFact, IngressRule, SiteFacts};
 use allclear::domain::workload::Workload;
 use allclear::ports::{
@@ -204,6 +205,18 @@ impl Ledger for World {
         let lost = self.port("ledger.seq_floor", &workload.to_string()).await?;
         let floor = self.ledger().seq_floor(workload).await;
         if lost { Err(failed("ledger.seq_floor")) } else { floor }
+    }
+
+    async fn pin(&self) -> Result<Option<Pin>, PortError> {
+        let lost = self.port("ledger.pin", "").await?;
+        let pin = self.ledger().pin().await;
+        if lost { Err(failed("ledger.pin")) } else { pin }
+    }
+
+    async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PortError> {
+        let lost = self.port("ledger.store_pin", "").await?;
+        let stored = self.ledger().store_pin(pin, over).await;
+        if lost { Err(failed("ledger.store_pin")) } else { stored }
     }
 
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {
