@@ -279,13 +279,16 @@ pub enum Posted {
     /// The board had a newer state of our own record, from the same ledger, and keeps it: another process of ours wrote it,
     /// or our ledger was set back (`StateRegressed`).
     Newer(Seq, u64),
+    /// This one cannot be kept there, in words: too long, or another program has something else in its place. Somebody has
+    /// to see to it; the other postings are not affected.
+    Refused(String),
 }
 
 /// Where a reader of a board is. The default is the beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor(pub BTreeMap<Member, u64>);
 
-/// A copy of another member's record.
+/// What another member has posted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
     /// Whose it is.
@@ -294,14 +297,16 @@ pub struct Heard {
     pub workload: WorkloadId,
     /// From which ledger.
     pub origin: Origin,
-    /// The record; `None` where it was removed.
-    pub record: Option<Box<Record>>,
+    /// Its record, or that it was removed, and at which state: a removal heard on one board says nothing about a newer
+    /// record heard on another.
+    pub said: Posting,
 }
 
 /// What is new on a board.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct News {
-    /// Records of other members that changed since the cursor, oldest change first.
+    /// Records of other members that changed since the cursor, for each member the oldest change first. Some may be told
+    /// again.
     pub heard: Vec<Heard>,
     /// The beats that have not expired, of all members, our own too.
     pub beats: Vec<Beat>,
@@ -321,22 +326,35 @@ pub struct News {
 pub trait Board: Send + Sync {
     /// Host and port, for people.
     fn name(&self) -> &str;
-    /// Which server answers there: two boards of one identity are one server (decision 6).
+    /// Which server answers there: two boards of one identity are one server (decision 6). Another one after each restart of
+    /// the server.
     async fn identity(&self) -> Result<String, PortError>;
-    /// Brings the copies of our records up to date, in one round trip, and wakes whoever listens. Harmless when late or
-    /// repeated: a copy is only ever replaced by a newer state. Answers in the order of the postings, of which there may be at
-    /// most [`POSTINGS_MAX`].
+    /// Brings the copies of our records up to date, in few round trips, and wakes whoever listens. Harmless when late or
+    /// repeated: a copy is only ever replaced by a newer state, except one that nobody believes (a wrong MAC). Answers in the
+    /// order of the postings, of which there should be at most [`POSTINGS_MAX`]. If it fails, some may have been taken.
+    ///
+    /// `origin` is our ledger's, by definition the current one: copies from an earlier ledger give way to a record of this
+    /// one. A removal leaves them alone. What is removed, and what is `Absent`, is forgotten there after [`PASSING_TTL`].
     async fn post(&self, origin: &Origin, postings: &[(WorkloadId, Posting)]) -> Result<Vec<Posted>, PortError>;
-    /// Leaves our beat, for 30 s, and returns the one of our name that was there before.
+    /// Leaves our beat, for [`BEAT_TTL`], and returns the one of our name that was there before, if it can be believed.
     async fn beat(&self, beat: &Beat) -> Result<Option<Beat>, PortError>;
     /// Reads what is new since `from`.
     async fn read(&self, from: &Cursor) -> Result<News, PortError>;
-    /// Says that something may have changed, whenever another member posts; for ever, connecting again by itself. Lossy.
+    /// Says that something may have changed, whenever another member posts and after each connecting; for ever, connecting
+    /// again by itself. Lossy; many posts of one moment are told once.
     fn wake_ups(&self) -> Flow<()>;
 }
 
 /// Postings in one call of [`Board::post`].
 pub const POSTINGS_MAX: usize = 500;
+
+/// How long a beat stays: six times the 5 s between two, so a member that lost five of them is still named.
+pub const BEAT_TTL: Duration = Duration::from_secs(30);
+
+/// How long a board knows that a workload was removed, or that a cluster does not have it. Who has not read it by then
+/// learns it when it matters: a member posts `Absent` again whenever another waits for it. Records have no such limit:
+/// keys with a time to live are evicted first.
+pub const PASSING_TTL: Duration = Duration::from_secs(3_600);
 
 /// Everything outside, in one hand.
 #[derive(Clone)]
