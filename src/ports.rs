@@ -115,7 +115,8 @@ pub trait ClusterView: Send + Sync {
     fn watch(&self) -> Flow<Sight>;
     /// Watches the pods of one namespace, for ever.
     fn watch_pods(&self, namespace: &str) -> Flow<PodSight>;
-    /// Reads one workload afresh, not from any cache of ours or of the API server; `None` if it does not exist.
+    /// Reads one workload afresh, not from any cache of ours or of the API server; `None` if it does not exist, or is in no
+    /// namespace that is watched: whoever asks takes it for absent then.
     async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError>;
     /// Reads the pods of one namespace once, with their labels.
     async fn pods(&self, namespace: &str) -> Result<Vec<(BTreeMap<String, String>, Pod)>, PortError>;
@@ -254,21 +255,7 @@ pub trait Notifier: Send + Sync {
     async fn send(&self, delivery: &Delivery) -> Reply;
 }
 
-/// The cache of current tags in Redis, for people and other programs. No decision depends on it: it is a copy, and whoever
-/// fills it writes it again when it is lost. Not for calls at the same time: how it notices a loss relies on their order.
-#[async_trait]
-pub trait TagCache: Send + Sync {
-    /// Shows a record there, unless a newer one is shown already: a later `seq`, or a later revision of the same one.
-    async fn show(&self, workload: &WorkloadId, origin: &Origin, record: &Record) -> Result<(), PortError>;
-    /// Shows a workload no more, unless something newer than this revision of this `seq` is shown already. Forgetting what
-    /// is not shown succeeds.
-    async fn forget(&self, workload: &WorkloadId, origin: &Origin, seq: Seq, revision: u64) -> Result<(), PortError>;
-    /// Whether all that was shown through this is still there, as far as it was at the last call. It is not if the server
-    /// was emptied, or lost its newest changes in a crash.
-    async fn is_intact(&self) -> Result<bool, PortError>;
-}
-
-pub use crate::domain::board::{Cursor, Heard, News, POSTINGS_MAX, Posted, Posting};
+pub use crate::domain::board::{BEAT_TTL, Cursor, Heard, News, PASSING_TTL, POSTINGS_MAX, Posted, Posting};
 
 /// One Redis through which the members' records travel, bounded in time and size. It is never the memory: what is on it may
 /// be lost, stale or wiped at any moment. Calls may overlap, except that those that write must not overlap each other.
@@ -276,17 +263,22 @@ pub use crate::domain::board::{Cursor, Heard, News, POSTINGS_MAX, Posted, Postin
 pub trait Board: Send + Sync {
     /// Host and port, for people.
     fn name(&self) -> &str;
-    /// Which server answers there: two boards of one identity are one server (decision 6).
+    /// Which server answers there: two boards of one identity are one server (decision 6). Another one after each restart of
+    /// the server.
     async fn identity(&self) -> Result<String, PortError>;
-    /// Brings the copies of our records up to date, in one round trip, and wakes whoever listens. Harmless when late or
-    /// repeated: a copy is only ever replaced by a newer state. Answers in the order of the postings, of which there may be at
-    /// most [`POSTINGS_MAX`].
+    /// Brings the copies of our records up to date, in few round trips, and wakes whoever listens. Harmless when late or
+    /// repeated: a copy is only ever replaced by a newer state, except one that nobody believes (a wrong MAC). Answers in the
+    /// order of the postings, of which there should be at most [`POSTINGS_MAX`]. If it fails, some may have been taken.
+    ///
+    /// `origin` is our ledger's, by definition the current one: copies from an earlier ledger give way to a record of this
+    /// one. A removal leaves them alone. What is removed, and what is `Absent`, is forgotten there after [`PASSING_TTL`].
     async fn post(&self, origin: &Origin, postings: &[(WorkloadId, Posting)]) -> Result<Vec<Posted>, PortError>;
-    /// Leaves our beat, for 30 s, and returns the one of our name that was there before.
+    /// Leaves our beat, for [`BEAT_TTL`], and returns the one of our name that was there before, if it can be believed.
     async fn beat(&self, beat: &Beat) -> Result<Option<Beat>, PortError>;
     /// Reads what is new since `from`.
     async fn read(&self, from: &Cursor) -> Result<News, PortError>;
-    /// Says that something may have changed, whenever another member posts; for ever, connecting again by itself. Lossy.
+    /// Says that something may have changed, whenever another member posts and after each connecting; for ever, connecting
+    /// again by itself. Lossy; many posts of one moment are told once.
     fn wake_ups(&self) -> Flow<()>;
 }
 
@@ -305,6 +297,6 @@ pub struct Ports {
     pub cdn: Arc<dyn Cdn>,
     /// Webhooks.
     pub notifier: Arc<dyn Notifier>,
-    /// The cache of current tags, where a Redis is configured.
-    pub tags: Option<Arc<dyn TagCache>>,
+    /// Where records travel: our own Redis first, where one is configured, then those of the other members.
+    pub boards: Vec<Arc<dyn Board>>,
 }

@@ -23,6 +23,7 @@ pub mod shell;
 pub mod troubles;
 pub mod webhook;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,6 +63,21 @@ pub struct Settings {
     pub freshness: Freshness,
     /// How deliveries are kept and repeated.
     pub outbox: delivery::Settings,
+    /// The group; `None` while alone.
+    pub grouping: Option<Grouping>,
+}
+
+/// What is configured of a group with other members.
+#[derive(Clone, Debug, Default)]
+pub struct Grouping {
+    /// The members' names, where they are given; empty where they are to be learnt.
+    pub members: BTreeSet<Member>,
+    /// Records are signed.
+    pub keyed: bool,
+    /// A random name for this life of the process.
+    pub boot: String,
+    /// Only listen: others must not count on us (decision 23).
+    pub silent: bool,
 }
 
 /// Messages an actor's mailbox holds before senders are refused and have to come again. A rollout produces a handful a

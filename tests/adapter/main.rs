@@ -25,5 +25,4 @@ mod explain;
 mod kubernetes;
 mod kubernetes_conformance;
 mod ledger;
-mod tag_cache;
 mod webhook;

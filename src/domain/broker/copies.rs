@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::board::Heard;
+use crate::domain::board::{Heard, Posting};
 use crate::domain::id::{Member, Origin, Seq, WorkloadId};
 use crate::domain::record::Record;
 
@@ -15,10 +15,8 @@ use crate::domain::record::Record;
 struct Copy {
     seq: Seq,
     revision: u64,
-    /// `None` once it was removed.
+    /// `None` once it was removed in this state.
     record: Option<Box<Record>>,
-    /// The boards that have shown this state. One that has not, and shows no record, is only behind.
-    boards: BTreeSet<usize>,
 }
 
 /// All copies. See the module's text.
@@ -31,38 +29,24 @@ pub(super) struct Copies {
 
 impl Copies {
     /// Takes in what a board shows; says whether anything has changed by it.
-    pub(super) fn hear(&mut self, board: usize, heard: Heard) -> bool {
-        let Heard { member, workload, origin, record } = heard;
+    pub(super) fn hear(&mut self, heard: Heard) -> bool {
+        let Heard { member, workload, origin, said } = heard;
         if *self.ledgers.entry(member.clone()).or_insert_with(|| origin.clone()) != origin {
             return false;
         }
-        let members = self.copies.entry(workload.clone()).or_default();
-        let changed = match (members.get_mut(&member), record) {
-            (None, None) => false,
-            (Some(copy), None) => {
-                let removed = copy.record.is_some() && copy.boards.contains(&board);
-                if removed {
-                    copy.record = None;
-                    copy.boards.clear();
-                }
-                removed
-            }
-            (Some(copy), Some(record)) if (record.seq, record.revision) < (copy.seq, copy.revision) => false,
-            (Some(copy), Some(record)) if copy.record.as_ref() == Some(&record) => {
-                copy.boards.insert(board);
-                false
-            }
-            (_, Some(record)) => {
-                let (seq, revision) = (record.seq, record.revision);
-                let copy = Copy { seq, revision, record: Some(record), boards: BTreeSet::from([board]) };
-                members.insert(member, copy);
-                true
-            }
+        let copy = match said {
+            Posting::Show(record) => Copy { seq: record.seq, revision: record.revision, record: Some(record) },
+            Posting::Forget(seq, revision) => Copy { seq, revision, record: None },
         };
-        if changed {
-            self.note_seeking(&workload);
+        let members = self.copies.entry(workload.clone()).or_default();
+        // Of one state, that it was removed is the later news.
+        let age = |copy: &Copy| (copy.seq, copy.revision, copy.record.is_none());
+        if members.get(&member).is_some_and(|known| age(known) >= age(&copy)) {
+            return false;
         }
-        changed
+        members.insert(member, copy);
+        self.note_seeking(&workload);
+        true
     }
 
     /// From now on the records of this ledger count. Says whether others did before: those are forgotten, and this member's
@@ -120,12 +104,13 @@ mod tests {
         WorkloadId::deployment("shop", "web")
     }
 
-    fn heard(origin: &str, state: Option<(u64, u64)>) -> Heard {
-        let record = |(seq, revision)| {
-            let text = format!(r#"{{"r":{revision},"u":"u","s":{seq},"v":{{"web":"shop/web:1.2"}}}}"#);
-            Box::new(decode(text.as_bytes()).unwrap())
-        };
-        Heard { member: "eu-2".into(), workload: web(), origin: origin.into(), record: state.map(record) }
+    fn heard(origin: &str, said: Posting) -> Heard {
+        Heard { member: "eu-2".into(), workload: web(), origin: origin.into(), said }
+    }
+
+    fn record(seq: u64, revision: u64) -> Posting {
+        let text = format!(r#"{{"r":{revision},"u":"u","s":{seq},"v":{{"web":"shop/web:1.2"}}}}"#);
+        Posting::Show(Box::new(decode(text.as_bytes()).unwrap()))
     }
 
     fn shown(copies: &Copies) -> Option<(u64, u64)> {
@@ -136,33 +121,32 @@ mod tests {
     fn the_later_seq_counts_and_then_the_later_revision() {
         let mut copies = Copies::default();
         for (state, expected) in [((2, 5), (2, 5)), ((2, 4), (2, 5)), ((1, 9), (2, 5)), ((3, 1), (3, 1))] {
-            copies.hear(0, heard("a", Some(state)));
+            copies.hear(heard("a", record(state.0, state.1)));
             assert_eq!(shown(&copies), Some(expected));
         }
-        assert!(!copies.hear(1, heard("a", Some((3, 1)))), "the same from another board is no news");
+        assert!(!copies.hear(heard("a", record(3, 1))), "the same from another board is no news");
     }
 
     #[test]
-    fn a_board_that_is_behind_removes_nothing() {
+    fn a_removal_that_is_late_removes_nothing_newer_and_what_was_removed_does_not_rise_again() {
         let mut copies = Copies::default();
-        copies.hear(0, heard("a", Some((2, 1))));
-        assert!(!copies.hear(1, heard("a", None)));
-        assert!(copies.hear(0, heard("a", None)));
+        copies.hear(heard("a", record(2, 1)));
+        assert!(!copies.hear(heard("a", Posting::Forget(Seq(1), 9))));
+        assert!(copies.hear(heard("a", Posting::Forget(Seq(2), 1))));
         assert_eq!(shown(&copies), None);
-        // What was removed does not rise again from the board that has not heard of it, unless it is what counts there.
-        assert!(!copies.hear(1, heard("a", Some((1, 9)))));
-        assert!(copies.hear(1, heard("a", Some((3, 1)))));
+        assert!(!copies.hear(heard("a", record(2, 1))), "from a board that is behind");
+        assert!(copies.hear(heard("a", record(3, 1))));
     }
 
     #[test]
     fn only_one_ledger_of_a_member_counts() {
         let mut copies = Copies::default();
-        copies.hear(0, heard("old", Some((7, 1))));
-        assert!(!copies.hear(0, heard("new", Some((1, 1)))), "nobody has said yet that it counts");
+        copies.hear(heard("old", record(7, 1)));
+        assert!(!copies.hear(heard("new", record(1, 1))), "nobody has said yet that it counts");
         assert!(copies.count(&"eu-2".into(), &"new".into()));
         assert_eq!(shown(&copies), None);
-        assert!(copies.hear(0, heard("new", Some((1, 1)))));
-        assert!(!copies.hear(0, heard("old", Some((8, 1)))));
+        assert!(copies.hear(heard("new", record(1, 1))));
+        assert!(!copies.hear(heard("old", record(8, 1))));
         assert!(!copies.count(&"eu-2".into(), &"new".into()));
         assert_eq!(shown(&copies), Some((1, 1)));
     }
@@ -170,11 +154,11 @@ mod tests {
     #[test]
     fn a_workload_is_sought_while_a_record_waits_for_the_others() {
         let mut copies = Copies::default();
-        let mut waiting = heard("a", Some((2, 1)));
-        waiting.record.as_mut().unwrap().change = Change::Changed;
-        copies.hear(0, waiting);
+        let Posting::Show(mut waiting) = record(2, 1) else { panic!("a record") };
+        waiting.change = Change::Changed;
+        copies.hear(heard("a", Posting::Show(waiting)));
         assert!(copies.seeking().contains(&web()));
-        copies.hear(0, heard("a", Some((3, 1))));
+        copies.hear(heard("a", record(3, 1)));
         assert!(copies.seeking().is_empty());
     }
 }

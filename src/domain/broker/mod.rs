@@ -86,6 +86,7 @@ pub struct Broker {
     /// The pin was read since it was last found to be another one than we thought.
     pin_known: bool,
     beat_due: Timestamp,
+    absent_due: Timestamp,
     /// What members' silence was when the rollouts were last told.
     silences: BTreeMap<Member, String>,
 }
@@ -189,6 +190,7 @@ impl Broker {
             pinning: Lane::default(),
             pin_known: false,
             beat_due: Timestamp::default(),
+            absent_due: Timestamp::default(),
             silences: BTreeMap::new(),
         };
         broker.standing = broker.stand(Timestamp::default());

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::Effect;
 use super::lane::Lane;
 use crate::domain::board::{Cursor, POSTINGS_MAX, Posted, Posting};
-use crate::domain::id::{Member, WorkloadId};
+use crate::domain::id::{Member, Seq, WorkloadId};
 use crate::domain::machine::Timestamp;
 use crate::domain::record::{Phase, Record};
 use crate::domain::retry;
@@ -30,6 +30,9 @@ const IDENTIFY_EVERY: Duration = Duration::from_secs(300);
 /// 1 KiB for a record in flight, 1 MiB for each board.
 const WAITING_MAX: usize = 1_000;
 
+/// Records that cannot be kept on a board, of which is told.
+const REFUSED_MAX: usize = 20;
+
 /// One board. See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Path {
@@ -45,6 +48,8 @@ pub(super) struct Path {
     pub(super) rejected: u64,
     /// What was wrong with the last of them, and when.
     pub(super) rejection: Option<(String, Timestamp)>,
+    /// Records that cannot be kept there, and why.
+    pub(super) refused: BTreeMap<WorkloadId, String>,
     /// Everything is to be posted.
     pub(super) refill: bool,
     /// We have left a beat there.
@@ -76,6 +81,7 @@ impl Path {
             write: Lane::default(),
             rejected: 0,
             rejection: None,
+            refused: BTreeMap::new(),
             refill: true,
             beaten: false,
             cursor: Cursor::default(),
@@ -202,13 +208,22 @@ impl Path {
         }
     }
 
-    /// What was posted is there; returns what turned out to be older than what the board has.
-    pub(super) fn was_posted(&mut self, now: Timestamp, answers: Vec<Posted>) -> Vec<(WorkloadId, Posted)> {
+    /// What was posted was taken in; returns what turned out to be older than what the board has.
+    pub(super) fn was_posted(&mut self, now: Timestamp, answers: Vec<Posted>) -> Vec<(WorkloadId, Seq, u64)> {
         self.write.succeeded(now, now);
         self.batch = self.batch.saturating_mul(2).min(POSTINGS_MAX);
+        let mut newer = Vec::new();
         let posted = std::mem::take(&mut self.posting);
-        let answered = posted.into_iter().map(|(workload, _)| workload).zip(answers);
-        answered.filter(|(_, answer)| *answer != Posted::Current).collect()
+        for ((workload, _), answer) in posted.into_iter().zip(answers) {
+            self.refused.remove(&workload);
+            match answer {
+                Posted::Current => {}
+                Posted::Newer(seq, revision) => newer.push((workload, seq, revision)),
+                Posted::Refused(why) if self.refused.len() < REFUSED_MAX => drop(self.refused.insert(workload, why)),
+                Posted::Refused(_) => {}
+            }
+        }
+        newer
     }
 
     /// It is not known whether what was posted is there.

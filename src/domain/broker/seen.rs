@@ -111,12 +111,21 @@ impl Broker {
         self.paths.iter().map(seen).collect()
     }
 
+    /// Whether the last call to this board failed.
+    pub fn is_troubled(&self, index: usize) -> bool {
+        self.paths.get(index).and_then(trouble).is_some()
+    }
+
     /// What is wrong, a sentence each.
     pub fn troubles(&self, now: Timestamp) -> Vec<String> {
         let mut troubles: Vec<String> = self.paths.iter().filter_map(trouble).collect();
         troubles.extend(self.paths.iter().filter_map(|path| {
             let (rejection, _) = path.rejection.as_ref().filter(|(_, at)| now.since(*at) <= REJECTION_SHOWN_FOR)?;
             Some(format!("{}: {} copies were not believed, the last one because {rejection}", path.name, path.rejected))
+        }));
+        let refused = self.paths.iter().flat_map(|path| path.refused.iter().map(move |refused| (path, refused)));
+        troubles.extend(refused.map(|(path, (workload, why))| {
+            format!("{} does not take the record of {}: {why}", path.name, workload.spoken())
         }));
         troubles.extend(self.refill.trouble().map(|why| format!("cannot read the ledger for the boards: {why}")));
         let Some(Seen { hold, members, .. }) = self.seen(now) else { return troubles };

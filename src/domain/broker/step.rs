@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::path::show;
 use super::{BEAT_EVERY, Broker, Effect, Event, Machine, PIN_EVERY, WANTED_MAX};
-use crate::domain::board::{News, Posted, Posting};
+use crate::domain::board::{News, PASSING_TTL, Posted, Posting};
 use crate::domain::id::{Member, WorkloadId};
 use crate::domain::machine::Timestamp;
 use crate::domain::record::Record;
@@ -140,13 +140,33 @@ impl Broker {
         for beat in beats {
             self.hear_beat(now, beat, beaten, &mut changed);
         }
-        for heard in heard.into_iter().filter(|heard| heard.member != self.identity.member) {
+        for heard in heard {
+            if heard.member == self.identity.member {
+                continue;
+            }
             let workload = heard.workload.clone();
-            if self.copies.hear(index, heard) {
+            if self.copies.hear(heard) {
+                // What others wait for now, they may have waited for an hour ago, and boards have forgotten since.
+                if let Some(seq) = self.absent.get(&workload).filter(|_| self.copies.seeking().contains(&workload)) {
+                    let absent = Posting::Show(Box::new(Record::absent(*seq)));
+                    self.post(&workload, &absent);
+                }
                 changed.insert(workload);
             }
         }
         changed.iter().filter_map(|workload| self.spread(workload)).collect()
+    }
+
+    /// Boards forget after a while that we do not have a workload. Others may still wait for it.
+    fn post_absent(&mut self, now: Timestamp) {
+        if now < self.absent_due {
+            return;
+        }
+        self.absent_due = now.after(PASSING_TTL / 3);
+        let sought = self.absent.iter().filter(|(workload, _)| self.copies.seeking().contains(*workload));
+        for (workload, seq) in sought.map(|(workload, seq)| (workload.clone(), *seq)).collect::<Vec<_>>() {
+            self.post(&workload, &Posting::Show(Box::new(Record::absent(seq))));
+        }
     }
 
     fn hear_beat(&mut self, now: Timestamp, beat: Beat, beaten: bool, changed: &mut BTreeSet<WorkloadId>) {
@@ -181,16 +201,11 @@ impl Broker {
                 return Vec::new();
             }
         };
-        let mut effects = Vec::new();
-        for (workload, answer) in newer {
-            if let Posted::Newer(seq, revision) = answer
-                && self.is_grouped()
-                && self.ahead.found(&workload, seq, revision)
-            {
-                effects.push(Effect::LoadRecord(workload));
-            }
+        if !self.is_grouped() {
+            return Vec::new();
         }
-        effects
+        let unknown = newer.into_iter().filter(|(workload, seq, revision)| self.ahead.found(workload, *seq, *revision));
+        unknown.map(|(workload, ..)| Effect::LoadRecord(workload)).collect()
     }
 
     /// The ledger was asked for a record of ours of which a board has a newer state.
@@ -294,6 +309,7 @@ impl Broker {
             if !self.identity.silent {
                 effects.push(Effect::GatherWords);
             }
+            self.post_absent(now);
             let wanted = self.copies.seeking().iter().filter(|workload| self.is_wanted(workload)).take(WANTED_MAX);
             effects.extend(wanted.cloned().map(Effect::Want));
         }

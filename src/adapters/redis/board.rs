@@ -1,0 +1,439 @@
+//! A board in Redis: the copies of all members' records, through which the group agrees, and in the same keys the tag cache
+//! of the old program, readable by people and scripts (decisions 3 and 14).
+//!
+//! ```text
+//! $ redis-cli hgetall allclear:{default}:rec:eu-1:deployment/shop/web
+//! version  web registry.example.com/shop/web:1.2    the images, container by container, for people and scripts
+//! phase    complete                                 rolling, complete, failed, withdrawn, absent, or gone
+//! org seq rev                                       which ledger's record, which rollout, which state of it
+//! body     {"r":7,…}                                the record itself, for programs
+//! mac      9f86d081884c7d65…                        who may write it, in a group with a key
+//! ```
+//!
+//! | key (after `allclear:{group}:`) | type | holds |
+//! |---|---|---|
+//! | `rec:<member>:<workload>` | hash | one record, as above, or for an hour that it is gone |
+//! | `stamp:<member>` | string | counts the member's changes here |
+//! | `index:<member>` | sorted set | workload → the stamp of its last change, so that a reader reads only news |
+//! | `passing:<member>` | sorted set | those of the index that expire |
+//! | `members` | set | whose keys there are |
+//! | `hb:<member>` | string | its beat, for 30 s |
+//! | `server` | string | tells servers apart, only where `INFO` is forbidden |
+//! | channel `wake` | | `member workload rev` of each change |
+//!
+//! Redis loses its newest changes first, in a crash as in a failover, so a stamp below one it has answered tells that copies
+//! are lost as well. Evicted copies are found by looking at some of our own with every read.
+
+mod copy;
+mod scripts;
+mod seal;
+mod wake;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ::redis::aio::ConnectionManager;
+use ::redis::{ErrorKind, Pipeline, RedisError, RedisResult, Script, ServerErrorKind, Value, cmd, pipe};
+use async_trait::async_trait;
+
+use self::copy::{Copies, Copy};
+use super::Server;
+use crate::config::Secret;
+use crate::domain::id::{Member, Origin, WorkloadId};
+use crate::domain::record::RECORD_BYTES_MAX;
+use crate::domain::roster::Beat;
+use crate::ports::{BEAT_TTL, Board, Cursor, Flow, Heard, News, PortError, Posted, Posting};
+
+/// Bytes of copies in one request, not counting the last one: a quarter of a second on a line of 10 Mbit/s, far from the
+/// time an answer may take.
+const REQUEST_BYTES_MAX: usize = 256 * 1024;
+
+/// Records in one answer.
+const RECORDS_MAX: usize = 500;
+
+/// Bytes of records in one answer, not counting the last one: half a second on a line of 10 Mbit/s.
+const ANSWER_BYTES_MAX: usize = 512 * 1024;
+
+/// Copies of our own that are looked at with each read: all of 10,000 in 100 reads, 10 min with one every 5 s.
+const PROBED: usize = 100;
+
+/// Times a copy that is in the way is looked at and replaced. More often only if others of our name do the same just then.
+const ATTEMPTS: usize = 3;
+
+/// A stamp that is this far ahead of the last one was not counted up to: somebody began anew, at random. A life of the
+/// program jumps ahead by at most [`RECORDS_MAX`] times [`JUMP`], 2^29.
+const LEAP: u64 = 1 << 32;
+
+/// How far the first posts of a life jump ahead: above all that may have been counted and lost since the life before.
+/// 2^52 stamps last for millions of lives.
+const JUMP: u64 = 1 << 20;
+
+/// One server, as one member uses it.
+#[derive(Debug)]
+pub struct RedisBoard {
+    server: Server,
+    member: Member,
+    prefix: String,
+    copies: Copies,
+    merge: Script,
+    read: Script,
+    stamps: Mutex<Stamps>,
+}
+
+/// What the server has told of our own copies.
+#[derive(Debug, Default)]
+struct Stamps {
+    /// The newest stamp; 0 before the first, and after a loss until the next.
+    newest: u64,
+    /// It has lost something that nobody has been told of.
+    lost: bool,
+    /// This life has posted a change.
+    begun: bool,
+    /// The place in our index that is looked at next.
+    probe: usize,
+}
+
+impl RedisBoard {
+    /// `member`'s view of `group` in `server`. Nothing is sent yet. The braces keep the keys of a group in one slot.
+    pub fn new(server: Server, group: &str, member: &Member, key: Option<Secret<Vec<u8>>>) -> Self {
+        Self {
+            server,
+            member: member.clone(),
+            prefix: format!("allclear:{{{group}}}:"),
+            copies: Copies::new(group, key),
+            merge: Script::new(scripts::MERGE),
+            read: Script::new(scripts::READ),
+            stamps: Mutex::default(),
+        }
+    }
+
+    fn key(&self, kind: &str, of: &str) -> String {
+        format!("{}{kind}:{of}", self.prefix)
+    }
+
+    fn stamps(&self) -> MutexGuard<'_, Stamps> {
+        self.stamps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Posts some copies and answers for each. What is in the way of one is looked at, and replaced if it may be.
+    async fn post_some(&self, copies: &mut [Copy]) -> Result<Vec<Posted>, PortError> {
+        let mut answers: Vec<Posted> = copies.iter().map(|_| in_the_way()).collect();
+        let mut pending: Vec<usize> = (0..copies.len()).collect();
+        for _ in 0..ATTEMPTS {
+            let asked: Vec<&Copy> = pending.iter().filter_map(|&at| copies.get(at)).collect();
+            let merged = self.merge_all(&asked).await?;
+            let mut again = Vec::new();
+            for (at, merged) in pending.into_iter().zip(merged) {
+                let (Some(answer), Some(copy)) = (answers.get_mut(at), copies.get_mut(at)) else { continue };
+                match self.judged(copy, merged) {
+                    Some(posted) => *answer = posted,
+                    None => again.push(at),
+                }
+            }
+            if again.is_empty() {
+                break;
+            }
+            pending = again;
+        }
+        Ok(answers)
+    }
+
+    /// What came of one copy; nothing if what is in its way is now to be replaced.
+    fn judged(&self, copy: &mut Copy, merged: Merged) -> Option<Posted> {
+        match merged {
+            Merged::There => Some(Posted::Current),
+            Merged::Foreign => Some(Posted::Refused(format!(
+                "WRONGTYPE: another program keeps something else under {}; rename one of the two, we delete nothing",
+                self.key("rec", &format!("{}:{}", self.member, copy.workload))
+            ))),
+            Merged::Newer { token, body, mac } => {
+                let theirs = self.copies.believe(&self.member, &copy.workload, &copy.origin, &body, &mac);
+                match theirs.as_ref().map(copy::state) {
+                    Ok((seq, revision)) if (seq, revision) >= (copy.seq, copy.revision) => {
+                        Some(Posted::Newer(seq, revision))
+                    }
+                    // Not believed, or not what its fields say: nothing of ours is lost with it.
+                    _ => {
+                        copy.over = token;
+                        None
+                    }
+                }
+            }
+            Merged::OfAnotherLedger { token } => {
+                copy.over = token;
+                None
+            }
+        }
+    }
+
+    /// Sends the merge script for each copy in one request.
+    async fn merge_all(&self, copies: &[&Copy]) -> Result<Vec<Merged>, PortError> {
+        let (floor, begun) = {
+            let stamps = self.stamps();
+            (stamps.newest, stamps.begun)
+        };
+        let base = 1 + (getrandom::u64().unwrap_or_default() >> 12);
+        let mut requests = pipe();
+        requests.ignore_errors();
+        for copy in copies {
+            let key = self.key("rec", &format!("{}:{}", self.member, copy.workload));
+            requests.cmd("EVALSHA").arg(self.merge.get_hash()).arg(5).arg(key);
+            requests.arg(self.key("stamp", &self.member.0)).arg(self.key("index", &self.member.0));
+            requests.arg(self.key("passing", &self.member.0)).arg(format!("{}members", self.prefix));
+            requests.arg(&self.member.0).arg(copy.workload.to_string()).arg(self.channel());
+            requests.arg(&copy.origin.0).arg(copy.seq.to_string()).arg(copy.revision.to_string());
+            requests.arg(&copy.version).arg(copy.phase).arg(&copy.body).arg(&copy.mac);
+            requests.arg(copy.ttl.as_secs()).arg(&copy.over).arg(floor).arg(base).arg(if begun { 0 } else { JUMP });
+        }
+        let what = match copies {
+            [copy] => format!("post {}", copy.workload),
+            _ => format!("post {} records", copies.len()),
+        };
+        let script = &self.merge;
+        let run = |mut redis: ConnectionManager| async move { run_all(&requests, script, &mut redis).await };
+        let answers: Vec<Vec<Vec<u8>>> = self.server.call(&what, run).await?;
+        Ok(answers.into_iter().map(|answer| self.merged(answer, floor)).collect())
+    }
+
+    /// Reads one answer of the script, whose stamp is remembered.
+    fn merged(&self, answer: Vec<Vec<u8>>, floor: u64) -> Merged {
+        let mut parts = answer.into_iter();
+        let mut next = || parts.next().unwrap_or_default();
+        match next().as_slice() {
+            b"stored" => {
+                let (stamp, lost) = (number(&next()), next() == b"lost");
+                let mut stamps = self.stamps();
+                stamps.lost |= floor != 0 && (lost || stamp.saturating_sub(floor) > LEAP);
+                stamps.newest = if lost { stamp } else { stamps.newest.max(stamp) };
+                stamps.begun = true;
+                Merged::There
+            }
+            b"kept" => {
+                let stamp = number(&next());
+                let mut stamps = self.stamps();
+                stamps.newest = stamps.newest.max(stamp);
+                Merged::There
+            }
+            b"foreign" => Merged::Foreign,
+            b"newer" => Merged::Newer { token: next(), body: next(), mac: next() },
+            _ => Merged::OfAnotherLedger { token: next() },
+        }
+    }
+
+    fn channel(&self) -> String {
+        format!("{}wake", self.prefix)
+    }
+
+    /// Whether our own copies are as we left them, by the stamp that was the newest when the answer was asked for.
+    fn lost(&self, known: u64, stamp: u64, missing: bool, looked_at: usize) -> bool {
+        let mut stamps = self.stamps();
+        let fell = stamp < known;
+        stamps.lost |= missing || fell || (known != 0 && stamp.saturating_sub(known) > LEAP);
+        stamps.newest = if fell && stamps.newest == known { stamp } else { stamps.newest.max(stamp) };
+        stamps.probe = if looked_at < PROBED { 0 } else { stamps.probe.saturating_add(PROBED) };
+        std::mem::take(&mut stamps.lost)
+    }
+
+    fn heard(&self, change: &[Vec<u8>]) -> Option<Result<Heard, String>> {
+        let [member, workload, origin, body, mac] = change else { return None };
+        let [member, workload, origin] = [member, workload, origin].map(|text| String::from_utf8_lossy(text));
+        let member = Member(member.into_owned());
+        if !is_name(&member) {
+            return Some(Err("a copy of a member whose name is none".to_owned()));
+        }
+        let Ok(workload) = workload.parse::<WorkloadId>() else {
+            return Some(Err(format!("a copy of {member} of what is no workload")));
+        };
+        let origin = Origin(origin.into_owned());
+        let said = self.copies.believe(&member, &workload, &origin, body, mac);
+        Some(match said {
+            Ok(said) => Ok(Heard { member, workload, origin, said }),
+            Err(why) => Err(format!("the copy of {member}'s {workload}: {why}")),
+        })
+    }
+}
+
+/// What became of a copy that was sent.
+enum Merged {
+    There,
+    Foreign,
+    Newer { token: Vec<u8>, body: Vec<u8>, mac: Vec<u8> },
+    OfAnotherLedger { token: Vec<u8> },
+}
+
+#[async_trait]
+impl Board for RedisBoard {
+    fn name(&self) -> &str {
+        self.server.shown()
+    }
+
+    async fn identity(&self) -> Result<String, PortError> {
+        let key = format!("{}server", self.prefix);
+        let nonce = format!("{:016x}", getrandom::u64().unwrap_or_default());
+        let ask = |mut redis: ConnectionManager| async move {
+            let info = cmd("INFO").arg("server").query_async::<String>(&mut redis).await;
+            let run_id = match info {
+                Ok(info) => info.lines().find_map(|line| line.strip_prefix("run_id:")).map(|id| id.trim().to_owned()),
+                Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm) => None,
+                Err(error) => return Err(error),
+            };
+            if let Some(run_id) = run_id.filter(|id| !id.is_empty()) {
+                return Ok(run_id);
+            }
+            let _: Option<String> = cmd("SET").arg(&key).arg(nonce).arg("NX").query_async(&mut redis).await?;
+            cmd("GET").arg(&key).query_async::<String>(&mut redis).await
+        };
+        self.server.call("learn which server answers", ask).await
+    }
+
+    async fn post(&self, origin: &Origin, postings: &[(WorkloadId, Posting)]) -> Result<Vec<Posted>, PortError> {
+        let mut answers = Vec::with_capacity(postings.len());
+        let mut request: Vec<Copy> = Vec::new();
+        let mut bytes = 0_usize;
+        // Places of the answers of this request.
+        let mut places = Vec::new();
+        for (workload, posting) in postings {
+            match self.copies.make(&self.member, workload, origin, posting) {
+                Err(why) => answers.push(Posted::Refused(why)),
+                Ok(copy) => {
+                    bytes = bytes.saturating_add(copy.body.len());
+                    places.push(answers.len());
+                    answers.push(in_the_way());
+                    request.push(copy);
+                }
+            }
+            if bytes >= REQUEST_BYTES_MAX {
+                settle(&mut answers, &mut places, self.post_some(&mut request).await?);
+                request.clear();
+                bytes = 0;
+            }
+        }
+        if !request.is_empty() {
+            settle(&mut answers, &mut places, self.post_some(&mut request).await?);
+        }
+        Ok(answers)
+    }
+
+    async fn beat(&self, beat: &Beat) -> Result<Option<Beat>, PortError> {
+        let attempted = || format!("failed to leave a beat in Redis {}", self.name());
+        let text = self.copies.beat_text(beat).map_err(|why| PortError::lasting(attempted(), why))?;
+        let mut requests = pipe();
+        requests.ignore_errors();
+        requests.cmd("SADD").arg(format!("{}members", self.prefix)).arg(&self.member.0);
+        requests.cmd("SET").arg(self.key("hb", &self.member.0)).arg(text).arg("EX").arg(BEAT_TTL.as_secs()).arg("GET");
+        let run = |mut redis: ConnectionManager| async move {
+            let mut answers = requests.query_async::<Vec<RedisResult<Value>>>(&mut redis).await?.into_iter();
+            answers.next().transpose()?;
+            Ok(::redis::from_redis_value::<Option<Vec<u8>>>(answers.next().transpose()?.unwrap_or(Value::Nil))?)
+        };
+        let earlier = self.server.call("leave a beat", run).await?;
+        Ok(earlier.and_then(|text| self.copies.beat(&self.member, &text).ok()))
+    }
+
+    async fn read(&self, from: &Cursor) -> Result<News, PortError> {
+        let (known, probe) = {
+            let stamps = self.stamps();
+            (stamps.newest, stamps.probe)
+        };
+        let mut script = self.read.prepare_invoke();
+        script.key(format!("{}members", self.prefix)).arg(&self.prefix).arg(&self.member.0);
+        script.arg(RECORDS_MAX).arg(ANSWER_BYTES_MAX).arg(RECORD_BYTES_MAX).arg(probe).arg(PROBED);
+        for (member, stamp) in &from.0 {
+            script.arg(&member.0).arg(*stamp);
+        }
+        type Strings = Vec<Vec<u8>>;
+        type Answer = (Vec<u8>, usize, usize, bool, Strings, Strings, Strings);
+        let read = |mut redis: ConnectionManager| async move { script.invoke_async::<Answer>(&mut redis).await };
+        let (stamp, missing, looked_at, more, members, changes, problems) = self.server.call("read", read).await?;
+
+        let mut news = News { lost: self.lost(known, number(&stamp), missing > 0, looked_at), more, ..News::default() };
+        news.rejected.extend(problems.chunks_exact(3).map(problem));
+        for change in changes.chunks_exact(5) {
+            match self.heard(change) {
+                Some(Ok(heard)) => news.heard.push(heard),
+                Some(Err(why)) => news.rejected.push(why),
+                None => {}
+            }
+        }
+        let mut cursor = BTreeMap::new();
+        for [member, stamp, beat] in members.chunks_exact(3).filter_map(|of| <&[Vec<u8>; 3]>::try_from(of).ok()) {
+            let member = Member(String::from_utf8_lossy(member).into_owned());
+            if !is_name(&member) {
+                news.rejected.push("a name among the members that is none".to_owned());
+                continue;
+            }
+            match self.copies.beat(&member, beat) {
+                _ if beat.is_empty() => {}
+                Ok(beat) => news.beats.push(beat),
+                Err(why) => news.rejected.push(format!("the beat of {member}: {why}")),
+            }
+            if member != self.member {
+                cursor.insert(member, number(stamp));
+            }
+        }
+        news.cursor = Cursor(cursor);
+        Ok(news)
+    }
+
+    fn wake_ups(&self) -> Flow<()> {
+        wake::ups(self.server.clone(), self.channel(), format!("{} ", self.member))
+    }
+}
+
+/// Said of a posting whose obstacle comes back as often as it is replaced.
+fn in_the_way() -> Posted {
+    Posted::Refused("another process posts under our name, from another ledger".to_owned())
+}
+
+/// Puts the answers of one request where they belong.
+fn settle(answers: &mut [Posted], places: &mut Vec<usize>, settled: Vec<Posted>) {
+    for (place, posted) in places.drain(..).zip(settled) {
+        if let Some(answer) = answers.get_mut(place) {
+            *answer = posted;
+        }
+    }
+}
+
+/// Runs all requests at once; if the server does not know their script, once more after telling it. Each is harmless when
+/// repeated.
+async fn run_all(
+    requests: &Pipeline,
+    script: &Script,
+    redis: &mut ConnectionManager,
+) -> RedisResult<Vec<Vec<Vec<u8>>>> {
+    let is_unknown = |error: &RedisError| error.kind() == ErrorKind::Server(ServerErrorKind::NoScript);
+    let answers: Vec<RedisResult<Vec<Vec<u8>>>> = requests.query_async(redis).await?;
+    if !answers.iter().any(|answer| answer.as_ref().is_err_and(is_unknown)) {
+        return answers.into_iter().collect();
+    }
+    script.load_async(redis).await?;
+    requests.query_async::<Vec<RedisResult<Vec<Vec<u8>>>>>(redis).await?.into_iter().collect()
+}
+
+/// A stamp; what is none counts as lost.
+fn number(text: &[u8]) -> u64 {
+    std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// Whether a text that anybody may have written is shown as a member's name: the rule of `group.member`.
+fn is_name(member: &Member) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    (1..=63).contains(&member.0.len()) && member.0.chars().all(inner)
+}
+
+/// What the script could not read, in words.
+fn problem(parts: &[Vec<u8>]) -> String {
+    let [member, what, why] = [0, 1, 2].map(|at| parts.get(at).map(|part| String::from_utf8_lossy(part)));
+    let (member, what) = (Member(member.unwrap_or_default().into_owned()), what.unwrap_or_default());
+    let of = if is_name(&member) { member.0.as_str() } else { "a member whose name is none" };
+    let what = match what.as_ref() {
+        "members" | "index" | "beat" | "stamp" => what.as_ref(),
+        workload if workload.parse::<WorkloadId>().is_ok() => workload,
+        _ => "a copy",
+    };
+    match why.as_deref() {
+        Some("long") => format!("{what} of {of}: longer than any of ours"),
+        Some("name") => format!("{what} of {of}: a name that is none of ours"),
+        _ => format!("{what} of {of}: WRONGTYPE, another program keeps something else under that key"),
+    }
+}

@@ -1,0 +1,135 @@
+//! What is written on the board for a posting, and what is believed of what others wrote there.
+
+use std::time::Duration;
+
+use super::seal::{Seal, Signed, joined, split};
+use crate::config::Secret;
+use crate::domain::id::{Member, Origin, Seq, WorkloadId};
+use crate::domain::record::{Phase, RECORD_BYTES_MAX};
+use crate::domain::record_codec::{CodecError, decode, encode};
+use crate::domain::roster::Beat;
+use crate::ports::{PASSING_TTL, Posting};
+
+/// The phase of what was removed, for people; its body is `gone <seq> <revision>`, for readers.
+const GONE: &str = "gone";
+
+/// A posting as it is written.
+#[derive(Debug)]
+pub struct Copy {
+    pub workload: WorkloadId,
+    pub origin: Origin,
+    pub seq: Seq,
+    pub revision: u64,
+    pub version: String,
+    pub phase: &'static str,
+    pub body: String,
+    pub mac: String,
+    /// Zero for ever.
+    pub ttl: Duration,
+    /// The token of the copy that may be replaced whatever it says.
+    pub over: Vec<u8>,
+}
+
+/// Makes and reads copies and beats of one group.
+#[derive(Debug)]
+pub struct Copies {
+    seal: Seal,
+}
+
+impl Copies {
+    pub fn new(group: &str, key: Option<Secret<Vec<u8>>>) -> Self {
+        Self { seal: Seal::new(group, key) }
+    }
+
+    /// What is written for `posting`.
+    ///
+    /// # Errors
+    /// When the record is too long, in words.
+    pub fn make(
+        &self,
+        member: &Member,
+        workload: &WorkloadId,
+        origin: &Origin,
+        posting: &Posting,
+    ) -> Result<Copy, String> {
+        let (version, phase, body, ttl) = match posting {
+            Posting::Show(record) => {
+                let body = encode(record).map_err(|error| error.to_string())?;
+                let ttl = if record.phase == Phase::Absent { PASSING_TTL } else { Duration::ZERO };
+                (record.version.to_string(), record.phase.name(), body, ttl)
+            }
+            Posting::Forget(seq, revision) => (String::new(), GONE, format!("{GONE} {seq} {revision}"), PASSING_TTL),
+        };
+        let (seq, revision) = state(posting);
+        let mac = self.seal.sign(Signed::Record(&member.0, &workload.to_string(), &origin.0, body.as_bytes()));
+        let (workload, origin) = (workload.clone(), origin.clone());
+        Ok(Copy { workload, origin, seq, revision, version, phase, body, mac, ttl, over: Vec::new() })
+    }
+
+    /// What a copy says, if it can be believed. Only its signed parts are looked at, not the fields for people.
+    ///
+    /// # Errors
+    /// Why not, in words that quote nothing of it.
+    pub fn believe(
+        &self,
+        member: &Member,
+        workload: &WorkloadId,
+        origin: &Origin,
+        body: &[u8],
+        mac: &[u8],
+    ) -> Result<Posting, String> {
+        self.seal.verify(Signed::Record(&member.0, &workload.to_string(), &origin.0, body), mac)?;
+        if body.len() > RECORD_BYTES_MAX {
+            return Err("longer than any record".to_owned());
+        }
+        if let Some(rest) = std::str::from_utf8(body).ok().and_then(|text| text.strip_prefix(GONE)) {
+            let mut numbers = rest.split_ascii_whitespace().map(str::parse::<u64>);
+            return match (numbers.next(), numbers.next(), numbers.next()) {
+                (Some(Ok(seq)), Some(Ok(revision)), None) => Ok(Posting::Forget(Seq(seq), revision)),
+                _ => Err("neither a record nor the end of one".to_owned()),
+            };
+        }
+        match decode(body) {
+            Ok(record) => Ok(Posting::Show(Box::new(record))),
+            Err(error @ CodecError::Newer { .. }) => Err(error.to_string()),
+            // The parser's own words quote what it read.
+            Err(_) => Err("neither a record nor the end of one".to_owned()),
+        }
+    }
+
+    /// The text of a beat. One that is too long goes without the words about its rollouts.
+    ///
+    /// # Errors
+    /// When it is too long even then.
+    pub fn beat_text(&self, beat: &Beat) -> Result<String, String> {
+        let json = |beat: &Beat| serde_json::to_string(beat).map_err(|error| error.to_string());
+        let mut body = json(beat)?;
+        if body.len() > RECORD_BYTES_MAX {
+            body = json(&Beat { words: std::collections::BTreeMap::new(), ..beat.clone() })?;
+        }
+        if body.len() > RECORD_BYTES_MAX {
+            return Err(format!("a beat of {} bytes: it may have at most {RECORD_BYTES_MAX}", body.len()));
+        }
+        let mac = self.seal.sign(Signed::Beat(&beat.member.0, body.as_bytes()));
+        Ok(joined(&mac, &body))
+    }
+
+    /// The beat of `member` in a text.
+    ///
+    /// # Errors
+    /// Why it is not believed, in words that quote nothing of it.
+    pub fn beat(&self, member: &Member, text: &[u8]) -> Result<Beat, String> {
+        let (mac, body) = split(text);
+        self.seal.verify(Signed::Beat(&member.0, body), mac)?;
+        let beat: Beat = serde_json::from_slice(body).map_err(|_| "not a beat".to_owned())?;
+        if beat.member == *member { Ok(beat) } else { Err("the beat of another member".to_owned()) }
+    }
+}
+
+/// Which state of a record a posting is about.
+pub fn state(posting: &Posting) -> (Seq, u64) {
+    match posting {
+        Posting::Show(record) => (record.seq, record.revision),
+        Posting::Forget(seq, revision) => (*seq, *revision),
+    }
+}

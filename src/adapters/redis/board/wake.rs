@@ -1,0 +1,139 @@
+//! The channel on which members tell each other that there is something to read. Lossy: whoever listens reads on his own
+//! account as well, now and then.
+
+use std::time::Duration;
+
+use ::redis::aio::MultiplexedConnection;
+use ::redis::{AsyncConnectionConfig, PushInfo, PushKind, RedisResult, Value, cmd};
+use futures_util::stream;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::super::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT, Server};
+use crate::domain::retry::Backoff;
+use crate::ports::Flow;
+
+/// How often a silent connection is asked whether it is alive: a half-open one looks like a quiet one.
+const PING_EVERY: Duration = Duration::from_secs(10);
+
+/// Longest time until the channel is subscribed to: connecting with TLS is several answers' worth.
+const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Waits between attempts. Nothing depends on the channel but how fast a group is, so they need not be short.
+const RECONNECT: Backoff = Backoff { base: Duration::from_millis(250), cap: Duration::from_secs(15) };
+
+/// One item for each moment in which something was said on `channel`, except by whoever begins so, and one after each
+/// connecting.
+pub fn ups(server: Server, channel: String, own: String) -> Flow<()> {
+    let listener = Listener { server, channel, own, line: None, failures: 0 };
+    Box::pin(stream::unfold(listener, |mut listener| async {
+        listener.next().await;
+        Some(((), listener))
+    }))
+}
+
+struct Listener {
+    server: Server,
+    channel: String,
+    own: String,
+    line: Option<Line>,
+    /// Attempts and connections that failed since one was alive at a ping.
+    failures: u32,
+}
+
+/// A connection that listens. Dropping it ends it.
+struct Line {
+    connection: MultiplexedConnection,
+    said: mpsc::Receiver<Said>,
+}
+
+enum Said {
+    Something,
+    Goodbye,
+}
+
+impl Listener {
+    async fn next(&mut self) {
+        loop {
+            let Some(line) = &mut self.line else {
+                if self.connected().await {
+                    return;
+                }
+                continue;
+            };
+            let alive = tokio::select! {
+                said = line.said.recv() => match said {
+                    Some(Said::Something) => return,
+                    Some(Said::Goodbye) | None => false,
+                },
+                () = sleep(PING_EVERY) => {
+                    let alive = is_alive(&mut line.connection).await;
+                    if alive {
+                        self.failures = 0;
+                    }
+                    alive
+                }
+            };
+            if !alive {
+                self.line = None;
+                self.failures = self.failures.saturating_add(1);
+            }
+        }
+    }
+
+    /// Connects, after a wait if it failed before.
+    async fn connected(&mut self) -> bool {
+        if self.failures > 0 {
+            sleep(RECONNECT.delay(self.failures, &self.own)).await;
+        }
+        let attempt = timeout(SUBSCRIBE_TIMEOUT, subscribed(&self.server, &self.channel, &self.own)).await;
+        let why = match attempt {
+            Ok(Ok(line)) => {
+                self.line = Some(line);
+                return true;
+            }
+            Ok(Err(error)) => self.server.failed("listen", &error).to_string(),
+            Err(_) => format!("failed to listen in Redis {}: timeout", self.server.shown()),
+        };
+        // Once for each outage; what else does not work then is said by whoever posts and reads.
+        if self.failures == 0 {
+            tracing::warn!(error = %why, "changes of other members are noticed later, by polling");
+        }
+        self.failures = self.failures.saturating_add(1);
+        false
+    }
+}
+
+async fn subscribed(server: &Server, channel: &str, own: &str) -> RedisResult<Line> {
+    // One place: what is said while one thing is already waiting to be heard is the same news.
+    let (says, said) = mpsc::channel(1);
+    let own = own.to_owned();
+    let push = move |push: PushInfo| {
+        let said = match push.kind {
+            PushKind::Disconnection => Said::Goodbye,
+            PushKind::Message if !is_from(&own, &push) => Said::Something,
+            _ => return Ok(()),
+        };
+        match says.try_send(said) {
+            // A goodbye that finds no place is noticed by the next ping.
+            Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => Ok(()),
+            Err(closed) => Err(closed),
+        }
+    };
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(CONNECT_TIMEOUT))
+        .set_response_timeout(Some(RESPONSE_TIMEOUT))
+        .set_push_sender(push);
+    let mut connection = server.client.get_multiplexed_async_connection_with_config(&config).await?;
+    connection.subscribe(channel).await?;
+    Ok(Line { connection, said })
+}
+
+/// Whether a message, `[channel, text]`, begins so.
+fn is_from(own: &str, push: &PushInfo) -> bool {
+    matches!(push.data.get(1), Some(Value::BulkString(text)) if text.starts_with(own.as_bytes()))
+}
+
+async fn is_alive(connection: &mut MultiplexedConnection) -> bool {
+    matches!(timeout(SUBSCRIBE_TIMEOUT, cmd("PING").query_async::<Value>(connection)).await, Ok(Ok(_)))
+}
