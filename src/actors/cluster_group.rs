@@ -22,6 +22,7 @@ use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::broker::{Broker, Effect, Event, Identity};
+use crate::domain::group::View;
 use crate::domain::id::{Origin, WorkloadId};
 use crate::domain::roster::{Pin, Roster, settings};
 use crate::ports::{Board, PortError};
@@ -46,6 +47,8 @@ pub struct ClusterGroupActor {
     boards: Vec<Arc<dyn Board>>,
     watcher: Recipient<Wanted>,
     followers: BTreeMap<WorkloadId, Addr<RolloutActor>>,
+    /// Views given out so far.
+    views: u64,
     /// Workloads whose follower's mailbox was full.
     untold: BTreeSet<WorkloadId>,
     collar: Collar,
@@ -88,6 +91,7 @@ impl ClusterGroupActor {
             boards,
             watcher,
             followers: BTreeMap::new(),
+            views: 0,
             untold: BTreeSet::new(),
             collar,
             obituary,
@@ -125,9 +129,15 @@ impl ClusterGroupActor {
         }));
     }
 
+    /// The next view of a workload. Answers and reports may overtake each other, so they are numbered.
+    fn view(&mut self, workload: &WorkloadId) -> View {
+        self.views = self.views.saturating_add(1);
+        View { number: self.views, ..self.shell.machine().view(self.shell.now(), workload) }
+    }
+
     fn tell(&mut self, workload: &WorkloadId) {
-        let Some(follower) = self.followers.get(workload) else { return };
-        let view = self.shell.machine().view(self.shell.now(), workload);
+        let Some(follower) = self.followers.get(workload).cloned() else { return };
+        let view = self.view(workload);
         if follower.try_send(ViewReported(view)).is_err() && follower.connected() {
             self.surroundings.metrics.overflow("rollout");
             self.untold.insert(workload.clone());
@@ -260,7 +270,7 @@ impl Handler<Publish> for ClusterGroupActor {
         self.followers.insert(workload.clone(), rollout);
         self.untold.remove(&workload);
         self.feed(Event::Published(workload.clone(), record), ctx);
-        MessageResult(self.shell.machine().view(self.shell.now(), &workload))
+        MessageResult(self.view(&workload))
     }
 }
 

@@ -25,4 +25,5 @@ mod explain;
 mod kubernetes;
 mod kubernetes_conformance;
 mod ledger;
+mod published;
 mod webhook;

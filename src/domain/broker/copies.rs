@@ -80,18 +80,13 @@ impl Copies {
 
     fn note_seeking(&mut self, workload: &WorkloadId) {
         let records = self.copies.get(workload).into_iter().flat_map(BTreeMap::values);
-        let seeks = records.filter_map(|copy| copy.record.as_deref()).any(seeks);
+        let seeks = records.filter_map(|copy| copy.record.as_deref()).any(Record::seeks);
         if seeks {
             self.seeking.insert(workload.clone());
         } else {
             self.seeking.remove(workload);
         }
     }
-}
-
-/// Whether the owner of this record waits for the others' votes, or for them to take notice of its own.
-fn seeks(record: &Record) -> bool {
-    record.awaits_vote() || !record.votes.is_empty()
 }
 
 #[cfg(test)]

@@ -197,7 +197,7 @@ impl Broker {
         broker
     }
 
-    /// What is known of the group and this workload.
+    /// What is known of the group and this workload. The views are not numbered: whoever gives them out does that.
     pub fn view(&self, now: Timestamp, workload: &WorkloadId) -> View {
         let Identity { member: own, origin, .. } = &self.identity;
         let record = self.followed.get(workload).and_then(Option::as_deref);
@@ -212,6 +212,7 @@ impl Broker {
         };
         let Standing { members, hold, config } = &self.standing;
         View {
+            number: 0,
             config: config.clone(),
             hold: hold.clone().or_else(|| self.ahead.hold(workload)),
             members: members.iter().map(|member| (member.clone(), known(member))).collect(),
@@ -281,3 +282,6 @@ fn words(roster: &Roster, now: Timestamp, member: &Member, workload: &WorkloadId
     let said = || roster.voice(member)?.beat.words.get(workload).cloned();
     silence.or_else(difference).or_else(said)
 }
+
+#[cfg(test)]
+mod tests;

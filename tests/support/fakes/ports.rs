@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use allclear::domain::delivery::{Content, Delivery, Reply};
 use allclear::domain::distribution::{Distribution, DistributionId};
-use allclear::domain::id::{InvalidationId, Origin, Reference, Seq, WorkloadId};
+use allclear::domain::id::{InvalidationId, Reference, Seq, WorkloadId};
 use allclear::domain::machine::Timestamp;
 use allclear::domain::notice::{Kind, Notice};
 use allclear::domain::paths::PathSet;
@@ -17,7 +17,7 @@ use allclear::domain::site::{IngressFact, IngressRule, SiteFacts};
 use allclear::domain::workload::Workload;
 use allclear::ports::{
     Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Invalidation, InvalidationStatus, Ledger, Ledgered, Notifier,
-    PodSight, PortError, Sight, StoreError, TagCache,
+    PodSight, PortError, Sight, StoreError,
 };
 use async_trait::async_trait;
 use tokio::sync::mpsc;
@@ -102,21 +102,6 @@ impl EventSink for World {
         let at = state.now();
         state.published.push((at, notice.id.clone(), notice.clone()));
         if lost { Err(failed("events.publish")) } else { Ok(()) }
-    }
-}
-
-#[async_trait]
-impl TagCache for World {
-    async fn show(&self, workload: &WorkloadId, _origin: &Origin, _record: &Record) -> Result<(), PortError> {
-        self.port("tags.show", &workload.to_string()).await.map(drop)
-    }
-
-    async fn forget(&self, workload: &WorkloadId, _origin: &Origin, _seq: Seq, _rev: u64) -> Result<(), PortError> {
-        self.port("tags.forget", &workload.to_string()).await.map(drop)
-    }
-
-    async fn is_intact(&self) -> Result<bool, PortError> {
-        self.port("tags.is_intact", "").await.map(|lost| !lost)
     }
 }
 
