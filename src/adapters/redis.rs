@@ -12,7 +12,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ::redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use ::redis::{Client, ErrorKind, IntoConnectionInfo, ProtocolVersion, RedisError, RedisResult};
+use ::redis::{
+    Client, ConnectionInfo, ErrorKind, IntoConnectionInfo, ProtocolVersion, RedisError, RedisResult, TlsCertificates,
+};
 
 use crate::ports::PortError;
 
@@ -83,18 +85,38 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// The server at `url`, for example `redis://user:password@host:6379/0`. Nothing is sent yet.
+    /// The server at `url`, for example `redis://user:password@host:6379/0`. Nothing is sent yet. With `rediss://` its
+    /// certificate is verified by the system's authorities, or those in the file that `SSL_CERT_FILE` names.
     ///
     /// # Errors
     /// When it is not a Redis URL; the URL is not quoted, it may hold a password.
     pub fn new(url: &str) -> Result<Self, PortError> {
-        let refused =
-            |_| PortError::lasting("failed to read the URL of a Redis", "it is not of the form redis://host:port");
-        let info = url.into_connection_info().map_err(refused)?;
+        Self::open(url, Client::open)
+    }
+
+    /// The server at a `rediss://` URL, whose certificate is verified by the authorities in `ca`, PEM, and no others.
+    ///
+    /// # Errors
+    /// When it is not such a URL, or `ca` holds no certificate.
+    pub fn trusting(url: &str, ca: &[u8]) -> Result<Self, PortError> {
+        let certificates = TlsCertificates { client_tls: None, root_cert: Some(ca.to_vec()) };
+        Self::open(url, |info| Client::build_with_tls(info, certificates))
+    }
+
+    fn open(url: &str, client: impl FnOnce(ConnectionInfo) -> RedisResult<Client>) -> Result<Self, PortError> {
+        let attempted = "failed to read the URL of a Redis";
+        let info = url
+            .into_connection_info()
+            .map_err(|_| PortError::lasting(attempted, "it is not of the form redis://host:port"))?;
         let shown = info.addr().to_string();
         // RESP3: a lost connection is noticed by itself, and the next call succeeds instead of failing once.
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-        let client = Client::open(info.set_redis_settings(settings)).map_err(refused)?;
+        let client = client(info.set_redis_settings(settings)).map_err(|_| {
+            PortError::lasting(
+                attempted,
+                "it is not one to be reached with TLS (rediss://), or its authorities are no PEM",
+            )
+        })?;
         Ok(Self { client, manager: Arc::default(), shown })
     }
 
