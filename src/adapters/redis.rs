@@ -8,7 +8,7 @@ pub mod tag_cache;
 
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::redis::aio::{ConnectionManager, ConnectionManagerConfig};
@@ -73,7 +73,7 @@ const REASONS: &[(&str, bool, &str)] = &[
 pub struct Server {
     client: Client,
     /// Made inside the runtime, which the composition root may not have started when it makes this. Clones share it.
-    manager: Arc<OnceLock<ConnectionManager>>,
+    manager: Arc<Mutex<Option<ConnectionManager>>>,
     shown: String,
 }
 
@@ -86,7 +86,7 @@ impl fmt::Debug for Server {
 
 impl Server {
     /// The server at `url`, for example `redis://user:password@host:6379/0`. Nothing is sent yet. With `rediss://` its
-    /// certificate is verified by the system's authorities, or those in the file that `SSL_CERT_FILE` names.
+    /// certificate is verified by the authorities of the system, or instead by those in the file that `SSL_CERT_FILE` names.
     ///
     /// # Errors
     /// When it is not a Redis URL; the URL is not quoted, it may hold a password.
@@ -131,11 +131,17 @@ impl Server {
         let manager = self.manager().map_err(|error| self.failed(what, &error))?;
         match tokio::time::timeout(CALL_TIMEOUT, call(manager)).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(self.failed(what, &error)),
-            Err(_) => Err(PortError::passing(
-                self.attempted(what),
-                format!("timeout: no answer within {} s", CALL_TIMEOUT.as_secs()),
-            )),
+            Ok(Err(error)) => {
+                if error.is_timeout() {
+                    self.connect_again();
+                }
+                Err(self.failed(what, &error))
+            }
+            Err(_) => {
+                self.connect_again();
+                let cause = format!("timeout: no answer within {} s", CALL_TIMEOUT.as_secs());
+                Err(PortError::passing(self.attempted(what), cause))
+            }
         }
     }
 
@@ -145,7 +151,8 @@ impl Server {
     }
 
     fn manager(&self) -> RedisResult<ConnectionManager> {
-        if let Some(manager) = self.manager.get() {
+        let mut held = self.manager.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(manager) = held.as_ref() {
             return Ok(manager.clone());
         }
         let config = ConnectionManagerConfig::new()
@@ -153,8 +160,13 @@ impl Server {
             .set_response_timeout(Some(RESPONSE_TIMEOUT))
             .set_number_of_retries(RETRIES)
             .set_max_delay(RETRY_DELAY_MAX);
-        let manager = ConnectionManager::new_lazy_with_config(self.client.clone(), config)?;
-        Ok(self.manager.get_or_init(|| manager).clone())
+        Ok(held.insert(ConnectionManager::new_lazy_with_config(self.client.clone(), config)?).clone())
+    }
+
+    /// Leaves a connection that did not answer in time: to the client it is as good as any, and one whose other end is gone
+    /// without a word stays so for the quarter of an hour in which the kernel tries to reach it (tcp(7), `tcp_retries2`).
+    fn connect_again(&self) {
+        *self.manager.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     fn attempted(&self, what: &str) -> String {

@@ -281,15 +281,19 @@ impl Board for RedisBoard {
     async fn identity(&self) -> Result<String, PortError> {
         let key = format!("{}server", self.prefix);
         let nonce = format!("{:016x}", getrandom::u64().unwrap_or_default());
+        let database = self.server.client.get_connection_info().redis_settings().db();
         let ask = |mut redis: ConnectionManager| async move {
             let info = cmd("INFO").arg("server").query_async::<String>(&mut redis).await;
             let run_id = match info {
                 Ok(info) => info.lines().find_map(|line| line.strip_prefix("run_id:")).map(|id| id.trim().to_owned()),
+                // Forbidden, or renamed away.
                 Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm) => None,
+                Err(error) if error.code() == Some("ERR") => None,
                 Err(error) => return Err(error),
             };
+            // Two databases of one server hold different keys, so they are two boards.
             if let Some(run_id) = run_id.filter(|id| !id.is_empty()) {
-                return Ok(run_id);
+                return Ok(format!("{run_id}/{database}"));
             }
             let _: Option<String> = cmd("SET").arg(&key).arg(nonce).arg("NX").query_async(&mut redis).await?;
             cmd("GET").arg(&key).query_async::<String>(&mut redis).await

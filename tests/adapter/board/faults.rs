@@ -1,9 +1,11 @@
 //! What becomes of every failure of a Redis (faults R1 to R6 and R11).
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use allclear::ports::{Board, Cursor, PortError, Posted, Retry};
 use futures_util::StreamExt as _;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::Bench as _;
 use super::contract::{all, beat, heard, post, read, show, web, woken};
@@ -72,6 +74,39 @@ async fn a_paused_server_costs_little_time_and_its_late_writes_change_nothing() 
     again(|| one.post(&a, &three)).await;
     assert_eq!(all(&two).await, [heard("a", show(1, 3))]);
     assert!(!read(&one, &mut Cursor::default()).await.lost);
+}
+
+/// A way to `port` on which connections can go dead: both ends stay open, and nothing comes through any more. Those made
+/// later work.
+async fn way_to(port: u16) -> (String, Arc<tokio::sync::Notify>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    let cut = Arc::new(tokio::sync::Notify::new());
+    let notify = Arc::clone(&cut);
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            let notify = Arc::clone(&notify);
+            tokio::spawn(async move {
+                let mut far = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+                tokio::select! {
+                    _ = tokio::io::copy_bidirectional(&mut near, &mut far) => {}
+                    () = notify.notified() => std::future::pending().await,
+                }
+            });
+        }
+    });
+    (url, cut)
+}
+
+#[tokio::test]
+async fn a_connection_that_went_dead_silently_is_left_after_one_call() {
+    let redis = Redis::start();
+    let (url, cut) = way_to(redis.port()).await;
+    let one = board_at(&url, "eu-1", None);
+    post(&one, "a", show(1, 1)).await;
+    cut.notify_waiters();
+    assert_refused(&failure(&one, 2).await, "timeout", Retry::Later);
+    assert_eq!(post(&one, "a", show(1, 3)).await, Posted::Current);
 }
 
 #[tokio::test]

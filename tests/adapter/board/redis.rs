@@ -148,6 +148,14 @@ async fn two_processes_of_two_ledgers_do_not_lose_an_answer() {
 }
 
 #[tokio::test]
+async fn two_databases_of_one_server_are_two_boards() {
+    let redis = Redis::start();
+    let at = |database: u8| board_at(&format!("{}/{database}", redis.url()), "eu-1", None);
+    assert_ne!(at(0).identity().await.unwrap(), at(1).identity().await.unwrap());
+    assert_eq!(at(0).identity().await.unwrap(), board(&redis, "eu-2").identity().await.unwrap());
+}
+
+#[tokio::test]
 async fn the_rights_we_ask_for_are_enough() {
     let redis = Redis::start();
     let modest = format!("on >secret-word {RIGHTS}");
