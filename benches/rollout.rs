@@ -114,7 +114,7 @@ fn answers(effect: &Effect, machine: &Rollout) -> Vec<Event> {
             Event::Purged(order.reference.clone(), Progress::Completed),
         ],
         Effect::Tell(notice) => vec![Event::Told(notice.id.clone())],
-        Effect::End => Vec::new(),
+        Effect::Absent(_) | Effect::End => Vec::new(),
     }
 }
 
@@ -123,6 +123,7 @@ fn identity() -> Identity {
         workload: WorkloadId::deployment("shop", "web"),
         member: "self".into(),
         group: "default".to_owned(),
+        grouped: false,
         origin: "5c1d2f9e-7a5b-4a83-9f0e-000000000000".into(),
         epoch_ms: 1_795_000_000_000,
     }

@@ -226,6 +226,7 @@ fn settings(config: &Config, outbox: delivery::Settings) -> Settings {
     Settings {
         member: member(config),
         group: config.group.name.clone(),
+        grouped: config.is_grouped(),
         policy: config.policy(),
         pace: Pace {
             debounce: config.purge.debounce,

@@ -15,7 +15,7 @@ use std::time::Duration;
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, WrapFuture};
 
 use crate::actors::lifecycle::{Collar, Obituary};
-use crate::actors::message::{Drain, End, Forget, Observation, Observe, Publish, Show};
+use crate::actors::message::{Absent, Drain, End, Forget, Observation, Observe, Publish, Show};
 use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::group;
 use crate::domain::id::{Origin, Seq, WorkloadId};
@@ -256,6 +256,12 @@ impl Handler<Forget> for ClusterGroupActor {
     fn handle(&mut self, Forget { workload, seq, revision }: Forget, ctx: &mut Self::Context) {
         self.bring([(workload, Shown::Not(seq, revision))], ctx);
     }
+}
+
+impl Handler<Absent> for ClusterGroupActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Absent, _ctx: &mut Self::Context) {}
 }
 
 impl Handler<Drain> for ClusterGroupActor {

@@ -54,6 +54,8 @@ pub struct Settings {
     pub member: Member,
     /// Its group.
     pub group: String,
+    /// Whether the group has other members.
+    pub grouped: bool,
     /// How rollouts are judged.
     pub policy: Policy,
     /// How purges are paced.

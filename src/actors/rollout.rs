@@ -14,8 +14,8 @@ use actix::{
 
 use crate::actors::lifecycle::{Collar, Obituary};
 use crate::actors::message::{
-    Drain, End, FollowPods, Forget, MatchPlan, Observation, Observe, PeersRestarted, PlaceOrder, PodsReported, Publish,
-    PurgeReported, Sighted, TellNotice, ViewReported,
+    Absent, Drain, End, FollowPods, Forget, MatchPlan, Observation, Observe, PeersRestarted, PlaceOrder, PodsReported,
+    Publish, PurgeReported, Sighted, TellNotice, ViewReported,
 };
 use crate::actors::root::Directory;
 use crate::actors::shell::{Drives, Shell};
@@ -115,6 +115,7 @@ impl RolloutActor {
             workload: self.start.workload.clone(),
             member: settings.member.clone(),
             group: settings.group.clone(),
+            grouped: settings.grouped,
             origin: self.start.origin.clone(),
             epoch_ms: clock.wall_ms().saturating_sub(now),
         };
@@ -227,6 +228,13 @@ impl RolloutActor {
             Err(MailboxError::Closed) => {}
             Err(MailboxError::Timeout) => actor.publish_again(ctx),
         }));
+    }
+
+    fn tell_absent(&self, floor: Seq) {
+        if self.directory.group().try_send(Absent(self.start.workload.clone(), floor)).is_err() {
+            // Whoever waits for it asks again.
+            self.surroundings.metrics.overflow("cluster_group");
+        }
     }
 
     fn publish_again(&mut self, ctx: &mut Context<Self>) {
@@ -371,6 +379,7 @@ impl Drives<Rollout> for RolloutActor {
             Effect::Store(record) => self.store(Some(record), 0, ctx),
             Effect::Remove(revision) => self.store(None, revision, ctx),
             Effect::Publish(record) => self.publish(record, ctx),
+            Effect::Absent(floor) => self.tell_absent(floor),
             Effect::Look => self.look(None, ctx),
             Effect::Recheck(vector) => self.look(Some(vector), ctx),
             Effect::FindSite(workload) => self.find_site(workload, ctx),

@@ -14,8 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::domain::distribution::DistributionId;
 use crate::domain::host::Host;
 use crate::domain::id::{Component, Member, Origin, Seq, Vector};
+use crate::domain::image::brief;
 use crate::domain::paths::PathSet;
-use crate::domain::policy::{Choice, Policy};
+use crate::domain::policy::Agreement;
 use crate::domain::record::{Change, Outcome, Phase, Record, Vote};
 
 /// What is known of one member: its ledger's origin and its record of the workload.
@@ -32,6 +33,8 @@ pub struct Known {
 /// What one member knows of the group and of one workload in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct View {
+    /// Counts the views one broker has given out: a lower number is an older view that was overtaken.
+    pub number: u64,
     /// The hash of the configuration that must be the same in all members (decision 11), own members list included; empty
     /// while alone.
     pub config: String,
@@ -60,6 +63,8 @@ pub enum Fate {
     Decided(Decision),
     /// It can no longer be decided: the member and the reason. Stable.
     Dead(Member, String),
+    /// Everybody voted, but not under one configuration: nothing follows from it. Stable.
+    Mixed,
 }
 
 /// What follows from a decided vector; the same for whoever computes it.
@@ -84,35 +89,69 @@ pub struct Plan {
     pub paths: PathSet,
 }
 
-/// Judges the newest rollout of every member.
-pub fn judge(view: &View, same: impl Fn(&Record, &Record) -> bool) -> Verdict {
+/// Judges the newest rollout of every member, as `own` sees them.
+pub fn judge(view: &View, own: &Member, agreement: &Agreement) -> Verdict {
+    let known = |member| view.members.get(member).and_then(Option::as_ref);
     let mut waiting = BTreeMap::new();
     let mut vector = BTreeMap::new();
-    let mut reference: Option<&Record> = None;
+    let mut reference = known(own).map(|known| &known.record);
     for (member, known) in &view.members {
-        let Some(Known { origin, record, words: _ }) = known else {
+        let Some(known) = known else {
             waiting.insert(member.clone(), "has not published the workload yet".to_owned());
             continue;
         };
-        match &record.phase {
-            Phase::Rolling => drop(waiting.insert(member.clone(), "is still rolling out".to_owned())),
-            Phase::Failed(failure) => drop(waiting.insert(member.clone(), format!("failed: {failure}"))),
-            Phase::Withdrawn => drop(waiting.insert(member.clone(), "has withdrawn".to_owned())),
-            Phase::Absent => drop(waiting.insert(member.clone(), "does not have the workload".to_owned())),
-            Phase::Complete if reference.is_some_and(|other| !same(other, record)) => {
-                waiting.insert(member.clone(), "has completed another version".to_owned());
+        let Known { origin, record, words } = known;
+        if record.phase == Phase::Absent && agreement.absent_left_out {
+            continue;
+        }
+        let reference = *reference.get_or_insert(record);
+        match why_waited_for(known, reference, &view.config, agreement) {
+            Some(reason) => {
+                let words =
+                    words.as_ref().filter(|_| member != own).map_or(String::new(), |words| format!(": {words}"));
+                waiting.insert(member.clone(), format!("{reason}{words}"));
             }
-            Phase::Complete => {
-                reference = Some(record);
-                vector.insert(member.clone(), Component { origin: origin.clone(), seq: record.seq });
-            }
+            None => drop(vector.insert(member.clone(), Component { origin: origin.clone(), seq: record.seq })),
         }
     }
     if waiting.is_empty() { Verdict::Candidate(Vector(vector)) } else { Verdict::Waiting(waiting) }
 }
 
-/// What became of `vector`, for which at least one vote is stored.
-pub fn fate(view: &View, vector: &Vector, policy: &Policy) -> Fate {
+/// Why a member keeps the others from voting, if it does.
+fn why_waited_for(known: &Known, reference: &Record, config: &str, agreement: &Agreement) -> Option<String> {
+    let record = &known.record;
+    match &record.phase {
+        Phase::Absent => Some("does not have the workload".to_owned()),
+        _ if !record.version.same_across(&reference.version, &agreement.repository_prefixes) => {
+            Some(format!("is at {}, {}", brief(&record.version), record.phase.name()))
+        }
+        Phase::Rolling => Some("is still rolling out".to_owned()),
+        Phase::Failed(failure) => Some(format!("failed: {failure}")),
+        Phase::Withdrawn => Some("has withdrawn".to_owned()),
+        Phase::Complete if record.config != config => {
+            Some("was recorded under another configuration of the group".to_owned())
+        }
+        Phase::Complete => None,
+    }
+}
+
+/// Whether somebody asks for votes for `vector`: a member with news of its own, or one that has voted for it.
+pub fn is_sought(view: &View, vector: &Vector) -> bool {
+    let seeks = |known: &Known| {
+        known.record.awaits_vote() || known.record.vote(vector).is_some_and(|vote| vote.closed.is_none())
+    };
+    vector.0.keys().filter_map(|member| view.members.get(member)?.as_ref()).any(seeks)
+}
+
+/// Whether any other member asks something of `own`.
+pub fn others_seek(view: &View, own: &Member) -> bool {
+    let mut others = view.members.iter().filter(|(member, _)| *member != own);
+    others.any(|(_, known)| known.as_ref().is_some_and(|known| known.record.seeks()))
+}
+
+/// What became of `vector`, for which at least one vote is stored. A member that holds an open vote for it never misses
+/// another's for having been dropped: votes stay until all have closed theirs (decision 2).
+pub fn fate(view: &View, vector: &Vector) -> Fate {
     let mut votes: BTreeMap<&Member, &Vote> = BTreeMap::new();
     let mut missing = BTreeSet::new();
     for (member, component) in &vector.0 {
@@ -120,7 +159,7 @@ pub fn fate(view: &View, vector: &Vector, policy: &Policy) -> Fate {
             return Fate::Dead(member.clone(), "it is not a member of the group any more".to_owned());
         };
         let known = known.as_ref();
-        match known.and_then(|known| known.record.votes.iter().find(|vote| vote.vector == *vector)) {
+        match known.and_then(|known| known.record.vote(vector)) {
             Some(vote) => drop(votes.insert(member, vote)),
             None => match known.and_then(|known| why_dead(known, component)) {
                 Some(reason) => return Fate::Dead(member.clone(), reason),
@@ -128,7 +167,28 @@ pub fn fate(view: &View, vector: &Vector, policy: &Policy) -> Fate {
             },
         }
     }
-    if missing.is_empty() { Fate::Decided(decide(&votes, policy)) } else { Fate::Open(missing) }
+    let configs: BTreeSet<&str> = votes.values().map(|vote| vote.config.as_str()).collect();
+    match () {
+        () if !missing.is_empty() => Fate::Open(missing),
+        () if configs.len() > 1 => Fate::Mixed,
+        () => Fate::Decided(decide(&votes)),
+    }
+}
+
+/// Whether every other member has recorded that `vector` is closed, as far as that matters: for a dead one, those who have
+/// voted. One of another ledger, or not of the group any more, has nothing to record.
+pub fn all_have_closed(view: &View, vector: &Vector, dead: bool, own: &Member) -> bool {
+    let has_closed = |(member, component): (&Member, &Component)| match view.members.get(member) {
+        None => true,
+        Some(None) => false,
+        Some(Some(Known { origin, record, .. })) => match record.vote(vector) {
+            Some(vote) => vote.closed.is_some(),
+            None if *origin != component.origin || record.phase == Phase::Absent => true,
+            // It has dropped its vote, which a copy from before the vote does not show.
+            None => dead || record.last.as_ref().is_some_and(|last| last.is_past(vector)),
+        },
+    };
+    vector.0.iter().filter(|(member, _)| *member != own).all(has_closed)
 }
 
 /// Why a member that has not voted for a vector with this component never will.
@@ -149,17 +209,18 @@ fn why_dead(known: &Known, component: &Component) -> Option<String> {
     }
 }
 
-/// Decisions 1 and 4, over all votes: news in one member is enough, and a return counts only if it is one everywhere.
-fn decide(votes: &BTreeMap<&Member, &Vote>, policy: &Policy) -> Decision {
+/// Decisions 1 and 4, over all votes: news in one member is enough, a return counts only if it is one everywhere, and a late
+/// completion that its member skips is skipped by all.
+fn decide(votes: &BTreeMap<&Member, &Vote>) -> Decision {
     let news = || votes.values().filter(|vote| vote.change != Change::Baseline);
     if news().next().is_none() {
         return Decision::Close(Outcome::NothingNew);
     }
-    if policy.on_rollback == Choice::Skip && news().all(|vote| vote.returned) {
-        return Decision::Close(Outcome::Returned);
-    }
-    if policy.on_recovered == Choice::Skip && news().all(|vote| vote.change == Change::Recovered) {
+    if news().any(|vote| vote.late) {
         return Decision::Close(Outcome::RecoveredSkipped);
+    }
+    if news().all(|vote| vote.returned) {
+        return Decision::Close(Outcome::Returned);
     }
     let paths = votes.values().flat_map(|vote| vote.paths.iter().cloned()).collect();
     let mut plan = Plan { paths, ..Plan::default() };

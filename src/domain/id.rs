@@ -173,6 +173,13 @@ impl Vector {
         Self(BTreeMap::from([(member, Component { origin, seq })]))
     }
 
+    /// Stands for its members and their ledgers: two vectors with the same can be compared component by component. 32 bits,
+    /// because it is in every record, and tells apart the few lists of members one group ever has.
+    pub fn origins(&self) -> String {
+        let parts = self.0.iter().flat_map(|(member, component)| [member.0.as_str(), component.origin.0.as_str()]);
+        digest("origins", parts).chars().take(8).collect()
+    }
+
     /// What this vector says of one member.
     pub fn component(&self, member: &Member) -> Option<&Component> {
         self.0.get(member)
@@ -214,6 +221,15 @@ pub fn purge_reference<'a>(
     paths: impl IntoIterator<Item = &'a str>,
 ) -> Reference {
     Reference(format!("allclear-{}", digest("purge", [rollout, distribution].into_iter().chain(paths))))
+}
+
+/// The rank of `member` among `members` for something named `key`, from 0: rendezvous hashing, so each key has its own order,
+/// all compute the same one, and a member that leaves changes nothing between the others.
+pub fn rank<'a>(key: &str, member: &Member, members: impl IntoIterator<Item = &'a Member>) -> u32 {
+    let weight = |member: &Member| (digest("rank", [key, member.0.as_str()]), member.clone());
+    let own = weight(member);
+    let ahead = members.into_iter().filter(|other| weight(other) < own).count();
+    u32::try_from(ahead).unwrap_or(u32::MAX)
 }
 
 /// The id of a notice: `H(rollout, kind)`, so a notice told again after a restart is recognised as the same one.

@@ -89,6 +89,16 @@ pub struct Record {
     /// Notices of transitions already in this record that may not have been told yet.
     #[serde(rename = "n", default, skip_serializing_if = "Vec::is_empty")]
     pub untold: Vec<Notice>,
+    /// The configuration of the group it was last brought up to (decision 11); empty while alone.
+    #[serde(rename = "m", default, skip_serializing_if = "String::is_empty")]
+    pub config: String,
+    /// The newest vector this member has voted for, in brief; `None` while alone. Its votes are a chain, each vector above the
+    /// one before: one at or below this was voted for already, or is made of stale copies.
+    #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<Brief>,
+    /// The present rollout has been told to hold up the group, or to be held up by it.
+    #[serde(rename = "o", default, skip_serializing_if = "is_default")]
+    pub stalled: bool,
     /// What cannot be used about the workload, in words; `explain` shows it.
     #[serde(rename = "f", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub conditions: BTreeSet<String>,
@@ -188,12 +198,23 @@ pub struct Vote {
     /// The images, for settling the edge and for words.
     #[serde(rename = "i")]
     pub version: Version,
-    /// Why this member's component is news; `Baseline` means it is not.
+    /// Why this member's component is news; `Baseline` means it is not, or not any more.
     #[serde(rename = "c", default, skip_serializing_if = "is_default")]
     pub change: Change,
-    /// This member returned to the version the edge already has: no reason of its own to purge (decision 4).
+    /// This member returned to the version the edge already has, which `purge.on_rollback` takes for no reason of its own to
+    /// purge (decision 4).
     #[serde(rename = "x", default, skip_serializing_if = "is_default")]
     pub returned: bool,
+    /// It completed after it was recorded as failed, and `purge.on_recovered` says to skip the purge of all then.
+    #[serde(rename = "l", default, skip_serializing_if = "is_default")]
+    pub late: bool,
+    /// The configuration of the group it was cast under. All votes of a decided vector have the same.
+    #[serde(rename = "m", default, skip_serializing_if = "String::is_empty")]
+    pub config: String,
+    /// When it was cast, in milliseconds since the Unix epoch by the voter's clock; 0 while alone. The newest of a vector is
+    /// the time in the notices of it, so that they have the same bytes whoever tells them.
+    #[serde(rename = "a", default, skip_serializing_if = "is_default")]
+    pub at_ms: i64,
     /// The hosts this member serves the workload by.
     #[serde(rename = "h", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub hosts: BTreeSet<Host>,
@@ -215,6 +236,43 @@ pub struct Vote {
     /// Every notice written about it, so that what happens again in another life is not told twice in other words.
     #[serde(rename = "n", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub noticed: BTreeSet<NoticeId>,
+    /// What became of the vector. The vote stays until every member has recorded that (decision 2).
+    #[serde(rename = "z", default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<Outcome>,
+    /// Why, where the outcome does not say it all: the member and its reason.
+    #[serde(rename = "y", default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+}
+
+/// A vector in brief: enough to tell whether another one of the same members and ledgers is above it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Brief {
+    /// Stands for the members and their ledgers' origins.
+    #[serde(rename = "o")]
+    of: String,
+    /// The components in the order of the members' names.
+    #[serde(rename = "s")]
+    seqs: Vec<Seq>,
+}
+
+impl Brief {
+    /// Of this vector.
+    pub fn of(vector: &Vector) -> Self {
+        Self { of: vector.origins(), seqs: vector.0.values().map(|component| component.seq).collect() }
+    }
+
+    /// Whether a vote for `vector` may follow one for this: nothing in it is older and something is newer. Of other members or
+    /// ledgers everything is new.
+    pub fn precedes(&self, vector: &Vector) -> bool {
+        let next = Self::of(vector);
+        next.of != self.of || (next.seqs != self.seqs && self.seqs.iter().zip(&next.seqs).all(|(old, new)| old <= new))
+    }
+
+    /// Whether whoever has voted for this has voted for `vector` too, or never will.
+    pub fn is_past(&self, vector: &Vector) -> bool {
+        let that = Self::of(vector);
+        that.of != self.of || self.seqs.iter().zip(&that.seqs).all(|(own, that)| own >= that)
+    }
 }
 
 /// One purge of a decided vector.
@@ -285,6 +343,8 @@ pub enum Outcome {
     RolledBack,
     /// The workload was deleted.
     Deleted,
+    /// The group did not agree in time, and `group.policy` is `skip`.
+    Withdrawn,
     /// A member withdrew, or the vector died in another way.
     Dead,
 }
@@ -308,6 +368,7 @@ impl fmt::Display for Outcome {
             Self::Superseded => f.write_str("not purged: another version took its place first"),
             Self::RolledBack => f.write_str("not purged: it was rolled back before it was complete"),
             Self::Deleted => f.write_str("not purged: the workload was deleted"),
+            Self::Withdrawn => f.write_str("not purged: the group did not agree in time, and group.policy is \"skip\""),
             Self::Dead => f.write_str("not purged: a member of the group could not complete it"),
         }
     }
@@ -325,6 +386,9 @@ pub struct Closed {
     /// How it ended.
     #[serde(rename = "o")]
     pub outcome: Outcome,
+    /// Why, where the outcome does not say it all.
+    #[serde(rename = "w", default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
     /// Its purges: distribution and invalidation.
     #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
     pub purges: Vec<(DistributionId, Option<InvalidationId>)>,
@@ -350,6 +414,9 @@ impl Record {
             votes: Vec::new(),
             history: Vec::new(),
             untold: Vec::new(),
+            config: String::new(),
+            last: None,
+            stalled: false,
             conditions: BTreeSet::new(),
         }
     }
@@ -373,9 +440,20 @@ impl Record {
         }
     }
 
+    /// The vote for this vector, closed or not.
+    pub fn vote(&self, vector: &Vector) -> Option<&Vote> {
+        self.votes.iter().find(|vote| vote.vector == *vector)
+    }
+
     /// The open vote whose own component is the rollout `seq`.
     pub fn vote_for(&self, seq: Seq) -> Option<&Vote> {
-        self.votes.iter().find(|vote| vote.seq == seq)
+        self.votes.iter().find(|vote| vote.seq == seq && vote.closed.is_none())
+    }
+
+    /// Whether it asks something of the other members: their votes, or to have seen how one ended. Whoever sees that takes
+    /// part, also with a workload that is at rest or absent.
+    pub fn seeks(&self) -> bool {
+        self.awaits_vote() || !self.votes.is_empty()
     }
 
     /// Whether anything is left to do for it, whatever the workload looks like.
@@ -391,9 +469,12 @@ impl Record {
             && self.seq > self.closed
     }
 
-    /// Remembers how a rollout ended; forgets the oldest beyond [`HISTORY_MAX`].
+    /// Remembers how a rollout ended; forgets the oldest beyond [`HISTORY_MAX`]. One whose vector died has not ended: the
+    /// others may still come to the same version.
     pub fn close(&mut self, closed: Closed) {
-        self.closed = self.closed.max(closed.seq);
+        if closed.outcome != Outcome::Dead {
+            self.closed = self.closed.max(closed.seq);
+        }
         self.history.push(closed);
         let excess = self.history.len().saturating_sub(HISTORY_MAX);
         self.history.drain(..excess);

@@ -251,7 +251,7 @@ fn a_workload_may_be_deleted_and_come_back_at_any_moment() {
     let again = |observed| sight("b", 1, observed, 2).map(|workload| Workload { uid: "uid-2".to_owned(), ..workload });
     let script = vec![sight("a", 1, true, 2), sight("b", 2, true, 2), None, again(false), again(true)];
     let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(script) };
-    search("deleted and re-created", world, &["ends purged"], 48_461);
+    search("deleted and re-created", world, &["ends purged"], 48_347);
 }
 
 #[test]

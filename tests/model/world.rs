@@ -117,7 +117,14 @@ fn origin() -> Origin {
 }
 
 fn identity() -> Identity {
-    Identity { workload: web(), member: member(), group: "default".into(), origin: origin(), epoch_ms: 0 }
+    Identity {
+        workload: web(),
+        member: member(),
+        group: "default".into(),
+        grouped: false,
+        origin: origin(),
+        epoch_ms: 0,
+    }
 }
 
 impl World {
@@ -315,7 +322,7 @@ impl World {
                 }
                 Event::Told(notice.id)
             }
-            Effect::Publish(_) | Effect::End => unreachable!("handled when it is asked for"),
+            Effect::Publish(_) | Effect::Absent(_) | Effect::End => unreachable!("handled when it is asked for"),
         }
     }
 
@@ -458,6 +465,6 @@ fn failure(effect: &Effect) -> Option<Event> {
         Effect::Tell(notice) => Event::TellFailed(notice.id.clone(), "no answer".to_owned()),
         // Whoever carries purges out was rebuilt, and has forgotten it.
         Effect::Purge(_) => Event::PeersRestarted,
-        Effect::Publish(_) | Effect::End => return None,
+        Effect::Publish(_) | Effect::Absent(_) | Effect::End => return None,
     })
 }

@@ -9,7 +9,7 @@ use allclear::domain::image::{Container, Version};
 use allclear::domain::notice::{Kind, Notice, PurgeFact};
 use allclear::domain::paths::PathSet;
 use allclear::domain::record::{
-    Change, Closed, Edge, Failure, Outcome, Phase, Purge, PurgeState, RECORD_BYTES_MAX, Record, SCHEMA, Vote,
+    Brief, Change, Closed, Edge, Failure, Outcome, Phase, Purge, PurgeState, RECORD_BYTES_MAX, Record, SCHEMA, Vote,
 };
 use allclear::domain::record_codec::{CodecError, decode, encode};
 use proptest::collection::{btree_map, btree_set, vec};
@@ -94,9 +94,13 @@ prop_compose! {
         vector in vector(), seq in seq(), version in version(), change in change(), returned: bool, hosts in hosts(),
         origins in btree_set(text(), 0..2), distributions in btree_set(distribution(), 0..2), paths in paths(),
         purges in btree_map(distribution(), purge(), 0..2), stalled: bool,
-        noticed in btree_set("msg_[0-9a-f]{32}".prop_map(NoticeId), 0..3),
+        noticed in btree_set("msg_[0-9a-f]{32}".prop_map(NoticeId), 0..3), late: bool, config in "[0-9a-f]{0,16}",
+        at_ms: i64, closed in option::of(outcome()), why in text(),
     ) -> Vote {
-        Vote { vector, seq, version, change, returned, hosts, origins, distributions, paths, purges, stalled, noticed }
+        Vote {
+            vector, seq, version, change, returned, hosts, origins, distributions, paths, purges, stalled, noticed, late,
+            config, at_ms, closed, why,
+        }
     }
 }
 
@@ -114,9 +118,10 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 
 prop_compose! {
     fn closed()(
-        seq in seq(), change in text(), outcome in outcome(), purges in vec((distribution(), invalidation()), 0..2),
+        seq in seq(), change in text(), outcome in outcome(), why in text(),
+        purges in vec((distribution(), invalidation()), 0..2),
     ) -> Closed {
-        Closed { seq, change, outcome, purges }
+        Closed { seq, change, outcome, why, purges }
     }
 }
 
@@ -144,10 +149,11 @@ prop_compose! {
         (edge, closed) in (select(vec![Edge::Settled, Edge::Moved, Edge::Unknown]), seq()),
         requested_at in option::of(text()), votes in vec(vote(), 0..3), history in vec(closed(), 0..3),
         untold in vec(notice(), 0..2), conditions in btree_set(text(), 0..3),
+        (config, last, stalled) in ("[0-9a-f]{0,16}", option::of(vector().prop_map(|v| Brief::of(&v))), any::<bool>()),
     ) -> Record {
         Record {
             revision, uid, seq, version, generation, change, phase, elapsed_ms, settled, edge, closed, requested_at,
-            votes, history, untold, conditions,
+            votes, history, untold, config, last, stalled, conditions,
         }
     }
 }

@@ -138,9 +138,13 @@ fn record() -> Record {
             seq: Seq(6),
             change: "web: 1.2.2 → 1.2.3".into(),
             outcome: Ended::Purged,
+            why: String::new(),
             purges: vec![("E1".parse().unwrap(), Some("I1".into()))],
         }],
         untold: Vec::new(),
+        config: String::new(),
+        last: None,
+        stalled: false,
         conditions: BTreeSet::new(),
     }
 }
@@ -336,6 +340,11 @@ async fn an_open_vote_shows_its_purges() {
         purges: BTreeMap::from([("E1".parse().unwrap(), purge)]),
         stalled: false,
         noticed: BTreeSet::new(),
+        late: false,
+        config: String::new(),
+        at_ms: 0,
+        closed: None,
+        why: String::new(),
     });
     let text = world.text().await;
     assert!(text.contains("State         invalidation I2X of E1 in progress\n"), "{text}");

@@ -1,17 +1,13 @@
-//! From complete to purged: the vote, what the group decides, the purges and the end of a rollout.
+//! From complete to decided: the vote, and what the group makes of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::distribution::DistributionId;
-use crate::domain::group::{self, Decision, Fate, Plan, Verdict, View};
-use crate::domain::id::{Vector, group_rollout_id, purge_reference};
+use crate::domain::group::{self, Decision, Fate, Verdict, View};
+use crate::domain::id::{Seq, Vector};
 use crate::domain::machine::Timestamp;
-use crate::domain::notice::Kind;
-use crate::domain::paths::PathSet;
-use crate::domain::policy::Policy;
-use crate::domain::purge::Order;
+use crate::domain::policy::{Choice, Policy};
 use crate::domain::readiness::{Standing, standing};
-use crate::domain::record::{Change, Edge, Outcome, Purge, PurgeState, Record, VOTE_HOST_BYTES_MAX, VOTES_MAX, Vote};
+use crate::domain::record::{Brief, Change, Edge, Outcome, Phase, Record, VOTE_HOST_BYTES_MAX, VOTES_MAX, Vote};
 use crate::domain::record_codec;
 use crate::domain::rollout::finish::fitting;
 use crate::domain::rollout::observe::news;
@@ -21,26 +17,40 @@ use crate::domain::workload::Workload;
 impl Rollout {
     /// What follows from the group's records: a candidate to re-check, a vector decided or dead, purges to go on with.
     pub(super) fn agree(&mut self, now: Timestamp) -> Vec<Effect> {
-        if !self.view_is_current() {
+        if !self.view_is_current() || self.view.hold.is_some() {
             return Vec::new();
         }
+        self.reconfigure();
         let mut effects: Vec<Effect> = self.approach_vote(now).into_iter().collect();
         for vote in self.durable.iter().flat_map(|record| record.votes.clone()).collect::<Vec<_>>() {
-            match group::fate(&self.view, &vote.vector, &self.policy) {
+            let vector = &vote.vector;
+            if vote.closed.is_some() {
+                self.see_told(now, &vote);
+                continue;
+            }
+            match group::fate(&self.view, vector) {
                 Fate::Open(_) => {}
                 Fate::Dead(member, reason) => {
-                    self.finish(now, &vote.vector, Outcome::Dead, &format!("{member}: {reason}"));
+                    self.finish(now, vector, Outcome::Dead, &format!("{member}: {reason}"));
                 }
-                Fate::Decided(Decision::Close(outcome)) => self.finish(now, &vote.vector, outcome, ""),
-                Fate::Decided(Decision::Execute(plan)) => effects.extend(self.execute(now, &vote.vector, plan)),
+                Fate::Mixed => {
+                    self.finish(now, vector, Outcome::Dead, "the members voted under different configurations");
+                    self.renew(vote.seq);
+                }
+                Fate::Decided(Decision::Close(outcome)) => self.finish(now, vector, outcome, ""),
+                Fate::Decided(Decision::Execute(plan)) => effects.extend(self.execute(now, vector, plan)),
             }
         }
+        self.mind_patience(now);
         effects
     }
 
     /// Takes in what the group knows. Answers may overtake each other: one that knows less of ourselves than another before
     /// it would leave us waiting for an answer that has come already.
     pub(super) fn view_changed(&mut self, view: View) {
+        if view.number < self.view.number {
+            return;
+        }
         let own = |view: &View| {
             let known = view.members.get(&self.identity.member).and_then(Option::as_ref);
             known.map_or(0, |known| known.record.revision)
@@ -51,21 +61,58 @@ impl Rollout {
     }
 
     /// Whether the view contains our own record as the ledger has it: what others may have seen of us.
-    fn view_is_current(&self) -> bool {
+    pub(super) fn view_is_current(&self) -> bool {
         let own = self.view.members.get(&self.identity.member).and_then(Option::as_ref);
         self.durable.is_some() && own.map(|known| &known.record) == self.durable.as_ref()
     }
 
+    /// Brings the record up to the group's configuration. A rollout that was voted for under another one, and is not decided,
+    /// begins anew: its vote cannot be taken back, and nothing may follow from votes under two (decision 11).
+    fn reconfigure(&mut self) {
+        let Some(draft) = self.draft.as_ref().filter(|draft| draft.config != self.view.config) else { return };
+        let seq = draft.seq;
+        let decided = |vote: &Vote| matches!(group::fate(&self.view, &vote.vector), Fate::Decided(_));
+        if draft.vote_for(seq).is_some_and(|vote| !decided(vote)) {
+            self.renew(seq);
+        }
+        if let Some(draft) = &mut self.draft {
+            draft.config.clone_from(&self.view.config);
+        }
+    }
+
+    /// Counts the rollout `seq` on, if it is the present one, so that the group can come to another vector with it.
+    fn renew(&mut self, seq: Seq) {
+        let Some(draft) = self.draft.as_mut().filter(|draft| draft.seq == seq) else { return };
+        let at_rest = draft.change == Change::Baseline || draft.closed >= draft.seq;
+        draft.seq = draft.seq.next();
+        if at_rest {
+            draft.closed = draft.seq;
+        }
+        draft.elapsed_ms = 0;
+        draft.stalled = false;
+        self.running_since = self.running_since.filter(|_| draft.phase == Phase::Rolling);
+        self.site = None;
+    }
+
+    /// The vector to vote for now, if there is one that this member has neither voted for nor moved past. A member whose own
+    /// workload is at rest votes as well, when another one asks for it.
+    fn candidate(&self) -> Option<Vector> {
+        let draft = self.draft.as_ref().filter(|draft| draft.phase == Phase::Complete)?;
+        let Verdict::Candidate(vector) = group::judge(&self.view, &self.identity.member, &self.policy.group) else {
+            return None;
+        };
+        let new = draft.vote(&vector).is_none() && draft.last.as_ref().is_none_or(|last| last.precedes(&vector));
+        let sought = if self.is_alone() { draft.awaits_vote() } else { group::is_sought(&self.view, &vector) };
+        (new && sought && self.own_seq(&vector) == Some(draft.seq)).then_some(vector)
+    }
+
     /// The steps before a vote: find the site, then look at our own workload once more (GA-4).
     fn approach_vote(&mut self, now: Timestamp) -> Option<Effect> {
-        let record = self.durable.as_ref().filter(|record| record.awaits_vote() && record.votes.len() < VOTES_MAX)?;
-        if self.draft.as_ref().is_none_or(|draft| draft.seq != record.seq || !draft.awaits_vote()) {
-            return None;
-        }
+        let record = self.durable.as_ref().filter(|record| record.votes.len() < VOTES_MAX)?;
         if self.workload().is_none_or(|workload| workload.tuning.disabled) {
             return None;
         }
-        let Verdict::Candidate(vector) = group::judge(&self.view, same_version) else {
+        let Some(vector) = self.candidate().filter(|_| self.draft.as_ref().is_some_and(|d| d.seq == record.seq)) else {
             // When the others are as far, its hosts may be others.
             self.site = None;
             return None;
@@ -105,18 +152,19 @@ impl Rollout {
         };
         self.see(workload.clone());
         let policy = &self.policy;
-        let still = group::judge(&self.view, same_version) == Verdict::Candidate(vector.clone());
+        let still = self.view.hold.is_none() && self.candidate().as_ref() == Some(vector);
         let confirmed = self.draft.as_ref().is_some_and(|draft| {
-            draft.awaits_vote()
-                && !workload.tuning.disabled
+            !workload.tuning.disabled
                 && workload.version.as_ref().is_ok_and(|version| news(draft, &workload, version, policy).is_none())
                 && standing(&workload, policy.zero_is_complete) == Standing::Complete
         });
-        let own = group::own_seq(vector, &self.identity.member, &self.identity.origin);
+        let at_ms = if self.is_alone() { 0 } else { self.wall_ms(now) };
+        let alone = self.is_alone();
         match (&mut self.draft, &self.site) {
-            (Some(draft), Some(site)) if still && confirmed && own == Some(draft.seq) => {
+            (Some(draft), Some(site)) if still && confirmed => {
                 let mut voted = draft.clone();
-                voted.votes.push(vote(draft, vector, &workload, site, &self.policy));
+                voted.votes.push(vote(draft, vector, &workload, site, &self.policy, at_ms));
+                voted.last = (!alone).then(|| Brief::of(vector));
                 record_codec::shed(&mut voted);
                 if !draft.votes.is_empty() && record_codec::encode(&voted).is_err() {
                     // No room beside the votes before it; they are closed sooner or later. By then, its hosts may be others.
@@ -140,100 +188,33 @@ impl Rollout {
         }
     }
 
-    /// Goes on with a decided vector: match it, order what is not ordered yet in this life, and finish when all is final.
-    fn execute(&mut self, now: Timestamp, vector: &Vector, plan: Plan) -> Vec<Effect> {
-        let Some(vote) = self.draft.as_ref().and_then(|draft| draft.votes.iter().find(|vote| vote.vector == *vector))
-        else {
-            return Vec::new();
-        };
-        if vote.purges.is_empty() {
-            let ask = self.matching.entry(vector.clone()).or_default();
-            return if ask.is_due(now) {
-                ask.asked();
-                vec![Effect::Match(vector.clone(), Box::new(plan))]
-            } else {
-                Vec::new()
-            };
-        }
-        if vote.purges.values().all(|purge| purge.state.is_final()) {
-            let impossible = vote.purges.values().all(|purge| matches!(purge.state, PurgeState::Impossible(_)));
-            let outcome = if impossible { Outcome::Impossible } else { Outcome::Purged };
-            self.finish(now, vector, outcome, "");
-            return Vec::new();
-        }
-        let open = vote.purges.iter().filter(|(_, purge)| !purge.state.is_final());
-        let orders: Vec<Order> = open.map(|(id, purge)| self.order(vector, id, purge, &plan)).collect();
-        let fresh = orders.into_iter().filter(|order| self.ordered.insert(order.reference.clone()));
-        fresh.map(|order| Effect::Purge(Box::new(order))).collect()
+    pub(super) fn own_seq(&self, vector: &Vector) -> Option<Seq> {
+        group::own_seq(vector, &self.identity.member, &self.identity.origin)
     }
 
-    fn order(&self, vector: &Vector, distribution: &DistributionId, purge: &Purge, plan: &Plan) -> Order {
-        // Covered by an invalidation that exists: that one is waited for, not made again.
-        let exists = matches!(purge.state, PurgeState::Created | PurgeState::Covered(_));
-        Order {
-            reference: purge.reference.clone(),
-            distribution: distribution.clone(),
-            paths: plan.paths.clone(),
-            workload: self.identity.workload.clone(),
-            invalidation: purge.invalidation.clone().filter(|_| exists),
-            voted_at: self.voted_at.get(vector).copied(),
-        }
+    /// Whether there is no other member.
+    pub(super) fn is_alone(&self) -> bool {
+        !self.identity.grouped
     }
 
-    /// The distributions of a decided plan are known.
-    pub(super) fn matched(&mut self, now: Timestamp, vector: &Vector, distributions: &BTreeSet<DistributionId>) {
-        self.matching.remove(vector);
-        // Asked again because a peer was rebuilt, and answered twice: the purges of the first answer are under way.
-        if self.open_vote(vector).is_none_or(|vote| !vote.purges.is_empty()) {
-            return;
-        }
-        let rollout = group_rollout_id(&self.identity.group, &self.identity.workload, vector);
-        let Some(Fate::Decided(Decision::Execute(plan))) =
-            self.view_is_current().then(|| group::fate(&self.view, vector, &self.policy))
-        else {
-            return;
-        };
-        if distributions.is_empty() {
-            let hosts: Vec<&str> = plan.hosts.iter().map(|host| host.as_str()).collect();
-            self.finish(now, vector, Outcome::NoDistribution, &hosts.join(", "));
-            return;
-        }
-        if let Some(vote) = self.open_vote(vector) {
-            vote.purges = purges(&rollout, distributions, &plan.paths);
-        }
+    pub(super) fn wall_ms(&self, now: Timestamp) -> i64 {
+        self.identity.epoch_ms.saturating_add_unsigned(now.as_millis())
     }
-
-    /// They could not be found out. Told once: somebody may have to do something, and it is asked again meanwhile.
-    pub(super) fn match_failed(&mut self, now: Timestamp, vector: &Vector, why: &str) {
-        let key = self.key();
-        let Some(ask) = self.matching.get_mut(vector) else { return };
-        ask.failed(now, &key, why);
-        // Twice may be passing; the third time somebody may have to do something.
-        if ask.failures() == 3 {
-            let message = format!("cannot find the distributions: {why}; it is tried again");
-            self.announce_vote(now, vector, Kind::PurgeFailed, "match", message);
-        }
-    }
-
-    fn open_vote(&mut self, vector: &Vector) -> Option<&mut Vote> {
-        self.draft.as_mut()?.votes.iter_mut().find(|vote| vote.vector == *vector)
-    }
-}
-
-/// Whether two members have completed the same version.
-fn same_version(a: &Record, b: &Record) -> bool {
-    a.version.same_across(&b.version, &[])
 }
 
 /// The vote this member casts for `vector`: everything a purge of it depends on (GA-7).
-fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, policy: &Policy) -> Vote {
+fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, policy: &Policy, at_ms: i64) -> Vote {
     let edge_has_it = draft.edge == Edge::Settled && draft.settled.is_none();
+    let change = if draft.seq > draft.closed { draft.change } else { Change::Baseline };
     Vote {
         vector: vector.clone(),
         seq: draft.seq,
         version: draft.version.clone(),
-        change: draft.change,
-        returned: draft.change == Change::Changed && edge_has_it,
+        change,
+        returned: change == Change::Changed && edge_has_it && policy.on_rollback == Choice::Skip,
+        late: change == Change::Recovered && policy.on_recovered == Choice::Skip,
+        config: draft.config.clone(),
+        at_ms,
         hosts: fitting(&site.hosts, VOTE_HOST_BYTES_MAX, |host| host.as_str().len()).cloned().collect(),
         origins: site.origins.clone(),
         distributions: workload.tuning.distributions.clone().unwrap_or_default(),
@@ -241,15 +222,7 @@ fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, 
         purges: BTreeMap::new(),
         stalled: false,
         noticed: BTreeSet::new(),
+        closed: None,
+        why: String::new(),
     }
-}
-
-fn purges(rollout: &str, distributions: &BTreeSet<DistributionId>, paths: &PathSet) -> BTreeMap<DistributionId, Purge> {
-    let texts: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
-    let purge = |distribution: &DistributionId| Purge {
-        reference: purge_reference(rollout, distribution.as_str(), texts.iter().copied()),
-        state: PurgeState::Wanted,
-        invalidation: None,
-    };
-    distributions.iter().map(|distribution| (distribution.clone(), purge(distribution))).collect()
 }

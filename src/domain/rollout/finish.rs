@@ -1,13 +1,21 @@
 //! What becomes of a vote: the progress of its purges, its end, and what is told of both.
 
+use std::collections::BTreeSet;
+
 use crate::domain::distribution::DistributionId;
-use crate::domain::id::{Reference, Vector, group_rollout_id};
+use crate::domain::group;
+use crate::domain::host::Host;
+use crate::domain::id::{NoticeId, Reference, Vector};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::{Kind, Notice, PurgeFact};
 use crate::domain::paths::Path;
 use crate::domain::purge::Progress;
 use crate::domain::record::{Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, Phase, Purge, PurgeState, Record, Vote};
+use crate::domain::rollout::execute::Task;
 use crate::domain::rollout::{Rollout, words};
+
+/// How much of the reason of an end is kept with a vote: two lines of a terminal.
+const WHY_CHARS_MAX: usize = 200;
 
 impl Rollout {
     /// A purge made progress. A report about a purge that is not ours, or already final, changes nothing.
@@ -72,53 +80,111 @@ impl Rollout {
         }
     }
 
-    /// Closes a vote: the vector is done with, for the reason given.
-    pub(super) fn finish(&mut self, now: Timestamp, vector: &Vector, outcome: Outcome, detail: &str) {
-        let Some(vote) = self.draft.as_ref().and_then(|draft| draft.votes.iter().find(|vote| vote.vector == *vector))
-        else {
-            return;
-        };
+    /// Closes a vote: the vector is done with, for the reason given. The vote itself stays until the other members know.
+    pub(super) fn finish(&mut self, now: Timestamp, vector: &Vector, outcome: Outcome, why: &str) {
+        let Some(draft) = &mut self.draft else { return };
+        let open = |vote: &&mut Vote| vote.vector == *vector && vote.closed.is_none();
+        let Some(vote) = draft.votes.iter_mut().find(open) else { return };
+        vote.closed = Some(outcome.clone());
+        vote.why = why.chars().take(WHY_CHARS_MAX).collect();
         let vote = vote.clone();
-        let kind = match outcome {
-            Outcome::Purged => Some(Kind::PurgeCompleted),
-            Outcome::Returned | Outcome::RecoveredSkipped => Some(Kind::PurgeSkipped),
-            Outcome::NoDistribution | Outcome::Dead => Some(Kind::PurgeFailed),
-            // An impossible purge has been told when it proved to be so; the others are nobody's business.
-            Outcome::Impossible | Outcome::NothingNew | Outcome::NoSite => None,
-            // These close a rollout before its vote.
-            Outcome::Failed(_) | Outcome::Superseded | Outcome::RolledBack | Outcome::Deleted => None,
-        };
-        let unknown = vote.purges.values().any(|purge| purge.state == PurgeState::DoneByOther);
-        let message = match outcome {
-            Outcome::Purged if unknown => {
-                format!("purged, but it is not known whether it is complete everywhere: {}", purges_in_words(&vote))
-            }
-            Outcome::Purged => format!("the edge is fresh: {}", purges_in_words(&vote)),
-            _ if detail.is_empty() => outcome.to_string(),
-            _ => format!("{outcome} ({detail})"),
-        };
-        if let Some(kind) = kind {
-            self.announce_vote(now, vector, kind, "", message);
+        if self.is_turn(now, vector, Task::Tell) {
+            self.announce_end(now, &vote);
         }
         let Some(draft) = &mut self.draft else { return };
         let change = words::change(draft.settled().filter(|_| vote.seq == draft.seq), &vote.version);
         let purges = vote.purges.iter().map(|(id, purge)| (id.clone(), purge.invalidation.clone())).collect();
-        draft.votes.retain(|open| open.vector != *vector);
         // The purge of a later version found that one on the edge, whichever of the two completes first.
         let later = |closed: &Closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged;
         let newest = !draft.history.iter().any(later);
-        draft.close(Closed { seq: vote.seq, change, outcome: outcome.clone(), purges });
+        draft.close(Closed { seq: vote.seq, change, outcome: outcome.clone(), why: vote.why.clone(), purges });
         if outcome == Outcome::Purged && newest {
             settle(draft, &vote);
         }
+        self.release(vector);
     }
 
+    /// Goes on with a vote whose end is durable: it is told, by us when it is our turn and nobody else has, and then the vote
+    /// is dropped once everybody has closed it.
+    pub(super) fn see_told(&mut self, now: Timestamp, vote: &Vote) {
+        let vector = &vote.vector;
+        if let Some(id) = self.id_of_end(vote)
+            && !vote.noticed.contains(&id)
+        {
+            if self.is_told_elsewhere(vote, &id) {
+                let drafted = self.draft.iter_mut().flat_map(|draft| &mut draft.votes);
+                drafted.filter(|drafted| drafted.vector == *vector).for_each(|vote| vote.noticed.extend([id.clone()]));
+            } else if self.is_turn(now, vector, Task::Tell) {
+                self.announce_end(now, vote);
+            }
+        }
+        self.release(vector);
+    }
+
+    /// Whether another member has told it, or will, whatever happens here.
+    fn is_told_elsewhere(&self, vote: &Vote, id: &NoticeId) -> bool {
+        let own = &self.identity.member;
+        let dead = vote.closed == Some(Outcome::Dead);
+        let told = |record: &Record| match record.vote(&vote.vector) {
+            Some(vote) => vote.noticed.contains(id) && record.untold.iter().all(|notice| notice.id != *id),
+            // Who has dropped its vote knows that it is told; of a dead vector it may never have voted.
+            None => !dead && record.last.as_ref().is_some_and(|last| last.is_past(&vote.vector)),
+        };
+        let mut others = self.view.members.iter().filter(|(member, _)| *member != own);
+        others.any(|(_, known)| known.as_ref().is_some_and(|known| told(&known.record)))
+    }
+
+    /// Drops a closed vote that is told and that no other member needs any more.
+    fn release(&mut self, vector: &Vector) {
+        let Some(draft) = &self.draft else { return };
+        let Some(vote) = draft.vote(vector).filter(|vote| vote.closed.is_some()) else { return };
+        let told = |id: NoticeId| {
+            let waits = !self.is_alone() && draft.untold.iter().any(|notice| notice.id == id);
+            vote.noticed.contains(&id) && !waits
+        };
+        let dead = vote.closed == Some(Outcome::Dead);
+        let known = group::all_have_closed(&self.view, vector, dead, &self.identity.member);
+        if known && self.id_of_end(vote).is_none_or(told) {
+            self.draft.iter_mut().for_each(|draft| draft.votes.retain(|vote| vote.vector != *vector));
+            self.turns.retain(|(of, _), _| of != vector);
+        }
+    }
+
+    fn id_of_end(&self, vote: &Vote) -> Option<NoticeId> {
+        let kind = vote.closed.as_ref().and_then(kind_of_end)?;
+        Some(Notice::id_of(&self.group_rollout(&vote.vector), kind, ""))
+    }
+
+    fn announce_end(&mut self, now: Timestamp, vote: &Vote) {
+        let Some((outcome, kind)) = vote.closed.as_ref().and_then(|outcome| Some((outcome, kind_of_end(outcome)?)))
+        else {
+            return;
+        };
+        let unknown = vote.purges.values().any(|purge| purge.state == PurgeState::DoneByOther);
+        let message = match outcome {
+            Outcome::Purged if unknown => {
+                format!("purged, but it is not known whether it is complete everywhere: {}", purges_in_words(vote))
+            }
+            Outcome::Purged => format!("the edge is fresh: {}", purges_in_words(vote)),
+            _ if vote.why.is_empty() => outcome.to_string(),
+            _ => format!("{outcome} ({})", vote.why),
+        };
+        self.announce_vote(now, &vote.vector, kind, "", message);
+    }
+
+    /// Writes a notice about a vector into the draft. Of a group's, everything in it follows from the votes, so that whoever
+    /// tells it tells the same (O5).
     pub(super) fn announce_vote(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
-        let identity = &self.identity;
-        let Some(draft) = &mut self.draft else { return };
-        let rollout = group_rollout_id(&identity.group, &identity.workload, vector);
+        let (rollout, at_ms) = (self.group_rollout(vector), self.wall_ms(now));
         let id = Notice::id_of(&rollout, kind, detail);
+        let votes = self.view.members.values().filter_map(|known| known.as_ref()?.record.vote(vector));
+        let (agreed_at, hosts) = votes.fold((0, BTreeSet::new()), |(at_ms, hosts), vote| {
+            (vote.at_ms.max(at_ms), hosts.into_iter().chain(vote.hosts.iter().cloned()).collect())
+        });
+        let workload = self.identity.workload.clone();
+        let Some(draft) = &mut self.draft else { return };
         let settled = draft.settled().cloned();
+        let present = draft.seq;
         let Some(vote) = draft.votes.iter_mut().find(|vote| vote.vector == *vector) else { return };
         if !vote.noticed.insert(id.clone()) {
             return;
@@ -126,17 +192,30 @@ impl Rollout {
         let notice = Notice {
             id,
             kind,
-            at_ms: identity.epoch_ms.saturating_add_unsigned(now.as_millis()),
-            workload: identity.workload.clone(),
-            seq: vote.seq,
-            change: words::change(settled.as_ref().filter(|_| vote.seq == draft.seq), &vote.version),
+            at_ms: if agreed_at > 0 { agreed_at } else { at_ms },
+            workload,
+            seq: vector.0.values().next().map_or(vote.seq, |first| first.seq),
+            change: words::change(settled.as_ref().filter(|_| vote.seq == present), &vote.version),
             rollout,
             message,
-            hosts: fitting(&vote.hosts, NOTICE_LIST_BYTES_MAX, |host| host.as_str().len()).cloned().collect(),
+            hosts: fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect(),
             purges: purge_facts(vote),
             late: kind == Kind::PurgeCompleted && vote.stalled,
         };
         draft.untold.push(notice);
+    }
+}
+
+/// What is told of an end, if anything is.
+const fn kind_of_end(outcome: &Outcome) -> Option<Kind> {
+    match outcome {
+        Outcome::Purged => Some(Kind::PurgeCompleted),
+        Outcome::Returned | Outcome::RecoveredSkipped => Some(Kind::PurgeSkipped),
+        Outcome::NoDistribution | Outcome::Dead => Some(Kind::PurgeFailed),
+        // An impossible purge has been told when it proved to be so; the others are nobody's business.
+        Outcome::Impossible | Outcome::NothingNew | Outcome::NoSite => None,
+        // These close a rollout before its vote.
+        Outcome::Failed(_) | Outcome::Superseded | Outcome::RolledBack | Outcome::Deleted | Outcome::Withdrawn => None,
     }
 }
 

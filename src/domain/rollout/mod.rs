@@ -17,8 +17,10 @@
 
 mod agree;
 mod ask;
+mod execute;
 mod finish;
 mod observe;
+mod patience;
 mod words;
 mod write;
 
@@ -26,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::domain::distribution::DistributionId;
-use crate::domain::group::{Plan, View};
+use crate::domain::group::{self, Plan, View};
 use crate::domain::host::Host;
 use crate::domain::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
 use crate::domain::machine::{Machine, Timestamp, millis};
@@ -36,6 +38,7 @@ use crate::domain::purge::{Order, Progress};
 use crate::domain::readiness::Pods;
 use crate::domain::record::Record;
 use crate::domain::rollout::ask::Ask;
+use crate::domain::rollout::execute::Task;
 use crate::domain::workload::Workload;
 
 pub use observe::{Attention, attention, baseline, faults, unusable};
@@ -50,6 +53,8 @@ pub struct Identity {
     pub member: Member,
     /// The group it belongs to; a single cluster is a group of one.
     pub group: String,
+    /// Whether the group has other members.
+    pub grouped: bool,
     /// The ledger that counts.
     pub origin: Origin,
     /// The wall clock at timestamp zero, in milliseconds since the Unix epoch. Only ever printed.
@@ -123,6 +128,10 @@ pub struct Rollout {
     matching: BTreeMap<Vector, Ask>,
     ordered: BTreeSet<Reference>,
     telling: BTreeMap<NoticeId, Ask>,
+    /// When it is this member's turn to do what each member could do; `None` once it is.
+    turns: BTreeMap<(Vector, Task), Option<Timestamp>>,
+    /// The other members were told that the workload does not exist here.
+    told_absent: bool,
     ended: bool,
 }
 
@@ -178,6 +187,8 @@ pub enum Effect {
     Remove(u64),
     /// Show the durable record to the group.
     Publish(Box<Record>),
+    /// Tell the group that the cluster does not have the workload, and never votes for a rollout of it up to this one.
+    Absent(Seq),
     /// Read the workload afresh.
     Look,
     /// Find out by which hosts the workload is reached.
@@ -201,6 +212,7 @@ impl Effect {
             Self::Store(_) => "store",
             Self::Remove(_) => "remove",
             Self::Publish(_) => "publish",
+            Self::Absent(_) => "absent",
             Self::Look => "look",
             Self::FindSite(_) => "find_site",
             Self::Recheck(_) => "recheck",
@@ -239,6 +251,8 @@ impl Rollout {
             matching: BTreeMap::new(),
             ordered: BTreeSet::new(),
             telling: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            told_absent: false,
             ended: false,
         }
     }
@@ -348,6 +362,7 @@ impl Rollout {
         for ask in asks.into_iter().chain(self.matching.values_mut()).chain(self.telling.values_mut()) {
             ask.wake(now);
         }
+        self.turns.values_mut().for_each(|turn| *turn = turn.filter(|at| *at > now));
     }
 
     /// Shows the durable record to the group once in every life; afterwards, every write does.
@@ -391,7 +406,13 @@ impl Rollout {
                 matches!(attention(self.durable.as_ref(), workload, &self.policy), Attention::Idle)
             }
         };
-        quiet && nothing_wanted
+        quiet && nothing_wanted && !self.is_wanted_by_others()
+    }
+
+    /// Whether another member may need something of this one. Before the group's records are known, it may.
+    fn is_wanted_by_others(&self) -> bool {
+        let known = self.durable.is_none() || self.view_is_current();
+        !self.is_alone() && (!known || group::others_seek(&self.view, &self.identity.member))
     }
 
     /// The time waited for this rollout so far, not counting pauses.
@@ -455,6 +476,7 @@ impl Machine for Rollout {
             Event::PeersRestarted => {
                 self.matching.clear();
                 self.ordered.clear();
+                self.view.number = 0;
             }
         }
         effects.extend(self.advance(now, fresh));
@@ -472,7 +494,8 @@ impl Machine for Rollout {
         let asks = [&self.store, &self.look, &self.site_ask, &self.recheck];
         let asks =
             asks.into_iter().chain(self.matching.values()).chain(self.telling.values()).filter_map(Ask::deadline);
-        asks.chain(self.tidy_deadline()).chain(self.rolling_deadlines()).min()
+        let own = [self.tidy_deadline(), self.turn_deadline(), self.patience_deadline()].into_iter().flatten();
+        asks.chain(own).chain(self.rolling_deadlines()).min()
     }
 }
 

@@ -77,6 +77,9 @@ pub fn baseline(workload: &Workload, version: &Version, floor: Seq) -> Record {
         votes: Vec::new(),
         history: Vec::new(),
         untold: Vec::new(),
+        config: String::new(),
+        last: None,
+        stalled: false,
         conditions: Default::default(),
     }
 }
@@ -113,7 +116,7 @@ impl Rollout {
             Sight::Missing => self.ask_look(now),
             Sight::Gone => {
                 self.depart(now);
-                None
+                self.absent()
             }
             Sight::Seen(workload) => {
                 self.note_faults(now, &workload);
@@ -149,12 +152,19 @@ impl Rollout {
         let Some(record) = self.draft.clone() else { return };
         if record.seq > record.closed && (record.phase == Phase::Rolling || record.awaits_vote()) {
             self.announce(now, Kind::RolloutFailed, Outcome::Deleted.to_string());
-            self.close_current(Outcome::Deleted);
+            self.close_current(Outcome::Deleted, String::new());
         } else if record.votes.is_empty() && record.untold.is_empty() {
             // Its numbers are not used again even if the workload returns before the record is gone (decision 2).
             self.floor = self.floor.max(record.seq);
             self.draft = None;
         }
+    }
+
+    /// Tells the other members, once, that the cluster does not have the workload: a fresh look and the ledger say so.
+    fn absent(&mut self) -> Option<Effect> {
+        let gone = self.draft.is_none() && self.durable.is_none() && self.storing.is_none();
+        (gone && !self.is_alone() && !std::mem::replace(&mut self.told_absent, true))
+            .then(|| Effect::Absent(self.floor))
     }
 
     fn follow(&mut self, now: Timestamp, workload: &Workload, version: &Version, fresh: bool) -> Option<Effect> {
@@ -221,6 +231,7 @@ impl Rollout {
         draft.change = change;
         draft.phase = Phase::Rolling;
         draft.elapsed_ms = 0;
+        draft.stalled = false;
         draft.settled = settled.filter(|settled| settled != version);
         draft.requested_at.clone_from(&workload.tuning.requested_at);
         self.running_since = Some(now);
@@ -249,7 +260,7 @@ impl Rollout {
             Phase::Complete | Phase::Failed(_) | Phase::Withdrawn | Phase::Absent => return,
         };
         self.announce(now, Kind::RolloutFailed, outcome.to_string());
-        self.close_current(outcome);
+        self.close_current(outcome, String::new());
     }
 
     /// Supervises a rollout in flight: complete, failed, or waiting with a reason.
@@ -321,7 +332,7 @@ impl Rollout {
         draft.phase = Phase::Failed(failure);
         self.suspicion = None;
         self.announce(now, Kind::RolloutFailed, format!("{failure} after {elapsed}: {waited_for}; nothing is purged"));
-        self.close_current(Outcome::Failed(failure));
+        self.close_current(Outcome::Failed(failure), waited_for);
     }
 
     fn pods_in_words(&self, workload: &Workload) -> String {
@@ -342,15 +353,15 @@ impl Rollout {
     }
 
     /// Remembers how the present rollout ended.
-    pub(super) fn close_current(&mut self, outcome: Outcome) {
+    pub(super) fn close_current(&mut self, outcome: Outcome, why: String) {
         if let Some(draft) = &mut self.draft {
             let change = words::change(draft.settled(), &draft.version);
-            draft.close(Closed { seq: draft.seq, change, outcome, purges: Vec::new() });
+            draft.close(Closed { seq: draft.seq, change, outcome, why, purges: Vec::new() });
         }
     }
 
     /// Writes a notice about the present rollout into the draft, to be told once that is durable.
-    fn announce(&mut self, now: Timestamp, kind: Kind, message: String) {
+    pub(super) fn announce(&mut self, now: Timestamp, kind: Kind, message: String) {
         let Some(draft) = &mut self.draft else { return };
         let identity = &self.identity;
         let vector = Vector::of_one(identity.member.clone(), identity.origin.clone(), draft.seq);
@@ -383,7 +394,8 @@ impl Rollout {
         // progress deadline is to be confirmed, nothing else fails the rollout.
         let confirm = self.suspicion.as_ref().map(|suspicion| suspicion.since.after(DEADLINE_CONFIRMED_AFTER));
         let stored = self.draft.as_ref().map_or(Duration::ZERO, Record::elapsed);
-        let since = self.running_since.filter(|_| self.suspicion.is_none());
+        let rolling = self.draft.as_ref().is_some_and(|draft| draft.phase == Phase::Rolling);
+        let since = self.running_since.filter(|_| rolling && self.suspicion.is_none());
         let timeout = since.map(|since| since.after(self.timeout().saturating_sub(stored)));
         let keep = since.map(|since| since.after(ELAPSED_STORED_EVERY));
         let seen = self.look.is_idle() && self.workload().is_some();

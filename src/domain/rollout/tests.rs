@@ -41,7 +41,8 @@ fn half(tag: &str, generation: i64) -> Workload {
 
 fn identity() -> Identity {
     let (member, origin) = ("eu-1".into(), "ledger".into());
-    Identity { workload: WorkloadId::deployment("shop", "web"), member, group: "default".into(), origin, epoch_ms: 0 }
+    let workload = WorkloadId::deployment("shop", "web");
+    Identity { workload, member, group: "default".into(), grouped: false, origin, epoch_ms: 0 }
 }
 
 /// A machine in a world where everything it asks for works, except what a test takes in hand.
@@ -110,7 +111,7 @@ impl Story {
                     self.step(Event::Purged(order.reference, Progress::Completed));
                 }
                 Effect::Tell(notice) => self.step(Event::Told(notice.id)),
-                Effect::End => {}
+                Effect::Absent(_) | Effect::End => {}
             }
         }
     }

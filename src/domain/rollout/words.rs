@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::domain::distribution::DistributionId;
-use crate::domain::group::{self, Fate, Known, Verdict, View};
+use crate::domain::group::{self, Fate, Known};
 use crate::domain::id::{Member, WorkloadId};
 use crate::domain::image::{Version, brief, difference};
 use crate::domain::machine::Timestamp;
@@ -149,8 +149,8 @@ impl Rollout {
             }
             Sight::Unknown | Sight::Missing | Sight::Gone | Sight::Seen(_) => {}
         }
-        for vote in &record.votes {
-            if let Fate::Open(missing) = group::fate(&self.view, &vote.vector, &self.policy) {
+        for vote in record.votes.iter().filter(|vote| vote.closed.is_none()) {
+            if let Fate::Open(missing) = group::fate(&self.view, &vote.vector) {
                 let missing: Vec<&str> = missing.iter().map(|member| member.0.as_str()).collect();
                 summary.state = format!("waiting for the votes of {}", missing.join(", "));
             }
@@ -168,7 +168,7 @@ impl Rollout {
         if let Some(why) = unfollowed(workload) {
             return Some(format!("complete, and not purged: {why}"));
         }
-        if let Some(waiting) = waiting_for(&self.view, &self.identity.member) {
+        if let Some(waiting) = self.waiting_for() {
             return Some(waiting);
         }
         let asks = [("cannot find its hosts", &self.site_ask), ("cannot vote for it yet", &self.recheck)];
@@ -199,17 +199,6 @@ fn trouble(what: &str, ask: &Ask, now: Timestamp) -> Option<String> {
         Some(_) | None => "being tried again".to_owned(),
     };
     ask.reason().map(|reason| format!("{what}: {reason}; {again}"))
-}
-
-fn waiting_for(view: &View, own: &Member) -> Option<String> {
-    match group::judge(view, |_, _| true) {
-        Verdict::Candidate(_) => None,
-        Verdict::Waiting(reasons) => {
-            let others = reasons.iter().filter(|(member, _)| *member != own);
-            let words: Vec<String> = others.map(|(member, reason)| format!("{member}, which {reason}")).collect();
-            (!words.is_empty()).then(|| format!("waiting for {}", words.join("; ")))
-        }
-    }
 }
 
 fn state(
@@ -257,7 +246,7 @@ fn unfollowed(workload: &Workload) -> Option<String> {
 }
 
 fn complete(record: &Record) -> (String, String) {
-    let Some(vote) = record.votes.last() else {
+    let Some(vote) = record.votes.iter().rfind(|vote| vote.closed.is_none()) else {
         if record.awaits_vote() {
             return ("complete; checking once more before it is purged".into(), "votes for the purge".into());
         }
@@ -296,7 +285,9 @@ fn member((member, known): (&Member, &Option<Known>)) -> MemberSummary {
 }
 
 fn stage(record: &Record) -> Stage {
-    let open = |vote: &Vote| vote.purges.is_empty() || vote.purges.values().any(|purge| !purge.state.is_final());
+    let open = |vote: &Vote| {
+        vote.closed.is_none() && (vote.purges.is_empty() || vote.purges.values().any(|purge| !purge.state.is_final()))
+    };
     match record.votes.iter().find(|vote| open(vote)) {
         _ if record.phase == Phase::Rolling => Stage::Rollout,
         Some(vote) if !vote.purges.is_empty() => Stage::Purge,

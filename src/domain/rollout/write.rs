@@ -90,6 +90,7 @@ impl Rollout {
         self.matching.clear();
         self.ordered.clear();
         self.voted_at.clear();
+        self.turns.clear();
         self.durable.iter().map(|record| Effect::Publish(Box::new(record.clone()))).collect()
     }
 

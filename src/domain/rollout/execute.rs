@@ -1,0 +1,203 @@
+//! From decided to purged: who does what in which order, and what the others have done already.
+//!
+//! Every member can do everything, and the references make repetition harmless. The order only saves work: for each
+//! distribution the members have a rank, the first begins at once, and each later one begins a while after it came to know of
+//! the decision, unless it has seen by then that it is done. Nobody is elected, and nobody has to be alive.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::domain::distribution::DistributionId;
+use crate::domain::group::{self, Decision, Fate, Plan};
+use crate::domain::id::{Vector, group_rollout_id, purge_reference, rank};
+use crate::domain::machine::Timestamp;
+use crate::domain::notice::Kind;
+use crate::domain::paths::PathSet;
+use crate::domain::purge::Order;
+use crate::domain::record::{Outcome, Purge, PurgeState, Vote};
+use crate::domain::rollout::{Effect, Rollout};
+
+/// A purge that another member has created is followed by the next rank after so many takeover times. Most complete within
+/// 25 s (95th percentile), and until then whoever created it follows it anyway.
+const FOLLOW_AFTER: u32 = 6;
+
+/// What the members do one after the other.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Task {
+    /// Find the distributions.
+    Match,
+    /// Create the purge of this one.
+    Create(DistributionId),
+    /// Ask how far it is.
+    Follow(DistributionId),
+    /// Tell how the vector ended.
+    Tell,
+}
+
+impl Rollout {
+    /// Goes on with a decided vector: match it, order what is not ordered yet in this life, and finish when all is final.
+    pub(super) fn execute(&mut self, now: Timestamp, vector: &Vector, plan: Plan) -> Vec<Effect> {
+        self.adopt(vector, &plan);
+        let Some(vote) = self.open_vote(vector).cloned() else { return Vec::new() };
+        if vote.purges.is_empty() {
+            let due = self.is_turn(now, vector, Task::Match);
+            let ask = self.matching.entry(vector.clone()).or_default();
+            return if due && ask.is_due(now) {
+                ask.asked();
+                vec![Effect::Match(vector.clone(), Box::new(plan))]
+            } else {
+                Vec::new()
+            };
+        }
+        if vote.purges.values().all(|purge| purge.state.is_final()) {
+            let impossible = vote.purges.values().all(|purge| matches!(purge.state, PurgeState::Impossible(_)));
+            let outcome = if impossible { Outcome::Impossible } else { Outcome::Purged };
+            self.finish(now, vector, outcome, "");
+            return Vec::new();
+        }
+        let mut effects = Vec::new();
+        for (distribution, purge) in vote.purges.iter().filter(|(_, purge)| !purge.state.is_final()) {
+            let task = match purge.state {
+                PurgeState::Wanted => Task::Create(distribution.clone()),
+                _ => Task::Follow(distribution.clone()),
+            };
+            if !self.ordered.contains(&purge.reference) && self.is_turn(now, vector, task) {
+                self.ordered.insert(purge.reference.clone());
+                effects.push(Effect::Purge(Box::new(self.order(vector, distribution, purge, &plan))));
+            }
+        }
+        effects
+    }
+
+    /// Whether this member may do something that others may do as well: once its turn has come, it stays.
+    pub(super) fn is_turn(&mut self, now: Timestamp, vector: &Vector, task: Task) -> bool {
+        if self.is_alone() {
+            return true;
+        }
+        let (key, after) = match &task {
+            Task::Create(distribution) => (distribution.to_string(), 1),
+            Task::Follow(distribution) => (distribution.to_string(), FOLLOW_AFTER),
+            Task::Match => (self.group_rollout(vector), 1),
+            Task::Tell => (self.teller_key(vector), 1),
+        };
+        let rank = rank(&key, &self.identity.member, vector.0.keys());
+        let wait = self.policy.group.takeover.saturating_mul(rank.saturating_mul(after));
+        let turn = self.turns.entry((vector.clone(), task)).or_insert_with(|| Some(now.after(wait)));
+        *turn = turn.filter(|at| *at > now);
+        turn.is_none()
+    }
+
+    /// Whoever purges the first distribution tells of it: it is the first to know.
+    fn teller_key(&self, vector: &Vector) -> String {
+        let vote = self.draft.as_ref().and_then(|draft| draft.vote(vector));
+        let first = vote.and_then(|vote| vote.purges.keys().next()).map(ToString::to_string);
+        first.unwrap_or_else(|| self.group_rollout(vector))
+    }
+
+    pub(super) fn group_rollout(&self, vector: &Vector) -> String {
+        group_rollout_id(&self.identity.group, &self.identity.workload, vector)
+    }
+
+    /// Takes over what other members' votes say of the purges: that they are wanted, created, or done. Not that they are
+    /// impossible: another member may have other credentials.
+    fn adopt(&mut self, vector: &Vector, plan: &Plan) {
+        if self.is_alone() {
+            return;
+        }
+        let rollout = self.group_rollout(vector);
+        let own = &self.identity.member;
+        let others = self.view.members.iter().filter(|(member, _)| *member != own);
+        let theirs = others.filter_map(|(_, known)| known.as_ref()?.record.vote(vector));
+        let theirs: Vec<Vote> = theirs.cloned().collect();
+        let Some(vote) = self.open_vote(vector) else { return };
+        for other in theirs {
+            let distributions: BTreeSet<DistributionId> = other.purges.keys().cloned().collect();
+            for (distribution, wanted) in purges(&rollout, &distributions, &plan.paths) {
+                vote.purges.entry(distribution).or_insert(wanted);
+            }
+            for (distribution, purge) in &mut vote.purges {
+                let Some(made) = other.purges.get(distribution) else { continue };
+                if made.reference == purge.reference && progress(&made.state) > progress(&purge.state) {
+                    *purge = made.clone();
+                }
+            }
+            vote.stalled |= other.stalled;
+        }
+    }
+
+    fn order(&self, vector: &Vector, distribution: &DistributionId, purge: &Purge, plan: &Plan) -> Order {
+        // Covered by an invalidation that exists: that one is waited for, not made again.
+        let exists = matches!(purge.state, PurgeState::Created | PurgeState::Covered(_));
+        Order {
+            reference: purge.reference.clone(),
+            distribution: distribution.clone(),
+            paths: plan.paths.clone(),
+            workload: self.identity.workload.clone(),
+            invalidation: purge.invalidation.clone().filter(|_| exists),
+            voted_at: self.voted_at.get(vector).copied(),
+        }
+    }
+
+    /// The distributions of a decided plan are known.
+    pub(super) fn matched(&mut self, now: Timestamp, vector: &Vector, distributions: &BTreeSet<DistributionId>) {
+        self.matching.remove(vector);
+        // Asked again because a peer was rebuilt, and answered twice: the purges of the first answer are under way.
+        if self.open_vote(vector).is_none_or(|vote| !vote.purges.is_empty()) {
+            return;
+        }
+        let rollout = self.group_rollout(vector);
+        let Some(Fate::Decided(Decision::Execute(plan))) =
+            self.view_is_current().then(|| group::fate(&self.view, vector))
+        else {
+            return;
+        };
+        if distributions.is_empty() {
+            let hosts: Vec<&str> = plan.hosts.iter().map(|host| host.as_str()).collect();
+            self.finish(now, vector, Outcome::NoDistribution, &hosts.join(", "));
+            return;
+        }
+        if let Some(vote) = self.open_vote(vector) {
+            vote.purges = purges(&rollout, distributions, &plan.paths);
+        }
+    }
+
+    /// They could not be found out. Told once: somebody may have to do something, and it is asked again meanwhile.
+    pub(super) fn match_failed(&mut self, now: Timestamp, vector: &Vector, why: &str) {
+        let key = self.key();
+        let Some(ask) = self.matching.get_mut(vector) else { return };
+        ask.failed(now, &key, why);
+        // Twice may be passing; the third time somebody may have to do something.
+        if ask.failures() == 3 {
+            let message = format!("cannot find the distributions: {why}; it is tried again");
+            self.announce_vote(now, vector, Kind::PurgeFailed, "match", message);
+        }
+    }
+
+    fn open_vote(&mut self, vector: &Vector) -> Option<&mut Vote> {
+        let open = |vote: &&mut Vote| vote.vector == *vector && vote.closed.is_none();
+        self.draft.as_mut()?.votes.iter_mut().find(open)
+    }
+
+    /// When the next turn of this member comes.
+    pub(super) fn turn_deadline(&self) -> Option<Timestamp> {
+        self.turns.values().flatten().min().copied()
+    }
+}
+
+/// How far a purge is, as far as another member may rely on it.
+const fn progress(state: &PurgeState) -> u8 {
+    match state {
+        PurgeState::Wanted | PurgeState::Impossible(_) => 0,
+        PurgeState::Created | PurgeState::Covered(_) => 1,
+        PurgeState::Completed | PurgeState::DoneByOther => 2,
+    }
+}
+
+fn purges(rollout: &str, distributions: &BTreeSet<DistributionId>, paths: &PathSet) -> BTreeMap<DistributionId, Purge> {
+    let texts: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
+    let purge = |distribution: &DistributionId| Purge {
+        reference: purge_reference(rollout, distribution.as_str(), texts.iter().copied()),
+        state: PurgeState::Wanted,
+        invalidation: None,
+    };
+    distributions.iter().map(|distribution| (distribution.clone(), purge(distribution))).collect()
+}
