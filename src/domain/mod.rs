@@ -14,6 +14,7 @@ pub mod group;
 pub mod host;
 pub mod id;
 pub mod image;
+pub mod lease;
 pub mod machine;
 pub mod notice;
 pub mod paths;

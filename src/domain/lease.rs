@@ -1,0 +1,291 @@
+//! Which of several replicas in one cluster works, and which stand by.
+//!
+//! For economy only. Every write is a compare-and-set and every purge has a reference that follows from what was decided,
+//! so two replicas that work at once purge nothing twice; they only do the same work twice. That is why every doubt is
+//! settled in favour of working: a leader that cannot renew goes on until it *sees* another's name, and one that is denied
+//! the lease works without it.
+//!
+//! A holder counts as gone when its lease has not changed for [`LEASE_FOR`] on the watcher's own clock. The times in the
+//! object are text here: no clock of two machines is compared (GA-8). This is client-go's rule too
+//! (<https://pkg.go.dev/k8s.io/client-go/tools/leaderelection>).
+//!
+//! Not for leading: what follows from it is the root actor's.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::domain::machine::{Machine, Timestamp};
+
+/// How long a lease that does not change is respected: client-go's default for controllers.
+pub const LEASE_FOR: Duration = Duration::from_secs(15);
+
+/// How often the holder renews: two renewals may be lost and the third still comes in time.
+pub const RENEW_EVERY: Duration = Duration::from_secs(5);
+
+/// How often who stands by looks, and how soon a failed call is tried again.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// How soon a call is tried again that somebody has to allow first.
+const DENIED_LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// How long the first answer is waited for before work begins without one. A start is late by this at most.
+const START_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long who stands by goes without an answer before it works all the same: four leases, so that an API server that
+/// restarts does not wake everybody.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// One life of one replica.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Replica {
+    /// The pod: no two have one name at the same time.
+    pub pod: String,
+    /// This life of its process.
+    pub boot: String,
+}
+
+impl fmt::Display for Replica {
+    /// As the holder is named in the lease.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}_{}", self.pod, self.boot)
+    }
+}
+
+impl Replica {
+    /// Whether `holder` is another life of the same pod.
+    fn is_life_of(&self, holder: &str) -> bool {
+        holder.rsplit_once('_').is_some_and(|(pod, boot)| pod == self.pod && boot != self.boot)
+    }
+}
+
+/// The lease as it was read or written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Claim {
+    /// Who holds it; empty for nobody.
+    pub holder: String,
+    /// When it was renewed, by the holder's clock: only ever compared for being another text.
+    pub renewed: String,
+    /// Since when its holder holds it, by the holder's clock, for people.
+    pub acquired: String,
+    /// How often it changed hands, for people.
+    pub transitions: u64,
+    /// The version of the object, for compare-and-set.
+    pub version: String,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// The lease was read; `None` if there is none.
+    Looked(Option<Claim>),
+    /// The lease was written and is ours; `None` if somebody else wrote first.
+    Taken(Option<Claim>),
+    /// The call failed.
+    Failed {
+        /// Why, in words.
+        why: String,
+        /// Trying again does not help before somebody changes something.
+        lasting: bool,
+    },
+    /// This life ends in order.
+    Resigned,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Read the lease.
+    Look,
+    /// Write our name into it, if it is still this one; `None`: if there is none.
+    Take(Option<Claim>),
+    /// Take our name out of it, if it is still this one.
+    Release(Claim),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Stance {
+    /// Nothing is known yet.
+    Undecided,
+    /// We work; `held`: with our name in the lease.
+    Leading { held: bool },
+    /// Another works.
+    StandingBy,
+    /// It is over.
+    Resigned,
+}
+
+/// The machine. See the module's text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Election {
+    us: Replica,
+    stance: Stance,
+    /// The lease as last seen, and since when it has not changed.
+    seen: Option<(Claim, Timestamp)>,
+    /// The call under way writes (`true`) or reads.
+    asking: Option<bool>,
+    /// When to call next, if no call is under way.
+    next: Timestamp,
+    /// Since when no call has been answered.
+    silent_since: Timestamp,
+    trouble: Option<String>,
+}
+
+impl Election {
+    /// The election as `us` enters it. Nothing happens before the first tick.
+    pub fn new(us: Replica, now: Timestamp) -> Self {
+        let stance = Stance::Undecided;
+        Self { us, stance, seen: None, asking: None, next: now, silent_since: now, trouble: None }
+    }
+
+    /// Whether we work.
+    pub fn leads(&self) -> bool {
+        matches!(self.stance, Stance::Leading { .. })
+    }
+
+    /// Who works instead of us, while we stand by.
+    pub fn leader(&self) -> Option<&str> {
+        let (claim, _) = self.seen.as_ref().filter(|_| self.stance == Stance::StandingBy)?;
+        Some(&claim.holder)
+    }
+
+    /// What is wrong with the lease, in words; `None` when nothing is.
+    pub fn trouble(&self) -> Option<String> {
+        let why = self.trouble.as_ref()?;
+        Some(match self.stance {
+            Stance::Leading { held: false } => format!(
+                "working without the lease: {why}. A second replica would do the same work again, which is safe and wasteful"
+            ),
+            Stance::Leading { held: true } => format!("the lease cannot be renewed, another replica may begin to work: {why}"),
+            Stance::Undecided | Stance::StandingBy | Stance::Resigned => why.clone(),
+        })
+    }
+
+    fn looked(&mut self, now: Timestamp, claim: Option<Claim>) -> Vec<Effect> {
+        let Some(claim) = claim else {
+            self.seen = None;
+            return self.take(None);
+        };
+        let earlier = self.seen.take();
+        let is_first = earlier.is_none();
+        let unchanged = earlier.filter(|(known, _)| known.holder == claim.holder && known.renewed == claim.renewed);
+        let has_changed = !is_first && unchanged.is_none();
+        let since = unchanged.map_or(now, |(_, since)| since);
+        self.seen = Some((claim.clone(), since));
+        if claim.holder.is_empty() || claim.holder == self.us.to_string() {
+            return self.take(Some(claim));
+        }
+        let is_stale = now.since(since) >= LEASE_FOR;
+        match self.stance {
+            // A container that was restarted in its pod need not wait for itself. Later looks mean nothing of the kind: where
+            // two processes share a name, the younger one would be robbed, and so on for ever.
+            Stance::Undecided if is_first && self.us.is_life_of(&claim.holder) => return self.take(Some(claim)),
+            Stance::Undecided | Stance::StandingBy | Stance::Leading { held: false } if is_stale => {
+                return self.take(Some(claim));
+            }
+            // The holder may be long dead; it is given a chance to show that it is not.
+            Stance::Leading { held: false } if !has_changed => {}
+            Stance::Undecided | Stance::StandingBy | Stance::Leading { .. } => self.stance = Stance::StandingBy,
+            Stance::Resigned => return Vec::new(),
+        }
+        self.next = now.after(LOOK_EVERY).min(since.after(LEASE_FOR));
+        Vec::new()
+    }
+
+    fn taken(&mut self, now: Timestamp, claim: Option<Claim>) {
+        match claim {
+            Some(claim) => {
+                self.seen = Some((claim, now));
+                self.stance = Stance::Leading { held: true };
+                self.next = now.after(RENEW_EVERY);
+            }
+            // Whoever was faster is to be looked at.
+            None => {
+                self.seen = None;
+                self.next = now;
+            }
+        }
+    }
+
+    fn failed(&mut self, now: Timestamp, why: String, lasting: bool, wrote: bool) {
+        self.trouble = Some(why);
+        self.next = now.after(if lasting { DENIED_LOOK_EVERY } else { LOOK_EVERY });
+        // Only who found the lease free, or stale, writes.
+        if lasting && (self.stance == Stance::Undecided || self.stance == Stance::StandingBy && wrote) {
+            self.stance = Stance::Leading { held: false };
+        }
+    }
+
+    fn take(&mut self, over: Option<Claim>) -> Vec<Effect> {
+        self.asking = Some(true);
+        vec![Effect::Take(over)]
+    }
+
+    /// When the patience with an unanswered call ends.
+    fn patience_ends(&self) -> Option<Timestamp> {
+        match self.stance {
+            Stance::Undecided => Some(self.silent_since.after(START_WITHIN)),
+            Stance::StandingBy => Some(self.silent_since.after(SILENCE_MAX)),
+            Stance::Leading { .. } | Stance::Resigned => None,
+        }
+    }
+}
+
+impl Machine for Election {
+    type Event = Event;
+    type Effect = Effect;
+
+    fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
+        if event == Event::Resigned {
+            let held = std::mem::replace(&mut self.stance, Stance::Resigned) == Stance::Leading { held: true };
+            let ours = self.seen.take().filter(|(claim, _)| held && claim.holder == self.us.to_string());
+            return ours.map(|(claim, _)| Effect::Release(claim)).into_iter().collect();
+        }
+        let Some(wrote) = self.asking.take() else { return Vec::new() };
+        if self.stance == Stance::Resigned {
+            return Vec::new();
+        }
+        if let Event::Looked(_) | Event::Taken(_) = event {
+            self.silent_since = now;
+            self.trouble = None;
+        }
+        match event {
+            Event::Looked(claim) => return self.looked(now, claim),
+            Event::Taken(claim) => self.taken(now, claim),
+            Event::Failed { why, lasting } => self.failed(now, why, lasting, wrote),
+            Event::Resigned => {}
+        }
+        Vec::new()
+    }
+
+    fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
+        if self.patience_ends().is_some_and(|end| now >= end) {
+            self.stance = Stance::Leading { held: false };
+            self.trouble.get_or_insert_with(|| "the API server does not answer".to_owned());
+        }
+        if self.stance == Stance::Resigned || self.asking.is_some() || now < self.next {
+            return Vec::new();
+        }
+        match (self.stance, &self.seen) {
+            // Without a look before it: if somebody else wrote, that comes out.
+            (Stance::Leading { held: true }, Some((claim, _))) => {
+                let over = claim.clone();
+                self.take(Some(over))
+            }
+            _ => {
+                self.asking = Some(false);
+                vec![Effect::Look]
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Timestamp> {
+        if self.stance == Stance::Resigned {
+            return None;
+        }
+        let call = self.asking.is_none().then_some(self.next);
+        call.into_iter().chain(self.patience_ends()).min()
+    }
+}
+
+#[cfg(test)]
+mod tests;
