@@ -16,7 +16,7 @@ use crate::adapters::clock::SystemClock;
 use crate::adapters::cloudfront::{self, CloudFront};
 use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
 use crate::adapters::http::{self as outbound, Egress};
-use crate::adapters::kubernetes::{self, Clients, Cluster, Events, Scope, Tempo};
+use crate::adapters::kubernetes::{self, Clients, Cluster, Events, KubernetesLease, Scope, Tempo};
 use crate::adapters::ledger::fresh_origin;
 use crate::adapters::ledger::kubernetes::KubernetesLedger;
 use crate::adapters::ledger::memory::MemoryLedger;
@@ -28,10 +28,11 @@ use crate::config::{Config, LedgerBackend, Namespaces, RedisAddress};
 use crate::domain::catalog::Freshness;
 use crate::domain::delivery;
 use crate::domain::id::Member;
+use crate::domain::lease::Replica;
 use crate::domain::purge::Pace;
 use crate::domain::retry;
 use crate::http::{About, Front, Serving};
-use crate::ports::{Board, Cdn, Clock, ClusterView, EventSink, Ledger, Notifier, PortError, Ports, Retry};
+use crate::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, Notifier, PortError, Ports, Retry};
 use crate::telemetry::Metrics;
 
 /// The name of the only member of a group of one. It is part of every purge reference, so it never changes.
@@ -108,14 +109,17 @@ pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, S
     let grouped = config.is_grouped() || surrounded.boards.len() > 1;
     let member = if grouped { member(config, &clients).await? } else { Member(alone(config)) };
     let boards = if surrounded.boards.is_empty() { boards(config, &member)? } else { surrounded.boards };
+    let ledger_namespace = config.ledger.namespace.as_deref().unwrap_or(&clients.namespace);
+    let lease = lease(config, &clients, ledger_namespace, &clock)?;
     let events = Events::new(clients.request.clone(), &instance());
     let ports = Ports {
         clock,
         cluster: Arc::new(Cluster::new(&clients, scope, surrounded.tempo)),
         events: if config.dry_run { Arc::new(DryEvents) } else { Arc::new(events) as Arc<dyn EventSink> },
-        ledger: ledger(config, &clients, config.ledger.namespace.as_deref().unwrap_or(&clients.namespace))?,
+        ledger: ledger(config, &clients, ledger_namespace)?,
         cdn: if config.dry_run { Arc::new(DryCdn(cdn)) } else { cdn as Arc<dyn Cdn> },
         notifier: if config.dry_run { Arc::new(DryNotifier(notifier)) } else { notifier },
+        lease,
         boards,
     };
     let grouping = if grouped { Some(grouping(config)?) } else { None };
@@ -312,9 +316,29 @@ fn boards(config: &Config, member: &Member) -> Result<Vec<Arc<dyn Board>>, Start
     addresses.map(board).collect()
 }
 
-fn grouping(config: &Config) -> Result<Grouping, StartError> {
+/// The lease that keeps several replicas from doing the same work. What is kept in memory is nobody else's work.
+fn lease(
+    config: &Config,
+    clients: &Clients,
+    namespace: &str,
+    clock: &Arc<dyn Clock>,
+) -> Result<Option<Arc<dyn Lease>>, StartError> {
+    if !config.leader.lease || config.ledger_backend() == LedgerBackend::Memory {
+        return Ok(None);
+    }
+    let us = Replica { pod: config.leader.replica.clone().unwrap_or_else(instance), boot: boot()? };
+    Ok(Some(Arc::new(KubernetesLease::new(clients.request.clone(), namespace, us, clock.clone()))))
+}
+
+/// A random name for this life of the process.
+fn boot() -> Result<String, StartError> {
     let mut boot = fresh_origin()?.0;
     boot.truncate(BOOT_CHARS);
+    Ok(boot)
+}
+
+fn grouping(config: &Config) -> Result<Grouping, StartError> {
+    let boot = boot()?;
     Ok(Grouping {
         members: config.group.members.iter().cloned().map(Member).collect(),
         keyed: config.group.key.is_some(),

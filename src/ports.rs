@@ -14,6 +14,7 @@ use futures_core::Stream;
 use crate::domain::delivery::{Delivery, Reply};
 use crate::domain::distribution::{Distribution, DistributionId};
 use crate::domain::id::{InvalidationId, Origin, Reference, Seq, WorkloadId};
+use crate::domain::lease::{Claim, Replica};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::Notice;
 use crate::domain::paths::PathSet;
@@ -194,6 +195,19 @@ pub trait Ledger: Send + Sync {
     async fn remove_delivery(&self, id: &str) -> Result<(), PortError>;
 }
 
+/// The lease by which replicas of one cluster agree who works. Nothing but economy depends on it.
+#[async_trait]
+pub trait Lease: Send + Sync {
+    /// Who we are.
+    fn replica(&self) -> &Replica;
+    /// Reads it, not from a cache; `None` if there is none.
+    async fn look(&self) -> Result<Option<Claim>, PortError>;
+    /// Makes it ours, or renews it, if it is still `over` (`None`: if there is none). `None` if somebody else wrote first.
+    async fn take(&self, over: Option<&Claim>) -> Result<Option<Claim>, PortError>;
+    /// Gives it back, if it is still `over`, so that another takes it at once.
+    async fn release(&self, over: &Claim) -> Result<(), PortError>;
+}
+
 /// An invalidation as CloudFront tells of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalidation {
@@ -297,6 +311,8 @@ pub struct Ports {
     pub cdn: Arc<dyn Cdn>,
     /// Webhooks.
     pub notifier: Arc<dyn Notifier>,
+    /// By which one of several replicas is chosen to work; `None`: this one always works.
+    pub lease: Option<Arc<dyn Lease>>,
     /// Where records travel: our own Redis first, where one is configured, then those of the other members.
     pub boards: Vec<Arc<dyn Board>>,
 }

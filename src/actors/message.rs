@@ -190,6 +190,8 @@ pub struct Observe;
 pub struct Observation {
     /// Whether the workloads of the cluster have been listed since the start.
     pub synced: bool,
+    /// The replica that works while this one stands by.
+    pub standing_by: Option<String>,
     /// What is wrong with the outside, in words; empty when nothing is.
     pub troubles: Vec<String>,
     /// Workloads with a record.
@@ -245,6 +247,7 @@ impl Observation {
     pub fn absorb(&mut self, other: Self) {
         let Self {
             synced,
+            standing_by,
             troubles,
             workloads,
             rollouts,
@@ -256,6 +259,7 @@ impl Observation {
             group,
         } = other;
         self.synced |= synced;
+        self.standing_by = self.standing_by.take().or(standing_by);
         self.troubles.extend(troubles);
         self.workloads += workloads;
         self.rollouts.extend(rollouts);

@@ -1,5 +1,7 @@
 //! The parent of all: opens the ledger, builds the singletons, rebuilds the ones that crash, and ends the process when one of
-//! them crashes too often or when it is told to.
+//! them crashes too often or when it is told to. Where there is a lease, all of that only while it leads ([`leading`]).
+
+mod leading;
 
 use std::time::Duration;
 
@@ -14,10 +16,12 @@ use crate::actors::deployment_watcher::DeploymentWatcher;
 use crate::actors::invalidator::Invalidator;
 use crate::actors::lifecycle::{Leash, Obituary};
 use crate::actors::message::{Died, Drain, End, LedgerLost, Observation, Observe, PeersRestarted, Wanted, Who};
+use crate::actors::shell::Shell;
 use crate::actors::webhook::Webhook;
 use crate::actors::{MAILBOX_MAX, Surroundings, insist};
 use crate::domain::budget::Budget;
 use crate::domain::id::Origin;
+use crate::domain::lease::{Claim, Election};
 use crate::domain::roster::Pin;
 use crate::ports::Ledgered;
 
@@ -86,8 +90,19 @@ pub struct Root {
     surroundings: Surroundings,
     leash: Leash,
     household: Option<Household>,
-    /// The opening of the ledger under way. One at a time, or there would be two watchers.
+    /// The opening of the ledger under way, or what comes before it. One at a time, or there would be two watchers.
     opening: Option<SpawnHandle>,
+    /// `None`: this replica always works.
+    election: Option<Shell<Election>>,
+    /// We work, as far as the election goes.
+    leading: bool,
+    /// The household is being ended because another replica leads.
+    standing_down: bool,
+    /// The lease, to be given back at the end.
+    to_release: Option<Claim>,
+    /// What the log has said last of the lease.
+    told_trouble: Option<String>,
+    told_leader: Option<String>,
     budgets: [(Who, Budget); 4],
     given_up: Option<oneshot::Sender<GivenUp>>,
     draining: bool,
@@ -97,11 +112,23 @@ impl Root {
     /// The parent of everything. `given_up` is told once if it cannot go on.
     pub fn new(surroundings: Surroundings, given_up: oneshot::Sender<GivenUp>) -> Self {
         let budgets = [Who::Watcher, Who::Group, Who::Invalidator, Who::Webhook].map(|who| (who, Budget::default()));
+        let clock = &surroundings.ports.clock;
+        let election = surroundings
+            .ports
+            .lease
+            .as_ref()
+            .map(|lease| Shell::new(Election::new(lease.replica().clone(), clock.now()), clock.clone()));
         Self {
             surroundings,
             leash: Leash::default(),
             household: None,
             opening: None,
+            election,
+            leading: false,
+            standing_down: false,
+            to_release: None,
+            told_trouble: None,
+            told_leader: None,
             budgets,
             given_up: Some(given_up),
             draining: false,
@@ -255,7 +282,7 @@ impl Actor for Root {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
-        self.open(ctx);
+        self.begin(ctx);
         ctx.run_interval(SWEEP_EVERY, Self::sweep);
     }
 }
@@ -300,14 +327,14 @@ impl Handler<Observe> for Root {
 
     fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
         let Some(Household { directory, watcher, .. }) = &self.household else {
-            let troubles = vec!["the ledger has not been opened yet".to_owned()];
-            let blank = Observation { troubles, ..Observation::default() };
-            return Box::pin(actix::fut::ready(blank));
+            return Box::pin(actix::fut::ready(self.blank()));
         };
         let group = directory.group.send(observe).timeout(OBSERVE_WITHIN);
         let invalidator = directory.invalidator.send(observe).timeout(OBSERVE_WITHIN);
         let webhook = directory.webhook.send(observe).timeout(OBSERVE_WITHIN);
         let watcher = watcher.as_ref().map(|watcher| watcher.send(observe).timeout(OBSERVE_WITHIN));
+        let mut all = Observation::default();
+        all.troubles.extend(self.lease_trouble());
         let gathering = async move {
             let watcher = async move {
                 match watcher {
@@ -316,7 +343,6 @@ impl Handler<Observe> for Root {
                 }
             };
             let (watcher, group, invalidator, webhook) = futures_util::join!(watcher, group, invalidator, webhook);
-            let mut all = Observation::default();
             for (who, seen) in
                 [(Who::Watcher, watcher), (Who::Group, group), (Who::Invalidator, invalidator), (Who::Webhook, webhook)]
             {
@@ -334,20 +360,23 @@ impl Handler<Observe> for Root {
 impl Handler<Drain> for Root {
     type Result = ResponseActFuture<Self, ()>;
 
-    /// Answers when nothing is being written any more, or after [`DRAIN_WITHIN`].
-    fn handle(&mut self, drain: Drain, _ctx: &mut Self::Context) -> Self::Result {
+    /// Answers when nothing is being written any more, or after [`DRAIN_WITHIN`], and the lease was given back.
+    fn handle(&mut self, _drain: Drain, _ctx: &mut Self::Context) -> Self::Result {
         self.draining = true;
-        let household = self.household.take();
-        let ending = async move {
-            let Some(Household { directory, watcher, .. }) = household else { return };
-            if let Some(watcher) = watcher {
-                // The rollouts first: their writes end what they began.
-                let _ = watcher.send(drain).timeout(DRAIN_WITHIN).await;
-            }
-            let _ = directory.webhook.send(drain).timeout(DRAIN_WITHIN).await;
-            let _ = directory.invalidator.send(drain).timeout(DRAIN_WITHIN).await;
-            let _ = directory.group.send(drain).timeout(DRAIN_WITHIN).await;
-        };
-        Box::pin(ending.into_actor(self).map(|(), _, ctx| ctx.stop()))
+        let ended = drain(self.household.take()).into_actor(self);
+        let resigned = ended.then(|(), root, ctx| root.resign(ctx).into_actor(root));
+        Box::pin(resigned.map(|(), _, ctx| ctx.stop()))
     }
+}
+
+/// Ends a household in order: no new work, and writes under way are finished.
+async fn drain(household: Option<Household>) {
+    let Some(Household { directory, watcher, .. }) = household else { return };
+    if let Some(watcher) = watcher {
+        // The rollouts first: their writes end what they began.
+        let _ = watcher.send(Drain).timeout(DRAIN_WITHIN).await;
+    }
+    let _ = directory.webhook.send(Drain).timeout(DRAIN_WITHIN).await;
+    let _ = directory.invalidator.send(Drain).timeout(DRAIN_WITHIN).await;
+    let _ = directory.group.send(Drain).timeout(DRAIN_WITHIN).await;
 }

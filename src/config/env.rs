@@ -45,13 +45,15 @@ pub fn old_names_of(key: &str) -> &'static [&'static str] {
 /// What the pod tells about itself; it ranks above the defaults and below everything that was configured.
 pub(super) fn surroundings(environment: &BTreeMap<String, String>, service_account_namespace: Option<&str>) -> Layer {
     let mut layer = Layer::default();
-    let mut insert = |namespace: Option<&str>, place: Place| {
-        if let Some(namespace) = namespace.map(str::trim).filter(|namespace| !namespace.is_empty()) {
-            layer.insert("ledger.namespace", ValueKind::String(namespace.to_owned()), place);
+    let mut insert = |key: &str, told: Option<&str>, place: Place| {
+        if let Some(told) = told.map(str::trim).filter(|told| !told.is_empty()) {
+            layer.insert(key, ValueKind::String(told.to_owned()), place);
         }
     };
-    insert(service_account_namespace, Place::whole_file(Path::new(SERVICE_ACCOUNT_NAMESPACE)));
-    insert(environment.get("POD_NAMESPACE").map(String::as_str), Place::Environment("POD_NAMESPACE".to_owned()));
+    insert("ledger.namespace", service_account_namespace, Place::whole_file(Path::new(SERVICE_ACCOUNT_NAMESPACE)));
+    for (key, name) in [("ledger.namespace", "POD_NAMESPACE"), ("leader.replica", "POD_NAME")] {
+        insert(key, environment.get(name).map(String::as_str), Place::Environment(name.to_owned()));
+    }
     layer
 }
 

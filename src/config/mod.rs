@@ -154,6 +154,8 @@ pub struct Config {
     pub group: Group,
     /// Where records are kept.
     pub ledger: Ledger,
+    /// Which of several replicas works.
+    pub leader: Leader,
     /// Who is told, and how.
     pub webhooks: Webhooks,
     /// Our own HTTP server.
@@ -314,6 +316,15 @@ pub enum LedgerBackend {
     Redis,
     /// Nowhere: for the demo and tests.
     Memory,
+}
+
+/// `leader.*`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leader {
+    /// Of several replicas one works, chosen by a Lease. A dry run, and records in memory, do without.
+    pub lease: bool,
+    /// The name of this replica; `None` for the host's.
+    pub replica: Option<String>,
 }
 
 /// `webhooks.*`

@@ -13,8 +13,8 @@ use super::suggest::{listed, nearest};
 use super::values::Values;
 use super::webhooks::{self, HookDefaults, ReadFile};
 use super::{
-    AbsentPolicy, CloudFront, Config, Distributions, Group, GroupPolicy, Http, Ledger, LedgerBackend, Log, LogFormat,
-    Namespaces, Purge, Redis, Rollout, Version, Watch, Webhooks, ZeroReplicas,
+    AbsentPolicy, CloudFront, Config, Distributions, Group, GroupPolicy, Http, Leader, Ledger, LedgerBackend, Log,
+    LogFormat, Namespaces, Purge, Redis, Rollout, Version, Watch, Webhooks, ZeroReplicas,
 };
 use crate::domain::paths::{self, PATHS_ADVISED_MAX, PathSet, WILDCARDS_ADVISED_MAX};
 use crate::domain::policy::Choice;
@@ -43,6 +43,9 @@ const GROUP_KEY_BYTES_MIN: usize = 32;
 /// Characters of a DNS label, which namespaces are (RFC 1123, 2.1).
 const LABEL_CHARS_MAX: usize = 63;
 
+/// Characters of a DNS name, which the names of pods are (RFC 1123, 2.1).
+const NAME_CHARS_MAX: usize = 253;
+
 /// Reads every key, then checks keys against each other; `None` if anything was refused.
 pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Config> {
     // Every section is read before the first `?`, so that no problem hides another.
@@ -59,6 +62,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let redis = redis.map(|url| Redis { url });
     let group = group(values, redis.as_ref(), read);
     let ledger = ledger(values);
+    let leader = leader(values);
     let webhooks = webhooks(values, read);
     let http = values.parsed("http.listen", "`address:port`", listen).map(|listen| Http { listen });
     let log = log(values);
@@ -75,6 +79,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
         redis: redis?,
         group: group?,
         ledger: ledger?,
+        leader: leader?,
         webhooks: webhooks?,
         http: http?,
         log: log?,
@@ -283,6 +288,12 @@ fn ledger(values: &mut Values<'_>) -> Option<Ledger> {
     Some(Ledger { backend: backend?, namespace: namespace? })
 }
 
+fn leader(values: &mut Values<'_>) -> Option<Leader> {
+    let lease = values.truth("leader.lease");
+    let replica = values.optional("leader.replica", "name", pod_name);
+    Some(Leader { lease: lease?, replica: replica? })
+}
+
 fn webhooks(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Webhooks> {
     let file = values.file("webhooks.file");
     let timeout = values.duration("webhooks.timeout", webhooks::TIMEOUT);
@@ -354,6 +365,16 @@ fn label(text: &str) -> Result<String, Refused> {
     } else {
         let fix = "write a namespace: lower-case letters, digits and hyphens, 63 at most";
         Err(Refused::new("is not a namespace", fix))
+    }
+}
+
+/// The name of a pod, or of a host: a DNS name.
+fn pod_name(text: &str) -> Result<String, Refused> {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+    if !text.is_empty() && text.len() <= NAME_CHARS_MAX && text.chars().all(is_inner) {
+        Ok(text.to_owned())
+    } else {
+        Err(Refused::new("is not a name", "write letters, digits, hyphens and dots, 253 at most"))
     }
 }
 

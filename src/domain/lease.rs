@@ -144,8 +144,8 @@ impl Election {
 
     /// Who works instead of us, while we stand by.
     pub fn leader(&self) -> Option<&str> {
-        let (claim, _) = self.seen.as_ref().filter(|_| self.stance == Stance::StandingBy)?;
-        Some(&claim.holder)
+        let holder = self.seen.as_ref().map_or("another replica", |(claim, _)| &claim.holder);
+        (self.stance == Stance::StandingBy).then_some(holder)
     }
 
     /// What is wrong with the lease, in words; `None` when nothing is.
@@ -155,7 +155,9 @@ impl Election {
             Stance::Leading { held: false } => format!(
                 "working without the lease: {why}. A second replica would do the same work again, which is safe and wasteful"
             ),
-            Stance::Leading { held: true } => format!("the lease cannot be renewed, another replica may begin to work: {why}"),
+            Stance::Leading { held: true } => {
+                format!("the lease cannot be renewed, another replica may begin to work: {why}")
+            }
             Stance::Undecided | Stance::StandingBy | Stance::Resigned => why.clone(),
         })
     }

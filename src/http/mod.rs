@@ -189,9 +189,13 @@ impl Window {
         if self.draining() {
             return Err(vec!["shutting down".to_owned()]);
         }
-        let Observation { synced, mut troubles, .. } = self.observe().await.map_err(|reason| vec![reason])?;
+        let Observation { synced, standing_by, mut troubles, .. } =
+            self.observe().await.map_err(|reason| vec![reason])?;
         if synced {
             return Ok("ready");
+        }
+        if standing_by.is_some() {
+            return Ok("standing by");
         }
         troubles.insert(0, "the workloads of the cluster have not been listed yet".to_owned());
         Err(troubles)

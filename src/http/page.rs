@@ -71,6 +71,12 @@ impl Health {
                 return Self { troubles: vec![reason.clone()], ..Self::plain(Mood::Bad, "The actors do not answer") };
             }
         };
+        if let Some(leader) = &seen.standing_by {
+            return Self {
+                troubles: seen.troubles.clone(),
+                ..Self::plain(Mood::Good, &format!("Standing by: {leader} leads"))
+            };
+        }
         let mut troubles = seen.troubles.clone();
         let dead = seen.deliveries.iter().filter(|delivery| delivery.given_up).count();
         if dead > 0 {
@@ -143,6 +149,15 @@ pub fn render(about: &About, draining: bool, seen: Result<&Observation, &String>
 }
 
 fn body(about: &About, seen: &Observation) -> Markup {
+    if let Some(leader) = &seen.standing_by {
+        return html! {
+            div.card.empty {
+                "This replica does nothing while another one works. What goes on is shown by " (leader)
+                ", whose name begins with that of its pod:"
+                code { "kubectl port-forward pod/POD 8080" }
+            }
+        };
+    }
     html! {
         (numbers(seen))
         h2 { "In flight" (tally(seen.rollouts.len())) }

@@ -111,6 +111,8 @@ impl World {
             ("ALLCLEAR__CLOUDFRONT__ENDPOINT", self.cdn.url()),
             ("ALLCLEAR__HTTP__LISTEN", "127.0.0.1:0".to_owned()),
             ("ALLCLEAR__LEDGER__NAMESPACE", "default".to_owned()),
+            // One replica at a time; a test of several asks for the lease.
+            ("ALLCLEAR__LEADER__LEASE", "false".to_owned()),
             ("ALLCLEAR__PURGE__POLL_FIRST", "300ms".to_owned()),
         ];
         pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

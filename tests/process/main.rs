@@ -19,5 +19,6 @@ mod process;
 mod defects;
 mod faults;
 mod kills;
+mod leader;
 mod scene;
 mod signals;

@@ -18,5 +18,6 @@ mod fakes;
 mod chaos;
 mod facts;
 mod group;
+mod leading;
 mod stage;
 mod supervision;

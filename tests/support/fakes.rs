@@ -238,6 +238,7 @@ impl World {
             ledger: Arc::new(self.clone()),
             cdn: Arc::new(self.clone()),
             notifier: Arc::new(self.clone()),
+            lease: None,
             boards: self.boards(),
         }
     }

@@ -22,7 +22,11 @@ const CLUSTER_RIGHTS: [(&str, &str); 9] = [
 ];
 
 /// The rights in our own namespace.
-const OWN_RIGHTS: [(&str, &str); 1] = [("/configmaps", "create delete get list update")];
+const OWN_RIGHTS: [(&str, &str); 2] =
+    [("/configmaps", "create delete get list update"), ("coordination.k8s.io/leases", "create get update")];
+
+/// What of them another adapter asks for than the one of the cluster.
+const LEDGER_RIGHT: &str = "/configmaps";
 
 fn documents(path: &str) -> Vec<Value> {
     let text = file(path).text;
@@ -86,8 +90,9 @@ fn every_kind_the_adapter_asks_for_is_in_a_role() {
             asked.extend(rest.split('"').next().map(str::to_owned));
         }
     }
-    let granted: BTreeSet<String> =
-        expected(&CLUSTER_RIGHTS).keys().filter_map(|right| right.split('/').nth(1).map(str::to_owned)).collect();
+    let own = OWN_RIGHTS.iter().filter(|(right, _)| *right != LEDGER_RIGHT);
+    let granted = CLUSTER_RIGHTS.iter().chain(own).filter_map(|(right, _)| right.split('/').nth(1).map(str::to_owned));
+    let granted: BTreeSet<String> = granted.collect();
     assert_eq!(asked, granted);
 }
 
@@ -149,6 +154,7 @@ fn the_pod_is_bounded_probed_and_knows_its_namespace() {
         found["valueFrom"]["fieldRef"]["fieldPath"].clone()
     };
     assert_eq!(field("POD_NAMESPACE"), json!("metadata.namespace"));
+    assert_eq!(field("POD_NAME"), json!("metadata.name"));
 }
 
 /// kubectl renders it where there is one (`make manifests`); here, that every file it names is there and none is left over.

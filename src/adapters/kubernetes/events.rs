@@ -126,7 +126,7 @@ fn cut(text: &str, bytes_max: usize) -> &str {
 }
 
 /// A time as `MicroTime` is written; the epoch where the clock is out of all range.
-fn micro_time(at_ms: i64) -> String {
+pub(super) fn micro_time(at_ms: i64) -> String {
     let time = jiff::Timestamp::from_millisecond(at_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }

@@ -9,6 +9,7 @@ mod call;
 mod connect;
 mod decode;
 mod events;
+mod lease;
 mod lines;
 mod pods;
 mod routing;
@@ -30,6 +31,7 @@ use kube::api::{GetParams, ListParams};
 pub use connect::{Clients, Error as ConnectError, Options, connect};
 pub use decode::deployment as decode_deployment;
 pub use events::{CONTROLLER, Events};
+pub use lease::KubernetesLease;
 pub use watch::Tempo;
 
 use crate::domain::id::WorkloadId;

@@ -9,7 +9,12 @@ fn replica(pod: &str) -> Replica {
 }
 
 fn claim(holder: &str, renewed: u64) -> Claim {
-    Claim { holder: holder.to_owned(), renewed: renewed.to_string(), version: format!("v{renewed}"), ..Claim::default() }
+    Claim {
+        holder: holder.to_owned(),
+        renewed: renewed.to_string(),
+        version: format!("v{renewed}"),
+        ..Claim::default()
+    }
 }
 
 /// One that has just looked for the first time, and seen this.

@@ -1,0 +1,163 @@
+//! The lease by which replicas of one cluster agree who works: one `coordination.k8s.io/v1` Lease beside the ledger.
+//! <https://kubernetes.io/docs/concepts/architecture/leases/>
+//!
+//! Each write is a compare-and-set on `resourceVersion`. The times in it are for people and for being different.
+//!
+//! Not for deciding whose it is; that is `domain::lease`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kube::Client;
+use kube::api::{GetParams, PostParams};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::call::{Attempt, Collection, Failure, Resource, read};
+use super::events::micro_time;
+use crate::domain::lease::{Claim, LEASE_FOR, Replica};
+use crate::ports::{Clock, Lease, PortError};
+
+const LEASES: Resource = Resource { group: "coordination.k8s.io", version: "v1", plural: "leases" };
+
+/// The object's name.
+const NAME: &str = "allclear-leader";
+
+/// Longest wait for an answer: well below the 15 s after which another takes over.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// Most bytes of an answer: the Lease itself, with the fields the server adds.
+const BYTES_MAX: usize = 64 * 1024;
+
+/// The lease in one namespace.
+pub struct KubernetesLease {
+    client: Client,
+    leases: Collection,
+    us: Replica,
+    clock: Arc<dyn Clock>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Object {
+    metadata: Metadata,
+    spec: Spec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    resource_version: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    holder_identity: Option<String>,
+    renew_time: Option<String>,
+    acquire_time: Option<String>,
+    lease_transitions: Option<u64>,
+}
+
+impl KubernetesLease {
+    /// The lease of this namespace, as `us`. Nothing is asked yet.
+    pub fn new(client: Client, namespace: &str, us: Replica, clock: Arc<dyn Clock>) -> Self {
+        Self { client, leases: Collection::of(LEASES, namespace), us, clock }
+    }
+
+    fn attempt(&self, verb: &'static str) -> Attempt<'_> {
+        self.leases.attempt_one(verb, NAME)
+    }
+
+    /// The lease held by `holder`, in place of `over`.
+    fn object(&self, holder: &str, over: Option<&Claim>) -> Value {
+        let now = micro_time(self.clock.wall_ms());
+        let renewed = over.filter(|over| over.holder == holder && !over.acquired.is_empty());
+        // As client-go counts: a lease that was given back and is taken changes hands once.
+        let transitions =
+            over.map_or(0, |over| over.transitions + u64::from(over.holder != holder && !holder.is_empty()));
+        let mut object = json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {
+                "namespace": self.leases.namespace, "name": NAME,
+                "labels": {"app.kubernetes.io/managed-by": "allclear"},
+                "annotations": {"kubernetes.io/description":
+                    "Which replica of allclear works; the others stand by. Deleting it makes them choose again."},
+            },
+            "spec": {
+                "holderIdentity": holder,
+                "leaseDurationSeconds": LEASE_FOR.as_secs(),
+                "acquireTime": renewed.map_or_else(|| now.clone(), |over| over.acquired.clone()),
+                "renewTime": now,
+                "leaseTransitions": transitions,
+            },
+        });
+        if let (Some(over), Some(metadata)) = (over, object.get_mut("metadata").and_then(Value::as_object_mut)) {
+            metadata.insert("resourceVersion".to_owned(), Value::String(over.version.clone()));
+        }
+        object
+    }
+
+    /// Puts `holder` in place of `over`; `None` if it is not `over` any more.
+    async fn write(&self, holder: &str, over: Option<&Claim>) -> Result<Option<Claim>, PortError> {
+        let body = self.object(holder, over).to_string().into_bytes();
+        let request = kube::core::Request::new(self.leases.path());
+        let (attempt, request) = match over {
+            None => (self.attempt("create"), request.create(&PostParams::default(), body)),
+            Some(_) => (self.attempt("update"), request.replace(NAME, &PostParams::default(), body)),
+        };
+        match self.send(request).await {
+            Ok(body) => decode(&attempt, &body).map(Some),
+            Err(Failure { status: Some(409), .. }) => Ok(None),
+            // Deleted meanwhile. A creation is answered so where the namespace is missing.
+            Err(Failure { status: Some(404), .. }) if over.is_some() => Ok(None),
+            Err(failure) => Err(attempt.failed(failure)),
+        }
+    }
+
+    async fn send(
+        &self,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<bytes::Bytes, Failure> {
+        read(&self.client, request.map_err(Failure::unanswered)?, ANSWER_MAX, BYTES_MAX).await
+    }
+}
+
+#[async_trait]
+impl Lease for KubernetesLease {
+    fn replica(&self) -> &Replica {
+        &self.us
+    }
+
+    async fn look(&self) -> Result<Option<Claim>, PortError> {
+        let attempt = self.attempt("get");
+        let request = kube::core::Request::new(self.leases.path()).get(NAME, &GetParams::default());
+        match self.send(request).await {
+            Ok(body) => decode(&attempt, &body).map(Some),
+            Err(Failure { status: Some(404), .. }) => Ok(None),
+            Err(failure) => Err(attempt.failed(failure)),
+        }
+    }
+
+    async fn take(&self, over: Option<&Claim>) -> Result<Option<Claim>, PortError> {
+        self.write(&self.us.to_string(), over).await
+    }
+
+    async fn release(&self, over: &Claim) -> Result<(), PortError> {
+        self.write("", Some(over)).await.map(drop)
+    }
+}
+
+fn decode(attempt: &Attempt<'_>, body: &[u8]) -> Result<Claim, PortError> {
+    let Object { metadata, spec } = serde_json::from_slice(body)
+        .map_err(|error| PortError::passing(attempt.to_string(), format!("it cannot be read: {error}")))?;
+    Ok(Claim {
+        holder: spec.holder_identity.unwrap_or_default(),
+        renewed: spec.renew_time.unwrap_or_default(),
+        acquired: spec.acquire_time.unwrap_or_default(),
+        transitions: spec.lease_transitions.unwrap_or_default(),
+        version: metadata.resource_version,
+    })
+}
