@@ -267,17 +267,14 @@ impl Machine for Election {
         if self.stance == Stance::Resigned || self.asking.is_some() || now < self.next {
             return Vec::new();
         }
-        match (self.stance, &self.seen) {
+        let held = self.seen.as_ref().filter(|_| self.stance == Stance::Leading { held: true });
+        if let Some((claim, _)) = held {
             // Without a look before it: if somebody else wrote, that comes out.
-            (Stance::Leading { held: true }, Some((claim, _))) => {
-                let over = claim.clone();
-                self.take(Some(over))
-            }
-            _ => {
-                self.asking = Some(false);
-                vec![Effect::Look]
-            }
+            let over = claim.clone();
+            return self.take(Some(over));
         }
+        self.asking = Some(false);
+        vec![Effect::Look]
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {

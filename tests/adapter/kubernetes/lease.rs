@@ -12,7 +12,7 @@ use super::Bench;
 
 fn seat(bench: &Bench, pod: &str) -> KubernetesLease {
     let us = Replica { pod: pod.to_owned(), boot: "1".to_owned() };
-    KubernetesLease::new(bench.clients.request.clone(), "allclear", us, Arc::new(SystemClock::default()))
+    KubernetesLease::new(bench.clients.request.clone(), "default", us, Arc::new(SystemClock::default()))
 }
 
 #[tokio::test]
@@ -33,9 +33,9 @@ async fn it_is_taken_renewed_given_back_and_taken_by_another() {
     assert_eq!(free.holder, "");
     let passed = b.take(Some(&free)).await.unwrap().expect("nobody was faster");
     assert_eq!((passed.holder.as_str(), passed.transitions), ("b_1", 1));
-    let object = bench.api.get(Kind::Lease, "allclear", "allclear-leader").expect("it is there");
+    let object = bench.api.get(Kind::Lease, "default", "allclear-leader").expect("it is there");
     assert_eq!(object["spec"]["leaseDurationSeconds"], 15);
-    bench.api.delete(Kind::Lease, "allclear", "allclear-leader").unwrap();
+    bench.api.delete(Kind::Lease, "default", "allclear-leader").unwrap();
     assert_eq!(b.take(Some(&passed)).await.unwrap(), None, "somebody deleted it: it is looked at again");
 }
 
@@ -46,5 +46,5 @@ async fn a_denied_lease_names_the_missing_right() {
     let error = seat(&bench, "a").take(None).await.unwrap_err();
     assert_eq!(error.retry, Retry::Never);
     let words = error.to_string();
-    assert!(words.ends_with("allow our service account to create leases.coordination.k8s.io in allclear"), "{words}");
+    assert!(words.ends_with("allow our service account to create leases.coordination.k8s.io in default"), "{words}");
 }
