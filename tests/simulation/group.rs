@@ -69,7 +69,8 @@ async fn agreed(lives: &[Life]) {
     for _ in 0..200 {
         let mut held = false;
         for life in lives {
-            held |= hold(&life.observe().await).is_some();
+            // There is no group before the ledger is opened.
+            held |= life.observe().await.group.is_none_or(|group| group.hold.is_some());
         }
         if !held {
             return;
