@@ -7,11 +7,13 @@ pub mod board;
 
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use ::redis::{Client, ErrorKind, IntoConnectionInfo, ProtocolVersion, RedisError, RedisResult};
+use ::redis::{
+    Client, ConnectionInfo, ErrorKind, IntoConnectionInfo, ProtocolVersion, RedisError, RedisResult, TlsCertificates,
+};
 
 use crate::ports::PortError;
 
@@ -70,7 +72,7 @@ const REASONS: &[(&str, bool, &str)] = &[
 pub struct Server {
     client: Client,
     /// Made inside the runtime, which the composition root may not have started when it makes this. Clones share it.
-    manager: Arc<OnceLock<ConnectionManager>>,
+    manager: Arc<Mutex<Option<ConnectionManager>>>,
     shown: String,
 }
 
@@ -82,18 +84,38 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// The server at `url`, for example `redis://user:password@host:6379/0`. Nothing is sent yet.
+    /// The server at `url`, for example `redis://user:password@host:6379/0`. Nothing is sent yet. With `rediss://` its
+    /// certificate is verified by the authorities of the system, or instead by those in the file that `SSL_CERT_FILE` names.
     ///
     /// # Errors
     /// When it is not a Redis URL; the URL is not quoted, it may hold a password.
     pub fn new(url: &str) -> Result<Self, PortError> {
-        let refused =
-            |_| PortError::lasting("failed to read the URL of a Redis", "it is not of the form redis://host:port");
-        let info = url.into_connection_info().map_err(refused)?;
+        Self::open(url, Client::open)
+    }
+
+    /// The server at a `rediss://` URL, whose certificate is verified by the authorities in `ca`, PEM, and no others.
+    ///
+    /// # Errors
+    /// When it is not such a URL, or `ca` holds no certificate.
+    pub fn trusting(url: &str, ca: &[u8]) -> Result<Self, PortError> {
+        let certificates = TlsCertificates { client_tls: None, root_cert: Some(ca.to_vec()) };
+        Self::open(url, |info| Client::build_with_tls(info, certificates))
+    }
+
+    fn open(url: &str, client: impl FnOnce(ConnectionInfo) -> RedisResult<Client>) -> Result<Self, PortError> {
+        let attempted = "failed to read the URL of a Redis";
+        let info = url
+            .into_connection_info()
+            .map_err(|_| PortError::lasting(attempted, "it is not of the form redis://host:port"))?;
         let shown = info.addr().to_string();
         // RESP3: a lost connection is noticed by itself, and the next call succeeds instead of failing once.
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-        let client = Client::open(info.set_redis_settings(settings)).map_err(refused)?;
+        let client = client(info.set_redis_settings(settings)).map_err(|_| {
+            PortError::lasting(
+                attempted,
+                "it is not one to be reached with TLS (rediss://), or its authorities are no PEM",
+            )
+        })?;
         Ok(Self { client, manager: Arc::default(), shown })
     }
 
@@ -108,11 +130,17 @@ impl Server {
         let manager = self.manager().map_err(|error| self.failed(what, &error))?;
         match tokio::time::timeout(CALL_TIMEOUT, call(manager)).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(self.failed(what, &error)),
-            Err(_) => Err(PortError::passing(
-                self.attempted(what),
-                format!("timeout: no answer within {} s", CALL_TIMEOUT.as_secs()),
-            )),
+            Ok(Err(error)) => {
+                if error.is_timeout() {
+                    self.connect_again();
+                }
+                Err(self.failed(what, &error))
+            }
+            Err(_) => {
+                self.connect_again();
+                let cause = format!("timeout: no answer within {} s", CALL_TIMEOUT.as_secs());
+                Err(PortError::passing(self.attempted(what), cause))
+            }
         }
     }
 
@@ -122,7 +150,8 @@ impl Server {
     }
 
     fn manager(&self) -> RedisResult<ConnectionManager> {
-        if let Some(manager) = self.manager.get() {
+        let mut held = self.manager.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(manager) = held.as_ref() {
             return Ok(manager.clone());
         }
         let config = ConnectionManagerConfig::new()
@@ -130,8 +159,13 @@ impl Server {
             .set_response_timeout(Some(RESPONSE_TIMEOUT))
             .set_number_of_retries(RETRIES)
             .set_max_delay(RETRY_DELAY_MAX);
-        let manager = ConnectionManager::new_lazy_with_config(self.client.clone(), config)?;
-        Ok(self.manager.get_or_init(|| manager).clone())
+        Ok(held.insert(ConnectionManager::new_lazy_with_config(self.client.clone(), config)?).clone())
+    }
+
+    /// Leaves a connection that did not answer in time: to the client it is as good as any, and one whose other end is gone
+    /// without a word stays so for the quarter of an hour in which the kernel tries to reach it (tcp(7), `tcp_retries2`).
+    fn connect_again(&self) {
+        *self.manager.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     fn attempted(&self, what: &str) -> String {

@@ -13,6 +13,7 @@
     reason = "objects and counts are of the stand-ins' own making; reading a JSON value by index never panics"
 )]
 
+pub mod board;
 pub mod cloudfront;
 pub mod http;
 pub mod kubernetes;

@@ -20,6 +20,7 @@ mod stage;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod board;
 mod cloudfront;
 mod explain;
 mod kubernetes;

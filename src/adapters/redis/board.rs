@@ -83,8 +83,10 @@ pub struct RedisBoard {
 /// What the server has told of our own copies.
 #[derive(Debug, Default)]
 struct Stamps {
-    /// The newest stamp; 0 before the first, and after a loss until the next.
+    /// The newest stamp. One below it tells of a loss.
     newest: u64,
+    /// The highest stamp ever, that of before a loss too: readers may have counted up to it.
+    highest: u64,
     /// It has lost something that nobody has been told of.
     lost: bool,
     /// This life has posted a change.
@@ -168,9 +170,11 @@ impl RedisBoard {
 
     /// Sends the merge script for each copy in one request.
     async fn merge_all(&self, copies: &[&Copy]) -> Result<Vec<Merged>, PortError> {
-        let (floor, begun) = {
+        let (floor, known, begun) = {
             let stamps = self.stamps();
-            (stamps.newest, stamps.begun)
+            // A loss that a reading has told of is not told again: then nothing is known until this has been posted.
+            let known = if stamps.newest < stamps.highest { 0 } else { stamps.newest };
+            (stamps.highest, known, stamps.begun)
         };
         let base = 1 + (getrandom::u64().unwrap_or_default() >> 12);
         let mut requests = pipe();
@@ -192,19 +196,20 @@ impl RedisBoard {
         let script = &self.merge;
         let run = |mut redis: ConnectionManager| async move { run_all(&requests, script, &mut redis).await };
         let answers: Vec<Vec<Vec<u8>>> = self.server.call(&what, run).await?;
-        Ok(answers.into_iter().map(|answer| self.merged(answer, floor)).collect())
+        Ok(answers.into_iter().map(|answer| self.merged(answer, known)).collect())
     }
 
     /// Reads one answer of the script, whose stamp is remembered.
-    fn merged(&self, answer: Vec<Vec<u8>>, floor: u64) -> Merged {
+    fn merged(&self, answer: Vec<Vec<u8>>, known: u64) -> Merged {
         let mut parts = answer.into_iter();
         let mut next = || parts.next().unwrap_or_default();
         match next().as_slice() {
             b"stored" => {
                 let (stamp, lost) = (number(&next()), next() == b"lost");
                 let mut stamps = self.stamps();
-                stamps.lost |= floor != 0 && (lost || stamp.saturating_sub(floor) > LEAP);
-                stamps.newest = if lost { stamp } else { stamps.newest.max(stamp) };
+                stamps.lost |= known != 0 && (lost || leapt(known, stamp));
+                stamps.newest = stamps.newest.max(stamp);
+                stamps.highest = stamps.highest.max(stamp);
                 stamps.begun = true;
                 Merged::There
             }
@@ -228,8 +233,9 @@ impl RedisBoard {
     fn lost(&self, known: u64, stamp: u64, missing: bool, looked_at: usize) -> bool {
         let mut stamps = self.stamps();
         let fell = stamp < known;
-        stamps.lost |= missing || fell || (known != 0 && stamp.saturating_sub(known) > LEAP);
+        stamps.lost |= missing || fell || leapt(known, stamp);
         stamps.newest = if fell && stamps.newest == known { stamp } else { stamps.newest.max(stamp) };
+        stamps.highest = stamps.highest.max(stamp);
         stamps.probe = if looked_at < PROBED { 0 } else { stamps.probe.saturating_add(PROBED) };
         std::mem::take(&mut stamps.lost)
     }
@@ -253,6 +259,11 @@ impl RedisBoard {
     }
 }
 
+/// What the reading script answers: see [`scripts::READ`].
+type Answer = (Vec<u8>, usize, usize, bool, Strings, Strings, Strings);
+/// Whatever is in Redis: anybody may have written it.
+type Strings = Vec<Vec<u8>>;
+
 /// What became of a copy that was sent.
 enum Merged {
     There,
@@ -270,15 +281,19 @@ impl Board for RedisBoard {
     async fn identity(&self) -> Result<String, PortError> {
         let key = format!("{}server", self.prefix);
         let nonce = format!("{:016x}", getrandom::u64().unwrap_or_default());
+        let database = self.server.client.get_connection_info().redis_settings().db();
         let ask = |mut redis: ConnectionManager| async move {
             let info = cmd("INFO").arg("server").query_async::<String>(&mut redis).await;
             let run_id = match info {
                 Ok(info) => info.lines().find_map(|line| line.strip_prefix("run_id:")).map(|id| id.trim().to_owned()),
+                // Forbidden, or renamed away.
                 Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm) => None,
+                Err(error) if error.code() == Some("ERR") => None,
                 Err(error) => return Err(error),
             };
+            // Two databases of one server hold different keys, so they are two boards.
             if let Some(run_id) = run_id.filter(|id| !id.is_empty()) {
-                return Ok(run_id);
+                return Ok(format!("{run_id}/{database}"));
             }
             let _: Option<String> = cmd("SET").arg(&key).arg(nonce).arg("NX").query_async(&mut redis).await?;
             cmd("GET").arg(&key).query_async::<String>(&mut redis).await
@@ -341,8 +356,6 @@ impl Board for RedisBoard {
         for (member, stamp) in &from.0 {
             script.arg(&member.0).arg(*stamp);
         }
-        type Strings = Vec<Vec<u8>>;
-        type Answer = (Vec<u8>, usize, usize, bool, Strings, Strings, Strings);
         let read = |mut redis: ConnectionManager| async move { script.invoke_async::<Answer>(&mut redis).await };
         let (stamp, missing, looked_at, more, members, changes, problems) = self.server.call("read", read).await?;
 
@@ -408,6 +421,11 @@ async fn run_all(
     }
     script.load_async(redis).await?;
     requests.query_async::<Vec<RedisResult<Vec<Vec<u8>>>>>(redis).await?.into_iter().collect()
+}
+
+/// Whether a stamp cannot have been counted up to from the one before.
+fn leapt(known: u64, stamp: u64) -> bool {
+    known != 0 && stamp.saturating_sub(known) > LEAP
 }
 
 /// A stamp; what is none counts as lost.

@@ -13,12 +13,13 @@
 /// | 3 | its index | 7, 8, 9, 10 | version, phase, body, MAC |
 /// | 4 | its passing copies | 11 | seconds to live, or 0 |
 /// | 5 | the set of members | 12 | the token of the copy that may be replaced unseen, or nothing |
-/// | | | 13, 14, 15 | the newest stamp we know, a random one to begin with, and how far to jump ahead |
+/// | | | 13, 14, 15 | the highest stamp we know, a random one to begin with, and how far to jump ahead |
 ///
 /// Answers `stored stamp lost?`, `kept stamp`, `foreign`, or what is in the way: `newer|other token body MAC`.
 ///
-/// A stamp never repeats what a reader may have counted already, although Redis forgets: after a loss it goes on above the
-/// newest we know, and without any knowledge at a random place or far ahead. Nor is it ever below what is in the index.
+/// A stamp never repeats what a reader may have counted already, although Redis forgets: after a loss it goes on far above
+/// the highest we know (another process of ours may know higher ones), and without any knowledge at a random place. Nor is it
+/// ever below what is in the index.
 pub const MERGE: &str = r"
 local member, workload, channel, origin, seq, rev, version, phase, body, mac, ttl, over = unpack(ARGV, 1, 12)
 local floor, base, jump = tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15])
@@ -44,7 +45,13 @@ local their_seq, their_rev = number(there[2]), number(there[3])
 local stamp = tonumber(redis.call('GET', KEYS[2]) or '')
 local function bump()
   local top = redis.call('ZREVRANGEBYSCORE', KEYS[3], 6e15, 0, 'WITHSCORES', 'LIMIT', 0, 1)[2]
-  stamp = stamp and math.max(stamp, floor) + 1 + jump or base
+  if stamp and stamp >= floor then
+    stamp = stamp + 1 + jump
+  elseif floor > 0 then
+    stamp = floor + 2^20
+  else
+    stamp = base
+  end
   if top then stamp = math.max(stamp, tonumber(top) + 1) end
   redis.call('SET', KEYS[2], string.format('%.0f', stamp))
   return string.format('%.0f', stamp)

@@ -1,0 +1,260 @@
+//! The board in a real `redis-server`: what people see there, what it forgets and when, its speed, TLS and rights.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Instant;
+
+use allclear::adapters::redis::board::RedisBoard;
+use allclear::adapters::redis::{RIGHTS, Server};
+use allclear::config::Secret;
+use allclear::domain::id::{Member, Seq};
+use allclear::domain::record::Record;
+use allclear::domain::record_codec::encode;
+use allclear::ports::{Board, Cursor, POSTINGS_MAX, Posted, Posting};
+
+use super::contract::{all, app, beat, forget, post, read, record, show, web, woken};
+use super::{Bench, holds_the_contract};
+use crate::support::redis::Redis;
+
+pub const KEY: &str = "allclear:{default}:rec:eu-1:deployment/shop/web";
+
+pub fn board_at(url: &str, member: &str, key: Option<&str>) -> RedisBoard {
+    let key = key.map(|key| Secret::new(key.as_bytes().to_vec()));
+    RedisBoard::new(Server::new(url).unwrap(), "default", &Member(member.to_owned()), key)
+}
+
+pub fn board(redis: &Redis, member: &str) -> RedisBoard {
+    board_at(&redis.url(), member, None)
+}
+
+impl Bench for Redis {
+    fn handle(&self, member: &str) -> Arc<dyn Board> {
+        Arc::new(board(self, member))
+    }
+
+    fn wipe(&self) {
+        self.command::<()>(&["FLUSHALL"]);
+    }
+}
+
+holds_the_contract!(Redis::start());
+
+#[tokio::test]
+async fn people_can_read_the_tag() {
+    let redis = Redis::start();
+    let one = board(&redis, "eu-1");
+    post(&one, "a", show(1, 7)).await;
+    let field = |field: &str| redis.command::<Option<String>>(&["HGET", KEY, field]);
+    assert_eq!(field("version"), Some(record(1, 7).version.to_string()));
+    assert!(field("version").unwrap().ends_with("shop/web:1.2"));
+    assert_eq!(
+        [field("phase"), field("org"), field("seq"), field("rev")],
+        ["complete", "a", "1", "7"].map(|t| Some(t.into()))
+    );
+    assert_eq!(field("body"), Some(encode(&record(1, 7)).unwrap()));
+    assert_eq!(field("mac"), None);
+    assert_eq!(redis.command::<i64>(&["TTL", KEY]), -1, "keys with a time to live are evicted first");
+    post(&one, "a", forget(1, 7)).await;
+    assert_eq!([field("version"), field("phase")], [None, Some("gone".to_owned())]);
+}
+
+#[tokio::test]
+async fn what_is_gone_or_absent_is_forgotten_and_what_is_there_is_not() {
+    let redis = Redis::start();
+    let (one, two) = (board(&redis, "eu-1"), board(&redis, "eu-2"));
+    let absent = Posting::Show(Box::new(Record::absent(Seq(1))));
+    let ttl = || redis.command::<i64>(&["TTL", KEY]);
+    for passing in [forget(1, 1), absent] {
+        post(&one, "a", passing).await;
+        assert!((3_500..=3_600).contains(&ttl()), "{}", ttl());
+    }
+    post(&one, "a", show(2, 1)).await;
+    assert_eq!(ttl(), -1);
+
+    // A thousand workloads come and go, and an hour passes after each: nothing of them stays.
+    let size = |key: &str| redis.command::<usize>(&["ZCARD", &format!("allclear:{{default}}:{key}:eu-1")]);
+    for number in 0..1_000 {
+        one.post(&"a".into(), &[(app(number), show(1, 1)), (app(number), forget(1, 1))]).await.unwrap();
+        redis.command::<()>(&["DEL", &format!("allclear:{{default}}:rec:eu-1:{}", app(number))]);
+        assert!(size("passing") <= 3 && size("index") <= 4, "{} {}", size("passing"), size("index"));
+    }
+    let mut news = read(&two, &mut Cursor::default()).await;
+    news.heard.retain(|heard| heard.workload == web());
+    assert_eq!(news.heard.len(), 1);
+    assert!(!read(&one, &mut Cursor::default()).await.lost, "what expires is not lost");
+}
+
+#[tokio::test]
+async fn an_evicted_copy_is_missed_by_its_owner() {
+    let redis = Redis::start();
+    let one = board(&redis, "eu-1");
+    let some: Vec<_> = (0..450).map(|number| (app(number), show(1, 1))).collect();
+    one.post(&"a".into(), &some).await.unwrap();
+    redis.command::<()>(&["DEL", &format!("allclear:{{default}}:rec:eu-1:{}", app(333))]);
+    let mut lost = 0;
+    for _ in 0..5 {
+        lost += usize::from(read(&one, &mut Cursor::default()).await.lost);
+    }
+    assert_eq!(lost, 1);
+    one.post(&"a".into(), &some).await.unwrap();
+    assert_eq!(all(&board(&redis, "eu-2")).await.len(), 450);
+}
+
+#[tokio::test]
+async fn a_torn_tail_hides_nothing_that_was_posted_since() {
+    let redis = Redis::start();
+    let two = board(&redis, "eu-2");
+    for same_life in [true, false] {
+        redis.wipe();
+        let mut one = board(&redis, "eu-1");
+        one.post(&"a".into(), &[(app(1), show(1, 1)), (app(2), show(1, 1))]).await.unwrap();
+        let backup: u64 = redis.command(&["GET", "allclear:{default}:stamp:eu-1"]);
+        one.post(&"a".into(), &[(app(3), show(1, 1)), (app(4), show(1, 1))]).await.unwrap();
+        let mut cursor = Cursor::default();
+        assert_eq!(read(&two, &mut cursor).await.heard.len(), 4);
+        // As if the last two writes had never been.
+        redis.command::<()>(&["SET", "allclear:{default}:stamp:eu-1", &backup.to_string()]);
+        for number in [3, 4] {
+            redis.command::<()>(&["ZREM", "allclear:{default}:index:eu-1", &app(number).to_string()]);
+            redis.command::<()>(&["DEL", &format!("allclear:{{default}}:rec:eu-1:{}", app(number))]);
+        }
+        if !same_life {
+            one = board(&redis, "eu-1");
+        }
+        let some: Vec<_> = (1..=4).map(|number| (app(number), show(1, if number == 3 { 2 } else { 1 }))).collect();
+        one.post(&"a".into(), &some).await.unwrap();
+        let heard = read(&two, &mut cursor).await.heard;
+        assert!(heard.iter().any(|heard| heard.said == show(1, 2)), "{heard:?}");
+        assert_eq!(read(&one, &mut Cursor::default()).await.lost, same_life);
+    }
+}
+
+#[tokio::test]
+async fn two_processes_of_two_ledgers_do_not_lose_an_answer() {
+    let redis = Redis::start();
+    let (old, new) = (board(&redis, "eu-1"), board(&redis, "eu-1"));
+    let some = |seq| (0..100).map(|number| (app(number), show(seq, 1))).collect::<Vec<_>>();
+    for round in 1..10 {
+        let (ours, theirs) = (some(round), some(round));
+        let (one, two) = (&"one".into(), &"two".into());
+        let (one, two) = tokio::join!(old.post(one, &ours), new.post(two, &theirs));
+        for posted in one.unwrap().into_iter().chain(two.unwrap()) {
+            assert!(matches!(posted, Posted::Current | Posted::Refused(_)), "{posted:?}");
+        }
+    }
+    assert_eq!(new.post(&"two".into(), &some(10)).await.unwrap(), [const { Posted::Current }; 100]);
+    assert!(all(&board(&redis, "eu-2")).await.iter().all(|heard| heard.origin.0 == "two"));
+}
+
+#[tokio::test]
+async fn two_databases_of_one_server_are_two_boards() {
+    let redis = Redis::start();
+    let at = |database: u8| board_at(&format!("{}/{database}", redis.url()), "eu-1", None);
+    assert_ne!(at(0).identity().await.unwrap(), at(1).identity().await.unwrap());
+    assert_eq!(at(0).identity().await.unwrap(), board(&redis, "eu-2").identity().await.unwrap());
+}
+
+#[tokio::test]
+async fn the_rights_we_ask_for_are_enough() {
+    let redis = Redis::start();
+    let modest = format!("on >secret-word {RIGHTS}");
+    // As well without INFO, where servers are told apart by a nonce.
+    for (user, rights) in [("modest", modest.clone()), ("poor", modest.replace("+info ", ""))] {
+        let rule: Vec<&str> = ["ACL", "SETUSER", user].into_iter().chain(rights.split_whitespace()).collect();
+        redis.command::<()>(&rule);
+        redis.wipe();
+        let url = format!("redis://{user}:secret-word@127.0.0.1:{}", redis.port());
+        let (one, two) = (board_at(&url, "eu-1", Some("key")), board_at(&url, "eu-2", Some("key")));
+        assert_eq!(one.identity().await.unwrap(), two.identity().await.unwrap());
+        let mut wakes = two.wake_ups();
+        woken(&mut wakes).await;
+        for posting in [show(1, 1), show(1, 2), forget(1, 2), show(3, 1), show(2, 1)] {
+            post(&one, "a", posting).await;
+        }
+        post(&one, "b", show(1, 1)).await;
+        woken(&mut wakes).await;
+        one.beat(&beat("eu-1", 1)).await.unwrap();
+        let news = read(&two, &mut Cursor::default()).await;
+        assert_eq!((news.heard.len(), news.beats.len(), news.rejected.len()), (1, 1, 0));
+    }
+}
+
+#[tokio::test]
+async fn an_encrypted_connection_needs_a_certificate_it_can_verify() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
+    make_certificates(directory.path());
+    let redis = Redis::start_with(&["--tls-port", "0"]);
+    // Redis cannot be asked to choose one: 0 means none.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    for (name, value) in [("tls-cert-file", file("server.pem")), ("tls-key-file", file("server.key"))] {
+        redis.command::<()>(&["CONFIG", "SET", name, &value]);
+    }
+    redis.command::<()>(&[
+        "CONFIG",
+        "SET",
+        "tls-ca-cert-file",
+        &file("ca.pem"),
+        "tls-auth-clients",
+        "no",
+        "tls-port",
+        &port.to_string(),
+    ]);
+
+    let url = format!("rediss://localhost:{port}");
+    let unknown = board_at(&url, "eu-1", None).identity().await.unwrap_err();
+    assert!(unknown.cause.starts_with("connection: ") && unknown.cause.contains("UnknownIssuer"), "{unknown}");
+    let ca = std::fs::read(file("ca.pem")).unwrap();
+    let trusting = |url: &str| RedisBoard::new(Server::trusting(url, &ca).unwrap(), "default", &"eu-1".into(), None);
+    let known = trusting(&url);
+    assert_eq!(known.identity().await.unwrap(), board(&redis, "eu-1").identity().await.unwrap());
+    post(&known, "a", show(1, 1)).await;
+    woken(&mut known.wake_ups()).await;
+    let wrong = trusting(&format!("rediss://127.0.0.1:{port}")).identity().await.unwrap_err();
+    assert!(wrong.cause.contains("not valid for name"), "{wrong}");
+}
+
+/// A CA and a certificate of it for `localhost`.
+fn make_certificates(directory: &Path) {
+    let openssl = |words: &str| {
+        let mut command = Command::new("openssl");
+        command.args(words.split(' ')).current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null());
+        assert!(command.status().expect("openssl").success(), "openssl {words}");
+    };
+    std::fs::write(directory.join("names"), "subjectAltName=DNS:localhost\n").unwrap();
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    openssl(&format!("req -x509 {key} -keyout ca.key -out ca.pem -days 2 -subj /CN=ours"));
+    openssl(&format!("req {key} -keyout server.key -out server.csr -subj /CN=localhost"));
+    openssl("x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out server.pem -days 2 -extfile names");
+}
+
+#[tokio::test]
+async fn ten_thousand_records_are_posted_and_read_quickly() {
+    let redis = Redis::start();
+    let (one, two) = (board_at(&redis.url(), "eu-1", Some("key")), board_at(&redis.url(), "eu-2", Some("key")));
+    let mut large = record(1, 1);
+    large.conditions.insert("x".repeat(400 - encode(&large).unwrap().len()));
+    let some: Vec<_> = (0..10_000).map(|number| (app(number), Posting::Show(Box::new(large.clone())))).collect();
+    let mut lap = Instant::now();
+    let mut taken = || std::mem::replace(&mut lap, Instant::now()).elapsed();
+    one.identity().await.unwrap();
+    two.identity().await.unwrap();
+    taken();
+    for some in some.chunks(POSTINGS_MAX) {
+        one.post(&"a".into(), some).await.unwrap();
+    }
+    let posted = taken();
+    for some in some.chunks(POSTINGS_MAX) {
+        one.post(&"a".into(), some).await.unwrap();
+    }
+    let again = taken();
+    let mut cursor = Cursor::default();
+    assert_eq!(read(&two, &mut cursor).await.heard.len(), 10_000);
+    let heard = taken();
+    assert_eq!(read(&two, &mut cursor).await.heard.len(), 0);
+    println!(
+        "10,000 records: posted in {posted:?}, again in {again:?}, read in {heard:?}, and nothing in {:?}",
+        taken()
+    );
+}
