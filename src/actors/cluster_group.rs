@@ -215,9 +215,12 @@ impl Drives<Broker> for ClusterGroupActor {
                 Event::LedgerRead(read.map_err(words))
             }),
             Effect::LoadRecord(workload) => {
-                self.ask(ctx, async move { (ledger.load(&workload).await, workload) }, move |(read, workload)| {
-                    Event::RecordLoaded(workload, read.map(|record| record.map(Box::new)).map_err(words))
-                })
+                let read = async move {
+                    let record = ledger.load(&workload).await;
+                    let floor = ledger.seq_floor(&workload).await;
+                    (record.and_then(|record| Ok((record.map(Box::new), floor?))), workload)
+                };
+                self.ask(ctx, read, move |(read, workload)| Event::RecordLoaded(workload, read.map_err(words)));
             }
             Effect::ReadPin => {
                 self.ask(ctx, async move { ledger.pin().await }, move |pin| Event::PinRead(pin.map_err(words)));

@@ -26,7 +26,7 @@ use allclear::ports::{CdnError, Ledger, PortError, Ports, Sight};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-pub use self::board::SharedBoard;
+pub use self::board::Server;
 use self::ports::FakeClock;
 
 /// What every simulated panic says, so that a real one is told from it.
@@ -162,7 +162,7 @@ pub struct State {
     /// Faults by chance.
     pub odds: Odds,
     pub dice: Dice,
-    group: Option<(Member, Vec<SharedBoard>)>,
+    group: Option<(Member, Vec<Server>)>,
 }
 
 enum Shown {

@@ -36,12 +36,13 @@ impl Ahead {
         !std::mem::replace(&mut lead.asked, true)
     }
 
-    /// The ledger was asked and holds this. Says whether it has caught up.
-    pub(super) fn compare(&mut self, workload: &WorkloadId, record: Option<&Record>) -> bool {
+    /// The ledger was asked and holds this record, or none and this floor. Says whether it knows of the state the board has.
+    pub(super) fn compare(&mut self, workload: &WorkloadId, record: Option<&Record>, floor: Seq) -> bool {
         let Some(lead) = self.0.get_mut(workload) else { return true };
         let state = record.map(|record| (record.seq, record.revision));
         lead.asked = false;
-        if state >= Some((lead.seq, lead.revision)) {
+        // Where there is none and the floor is as high, it was removed.
+        if state >= Some((lead.seq, lead.revision)) || (state.is_none() && floor >= lead.seq) {
             self.0.remove(workload);
             return true;
         }

@@ -118,8 +118,8 @@ pub enum Event {
     WordsGathered(BTreeMap<WorkloadId, String>, i64),
     /// An [`Effect::ReadLedger`] was answered: the ledger's identity and records, if there is one.
     LedgerRead(Result<Option<(Origin, BTreeMap<WorkloadId, Record>)>, String>),
-    /// An [`Effect::LoadRecord`] was.
-    RecordLoaded(WorkloadId, Result<Option<Box<Record>>, String>),
+    /// An [`Effect::LoadRecord`] was: the record, and the floor no `seq` of a later one can fall below.
+    RecordLoaded(WorkloadId, Result<(Option<Box<Record>>, Seq), String>),
     /// An [`Effect::ReadPin`] was.
     PinRead(Result<Option<Pin>, String>),
     /// An [`Effect::StorePin`] was: whether the ledger holds it now.
@@ -141,7 +141,7 @@ pub enum Effect {
     GatherWords,
     /// Read the whole ledger.
     ReadLedger,
-    /// Read one record from the ledger.
+    /// Read one record and its floor from the ledger.
     LoadRecord(WorkloadId),
     /// Read the pin.
     ReadPin,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::path::show;
 use super::{BEAT_EVERY, Broker, Effect, Event, Machine, PIN_EVERY, WANTED_MAX};
 use crate::domain::board::{News, PASSING_TTL, Posted, Posting};
-use crate::domain::id::{Member, WorkloadId};
+use crate::domain::id::{Member, Seq, WorkloadId};
 use crate::domain::machine::Timestamp;
 use crate::domain::record::Record;
 use crate::domain::roster::{Beat, Brought};
@@ -69,7 +69,7 @@ impl Broker {
             Event::Beaten(index, before) => self.beaten(now, index, before),
             Event::WordsGathered(words, at_ms) => self.beat(words, at_ms),
             Event::LedgerRead(read) => self.refilled(now, read),
-            Event::RecordLoaded(workload, record) => return self.compared(&workload, record),
+            Event::RecordLoaded(workload, read) => return self.compared(&workload, read),
             Event::PinRead(pin) => match pin {
                 Ok(pin) => {
                     self.roster.iter_mut().for_each(|roster| roster.pinned(pin.clone()));
@@ -87,7 +87,7 @@ impl Broker {
     fn own(&mut self, workload: &WorkloadId, record: &Record) {
         self.absent.remove(workload);
         self.removed.remove(workload);
-        self.ahead.compare(workload, Some(record));
+        self.ahead.compare(workload, Some(record), Seq::default());
         self.post(workload, &show(record));
     }
 
@@ -209,13 +209,13 @@ impl Broker {
     }
 
     /// The ledger was asked for a record of ours of which a board has a newer state.
-    fn compared(&mut self, workload: &WorkloadId, record: Result<Option<Box<Record>>, String>) -> Vec<Effect> {
-        let Ok(record) = record else {
+    fn compared(&mut self, workload: &WorkloadId, read: Result<(Option<Box<Record>>, Seq), String>) -> Vec<Effect> {
+        let Ok((record, floor)) = read else {
             self.ahead.failed(workload);
             return Vec::new();
         };
         let held = self.ahead.hold(workload);
-        if self.ahead.compare(workload, record.as_deref())
+        if self.ahead.compare(workload, record.as_deref(), floor)
             && let Some(record) = record
         {
             // Another process of ours wrote it.

@@ -173,9 +173,8 @@ fn what_is_too_much_for_a_dead_board_is_read_from_the_ledger_when_it_is_back() {
             _ => None,
         }));
     }
-    let of =
-        |name: &str| last.iter().flatten().filter(|(workload, _)| *workload == id(name)).map(|(_, said)| said.clone());
-    assert_eq!(of("app-7").collect::<Vec<_>>(), [Posting::Forget(Seq(1), 1)]);
+    let of_it = last.into_iter().flatten().filter(|(workload, _)| *workload == id("app-7"));
+    assert_eq!(of_it.map(|(_, said)| said).collect::<Vec<_>>(), [Posting::Forget(Seq(1), 1)]);
 }
 
 #[test]
@@ -254,13 +253,18 @@ fn a_newer_copy_of_our_own_record_is_compared_with_the_ledger() {
     let effects = broker.step(at(2), Event::Posted(0, Ok(vec![Posted::Newer(Seq(3), 4)])));
     assert!(effects.contains(&Effect::LoadRecord(id("web"))));
     assert_eq!(broker.view(at(2), &id("web")).hold, None, "another process of ours may have written it");
-    let effects = broker.step(at(2), Event::RecordLoaded(id("web"), Ok(Some(Box::new(record(2, 1))))));
+    let effects = broker.step(at(2), Event::RecordLoaded(id("web"), Ok((Some(Box::new(record(2, 1))), Seq(0)))));
     assert!(effects.contains(&Effect::Tell(id("web"))));
     let hold = broker.view(at(2), &id("web")).hold.unwrap();
     assert!(hold.starts_with("StateRegressed") && hold.contains("rollout 3 (revision 4)"), "{hold}");
     assert_eq!(broker.view(at(2), &id("api")).hold, None);
     published(&mut broker, "web", record(4, 9));
     assert_eq!(broker.view(at(3), &id("web")).hold, None);
+    // What was removed meanwhile is no loss.
+    published(&mut broker, "api", record(2, 1));
+    broker.step(at(4), Event::Posted(1, Ok(vec![Posted::Newer(Seq(2), 1), Posted::Newer(Seq(2), 1)])));
+    broker.step(at(4), Event::RecordLoaded(id("api"), Ok((None, Seq(2)))));
+    assert_eq!(broker.view(at(4), &id("api")).hold, None);
 }
 
 #[test]
