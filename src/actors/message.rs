@@ -208,7 +208,8 @@ pub struct Observation {
     pub distributions: Option<(usize, u64)>,
     /// Webhook deliveries on their way, and dead letters.
     pub deliveries: Vec<DeliverySeen>,
-    /// The group; `None` while alone.
+    /// The group; `None` while alone. In the API its name is next to it, as `group`.
+    #[serde(rename = "agreement")]
     pub group: Option<Seen>,
 }
 

@@ -101,7 +101,8 @@ fn members_that_are_not_named_find_each_other_and_purge_once() {
         let lives = start_all(&worlds);
         agreed(&lives).await;
         for (world, name) in worlds.iter().zip(NAMES) {
-            let pin = world.state().ledger.pin().await.unwrap().expect("it is pinned");
+            let ledger = world.state().ledger.clone();
+            let pin = ledger.pin().await.unwrap().expect("it is pinned");
             assert_eq!((pin.members, pin.of), (NAMES.iter().map(|name| Member::from(*name)).collect(), 3), "{name}");
         }
         release(&lives[..2], 2, "2").await;

@@ -91,6 +91,9 @@ pub struct Broker {
     silences: BTreeMap<Member, String>,
 }
 
+/// What a ledger holds: its identity, and all records.
+pub type Kept = (Origin, BTreeMap<WorkloadId, Record>);
+
 /// What can happen to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -116,8 +119,8 @@ pub enum Event {
     Beaten(usize, Result<Option<Box<Beat>>, String>),
     /// An [`Effect::GatherWords`] was answered, at this time of the wall's clock.
     WordsGathered(BTreeMap<WorkloadId, String>, i64),
-    /// An [`Effect::ReadLedger`] was answered: the ledger's identity and records, if there is one.
-    LedgerRead(Result<Option<(Origin, BTreeMap<WorkloadId, Record>)>, String>),
+    /// An [`Effect::ReadLedger`] was answered: with what the ledger holds, if there is one.
+    LedgerRead(Result<Option<Kept>, String>),
     /// An [`Effect::LoadRecord`] was: the record, and the floor no `seq` of a later one can fall below.
     RecordLoaded(WorkloadId, Result<(Option<Box<Record>>, Seq), String>),
     /// An [`Effect::ReadPin`] was.

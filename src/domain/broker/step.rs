@@ -256,11 +256,7 @@ impl Broker {
         self.paths.iter_mut().for_each(|path| path.leave(Box::new(beat.clone())));
     }
 
-    fn refilled(
-        &mut self,
-        now: Timestamp,
-        read: Result<Option<(super::Origin, BTreeMap<WorkloadId, Record>)>, String>,
-    ) {
+    fn refilled(&mut self, now: Timestamp, read: Result<Option<super::Kept>, String>) {
         let waiting = std::mem::take(&mut self.refilling);
         let removed = std::mem::take(&mut self.removed);
         let records = match read {
