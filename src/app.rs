@@ -1,6 +1,7 @@
 //! The composition root: the only file that sees both sides. It turns a configuration into adapters, gives them to the
 //! actors, serves HTTP beside them, and ends everything in order.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -128,6 +129,28 @@ pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, S
     begin(config, surroundings).await
 }
 
+/// The group as it is configured, to listen to.
+pub struct Neighbours {
+    /// Its name.
+    pub name: String,
+    /// Our own name in it, or why that is not known.
+    pub member: Result<Member, String>,
+    /// Other members are configured.
+    pub grouped: bool,
+    /// The members' names, where they are given.
+    pub members: BTreeSet<Member>,
+    /// Records are signed.
+    pub keyed: bool,
+    /// All boards, our own first, by a name that is no member's: so our own copies are read like those of others.
+    pub boards: Vec<Arc<dyn Board>>,
+}
+
+/// Reads boards for commands. A member's name has no blank, so it is nobody's.
+const READER: &str = "allclear command";
+
+/// How long a command waits for the cluster to tell its name.
+const NAMED_WITHIN: Duration = Duration::from_secs(10);
+
 /// The outside, to look at only: for commands that answer questions with the caller's own credentials (decision 21).
 pub struct Views {
     /// The cluster.
@@ -136,6 +159,8 @@ pub struct Views {
     pub ledger: Arc<dyn Ledger>,
     /// CloudFront.
     pub cdn: Arc<dyn Cdn>,
+    /// The boards; `None` where no Redis is configured.
+    pub group: Option<Neighbours>,
     /// The namespace of the caller's credentials.
     pub own_namespace: String,
     /// Where the ledger is looked for, in words.
@@ -167,9 +192,29 @@ pub async fn views(
         cluster: Arc::new(Cluster::new(&clients, scope, Tempo::default())),
         ledger: ledger(config, &clients, ledger_namespace)?,
         cdn: Arc::new(CloudFront::new(cloudfront_options(config, None)).await),
+        group: neighbours(config, &clients).await?,
         own_namespace: clients.namespace,
         ledger_place,
     })
+}
+
+async fn neighbours(config: &Config, clients: &Clients) -> Result<Option<Neighbours>, StartError> {
+    if config.redis.url.is_none() {
+        return Ok(None);
+    }
+    let named = async {
+        if config.is_grouped() { member(config, clients).await } else { Ok(Member(alone(config))) }
+    };
+    let late = || Err(StartError::Unusable("the cluster does not tell its name; set group.member".to_owned()));
+    let member = tokio::time::timeout(NAMED_WITHIN, named).await.unwrap_or_else(|_| late());
+    Ok(Some(Neighbours {
+        name: config.group.name.clone(),
+        member: member.map_err(|error| error.to_string()),
+        grouped: config.is_grouped(),
+        members: config.group.members.iter().cloned().map(Member).collect(),
+        keyed: config.group.key.is_some(),
+        boards: addressed(config, &Member(READER.to_owned()))?,
+    }))
 }
 
 async fn begin(config: &Config, surroundings: Surroundings) -> Result<Running, StartError> {
@@ -294,7 +339,7 @@ fn ledger(config: &Config, clients: &Clients, namespace: &str) -> Result<Arc<dyn
         (LedgerBackend::Memory, _) => Ok(Arc::new(MemoryLedger::new(fresh_origin()?))),
         (LedgerBackend::Kubernetes, _) => Ok(Arc::new(KubernetesLedger::new(clients.request.clone(), namespace))),
         (LedgerBackend::Redis, Some(url)) => {
-            Ok(Arc::new(RedisLedger::new(Server::new(url.expose())?, &config.group.name)))
+            Ok(Arc::new(RedisLedger::new(server(config, url)?, &config.group.name)))
         }
         (LedgerBackend::Redis, None) => Err(StartError::Unusable(
             "ledger.backend is \"redis\", but no Redis is configured: set REDIS_HOST (redis.url)".to_owned(),
@@ -308,9 +353,13 @@ fn boards(config: &Config, member: &Member) -> Result<Vec<Arc<dyn Board>>, Start
     if config.dry_run && !config.is_grouped() {
         return Ok(Vec::new());
     }
+    addressed(config, member)
+}
+
+fn addressed(config: &Config, member: &Member) -> Result<Vec<Arc<dyn Board>>, StartError> {
     let addresses = config.redis.url.iter().chain(&config.group.remotes);
     let board = |address: &RedisAddress| -> Result<Arc<dyn Board>, StartError> {
-        let server = Server::new(address.expose())?;
+        let server = server(config, address)?;
         Ok(Arc::new(RedisBoard::new(server, &config.group.name, member, config.group.key.clone())))
     };
     addresses.map(board).collect()
@@ -335,6 +384,14 @@ fn boot() -> Result<String, StartError> {
     let mut boot = fresh_origin()?.0;
     boot.truncate(BOOT_CHARS);
     Ok(boot)
+}
+
+/// A configured Redis. Its certificate is verified by the authorities of `redis.ca_file`, where one is given.
+fn server(config: &Config, address: &RedisAddress) -> Result<Server, StartError> {
+    Ok(match &config.redis.ca {
+        Some(ca) if address.is_tls() => Server::trusting(address.expose(), ca)?,
+        Some(_) | None => Server::new(address.expose())?,
+    })
 }
 
 fn grouping(config: &Config) -> Result<Grouping, StartError> {

@@ -25,6 +25,7 @@ use crate::domain::broker::{Broker, Effect, Event, Identity};
 use crate::domain::group::View;
 use crate::domain::id::{Origin, WorkloadId};
 use crate::domain::roster::{Pin, Roster, settings};
+use crate::domain::tally::tally;
 use crate::ports::{Board, PortError};
 
 /// How often it is looked whether a rollout has ended, and one that could not be told is told again.
@@ -315,6 +316,11 @@ impl Handler<Observe> for ClusterGroupActor {
 
     fn handle(&mut self, _: Observe, _ctx: &mut Self::Context) -> Self::Result {
         let (broker, now) = (self.shell.machine(), self.shell.now());
-        MessageResult(Observation { troubles: broker.troubles(now), group: broker.seen(now), ..Observation::default() })
+        let own = &self.surroundings.settings;
+        let tally = |workload| tally(workload, &broker.view(now, workload), &own.member, &own.policy.group);
+        let followed = self.followers.keys().filter(|_| own.grouping.is_some());
+        let tallies = followed.map(tally).collect();
+        let (troubles, group) = (broker.troubles(now), broker.seen(now));
+        MessageResult(Observation { troubles, group, tallies, ..Observation::default() })
     }
 }

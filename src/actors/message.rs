@@ -17,6 +17,7 @@ use crate::domain::readiness::Pods;
 use crate::domain::record::Record;
 use crate::domain::rollout::Summary;
 use crate::domain::selector::LabelSelector;
+use crate::domain::tally::Tally;
 use crate::domain::workload::Workload;
 
 /// Watcher → rollout: the workload was seen, or (`None`) is gone.
@@ -208,6 +209,8 @@ pub struct Observation {
     pub distributions: Option<(usize, u64)>,
     /// Webhook deliveries on their way, and dead letters.
     pub deliveries: Vec<DeliverySeen>,
+    /// How the members of the group stand towards the workloads that are in flight; empty while alone.
+    pub tallies: Vec<Tally>,
     /// The group; `None` while alone. In the API its name is next to it, as `group`.
     #[serde(rename = "agreement")]
     pub group: Option<Seen>,
@@ -257,6 +260,7 @@ impl Observation {
             purges,
             distributions,
             deliveries,
+            tallies,
             group,
         } = other;
         self.synced |= synced;
@@ -269,6 +273,7 @@ impl Observation {
         self.purges.extend(purges);
         self.distributions = self.distributions.or(distributions);
         self.deliveries.extend(deliveries);
+        self.tallies.extend(tallies);
         self.group = self.group.take().or(group);
     }
 }

@@ -13,11 +13,15 @@ mod near;
 mod tests;
 mod text;
 
+pub(crate) use gather::{is_news, news, peek};
+pub(crate) use near::list as list_workloads;
+
 use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::app::Neighbours;
 use crate::cli::EXIT_FAILED;
 use crate::cli::config::{EXIT_INVALID, Outcome, Output};
 use crate::domain::id::{Kind, WorkloadId};
@@ -32,6 +36,8 @@ pub struct Sources {
     pub ledger: Arc<dyn Ledger>,
     /// CloudFront.
     pub cdn: Arc<dyn Cdn>,
+    /// The group's boards; `None` where no Redis is configured.
+    pub group: Option<Neighbours>,
 }
 
 /// What is asked.
@@ -84,7 +90,7 @@ fn answer(found: &(impl Serialize + fmt::Display), output: Output, code: u8) -> 
 }
 
 /// The workload that is meant by a name as people write it.
-fn workload(name: &str, question: &Question) -> Result<WorkloadId, String> {
+pub(crate) fn workload(name: &str, question: &Question) -> Result<WorkloadId, String> {
     let own = question.namespace.as_deref().unwrap_or(&question.own_namespace);
     let parts: Vec<&str> = name.split('/').collect();
     let (namespace, name) = match parts.as_slice() {

@@ -2,9 +2,16 @@
 //! standard error. Exit codes: 0 done, 1 failed, 2 refused (arguments or configuration).
 
 pub mod config;
+pub mod consent;
 pub mod demo;
 pub mod explain;
+pub mod group;
+pub mod ledger;
+pub mod listen;
+mod page;
 pub mod run;
+pub mod status;
+mod tallied;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,6 +21,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::app;
+use crate::cli::consent::Consent;
 use crate::config::{Inputs, load, read_file};
 
 /// Exit code of a command that failed.
@@ -75,6 +83,40 @@ enum Command {
         #[arg(short, long, value_enum, default_value = "table")]
         output: Format,
     },
+    /// Show every rollout in flight: what it waits for in which member, votes, purges, and how the boards are
+    Status {
+        /// Draw it again every 2 seconds, until Ctrl-C
+        #[arg(short, long)]
+        watch: bool,
+        /// Only of this namespace
+        #[arg(short, long)]
+        namespace: Option<String>,
+        /// Ask a running allclear, by the address of its status page, instead of the cluster and the boards
+        #[arg(long, value_name = "URL")]
+        server: Option<url::Url>,
+        /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
+        #[arg(long, value_name = "NAMESPACE", conflicts_with = "server")]
+        ledger_namespace: Option<String>,
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
+    },
+    /// Show the group of clusters, or forget a member of it
+    Group {
+        /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
+        #[arg(long, global = true, value_name = "NAMESPACE")]
+        ledger_namespace: Option<String>,
+        #[command(subcommand)]
+        action: GroupAction,
+    },
+    /// Show what is kept in the ledger, or take workloads as they are after it was set back
+    Ledger {
+        /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
+        #[arg(long, global = true, value_name = "NAMESPACE")]
+        ledger_namespace: Option<String>,
+        #[command(subcommand)]
+        action: LedgerAction,
+    },
     /// Show or check the configuration
     Config {
         #[command(subcommand)]
@@ -84,6 +126,54 @@ enum Command {
     Completion {
         /// Which shell
         shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum GroupAction {
+    /// Show its members, as known and as pinned in the ledger, its Redis servers, and what differs
+    Show {
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
+    },
+    /// Take a member that will not come back out of the members that this cluster's ledger has pinned
+    Forget {
+        /// Its name
+        member: String,
+        /// Do it without asking
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum LedgerAction {
+    /// Show the ledger, or the record of one workload with its copies in the Redis servers
+    Show {
+        /// The workload, as web, shop/web or deployment/web; none for the ledger as a whole
+        name: Option<String>,
+        /// Its namespace [default: that of the kubeconfig's context]
+        #[arg(short, long)]
+        namespace: Option<String>,
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
+    },
+    /// After the ledger was set back (StateRegressed): take a workload as it is, as a new baseline, without a purge
+    Adopt {
+        /// The workload, as web, shop/web or deployment/web
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        name: Option<String>,
+        /// Its namespace [default: that of the kubeconfig's context]
+        #[arg(short, long)]
+        namespace: Option<String>,
+        /// All workloads of which a Redis has seen a newer state than the ledger has
+        #[arg(long)]
+        all: bool,
+        /// Do it without asking
+        #[arg(long)]
+        yes: bool,
     },
 }
 
@@ -135,12 +225,36 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         }
         Command::Demo { stay } => demo::demo(stay),
         Command::Explain { name, namespace, ledger_namespace, output } => {
-            let flags = ledger_namespace.map(|namespace| ("ledger.namespace".to_owned(), namespace));
-            let kubernetes = global.kubernetes();
-            with_inputs(global, environment, flags.into_iter().collect(), |inputs| {
-                look(inputs, &kubernetes, namespace, name, output.into())
+            let output = output.into();
+            look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question| {
+                print(&explain::explain(sources, question, output).await)
             })
         }
+        Command::Status { watch, namespace, server: Some(server), output, .. } => {
+            let asked = status::Asked::Server(&server, namespace.as_deref());
+            actix::System::new().block_on(answer_status(&asked, watch, output.into()))
+        }
+        Command::Status { watch, namespace, server: None, ledger_namespace, output } => {
+            let output = output.into();
+            look(global, environment, ledger_namespace, (namespace, None), output, async |sources, question| {
+                answer_status(&status::Asked::Sources(sources, question), watch, output).await
+            })
+        }
+        Command::Group { ledger_namespace, action } => {
+            let output = match action {
+                GroupAction::Show { output } => output.into(),
+                GroupAction::Forget { .. } => config::Output::Table,
+            };
+            look(global, environment, ledger_namespace, (None, None), output, async |sources, question| {
+                print(&match &action {
+                    GroupAction::Show { .. } => group::show(sources, question, output).await,
+                    GroupAction::Forget { member, yes } => {
+                        group::forget(sources, question, member, Consent::new(*yes)).await
+                    }
+                })
+            })
+        }
+        Command::Ledger { ledger_namespace, action } => ledger_command(global, environment, ledger_namespace, action),
         Command::Config { action } => with_inputs(global, environment, BTreeMap::new(), |inputs| {
             let outcome = match action {
                 ConfigAction::Show { output } => config::show(inputs, output.into()),
@@ -161,28 +275,60 @@ impl Global {
     }
 }
 
-/// Reads the configuration, connects with the caller's credentials, and explains.
-fn look(
-    inputs: &Inputs<'_>,
-    kubernetes: &crate::adapters::kubernetes::Options,
-    namespace: Option<String>,
-    name: Option<String>,
-    output: config::Output,
+fn ledger_command(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    ledger_namespace: Option<String>,
+    action: LedgerAction,
 ) -> ExitCode {
-    let loaded = match load(inputs) {
-        Ok(loaded) => loaded,
-        Err(invalid) => return print(&config::refused(&invalid, output)),
-    };
-    actix::System::new().block_on(async {
-        let views = match app::views(&loaded.config, kubernetes, namespace.as_deref()).await {
-            Ok(views) => views,
-            Err(error) => return failed(&error),
+    match action {
+        LedgerAction::Show { name, namespace, output } => {
+            let output = output.into();
+            look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question| {
+                print(&ledger::show(sources, question, output).await)
+            })
+        }
+        LedgerAction::Adopt { name, namespace, all, yes } => {
+            let which = if all { ledger::Which::All } else { ledger::Which::Named };
+            let output = config::Output::Table;
+            look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question| {
+                print(&ledger::adopt(sources, question, which, Consent::new(yes)).await)
+            })
+        }
+    }
+}
+
+async fn answer_status(asked: &status::Asked<'_>, watch: bool, output: config::Output) -> ExitCode {
+    if watch { status::watch(asked, output).await } else { print(&status::status(asked, output).await) }
+}
+
+/// Reads the configuration, connects with the caller's credentials, and has a question about `(namespace, name)` answered.
+fn look(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    ledger_namespace: Option<String>,
+    (namespace, name): (Option<String>, Option<String>),
+    output: config::Output,
+    answer: impl AsyncFnOnce(&explain::Sources, &explain::Question) -> ExitCode,
+) -> ExitCode {
+    let flags = ledger_namespace.map(|namespace| ("ledger.namespace".to_owned(), namespace));
+    let kubernetes = global.kubernetes();
+    with_inputs(global, environment, flags.into_iter().collect(), |inputs| {
+        let loaded = match load(inputs) {
+            Ok(loaded) => loaded,
+            Err(invalid) => return print(&config::refused(&invalid, output)),
         };
-        let app::Views { cluster, ledger, cdn, own_namespace, ledger_place } = views;
-        let sources = explain::Sources { cluster, ledger, cdn };
-        let policy = loaded.config.policy();
-        let question = explain::Question { namespace, name, own_namespace, policy, ledger_place };
-        print(&explain::explain(&sources, &question, output).await)
+        actix::System::new().block_on(async {
+            let views = match app::views(&loaded.config, &kubernetes, namespace.as_deref()).await {
+                Ok(views) => views,
+                Err(error) => return failed(&error),
+            };
+            let app::Views { cluster, ledger, cdn, group, own_namespace, ledger_place } = views;
+            let sources = explain::Sources { cluster, ledger, cdn, group };
+            let policy = loaded.config.policy();
+            let question = explain::Question { namespace, name, own_namespace, policy, ledger_place };
+            answer(&sources, &question).await
+        })
     })
 }
 

@@ -94,6 +94,11 @@ impl RedisAddress {
         self.url.as_str()
     }
 
+    /// Whether it is reached with TLS.
+    pub fn is_tls(&self) -> bool {
+        self.url.scheme() == "rediss"
+    }
+
     /// Host in lower case (an IPv6 address in brackets) and port: what makes two addresses one server, as far as texts
     /// can tell.
     pub fn server(&self) -> (String, u16) {

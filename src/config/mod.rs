@@ -251,6 +251,9 @@ pub struct CloudFront {
 pub struct Redis {
     /// Our own Redis, where records are published.
     pub url: Option<RedisAddress>,
+    /// The authorities, PEM, that the certificates of `rediss://` servers, ours and the members', are verified by, read from
+    /// `redis.ca_file`; `None`: those of the system.
+    pub ca: Option<Vec<u8>>,
 }
 
 /// `group.*`

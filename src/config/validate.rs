@@ -59,7 +59,8 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let cloudfront = cloudfront(values);
     let redis =
         values.optional("redis.url", "`host`, `host:port` or a `redis://` or `rediss://` URL", RedisAddress::parse);
-    let redis = redis.map(|url| Redis { url });
+    let ca = redis_ca(values, read);
+    let redis = redis.zip(ca).map(|(url, ca)| Redis { url, ca });
     let group = group(values, redis.as_ref(), read);
     let ledger = ledger(values);
     let leader = leader(values);
@@ -176,6 +177,22 @@ fn cloudfront(values: &mut Values<'_>) -> Option<CloudFront> {
         }
     });
     Some(CloudFront { endpoint: endpoint?, region: region? })
+}
+
+/// The authorities for `rediss://`, as PEM; what they are worth is known when a connection is made.
+fn redis_ca(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Option<Vec<u8>>> {
+    let key = "redis.ca_file";
+    let Some(path) = values.file(key)? else { return Some(None) };
+    let value = Some(shown(&path.to_string_lossy()));
+    let refused = match read(&path) {
+        Ok(text) if text.contains("-----BEGIN CERTIFICATE-----") => return Some(Some(text.into_bytes())),
+        Ok(_) => Refused::new("names a file without a certificate", "write certificates in PEM into it, -----BEGIN CERTIFICATE-----"),
+        Err(error) => {
+            let message = format!("names a file that cannot be read: {}", error.kind());
+            Refused::new(message, "mount the certificates there, or leave redis.ca_file empty")
+        }
+    };
+    values.refuse(key, value, refused)
 }
 
 fn group(values: &mut Values<'_>, redis: Option<&Redis>, read: ReadFile<'_>) -> Option<Group> {

@@ -4,6 +4,7 @@
 //! record), [`purge`] (all purges of one account), [`delivery`] (webhooks on their way), [`broker`] (the members' records on
 //! their way) and, beneath the rollout, [`group`] (when may a version be purged at all). The rest is vocabulary and parsing.
 
+pub mod adoption;
 pub mod board;
 pub mod broker;
 pub mod budget;
@@ -28,4 +29,5 @@ pub mod rollout;
 pub mod roster;
 pub mod selector;
 pub mod site;
+pub mod tally;
 pub mod workload;

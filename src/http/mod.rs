@@ -159,6 +159,13 @@ struct State<'a> {
     seen: &'a Observation,
 }
 
+/// The state as `/api/v1/state` has it.
+pub fn state_json(about: &About, seen: &Observation) -> serde_json::Value {
+    let state = State { version: env!("CARGO_PKG_VERSION"), about, seen };
+    // Names and numbers only: nothing in it fails to become JSON.
+    serde_json::to_value(state).unwrap_or_default()
+}
+
 fn state(about: &About, seen: Result<Observation, String>) -> HttpResponse {
     match seen {
         Ok(seen) => reply::json(&State { version: env!("CARGO_PKG_VERSION"), about, seen: &seen }),

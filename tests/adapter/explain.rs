@@ -54,6 +54,7 @@ impl World {
             cluster: Arc::new(Cluster::new(&clients, Scope::All, Tempo::default())),
             ledger: Arc::new(KubernetesLedger::new(clients.request.clone(), "allclear")),
             cdn: Arc::new(CloudFront::new(options).await),
+            group: None,
         };
         Self { api, server, account, _edge: edge, sources }
     }

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::cli::explain::model::{
-    DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, PathsSeen, RecordSeen, Rejected, Section,
+    DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, PathsSeen, RecordSeen, Rejected, Section,
     SiteSeen, WebhookSeen,
 };
 use crate::cli::explain::{Question, Sources};
+use crate::cli::listen::listen;
 use crate::domain::delivery::{Delivery, State};
 use crate::domain::distribution::{Distribution, DistributionId, Index};
 use crate::domain::id::WorkloadId;
@@ -48,6 +49,7 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
         sources.cdn.distributions(),
         sources.ledger.deliveries(),
     );
+    let ledger = ledgered.known().cloned().unwrap_or_default();
     let record = match ledgered {
         Section::Known(mut ledgered) => match ledgered.unreadable.remove(id) {
             Some(why) => Section::missing(format!("the record of {} cannot be read: {why}", id.spoken())),
@@ -66,8 +68,21 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
         Ok(Some(workload)) => pods(sources, workload, &question.policy).await,
         Ok(None) | Err(_) => Ok(None),
     };
-    let explanation = Box::new(answers.explain(question, id, pods));
+    let group = group(sources, question, id, &ledger).await;
+    let explanation = Box::new(Explanation { group, ..answers.explain(question, id, pods) });
     if found { Found::Yes(explanation) } else { Found::Unknown(explanation) }
+}
+
+/// What the boards say of the other members' records.
+async fn group(sources: &Sources, question: &Question, id: &WorkloadId, ledger: &Ledgered) -> Option<Section<GroupSeen>> {
+    let neighbours = sources.group.as_ref().filter(|neighbours| neighbours.grouped)?;
+    let member = match &neighbours.member {
+        Ok(member) => member,
+        Err(why) => return Some(Section::missing(why)),
+    };
+    let mut heard = listen(neighbours, member, ledger, &question.policy).await;
+    let tally = heard.tally(id, ledger.records.get(id))?;
+    Some(Section::Known(GroupSeen { tally, troubles: heard.troubles }))
 }
 
 /// Reads the ledger without creating one.
@@ -120,6 +135,7 @@ impl Answers {
         let (state, next) = words(question, &self.workload, &self.record, summary.as_ref(), pods.as_ref());
         Explanation {
             workload: id.clone(),
+            group: None,
             state,
             next,
             would: would(&found, &distributions, &paths),
@@ -355,14 +371,14 @@ fn words(
 }
 
 /// Whether the object is of another version than its record.
-fn is_news(workload: &Workload, record: &Record, policy: &Policy) -> bool {
+pub fn is_news(workload: &Workload, record: &Record, policy: &Policy) -> bool {
     let same =
         |version: &crate::domain::image::Version| version.same_content(&record.version, policy.same_digest_is_same);
     record.phase != Phase::Withdrawn
         && (workload.uid != record.uid || workload.version.as_ref().is_ok_and(|version| !same(version)))
 }
 
-fn news(workload: &Workload, record: &Record) -> String {
+pub fn news(workload: &Workload, record: &Record) -> String {
     match &workload.version {
         Ok(version) if *version != record.version => difference(&record.version, version),
         Ok(_) | Err(_) => "the Deployment was deleted and created again".to_owned(),

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::domain::id::WorkloadId;
 use crate::domain::rollout::{PurgeSummary, Stage};
+use crate::domain::tally::Tally;
 
 /// A part of the answer, or why it is missing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -50,6 +51,9 @@ pub struct Explanation {
     pub deployment: Section<DeploymentSeen>,
     /// What allclear knows of it; `None` if there is no record.
     pub record: Section<Option<RecordSeen>>,
+    /// How the members of the group stand towards it; `None` while alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<Section<GroupSeen>>,
     /// The hosts it is reached by.
     pub site: Section<SiteSeen>,
     /// The distributions that serve them.
@@ -106,6 +110,15 @@ pub struct RecordSeen {
     pub last_purge: Option<String>,
     /// How the last rollouts ended, newest first.
     pub history: Vec<String>,
+}
+
+/// How the members of the group stand towards it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GroupSeen {
+    /// Each member's part, by its record as published.
+    pub tally: Tally,
+    /// Boards that could not be asked, and whatever else keeps the group from agreeing.
+    pub troubles: Vec<String>,
 }
 
 /// The hosts it is reached by.

@@ -223,7 +223,7 @@ impl World {
             ledger.store(id, record).await.unwrap();
         }
         let sources =
-            Sources { cluster: Arc::new(self.cluster), ledger: Arc::new(ledger), cdn: Arc::new(self.account) };
+            Sources { cluster: Arc::new(self.cluster), ledger: Arc::new(ledger), cdn: Arc::new(self.account), group: None };
         explain(&sources, &question(namespace, name), output).await
     }
 
@@ -451,7 +451,7 @@ async fn a_list_without_rights_shows_the_records_and_says_what_is_missing() {
 #[tokio::test]
 async fn a_missing_ledger_is_not_created_and_where_it_was_looked_for_is_said() {
     let World { cluster, account, .. } = World::new(web());
-    let sources = Sources { cluster: Arc::new(cluster), ledger: Arc::new(Absent), cdn: Arc::new(account) };
+    let sources = Sources { cluster: Arc::new(cluster), ledger: Arc::new(Absent), cdn: Arc::new(account), group: None };
     let outcome = explain(&sources, &question(None, Some("web")), Output::Table).await;
     assert_eq!(outcome.code, 0);
     let words = "Record        missing: there is no ledger in namespace allclear; ledger.namespace";

@@ -1,23 +1,16 @@
-//! An explanation for people: one screen, at most [`COLUMNS`] wide, the answer first and the reasons below it.
+//! An explanation for people: one screen, the answer first and the reasons below it.
 
 use std::fmt;
 
 use crate::cli::explain::model::{
-    DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, RecordSeen, Section, SiteSeen, WebhookSeen,
+    DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, RecordSeen, Section, SiteSeen, WebhookSeen,
 };
-
-/// Characters on a line.
-const COLUMNS: usize = 100;
-
-/// Where the text of a part begins.
-const INDENT: usize = 16;
-
-/// Lines of one part. A workload with more hosts than this is looked at in the JSON.
-const LINES_MAX: usize = 20;
+use crate::cli::page::Page;
+use crate::cli::tallied;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { workload, state, next, would, deployment, record, site, distributions, paths, webhooks, conditions } =
+        let Self { workload, state, next, would, deployment, record, group, site, distributions, paths, webhooks, conditions } =
             self;
         writeln!(f, "{}", workload.spoken())?;
         let mut page = Page { f };
@@ -28,6 +21,9 @@ impl fmt::Display for Explanation {
         writeln!(page.f)?;
         page.section("Deployment", deployment, deployment_lines)?;
         page.section("Record", record, |record| record.as_ref().map_or_else(|| vec!["none".to_owned()], record_lines))?;
+        if let Some(group) = group {
+            page.section("Group", group, group_lines)?;
+        }
         page.section("Hosts", site, host_lines)?;
         page.section("Distributions", distributions, distribution_lines)?;
         page.section("Paths", paths, |paths| vec![format!("{} (from the {})", paths.items.join(", "), paths.from)])?;
@@ -62,6 +58,15 @@ fn record_lines(record: &RecordSeen) -> Vec<String> {
     }
     lines.extend(purges.iter().map(|purge| purge.state.clone()));
     lines.push(format!("last purge: {}", last_purge.as_deref().unwrap_or("none on record")));
+    lines
+}
+
+fn group_lines(group: &GroupSeen) -> Vec<String> {
+    let GroupSeen { tally, troubles } = group;
+    let mut lines = vec![tally.state.clone()];
+    lines.extend(tallied::members(&tally.members));
+    lines.extend(tally.purges.iter().map(tallied::purge));
+    lines.extend(troubles.iter().cloned());
     lines
 }
 
@@ -101,59 +106,5 @@ fn webhook_line(webhook: &WebhookSeen) -> String {
             format!("{hook}, {kind}: given up after {attempts}: {reason}; kept as dead letter {id}")
         }
         None => format!("{hook}, {kind}: on its way, {attempts} so far"),
-    }
-}
-
-struct Page<'a, 'b> {
-    f: &'a mut fmt::Formatter<'b>,
-}
-
-impl Page<'_, '_> {
-    fn section<T>(&mut self, name: &str, section: &Section<T>, lines: impl FnOnce(&T) -> Vec<String>) -> fmt::Result {
-        match section {
-            Section::Known(part) => self.part(name, lines(part)),
-            Section::Missing { missing } => self.part(name, [format!("missing: {missing}")]),
-        }
-    }
-
-    /// A part of the page; nothing if it has no lines.
-    fn part(&mut self, name: &str, lines: impl IntoIterator<Item = String>) -> fmt::Result {
-        let lines: Vec<String> = lines.into_iter().collect();
-        let mut label = name;
-        for line in lines.iter().take(LINES_MAX) {
-            self.line(label, line)?;
-            label = "";
-        }
-        match lines.len().saturating_sub(LINES_MAX) {
-            0 => Ok(()),
-            more => self.line(label, &format!("and {more} more; -o json has them all")),
-        }
-    }
-
-    /// One entry, wrapped between words; what continues is set in by two more.
-    fn line(&mut self, label: &str, text: &str) -> fmt::Result {
-        let mut label = label;
-        let mut line = String::new();
-        for word in text.split_whitespace() {
-            let width = line.chars().count() + 1 + word.chars().count();
-            if !line.trim().is_empty() && INDENT + width > COLUMNS {
-                self.put(label, &line)?;
-                label = "";
-                line = format!("  {word}");
-            } else if line.is_empty() {
-                line.push_str(word);
-            } else {
-                line.push(' ');
-                line.push_str(word);
-            }
-        }
-        self.put(label, &line)
-    }
-
-    fn put(&mut self, label: &str, line: &str) -> fmt::Result {
-        let indented = INDENT.saturating_sub(2);
-        // What others wrote must not move the cursor of whoever reads it.
-        let line = line.replace(char::is_control, "\u{fffd}");
-        writeln!(self.f, "  {label:<indented$}{line}")
     }
 }

@@ -48,6 +48,8 @@ pub struct MemberSeen {
 pub struct PathSeen {
     /// Its address.
     pub name: String,
+    /// Which server answers there, as it says itself; `None` while that is not known.
+    pub identity: Option<String>,
     /// What is wrong with it; `None` when nothing is.
     pub trouble: Option<String>,
     /// Seconds since it last answered.
@@ -101,6 +103,7 @@ impl Broker {
                 [&path.read, &path.write, &path.identify].iter().filter_map(|lane| lane.last_success()).max();
             PathSeen {
                 name: path.name.clone(),
+                identity: path.identity.clone(),
                 trouble: trouble(path),
                 answered_s: answered.map(|at| now.since(at).as_secs()),
                 waiting: path.waiting(),

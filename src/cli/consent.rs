@@ -1,0 +1,52 @@
+//! Asking before something is written: on a terminal, and never where nobody can answer.
+
+use std::io::{self, IsTerminal, Write};
+
+/// How a command is allowed to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consent {
+    /// Given with `--yes`.
+    Given,
+    /// To be asked for on the terminal.
+    Ask,
+    /// There is no terminal, so nobody to ask.
+    Nobody,
+}
+
+/// What became of the question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Go on.
+    Yes,
+    /// Leave everything as it is.
+    No,
+    /// Nobody could be asked.
+    Unasked,
+}
+
+impl Consent {
+    /// By the flag, and by whether there is a terminal to ask on.
+    pub fn new(yes: bool) -> Self {
+        match (yes, io::stdin().is_terminal() && io::stderr().is_terminal()) {
+            (true, _) => Self::Given,
+            (false, true) => Self::Ask,
+            (false, false) => Self::Nobody,
+        }
+    }
+
+    /// Shows what would be done, on standard error, and asks whether to.
+    pub fn ask(self, plan: &str) -> Answer {
+        let _ = io::stderr().write_all(plan.as_bytes());
+        match self {
+            Self::Given => Answer::Yes,
+            Self::Nobody => Answer::Unasked,
+            Self::Ask => {
+                let _ = io::stderr().write_all(b"Do it? [y/N] ");
+                let _ = io::stderr().flush();
+                let mut line = String::new();
+                let _ = io::stdin().read_line(&mut line);
+                if matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes") { Answer::Yes } else { Answer::No }
+            }
+        }
+    }
+}

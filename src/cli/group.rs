@@ -1,0 +1,244 @@
+//! `allclear group show` and `allclear group forget MEMBER`.
+//!
+//! What is shown is what was heard on the boards just now and what the ledger has pinned. Forgetting is a write to the pin
+//! of this cluster's ledger, by compare-and-set; each remaining member has to be told so itself (decision 5).
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::app::Neighbours;
+use crate::cli::EXIT_FAILED;
+use crate::cli::config::{Outcome, Output};
+use crate::cli::consent::{Answer, Consent};
+use crate::cli::explain::model::Section;
+use crate::cli::explain::{Question, Sources, peek};
+use crate::cli::listen::{Group, listen};
+use crate::cli::page::{Page, count, plain};
+use crate::domain::broker::{MemberSeen, PathSeen};
+use crate::domain::group::{Fate, fate};
+use crate::domain::id::{Member, WorkloadId};
+use crate::domain::roster::Pin;
+use crate::ports::Ledgered;
+
+/// Everything about the group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Shown {
+    /// Its name.
+    pub group: String,
+    /// Our name.
+    pub member: String,
+    /// The members as the ledger has them; `None` before they are agreed on.
+    pub pinned: Section<Option<BTreeSet<Member>>>,
+    /// Why nothing is agreed on; `None` when nothing is in the way.
+    pub hold: Option<String>,
+    /// Records are signed.
+    pub keyed: bool,
+    /// The hash of our configuration, as far as it must be the same in all members.
+    pub config: String,
+    /// The members.
+    pub members: Vec<MemberSeen>,
+    /// The boards.
+    pub boards: Vec<PathSeen>,
+    /// What is wrong, in words.
+    pub troubles: Vec<String>,
+}
+
+/// Shows the group. Exit codes: 0 shown, 1 there is none, or our own name is not known.
+pub async fn show(sources: &Sources, question: &Question, output: Output) -> Outcome {
+    let (neighbours, member) = match grouped(sources) {
+        Ok(grouped) => grouped,
+        Err(why) => return refused(&why),
+    };
+    let pinned = peek(sources, question).await;
+    let ledgered = pinned.known().cloned().unwrap_or_default();
+    let heard = listen(neighbours, member, &ledgered, &question.policy).await;
+    let shown = shown(neighbours, heard, &pinned);
+    let code = if pinned.known().is_some() { 0 } else { EXIT_FAILED };
+    let out = match output {
+        Output::Table => shown.to_string(),
+        Output::Json => serde_json::to_string_pretty(&shown).unwrap_or_default() + "\n",
+    };
+    Outcome { out, err: String::new(), code }
+}
+
+fn shown(neighbours: &Neighbours, heard: Group, ledger: &Section<Ledgered>) -> Shown {
+    let seen = heard.seen.unwrap_or_default();
+    Shown {
+        group: neighbours.name.clone(),
+        member: heard.member.to_string(),
+        pinned: match ledger {
+            Section::Known(ledgered) => Section::Known(ledgered.pin.as_ref().map(|pin| pin.members.clone())),
+            Section::Missing { missing } => Section::missing(missing),
+        },
+        hold: seen.hold,
+        keyed: neighbours.keyed,
+        config: seen.config,
+        members: seen.members,
+        boards: seen.boards,
+        troubles: heard.troubles,
+    }
+}
+
+/// Forgets a member, if whoever asks agrees. Exit codes: 0 forgotten, or nothing to do; 1 not done.
+pub async fn forget(sources: &Sources, question: &Question, name: &str, consent: Consent) -> Outcome {
+    let (neighbours, own) = match grouped(sources) {
+        Ok(grouped) => grouped,
+        Err(why) => return refused(&why),
+    };
+    let ledgered = match peek(sources, question).await {
+        Section::Known(ledgered) => ledgered,
+        Section::Missing { missing } => return refused(&missing),
+    };
+    let member = Member(name.to_owned());
+    let Some(pin) = ledgered.pin.clone() else {
+        return refused("the members are not agreed on yet, so there is none to forget; allclear group show says who is waited for");
+    };
+    if !pin.members.contains(&member) {
+        return refused(&format!("{} is not a member; the members are {}", plain(name), listed(&pin.members)));
+    }
+    if member == *own {
+        return refused(&format!(
+            "{name} is this cluster itself; run this in the clusters that remain, and take their Redis out of this one's \
+             group.remotes"
+        ));
+    }
+    let members: BTreeSet<Member> = pin.members.iter().filter(|other| **other != member).cloned().collect();
+    let next = Pin { members, of: pin.of };
+    let heard = listen(neighbours, own, &ledgered, &question.policy).await;
+    match consent.ask(&plan(question, (&pin, &next), &member, heard, &ledgered)) {
+        Answer::Yes => {}
+        Answer::No => return Outcome { out: "nothing was changed\n".to_owned(), err: String::new(), code: 0 },
+        Answer::Unasked => return refused("nothing was changed: there is no terminal to ask on; say --yes to do it"),
+    }
+    match sources.ledger.store_pin(&next, Some(&pin)).await {
+        Ok(true) => {
+            let rest: BTreeSet<Member> = next.members.iter().filter(|other| *other != own).cloned().collect();
+            let elsewhere = if rest.is_empty() {
+                String::new()
+            } else {
+                format!("now run it in {} too: until then they wait for {name}\n", listed(&rest))
+            };
+            Outcome { out: format!("{name} is forgotten here\n{elsewhere}"), err: String::new(), code: 0 }
+        }
+        Ok(false) => refused("nothing was changed: the members in the ledger changed at the same moment; look again with allclear group show"),
+        Err(error) => refused(&error.to_string()),
+    }
+}
+
+/// What would be written, and what follows from it.
+fn plan(question: &Question, (pin, next): (&Pin, &Pin), member: &Member, heard: Group, ledgered: &Ledgered) -> String {
+    let mut lines = vec![
+        format!("In the ledger in {}, the entry of the members becomes", question.ledger_place),
+        format!("  {}", listed(&next.members)),
+        format!("instead of {}.", listed(&pin.members)),
+    ];
+    let voice = heard.beats.get(member);
+    lines.push(match voice {
+        Some(_) => format!(
+            "WARNING: {member} was heard of less than 30 s ago. A member that lives and is forgotten goes on voting, and waits \
+             for votes it does not get. First stop it, and take its Redis out of redis.url and group.remotes of all others."
+        ),
+        None => format!("{member} has not been heard of for 30 s at least."),
+    });
+    lines.push(
+        "The configuration hash changes with the members: nothing is agreed on before every remaining member has forgotten it."
+            .to_owned(),
+    );
+    let open = open_votes(heard, ledgered, member);
+    if open.is_empty() {
+        lines.push(format!("No open vote waits for {member}."));
+    } else {
+        lines.push(format!("{} {member} and is closed without a purge:", count(open.len(), "open vote contains", "open votes contain")));
+        lines.extend(open.into_iter().map(|(workload, what)| format!("  {}: {what}", workload.spoken())));
+        lines.push(
+            "Complete versions are then agreed on among those that remain, and purged by a vote of their own.".to_owned(),
+        );
+    }
+    lines.push(format!(
+        "The number of servers ({}) stays as it is configured: as long as {member}'s Redis is configured, its return is noticed.",
+        pin.of
+    ));
+    lines.join("\n") + "\n"
+}
+
+fn open_votes(mut heard: Group, ledgered: &Ledgered, member: &Member) -> Vec<(WorkloadId, String)> {
+    let mut open = Vec::new();
+    for (workload, record) in &ledgered.records {
+        for vote in record.votes.iter().filter(|vote| vote.closed.is_none() && vote.vector.0.contains_key(member)) {
+            let view = heard.view(workload, Some(record));
+            let what = match fate(&view, &vote.vector) {
+                Fate::Open(missing) if missing.contains(member) => "waits for its vote".to_owned(),
+                Fate::Open(missing) => format!("waits for {}", listed(&missing)),
+                Fate::Decided(_) => "is decided; what is under way at CloudFront is not followed any more".to_owned(),
+                Fate::Dead(..) | Fate::Mixed => "has ended".to_owned(),
+            };
+            open.push((workload.clone(), format!("rollout {}: {what}", vote.seq)));
+        }
+    }
+    open
+}
+
+/// The group and our name in it, or why there is none.
+pub(crate) fn grouped(sources: &Sources) -> Result<(&Neighbours, &Member), String> {
+    let Some(neighbours) = sources.group.as_ref().filter(|neighbours| neighbours.grouped) else {
+        return Err("this configuration names no group: set group.remotes (REMOTE_REDIS_HOSTS) and redis.url (REDIS_HOST), or give \
+                    the configuration the controller runs with by --config"
+            .to_owned());
+    };
+    match &neighbours.member {
+        Ok(member) => Ok((neighbours, member)),
+        Err(why) => Err(why.clone()),
+    }
+}
+
+pub(crate) fn refused(why: &str) -> Outcome {
+    Outcome { out: String::new(), err: format!("error: {why}\n"), code: EXIT_FAILED }
+}
+
+fn listed(members: &BTreeSet<Member>) -> String {
+    members.iter().map(|member| member.0.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group, member, pinned, hold, keyed, config, members, boards, troubles } = self;
+        writeln!(f, "group {}, seen from member {}", plain(group), plain(member))?;
+        let mut page = Page { f };
+        page.part("State", [hold.as_ref().map_or_else(|| "agreed".to_owned(), |hold| format!("nothing is agreed on: {hold}"))])?;
+        page.section("Pinned", pinned, |pinned| {
+            vec![pinned.as_ref().map_or_else(|| "nobody yet: the members are still being learnt".to_owned(), listed)]
+        })?;
+        page.part("Records", [if *keyed { "signed with group.key_file" } else { "not signed: whoever can write to a Redis of the group can cause a purge, or prevent one" }.to_owned()])?;
+        page.part("Configuration", [config.clone()])?;
+        page.part("Members", members.iter().map(member_line))?;
+        page.part("Redis", boards.iter().map(board_line))?;
+        page.part("Troubles", troubles.iter().cloned())
+    }
+}
+
+fn member_line(member: &MemberSeen) -> String {
+    let MemberSeen { name, is_self, agreed, heard_s, version, differences } = member;
+    let heard = match (is_self, heard_s, version) {
+        (true, ..) => "this member".to_owned(),
+        (false, Some(_), Some(version)) => format!("heard of within 30 s, allclear {version}"),
+        (false, ..) => "not heard of: it is down, or none of its Redis servers is reached".to_owned(),
+    };
+    let agreed = if *agreed { "" } else { "; not among the members that are pinned" };
+    let differs = if differences.is_empty() { String::new() } else { format!("; differs: {}", differences.join("; ")) };
+    format!("{name}: {heard}{agreed}{differs}")
+}
+
+fn board_line(board: &PathSeen) -> String {
+    let PathSeen { name, trouble, same_as, rejected, identity, .. } = board;
+    let state = match (same_as, trouble) {
+        (Some(other), _) => format!("the same server as {other}"),
+        (None, Some(why)) => why.clone(),
+        (None, None) => "well".to_owned(),
+    };
+    let who = identity.as_ref().map_or_else(String::new, |identity| format!("; server {identity}"));
+    let rejected =
+        if *rejected > 0 { format!("; {} not believed", count(usize::try_from(*rejected).unwrap_or(usize::MAX), "copy was", "copies were")) } else { String::new() };
+    format!("{name}: {state}{rejected}{who}")
+}

@@ -1,0 +1,375 @@
+//! `allclear ledger show [NAME]` and `allclear ledger adopt [NAME | --all]`.
+//!
+//! Adopting is for a ledger that was set back, from a backup of the cluster say: the group has seen states of this cluster's
+//! records that the ledger does not have any more (`StateRegressed`), and nothing of these workloads is agreed on until
+//! somebody says that this is right. It takes each workload as it is, as a new baseline that is counted above everything the
+//! ledger and the boards know of, by compare-and-set.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::cli::EXIT_FAILED;
+use crate::cli::config::{EXIT_INVALID, Outcome, Output};
+use crate::cli::consent::{Answer, Consent};
+use crate::cli::explain::model::Section;
+use crate::cli::explain::{Question, Sources, peek, workload as named};
+use crate::cli::group::refused;
+use crate::cli::listen::{Copy, Group, listen};
+use crate::cli::page::{Page, count, plain};
+use crate::domain::adoption::{State, adopt as adopted, has_regressed, state};
+use crate::domain::delivery;
+use crate::domain::id::{Origin, Seq, WorkloadId};
+use crate::domain::image::brief;
+use crate::domain::policy::Policy;
+use crate::domain::readiness::{self, Standing, standing};
+use crate::domain::record::Record;
+use crate::domain::rollout::closed;
+use crate::domain::workload::Workload;
+use crate::ports::{Ledgered, PortError, StoreError};
+
+/// The ledger as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Overview {
+    place: String,
+    origin: Origin,
+    records: usize,
+    in_flight: Vec<String>,
+    members: Option<Vec<String>>,
+    unreadable: BTreeMap<String, String>,
+    deliveries: Section<Deliveries>,
+    /// Workloads of which a board has a newer state than the ledger.
+    regressed: Vec<String>,
+    /// Boards that could not be asked.
+    troubles: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Deliveries {
+    pending: usize,
+    dead: usize,
+}
+
+/// One record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct One {
+    workload: WorkloadId,
+    /// As it is stored.
+    record: Option<Record>,
+    copies: Vec<CopySeen>,
+    regressed: bool,
+    troubles: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct CopySeen {
+    board: String,
+    seq: Seq,
+    revision: u64,
+    /// It is from this ledger, and not from one before it.
+    current: bool,
+}
+
+/// Shows the ledger, or one record of it. Exit codes: 0 shown, 1 not there or unreadable, 2 not a name.
+pub async fn show(sources: &Sources, question: &Question, output: Output) -> Outcome {
+    let ledgered = match peek(sources, question).await {
+        Section::Known(ledgered) => ledgered,
+        Section::Missing { missing } => return refused(&missing),
+    };
+    let heard = heard(sources, &ledgered, &question.policy).await;
+    let Some(name) = &question.name else {
+        let overview = overview(sources, question, &ledgered, heard.as_ref()).await;
+        return answer(&overview, output, 0);
+    };
+    let id = match named(name, question) {
+        Ok(id) => id,
+        Err(why) => return Outcome { code: EXIT_INVALID, ..refused(&why) },
+    };
+    let copies = copies(heard.as_ref(), &id);
+    if let Some(why) = ledgered.unreadable.get(&id) {
+        return refused(&format!("the record of {} cannot be read: {why}", id.spoken()));
+    }
+    let record = ledgered.records.get(&id).cloned();
+    if record.is_none() && copies.is_empty() {
+        return refused(&format!("there is no record of {} in the ledger in {}", id.spoken(), question.ledger_place));
+    }
+    let regressed = !regressed(sources, &ledgered, &id, copies).await.unwrap_or_default().is_empty();
+    let seen = |copy: &Copy| {
+        let (seq, revision) = state(&copy.said);
+        CopySeen { board: copy.board.clone(), seq, revision, current: copy.origin == ledgered.origin }
+    };
+    let troubles = heard.as_ref().map(|heard| heard.troubles.clone()).unwrap_or_default();
+    let one = One { workload: id.clone(), record, copies: copies.iter().map(seen).collect(), regressed, troubles };
+    answer(&one, output, 0)
+}
+
+/// What is to be adopted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The workload of the question.
+    Named,
+    /// Everything the ledger has lost a state of.
+    All,
+}
+
+/// One workload to be adopted.
+struct Adoption {
+    id: WorkloadId,
+    record: Record,
+    words: String,
+}
+
+/// Adopts, if whoever asks agrees. Exit codes: 0 adopted, or nothing to do; 1 not all of it was done; 2 not a name.
+pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent: Consent) -> Outcome {
+    let ledgered = match peek(sources, question).await {
+        Section::Known(ledgered) => ledgered,
+        Section::Missing { missing } => return refused(&missing),
+    };
+    let Some(heard) = heard(sources, &ledgered, &question.policy).await else {
+        return refused("no Redis is configured (redis.url, REDIS_HOST), so there is no copy to compare the ledger with");
+    };
+    let deaf: Vec<&str> = heard.boards.iter().filter_map(|board| board.trouble.as_deref()).collect();
+    if !deaf.is_empty() {
+        // A copy nobody saw may have a higher number than the one that would be given.
+        return refused(&format!(
+            "nothing was changed: every Redis must answer first, or a number that one of them has seen might be given again: {}",
+            deaf.join("; ")
+        ));
+    }
+    let ids: Vec<WorkloadId> = match (which, &question.name) {
+        (Which::All, _) => heard.own.keys().cloned().collect(),
+        (Which::Named, Some(name)) => match named(name, question) {
+            Ok(id) => vec![id],
+            Err(why) => return Outcome { code: EXIT_INVALID, ..refused(&why) },
+        },
+        (Which::Named, None) => return Outcome { code: EXIT_INVALID, ..refused("name a workload, such as shop/web, or say --all") },
+    };
+    let mut adoptions = Vec::new();
+    for id in ids {
+        match adoption(sources, question, &ledgered, &heard, id).await {
+            Ok(found) => adoptions.extend(found),
+            Err(error) => return refused(&error.to_string()),
+        }
+    }
+    if adoptions.is_empty() {
+        let out = "nothing to adopt: the ledger has the newest state that any Redis has seen\n".to_owned();
+        return Outcome { out, err: String::new(), code: 0 };
+    }
+    match consent.ask(&plan(question, &adoptions)) {
+        Answer::Yes => store(sources, adoptions).await,
+        Answer::No => Outcome { out: "nothing was changed\n".to_owned(), err: String::new(), code: 0 },
+        Answer::Unasked => refused("nothing was changed: there is no terminal to ask on; say --yes to do it"),
+    }
+}
+
+/// Listens to the boards, if there are any; our copies are told by our name.
+async fn heard(sources: &Sources, ledgered: &Ledgered, policy: &Policy) -> Option<Group> {
+    let neighbours = sources.group.as_ref().filter(|neighbours| !neighbours.boards.is_empty())?;
+    let member = neighbours.member.as_ref().ok()?;
+    Some(listen(neighbours, member, ledgered, policy).await)
+}
+
+fn copies<'a>(heard: Option<&'a Group>, id: &WorkloadId) -> &'a [Copy] {
+    heard.and_then(|heard| heard.own.get(id)).map_or(&[], Vec::as_slice)
+}
+
+/// Those copies of this ledger that are newer than what it holds. It is read again, after the boards: what a running allclear
+/// writes meanwhile must not look like a loss.
+async fn regressed<'a>(
+    sources: &Sources,
+    ledgered: &Ledgered,
+    id: &WorkloadId,
+    copies: &'a [Copy],
+) -> Result<Vec<&'a Copy>, PortError> {
+    let of_ours: Vec<&Copy> = copies.iter().filter(|copy| copy.origin == ledgered.origin).collect();
+    let seen = ledgered.records.get(id);
+    // Most are not: only what looks like it is asked for again.
+    if !of_ours.iter().any(|copy| has_regressed(seen, Seq::default(), &copy.said)) {
+        return Ok(Vec::new());
+    }
+    let (record, floor) = (sources.ledger.load(id).await?, sources.ledger.seq_floor(id).await?);
+    Ok(of_ours.into_iter().filter(|copy| has_regressed(record.as_ref(), floor, &copy.said)).collect())
+}
+
+async fn adoption(
+    sources: &Sources,
+    question: &Question,
+    ledgered: &Ledgered,
+    heard: &Group,
+    id: WorkloadId,
+) -> Result<Option<Adoption>, PortError> {
+    let copies = copies(Some(heard), &id);
+    let newer = regressed(sources, ledgered, &id, copies).await?;
+    let Some(lost) = newer.iter().max_by_key(|copy| state(&copy.said)) else { return Ok(None) };
+    let workload = sources.cluster.workload(&id).await?;
+    let version = match &workload {
+        Some(Workload { version: Ok(version), .. }) => Some(version),
+        Some(Workload { version: Err(why), .. }) => {
+            return Err(PortError::lasting(format!("failed to adopt {}", id.spoken()), format!("its image cannot be read: {why}")));
+        }
+        None => None,
+    };
+    let current = sources.ledger.load(&id).await?;
+    let floor = sources.ledger.seq_floor(&id).await?;
+    let postings: Vec<_> =
+        copies.iter().filter(|copy| copy.origin == ledgered.origin).map(|copy| copy.said.clone()).collect();
+    let record = adopted(workload.as_ref().zip(version), current.as_ref(), floor, &postings);
+    let words = words(&record, current.as_ref(), (state(&lost.said), &lost.board), workload.as_ref(), &question.policy);
+    Ok(Some(Adoption { id, record, words }))
+}
+
+fn words(
+    record: &Record,
+    current: Option<&Record>,
+    ((seq, revision), board): (State, &String),
+    workload: Option<&Workload>,
+    policy: &Policy,
+) -> String {
+    let here = current.map_or_else(
+        || "there is none in the ledger".to_owned(),
+        |current| format!("the ledger has rollout {} (revision {})", current.seq, current.revision),
+    );
+    let as_it_is = match workload {
+        None => "the Deployment does not exist, so the controller removes it afterwards".to_owned(),
+        Some(workload) => match standing(workload, policy.zero_is_complete) {
+            Standing::Complete => format!("at {}", brief(&record.version)),
+            Standing::Waiting(wait) => format!(
+                "at {}, which is rolling out just now ({}): that rollout is not purged",
+                brief(&record.version),
+                readiness::words(&wait, None)
+            ),
+            Standing::DeadlineExceeded { .. } => format!("at {}, which missed its progress deadline", brief(&record.version)),
+        },
+    };
+    let votes = record.votes.iter().filter(|vote| vote.closed.is_none()).count();
+    let votes = if votes == 0 { String::new() } else { format!("; {} kept", count(votes, "open vote is", "open votes are")) };
+    format!(
+        "rollout {} (revision {}), {as_it_is}{votes}; {here}, and {board} has seen rollout {seq} (revision {revision})",
+        record.seq, record.revision
+    )
+}
+
+fn plan(question: &Question, adoptions: &[Adoption]) -> String {
+    let mut lines = vec![format!(
+        "In the ledger in {}, {} a new baseline:",
+        question.ledger_place,
+        count(adoptions.len(), "workload gets", "workloads get")
+    )];
+    lines.extend(adoptions.iter().map(|adoption| format!("  {}: {}", adoption.id.spoken(), adoption.words)));
+    lines.push(
+        "Nothing is purged for them. If the edge may hold an older version, ask for a purge by the annotation \
+         allclear.dev/requested-at afterwards."
+            .to_owned(),
+    );
+    lines.join("\n") + "\n"
+}
+
+async fn store(sources: &Sources, adoptions: Vec<Adoption>) -> Outcome {
+    let (mut out, mut err) = (String::new(), String::new());
+    for Adoption { id, record, .. } in adoptions {
+        match sources.ledger.store(&id, &record).await {
+            Ok(()) => out.push_str(&format!("{}: adopted as rollout {}\n", id.spoken(), record.seq)),
+            Err(StoreError::Conflict(_)) => err.push_str(&format!(
+                "error: {}: not adopted: its record was changed at the same moment; run it again\n",
+                id.spoken()
+            )),
+            Err(error @ (StoreError::Unavailable(_) | StoreError::Lost(_))) => {
+                err.push_str(&format!("error: {}: {error}\n", id.spoken()));
+            }
+        }
+    }
+    let code = if err.is_empty() { 0 } else { EXIT_FAILED };
+    Outcome { out, err, code }
+}
+
+async fn overview(sources: &Sources, question: &Question, ledgered: &Ledgered, heard: Option<&Group>) -> Overview {
+    let mut troubles = heard.map(|heard| heard.troubles.clone()).unwrap_or_default();
+    let mut lost = Vec::new();
+    for (id, copies) in heard.into_iter().flat_map(|heard| &heard.own) {
+        match regressed(sources, ledgered, id, copies).await {
+            Ok(newer) if newer.is_empty() => {}
+            Ok(_) => lost.push(id.spoken()),
+            Err(error) => troubles.push(error.to_string()),
+        }
+    }
+    let deliveries = match sources.ledger.deliveries().await {
+        Ok(all) => {
+            let dead = all.iter().filter(|each| matches!(each.state, delivery::State::Dead { .. })).count();
+            Section::Known(Deliveries { pending: all.len() - dead, dead })
+        }
+        Err(error) => Section::missing(error),
+    };
+    let open = ledgered.records.iter().filter(|(_, record)| record.is_open());
+    Overview {
+        place: question.ledger_place.clone(),
+        origin: ledgered.origin.clone(),
+        records: ledgered.records.len(),
+        in_flight: open.map(|(id, _)| id.spoken()).collect(),
+        members: ledgered.pin.as_ref().map(|pin| pin.members.iter().map(ToString::to_string).collect()),
+        unreadable: ledgered.unreadable.iter().map(|(id, why)| (id.spoken(), why.clone())).collect(),
+        deliveries,
+        regressed: lost,
+        troubles,
+    }
+}
+
+fn answer(found: &(impl Serialize + fmt::Display), output: Output, code: u8) -> Outcome {
+    let out = match output {
+        Output::Table => found.to_string(),
+        Output::Json => serde_json::to_string_pretty(found).unwrap_or_default() + "\n",
+    };
+    Outcome { out, err: String::new(), code }
+}
+
+impl fmt::Display for Overview {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { place, origin, records, in_flight, members, unreadable, deliveries, regressed, troubles } = self;
+        writeln!(f, "ledger in {}", plain(place))?;
+        let mut page = Page { f };
+        page.part("Origin", [origin.to_string()])?;
+        page.part("Records", [format!("{records}, {} in flight", in_flight.len())])?;
+        page.part("In flight", in_flight.iter().cloned())?;
+        page.part("Members", members.iter().map(|members| members.join(", ")))?;
+        page.section("Webhooks", deliveries, |Deliveries { pending, dead }| {
+            vec![format!("{pending} on their way, {}", count(*dead, "dead letter", "dead letters"))]
+        })?;
+        page.part("Unreadable", unreadable.iter().map(|(id, why)| format!("{id}: {why}")))?;
+        page.part("Set back", regressed.iter().map(|id| format!("{id}: a Redis has seen a newer state; allclear ledger adopt {id}")))?;
+        page.part("Troubles", troubles.iter().cloned())
+    }
+}
+
+impl fmt::Display for One {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { workload, record, copies, regressed, troubles } = self;
+        writeln!(f, "{}", plain(&workload.spoken()))?;
+        let mut page = Page { f };
+        match record {
+            None => page.part("Record", ["none".to_owned()])?,
+            Some(record) => {
+                page.part("Record", [format!("rollout {} (revision {}), {}", record.seq, record.revision, record.phase.name())])?;
+                page.part("Version", [record.version.to_string()])?;
+                page.part("Closed", [format!("up to rollout {}", record.closed)])?;
+                let vote = |vote: &crate::domain::record::Vote| {
+                    let ended = vote.closed.as_ref().map_or_else(|| "open".to_owned(), |outcome| format!("closed, {outcome}"));
+                    format!("rollout {}: {ended}", vote.seq)
+                };
+                page.part("Votes", record.votes.iter().map(vote))?;
+                page.part("History", record.history.iter().rev().map(closed))?;
+                page.part("Conditions", record.conditions.iter().cloned())?;
+            }
+        }
+        let copy = |copy: &CopySeen| {
+            let CopySeen { board, seq, revision, current } = copy;
+            let from = if *current { "" } else { ", from a ledger before this one" };
+            format!("{board}: rollout {seq} (revision {revision}){from}")
+        };
+        page.part("Copies", copies.iter().map(copy))?;
+        if *regressed {
+            let words = "a Redis has seen a newer state than the ledger has; if it was set back rightly, run allclear ledger adopt";
+            page.part("Set back", [words.to_owned()])?;
+        }
+        page.part("Troubles", troubles.iter().cloned())
+    }
+}

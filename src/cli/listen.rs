@@ -1,0 +1,174 @@
+//! Listens to the group as a running allclear does, once, and without a trace: every board is asked who it is and read to its
+//! end, and the broker's own machine puts together what was heard. Nothing is posted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use crate::app::Neighbours;
+use crate::domain::broker::{Broker, Effect, Event, Identity, Seen};
+use crate::domain::group::View;
+use crate::domain::id::{Member, Origin, WorkloadId};
+use crate::domain::machine::{Machine, Timestamp};
+use crate::domain::policy::{Agreement, Policy};
+use crate::domain::record::Record;
+use crate::domain::roster::{Beat, Roster, settings};
+use crate::domain::tally::{Tally, tally};
+use crate::ports::{Board, Cursor, Heard, Ledgered, News, Posting};
+
+/// How long one board is listened to. 10,000 records of a member come in 20 answers of a few milliseconds each.
+const BOARD_WITHIN: Duration = Duration::from_secs(15);
+
+/// One moment is all there is: what was heard, was heard now.
+const NOW: Timestamp = Timestamp::from_millis(0);
+
+/// What was heard.
+pub struct Group {
+    /// Our name.
+    pub member: Member,
+    /// The group as a running allclear would show it; `None` while alone.
+    pub seen: Option<Seen>,
+    /// The boards, also while alone.
+    pub boards: Vec<crate::domain::broker::PathSeen>,
+    /// What is wrong with the boards and the group, in words.
+    pub troubles: Vec<String>,
+    /// Copies of this cluster's own records, with the name of the board.
+    pub own: BTreeMap<WorkloadId, Vec<Copy>>,
+    /// The beats of all members, our own running instance's too.
+    pub beats: BTreeMap<Member, Beat>,
+    /// Workloads in which another member asks for our part.
+    pub sought: BTreeSet<WorkloadId>,
+    broker: Broker,
+    agreement: Agreement,
+}
+
+/// A copy of one of our own records on a board.
+#[derive(Clone, Debug)]
+pub struct Copy {
+    /// The board, by its address.
+    pub board: String,
+    /// The ledger it is from.
+    pub origin: Origin,
+    /// What it says.
+    pub said: Posting,
+}
+
+impl Group {
+    /// How the members stand towards a workload, ours by this record; `None` while alone.
+    pub fn tally(&mut self, workload: &WorkloadId, record: Option<&Record>) -> Option<Tally> {
+        self.seen.as_ref()?;
+        let view = self.view(workload, record);
+        Some(tally(workload, &view, &self.member, &self.agreement))
+    }
+
+    /// What is known of a workload in all members, ours by this record.
+    pub fn view(&mut self, workload: &WorkloadId, record: Option<&Record>) -> View {
+        if let Some(record) = record {
+            self.broker.step(NOW, Event::Published(workload.clone(), Box::new(record.clone())));
+        }
+        self.broker.view(NOW, workload)
+    }
+}
+
+/// What one board told.
+struct Told {
+    identity: Result<String, String>,
+    pages: Vec<News>,
+    /// Why it could not be read to its end.
+    broken: Option<String>,
+}
+
+/// Listens to all boards. What cannot be reached is named in its place, and hides nothing else.
+pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: &Ledgered, policy: &Policy) -> Group {
+    let Neighbours { boards, grouped, members, keyed, .. } = neighbours;
+    let identity = Identity {
+        member: member.clone(),
+        origin: ledgered.origin.clone(),
+        boot: String::new(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        silent: false,
+    };
+    let roster = grouped.then(|| {
+        let settings = settings(policy, *keyed);
+        Roster::new(member.clone(), ledgered.origin.clone(), members.clone(), settings, ledgered.pin.clone())
+    });
+    let names: Vec<String> = boards.iter().map(|board| board.name().to_owned()).collect();
+    let told = join_all(boards.iter().map(read)).await;
+    let mut heard = Hearing { broker: Broker::new(identity, roster, names.clone()), effects: Vec::new() };
+    for (index, told) in told.iter().enumerate() {
+        heard.take(Event::Identified(index, told.identity.clone()));
+    }
+    let mut beats = BTreeMap::new();
+    let mut own: BTreeMap<WorkloadId, Vec<Copy>> = BTreeMap::new();
+    // All beats first: they say which ledger of a member counts.
+    for (index, told) in told.iter().enumerate() {
+        for page in &told.pages {
+            let said = page.beats.iter().map(|beat| (beat.member.clone(), beat.clone()));
+            beats.extend(said);
+            heard.take(Event::Read(index, Ok(Box::new(News { beats: page.beats.clone(), ..News::default() }))));
+        }
+    }
+    for ((index, told), board) in told.into_iter().enumerate().zip(&names) {
+        for page in told.pages {
+            let of_ours = page.heard.iter().filter(|heard| heard.member == *member);
+            for Heard { workload, origin, said, .. } in of_ours.cloned() {
+                own.entry(workload).or_default().push(Copy { board: board.clone(), origin, said });
+            }
+            heard.take(Event::Read(index, Ok(Box::new(News { beats: Vec::new(), ..page }))));
+        }
+        if let Some(why) = told.broken {
+            heard.take(Event::Read(index, Err(why)));
+        }
+    }
+    let Hearing { broker, effects } = heard;
+    let sought = effects.into_iter().filter_map(|effect| match effect {
+        Effect::Want(workload) => Some(workload),
+        _ => None,
+    });
+    let sought = sought.collect();
+    let (seen, boards, troubles) = (broker.seen(NOW), broker.boards_seen(NOW), broker.troubles(NOW));
+    let agreement = policy.group.clone();
+    Group { member: member.clone(), seen, boards, troubles, own, beats, sought, broker, agreement }
+}
+
+/// The broker, and what it would do; only what it would ask of us matters here.
+struct Hearing {
+    broker: Broker,
+    effects: Vec<Effect>,
+}
+
+impl Hearing {
+    fn take(&mut self, event: Event) {
+        self.effects.extend(self.broker.step(NOW, event));
+    }
+}
+
+async fn read(board: &Arc<dyn Board>) -> Told {
+    let mut pages = Vec::new();
+    let reading = async {
+        let identity = board.identity().await.map_err(|error| error.to_string());
+        if let Err(why) = identity {
+            return (Err(why.clone()), Some(why));
+        }
+        let mut cursor = Cursor::default();
+        loop {
+            match board.read(&cursor).await {
+                Ok(page) => {
+                    let more = page.more && page.cursor != cursor;
+                    cursor = page.cursor.clone();
+                    pages.push(page);
+                    if !more {
+                        return (identity, None);
+                    }
+                }
+                Err(error) => return (identity, Some(error.to_string())),
+            }
+        }
+    };
+    let late = || format!("{} has not told everything within {} s", board.name(), BOARD_WITHIN.as_secs());
+    let (identity, broken) =
+        tokio::time::timeout(BOARD_WITHIN, reading).await.unwrap_or_else(|_| (Err(late()), Some(late())));
+    Told { identity, pages, broken }
+}

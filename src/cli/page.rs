@@ -1,0 +1,84 @@
+//! Answers for people: lines of at most [`COLUMNS`] characters, each part under its name.
+
+use std::fmt;
+
+use crate::cli::explain::model::Section;
+
+/// Characters on a line.
+const COLUMNS: usize = 100;
+
+/// Where the text of a part begins.
+const INDENT: usize = 16;
+
+/// Lines of one part. Whoever has more than this looks at the JSON.
+const LINES_MAX: usize = 20;
+
+/// A page that is being written.
+pub(crate) struct Page<'a, 'b> {
+    /// Where to.
+    pub(crate) f: &'a mut fmt::Formatter<'b>,
+}
+
+impl Page<'_, '_> {
+    /// A part of the page, or why it is missing.
+    pub(crate) fn section<T>(
+        &mut self,
+        name: &str,
+        section: &Section<T>,
+        lines: impl FnOnce(&T) -> Vec<String>,
+    ) -> fmt::Result {
+        match section {
+            Section::Known(part) => self.part(name, lines(part)),
+            Section::Missing { missing } => self.part(name, [format!("missing: {missing}")]),
+        }
+    }
+
+    /// A part of the page; nothing if it has no lines.
+    pub(crate) fn part(&mut self, name: &str, lines: impl IntoIterator<Item = String>) -> fmt::Result {
+        let lines: Vec<String> = lines.into_iter().collect();
+        let mut label = name;
+        for line in lines.iter().take(LINES_MAX) {
+            self.line(label, line)?;
+            label = "";
+        }
+        match lines.len().saturating_sub(LINES_MAX) {
+            0 => Ok(()),
+            more => self.line(label, &format!("and {more} more; -o json has them all")),
+        }
+    }
+
+    /// One entry, wrapped between words; what continues is set in by two more.
+    fn line(&mut self, label: &str, text: &str) -> fmt::Result {
+        let mut label = label;
+        let mut line = String::new();
+        for word in text.split_whitespace() {
+            let width = line.chars().count() + 1 + word.chars().count();
+            if !line.trim().is_empty() && INDENT + width > COLUMNS {
+                self.put(label, &line)?;
+                label = "";
+                line = format!("  {word}");
+            } else if line.is_empty() {
+                line.push_str(word);
+            } else {
+                line.push(' ');
+                line.push_str(word);
+            }
+        }
+        self.put(label, &line)
+    }
+
+    fn put(&mut self, label: &str, line: &str) -> fmt::Result {
+        let indented = INDENT.saturating_sub(2);
+        writeln!(self.f, "  {:<indented$}{}", plain(label), plain(line))
+    }
+}
+
+/// A text whose control characters are gone: what others wrote must not move the cursor of whoever reads it.
+pub(crate) fn plain(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
+/// `1 vote`, `2 votes`.
+pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
+}

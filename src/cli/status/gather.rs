@@ -1,0 +1,180 @@
+//! The state, recomputed from the cluster, the ledger and the boards, in the form a running allclear shows it in.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::actors::message::{DeliverySeen, Observation};
+use crate::cli::explain::model::Section;
+use crate::cli::explain::{Question, Sources, is_news, list_workloads, news, peek};
+use crate::cli::listen::{self, Group};
+use crate::domain::delivery::{Delivery, State};
+use crate::domain::id::WorkloadId;
+use crate::domain::policy::Policy;
+use crate::domain::readiness::{self, Pod, Pods, Standing, standing};
+use crate::domain::record::Record;
+use crate::domain::rollout::Summary;
+use crate::domain::workload::Workload;
+use crate::http::{About, state_json};
+use crate::ports::Ledgered;
+
+type LabelledPods = Vec<(BTreeMap<String, String>, Pod)>;
+
+/// The state, and whether all of it could be read.
+pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
+    let (listed, ledgered, deliveries) =
+        futures_util::join!(list_workloads(sources), peek(sources, question), sources.ledger.deliveries());
+    let mut troubles: Vec<String> = listed.troubles.iter().cloned().collect();
+    let (ledgered, read) = match ledgered {
+        Section::Known(ledgered) => (ledgered, true),
+        Section::Missing { missing } => {
+            troubles.push(missing);
+            (Ledgered::default(), false)
+        }
+    };
+    let complete = troubles.is_empty() && read;
+    troubles.extend(
+        ledgered.unreadable.iter().map(|(id, why)| format!("the record of {} cannot be read: {why}", id.spoken())),
+    );
+    let mut group = match &sources.group {
+        None => None,
+        Some(neighbours) => match &neighbours.member {
+            Ok(member) => Some(listen::listen(neighbours, member, &ledgered, &question.policy).await),
+            Err(why) => {
+                troubles.push(why.clone());
+                None
+            }
+        },
+    };
+    troubles.extend(group.iter().flat_map(|group| group.troubles.iter().cloned()));
+    let seeing = Seeing { question, workloads: &listed.workloads, ledgered: &ledgered };
+    let in_flight = seeing.in_flight(group.as_ref());
+    let pods = pods(sources, &seeing, &in_flight, &mut troubles).await;
+    let mut observation = Observation { synced: complete, workloads: seeing.count(), ..Observation::default() };
+    for id in &in_flight {
+        let record = ledgered.records.get(id);
+        observation.rollouts.push(seeing.summary(id, &pods));
+        observation.tallies.extend(group.as_mut().and_then(|group| group.tally(id, record)));
+    }
+    match deliveries {
+        Ok(deliveries) => {
+            let wanted = deliveries.iter().filter(|delivery| seeing.is_wanted(&delivery.workload));
+            observation.deliveries = wanted.map(delivery).collect();
+        }
+        Err(error) => troubles.push(error.to_string()),
+    }
+    observation.troubles = troubles;
+    let boards = group.as_ref().filter(|group| group.seen.is_none()).map(|group| group.boards.clone());
+    let about = about(sources, group.as_ref());
+    observation.group = group.and_then(|group| group.seen);
+    let mut state = state_json(&about, &observation);
+    if let (Some(boards), Some(fields)) = (boards, state.as_object_mut()) {
+        fields.insert("boards".to_owned(), json!(boards));
+    }
+    (state, complete)
+}
+
+fn about(sources: &Sources, group: Option<&Group>) -> About {
+    About {
+        member: group.map_or_else(|| "unknown".to_owned(), |group| group.member.to_string()),
+        group: sources.group.as_ref().map(|group| group.name.clone()).unwrap_or_default(),
+        dry_run: false,
+    }
+}
+
+/// What is known of this cluster.
+struct Seeing<'a> {
+    question: &'a Question,
+    workloads: &'a BTreeMap<WorkloadId, Workload>,
+    ledgered: &'a Ledgered,
+}
+
+impl Seeing<'_> {
+    fn is_wanted(&self, id: &WorkloadId) -> bool {
+        self.question.namespace.as_ref().is_none_or(|namespace| *namespace == id.namespace)
+    }
+
+    fn count(&self) -> usize {
+        self.ledgered.records.keys().filter(|id| self.is_wanted(id)).count()
+    }
+
+    /// The workloads in which something is going on, here or in another member.
+    fn in_flight(&self, group: Option<&Group>) -> BTreeSet<WorkloadId> {
+        let policy = &self.question.policy;
+        let open = |(id, record): (&WorkloadId, &Record)| {
+            let workload = self.workloads.get(id).filter(|workload| !workload.tuning.disabled);
+            record.is_open() || workload.is_some_and(|workload| is_news(workload, record, policy))
+        };
+        let own = self.ledgered.records.iter().filter(|entry| open(*entry)).map(|(id, _)| id.clone());
+        let sought = group.into_iter().flat_map(|group| group.sought.iter().cloned());
+        own.chain(sought).filter(|id| self.is_wanted(id)).collect()
+    }
+
+    fn summary(&self, id: &WorkloadId, pods: &BTreeMap<String, LabelledPods>) -> Summary {
+        let policy = &self.question.policy;
+        let workload = self.workloads.get(id);
+        let Some(record) = self.ledgered.records.get(id) else {
+            let state = match workload {
+                Some(_) => "another member asks for it, and allclear has not recorded it here",
+                None => "another member asks for it, and this cluster does not have it",
+            };
+            return Summary { next: "allclear takes part as soon as it runs".to_owned(), ..Summary::unknown(id, state.to_owned()) };
+        };
+        let own = workload.and_then(|workload| own_pods(workload, pods, policy));
+        let timeout = workload.and_then(|workload| workload.tuning.rollout_timeout).unwrap_or(policy.rollout_timeout);
+        let mut summary = Summary::new(id, record, workload, own.as_ref(), (record.elapsed(), timeout), policy);
+        if let Some(workload) = workload.filter(|workload| is_news(workload, record, policy)) {
+            summary.state = format!("{}; allclear has not recorded this yet", news(workload, record));
+            summary.next = "allclear records it at once, if it runs and watches the namespace".to_owned();
+        }
+        summary
+    }
+}
+
+fn own_pods(workload: &Workload, pods: &BTreeMap<String, LabelledPods>, policy: &Policy) -> Option<Pods> {
+    let version = workload.version.as_ref().ok()?;
+    if standing(workload, policy.zero_is_complete) == Standing::Complete {
+        return None;
+    }
+    let listed = pods.get(&workload.id.namespace)?;
+    let own = listed.iter().filter(|(labels, _)| workload.selector.matches(labels)).map(|(_, pod)| pod);
+    Some(readiness::summarise(own, version))
+}
+
+/// The pods of the namespaces in which something rolls out.
+async fn pods(
+    sources: &Sources,
+    seeing: &Seeing<'_>,
+    in_flight: &BTreeSet<WorkloadId>,
+    troubles: &mut Vec<String>,
+) -> BTreeMap<String, LabelledPods> {
+    let zero = seeing.question.policy.zero_is_complete;
+    let rolling = in_flight.iter().filter_map(|id| seeing.workloads.get(id));
+    let rolling = rolling.filter(|workload| standing(workload, zero) != Standing::Complete);
+    let namespaces: BTreeSet<&String> = rolling.map(|workload| &workload.id.namespace).collect();
+    let listing = namespaces.into_iter().map(|namespace| async { (namespace.clone(), sources.cluster.pods(namespace).await) });
+    let mut found = BTreeMap::new();
+    for (namespace, pods) in futures_util::future::join_all(listing).await {
+        match pods {
+            Ok(pods) => drop(found.insert(namespace, pods)),
+            Err(error) => troubles.push(error.to_string()),
+        }
+    }
+    found
+}
+
+fn delivery(delivery: &Delivery) -> DeliverySeen {
+    let (given_up, state) = match &delivery.state {
+        State::Pending => (false, "kept until it is delivered".to_owned()),
+        State::Dead { reason } => (true, reason.clone()),
+    };
+    DeliverySeen {
+        id: delivery.id.clone(),
+        hook: delivery.hook.clone(),
+        workload: delivery.workload.clone(),
+        kind: delivery.kind.name(),
+        attempts: delivery.attempts,
+        given_up,
+        state,
+    }
+}

@@ -1,0 +1,83 @@
+//! The state of a running allclear, asked over HTTP.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use url::Url;
+
+/// Time for everything: an allclear answers within 3 s even when an actor does not.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// Time for connecting.
+const CONNECT_WITHIN: Duration = Duration::from_secs(3);
+
+/// Bytes of a state at most. A thousand rollouts in flight are about a megabyte.
+const STATE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Asks `server`, whose path is that of the status page, for its state; of one namespace, if one is given.
+///
+/// # Errors
+/// Why there is none, in words.
+pub async fn state(server: &Url, namespace: Option<&str>) -> Result<Value, String> {
+    let mut url = server.clone();
+    url.set_path(&format!("{}/api/v1/state", server.path().trim_end_matches('/')));
+    url.set_query(None);
+    let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
+    let place = format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path());
+    let text = fetch(url).await.map_err(|why| {
+        format!("failed to ask {place}: {why}; is it the address of the status page? kubectl port-forward makes it reachable")
+    })?;
+    let mut state: Value =
+        serde_json::from_slice(&text).map_err(|_| format!("{place} answers, and not with the state of an allclear"))?;
+    if let (Some(namespace), Some(fields)) = (namespace, state.as_object_mut()) {
+        for name in ["rollouts", "recent", "tallies", "deliveries"] {
+            if let Some(list) = fields.get_mut(name).and_then(Value::as_array_mut) {
+                list.retain(|item| namespace_of(item) == Some(namespace));
+            }
+        }
+    }
+    Ok(state)
+}
+
+fn namespace_of(item: &Value) -> Option<&str> {
+    item.get("workload")?.as_str()?.split('/').nth(1)
+}
+
+async fn fetch(url: Url) -> Result<Vec<u8>, String> {
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT_WITHIN)
+        .timeout(ANSWER_WITHIN)
+        .build()
+        .map_err(words)?;
+    let mut answer = client.get(url).send().await.map_err(words)?;
+    let status = answer.status();
+    let mut body = Vec::new();
+    while let Some(chunk) = answer.chunk().await.map_err(words)? {
+        body.extend_from_slice(&chunk);
+        if body.len() > STATE_BYTES_MAX {
+            return Err(format!("its answer is longer than {STATE_BYTES_MAX} bytes"));
+        }
+    }
+    if status.is_success() {
+        return Ok(body);
+    }
+    let said: String = String::from_utf8_lossy(&body).trim().chars().take(200).collect();
+    Err(format!("it answers {} {said}", status.as_u16()))
+}
+
+/// The whole chain of causes, without the address, which may hold a password: the innermost is the one that helps.
+fn words(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut words = error.to_string();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(inner) = cause {
+        let text = inner.to_string();
+        if !words.contains(&text) {
+            words = format!("{words}: {text}");
+        }
+        cause = inner.source();
+    }
+    words
+}

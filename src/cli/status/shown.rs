@@ -1,0 +1,214 @@
+//! The state as it is printed: what this command reads of `/api/v1/state`, whichever version wrote it, and its text.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::cli::page::{Page, count, plain};
+use crate::cli::tallied;
+use crate::domain::rollout::duration;
+use crate::domain::tally::{Ballot, Executed};
+
+/// The part of the state that is shown. What an older program does not send is left empty.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Shown {
+    member: String,
+    group: String,
+    dry_run: bool,
+    standing_by: Option<String>,
+    troubles: Vec<String>,
+    workloads: usize,
+    rollouts: Vec<Rollout>,
+    tallies: Vec<Tally>,
+    agreement: Option<Agreement>,
+    boards: Vec<Board>,
+    purges: Vec<Purge>,
+    deliveries: Vec<Delivery>,
+    quarantined: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Rollout {
+    workload: String,
+    seq: u64,
+    phase: String,
+    change: String,
+    state: String,
+    next: String,
+    purges: Vec<RolloutPurge>,
+    conditions: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct RolloutPurge {
+    reference: String,
+    distribution: String,
+    state: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Tally {
+    workload: String,
+    state: String,
+    members: Vec<Ballot>,
+    purges: Vec<Executed>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Agreement {
+    members: Vec<Member>,
+    boards: Vec<Board>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Member {
+    name: String,
+    is_self: bool,
+    agreed: bool,
+    heard_s: Option<u64>,
+    version: Option<String>,
+    differences: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Board {
+    name: String,
+    trouble: Option<String>,
+    answered_s: Option<u64>,
+    waiting: usize,
+    same_as: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Purge {
+    reference: String,
+    state: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Delivery {
+    hook: String,
+    workload: String,
+    kind: String,
+    attempts: u32,
+    given_up: bool,
+    state: String,
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { member, group, dry_run, standing_by, troubles, rollouts, tallies, .. } = self;
+        let dry = if *dry_run { ", dry run: nothing is purged or sent" } else { "" };
+        writeln!(f, "member {} of group {}{dry}: {}", plain(member), plain(group), self.headline())?;
+        if let Some(leader) = standing_by {
+            return writeln!(f, "  ask {} for what goes on: its name begins with that of its pod", plain(leader));
+        }
+        for rollout in rollouts {
+            writeln!(f)?;
+            let tally = tallies.iter().find(|tally| tally.workload == rollout.workload);
+            self.rollout(&mut Page { f }, rollout, tally)?;
+        }
+        let mut page = Page { f };
+        if !(troubles.is_empty() && self.agreement.is_none() && self.boards.is_empty() && self.deliveries.is_empty()) {
+            writeln!(page.f)?;
+        }
+        if let Some(agreement) = &self.agreement {
+            page.part("Members", agreement.members.iter().map(member_line))?;
+        }
+        page.part("Redis", self.boards().map(board_line))?;
+        page.part("Webhooks", self.deliveries.iter().map(delivery_line))?;
+        page.part("Quarantined", self.quarantined.iter().map(|workload| spoken(workload).to_owned()))?;
+        page.part("Troubles", troubles.iter().cloned())
+    }
+}
+
+impl Shown {
+    fn boards(&self) -> impl Iterator<Item = &Board> {
+        self.agreement.as_ref().map_or(&self.boards, |agreement| &agreement.boards).iter()
+    }
+
+    fn headline(&self) -> String {
+        let known = count(self.workloads, "workload", "workloads");
+        match (&self.standing_by, self.rollouts.len()) {
+            (Some(leader), _) => format!("standing by, {} leads", plain(leader)),
+            (None, 0) if self.troubles.is_empty() => format!("all clear, {known} and none in flight"),
+            (None, 0) => format!("{known} and none in flight, but see the troubles below"),
+            (None, in_flight) => format!("{in_flight} of {known} in flight"),
+        }
+    }
+
+    fn rollout(&self, page: &mut Page<'_, '_>, rollout: &Rollout, tally: Option<&Tally>) -> fmt::Result {
+        let Rollout { workload, seq, phase, change, state, next, purges, conditions } = rollout;
+        let number = if *seq == 0 { String::new() } else { format!("  rollout {seq}, {}", plain(phase)) };
+        writeln!(page.f, "{}{number}  {}", plain(spoken(workload)), plain(change))?;
+        let agreed = tally.filter(|_| phase != "rolling" && phase != "failed").map(|tally| tally.state.clone());
+        page.part("State", std::iter::once(state.clone()).chain(agreed.filter(|agreed| agreed != state)))?;
+        page.part("Next", [next.clone()])?;
+        if let Some(tally) = tally {
+            page.part("Members", tallied::members(&tally.members))?;
+        }
+        match tally.filter(|tally| !tally.purges.is_empty()) {
+            Some(tally) => page.part("Purges", tally.purges.iter().map(tallied::purge))?,
+            None => page.part("Purges", purges.iter().map(|purge| self.live(purge)))?,
+        }
+        page.part("Conditions", conditions.iter().cloned())
+    }
+
+    /// What the invalidator says of a purge is newer than what the record says.
+    fn live(&self, purge: &RolloutPurge) -> String {
+        let working = self.purges.iter().find(|seen| seen.reference == purge.reference);
+        working.map_or_else(|| purge.state.clone(), |seen| format!("{}: {}", purge.distribution, seen.state))
+    }
+}
+
+fn member_line(member: &Member) -> String {
+    let Member { name, is_self, agreed, heard_s, version, differences } = member;
+    let heard = match (is_self, heard_s) {
+        (true, _) => "this member".to_owned(),
+        (false, Some(age)) => format!("heard of {}", ago(*age)),
+        (false, None) => "not heard of".to_owned(),
+    };
+    let version = version.as_ref().filter(|_| !is_self).map_or_else(String::new, |version| format!(", allclear {version}"));
+    let agreed = if *agreed { "" } else { ", not agreed on" };
+    let differs =
+        if differences.is_empty() { String::new() } else { format!(", another configuration: {}", differences.join("; ")) };
+    format!("{name}: {heard}{version}{agreed}{differs}")
+}
+
+fn board_line(board: &Board) -> String {
+    let Board { name, trouble, answered_s, waiting, same_as } = board;
+    let state = match (same_as, trouble, answered_s) {
+        (Some(other), ..) => format!("the same server as {other}"),
+        (None, Some(why), _) => why.clone(),
+        (None, None, Some(age)) => format!("answered {}", ago(*age)),
+        (None, None, None) => "has not answered yet".to_owned(),
+    };
+    let waiting = if *waiting > 0 { format!(", {} to be posted", count(*waiting, "record", "records")) } else { String::new() };
+    format!("{name}: {state}{waiting}")
+}
+
+fn delivery_line(delivery: &Delivery) -> String {
+    let Delivery { hook, workload, kind, attempts, given_up, state } = delivery;
+    let attempts = count(*attempts as usize, "attempt", "attempts");
+    let gone = if *given_up { "dead letter after" } else { "on its way," };
+    format!("{hook}, {kind} of {}: {gone} {attempts}; {state}", spoken(workload))
+}
+
+fn ago(seconds: u64) -> String {
+    if seconds == 0 { "just now".to_owned() } else { format!("{} ago", duration(Duration::from_secs(seconds))) }
+}
+
+/// `deployment/shop/web`, the way people say it.
+fn spoken(workload: &str) -> &str {
+    workload.strip_prefix("deployment/").unwrap_or(workload)
+}

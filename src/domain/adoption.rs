@@ -1,0 +1,160 @@
+//! Taking a workload as it is, after the ledger was set back (`StateRegressed`): a baseline whose number is above every one
+//! that was ever counted, so that no vector, and with it no purge reference, repeats.
+//!
+//! What was voted for is not forgotten by it (GA-5): the votes of every copy stay, until the group has closed them.
+
+use crate::domain::board::Posting;
+use crate::domain::id::Seq;
+use crate::domain::image::Version;
+use crate::domain::record::{Edge, HISTORY_MAX, Phase, Record, Vote};
+use crate::domain::rollout::baseline;
+use crate::domain::workload::Workload;
+
+/// The state of a record that decides which one is newer: its `seq`, and its revision.
+pub type State = (Seq, u64);
+
+/// The state a copy shows.
+pub fn state(posting: &Posting) -> State {
+    match posting {
+        Posting::Show(record) if record.phase == Phase::Absent => (record.seq, 0),
+        Posting::Show(record) => (record.seq, record.revision),
+        Posting::Forget(seq, revision) => (*seq, *revision),
+    }
+}
+
+/// Whether the ledger, which holds `record` and otherwise this `floor`, has lost what a copy shows.
+pub fn has_regressed(record: Option<&Record>, floor: Seq, copy: &Posting) -> bool {
+    let there = state(copy);
+    match record {
+        Some(record) => (record.seq, record.revision) < there,
+        None => floor < there.0,
+    }
+}
+
+/// The record to be stored in place of `current`: `workload`, if the cluster has it, as it is, counted above everything in
+/// the ledger (`floor`) and in the copies.
+pub fn adopt(workload: Option<(&Workload, &Version)>, current: Option<&Record>, floor: Seq, copies: &[Posting]) -> Record {
+    let shown = copies.iter().filter_map(|copy| match copy {
+        Posting::Show(record) if record.phase != Phase::Absent => Some(&**record),
+        Posting::Show(_) | Posting::Forget(..) => None,
+    });
+    let mut known: Vec<&Record> = shown.chain(current).collect();
+    known.sort_by_key(|record| std::cmp::Reverse((record.seq, record.revision)));
+    let highest = copies.iter().map(|copy| state(copy).0).chain(current.map(|record| record.seq)).chain([floor]).max();
+    let below = highest.unwrap_or_default();
+    let newest = known.first().copied();
+    let mut record = match (workload, newest) {
+        (Some((workload, version)), _) => baseline(workload, version, below),
+        (None, Some(newest)) => Record { untold: Vec::new(), ..newest.clone() },
+        // Only that it was removed is known. What the cluster does not have, the controller removes.
+        (None, None) => Record { phase: Phase::Complete, ..Record::absent(below) },
+    };
+    record.revision = current.map_or(1, |current| current.revision.saturating_add(1));
+    record.start_above(below);
+    record.votes = votes(&known);
+    if let Some(newest) = newest {
+        record.history.clone_from(&newest.history);
+        record.history.truncate(HISTORY_MAX);
+        record.last.clone_from(&newest.last);
+        record.untold.clone_from(&newest.untold);
+        (record.settled, record.edge) = if newest.version == record.version {
+            (newest.settled.clone(), newest.edge)
+        } else {
+            (None, Edge::Unknown)
+        };
+    }
+    record
+}
+
+/// Every vote of any copy once, in the newest form.
+fn votes(known: &[&Record]) -> Vec<Vote> {
+    let mut votes: Vec<Vote> = Vec::new();
+    for vote in known.iter().flat_map(|record| &record.votes) {
+        if !votes.iter().any(|kept| kept.vector == vote.vector) {
+            votes.push(vote.clone());
+        }
+    }
+    votes.sort_by_key(|vote| vote.seq);
+    votes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::{Vector, WorkloadId};
+    use crate::domain::image::{Container, Image};
+    use crate::domain::record::Change;
+    use crate::domain::selector::LabelSelector;
+    use crate::domain::workload::Replicas;
+
+    fn version(tag: &str) -> Version {
+        [(Container::Main("web".into()), Image::parse(&format!("shop/web:{tag}")).unwrap())].into_iter().collect()
+    }
+
+    fn workload() -> Workload {
+        Workload {
+            id: WorkloadId::deployment("shop", "web"),
+            uid: "u".into(),
+            generation: 4,
+            observed_generation: 4,
+            version: Ok(version("3")),
+            replicas: Replicas { desired: 1, total: 1, updated: 1, ready: 1, available: 1 },
+            paused: false,
+            deleting: false,
+            progressing: None,
+            selector: LabelSelector::of_labels(Default::default()),
+            template_labels: Default::default(),
+            tuning: Default::default(),
+        }
+    }
+
+    fn record(seq: u64, revision: u64, tag: &str) -> Record {
+        Record { revision, uid: "u".into(), version: version(tag), phase: Phase::Complete, ..Record::absent(Seq(seq)) }
+    }
+
+    fn vote(seq: u64) -> Vote {
+        let vector = Vector::of_one("a".into(), "o".into(), Seq(seq));
+        let json = serde_json::json!({"v": vector, "s": seq, "i": version("2"), "p": ["/*"]});
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn show(record: Record) -> Posting {
+        Posting::Show(Box::new(record))
+    }
+
+    #[test]
+    fn the_number_is_above_the_ledgers_and_every_copys_and_the_revision_follows_the_ledgers() {
+        let current = record(3, 40, "1");
+        let copies = [show(record(7, 2, "2")), Posting::Forget(Seq(9), 1), show(Record::absent(Seq(8)))];
+        let now = workload();
+        let seen = version("3");
+        let adopted = adopt(Some((&now, &seen)), Some(&current), Seq(5), &copies);
+        assert_eq!((adopted.seq, adopted.closed, adopted.revision), (Seq(10), Seq(10), 41));
+        assert_eq!((adopted.version, adopted.change, adopted.phase), (version("3"), Change::Baseline, Phase::Complete));
+        assert_eq!(adopted.edge, Edge::Unknown, "another version than the newest copy's: the edge may hold anything");
+        let fresh = adopt(Some((&now, &seen)), None, Seq(5), &[]);
+        assert_eq!((fresh.seq, fresh.revision), (Seq(6), 1));
+    }
+
+    #[test]
+    fn no_vote_of_any_copy_is_forgotten() {
+        let mut current = record(3, 40, "1");
+        current.votes = vec![vote(3)];
+        let mut copy = record(7, 2, "2");
+        copy.votes = vec![vote(3), vote(7)];
+        let adopted = adopt(None, Some(&current), Seq(0), &[show(copy)]);
+        assert_eq!(adopted.votes.iter().map(|vote| vote.seq.0).collect::<Vec<_>>(), [3, 7]);
+        assert_eq!((adopted.seq, adopted.revision), (Seq(8), 41));
+    }
+
+    #[test]
+    fn a_ledger_has_lost_what_a_copy_shows_and_it_and_its_floor_do_not_reach() {
+        let current = record(3, 40, "1");
+        assert!(has_regressed(Some(&current), Seq(0), &show(record(3, 41, "1"))));
+        assert!(!has_regressed(Some(&current), Seq(0), &show(record(3, 40, "1"))));
+        assert!(has_regressed(None, Seq(8), &Posting::Forget(Seq(9), 1)));
+        assert!(!has_regressed(None, Seq(9), &show(Record::absent(Seq(9)))));
+        // A workload that came after it was absent has a record of its own.
+        assert!(!has_regressed(Some(&record(10, 1, "1")), Seq(0), &show(Record::absent(Seq(9)))));
+    }
+}

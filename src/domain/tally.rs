@@ -1,0 +1,263 @@
+//! How the members of the group stand towards one workload, in words: each one's phase and vote, who is waited for and why,
+//! and who makes the purges.
+//!
+//! For people only. It asks `group`, as the rollouts do, so what is shown cannot differ from what is decided.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::group::{self, Decision, Fate, Known, Verdict, View};
+use crate::domain::id::{Member, Vector, WorkloadId, rank};
+use crate::domain::image::brief;
+use crate::domain::policy::Agreement;
+use crate::domain::record::{PurgeState, Record};
+
+/// How the members stand towards one workload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// The workload.
+    pub workload: WorkloadId,
+    /// How it is, in one sentence.
+    pub state: String,
+    /// Each member, ourselves included.
+    pub members: Vec<Ballot>,
+    /// The purges of what was decided, as far as any member has recorded them.
+    pub purges: Vec<Executed>,
+}
+
+/// One member's part.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ballot {
+    /// Its name.
+    pub member: String,
+    /// It is this one.
+    pub is_self: bool,
+    /// The number of its newest rollout; `None` while nothing of it is known.
+    pub seq: Option<u64>,
+    /// `rolling`, `complete`, `failed`, `withdrawn`, `absent` or `unknown`.
+    pub phase: String,
+    /// Its version, in brief.
+    pub version: String,
+    /// It has voted for what is being agreed on.
+    pub voted: bool,
+    /// Why the others wait for it; `None` if they do not.
+    pub awaited: Option<String>,
+}
+
+/// One purge.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Executed {
+    /// The distribution.
+    pub distribution: String,
+    /// Who makes it: the members by rank, each of which takes over when those before it do not.
+    pub executors: Vec<String>,
+    /// CloudFront's id, once any member has recorded it.
+    pub invalidation: Option<String>,
+    /// How far it is: `queued`, `in progress`, …
+    pub state: String,
+}
+
+/// The tally of `workload` as `own` sees it.
+pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agreement) -> Tally {
+    let vector = newest_open(view, own);
+    let fate = vector.map(|vector| group::fate(view, vector));
+    let verdict = group::judge(view, own, agreement);
+    let awaited = awaited(fate.as_ref(), &verdict);
+    let ballot = |(member, known): (&Member, &Option<Known>)| {
+        let record = known.as_ref().map(|known| &known.record);
+        Ballot {
+            member: member.to_string(),
+            is_self: member == own,
+            seq: record.map(|record| record.seq.0),
+            phase: record.map_or("unknown", |record| record.phase.name()).to_owned(),
+            version: record.map_or_else(String::new, |record| brief(&record.version)),
+            voted: vector.is_some_and(|vector| record.is_some_and(|record| record.vote(vector).is_some())),
+            awaited: awaited.get(member).cloned(),
+        }
+    };
+    Tally {
+        workload: workload.clone(),
+        state: state(view, vector, fate.as_ref(), &verdict),
+        members: view.members.iter().map(ballot).collect(),
+        purges: vector.map_or_else(Vec::new, |vector| purges(view, vector)),
+    }
+}
+
+/// The vector that is being agreed on or executed: the newest open vote of ours, else of anybody.
+fn newest_open<'a>(view: &'a View, own: &Member) -> Option<&'a Vector> {
+    let open = |record: &'a Record| record.votes.iter().rfind(|vote| vote.closed.is_none()).map(|vote| &vote.vector);
+    let of = |known: &'a Option<Known>| known.as_ref().and_then(|known| open(&known.record));
+    view.members.get(own).and_then(of).or_else(|| view.members.values().find_map(of))
+}
+
+fn awaited(fate: Option<&Fate>, verdict: &Verdict) -> BTreeMap<Member, String> {
+    match (fate, verdict) {
+        (Some(Fate::Open(missing)), _) => {
+            missing.iter().map(|member| (member.clone(), "has not voted yet".to_owned())).collect()
+        }
+        (Some(Fate::Decided(_) | Fate::Dead(..) | Fate::Mixed), _) | (None, Verdict::Candidate(_)) => BTreeMap::new(),
+        (None, Verdict::Waiting(waiting)) => waiting.clone(),
+    }
+}
+
+fn state(view: &View, vector: Option<&Vector>, fate: Option<&Fate>, verdict: &Verdict) -> String {
+    if let Some(hold) = &view.hold {
+        return format!("nothing is agreed on: {hold}");
+    }
+    match (fate, verdict) {
+        (Some(Fate::Open(missing)), _) => {
+            let all = vector.map_or(0, |vector| vector.0.len());
+            format!("{} of {all} have voted; the votes of {} are awaited", all.saturating_sub(missing.len()), listed(missing))
+        }
+        (Some(Fate::Decided(Decision::Execute(_))), _) => "decided by all: it is purged".to_owned(),
+        (Some(Fate::Decided(Decision::Close(outcome))), _) => format!("decided by all: {outcome}"),
+        (Some(Fate::Dead(member, why)), _) => format!("given up because of {member}: {why}"),
+        (Some(Fate::Mixed), _) => "given up: the members voted under different configurations".to_owned(),
+        (None, Verdict::Candidate(vector)) if group::is_sought(view, vector) => {
+            "complete in all members; each looks once more, and votes".to_owned()
+        }
+        (None, Verdict::Candidate(_)) => "at rest: all members have the same version".to_owned(),
+        (None, Verdict::Waiting(waiting)) => {
+            let names: BTreeSet<Member> = waiting.keys().cloned().collect();
+            format!("waiting for {}", listed(&names))
+        }
+    }
+}
+
+fn purges(view: &View, vector: &Vector) -> Vec<Executed> {
+    let mut found: BTreeMap<String, Executed> = BTreeMap::new();
+    let votes = view.members.values().flatten().filter_map(|known| known.record.vote(vector));
+    for (distribution, purge) in votes.flat_map(|vote| &vote.purges) {
+        let name = distribution.to_string();
+        let seen = found.entry(name.clone()).or_insert_with(|| Executed {
+            distribution: name.clone(),
+            executors: by_rank(&name, vector),
+            invalidation: None,
+            state: "queued".to_owned(),
+        });
+        // Whoever knows CloudFront's id knows more than one who does not.
+        if purge.invalidation.is_some() || purge.state != PurgeState::Wanted {
+            seen.invalidation = purge.invalidation.as_ref().map(ToString::to_string).or(seen.invalidation.take());
+            if seen.state != "completed" {
+                seen.state = purge_state(&purge.state);
+            }
+        }
+    }
+    found.into_values().collect()
+}
+
+fn purge_state(state: &PurgeState) -> String {
+    match state {
+        PurgeState::Wanted => "queued".to_owned(),
+        PurgeState::Created => "in progress".to_owned(),
+        PurgeState::Covered(_) => "covered by a later one".to_owned(),
+        PurgeState::Completed => "completed".to_owned(),
+        PurgeState::DoneByOther => "made by another".to_owned(),
+        PurgeState::Impossible(why) => format!("impossible: {why}"),
+    }
+}
+
+/// The members in the order in which they make the purge of `distribution`.
+fn by_rank(distribution: &str, vector: &Vector) -> Vec<String> {
+    let mut ranked: Vec<(u32, String)> =
+        vector.0.keys().map(|member| (rank(distribution, member, vector.0.keys()), member.to_string())).collect();
+    ranked.sort();
+    ranked.into_iter().map(|(_, member)| member).collect()
+}
+
+fn listed(members: &BTreeSet<Member>) -> String {
+    members.iter().map(|member| member.0.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::group::Known;
+    use crate::domain::id::{Component, Origin, Seq};
+    use crate::domain::image::{Container, Image, Version};
+    use crate::domain::record::{Change, Phase, Purge, Vote};
+
+    fn version(tag: &str) -> Version {
+        [(Container::Main("web".into()), Image::parse(&format!("shop/web:{tag}")).unwrap())].into_iter().collect()
+    }
+
+    fn known(member: &str, seq: u64, tag: &str, phase: Phase) -> (Member, Option<Known>) {
+        let record = Record {
+            revision: 1,
+            uid: "u".to_owned(),
+            version: version(tag),
+            change: Change::Changed,
+            phase,
+            closed: Seq(seq - 1),
+            ..Record::absent(Seq(seq))
+        };
+        let words = Some("2 of 5 pods ready".to_owned());
+        (member.into(), Some(Known { origin: origin(member), record, words }))
+    }
+
+    fn origin(member: &str) -> Origin {
+        Origin(format!("o-{member}"))
+    }
+
+    fn view(members: impl IntoIterator<Item = (Member, Option<Known>)>) -> View {
+        View { members: members.into_iter().collect(), ..View::default() }
+    }
+
+    fn vote(view: &mut View, member: &str, vector: &Vector) {
+        let record = &mut view.members.get_mut(&member.into()).unwrap().as_mut().unwrap().record;
+        let json = serde_json::json!({"v": vector, "s": record.seq, "i": record.version, "c": "changed",
+            "h": ["www.example.com"], "p": ["/*"]});
+        record.votes.push(serde_json::from_value::<Vote>(json).unwrap());
+    }
+
+    fn of(view: &View) -> Tally {
+        tally(&WorkloadId::deployment("shop", "web"), view, &"a".into(), &Agreement::default())
+    }
+
+    #[test]
+    fn who_is_waited_for_is_named_with_the_reason_in_the_members_own_words() {
+        let seen = of(&view([
+            known("a", 2, "2", Phase::Complete),
+            known("b", 2, "2", Phase::Rolling),
+            ("c".into(), None),
+        ]));
+        assert_eq!(seen.state, "waiting for b, c");
+        let words: Vec<_> = seen.members.iter().map(|ballot| ballot.awaited.as_deref()).collect();
+        assert_eq!(
+            words,
+            [None, Some("is still rolling out: 2 of 5 pods ready"), Some("has not published the workload yet")]
+        );
+        assert_eq!((seen.members[0].is_self, seen.members[2].phase.as_str()), (true, "unknown"));
+    }
+
+    #[test]
+    fn votes_and_the_purge_that_follows_are_shown_with_who_makes_it() {
+        let mut view = view([known("a", 2, "2", Phase::Complete), known("b", 7, "2", Phase::Complete)]);
+        assert_eq!(of(&view).state, "complete in all members; each looks once more, and votes");
+        let component = |member: &str, seq| (member.into(), Component { origin: origin(member), seq: Seq(seq) });
+        let vector = Vector([component("a", 2), component("b", 7)].into());
+        vote(&mut view, "b", &vector);
+        let seen = of(&view);
+        assert_eq!(seen.state, "1 of 2 have voted; the votes of a are awaited");
+        assert_eq!(seen.members[0].awaited.as_deref(), Some("has not voted yet"));
+        vote(&mut view, "a", &vector);
+        assert_eq!(of(&view).state, "decided by all: it is purged");
+        let made = Purge { reference: "r".into(), state: PurgeState::Created, invalidation: Some("I1".into()) };
+        let record = &mut view.members.get_mut(&"b".into()).unwrap().as_mut().unwrap().record;
+        record.votes[0].purges.insert("E1".parse().unwrap(), made);
+        let purges = of(&view).purges;
+        assert_eq!((purges[0].invalidation.as_deref(), purges[0].state.as_str()), (Some("I1"), "in progress"));
+        assert_eq!(purges[0].executors.len(), 2);
+        assert_eq!(rank("E1", &purges[0].executors[0].as_str().into(), vector.0.keys()), 0);
+    }
+
+    #[test]
+    fn a_hold_is_said_before_anything_else() {
+        let mut view = view([known("a", 2, "2", Phase::Complete)]);
+        view.hold = Some("two clusters have one name".to_owned());
+        assert_eq!(of(&view).state, "nothing is agreed on: two clusters have one name");
+    }
+}
