@@ -202,9 +202,7 @@ async fn neighbours(config: &Config, clients: &Clients) -> Result<Option<Neighbo
     if config.redis.url.is_none() {
         return Ok(None);
     }
-    let named = async {
-        if config.is_grouped() { member(config, clients).await } else { Ok(Member(alone(config))) }
-    };
+    let named = async { if config.is_grouped() { member(config, clients).await } else { Ok(Member(alone(config))) } };
     let late = || Err(StartError::Unusable("the cluster does not tell its name; set group.member".to_owned()));
     let member = tokio::time::timeout(NAMED_WITHIN, named).await.unwrap_or_else(|_| late());
     Ok(Some(Neighbours {
@@ -338,9 +336,7 @@ fn ledger(config: &Config, clients: &Clients, namespace: &str) -> Result<Arc<dyn
     match (config.ledger_backend(), &config.redis.url) {
         (LedgerBackend::Memory, _) => Ok(Arc::new(MemoryLedger::new(fresh_origin()?))),
         (LedgerBackend::Kubernetes, _) => Ok(Arc::new(KubernetesLedger::new(clients.request.clone(), namespace))),
-        (LedgerBackend::Redis, Some(url)) => {
-            Ok(Arc::new(RedisLedger::new(server(config, url)?, &config.group.name)))
-        }
+        (LedgerBackend::Redis, Some(url)) => Ok(Arc::new(RedisLedger::new(server(config, url)?, &config.group.name))),
         (LedgerBackend::Redis, None) => Err(StartError::Unusable(
             "ledger.backend is \"redis\", but no Redis is configured: set REDIS_HOST (redis.url)".to_owned(),
         )),

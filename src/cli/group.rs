@@ -16,6 +16,7 @@ use crate::cli::explain::model::Section;
 use crate::cli::explain::{Question, Sources, peek};
 use crate::cli::listen::{Group, listen};
 use crate::cli::page::{Page, count, plain};
+use crate::cli::tallied;
 use crate::domain::broker::{MemberSeen, PathSeen};
 use crate::domain::group::{Fate, fate};
 use crate::domain::id::{Member, WorkloadId};
@@ -93,7 +94,9 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
     };
     let member = Member(name.to_owned());
     let Some(pin) = ledgered.pin.clone() else {
-        return refused("the members are not agreed on yet, so there is none to forget; allclear group show says who is waited for");
+        return refused(
+            "the members are not agreed on yet, so there is none to forget; allclear group show says who is waited for",
+        );
     };
     if !pin.members.contains(&member) {
         return refused(&format!("{} is not a member; the members are {}", plain(name), listed(&pin.members)));
@@ -122,7 +125,9 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
             };
             Outcome { out: format!("{name} is forgotten here\n{elsewhere}"), err: String::new(), code: 0 }
         }
-        Ok(false) => refused("nothing was changed: the members in the ledger changed at the same moment; look again with allclear group show"),
+        Ok(false) => refused(
+            "nothing was changed: the members in the ledger changed at the same moment; look again with allclear group show",
+        ),
         Err(error) => refused(&error.to_string()),
     }
 }
@@ -150,10 +155,14 @@ fn plan(question: &Question, (pin, next): (&Pin, &Pin), member: &Member, heard: 
     if open.is_empty() {
         lines.push(format!("No open vote waits for {member}."));
     } else {
-        lines.push(format!("{} {member} and is closed without a purge:", count(open.len(), "open vote contains", "open votes contain")));
+        lines.push(format!(
+            "{} {member} and is closed without a purge:",
+            count(open.len(), "open vote contains", "open votes contain")
+        ));
         lines.extend(open.into_iter().map(|(workload, what)| format!("  {}: {what}", workload.spoken())));
         lines.push(
-            "Complete versions are then agreed on among those that remain, and purged by a vote of their own.".to_owned(),
+            "Complete versions are then agreed on among those that remain, and purged by a vote of their own."
+                .to_owned(),
         );
     }
     lines.push(format!(
@@ -206,15 +215,29 @@ impl fmt::Display for Shown {
         let Self { group, member, pinned, hold, keyed, config, members, boards, troubles } = self;
         writeln!(f, "group {}, seen from member {}", plain(group), plain(member))?;
         let mut page = Page { f };
-        page.part("State", [hold.as_ref().map_or_else(|| "agreed".to_owned(), |hold| format!("nothing is agreed on: {hold}"))])?;
+        page.part(
+            "State",
+            [hold.as_ref().map_or_else(|| "agreed".to_owned(), |hold| format!("nothing is agreed on: {hold}"))],
+        )?;
         page.section("Pinned", pinned, |pinned| {
             vec![pinned.as_ref().map_or_else(|| "nobody yet: the members are still being learnt".to_owned(), listed)]
         })?;
-        page.part("Records", [if *keyed { "signed with group.key_file" } else { "not signed: whoever can write to a Redis of the group can cause a purge, or prevent one" }.to_owned()])?;
+        page.part(
+            "Records",
+            [if *keyed {
+                "signed with group.key_file"
+            } else {
+                "not signed: whoever can write to a Redis of the group can cause a purge, or prevent one"
+            }
+            .to_owned()],
+        )?;
         page.part("Configuration", [config.clone()])?;
         page.part("Members", members.iter().map(member_line))?;
         page.part("Redis", boards.iter().map(board_line))?;
-        page.part("Troubles", troubles.iter().cloned())
+        let differing = || members.iter().filter(|member| !member.differences.is_empty()).map(|member| &member.name);
+        let known = || boards.iter().map(|board| board.trouble.as_ref());
+        let further = troubles.iter().filter(|trouble| tallied::is_further(trouble, known(), differing()));
+        page.part("Troubles", further.cloned())
     }
 }
 
@@ -234,11 +257,14 @@ fn board_line(board: &PathSeen) -> String {
     let PathSeen { name, trouble, same_as, rejected, identity, .. } = board;
     let state = match (same_as, trouble) {
         (Some(other), _) => format!("the same server as {other}"),
-        (None, Some(why)) => why.clone(),
+        (None, Some(why)) => tallied::board_trouble(name, why).to_owned(),
         (None, None) => "well".to_owned(),
     };
     let who = identity.as_ref().map_or_else(String::new, |identity| format!("; server {identity}"));
-    let rejected =
-        if *rejected > 0 { format!("; {} not believed", count(usize::try_from(*rejected).unwrap_or(usize::MAX), "copy was", "copies were")) } else { String::new() };
+    let rejected = if *rejected > 0 {
+        format!("; {} not believed", count(usize::try_from(*rejected).unwrap_or(usize::MAX), "copy was", "copies were"))
+    } else {
+        String::new()
+    };
     format!("{name}: {state}{rejected}{who}")
 }

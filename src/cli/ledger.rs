@@ -127,7 +127,9 @@ pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent
         Section::Missing { missing } => return refused(&missing),
     };
     let Some(heard) = heard(sources, &ledgered, &question.policy).await else {
-        return refused("no Redis is configured (redis.url, REDIS_HOST), so there is no copy to compare the ledger with");
+        return refused(
+            "no Redis is configured (redis.url, REDIS_HOST), so there is no copy to compare the ledger with",
+        );
     };
     let deaf: Vec<&str> = heard.boards.iter().filter_map(|board| board.trouble.as_deref()).collect();
     if !deaf.is_empty() {
@@ -143,7 +145,9 @@ pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent
             Ok(id) => vec![id],
             Err(why) => return Outcome { code: EXIT_INVALID, ..refused(&why) },
         },
-        (Which::Named, None) => return Outcome { code: EXIT_INVALID, ..refused("name a workload, such as shop/web, or say --all") },
+        (Which::Named, None) => {
+            return Outcome { code: EXIT_INVALID, ..refused("name a workload, such as shop/web, or say --all") };
+        }
     };
     let mut adoptions = Vec::new();
     for id in ids {
@@ -206,7 +210,10 @@ async fn adoption(
     let version = match &workload {
         Some(Workload { version: Ok(version), .. }) => Some(version),
         Some(Workload { version: Err(why), .. }) => {
-            return Err(PortError::lasting(format!("failed to adopt {}", id.spoken()), format!("its image cannot be read: {why}")));
+            return Err(PortError::lasting(
+                format!("failed to adopt {}", id.spoken()),
+                format!("its image cannot be read: {why}"),
+            ));
         }
         None => None,
     };
@@ -239,11 +246,14 @@ fn words(
                 brief(&record.version),
                 readiness::words(&wait, None)
             ),
-            Standing::DeadlineExceeded { .. } => format!("at {}, which missed its progress deadline", brief(&record.version)),
+            Standing::DeadlineExceeded { .. } => {
+                format!("at {}, which missed its progress deadline", brief(&record.version))
+            }
         },
     };
     let votes = record.votes.iter().filter(|vote| vote.closed.is_none()).count();
-    let votes = if votes == 0 { String::new() } else { format!("; {} kept", count(votes, "open vote is", "open votes are")) };
+    let votes =
+        if votes == 0 { String::new() } else { format!("; {} kept", count(votes, "open vote is", "open votes are")) };
     format!(
         "rollout {} (revision {}), {as_it_is}{votes}; {here}, and {board} has seen rollout {seq} (revision {revision})",
         record.seq, record.revision
@@ -335,7 +345,10 @@ impl fmt::Display for Overview {
             vec![format!("{pending} on their way, {}", count(*dead, "dead letter", "dead letters"))]
         })?;
         page.part("Unreadable", unreadable.iter().map(|(id, why)| format!("{id}: {why}")))?;
-        page.part("Set back", regressed.iter().map(|id| format!("{id}: a Redis has seen a newer state; allclear ledger adopt {id}")))?;
+        page.part(
+            "Set back",
+            regressed.iter().map(|id| format!("{id}: a Redis has seen a newer state; allclear ledger adopt {id}")),
+        )?;
         page.part("Troubles", troubles.iter().cloned())
     }
 }
@@ -348,11 +361,15 @@ impl fmt::Display for One {
         match record {
             None => page.part("Record", ["none".to_owned()])?,
             Some(record) => {
-                page.part("Record", [format!("rollout {} (revision {}), {}", record.seq, record.revision, record.phase.name())])?;
+                page.part(
+                    "Record",
+                    [format!("rollout {} (revision {}), {}", record.seq, record.revision, record.phase.name())],
+                )?;
                 page.part("Version", [record.version.to_string()])?;
                 page.part("Closed", [format!("up to rollout {}", record.closed)])?;
                 let vote = |vote: &crate::domain::record::Vote| {
-                    let ended = vote.closed.as_ref().map_or_else(|| "open".to_owned(), |outcome| format!("closed, {outcome}"));
+                    let ended =
+                        vote.closed.as_ref().map_or_else(|| "open".to_owned(), |outcome| format!("closed, {outcome}"));
                     format!("rollout {}: {ended}", vote.seq)
                 };
                 page.part("Votes", record.votes.iter().map(vote))?;

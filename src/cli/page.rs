@@ -13,6 +13,9 @@ const INDENT: usize = 16;
 /// Lines of one part. Whoever has more than this looks at the JSON.
 const LINES_MAX: usize = 20;
 
+/// A blank at which no line is wrapped and that is not left out, for columns.
+pub(crate) const PAD: char = '\u{2007}';
+
 /// A page that is being written.
 pub(crate) struct Page<'a, 'b> {
     /// Where to.
@@ -51,7 +54,7 @@ impl Page<'_, '_> {
     fn line(&mut self, label: &str, text: &str) -> fmt::Result {
         let mut label = label;
         let mut line = String::new();
-        for word in text.split_whitespace() {
+        for word in text.split(|c: char| c.is_whitespace() && c != PAD).filter(|word| !word.is_empty()) {
             let width = line.chars().count() + 1 + word.chars().count();
             if !line.trim().is_empty() && INDENT + width > COLUMNS {
                 self.put(label, &line)?;
@@ -69,7 +72,7 @@ impl Page<'_, '_> {
 
     fn put(&mut self, label: &str, line: &str) -> fmt::Result {
         let indented = INDENT.saturating_sub(2);
-        writeln!(self.f, "  {:<indented$}{}", plain(label), plain(line))
+        writeln!(self.f, "  {:<indented$}{}", plain(label), plain(line).replace(PAD, " "))
     }
 }
 

@@ -52,7 +52,8 @@ pub async fn watch(asked: &Asked<'_>, output: Output) -> ExitCode {
     loop {
         let again = async {
             let Outcome { out, err, .. } = status(asked, output).await;
-            let drawn = if clears { format!("{CLEAR}{out}{err}\nevery 2 s; Ctrl-C ends it\n") } else { format!("{out}\n") };
+            let drawn =
+                if clears { format!("{CLEAR}{out}{err}\nevery 2 s; Ctrl-C ends it\n") } else { format!("{out}\n") };
             let mut stdout = io::stdout().lock();
             if stdout.write_all(drawn.as_bytes()).and_then(|()| stdout.flush()).is_err() {
                 return false;
@@ -81,7 +82,8 @@ fn answer(state: &Value, output: Output, code: u8) -> Outcome {
         Output::Table => match serde_json::from_value::<Shown>(state.clone()) {
             Ok(shown) => shown.to_string(),
             Err(error) => {
-                let err = format!("error: the state is of another form than this version knows: {error}; -o json shows it\n");
+                let err =
+                    format!("error: the state is of another form than this version knows: {error}; -o json shows it\n");
                 return Outcome { out: String::new(), err, code: EXIT_FAILED };
             }
         },

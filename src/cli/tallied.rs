@@ -1,15 +1,16 @@
 //! Lines about the members' parts in one rollout, for `status` and `explain`.
 
+use crate::cli::page::PAD;
 use crate::domain::tally::{Ballot, Executed};
 
 /// A line for each member.
 pub(crate) fn members(members: &[Ballot]) -> Vec<String> {
-    let name = |ballot: &Ballot| if ballot.is_self { format!("{} (here)", ballot.member) } else { ballot.member.clone() };
+    let name =
+        |ballot: &Ballot| if ballot.is_self { format!("{} (here)", ballot.member) } else { ballot.member.clone() };
     let width = members.iter().map(|ballot| name(ballot).chars().count()).max().unwrap_or_default();
     let line = |ballot: &Ballot| {
         let name = name(ballot);
-        // Padded by what a page does not take for a blank, at which it wraps.
-        let pad = "\u{2007}".repeat(width.saturating_sub(name.chars().count()));
+        let pad: String = std::iter::repeat_n(PAD, width.saturating_sub(name.chars().count())).collect();
         format!("{name}{pad} {}", part(ballot))
     };
     members.iter().map(line).collect()
@@ -22,6 +23,21 @@ fn part(ballot: &Ballot) -> String {
     let vote = if *voted { "; has voted" } else { "" };
     let awaited = awaited.as_ref().map_or_else(String::new, |why| format!("; awaited: {why}"));
     format!("{phase}{version}{number}{vote}{awaited}")
+}
+
+/// Why a board fails, beside whose name it is said: without the name.
+pub(crate) fn board_trouble<'a>(name: &str, trouble: &'a str) -> &'a str {
+    trouble.split_once(&format!(" in Redis {name}: ")).map_or(trouble, |(_, why)| why)
+}
+
+/// Whether a trouble is not said already, of a board, or of a member whose configuration differs.
+pub(crate) fn is_further<'a>(
+    trouble: &str,
+    mut boards: impl Iterator<Item = Option<&'a String>>,
+    mut differing: impl Iterator<Item = &'a String>,
+) -> bool {
+    !boards.any(|known| known.is_some_and(|known| known == trouble))
+        && !differing.any(|name| trouble.starts_with(&format!("{name} has another configuration")))
 }
 
 /// A line for a purge.

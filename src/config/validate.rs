@@ -186,7 +186,10 @@ fn redis_ca(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Option<Vec<u8
     let value = Some(shown(&path.to_string_lossy()));
     let refused = match read(&path) {
         Ok(text) if text.contains("-----BEGIN CERTIFICATE-----") => return Some(Some(text.into_bytes())),
-        Ok(_) => Refused::new("names a file without a certificate", "write certificates in PEM into it, -----BEGIN CERTIFICATE-----"),
+        Ok(_) => Refused::new(
+            "names a file without a certificate",
+            "write certificates in PEM into it, -----BEGIN CERTIFICATE-----",
+        ),
         Err(error) => {
             let message = format!("names a file that cannot be read: {}", error.kind());
             Refused::new(message, "mount the certificates there, or leave redis.ca_file empty")

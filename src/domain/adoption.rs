@@ -33,7 +33,12 @@ pub fn has_regressed(record: Option<&Record>, floor: Seq, copy: &Posting) -> boo
 
 /// The record to be stored in place of `current`: `workload`, if the cluster has it, as it is, counted above everything in
 /// the ledger (`floor`) and in the copies.
-pub fn adopt(workload: Option<(&Workload, &Version)>, current: Option<&Record>, floor: Seq, copies: &[Posting]) -> Record {
+pub fn adopt(
+    workload: Option<(&Workload, &Version)>,
+    current: Option<&Record>,
+    floor: Seq,
+    copies: &[Posting],
+) -> Record {
     let shown = copies.iter().filter_map(|copy| match copy {
         Posting::Show(record) if record.phase != Phase::Absent => Some(&**record),
         Posting::Show(_) | Posting::Forget(..) => None,

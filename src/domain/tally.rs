@@ -110,7 +110,11 @@ fn state(view: &View, vector: Option<&Vector>, fate: Option<&Fate>, verdict: &Ve
     match (fate, verdict) {
         (Some(Fate::Open(missing)), _) => {
             let all = vector.map_or(0, |vector| vector.0.len());
-            format!("{} of {all} have voted; the votes of {} are awaited", all.saturating_sub(missing.len()), listed(missing))
+            format!(
+                "{} of {all} have voted; the votes of {} are awaited",
+                all.saturating_sub(missing.len()),
+                listed(missing)
+            )
         }
         (Some(Fate::Decided(Decision::Execute(_))), _) => "decided by all: it is purged".to_owned(),
         (Some(Fate::Decided(Decision::Close(outcome))), _) => format!("decided by all: {outcome}"),
@@ -219,11 +223,8 @@ mod tests {
 
     #[test]
     fn who_is_waited_for_is_named_with_the_reason_in_the_members_own_words() {
-        let seen = of(&view([
-            known("a", 2, "2", Phase::Complete),
-            known("b", 2, "2", Phase::Rolling),
-            ("c".into(), None),
-        ]));
+        let seen =
+            of(&view([known("a", 2, "2", Phase::Complete), known("b", 2, "2", Phase::Rolling), ("c".into(), None)]));
         assert_eq!(seen.state, "waiting for b, c");
         let words: Vec<_> = seen.members.iter().map(|ballot| ballot.awaited.as_deref()).collect();
         assert_eq!(

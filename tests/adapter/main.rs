@@ -22,6 +22,7 @@ mod support;
 
 mod board;
 mod cloudfront;
+mod commands;
 mod explain;
 mod kubernetes;
 mod kubernetes_conformance;

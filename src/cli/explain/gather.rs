@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::cli::explain::model::{
-    DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, PathsSeen, RecordSeen, Rejected, Section,
-    SiteSeen, WebhookSeen,
+    DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, PathsSeen, RecordSeen, Rejected,
+    Section, SiteSeen, WebhookSeen,
 };
 use crate::cli::explain::{Question, Sources};
 use crate::cli::listen::listen;
@@ -74,7 +74,12 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
 }
 
 /// What the boards say of the other members' records.
-async fn group(sources: &Sources, question: &Question, id: &WorkloadId, ledger: &Ledgered) -> Option<Section<GroupSeen>> {
+async fn group(
+    sources: &Sources,
+    question: &Question,
+    id: &WorkloadId,
+    ledger: &Ledgered,
+) -> Option<Section<GroupSeen>> {
     let neighbours = sources.group.as_ref().filter(|neighbours| neighbours.grouped)?;
     let member = match &neighbours.member {
         Ok(member) => member,
@@ -82,7 +87,8 @@ async fn group(sources: &Sources, question: &Question, id: &WorkloadId, ledger: 
     };
     let mut heard = listen(neighbours, member, ledger, &question.policy).await;
     let tally = heard.tally(id, ledger.records.get(id))?;
-    Some(Section::Known(GroupSeen { tally, troubles: heard.troubles }))
+    let troubles = heard.boards.iter().filter_map(|board| board.trouble.clone()).collect();
+    Some(Section::Known(GroupSeen { tally, troubles }))
 }
 
 /// Reads the ledger without creating one.

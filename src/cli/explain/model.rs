@@ -117,7 +117,7 @@ pub struct RecordSeen {
 pub struct GroupSeen {
     /// Each member's part, by its record as published.
     pub tally: Tally,
-    /// Boards that could not be asked, and whatever else keeps the group from agreeing.
+    /// Boards that could not be asked, and why.
     pub troubles: Vec<String>,
 }
 

@@ -222,8 +222,12 @@ impl World {
         for (id, record) in &self.records {
             ledger.store(id, record).await.unwrap();
         }
-        let sources =
-            Sources { cluster: Arc::new(self.cluster), ledger: Arc::new(ledger), cdn: Arc::new(self.account), group: None };
+        let sources = Sources {
+            cluster: Arc::new(self.cluster),
+            ledger: Arc::new(ledger),
+            cdn: Arc::new(self.account),
+            group: None,
+        };
         explain(&sources, &question(namespace, name), output).await
     }
 

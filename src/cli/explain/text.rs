@@ -3,15 +3,28 @@
 use std::fmt;
 
 use crate::cli::explain::model::{
-    DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, RecordSeen, Section, SiteSeen, WebhookSeen,
+    DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, RecordSeen, Section, SiteSeen,
+    WebhookSeen,
 };
 use crate::cli::page::Page;
 use crate::cli::tallied;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { workload, state, next, would, deployment, record, group, site, distributions, paths, webhooks, conditions } =
-            self;
+        let Self {
+            workload,
+            state,
+            next,
+            would,
+            deployment,
+            record,
+            group,
+            site,
+            distributions,
+            paths,
+            webhooks,
+            conditions,
+        } = self;
         writeln!(f, "{}", workload.spoken())?;
         let mut page = Page { f };
         page.part("State", [state.clone()])?;

@@ -118,7 +118,10 @@ impl Seeing<'_> {
                 Some(_) => "another member asks for it, and allclear has not recorded it here",
                 None => "another member asks for it, and this cluster does not have it",
             };
-            return Summary { next: "allclear takes part as soon as it runs".to_owned(), ..Summary::unknown(id, state.to_owned()) };
+            return Summary {
+                next: "allclear takes part as soon as it runs".to_owned(),
+                ..Summary::unknown(id, state.to_owned())
+            };
         };
         let own = workload.and_then(|workload| own_pods(workload, pods, policy));
         let timeout = workload.and_then(|workload| workload.tuning.rollout_timeout).unwrap_or(policy.rollout_timeout);
@@ -152,7 +155,8 @@ async fn pods(
     let rolling = in_flight.iter().filter_map(|id| seeing.workloads.get(id));
     let rolling = rolling.filter(|workload| standing(workload, zero) != Standing::Complete);
     let namespaces: BTreeSet<&String> = rolling.map(|workload| &workload.id.namespace).collect();
-    let listing = namespaces.into_iter().map(|namespace| async { (namespace.clone(), sources.cluster.pods(namespace).await) });
+    let listing =
+        namespaces.into_iter().map(|namespace| async { (namespace.clone(), sources.cluster.pods(namespace).await) });
     let mut found = BTreeMap::new();
     for (namespace, pods) in futures_util::future::join_all(listing).await {
         match pods {

@@ -128,13 +128,19 @@ impl fmt::Display for Shown {
         page.part("Redis", self.boards().map(board_line))?;
         page.part("Webhooks", self.deliveries.iter().map(delivery_line))?;
         page.part("Quarantined", self.quarantined.iter().map(|workload| spoken(workload).to_owned()))?;
-        page.part("Troubles", troubles.iter().cloned())
+        page.part("Troubles", troubles.iter().filter(|trouble| self.is_further(trouble)).cloned())
     }
 }
 
 impl Shown {
     fn boards(&self) -> impl Iterator<Item = &Board> {
         self.agreement.as_ref().map_or(&self.boards, |agreement| &agreement.boards).iter()
+    }
+
+    fn is_further(&self, trouble: &str) -> bool {
+        let members = self.agreement.iter().flat_map(|agreement| &agreement.members);
+        let differing = members.filter(|member| !member.differences.is_empty()).map(|member| &member.name);
+        tallied::is_further(trouble, self.boards().map(|board| board.trouble.as_ref()), differing)
     }
 
     fn headline(&self) -> String {
@@ -178,10 +184,14 @@ fn member_line(member: &Member) -> String {
         (false, Some(age)) => format!("heard of {}", ago(*age)),
         (false, None) => "not heard of".to_owned(),
     };
-    let version = version.as_ref().filter(|_| !is_self).map_or_else(String::new, |version| format!(", allclear {version}"));
+    let version =
+        version.as_ref().filter(|_| !is_self).map_or_else(String::new, |version| format!(", allclear {version}"));
     let agreed = if *agreed { "" } else { ", not agreed on" };
-    let differs =
-        if differences.is_empty() { String::new() } else { format!(", another configuration: {}", differences.join("; ")) };
+    let differs = if differences.is_empty() {
+        String::new()
+    } else {
+        format!(", another configuration: {}", differences.join("; "))
+    };
     format!("{name}: {heard}{version}{agreed}{differs}")
 }
 
@@ -189,11 +199,12 @@ fn board_line(board: &Board) -> String {
     let Board { name, trouble, answered_s, waiting, same_as } = board;
     let state = match (same_as, trouble, answered_s) {
         (Some(other), ..) => format!("the same server as {other}"),
-        (None, Some(why), _) => why.clone(),
+        (None, Some(why), _) => tallied::board_trouble(name, why).to_owned(),
         (None, None, Some(age)) => format!("answered {}", ago(*age)),
         (None, None, None) => "has not answered yet".to_owned(),
     };
-    let waiting = if *waiting > 0 { format!(", {} to be posted", count(*waiting, "record", "records")) } else { String::new() };
+    let waiting =
+        if *waiting > 0 { format!(", {} to be posted", count(*waiting, "record", "records")) } else { String::new() };
     format!("{name}: {state}{waiting}")
 }
 

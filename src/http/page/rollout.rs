@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use crate::actors::message::{DeliverySeen, Observation, PurgeSeen};
 use crate::domain::rollout::{PurgeSummary, Stage, Summary};
+use crate::domain::tally::Ballot;
 use crate::http::About;
 
 /// The stations a rollout passes, in order, as the page names them.
@@ -56,16 +57,21 @@ fn way(summary: &Summary) -> Markup {
 
 /// group → member → phase → purges → webhooks.
 fn tree(about: &About, seen: &Observation, summary: &Summary) -> Markup {
+    let tally = seen.tallies.iter().find(|tally| tally.workload == summary.workload);
     let deliveries: Vec<&DeliverySeen> =
         seen.deliveries.iter().filter(|delivery| delivery.workload == summary.workload).collect();
     html! {
         div.tree {
             span.kind { "group" } (about.group)
             ul {
-                @for member in &summary.members {
-                    li {
-                        span.kind { "member" } (member.member) span.pill.(mood(member.phase)) { (member.phase) }
-                        span.change { (member.version) }
+                @if let Some(tally) = tally {
+                    @for ballot in &tally.members { (part(ballot)) }
+                } @else {
+                    @for member in &summary.members {
+                        li {
+                            span.kind { "member" } (member.member) span.pill.(mood(member.phase)) { (member.phase) }
+                            span.change { (member.version) }
+                        }
                     }
                 }
                 @for purge in &summary.purges {
@@ -77,6 +83,18 @@ fn tree(about: &About, seen: &Observation, summary: &Summary) -> Markup {
                     }
                 }
             }
+        }
+    }
+}
+
+/// One member's part, and why it is waited for.
+fn part(ballot: &Ballot) -> Markup {
+    html! {
+        li {
+            span.kind { "member" } (ballot.member) span.pill.(mood(&ballot.phase)) { (ballot.phase) }
+            @if ballot.voted { span.pill.good { "voted" } }
+            span.change { (ballot.version) }
+            @if let Some(why) = &ballot.awaited { p.next { "awaited: " (why) } }
         }
     }
 }

@@ -1,0 +1,316 @@
+//! `status`, `group` and `ledger`, and what `explain` says of a group, through the real adapters: our stand-in of the API
+//! server and real Redis servers, in which another member has left its records and its beat.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use allclear::adapters::cloudfront::{CloudFront, Options as CloudFrontOptions, StaticCredentials};
+use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
+use allclear::adapters::ledger::kubernetes::KubernetesLedger;
+use allclear::adapters::redis::Server as RedisServer;
+use allclear::adapters::redis::board::RedisBoard;
+use allclear::app::Neighbours;
+use allclear::cli::config::{Outcome, Output};
+use allclear::cli::consent::Consent;
+use allclear::cli::explain::{Question, Sources, explain};
+use allclear::cli::status::{Asked, status};
+use allclear::cli::{group, ledger};
+use allclear::domain::id::{Member, Origin, Seq, WorkloadId, config_hash};
+use allclear::domain::policy::Policy;
+use allclear::domain::record::Record;
+use allclear::domain::record_codec::decode;
+use allclear::domain::roster::{Beat, Pin, settings};
+use allclear::ports::{Board, Posted, Posting};
+use allclear::sandbox::http::Server;
+use allclear::sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions, Timings};
+use allclear::sandbox::life::Life;
+use allclear::sandbox::world::World as Sandbox;
+use serde_json::{Value, json};
+
+use crate::support::redis::Redis;
+
+/// The cluster of eu-1, seen by a person; eu-2 lives, and the Redis of us-1 does not.
+struct World {
+    api: KubernetesStandIn,
+    _server: Server,
+    redis: [Redis; 2],
+    sources: Sources,
+    origin: Origin,
+}
+
+fn members(names: &[&str]) -> BTreeSet<Member> {
+    names.iter().map(|name| Member::from(*name)).collect()
+}
+
+fn web() -> WorkloadId {
+    WorkloadId::deployment("shop", "web")
+}
+
+/// The settings of every member.
+fn agreed() -> BTreeMap<String, String> {
+    let mut settings = settings(&Policy::default(), false);
+    settings.insert("group.members".to_owned(), "eu-1, eu-2, us-1".to_owned());
+    settings
+}
+
+fn config() -> String {
+    config_hash(agreed().iter().map(|(name, value)| (name.as_str(), value.as_str())))
+}
+
+/// A record of `shop/web` in this phase, news since the last rollout if it is not closed.
+fn record(seq: u64, revision: u64, tag: &str, phase: &Value, closed: u64) -> Record {
+    let json = json!({
+        "r": revision, "u": "u", "s": seq, "v": {"web": format!("shop/web:{tag}")}, "c": "changed", "k": closed, "p": phase,
+        "m": config(),
+    });
+    decode(json.to_string().as_bytes()).unwrap()
+}
+
+impl World {
+    async fn start() -> Self {
+        let api = KubernetesStandIn::new(StandInOptions::default());
+        for namespace in ["shop", "allclear"] {
+            api.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})).unwrap();
+        }
+        api.seed("shop", "web", "shop/web:2", 2).unwrap();
+        let server = api.start().await.unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), api.kubeconfig(&server)).unwrap();
+        let clients = connect(&Options { kubeconfig: Some(file.path().to_owned()), context: None }).await.unwrap();
+        let redis = [Redis::start(), Redis::start()];
+        let dead = {
+            let mut gone = Redis::start();
+            gone.kill();
+            gone.url()
+        };
+        let reader = Member::from("allclear command");
+        let board = |url: String| -> Arc<dyn Board> {
+            Arc::new(RedisBoard::new(RedisServer::new(&url).unwrap(), "default", &reader, None))
+        };
+        let neighbours = Neighbours {
+            name: "default".to_owned(),
+            member: Ok("eu-1".into()),
+            grouped: true,
+            members: BTreeSet::new(),
+            keyed: false,
+            boards: vec![board(redis[0].url()), board(redis[1].url()), board(dead)],
+        };
+        let nowhere = CloudFrontOptions {
+            endpoint_url: Some("http://127.0.0.1:9".to_owned()),
+            region: Some("us-east-1".to_owned()),
+            credentials: Some(StaticCredentials {
+                access_key_id: "AKIDONE".to_owned(),
+                secret_access_key: "secret".to_owned(),
+            }),
+            ..CloudFrontOptions::default()
+        };
+        let sources = Sources {
+            cluster: Arc::new(Cluster::new(&clients, Scope::All, Tempo::default())),
+            ledger: Arc::new(KubernetesLedger::new(clients.request.clone(), "allclear")),
+            cdn: Arc::new(CloudFront::new(nowhere).await),
+            group: Some(neighbours),
+        };
+        let origin = sources.ledger.open().await.unwrap().origin;
+        let pin = Pin { members: members(&["eu-1", "eu-2", "us-1"]), of: 3 };
+        assert!(sources.ledger.store_pin(&pin, None).await.unwrap());
+        Self { api, _server: server, redis, sources, origin }
+    }
+
+    fn question(name: Option<&str>) -> Question {
+        Question {
+            namespace: None,
+            name: name.map(str::to_owned),
+            own_namespace: "shop".to_owned(),
+            policy: Policy::default(),
+            ledger_place: "namespace allclear".to_owned(),
+        }
+    }
+
+    fn board(&self, redis: usize, member: &str) -> RedisBoard {
+        RedisBoard::new(RedisServer::new(&self.redis[redis].url()).unwrap(), "default", &member.into(), None)
+    }
+
+    /// eu-2 leaves its record and its beat, on its own Redis only.
+    async fn eu_2_shows(&self, record: Record) {
+        let board = self.board(1, "eu-2");
+        let origin = Origin("o-2".to_owned());
+        let beat = Beat {
+            member: "eu-2".into(),
+            origin: origin.clone(),
+            version: "0.1.0".to_owned(),
+            members: members(&["eu-1", "eu-2", "us-1"]),
+            settings: agreed(),
+            config: config(),
+            words: BTreeMap::from([(web(), "2 of 5 pods ready; web-x4: ImagePullBackOff".to_owned())]),
+            at_ms: 1,
+            ..Beat::default()
+        };
+        board.beat(&beat).await.unwrap();
+        let posted = board.post(&origin, &[(web(), Posting::Show(Box::new(record)))]).await.unwrap();
+        assert_eq!(posted, [Posted::Current]);
+    }
+
+    /// The ledger holds this record from the beginning.
+    async fn ledger_has(&self, mut record: Record) {
+        record.revision = 1;
+        let deployment = self.api.get(Kind::Deployment, "shop", "web").unwrap();
+        deployment["metadata"]["uid"].as_str().unwrap().clone_into(&mut record.uid);
+        self.sources.ledger.store(&web(), &record).await.unwrap();
+    }
+
+    async fn status(&self, output: Output) -> Outcome {
+        status(&Asked::Sources(&self.sources, &Self::question(None)), output).await
+    }
+}
+
+#[tokio::test]
+async fn status_shows_a_rollout_in_every_member_with_what_is_awaited_and_the_boards() {
+    let world = World::start().await;
+    world.ledger_has(record(2, 1, "2", &json!("complete"), 1)).await;
+    world.eu_2_shows(record(7, 3, "2", &json!("rolling"), 6)).await;
+    let writes = world.api.writes();
+    let outcome = world.status(Output::Table).await;
+    println!("{}", outcome.out);
+    assert_eq!((outcome.code, outcome.err.as_str()), (0, ""));
+    for words in [
+        "member eu-1 of group default: 1 of 1 workload in flight\n",
+        "shop/web  rollout 2, complete  web: 2\n",
+        "waiting for eu-2, us-1\n",
+        "  Members       eu-1 (here) complete at web: 2 (rollout 2)\n",
+        "                eu-2        rolling at web: 2 (rollout 7); awaited: is still rolling out: 2 of 5 pods",
+        "                us-1        unknown; awaited: has not published the workload yet\n",
+        ": refused: Connection refused",
+    ] {
+        assert!(outcome.out.contains(words), "{words}\n{}", outcome.out);
+    }
+    assert!(!outcome.out.contains("Troubles"), "each trouble is said once, where it belongs\n{}", outcome.out);
+    let state: Value = serde_json::from_str(&world.status(Output::Json).await.out).unwrap();
+    assert_eq!(state["tallies"][0]["members"][1]["phase"], "rolling");
+    assert_eq!(state["agreement"]["boards"][0]["trouble"], Value::Null);
+    assert_eq!(state["group"], "default");
+    assert_eq!(world.api.writes(), writes, "whoever looks writes nothing");
+}
+
+#[tokio::test]
+async fn explain_shows_the_members_parts_and_names_the_board_that_is_not_reached() {
+    let world = World::start().await;
+    world.ledger_has(record(2, 1, "2", &json!("complete"), 1)).await;
+    world.eu_2_shows(record(7, 3, "1", &json!("complete"), 7)).await;
+    let outcome = explain(&world.sources, &World::question(Some("web")), Output::Table).await;
+    println!("{}", outcome.out);
+    assert!(outcome.out.contains("Group         waiting for eu-2, us-1\n"), "{}", outcome.out);
+    assert!(outcome.out.contains("awaited: is at web: 1, complete"), "{}", outcome.out);
+    assert!(outcome.out.contains("refused"), "{}", outcome.out);
+}
+
+#[tokio::test]
+async fn the_group_is_shown_and_a_member_that_is_gone_is_forgotten_after_saying_what_follows() {
+    let world = World::start().await;
+    let mut voted = record(2, 1, "2", &json!("complete"), 1);
+    let component = |origin: &str, seq: u64| json!({"o": origin, "s": seq});
+    let vote = json!({
+        "v": {"eu-1": component(&world.origin.0, 2), "eu-2": component("o-2", 7), "us-1": component("o-3", 4)},
+        "s": 2, "i": {"web": "shop/web:2"}, "c": "changed", "p": ["/*"],
+    });
+    voted.votes = vec![serde_json::from_value(vote).unwrap()];
+    world.ledger_has(voted).await;
+    world.eu_2_shows(record(7, 3, "2", &json!("complete"), 7)).await;
+    let question = World::question(None);
+    let shown = group::show(&world.sources, &question, Output::Table).await;
+    println!("{}", shown.out);
+    assert_eq!(shown.code, 0);
+    for words in [
+        "Pinned        eu-1, eu-2, us-1\n",
+        "eu-2: heard of within 30 s, allclear 0.1.0\n",
+        "us-1: not heard of",
+        "not signed",
+        "; server ",
+    ] {
+        assert!(shown.out.contains(words), "{words}\n{}", shown.out);
+    }
+
+    let unasked = group::forget(&world.sources, &question, "us-1", Consent::Nobody).await;
+    assert_eq!((unasked.code, unasked.err.contains("--yes")), (1, true), "{}", unasked.err);
+    let unknown = group::forget(&world.sources, &question, "us-2", Consent::Given).await;
+    assert_eq!(unknown.err, "error: us-2 is not a member; the members are eu-1, eu-2, us-1\n");
+    let itself = group::forget(&world.sources, &question, "eu-1", Consent::Given).await;
+    assert!(itself.err.contains("is this cluster itself"), "{}", itself.err);
+    assert_eq!(world.sources.ledger.pin().await.unwrap().unwrap().members.len(), 3, "nothing was written so far");
+
+    let done = group::forget(&world.sources, &question, "us-1", Consent::Given).await;
+    assert_eq!(
+        (done.code, done.out.as_str()),
+        (0, "us-1 is forgotten here\nnow run it in eu-2 too: until then they wait for us-1\n")
+    );
+    let pin = world.sources.ledger.pin().await.unwrap().unwrap();
+    assert_eq!(pin, Pin { members: members(&["eu-1", "eu-2"]), of: 3 });
+}
+
+#[tokio::test]
+async fn a_ledger_that_was_set_back_is_shown_and_adopted_above_every_number_that_was_ever_seen() {
+    let mut world = World::start().await;
+    world.ledger_has(record(3, 1, "1", &json!("complete"), 3)).await;
+    // What eu-1 had published before its ledger was set back, and on the other board once more later.
+    for (redis, seq, revision) in [(0, 7, 2), (1, 9, 1)] {
+        let copy = Posting::Show(Box::new(record(seq, revision, "2", &json!("complete"), seq)));
+        let posted = world.board(redis, "eu-1").post(&world.origin, &[(web(), copy)]).await.unwrap();
+        assert_eq!(posted, [Posted::Current]);
+    }
+    let question = World::question(Some("shop/web"));
+    let shown = ledger::show(&world.sources, &question, Output::Table).await;
+    println!("{}", shown.out);
+    assert!(shown.out.contains("Record        rollout 3 (revision 1), complete\n"), "{}", shown.out);
+    assert!(shown.out.contains("rollout 9 (revision 1)\n") && shown.out.contains("Set back"), "{}", shown.out);
+    let overview = ledger::show(&world.sources, &World::question(None), Output::Table).await;
+    println!("{}", overview.out);
+    assert!(overview.out.contains("Set back      shop/web: "), "{}", overview.out);
+
+    let deaf = ledger::adopt(&world.sources, &question, ledger::Which::Named, Consent::Given).await;
+    assert!(deaf.code == 1 && deaf.err.contains("every Redis must answer first"), "{}", deaf.err);
+    world.sources.group.as_mut().unwrap().boards.truncate(2);
+    let unasked = ledger::adopt(&world.sources, &question, ledger::Which::All, Consent::Nobody).await;
+    assert_eq!(unasked.code, 1, "{}", unasked.out);
+    assert_eq!(world.sources.ledger.load(&web()).await.unwrap().unwrap().seq, Seq(3));
+
+    let done = ledger::adopt(&world.sources, &question, ledger::Which::All, Consent::Given).await;
+    assert_eq!((done.code, done.out.as_str()), (0, "shop/web: adopted as rollout 10\n"), "{}", done.err);
+    let adopted = world.sources.ledger.load(&web()).await.unwrap().unwrap();
+    assert_eq!((adopted.seq, adopted.revision, adopted.closed), (Seq(10), 2, Seq(10)));
+    assert_eq!(adopted.version.to_string(), "web shop/web:2", "as it is in the cluster");
+    for redis in [0, 1] {
+        let copy = Posting::Show(Box::new(adopted.clone()));
+        let posted = world.board(redis, "eu-1").post(&world.origin, &[(web(), copy)]).await.unwrap();
+        assert_eq!(posted, [Posted::Current], "every board takes it for newer");
+    }
+    let again = ledger::adopt(&world.sources, &question, ledger::Which::All, Consent::Given).await;
+    assert_eq!(again.out, "nothing to adopt: the ledger has the newest state that any Redis has seen\n");
+    assert!(world.api.list(Kind::ConfigMap, "shop").is_empty());
+}
+
+#[tokio::test]
+async fn a_running_allclear_is_asked_over_http_and_what_is_no_allclear_is_named() {
+    let world = Sandbox::new(Timings::IMMEDIATE, None).await.unwrap();
+    world.add_site("shop", "web", "shop/web:1", "www.example.com", "E1").unwrap();
+    world.kubernetes.settle();
+    let life = Life::start(&world, &[]).await.unwrap();
+    let url: url::Url = format!("http://{}/", life.address()).parse().unwrap();
+    for _ in 0..500 {
+        if life.observe().await.workloads == 1 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let outcome = status(&Asked::Server(&url, None), Output::Table).await;
+    assert_eq!((outcome.code, outcome.err.as_str()), (0, ""));
+    assert!(
+        outcome.out.starts_with("member self of group default: all clear, 1 workload and none in flight\n"),
+        "{}",
+        outcome.out
+    );
+    life.stop().unwrap();
+    let gone = status(&Asked::Server(&url, None), Output::Table).await;
+    assert!(gone.code == 1 && gone.err.contains("kubectl port-forward"), "{}", gone.err);
+    let other: url::Url = world.cdn.url().parse().unwrap();
+    let other = status(&Asked::Server(&other, None), Output::Table).await;
+    assert_eq!(other.code, 1, "{}", other.out);
+}
