@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::actors::message::Drain;
 use crate::actors::root::{GivenUp, Root};
-use crate::actors::{Settings, Surroundings};
+use crate::actors::{Grouping, Settings, Surroundings};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::cloudfront::{self, CloudFront};
 use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
@@ -22,20 +22,26 @@ use crate::adapters::ledger::kubernetes::KubernetesLedger;
 use crate::adapters::ledger::memory::MemoryLedger;
 use crate::adapters::ledger::redis::RedisLedger;
 use crate::adapters::redis::Server;
-use crate::adapters::redis::tag_cache::RedisTagCache;
+use crate::adapters::redis::board::RedisBoard;
 use crate::adapters::webhook::Webhooks;
-use crate::config::{Config, LedgerBackend, Namespaces};
+use crate::config::{Config, LedgerBackend, Namespaces, RedisAddress};
 use crate::domain::catalog::Freshness;
 use crate::domain::delivery;
 use crate::domain::id::Member;
 use crate::domain::purge::Pace;
 use crate::domain::retry;
 use crate::http::{About, Front, Serving};
-use crate::ports::{Cdn, Clock, ClusterView, EventSink, Ledger, Notifier, PortError, Ports, Retry, TagCache};
+use crate::ports::{Board, Cdn, Clock, ClusterView, EventSink, Ledger, Notifier, PortError, Ports, Retry};
 use crate::telemetry::Metrics;
 
 /// The name of the only member of a group of one. It is part of every purge reference, so it never changes.
 const ALONE: &str = "self";
+
+/// Digits of a cluster's UID in its name. Two of 32 members share them once in eight million groups, and that is noticed.
+const NAME_DIGITS: usize = 8;
+
+/// Digits by which two lives of the process are told apart.
+const BOOT_CHARS: usize = 8;
 
 /// Everything ends within this, whatever hangs (fault K16); Kubernetes would kill us 30 s after its SIGTERM.
 const STOP_WITHIN: Duration = Duration::from_secs(4);
@@ -49,6 +55,9 @@ pub struct Surrounded {
     pub aws: Option<cloudfront::StaticCredentials>,
     /// How watches spend their time.
     pub tempo: Tempo,
+    /// Boards instead of those that are configured, our own first: more than one make a group. Only the demo and tests
+    /// have any.
+    pub boards: Vec<Arc<dyn Board>>,
 }
 
 /// Why the program did not start.
@@ -89,7 +98,6 @@ pub struct Running {
 /// # Errors
 /// When it cannot start; nothing is left running then.
 pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, StartError> {
-    refuse_groups(config)?;
     let clients = kubernetes::connect(&surrounded.kubernetes).await?;
     tracing::info!(server = %clients.server, credentials = %clients.source, "using this cluster");
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
@@ -97,6 +105,9 @@ pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, S
     let (notifier, outbox) = webhooks(config, clock.clone())?;
     let scope = scope(config, &clients).await?;
     let cdn = Arc::new(CloudFront::new(cloudfront_options(config, surrounded.aws)).await);
+    let grouped = config.is_grouped() || surrounded.boards.len() > 1;
+    let member = if grouped { member(config, &clients).await? } else { Member(alone(config)) };
+    let boards = if surrounded.boards.is_empty() { boards(config, &member)? } else { surrounded.boards };
     let events = Events::new(clients.request.clone(), &instance());
     let ports = Ports {
         clock,
@@ -105,9 +116,11 @@ pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, S
         ledger: ledger(config, &clients, config.ledger.namespace.as_deref().unwrap_or(&clients.namespace))?,
         cdn: if config.dry_run { Arc::new(DryCdn(cdn)) } else { cdn as Arc<dyn Cdn> },
         notifier: if config.dry_run { Arc::new(DryNotifier(notifier)) } else { notifier },
-        tags: tag_cache(config)?,
+        boards,
     };
-    let surroundings = Surroundings { ports, metrics, settings: Arc::new(settings(config, outbox)) };
+    let grouping = if grouped { Some(grouping(config)?) } else { None };
+    let settings = settings(config, member, grouping, outbox);
+    let surroundings = Surroundings { ports, metrics, settings: Arc::new(settings) };
     begin(config, surroundings).await
 }
 
@@ -208,25 +221,11 @@ impl Running {
     }
 }
 
-/// Cluster groups are not in this version. Running as if alone would purge before the other clusters are done, so it is
-/// better not to run.
-fn refuse_groups(config: &Config) -> Result<(), StartError> {
-    if !config.is_grouped() {
-        return Ok(());
-    }
-    Err(StartError::Unusable(
-        "REMOTE_REDIS_HOSTS (group.remotes) names other members, and this version cannot agree with them yet; started \
-         alone it would purge before their rollouts are complete. Remove it to run for this cluster only"
-            .to_owned(),
-    ))
-}
-
-fn settings(config: &Config, outbox: delivery::Settings) -> Settings {
+fn settings(config: &Config, member: Member, grouping: Option<Grouping>, outbox: delivery::Settings) -> Settings {
     let every = Duration::from_secs_f64(config.purge.creations_per_second.recip());
     Settings {
-        member: member(config),
+        member,
         group: config.group.name.clone(),
-        grouped: config.is_grouped(),
         policy: config.policy(),
         pace: Pace {
             debounce: config.purge.debounce,
@@ -236,6 +235,7 @@ fn settings(config: &Config, outbox: delivery::Settings) -> Settings {
         },
         freshness: Freshness { refresh: config.distributions.refresh, miss_refresh: config.distributions.miss_refresh },
         outbox,
+        grouping,
     }
 }
 
@@ -298,14 +298,74 @@ fn ledger(config: &Config, clients: &Clients, namespace: &str) -> Result<Arc<dyn
     }
 }
 
-fn tag_cache(config: &Config) -> Result<Option<Arc<dyn TagCache>>, StartError> {
-    let Some(url) = config.redis.url.as_ref().filter(|_| !config.dry_run) else { return Ok(None) };
-    let server = Server::new(url.expose())?;
-    Ok(Some(Arc::new(RedisTagCache::new(server, &config.group.name, &member(config)))))
+/// Our own Redis first, then those of the other members. Nothing is shown anywhere in a dry run, so alone there is nothing to do
+/// with them then; in a group the others are listened to.
+fn boards(config: &Config, member: &Member) -> Result<Vec<Arc<dyn Board>>, StartError> {
+    if config.dry_run && !config.is_grouped() {
+        return Ok(Vec::new());
+    }
+    let addresses = config.redis.url.iter().chain(&config.group.remotes);
+    let board = |address: &RedisAddress| -> Result<Arc<dyn Board>, StartError> {
+        let server = Server::new(address.expose())?;
+        Ok(Arc::new(RedisBoard::new(server, &config.group.name, member, config.group.key.clone())))
+    };
+    addresses.map(board).collect()
 }
 
-fn member(config: &Config) -> Member {
-    Member(config.group.member.clone().unwrap_or_else(|| ALONE.to_owned()))
+fn grouping(config: &Config) -> Result<Grouping, StartError> {
+    let mut boot = fresh_origin()?.0;
+    boot.truncate(BOOT_CHARS);
+    Ok(Grouping {
+        members: config.group.members.iter().cloned().map(Member).collect(),
+        keyed: config.group.key.is_some(),
+        boot,
+        silent: config.dry_run,
+    })
+}
+
+fn alone(config: &Config) -> String {
+    config.group.member.clone().unwrap_or_else(|| ALONE.to_owned())
+}
+
+/// Our name in a group: as configured, or a short form of what identifies the cluster (decision 5).
+async fn member(config: &Config, clients: &Clients) -> Result<Member, StartError> {
+    let name = match &config.group.member {
+        Some(name) => name.clone(),
+        None => cluster_name(clients).await.map_err(|error| {
+            StartError::Unusable(format!(
+                "group.member is not set, and the UID of the namespace kube-system, which would name this cluster in the group, \
+                 cannot be read: {error}; set group.member (ALLCLEAR__GROUP__MEMBER) to a name that no other member has, such \
+                 as eu-1"
+            ))
+        })?,
+    };
+    let members = &config.group.members;
+    if !members.is_empty() && !members.contains(&name) {
+        return Err(StartError::Unusable(format!(
+            "group.members ({}) does not name this cluster, which is called {name}; add it, or set group.member",
+            members.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+        )));
+    }
+    Ok(Member(name))
+}
+
+/// Asks until there is an answer: an API server that is away for a moment is no reason to end.
+async fn cluster_name(clients: &Clients) -> Result<String, PortError> {
+    let mut attempt = 0;
+    loop {
+        match kubernetes::cluster_uid(clients).await {
+            Err(error) if error.retry != Retry::Never => {
+                attempt += 1;
+                tracing::warn!(%error, "cannot find out the name of this cluster; trying again");
+                tokio::time::sleep(retry::SERVICE.delay(attempt, "name")).await;
+            }
+            Err(error) => return Err(error),
+            Ok(uid) => {
+                let digits: String = uid.chars().filter(char::is_ascii_hexdigit).take(NAME_DIGITS).collect();
+                return Ok(format!("c-{digits}"));
+            }
+        }
+    }
 }
 
 /// Who we are in Events: the pod's name, which is its host name.

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,18 +13,18 @@ use futures_core::Stream;
 
 use crate::domain::delivery::{Delivery, Reply};
 use crate::domain::distribution::{Distribution, DistributionId};
-use crate::domain::id::{InvalidationId, Member, Origin, Reference, Seq, WorkloadId};
+use crate::domain::id::{InvalidationId, Origin, Reference, Seq, WorkloadId};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::Notice;
 use crate::domain::paths::PathSet;
 use crate::domain::readiness::Pod;
 use crate::domain::record::Record;
-use crate::domain::roster::Beat;
+use crate::domain::roster::{Beat, Pin};
 use crate::domain::site::SiteFacts;
 use crate::domain::workload::Workload;
 
 /// A stream owned by whoever reads it; dropping it ends the work behind it.
-pub type Flow<T> = Pin<Box<dyn Stream<Item = T> + Send>>;
+pub type Flow<T> = std::pin::Pin<Box<dyn Stream<Item = T> + Send>>;
 
 /// Whether trying again can help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +115,8 @@ pub trait ClusterView: Send + Sync {
     fn watch(&self) -> Flow<Sight>;
     /// Watches the pods of one namespace, for ever.
     fn watch_pods(&self, namespace: &str) -> Flow<PodSight>;
-    /// Reads one workload afresh, not from any cache of ours or of the API server; `None` if it does not exist.
+    /// Reads one workload afresh, not from any cache of ours or of the API server; `None` if it does not exist, or is in no
+    /// namespace that is watched: whoever asks takes it for absent then.
     async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError>;
     /// Reads the pods of one namespace once, with their labels.
     async fn pods(&self, namespace: &str) -> Result<Vec<(BTreeMap<String, String>, Pod)>, PortError>;
@@ -156,6 +156,8 @@ pub struct Ledgered {
     /// Records that are there and cannot be read (a newer program's, or damaged), with the reason. They are left alone:
     /// storing one of these workloads fails until somebody has seen to it.
     pub unreadable: BTreeMap<WorkloadId, String>,
+    /// The members of the group as they were agreed on; `None` before that, or where it cannot be read.
+    pub pin: Option<Pin>,
 }
 
 /// Where a member keeps its records: durable, compare-and-set, one writer cluster (GA-1).
@@ -179,6 +181,11 @@ pub trait Ledger: Send + Sync {
     async fn remove(&self, workload: &WorkloadId, revision: u64) -> Result<(), StoreError>;
     /// The lowest `seq` a new record of this workload may start *after*.
     async fn seq_floor(&self, workload: &WorkloadId) -> Result<Seq, PortError>;
+    /// The members of the group as they were agreed on, not from a cache; `None` before that.
+    async fn pin(&self) -> Result<Option<Pin>, PortError>;
+    /// Stores who the members are, if the ledger still holds `over`. Says whether it holds `pin` now; storing what is already
+    /// there succeeds.
+    async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PortError>;
     /// All deliveries that are not finished, dead letters included.
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError>;
     /// Stores a delivery, replacing an earlier state of the same id.
@@ -248,77 +255,7 @@ pub trait Notifier: Send + Sync {
     async fn send(&self, delivery: &Delivery) -> Reply;
 }
 
-/// The cache of current tags in Redis, for people and other programs. No decision depends on it: it is a copy, and whoever
-/// fills it writes it again when it is lost. Not for calls at the same time: how it notices a loss relies on their order.
-#[async_trait]
-pub trait TagCache: Send + Sync {
-    /// Shows a record there, unless a newer one is shown already: a later `seq`, or a later revision of the same one.
-    async fn show(&self, workload: &WorkloadId, origin: &Origin, record: &Record) -> Result<(), PortError>;
-    /// Shows a workload no more, unless something newer than this revision of this `seq` is shown already. Forgetting what
-    /// is not shown succeeds.
-    async fn forget(&self, workload: &WorkloadId, origin: &Origin, seq: Seq, revision: u64) -> Result<(), PortError>;
-    /// Whether all that was shown through this is still there, as far as it was at the last call. It is not if the server
-    /// was emptied, or lost its newest changes in a crash.
-    async fn is_intact(&self) -> Result<bool, PortError>;
-}
-
-/// A record, or its end, on its way to a board.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Posting {
-    /// This is what the ledger holds; a record of phase `Absent` says that the cluster does not have the workload.
-    Show(Box<Record>),
-    /// The record of this `seq` was removed at this revision.
-    Forget(Seq, u64),
-}
-
-/// What became of a posting.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Posted {
-    /// The board's copy is what was posted.
-    Current,
-    /// The board had a newer state of our own record, from the same ledger, and keeps it: another process of ours wrote it,
-    /// or our ledger was set back (`StateRegressed`).
-    Newer(Seq, u64),
-    /// This one cannot be kept there, in words: too long, or another program has something else in its place. Somebody has
-    /// to see to it; the other postings are not affected.
-    Refused(String),
-}
-
-/// Where a reader of a board is. The default is the beginning.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cursor(pub BTreeMap<Member, u64>);
-
-/// What another member has posted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heard {
-    /// Whose it is.
-    pub member: Member,
-    /// Of which workload.
-    pub workload: WorkloadId,
-    /// From which ledger.
-    pub origin: Origin,
-    /// Its record, or that it was removed, and at which state: a removal heard on one board says nothing about a newer
-    /// record heard on another.
-    pub said: Posting,
-}
-
-/// What is new on a board.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct News {
-    /// Records of other members that changed since the cursor, for each member the oldest change first. Some may be told
-    /// again.
-    pub heard: Vec<Heard>,
-    /// The beats that have not expired, of all members, our own too.
-    pub beats: Vec<Beat>,
-    /// Copies that were not believed, in words: a wrong MAC, a body that is no record. Never with their content.
-    pub rejected: Vec<String>,
-    /// The board has lost what we posted, in part or in whole: everything is to be posted again.
-    pub lost: bool,
-    /// Where to read on.
-    pub cursor: Cursor,
-    /// There is more to be read at once.
-    pub more: bool,
-}
+pub use crate::domain::board::{BEAT_TTL, Cursor, Heard, News, PASSING_TTL, POSTINGS_MAX, Posted, Posting};
 
 /// One Redis through which the members' records travel, bounded in time and size. It is never the memory: what is on it may
 /// be lost, stale or wiped at any moment. Calls may overlap, except that those that write must not overlap each other.
@@ -345,17 +282,6 @@ pub trait Board: Send + Sync {
     fn wake_ups(&self) -> Flow<()>;
 }
 
-/// Postings in one call of [`Board::post`].
-pub const POSTINGS_MAX: usize = 500;
-
-/// How long a beat stays: six times the 5 s between two, so a member that lost five of them is still named.
-pub const BEAT_TTL: Duration = Duration::from_secs(30);
-
-/// How long a board knows that a workload was removed, or that a cluster does not have it. Who has not read it by then
-/// learns it when it matters: a member posts `Absent` again whenever another waits for it. Records have no such limit:
-/// keys with a time to live are evicted first.
-pub const PASSING_TTL: Duration = Duration::from_secs(3_600);
-
 /// Everything outside, in one hand.
 #[derive(Clone)]
 pub struct Ports {
@@ -371,6 +297,6 @@ pub struct Ports {
     pub cdn: Arc<dyn Cdn>,
     /// Webhooks.
     pub notifier: Arc<dyn Notifier>,
-    /// The cache of current tags, where a Redis is configured.
-    pub tags: Option<Arc<dyn TagCache>>,
+    /// Where records travel: our own Redis first, where one is configured, then those of the other members.
+    pub boards: Vec<Arc<dyn Board>>,
 }

@@ -1,216 +1,242 @@
-//! The broker of the group's records: it takes in what this member publishes and answers with what is known of all.
+//! The broker of the group's records: carries them between our rollouts, the ledger and the boards.
 //!
 //! A single cluster is a group of one: the view is its own record. When a Redis is configured, every record is shown there
-//! too, the cache of current tags that people and other programs read (decision 3); nothing is ever read back from it.
-//! Agreement itself is `domain::group`, a function of the view.
-//!
-//! Showing is on nobody's way: one call at a time, what changes meanwhile waits here and only its newest state counts. What
-//! has been shown is not kept. It is read from the ledger again at the start, and whenever Redis turns out to have lost it.
+//! too, the cache of current tags that people and other programs read (decision 3). In a group every member's records travel
+//! through every member's Redis. What is posted and read when, and whose copy counts, is decided by `domain::broker`;
+//! agreement itself by `domain::group`, a function of the view.
 
-use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, WrapFuture};
+use actix::{
+    Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, MessageResult, Recipient, StreamHandler,
+    WrapFuture,
+};
+use futures_util::StreamExt;
+use futures_util::future::join_all;
 
 use crate::actors::lifecycle::{Collar, Obituary};
-use crate::actors::message::{Absent, Drain, End, Forget, Observation, Observe, Publish, Show};
+use crate::actors::message::{Absent, Drain, End, Forget, Observation, Observe, Publish, Show, ViewReported, Wanted};
+use crate::actors::rollout::RolloutActor;
+use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings};
-use crate::domain::group;
-use crate::domain::id::{Origin, Seq, WorkloadId};
-use crate::domain::record::Record;
-use crate::domain::retry;
-use crate::ports::{Ledgered, PortError, TagCache};
+use crate::domain::broker::{Broker, Effect, Event, Identity};
+use crate::domain::group::View;
+use crate::domain::id::{Origin, WorkloadId};
+use crate::domain::roster::{Pin, Roster, settings};
+use crate::ports::{Board, PortError};
 
-/// How often Redis is asked whether everything is still there: what it lost is shown again that soon
-/// (ARCHITECTURE.md, fault R2). One `GET`.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// How often it is looked whether a rollout has ended, and one that could not be told is told again.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// Records that may wait here while Redis does not answer. Beyond that they are read from the ledger again when it does:
-/// at 1 KiB for a record in flight, 1 MiB.
-const WAITING_MAX: usize = 1_000;
+/// Rollouts whose words go into a beat. A beat is read by every member every 5 s; whoever wants all asks our status page.
+const WORDS_MAX: usize = 50;
 
-/// How a workload is to be shown.
-enum Shown {
-    /// With this record.
-    As(Box<Record>),
-    /// No more, up to this state of its record.
-    Not(Seq, u64),
-}
+/// Characters of each.
+const WORDS_CHARS_MAX: usize = 200;
 
-/// The next thing to be done with the cache.
-enum Task {
-    /// See whether it has lost anything.
-    Look,
-    /// Read the whole ledger.
-    ReadAll,
-    /// Bring one workload up to date.
-    Bring(WorkloadId, Shown),
-}
-
-/// What came of it.
-enum Outcome {
-    Looked(Result<bool, PortError>),
-    ReadAll(Result<Option<Ledgered>, PortError>),
-    Brought(WorkloadId, Shown, Result<(), PortError>),
-}
+/// How long a rollout may take to say how it stands, before the beat goes without it.
+const WORDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The actor. See the module's text.
 pub struct ClusterGroupActor {
     surroundings: Surroundings,
     origin: Origin,
-    tags: Option<Arc<dyn TagCache>>,
+    shell: Shell<Broker>,
+    boards: Vec<Arc<dyn Board>>,
+    watcher: Recipient<Wanted>,
+    followers: BTreeMap<WorkloadId, Addr<RolloutActor>>,
+    /// Views given out so far.
+    views: u64,
+    /// Workloads whose follower's mailbox was full.
+    untold: BTreeSet<WorkloadId>,
     collar: Collar,
     obituary: Obituary,
-    /// What has changed since it was last shown.
-    waiting: BTreeMap<WorkloadId, Shown>,
-    /// The workload that was brought up to date last. Those after it are next, so that one that cannot be shown keeps no
-    /// other from it.
-    last: Option<WorkloadId>,
-    /// Whether Redis is to be asked for losses before anything else.
-    look: bool,
-    /// Whether all records are to be shown.
-    all: bool,
-    /// A call is under way, or the wait after one that failed.
-    busy: bool,
-    /// Calls that failed since a workload was last brought up to date.
-    failures: u32,
-    trouble: Option<String>,
 }
 
+/// A board says that there is news.
+struct Woken(usize);
+
 impl ClusterGroupActor {
-    /// The broker of the group whose own ledger is `origin`.
-    pub fn new(surroundings: Surroundings, origin: Origin, collar: Collar, obituary: Obituary) -> Self {
-        let tags = surroundings.ports.tags.clone();
+    /// The broker of the group whose own ledger is `origin` and held `pin` when it was opened. `watcher` starts the rollouts
+    /// that are wanted.
+    pub fn new(
+        surroundings: Surroundings,
+        origin: Origin,
+        pin: Option<Pin>,
+        watcher: Recipient<Wanted>,
+        collar: Collar,
+        obituary: Obituary,
+    ) -> Self {
+        let own = &surroundings.settings;
+        let boards = surroundings.ports.boards.clone();
+        let roster = own.grouping.as_ref().map(|grouping| {
+            let settings = settings(&own.policy, grouping.keyed);
+            Roster::new(own.member.clone(), origin.clone(), grouping.members.clone(), settings, pin)
+        });
+        let identity = Identity {
+            member: own.member.clone(),
+            origin: origin.clone(),
+            boot: own.grouping.as_ref().map(|grouping| grouping.boot.clone()).unwrap_or_default(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            silent: own.grouping.as_ref().is_some_and(|grouping| grouping.silent),
+        };
+        let names = boards.iter().map(|board| board.name().to_owned()).collect();
+        let shell = Shell::new(Broker::new(identity, roster, names), surroundings.ports.clock.clone());
         Self {
             surroundings,
             origin,
-            tags,
+            shell,
+            boards,
+            watcher,
+            followers: BTreeMap::new(),
+            views: 0,
+            untold: BTreeSet::new(),
             collar,
             obituary,
-            waiting: BTreeMap::new(),
-            last: None,
-            look: true,
-            all: true,
-            busy: false,
-            failures: 0,
-            trouble: None,
         }
     }
 
-    /// Remembers what is to be shown, if anything is shown at all.
-    fn bring(&mut self, shown: impl IntoIterator<Item = (WorkloadId, Shown)>, ctx: &mut Context<Self>) {
-        if self.tags.is_some() {
-            self.waiting.extend(shown);
-            self.limit_waiting();
-            self.work(ctx);
-        }
-    }
-
-    /// Leaves to the ledger what is too much to keep while Redis does not answer. What was removed is not in the ledger, so
-    /// that is kept; it is two numbers.
-    fn limit_waiting(&mut self) {
-        if self.failures > 0 && self.waiting.len() > WAITING_MAX {
-            self.waiting.retain(|_, shown| matches!(shown, Shown::Not(..)));
-            self.all = true;
-        }
-    }
-
-    /// Does what is next, if nothing is under way.
-    fn work(&mut self, ctx: &mut Context<Self>) {
-        let Some(tags) = self.tags.clone().filter(|_| !self.busy) else { return };
-        let Some(task) = self.next_task() else {
-            self.trouble = None;
-            self.failures = 0;
-            return;
+    /// Makes one call to a board, counts how it ends, and says it in words.
+    fn call<F, T>(
+        &mut self,
+        (index, what): (usize, &'static str),
+        call: impl FnOnce(Arc<dyn Board>) -> F + 'static,
+        event: impl FnOnce(usize, Result<T, String>) -> Event + 'static,
+        ctx: &mut Context<Self>,
+    ) where
+        F: Future<Output = Result<T, PortError>> + 'static,
+        T: 'static,
+    {
+        let Some(board) = self.boards.get(index).cloned() else { return };
+        let metrics = self.surroundings.metrics.clone();
+        let clock = self.surroundings.ports.clock.clone();
+        let made = async move {
+            let (name, from) = (board.name().to_owned(), clock.now());
+            let answer = call(board).await;
+            metrics.took(what, clock.now().since(from));
+            metrics.board(&name, what, answer.as_ref().err().map(|error| error.cause.as_str()), clock.wall_ms());
+            answer
         };
-        self.busy = true;
-        let origin = self.origin.clone();
-        let ledger = self.surroundings.ports.ledger.clone();
-        let doing = async move {
-            match task {
-                Task::Look => Outcome::Looked(tags.is_intact().await),
-                Task::ReadAll => Outcome::ReadAll(ledger.peek().await),
-                Task::Bring(workload, shown) => {
-                    let brought = match &shown {
-                        Shown::As(record) => tags.show(&workload, &origin, record).await,
-                        Shown::Not(seq, revision) => tags.forget(&workload, &origin, *seq, *revision).await,
-                    };
-                    Outcome::Brought(workload, shown, brought)
-                }
+        ctx.spawn(made.into_actor(self).map(move |answer, actor, ctx| {
+            if let Err(error) = &answer
+                && !actor.shell.machine().is_troubled(index)
+            {
+                tracing::warn!(%error, "a Redis of the group does not work; trying again, and the others are used");
             }
-        };
-        ctx.spawn(doing.into_actor(self).map(|outcome, actor, ctx| actor.worked(outcome, ctx)));
+            actor.feed(event(index, answer.map_err(|error| error.to_string())), ctx);
+        }));
     }
 
-    fn next_task(&mut self) -> Option<Task> {
-        if self.look {
-            return Some(Task::Look);
-        }
-        if self.all {
-            return Some(Task::ReadAll);
-        }
-        let after = self.last.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let next = self.waiting.range::<WorkloadId, _>((after, Bound::Unbounded)).next();
-        let workload = next.or_else(|| self.waiting.first_key_value()).map(|(workload, _)| workload.clone())?;
-        let shown = self.waiting.remove(&workload)?;
-        Some(Task::Bring(workload, shown))
+    /// The next view of a workload. Answers and reports may overtake each other, so they are numbered.
+    fn view(&mut self, workload: &WorkloadId) -> View {
+        self.views = self.views.saturating_add(1);
+        View { number: self.views, ..self.shell.machine().view(self.shell.now(), workload) }
     }
 
-    fn worked(&mut self, outcome: Outcome, ctx: &mut Context<Self>) {
-        let failed = match outcome {
-            Outcome::Looked(Ok(intact)) => {
-                self.look = false;
-                if !intact {
-                    tracing::warn!("Redis has lost records; showing all of them again");
-                    self.all = true;
-                }
-                None
-            }
-            Outcome::ReadAll(Ok(ledgered)) => {
-                self.all = false;
-                self.waiting_from(ledgered);
-                None
-            }
-            Outcome::Brought(workload, _, Ok(())) => {
-                self.failures = 0;
-                self.last = Some(workload);
-                None
-            }
-            Outcome::Brought(workload, shown, Err(error)) => {
-                self.last = Some(workload.clone());
-                // Something newer may have come meanwhile.
-                self.waiting.entry(workload).or_insert(shown);
-                Some(error)
-            }
-            Outcome::Looked(Err(error)) | Outcome::ReadAll(Err(error)) => Some(error),
-        };
-        let Some(error) = failed else {
-            self.busy = false;
-            return self.work(ctx);
-        };
-        self.failures = self.failures.saturating_add(1);
-        // Whatever was wrong, it may have cost what was there.
-        self.look = true;
-        self.limit_waiting();
-        let wait = retry::SERVICE.delay(self.failures, "show_tags");
-        self.surroundings.metrics.failure("show_tags");
-        if self.trouble.replace(error.to_string()).is_none() {
-            tracing::warn!(%error, "could not show records in Redis; trying again, and nothing depends on it");
+    fn tell(&mut self, workload: &WorkloadId) {
+        let Some(follower) = self.followers.get(workload).cloned() else { return };
+        let view = self.view(workload);
+        if follower.try_send(ViewReported(view)).is_err() && follower.connected() {
+            self.surroundings.metrics.overflow("rollout");
+            self.untold.insert(workload.clone());
         }
-        ctx.run_later(wait, |actor, ctx| {
-            actor.busy = false;
-            actor.work(ctx);
+    }
+
+    /// Asks some rollouts how they stand.
+    fn gather_words(&mut self, ctx: &mut Context<Self>) {
+        let asked: Vec<_> = self
+            .followers
+            .values()
+            .take(WORDS_MAX)
+            .map(|follower| follower.send(Observe).timeout(WORDS_WITHIN))
+            .collect();
+        let clock = self.surroundings.ports.clock.clone();
+        self.ask(ctx, async move { (join_all(asked).await, clock.wall_ms()) }, |(seen, at_ms)| {
+            let rollouts = seen.into_iter().flatten().flat_map(|seen| seen.rollouts);
+            let words = rollouts
+                .map(|summary| (summary.workload, summary.state.chars().take(WORDS_CHARS_MAX).collect::<String>()));
+            Event::WordsGathered(words.collect(), at_ms)
         });
     }
 
-    /// Everything the ledger holds is to be shown, except where something newer waits already.
-    fn waiting_from(&mut self, ledgered: Option<Ledgered>) {
-        // Of another ledger this is not the group; whoever is will read it.
-        let Some(ledgered) = ledgered.filter(|ledgered| ledgered.origin == self.origin) else { return };
-        for (workload, record) in ledgered.records {
-            self.waiting.entry(workload).or_insert_with(|| Shown::As(Box::new(record)));
+    fn sweep(&mut self, ctx: &mut Context<Self>) {
+        for workload in std::mem::take(&mut self.untold) {
+            self.tell(&workload);
+        }
+        let ended = self.followers.iter().filter(|(_, follower)| !follower.connected());
+        for workload in ended.map(|(workload, _)| workload.clone()).collect::<Vec<_>>() {
+            self.followers.remove(&workload);
+            self.feed(Event::Left(workload), ctx);
+        }
+    }
+}
+
+impl Drives<Broker> for ClusterGroupActor {
+    fn shell(&mut self) -> Option<&mut Shell<Broker>> {
+        Some(&mut self.shell)
+    }
+
+    fn perform(&mut self, effect: Effect, ctx: &mut Context<Self>) {
+        self.surroundings.metrics.effect("broker", effect.name());
+        let ledger = self.surroundings.ports.ledger.clone();
+        let words = |error: PortError| error.to_string();
+        match effect {
+            Effect::Identify(index) => {
+                let call = |board: Arc<dyn Board>| async move { board.identity().await };
+                self.call((index, "board_identify"), call, Event::Identified, ctx);
+            }
+            Effect::Read(index, cursor) => {
+                let call = |board: Arc<dyn Board>| async move { board.read(&cursor).await.map(Box::new) };
+                let metrics = self.surroundings.metrics.clone();
+                let name = self.boards.get(index).map(|board| board.name().to_owned()).unwrap_or_default();
+                let event = move |index, news: Result<Box<crate::ports::News>, String>| {
+                    let rejected = news.as_ref().map_or(&[][..], |news| &news.rejected);
+                    rejected.iter().for_each(|why| tracing::warn!(board = name, why, "a copy was not believed"));
+                    metrics.board_rejected(&name, rejected.len());
+                    Event::Read(index, news)
+                };
+                self.call((index, "board_read"), call, event, ctx);
+            }
+            Effect::Post(index, postings) => {
+                let origin = self.origin.clone();
+                let call = |board: Arc<dyn Board>| async move { board.post(&origin, &postings).await };
+                self.call((index, "board_post"), call, Event::Posted, ctx);
+            }
+            Effect::Beat(index, beat) => {
+                let call =
+                    |board: Arc<dyn Board>| async move { board.beat(&beat).await.map(|beat| beat.map(Box::new)) };
+                self.call((index, "board_beat"), call, Event::Beaten, ctx);
+            }
+            Effect::GatherWords => self.gather_words(ctx),
+            Effect::ReadLedger => self.ask(ctx, async move { ledger.peek().await }, move |read| {
+                let read = read.map(|read| read.map(|ledgered| (ledgered.origin, ledgered.records)));
+                Event::LedgerRead(read.map_err(words))
+            }),
+            Effect::LoadRecord(workload) => {
+                let read = async move {
+                    let record = ledger.load(&workload).await;
+                    let floor = ledger.seq_floor(&workload).await;
+                    (record.and_then(|record| Ok((record.map(Box::new), floor?))), workload)
+                };
+                self.ask(ctx, read, move |(read, workload)| Event::RecordLoaded(workload, read.map_err(words)));
+            }
+            Effect::ReadPin => {
+                self.ask(ctx, async move { ledger.pin().await }, move |pin| Event::PinRead(pin.map_err(words)));
+            }
+            Effect::StorePin(pin, over) => self.ask(
+                ctx,
+                async move { (ledger.store_pin(&pin, over.as_ref()).await, pin) },
+                move |(stored, pin)| Event::PinStored(pin, stored.map_err(words)),
+            ),
+            Effect::Tell(workload) => self.tell(&workload),
+            Effect::Want(workload) => {
+                // It is wanted again in 5 s if nobody follows it by then.
+                if self.watcher.try_send(Wanted(workload)).is_err() {
+                    self.surroundings.metrics.overflow("root");
+                }
+            }
         }
     }
 }
@@ -221,24 +247,33 @@ impl Actor for ClusterGroupActor {
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
         self.collar.clone().bind(self, ctx);
-        if self.tags.is_some() {
-            self.work(ctx);
-            ctx.run_interval(LOOK_EVERY, |actor, ctx| {
-                actor.look = true;
-                actor.work(ctx);
-            });
+        if self.surroundings.settings.grouping.is_some() {
+            for (index, board) in self.boards.iter().enumerate() {
+                ctx.add_stream(board.wake_ups().map(move |()| Woken(index)));
+            }
         }
+        self.tick(ctx);
+        ctx.run_interval(SWEEP_EVERY, Self::sweep);
     }
+}
+
+impl StreamHandler<Woken> for ClusterGroupActor {
+    fn handle(&mut self, Woken(index): Woken, ctx: &mut Self::Context) {
+        self.feed(Event::Woken(index), ctx);
+    }
+
+    /// Without wake-ups there are still the polls.
+    fn finished(&mut self, _: &mut Self::Context) {}
 }
 
 impl Handler<Publish> for ClusterGroupActor {
     type Result = MessageResult<Publish>;
 
-    fn handle(&mut self, Publish { workload, record, rollout: _ }: Publish, ctx: &mut Self::Context) -> Self::Result {
-        let member = &self.surroundings.settings.member;
-        let view = group::alone(member, &self.origin, Some(&record));
-        self.bring([(workload, Shown::As(record))], ctx);
-        MessageResult(view)
+    fn handle(&mut self, Publish { workload, record, rollout }: Publish, ctx: &mut Self::Context) -> Self::Result {
+        self.followers.insert(workload.clone(), rollout);
+        self.untold.remove(&workload);
+        self.feed(Event::Published(workload.clone(), record), ctx);
+        MessageResult(self.view(&workload))
     }
 }
 
@@ -246,7 +281,15 @@ impl Handler<Show> for ClusterGroupActor {
     type Result = ();
 
     fn handle(&mut self, Show(records): Show, ctx: &mut Self::Context) {
-        self.bring(records.into_iter().map(|(workload, record)| (workload, Shown::As(Box::new(record)))), ctx);
+        self.feed(Event::Shown(records), ctx);
+    }
+}
+
+impl Handler<Absent> for ClusterGroupActor {
+    type Result = ();
+
+    fn handle(&mut self, Absent(workload, seq): Absent, ctx: &mut Self::Context) {
+        self.feed(Event::Absent(workload, seq), ctx);
     }
 }
 
@@ -254,14 +297,8 @@ impl Handler<Forget> for ClusterGroupActor {
     type Result = ();
 
     fn handle(&mut self, Forget { workload, seq, revision }: Forget, ctx: &mut Self::Context) {
-        self.bring([(workload, Shown::Not(seq, revision))], ctx);
+        self.feed(Event::Forgotten(workload, seq, revision), ctx);
     }
-}
-
-impl Handler<Absent> for ClusterGroupActor {
-    type Result = ();
-
-    fn handle(&mut self, _: Absent, _ctx: &mut Self::Context) {}
 }
 
 impl Handler<Drain> for ClusterGroupActor {
@@ -277,6 +314,7 @@ impl Handler<Observe> for ClusterGroupActor {
     type Result = MessageResult<Observe>;
 
     fn handle(&mut self, _: Observe, _ctx: &mut Self::Context) -> Self::Result {
-        MessageResult(Observation { troubles: self.trouble.iter().cloned().collect(), ..Observation::default() })
+        let (broker, now) = (self.shell.machine(), self.shell.now());
+        MessageResult(Observation { troubles: broker.troubles(now), group: broker.seen(now), ..Observation::default() })
     }
 }

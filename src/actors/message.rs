@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::actors::rollout::RolloutActor;
 use crate::actors::root::Directory;
+use crate::domain::broker::Seen;
 use crate::domain::distribution::DistributionId;
 use crate::domain::group::{Plan, View};
 use crate::domain::id::{Origin, Reference, Seq, WorkloadId};
@@ -56,7 +57,7 @@ pub struct ViewReported(pub View);
 #[rtype(result = "()")]
 pub struct Absent(pub WorkloadId, pub Seq);
 
-/// Group → watcher: another member waits for our part in a rollout of this workload; see to it, also if we do not have it.
+/// Group → root → watcher: another member waits for our part in a rollout of this workload; see to it, also if we do not have it.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Wanted(pub WorkloadId);
@@ -205,6 +206,9 @@ pub struct Observation {
     pub distributions: Option<(usize, u64)>,
     /// Webhook deliveries on their way, and dead letters.
     pub deliveries: Vec<DeliverySeen>,
+    /// The group; `None` while alone. In the API its name is next to it, as `group`.
+    #[serde(rename = "agreement")]
+    pub group: Option<Seen>,
 }
 
 /// One purge on its way.
@@ -240,8 +244,18 @@ pub struct DeliverySeen {
 impl Observation {
     /// Adds what another actor shows.
     pub fn absorb(&mut self, other: Self) {
-        let Self { synced, troubles, workloads, rollouts, recent, quarantined, purges, distributions, deliveries } =
-            other;
+        let Self {
+            synced,
+            troubles,
+            workloads,
+            rollouts,
+            recent,
+            quarantined,
+            purges,
+            distributions,
+            deliveries,
+            group,
+        } = other;
         self.synced |= synced;
         self.troubles.extend(troubles);
         self.workloads += workloads;
@@ -251,5 +265,6 @@ impl Observation {
         self.purges.extend(purges);
         self.distributions = self.distributions.or(distributions);
         self.deliveries.extend(deliveries);
+        self.group = self.group.take().or(group);
     }
 }

@@ -23,6 +23,7 @@ pub mod shell;
 pub mod troubles;
 pub mod webhook;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,8 +55,6 @@ pub struct Settings {
     pub member: Member,
     /// Its group.
     pub group: String,
-    /// Whether the group has other members.
-    pub grouped: bool,
     /// How rollouts are judged.
     pub policy: Policy,
     /// How purges are paced.
@@ -64,6 +63,21 @@ pub struct Settings {
     pub freshness: Freshness,
     /// How deliveries are kept and repeated.
     pub outbox: delivery::Settings,
+    /// The group; `None` while alone.
+    pub grouping: Option<Grouping>,
+}
+
+/// What is configured of a group with other members.
+#[derive(Clone, Debug, Default)]
+pub struct Grouping {
+    /// The members' names, where they are given; empty where they are to be learnt.
+    pub members: BTreeSet<Member>,
+    /// Records are signed.
+    pub keyed: bool,
+    /// A random name for this life of the process.
+    pub boot: String,
+    /// Only listen: others must not count on us (decision 23).
+    pub silent: bool,
 }
 
 /// Messages an actor's mailbox holds before senders are refused and have to come again. A rollout produces a handful a

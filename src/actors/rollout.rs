@@ -115,7 +115,7 @@ impl RolloutActor {
             workload: self.start.workload.clone(),
             member: settings.member.clone(),
             group: settings.group.clone(),
-            grouped: settings.grouped,
+            grouped: settings.grouping.is_some(),
             origin: self.start.origin.clone(),
             epoch_ms: clock.wall_ms().saturating_sub(now),
         };

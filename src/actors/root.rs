@@ -13,11 +13,12 @@ use crate::actors::cluster_group::ClusterGroupActor;
 use crate::actors::deployment_watcher::DeploymentWatcher;
 use crate::actors::invalidator::Invalidator;
 use crate::actors::lifecycle::{Leash, Obituary};
-use crate::actors::message::{Died, Drain, End, LedgerLost, Observation, Observe, PeersRestarted, Who};
+use crate::actors::message::{Died, Drain, End, LedgerLost, Observation, Observe, PeersRestarted, Wanted, Who};
 use crate::actors::webhook::Webhook;
 use crate::actors::{MAILBOX_MAX, Surroundings, insist};
 use crate::domain::budget::Budget;
 use crate::domain::id::Origin;
+use crate::domain::roster::Pin;
 use crate::ports::Ledgered;
 
 /// How often the singletons are looked over for a death whose notice was lost.
@@ -67,6 +68,8 @@ impl Directory {
 /// What exists once the ledger is open.
 struct Household {
     origin: Origin,
+    /// The members of the group, as the ledger had them when it was opened.
+    pin: Option<Pin>,
     directory: Directory,
     /// `None` between its death and the ledger's next answer.
     watcher: Option<Addr<DeploymentWatcher>>,
@@ -151,28 +154,30 @@ impl Root {
         tracing::info!(records = ledgered.records.len(), origin = %ledgered.origin, "ledger opened");
         let directory = self.household.take().map_or_else(
             || Directory {
-                group: self.group(&ledgered.origin, ctx),
+                group: self.group(&ledgered.origin, ledgered.pin.clone(), ctx),
                 invalidator: self.invalidator(ctx),
                 webhook: self.webhook(ctx),
                 root: ctx.address().recipient(),
             },
             |household| household.directory,
         );
-        let origin = ledgered.origin.clone();
+        let (origin, pin) = (ledgered.origin.clone(), ledgered.pin.clone());
         let obituary = self.obituary(Who::Watcher, ctx);
         let surroundings = self.surroundings.clone();
         let watcher =
             DeploymentWatcher::new(surroundings, directory.clone(), ledgered, self.leash.collar(), obituary).start();
-        self.household = Some(Household { origin, directory, watcher: Some(watcher), astray: false });
+        self.household = Some(Household { origin, pin, directory, watcher: Some(watcher), astray: false });
     }
 
     fn obituary(&self, who: Who, ctx: &mut Context<Self>) -> Obituary {
         Obituary::new(ctx.address().recipient(), who)
     }
 
-    fn group(&self, origin: &Origin, ctx: &mut Context<Self>) -> Addr<ClusterGroupActor> {
+    fn group(&self, origin: &Origin, pin: Option<Pin>, ctx: &mut Context<Self>) -> Addr<ClusterGroupActor> {
         let obituary = self.obituary(Who::Group, ctx);
-        ClusterGroupActor::new(self.surroundings.clone(), origin.clone(), self.leash.collar(), obituary).start()
+        let watcher = ctx.address().recipient();
+        let (surroundings, collar) = (self.surroundings.clone(), self.leash.collar());
+        ClusterGroupActor::new(surroundings, origin.clone(), pin, watcher, collar, obituary).start()
     }
 
     fn invalidator(&self, ctx: &mut Context<Self>) -> Addr<Invalidator> {
@@ -206,7 +211,7 @@ impl Root {
                 household.watcher = None;
                 self.open(ctx);
             }
-            Who::Group => household.directory.group = self.group(&household.origin, ctx),
+            Who::Group => household.directory.group = self.group(&household.origin, household.pin.clone(), ctx),
             Who::Invalidator => household.directory.invalidator = self.invalidator(ctx),
             Who::Webhook => household.directory.webhook = self.webhook(ctx),
             Who::Rollout(_) => {}
@@ -274,6 +279,18 @@ impl Handler<LedgerLost> for Root {
         let known = self.household.as_ref().is_some_and(|household| household.origin == origin);
         if known && !self.draining {
             self.begin_anew(ctx);
+        }
+    }
+}
+
+impl Handler<Wanted> for Root {
+    type Result = ();
+
+    fn handle(&mut self, wanted: Wanted, _ctx: &mut Self::Context) {
+        let watcher = self.household.as_ref().and_then(|household| household.watcher.as_ref());
+        // Without a watcher, or if its mailbox is full, it is wanted again in a few seconds.
+        if watcher.is_some_and(|watcher| watcher.try_send(wanted).is_err()) {
+            self.surroundings.metrics.overflow(Who::Watcher.name());
         }
     }
 }

@@ -4,7 +4,6 @@
 //! must be harmless when late and when repeated.
 
 pub mod board;
-pub mod tag_cache;
 
 use std::fmt;
 use std::future::Future;

@@ -256,13 +256,18 @@ pub struct Redis {
 pub struct Group {
     /// The group's name, part of every key in Redis.
     pub name: String,
-    /// Our own name in the group; `None` for `self`, as long as there is no group (decision 5).
+    /// Our own name in the group; `None` for `self` while there is no group, and for one that is made from the
+    /// cluster's identity in a group (decision 5).
     pub member: Option<String>,
     /// The other members' Redis servers: distinct, and without our own where it could be told by its text. Empty: no
     /// group. One that is ours under another name is recognised later, by its `run_id` (decision 6).
     pub remotes: Vec<RedisAddress>,
+    /// The members' names, where they are given: two at least, ours among them if it is set. Empty: they are learnt.
+    pub members: BTreeSet<String>,
     /// After this, `policy` applies.
     pub timeout: Duration,
+    /// The lead a member of one rank has before the next one takes over a purge.
+    pub takeover: Duration,
     /// What happens to a group rollout that is not decided in time.
     pub policy: GroupPolicy,
     /// What a member is that does not have the workload.
@@ -367,7 +372,7 @@ impl Config {
                 },
                 absent_left_out: self.group.absent == AbsentPolicy::Ignore,
                 repository_prefixes: self.group.repository_prefixes.clone(),
-                ..Agreement::default()
+                takeover: self.group.takeover,
             },
         }
     }

@@ -82,7 +82,9 @@ fn the_old_names_work() {
     let expected = ["redis://eu-1:6379", "redis://eu-2:6380", "redis://eu-3:7001", "rediss://u:p@eu-4:6379/1"];
     assert_eq!(remotes, expected);
     assert_eq!(config.log.level, "warn");
-    assert_eq!(warnings, []);
+    // The old program knew no key, so there is nothing to refuse.
+    let keys: Vec<&str> = warnings.iter().map(|warning| warning.key.as_str()).collect();
+    assert_eq!(keys, ["group.key_file"]);
     assert_eq!(load_with(&[], &[("NAMESPACE", "*")], &[]).unwrap().config.watch.namespaces, Namespaces::All);
     assert!(!load_with(&[], &[("REMOTE_REDIS_HOSTS", " ")], &[]).unwrap().config.is_grouped());
 }
@@ -267,6 +269,29 @@ fn a_level_may_be_a_filter_but_not_any_word() {
     for text in ["debgu", "verbose", "allclear=loud", "7"] {
         assert!(level(text).is_err(), "{text}");
     }
+}
+
+#[test]
+fn the_names_of_the_members_are_checked_against_each_other_and_our_own() {
+    let group = |keys: &str| format!("[redis]\nurl = \"a\"\n[group]\nremotes = [\"b\"]\n{keys}");
+    let refused = |keys: &str| problems(&[("c.toml", &group(keys))], &[]);
+    let own = "member = \"eu-1\"\nmembers = [\"eu-2\", \"us-1\"]";
+    let words = "c.toml:6:11: group.members: does not name this member, eu-1; \
+                 fix: add group.member to it, or correct group.member";
+    assert_eq!(refused(own), [words]);
+    assert!(refused("members = [\"eu-1\"]")[0].contains("names one member"));
+    assert!(refused("members = [\"eu-1\", \"eu-1\"]")[0].contains("names a member twice"));
+    assert!(refused("takeover = \"10ms\"")[0].contains("is not in range"));
+    let config = load_with(&[("c.toml", &group("members = [\"eu-2\", \"eu-1\"]"))], &[], &[]).unwrap().config;
+    assert_eq!(config.group.members.into_iter().collect::<Vec<_>>(), ["eu-1", "eu-2"]);
+}
+
+#[test]
+fn a_group_without_a_key_and_members_without_a_group_are_warned_about() {
+    let unkeyed = warnings(&[("c.toml", "[redis]\nurl = \"a\"\n[group]\nremotes = [\"b\"]")], &[]);
+    assert!(unkeyed.len() == 1 && unkeyed[0].contains("records are not signed"), "{unkeyed:?}");
+    let alone = warnings(&[("c.toml", "[group]\nmembers = [\"eu-1\", \"eu-2\"]")], &[]);
+    assert!(alone.len() == 1 && alone[0].contains("has no effect"), "{alone:?}");
 }
 
 #[test]

@@ -64,6 +64,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let log = log(values);
     check_ledger(values, ledger.as_ref(), redis.as_ref(), group.as_ref());
     check_timeouts(values, rollout.as_ref(), group.as_ref());
+    check_group(values, group.as_ref());
     Some(Config {
         watch: watch?,
         rollout: rollout?,
@@ -175,8 +176,10 @@ fn cloudfront(values: &mut Values<'_>) -> Option<CloudFront> {
 fn group(values: &mut Values<'_>, redis: Option<&Redis>, read: ReadFile<'_>) -> Option<Group> {
     let name = values.parsed("group.name", "name", name_in_keys);
     let member = values.optional("group.member", "name", name_in_keys);
+    let members = members(values, member.as_ref().and_then(Option::as_deref));
     let remotes = remotes(values, redis);
     let timeout = values.duration("group.timeout", SECOND..=7 * DAY);
+    let takeover = values.duration("group.takeover", Duration::from_millis(100)..=5 * MINUTE);
     let policy = values.choice("group.policy", &[("wait", GroupPolicy::Wait), ("skip", GroupPolicy::Skip)]);
     let absent = values.choice("group.absent", &[("wait", AbsentPolicy::Wait), ("ignore", AbsentPolicy::Ignore)]);
     let key = group_key(values, read);
@@ -189,12 +192,34 @@ fn group(values: &mut Values<'_>, redis: Option<&Redis>, read: ReadFile<'_>) -> 
         name: name?,
         member: member?,
         remotes: remotes?,
+        members: members?,
         timeout: timeout?,
+        takeover: takeover?,
         policy: policy?,
         absent: absent?,
         key: key?,
         repository_prefixes: prefixes?,
     })
+}
+
+/// The names of all members. How many there must be is only known when the servers have said who they are.
+fn members(values: &mut Values<'_>, own: Option<&str>) -> Option<BTreeSet<String>> {
+    let key = "group.members";
+    let listed = values.list(key, "list of names", REMOTES_MAX, name_in_keys)?;
+    let members: BTreeSet<String> = listed.iter().cloned().collect();
+    let refused = match (members.len(), own) {
+        (0, _) => return Some(members),
+        (number, _) if number < listed.len() => {
+            Refused::new("names a member twice", "write each name once; two clusters need two names")
+        }
+        (1, _) => Refused::new("names one member", "name all members of the group, or leave it empty"),
+        (_, Some(own)) if !members.contains(own) => {
+            let message = format!("does not name this member, {}", shown(own));
+            Refused::new(message, "add group.member to it, or correct group.member")
+        }
+        (_, _) => return Some(members),
+    };
+    values.refuse(key, None, refused)
 }
 
 fn group_key(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Option<Secret<Vec<u8>>>> {
@@ -372,5 +397,22 @@ fn check_timeouts(values: &mut Values<'_>, rollout: Option<&Rollout>, group: Opt
         let place: Place = values.place("group.timeout");
         let message = "is shorter than rollout.timeout: the group gives up on rollouts that may still complete";
         values.findings.warn(&place, "group.timeout", message);
+    }
+}
+
+fn check_group(values: &mut Values<'_>, group: Option<&Group>) {
+    let Some(group) = group else { return };
+    if group.remotes.is_empty() {
+        if !group.members.is_empty() {
+            let place = values.place("group.members");
+            values.findings.warn(&place, "group.members", "has no effect, because group.remotes names no other member");
+        }
+        return;
+    }
+    if group.key.is_none() {
+        let place = values.place("group.key_file");
+        let message = "is not set, so the members' records are not signed: whoever can write to one of their Redis servers can \
+                       cause a purge, or prevent one";
+        values.findings.warn(&place, "group.key_file", message);
     }
 }

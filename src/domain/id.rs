@@ -242,6 +242,11 @@ pub fn delivery_id(notice: &NoticeId, hook: &str) -> String {
     digest("delivery", [notice.0.as_str(), hook])
 }
 
+/// The hash of a configuration: of its settings, by name.
+pub fn config_hash<'a>(settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    digest("config", settings.into_iter().flat_map(|(name, value)| [name, value]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,9 +1,11 @@
 //! Every decision this program takes, and nothing else: no clock, no socket, no randomness, no environment.
 //!
-//! Read it as the specification. [`machine`] is the contract the four machines share: [`rollout`] (one workload's
-//! record), [`purge`] (all purges of one account), [`delivery`] (webhooks on their way) and, beneath the rollout,
-//! [`group`] (when may a version be purged at all). The rest is vocabulary and parsing.
+//! Read it as the specification. [`machine`] is the contract the machines share: [`rollout`] (one workload's
+//! record), [`purge`] (all purges of one account), [`delivery`] (webhooks on their way), [`broker`] (the members' records on
+//! their way) and, beneath the rollout, [`group`] (when may a version be purged at all). The rest is vocabulary and parsing.
 
+pub mod board;
+pub mod broker;
 pub mod budget;
 pub mod catalog;
 pub mod delivery;

@@ -3,6 +3,7 @@
 //! It shows words that others chose (`domain::rollout`'s summaries, mostly) and chooses none of its own about a rollout, so
 //! it cannot disagree with `explain` or the logs. Everything is escaped by maud; the style sheet alone is put in as it is.
 
+mod group;
 mod rollout;
 
 use std::time::Duration;
@@ -148,6 +149,7 @@ fn body(about: &About, seen: &Observation) -> Markup {
         @for summary in seen.rollouts.iter().take(SHOWN_MAX) { (rollout::card(about, seen, summary)) }
         (more(seen.rollouts.len()))
         @if seen.rollouts.is_empty() { (nothing_in_flight(seen)) }
+        @if let Some(group) = &seen.group { (group::section(group)) }
         @if !seen.quarantined.is_empty() { (quarantined(&seen.quarantined)) }
         @let stray: Vec<&PurgeSeen> = seen.purges.iter().filter(|purge| !rollout::owns(seen, purge)).collect();
         @if !stray.is_empty() { (purges(&stray)) }

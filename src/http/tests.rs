@@ -6,6 +6,7 @@ use tokio::net::TcpStream;
 
 use super::*;
 use crate::actors::message::{DeliverySeen, PurgeSeen};
+use crate::domain::broker::{MemberSeen, PathSeen, Seen};
 use crate::domain::id::WorkloadId;
 use crate::domain::rollout::{MemberSummary, PurgeSummary, Stage, Summary};
 
@@ -250,4 +251,28 @@ fn busy(name: &str) -> Observation {
         }],
         ..synced()
     }
+}
+
+#[actix::test]
+async fn the_page_shows_who_is_in_the_group_and_what_holds_it() {
+    let member = |name: &str, heard_s| MemberSeen { name: name.into(), agreed: true, heard_s, ..MemberSeen::default() };
+    let group = Seen {
+        members: vec![member("eu-1", None), member("eu-2", Some(3))],
+        boards: vec![PathSeen {
+            name: "redis-b:6379".into(),
+            trouble: Some("<timeout>".into()),
+            ..PathSeen::default()
+        }],
+        ..Seen::default()
+    };
+    let serving = start(showing(Observation { group: Some(group), ..synced() })).await;
+    let page = ask(serving.address(), "GET", "/").await;
+    for words in ["eu-2", "heard of 3s ago", "redis-b:6379", "&lt;timeout&gt;"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(body(&ask(serving.address(), "GET", "/api/v1/state").await)).unwrap();
+    assert_eq!(json["group"], "default");
+    assert_eq!(json["agreement"]["members"][1]["heard_s"], 3);
+    serving.stop().await;
 }

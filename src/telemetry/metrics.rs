@@ -36,6 +36,46 @@ struct ByOperation {
     operation: &'static str,
 }
 
+/// The address of a Redis. There are as many as are configured, 33 at most.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByBoard {
+    board: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByCall {
+    board: String,
+    call: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByReason {
+    board: String,
+    call: &'static str,
+    reason: &'static str,
+}
+
+/// Why a call to a Redis failed, as far as there are names for it; what adapters put first into their words.
+const REASONS: [&str; 17] = [
+    "timeout",
+    "refused",
+    "connection",
+    "OOM",
+    "LOADING",
+    "READONLY",
+    "NOAUTH",
+    "WRONGPASS",
+    "WRONGTYPE",
+    "NOPERM",
+    "MISCONF",
+    "BUSY",
+    "MASTERDOWN",
+    "MOVED",
+    "CLUSTERDOWN",
+    "NOSCRIPT",
+    "RESP3",
+];
+
 /// Upper bounds in seconds: a loopback write to half a minute, doubling.
 const SECONDS_BUCKETS: [f64; 14] = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0];
 
@@ -53,6 +93,10 @@ pub struct Metrics {
     deliveries: Gauge<i64, AtomicI64>,
     quarantined: Gauge<i64, AtomicI64>,
     relists: Counter<u64, AtomicU64>,
+    board_calls: Family<ByCall, Counter>,
+    board_failures: Family<ByReason, Counter>,
+    board_rejections: Family<ByBoard, Counter>,
+    board_answered: Family<ByBoard, Gauge>,
 }
 
 fn seconds() -> Histogram {
@@ -74,6 +118,10 @@ impl Default for Metrics {
             deliveries: Gauge::default(),
             quarantined: Gauge::default(),
             relists: Counter::default(),
+            board_calls: Family::default(),
+            board_failures: Family::default(),
+            board_rejections: Family::default(),
+            board_answered: Family::default(),
             registry: Mutex::new(Registry::default()),
         };
         let Self {
@@ -89,6 +137,10 @@ impl Default for Metrics {
             deliveries,
             quarantined,
             relists,
+            board_calls,
+            board_failures,
+            board_rejections,
+            board_answered,
         } = &metrics;
         registry.register("notices", "Transitions told, by kind", notices.clone());
         registry.register("effects", "Effects performed, by machine and effect", effects.clone());
@@ -105,6 +157,14 @@ impl Default for Metrics {
         );
         registry.register("workloads_quarantined", "Workloads whose actor crashed too often", quarantined.clone());
         registry.register("relists", "Times the cluster was listed afresh", relists.clone());
+        registry.register("board_calls", "Calls to a Redis of the group that were answered", board_calls.clone());
+        registry.register("board_failures", "Calls to a Redis of the group that failed", board_failures.clone());
+        registry.register("board_rejections", "Copies of records that were not believed", board_rejections.clone());
+        registry.register(
+            "board_answered_timestamp_seconds",
+            "When a Redis of the group last answered, in seconds since the Unix epoch",
+            board_answered.clone(),
+        );
         Self { registry: Mutex::new(registry), ..metrics }
     }
 }
@@ -153,6 +213,29 @@ impl Metrics {
     /// The cluster was listed afresh.
     pub fn relist(&self) {
         self.relists.inc();
+    }
+
+    /// A call to a Redis of the group that ended now: it failed for this reason, or was answered, at this
+    /// time of the wall's clock.
+    pub fn board(&self, board: &str, call: &'static str, failed: Option<&str>, wall_ms: i64) {
+        let board = board.to_owned();
+        match failed {
+            Some(cause) => {
+                let word = cause.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+                let reason = REASONS.into_iter().find(|reason| *reason == word).unwrap_or("other");
+                self.board_failures.get_or_create(&ByReason { board, call, reason }).inc();
+            }
+            None => {
+                self.board_calls.get_or_create(&ByCall { board: board.clone(), call }).inc();
+                self.board_answered.get_or_create(&ByBoard { board }).set(wall_ms / 1_000);
+            }
+        }
+    }
+
+    /// Copies on a Redis of the group that were not believed.
+    pub fn board_rejected(&self, board: &str, copies: usize) {
+        let rejections = self.board_rejections.get_or_create(&ByBoard { board: board.to_owned() });
+        rejections.inc_by(u64::try_from(copies).unwrap_or(u64::MAX));
     }
 
     /// How many workloads have a record, a rollout machine, and a quarantine.

@@ -26,5 +26,5 @@ mod explain;
 mod kubernetes;
 mod kubernetes_conformance;
 mod ledger;
-mod tag_cache;
+mod published;
 mod webhook;

@@ -19,4 +19,5 @@ mod distribution;
 mod image;
 mod paths;
 mod record;
+mod roster;
 mod site;

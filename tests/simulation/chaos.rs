@@ -34,7 +34,7 @@ const CALM: Millis = 25 * 60_000;
 const SILENCE: Millis = 10 * 60_000;
 
 /// What goes on for ever by design: the account is listed at its interval, and Redis asked whether it was emptied.
-const POLLS: [&str; 2] = ["cdn.distributions", "tags.is_intact"];
+const POLLS: [&str; 2] = ["cdn.distributions", "board.read"];
 
 const NAMES: [&str; 3] = ["web", "blog", "api"];
 

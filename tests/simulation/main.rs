@@ -17,5 +17,6 @@ mod fakes;
 
 mod chaos;
 mod facts;
+mod group;
 mod stage;
 mod supervision;

@@ -116,7 +116,7 @@ pub fn settings() -> Settings {
     Settings {
         member: "eu-1".into(),
         group: "default".to_owned(),
-        grouped: false,
+        grouping: None,
         policy: Policy { rollout_timeout: Duration::from_secs(600), ..Policy::default() },
         pace: Pace::default(),
         freshness: Freshness::default(),

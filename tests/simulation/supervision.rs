@@ -81,10 +81,10 @@ fn a_crash_of_a_rollout_costs_its_workload_nothing_and_the_others_notice_nothing
 fn a_redis_that_hangs_or_fails_delays_no_purge() {
     let usual = play("", "", 0, None);
     for (method, fault) in [
-        ("tags.is_intact", Fault::Hang),
-        ("tags.show", Fault::Hang),
-        ("tags.show", Fault::Fail),
-        ("tags.show", Fault::FailAfter(5_000)),
+        ("board.read", Fault::Hang),
+        ("board.post", Fault::Hang),
+        ("board.post", Fault::Fail),
+        ("board.post", Fault::FailAfter(5_000)),
     ] {
         let world = play(method, "", 0, Some(fault));
         assert!(world.plan_is_done(), "{method} {fault:?}");
@@ -103,7 +103,7 @@ fn a_crash_of_a_singleton_costs_no_rollout_its_purge_or_its_webhook() {
         ("cdn.distributions", ""),
         ("cdn.create", "EWEB"),
         ("cdn.status", "EWEB"),
-        ("tags.show", "shop/web"),
+        ("board.post", "shop/web"),
         ("notifier.deliveries", "shop/web"),
         ("notifier.send", "shop/web"),
         ("ledger.store_delivery", "shop/web"),
@@ -217,7 +217,7 @@ fn a_singleton_that_keeps_crashing_ends_the_process() {
     for (method, about, who) in [
         ("cdn.create", "EWEB", "invalidator"),
         ("notifier.send", "shop/web", "webhook"),
-        ("tags.show", "shop/web", "cluster_group"),
+        ("board.post", "shop/web", "cluster_group"),
         ("ledger.seq_floor", "shop/cart", "deployment_watcher"),
     ] {
         let world = settled(1, &["web"]);

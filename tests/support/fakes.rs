@@ -3,6 +3,8 @@
 //!
 //! A [`World`] outlives the systems that run in it, the way a cluster outlives a process.
 
+#[path = "fakes/board.rs"]
+mod board;
 #[path = "fakes/ports.rs"]
 mod ports;
 
@@ -13,17 +15,18 @@ use std::time::Duration;
 use allclear::adapters::ledger::memory::MemoryLedger;
 use allclear::domain::delivery::{Content, Delivery};
 use allclear::domain::distribution::{Distribution, DistributionId};
-use allclear::domain::id::{InvalidationId, NoticeId, Origin, Reference, Seq, WorkloadId};
+use allclear::domain::id::{InvalidationId, Member, NoticeId, Origin, Reference, Seq, WorkloadId};
 use allclear::domain::notice::{Kind, Notice};
 use allclear::domain::paths::PathSet;
 use allclear::domain::purge::CdnErrorClass;
 use allclear::domain::readiness::{Standing, standing};
 use allclear::domain::record::Record;
 use allclear::domain::workload::Workload;
-use allclear::ports::{CdnError, Ledger, PortError, Ports, Sight, TagCache};
+use allclear::ports::{CdnError, Ledger, PortError, Ports, Sight};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+pub use self::board::Server;
 use self::ports::FakeClock;
 
 /// What every simulated panic says, so that a real one is told from it.
@@ -159,6 +162,7 @@ pub struct State {
     /// Faults by chance.
     pub odds: Odds,
     pub dice: Dice,
+    group: Option<(Member, Vec<Server>)>,
 }
 
 enum Shown {
@@ -195,6 +199,7 @@ impl World {
             plan: Vec::new(),
             odds: Odds::default(),
             dice: Dice(seed),
+            group: None,
         })))
     }
 
@@ -226,7 +231,6 @@ impl World {
 
     /// The ports of one process.
     pub fn ports(&self) -> Ports {
-        let tags: Arc<dyn TagCache> = Arc::new(self.clone());
         Ports {
             clock: Arc::new(FakeClock { began: Instant::now(), world: self.clone() }),
             cluster: Arc::new(self.clone()),
@@ -234,7 +238,7 @@ impl World {
             ledger: Arc::new(self.clone()),
             cdn: Arc::new(self.clone()),
             notifier: Arc::new(self.clone()),
-            tags: Some(tags),
+            boards: self.boards(),
         }
     }
 
@@ -333,7 +337,7 @@ impl World {
     pub fn effects(&self, name: &str, distribution: &str) -> Vec<(Millis, String)> {
         let state = self.state();
         let about = |asked: &&Asked| asked.about.contains(name) || asked.about.contains(distribution);
-        let seen = state.asked.iter().filter(about).filter(|asked| asked.call != "tags.show");
+        let seen = state.asked.iter().filter(about).filter(|asked| !asked.call.starts_with("board."));
         let mut effects: Vec<_> = seen.map(|asked| (asked.at, asked.call.to_owned())).collect();
         effects.sort();
         effects

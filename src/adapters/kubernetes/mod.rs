@@ -44,6 +44,12 @@ use watch::Look;
 
 const DEPLOYMENTS: Resource = Resource { group: "apps", version: "v1", plural: "deployments" };
 
+const NAMESPACES: Resource = Resource { group: "", version: "v1", plural: "namespaces" };
+
+/// The namespace every cluster has, and has from its beginning: its UID is the closest there is to a cluster's own
+/// (<https://github.com/kubernetes/kubernetes/issues/77487>).
+const KUBE_SYSTEM: &str = "kube-system";
+
 const PODS: Resource = Resource { group: "", version: "v1", plural: "pods" };
 
 /// Longest wait for an answer to a single request.
@@ -85,12 +91,37 @@ impl Scope {
         }
     }
 
+    fn contains(&self, namespace: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Namespaces(names) => names.contains(namespace),
+        }
+    }
+
     fn collections(&self) -> Vec<Collection> {
         match self {
             Self::All => vec![Collection { resource: DEPLOYMENTS, namespace: None }],
             Self::Namespaces(names) => names.iter().map(|name| Collection::of(DEPLOYMENTS, name)).collect(),
         }
     }
+}
+
+/// What identifies the cluster: the UID of `kube-system`.
+///
+/// # Errors
+/// When it cannot be read; with [`Retry::Never`] if we have no right to.
+pub async fn cluster_uid(clients: &Clients) -> Result<String, PortError> {
+    let collection = Collection { resource: NAMESPACES, namespace: None };
+    let attempt = collection.attempt_one("get", KUBE_SYSTEM);
+    let request = kube::core::Request::new(collection.path()).get(KUBE_SYSTEM, &GetParams::default());
+    let request = request.map_err(|error| attempt.failed(Failure::unanswered(error)))?;
+    let body = call::read(&clients.request, request, ANSWER_MAX, OBJECT_BYTES_MAX).await;
+    let body = body.map_err(|failure| attempt.failed(failure))?;
+    let uid = |body: &[u8]| {
+        let object: serde_json::Value = serde_json::from_slice(body).ok()?;
+        Some(object.get("metadata")?.get("uid")?.as_str()?.to_owned())
+    };
+    uid(&body).ok_or_else(|| PortError::passing(attempt.to_string(), "it has no UID"))
 }
 
 /// A view of one cluster.
@@ -151,6 +182,9 @@ impl ClusterView for Cluster {
     }
 
     async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
+        if !self.scope.contains(&id.namespace) {
+            return Ok(None);
+        }
         let collection = Collection::of(DEPLOYMENTS, &id.namespace);
         let attempt = collection.attempt_one("get", &id.name);
         // Without a resourceVersion the API server answers from a quorum of etcd, not from its cache.

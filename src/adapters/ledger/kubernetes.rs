@@ -2,7 +2,7 @@
 //!
 //! | object | holds |
 //! |---|---|
-//! | `allclear-ledger` | the form of the ledger; its UID is the origin |
+//! | `allclear-ledger` | the form of the ledger, and the members of the group; its UID is the origin |
 //! | `allclear-ledger-00` … `-63` | a shard of the records each, created with its first record |
 //! | `allclear-outbox-<id>` | one delivery each |
 //!
@@ -11,10 +11,12 @@
 //! recognised and count as empty. Deleting one shard under a running process is healed from its copy; deleting it while
 //! nothing runs forgets its records and their numbers: delete the ledger, never a shard.
 //!
-//! [`shard`] knows what is in a shard, [`writer`] when it is written, [`outbox`] keeps the deliveries; this file joins them.
+//! [`shard`] knows what is in a shard, [`writer`] when it is written, [`outbox`] keeps the deliveries and
+//! [`pin`] the members; this file joins them.
 
 mod call;
 mod outbox;
+mod pin;
 mod shard;
 mod writer;
 
@@ -31,10 +33,11 @@ use kube::api::{Api, ListParams, PostParams};
 use self::call::{Call, Failed};
 use self::shard::{Change, Shard};
 use self::writer::{Copy, Lane, ShardStore, WRITES_AT_ONCE_MAX, Writes};
-use super::{SHARDS, shard_of};
+use super::{SHARDS, pin_of, shard_of};
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::record::Record;
+use crate::domain::roster::Pin;
 use crate::ports::{Ledger, Ledgered, PortError, StoreError};
 
 /// The ledger's own object.
@@ -131,11 +134,12 @@ impl KubernetesLedger {
     }
 
     /// The meta object as it is now, created if there is none.
-    async fn find_or_create_meta(&self) -> Result<OwnerReference, PortError> {
-        match self.get(META_NAME).await? {
-            Some(map) => self.read_meta(&map),
-            None => self.read_meta(&self.create_meta().await?),
-        }
+    async fn find_or_create_meta(&self) -> Result<(OwnerReference, Option<Pin>), PortError> {
+        let map = match self.get(META_NAME).await? {
+            Some(map) => map,
+            None => self.create_meta().await?,
+        };
+        Ok((self.read_meta(&map)?, pin::of(&map).and_then(|text| pin_of(text).ok())))
     }
 
     fn read_meta(&self, map: &ConfigMap) -> Result<OwnerReference, PortError> {
@@ -179,7 +183,7 @@ impl KubernetesLedger {
         if let Some(meta) = self.known_meta() {
             return Ok(meta);
         }
-        let found = self.find_or_create_meta().await?;
+        let (found, _) = self.find_or_create_meta().await?;
         let mut known = self.meta.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(known.get_or_insert(found).clone())
     }
@@ -241,10 +245,10 @@ impl KubernetesLedger {
 #[async_trait]
 impl Ledger for KubernetesLedger {
     async fn open(&self) -> Result<Ledgered, PortError> {
-        let meta = self.find_or_create_meta().await?;
+        let (meta, pin) = self.find_or_create_meta().await?;
         let mut copies = self.read_shards(&meta).await?;
         *self.meta.lock().unwrap_or_else(PoisonError::into_inner) = Some(meta.clone());
-        let mut opened = Ledgered { origin: Origin(meta.uid), ..Ledgered::default() };
+        let mut opened = Ledgered { origin: Origin(meta.uid), pin, ..Ledgered::default() };
         for (index, lane) in self.lanes.iter().enumerate() {
             let none = Copy { shard: Shard::default(), version: None };
             let copy = copies.remove(&shard_name(index)).unwrap_or(none);
@@ -258,7 +262,8 @@ impl Ledger for KubernetesLedger {
         let Some(map) = self.get(META_NAME).await? else { return Ok(None) };
         let meta = self.read_meta(&map)?;
         let copies = self.read_shards(&meta).await?;
-        let mut seen = Ledgered { origin: Origin(meta.uid), ..Ledgered::default() };
+        let pin = pin::of(&map).and_then(|text| pin_of(text).ok());
+        let mut seen = Ledgered { origin: Origin(meta.uid), pin, ..Ledgered::default() };
         copies.values().for_each(|copy| gather(&copy.shard, &mut seen));
         Ok(Some(seen))
     }
@@ -289,6 +294,14 @@ impl Ledger for KubernetesLedger {
     async fn seq_floor(&self, workload: &WorkloadId) -> Result<Seq, PortError> {
         // The copy will do: a record that starts at or below the real floor is refused, after a fresh read.
         self.look(workload, false, Shard::floor).await
+    }
+
+    async fn pin(&self) -> Result<Option<Pin>, PortError> {
+        self.read_pin().await
+    }
+
+    async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PortError> {
+        self.write_pin(pin, over).await
     }
 
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {

@@ -10,6 +10,7 @@ use crate::domain::delivery::Delivery;
 use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::record::Record;
 use crate::domain::record_codec;
+use crate::domain::roster::Pin;
 use crate::ports::{Ledger, Ledgered, PortError, StoreError};
 
 /// Records in memory. A clone is another handle to the same ledger, the way a restarted process would open it.
@@ -24,6 +25,7 @@ struct State {
     records: BTreeMap<WorkloadId, Record>,
     floors: BTreeMap<usize, Seq>,
     deliveries: BTreeMap<String, Delivery>,
+    pin: Option<Pin>,
 }
 
 impl MemoryLedger {
@@ -57,7 +59,8 @@ impl State {
 #[async_trait]
 impl Ledger for MemoryLedger {
     async fn open(&self) -> Result<Ledgered, PortError> {
-        Ok(Ledgered { origin: self.origin.clone(), records: self.state().records.clone(), ..Ledgered::default() })
+        let State { records, pin, .. } = &*self.state();
+        Ok(Ledgered { origin: self.origin.clone(), records: records.clone(), pin: pin.clone(), ..Ledgered::default() })
     }
 
     async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
@@ -95,6 +98,18 @@ impl Ledger for MemoryLedger {
 
     async fn seq_floor(&self, workload: &WorkloadId) -> Result<Seq, PortError> {
         Ok(self.state().floors.get(&shard_of(workload)).copied().unwrap_or_default())
+    }
+
+    async fn pin(&self) -> Result<Option<Pin>, PortError> {
+        Ok(self.state().pin.clone())
+    }
+
+    async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PortError> {
+        let mut state = self.state();
+        if state.pin.as_ref() == over {
+            state.pin = Some(pin.clone());
+        }
+        Ok(state.pin.as_ref() == Some(pin))
     }
 
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {

@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::record::Record;
 use crate::domain::record_codec::CodecError;
+use crate::domain::roster::Pin;
 use crate::ports::PortError;
 
 /// Shards of a ledger. 10,000 workloads give 156 records a shard: about 40 KB idle, so that one write is cheap, while a
@@ -76,6 +77,16 @@ fn judge_removal(current: Option<&Record>, revision: u64) -> Ruling {
 /// A record that cannot be read or written as it is; trying again does not help.
 fn unusable(workload: &WorkloadId, error: &CodecError) -> PortError {
     PortError::lasting(format!("failed to use the record of {workload}"), error)
+}
+
+/// The text of a pin. Two of the same members are the same text.
+fn pin_text(pin: &Pin) -> Result<String, PortError> {
+    serde_json::to_string(pin).map_err(|error| PortError::lasting("failed to write the members of the group", error))
+}
+
+/// The pin a text stands for.
+fn pin_of(text: &str) -> Result<Pin, PortError> {
+    serde_json::from_str(text).map_err(|error| PortError::lasting("failed to read the members of the group", error))
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@
 //! | `allclear:{name}:records` | hash | workload → `revision seq json` |
 //! | `allclear:{name}:floors` | hash | shard → seq |
 //! | `allclear:{name}:deliveries` | hash | id → json |
+//! | `allclear:{name}:pin` | string | the members of the group, as json |
 //!
-//! The braces keep all four in one slot. None of them expires: under `volatile-*` policies keys with a time to live are
+//! The braces keep all five in one slot. None of them expires: under `volatile-*` policies keys with a time to live are
 //! evicted first (ARCHITECTURE.md, *Measured*). Every change is one script, which is refused once the origin is
 //! another one than was opened: a Redis that lost its data under us must not be taken for one that never had any.
 
@@ -17,12 +18,13 @@ use std::sync::{Mutex, PoisonError};
 use ::redis::{Script, cmd};
 use async_trait::async_trait;
 
-use super::{fresh_origin, shard_of, unusable};
+use super::{fresh_origin, pin_of, pin_text, shard_of, unusable};
 use crate::adapters::redis::Server;
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::record::Record;
 use crate::domain::record_codec::{decode, encode};
+use crate::domain::roster::Pin;
 use crate::ports::{Ledger, Ledgered, PortError, StoreError};
 
 /// Records sent in one script. Redis does nothing else meanwhile: 500 take it about 2 ms.
@@ -79,6 +81,13 @@ redis.call('HDEL', KEYS[2], ARGV[2])
 return {'done'}
 ";
 
+/// KEYS origin, pin; ARGV origin, the new pin, the one it replaces or nothing. Answers with what is there afterwards.
+const PIN: &str = r"
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'lost' end
+if (redis.call('GET', KEYS[2]) or '') == ARGV[3] then redis.call('SET', KEYS[2], ARGV[2]) end
+return redis.call('GET', KEYS[2]) or ''
+";
+
 /// A ledger in Redis.
 #[derive(Debug)]
 pub struct RedisLedger {
@@ -87,6 +96,7 @@ pub struct RedisLedger {
     records_key: String,
     floors_key: String,
     deliveries_key: String,
+    pin_key: String,
     store: Script,
     remove: Script,
     origin: Mutex<Option<Origin>>,
@@ -102,6 +112,7 @@ impl RedisLedger {
             records_key: key("records"),
             floors_key: key("floors"),
             deliveries_key: key("deliveries"),
+            pin_key: key("pin"),
             store: Script::new(STORE),
             remove: Script::new(REMOVE),
             origin: Mutex::default(),
@@ -131,7 +142,8 @@ impl RedisLedger {
     }
 
     async fn read_all(&self, origin: Origin) -> Result<Ledgered, PortError> {
-        let mut ledgered = Ledgered { origin, ..Ledgered::default() };
+        let pin = self.pin_text().await?.and_then(|text| pin_of(&text).ok());
+        let mut ledgered = Ledgered { origin, pin, ..Ledgered::default() };
         for (name, value) in self.scan("read the ledger", &self.records_key).await? {
             let Ok(workload) = name.parse::<WorkloadId>() else { continue };
             match read(&workload, &value) {
@@ -171,6 +183,11 @@ impl RedisLedger {
             )));
         }
         Ok(answers)
+    }
+
+    async fn pin_text(&self) -> Result<Option<String>, PortError> {
+        let get = command("GET", &[&self.pin_key]);
+        self.server.call("read the members", |mut redis| async move { get.query_async(&mut redis).await }).await
     }
 
     /// Stores some records in one script, and answers for each.
@@ -268,6 +285,24 @@ impl Ledger for RedisLedger {
         let floor: Option<u64> =
             self.server.call("read a floor", |mut redis| async move { get.query_async(&mut redis).await }).await?;
         Ok(Seq(floor.unwrap_or_default()))
+    }
+
+    async fn pin(&self) -> Result<Option<Pin>, PortError> {
+        self.pin_text().await?.map(|text| pin_of(&text)).transpose()
+    }
+
+    async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PortError> {
+        let origin = self.origin().await?;
+        let script = Script::new(PIN);
+        let mut script = script.prepare_invoke();
+        let over = over.map(pin_text).transpose()?.unwrap_or_default();
+        script.key(&self.origin_key).key(&self.pin_key).arg(&origin.0).arg(pin_text(pin)?).arg(over);
+        let store = |mut redis: ::redis::aio::ConnectionManager| async move { script.invoke_async(&mut redis).await };
+        let there: String = self.server.call("store the members", store).await?;
+        if there == LOST {
+            return Err(PortError::passing("failed to store the members", "the ledger was emptied or replaced"));
+        }
+        Ok(pin_of(&there).as_ref() == Ok(pin))
     }
 
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {

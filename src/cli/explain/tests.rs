@@ -16,9 +16,11 @@ use crate::domain::record::{Change, Closed, Edge, Outcome as Ended, Phase, Purge
 use crate::domain::selector::LabelSelector;
 use crate::domain::site::{IngressFact, IngressRule, ServiceFact, SiteFacts};
 use crate::domain::workload::{Replicas, Tuning, Workload};
-use crate::ports::{
-    CdnError, CdnErrorClass, Flow, Invalidation, InvalidationStatus, Ledgered, PodSight, PortError, Sight,
-};
+use crate::ports::{CdnError, CdnErrorClass, Flow, Invalidation, InvalidationStatus, PodSight, PortError, Sight};
+
+mod absent;
+
+use absent::Absent;
 
 type Labels = BTreeMap<String, String>;
 
@@ -445,43 +447,6 @@ async fn a_list_without_rights_shows_the_records_and_says_what_is_missing() {
     assert_eq!(outcome.code, 1);
     assert!(outcome.out.contains("shop"), "{}", outcome.out);
     assert!(outcome.out.ends_with("missing: failed to watch deployments: forbidden\n"), "{}", outcome.out);
-}
-
-/// A ledger that is not there: whoever only looks must not open it.
-struct Absent;
-
-#[async_trait]
-impl Ledger for Absent {
-    async fn open(&self) -> Result<Ledgered, PortError> {
-        panic!("explain must not create a ledger")
-    }
-    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
-        Ok(None)
-    }
-    async fn load(&self, _: &WorkloadId) -> Result<Option<Record>, PortError> {
-        Ok(None)
-    }
-    async fn store(&self, _: &WorkloadId, _: &Record) -> Result<(), crate::ports::StoreError> {
-        panic!("explain only looks")
-    }
-    async fn store_all(&self, _: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, crate::ports::StoreError> {
-        panic!("explain only looks")
-    }
-    async fn remove(&self, _: &WorkloadId, _: u64) -> Result<(), crate::ports::StoreError> {
-        panic!("explain only looks")
-    }
-    async fn seq_floor(&self, _: &WorkloadId) -> Result<Seq, PortError> {
-        Ok(Seq::default())
-    }
-    async fn deliveries(&self) -> Result<Vec<crate::domain::delivery::Delivery>, PortError> {
-        Ok(Vec::new())
-    }
-    async fn store_delivery(&self, _: &crate::domain::delivery::Delivery) -> Result<(), PortError> {
-        panic!("explain only looks")
-    }
-    async fn remove_delivery(&self, _: &str) -> Result<(), PortError> {
-        panic!("explain only looks")
-    }
 }
 
 #[tokio::test]

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use allclear::adapters::ledger::shard_of;
 use allclear::domain::delivery::{Content, Delivery, State};
-use allclear::domain::id::{NoticeId, Seq, WorkloadId};
+use allclear::domain::id::{Member, NoticeId, Seq, WorkloadId};
 use allclear::domain::image::Container;
 use allclear::domain::notice::{Kind, Notice};
 use allclear::domain::record::{Phase, RECORD_BYTES_MAX, Record};
 use allclear::domain::record_codec::decode;
+use allclear::domain::roster::Pin;
 use allclear::ports::{Ledger, Retry, StoreError};
 
 use super::Bench;
@@ -291,6 +292,31 @@ pub async fn a_record_too_large_is_refused(bench: &dyn Bench) {
         }
         other => panic!("{other:?}"),
     }
+}
+
+pub async fn the_members_are_stored_over_those_that_are_known_and_no_others(bench: &dyn Bench) {
+    let pin = |names: &[&str]| Pin { members: names.iter().map(|name| Member::from(*name)).collect(), of: names.len() };
+    let (two, three) = (pin(&["eu-1", "eu-2"]), pin(&["eu-1", "eu-2", "us-1"]));
+    let ledger = bench.handle().await;
+    assert_eq!(ledger.open().await.unwrap().pin, None);
+    assert_eq!(ledger.pin().await.unwrap(), None);
+    assert!(!ledger.store_pin(&three, Some(&two)).await.unwrap(), "it is not over what is there");
+    assert_eq!(ledger.pin().await.unwrap(), None);
+    for _ in 0..2 {
+        assert!(ledger.store_pin(&two, None).await.unwrap());
+    }
+    assert!(!ledger.store_pin(&three, None).await.unwrap(), "somebody else was first");
+    ledger.store(&web(), &record(1)).await.unwrap();
+
+    let other = bench.handle().await;
+    let opened = other.open().await.unwrap();
+    assert_eq!((opened.pin.as_ref(), opened.records.len()), (Some(&two), 1));
+    assert!(other.store_pin(&three, Some(&two)).await.unwrap());
+    assert_eq!(ledger.pin().await.unwrap(), Some(three.clone()), "not from a cache");
+    assert_eq!(bench.handle().await.peek().await.unwrap().and_then(|seen| seen.pin), Some(three));
+
+    bench.delete().await;
+    assert_eq!(bench.handle().await.open().await.unwrap().pin, None, "another ledger knows nothing of it");
 }
 
 pub async fn ten_thousand_records_survive_a_restart(bench: &dyn Bench) {

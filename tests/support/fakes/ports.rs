@@ -5,18 +5,19 @@ use std::collections::BTreeMap;
 
 use allclear::domain::delivery::{Content, Delivery, Reply};
 use allclear::domain::distribution::{Distribution, DistributionId};
-use allclear::domain::id::{InvalidationId, Origin, Reference, Seq, WorkloadId};
+use allclear::domain::id::{InvalidationId, Reference, Seq, WorkloadId};
 use allclear::domain::machine::Timestamp;
 use allclear::domain::notice::{Kind, Notice};
 use allclear::domain::paths::PathSet;
 use allclear::domain::purge::CdnErrorClass;
 use allclear::domain::readiness::Pod;
 use allclear::domain::record::Record;
+use allclear::domain::roster::Pin;
 use allclear::domain::site::{IngressFact, IngressRule, SiteFacts};
 use allclear::domain::workload::Workload;
 use allclear::ports::{
     Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Invalidation, InvalidationStatus, Ledger, Ledgered, Notifier,
-    PodSight, PortError, Sight, StoreError, TagCache,
+    PodSight, PortError, Sight, StoreError,
 };
 use async_trait::async_trait;
 use tokio::sync::mpsc;
@@ -101,21 +102,6 @@ impl EventSink for World {
         let at = state.now();
         state.published.push((at, notice.id.clone(), notice.clone()));
         if lost { Err(failed("events.publish")) } else { Ok(()) }
-    }
-}
-
-#[async_trait]
-impl TagCache for World {
-    async fn show(&self, workload: &WorkloadId, _origin: &Origin, _record: &Record) -> Result<(), PortError> {
-        self.port("tags.show", &workload.to_string()).await.map(drop)
-    }
-
-    async fn forget(&self, workload: &WorkloadId, _origin: &Origin, _seq: Seq, _rev: u64) -> Result<(), PortError> {
-        self.port("tags.forget", &workload.to_string()).await.map(drop)
-    }
-
-    async fn is_intact(&self) -> Result<bool, PortError> {
-        self.port("tags.is_intact", "").await.map(|lost| !lost)
     }
 }
 
@@ -204,6 +190,18 @@ impl Ledger for World {
         let lost = self.port("ledger.seq_floor", &workload.to_string()).await?;
         let floor = self.ledger().seq_floor(workload).await;
         if lost { Err(failed("ledger.seq_floor")) } else { floor }
+    }
+
+    async fn pin(&self) -> Result<Option<Pin>, PortError> {
+        let lost = self.port("ledger.pin", "").await?;
+        let pin = self.ledger().pin().await;
+        if lost { Err(failed("ledger.pin")) } else { pin }
+    }
+
+    async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PortError> {
+        let lost = self.port("ledger.store_pin", "").await?;
+        let stored = self.ledger().store_pin(pin, over).await;
+        if lost { Err(failed("ledger.store_pin")) } else { stored }
     }
 
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {

@@ -4,6 +4,9 @@
 //! Events only say "look again": nothing is decided from the difference of two. So a restart never looks like a rollout, and
 //! a change made while we were down is found. What a sight asks for is decided by `domain::rollout::attention`.
 
+mod baselines;
+mod children;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -12,9 +15,9 @@ use actix::{ResponseActFuture, WrapFuture};
 use futures_util::future::join_all;
 
 use crate::actors::lifecycle::{Collar, Leash, Obituary};
-use crate::actors::message::{Died, Drain, End, FollowPods, Observation, Observe, PeersRestarted, Show, Sighted, Who};
+use crate::actors::message::{Drain, End, FollowPods, Observation, Observe, PeersRestarted, Sighted};
 use crate::actors::pod_watcher::PodWatcher;
-use crate::actors::rollout::{RolloutActor, Start};
+use crate::actors::rollout::RolloutActor;
 use crate::actors::root::Directory;
 use crate::actors::troubles::Troubles;
 use crate::actors::{MAILBOX_MAX, Surroundings};
@@ -23,19 +26,13 @@ use crate::domain::id::{Origin, WorkloadId};
 use crate::domain::record::Record;
 use crate::domain::rollout::{Attention, Summary, attention, unusable};
 use crate::domain::workload::Workload;
-use crate::ports::{Ledgered, Sight, StoreError};
-
-/// How long a workload whose actor crashed too often is left alone before it is tried again (decision 16).
-const QUARANTINE: Duration = Duration::from_secs(300);
+use crate::ports::{Ledgered, Sight};
 
 /// How often children are looked over: a death notice can be lost on a full mailbox, a sight on a full child.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// How often the end of the children is looked for while draining.
 const DRAIN_POLL: Duration = Duration::from_millis(10);
-
-/// Rollouts that ended and are still shown.
-const RECENT_MAX: usize = 50;
 
 /// A workload with a rollout actor.
 struct Child {
@@ -87,7 +84,7 @@ impl DeploymentWatcher {
         collar: Collar,
         obituary: Obituary,
     ) -> Self {
-        let Ledgered { origin, records, unreadable } = ledgered;
+        let Ledgered { origin, records, unreadable, pin: _ } = ledgered;
         Self {
             surroundings,
             directory,
@@ -166,120 +163,6 @@ impl DeploymentWatcher {
         }
     }
 
-    fn start(&mut self, id: &WorkloadId, sight: Option<Box<Workload>>, ctx: &mut Context<Self>) {
-        if self.draining {
-            return;
-        }
-        let start = Start { workload: id.clone(), origin: self.origin.clone(), sight: sight.clone() };
-        let pods = ctx.address().recipient();
-        let obituary = Obituary::new(ctx.address().recipient(), Who::Rollout(id.clone()));
-        let child = RolloutActor::new(
-            start,
-            self.surroundings.clone(),
-            self.directory.clone(),
-            pods,
-            self.leash.collar(),
-            obituary,
-        );
-        self.children.insert(id.clone(), Child { addr: child.start(), latest: sight, lagging: false, astray: false });
-        self.count();
-    }
-
-    /// Writes the baselines found so far, all at once, so that the ledger can put them into few writes.
-    fn write_baselines(&mut self, ctx: &mut Context<Self>) {
-        let found = std::mem::take(&mut self.baselines);
-        if found.is_empty() {
-            if self.writing.is_empty() {
-                self.troubles.baselines_written(None);
-            }
-            return;
-        }
-        self.writing.extend(found.keys().cloned());
-        let ledger = self.surroundings.ports.ledger.clone();
-        let (directory, origin) = (self.directory.clone(), self.origin.clone());
-        let writing = async move {
-            let (mut records, mut unnumbered) = (BTreeMap::new(), BTreeMap::new());
-            let mut trouble = None;
-            for (id, mut record) in found {
-                match ledger.seq_floor(&id).await {
-                    Ok(floor) => {
-                        record.start_above(floor);
-                        records.insert(id, record);
-                    }
-                    // A floor that cannot be read now is asked for again with the next sweep.
-                    Err(error) => {
-                        trouble = Some(error.to_string());
-                        unnumbered.insert(id, record);
-                    }
-                }
-            }
-            let failed = ledger.store_all(&records).await;
-            if failed.values().any(|error| matches!(error, StoreError::Lost(_))) {
-                directory.report_lost(&origin);
-            }
-            let unwritten = failed.values().find(|error| !matches!(error, StoreError::Conflict(_)));
-            (records, unnumbered, trouble.or_else(|| unwritten.map(ToString::to_string)), failed)
-        };
-        ctx.spawn(writing.into_actor(self).map(move |(records, unnumbered, trouble, mut failed), actor, ctx| {
-            actor.troubles.baselines_written(trouble);
-            let written = records.iter().filter(|(id, _)| !failed.contains_key(*id));
-            let written = written.map(|(id, record)| (id.clone(), record.clone())).collect();
-            if actor.directory.group().try_send(Show(written)).is_err() {
-                // The cache of tags is made whole from the ledger at the next start; nothing else depends on it.
-                actor.surroundings.metrics.overflow("cluster_group");
-            }
-            for (id, record) in records {
-                let failed = failed.remove(&id);
-                actor.baseline_written(id, record, failed, ctx);
-            }
-            for (id, record) in unnumbered {
-                actor.baseline_unwritten(id, record, ctx);
-            }
-            actor.count();
-        }));
-    }
-
-    /// What became of a baseline.
-    fn baseline_written(
-        &mut self,
-        id: WorkloadId,
-        record: Record,
-        failed: Option<StoreError>,
-        ctx: &mut Context<Self>,
-    ) {
-        match failed {
-            None => {
-                self.writing.remove(&id);
-                self.records.insert(id.clone(), record);
-                if let Some(sight) = self.overtaken.remove(&id) {
-                    self.attend(&id, sight, ctx);
-                }
-            }
-            Some(StoreError::Conflict(current)) => {
-                self.writing.remove(&id);
-                self.records.extend(current.map(|record| (id.clone(), *record)));
-                match self.overtaken.remove(&id) {
-                    Some(sight) => self.attend(&id, sight, ctx),
-                    // Somebody else wrote first, and the sight was not kept: a rollout actor looks afresh.
-                    None => self.start(&id, None, ctx),
-                }
-            }
-            Some(StoreError::Unavailable(_) | StoreError::Lost(_)) => {
-                self.surroundings.metrics.failure("store_baseline");
-                self.baseline_unwritten(id, record, ctx);
-            }
-        }
-    }
-
-    /// A baseline is written with the next sweep instead.
-    fn baseline_unwritten(&mut self, id: WorkloadId, record: Record, ctx: &mut Context<Self>) {
-        self.writing.remove(&id);
-        self.baselines.insert(id.clone(), record);
-        if let Some(sight) = self.overtaken.remove(&id) {
-            self.attend(&id, sight, ctx);
-        }
-    }
-
     /// The listing of a scope is complete: what of it was not contained is gone.
     fn listed(&mut self, scope: &Option<String>, all: bool, ctx: &mut Context<Self>) {
         self.synced |= all;
@@ -311,59 +194,6 @@ impl DeploymentWatcher {
         if self.listings.is_empty() && !self.draining {
             self.write_baselines(ctx);
         }
-    }
-
-    /// A child is dead. What it leaves is looked at again in the light of the newest sight.
-    fn bury(&mut self, id: &WorkloadId, end: End, ctx: &mut Context<Self>) {
-        let Some(child) = self.children.get(id).filter(|child| !child.addr.connected()) else { return };
-        let latest = child.latest.clone();
-        self.children.remove(id);
-        match end {
-            End::Finished(record) => {
-                self.remember(id, record.as_deref(), latest.as_deref());
-                match record {
-                    Some(record) => drop(self.records.insert(id.clone(), *record)),
-                    None => drop(self.records.remove(id)),
-                }
-                self.budgets.remove(id);
-                if latest.is_some() {
-                    self.attend(id, latest, ctx);
-                }
-            }
-            End::Drained => {}
-            End::Crashed => self.rebuild(id, latest, ctx),
-        }
-        self.count();
-    }
-
-    fn rebuild(&mut self, id: &WorkloadId, latest: Option<Box<Workload>>, ctx: &mut Context<Self>) {
-        let now = self.surroundings.ports.clock.now();
-        self.surroundings.metrics.restart("rollout");
-        if self.budgets.entry(id.clone()).or_default().spend(now) {
-            tracing::error!(workload = %id.spoken(), "the rollout's actor crashed; it is rebuilt from the ledger");
-            return self.start(id, latest, ctx);
-        }
-        tracing::error!(
-            workload = %id.spoken(),
-            retry_s = QUARANTINE.as_secs(),
-            "the rollout's actor crashed too often and is left alone for a while; its record is unchanged"
-        );
-        self.quarantined.insert(id.clone(), latest);
-        let id = id.clone();
-        ctx.run_later(QUARANTINE, move |actor, ctx| {
-            if let Some(latest) = actor.quarantined.remove(&id) {
-                actor.start(&id, latest, ctx);
-            }
-        });
-    }
-
-    fn remember(&mut self, id: &WorkloadId, record: Option<&Record>, latest: Option<&Workload>) {
-        let Some(record) = record.filter(|record| !record.history.is_empty()) else { return };
-        let policy = &self.surroundings.settings.policy;
-        let clock = (record.elapsed(), policy.rollout_timeout);
-        self.recent.retain(|summary| summary.workload != *id);
-        self.recent.insert(0, Summary::new(id, record, latest, None, clock, policy));
-        self.recent.truncate(RECENT_MAX);
     }
 
     fn count(&self) {
@@ -410,17 +240,6 @@ impl StreamHandler<Sight> for DeploymentWatcher {
     /// A watch never ends by itself; without one there is nothing to do here but to be rebuilt.
     fn finished(&mut self, ctx: &mut Self::Context) {
         ctx.stop();
-    }
-}
-
-impl Handler<Died> for DeploymentWatcher {
-    type Result = ();
-
-    fn handle(&mut self, Died { who, end }: Died, ctx: &mut Self::Context) {
-        match who {
-            Who::Rollout(id) => self.bury(&id, end, ctx),
-            Who::Watcher | Who::Group | Who::Invalidator | Who::Webhook => {}
-        }
     }
 }
 

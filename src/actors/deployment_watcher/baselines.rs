@@ -1,0 +1,108 @@
+//! The records of workloads seen for the first time: written together, so that ten thousand of them cost a few writes.
+
+use std::collections::BTreeMap;
+
+use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+
+use super::DeploymentWatcher;
+use crate::actors::message::Show;
+use crate::domain::id::WorkloadId;
+use crate::domain::record::Record;
+use crate::ports::StoreError;
+
+impl DeploymentWatcher {
+    /// Writes the baselines found so far, all at once, so that the ledger can put them into few writes.
+    pub(super) fn write_baselines(&mut self, ctx: &mut Context<Self>) {
+        let found = std::mem::take(&mut self.baselines);
+        if found.is_empty() {
+            if self.writing.is_empty() {
+                self.troubles.baselines_written(None);
+            }
+            return;
+        }
+        self.writing.extend(found.keys().cloned());
+        let ledger = self.surroundings.ports.ledger.clone();
+        let (directory, origin) = (self.directory.clone(), self.origin.clone());
+        let writing = async move {
+            let (mut records, mut unnumbered) = (BTreeMap::new(), BTreeMap::new());
+            let mut trouble = None;
+            for (id, mut record) in found {
+                match ledger.seq_floor(&id).await {
+                    Ok(floor) => {
+                        record.start_above(floor);
+                        records.insert(id, record);
+                    }
+                    // A floor that cannot be read now is asked for again with the next sweep.
+                    Err(error) => {
+                        trouble = Some(error.to_string());
+                        unnumbered.insert(id, record);
+                    }
+                }
+            }
+            let failed = ledger.store_all(&records).await;
+            if failed.values().any(|error| matches!(error, StoreError::Lost(_))) {
+                directory.report_lost(&origin);
+            }
+            let unwritten = failed.values().find(|error| !matches!(error, StoreError::Conflict(_)));
+            (records, unnumbered, trouble.or_else(|| unwritten.map(ToString::to_string)), failed)
+        };
+        ctx.spawn(writing.into_actor(self).map(move |(records, unnumbered, trouble, mut failed), actor, ctx| {
+            actor.troubles.baselines_written(trouble);
+            let written = records.iter().filter(|(id, _)| !failed.contains_key(*id));
+            let written = written.map(|(id, record)| (id.clone(), record.clone())).collect();
+            if actor.directory.group().try_send(Show(written)).is_err() {
+                // The cache of tags is made whole from the ledger at the next start; nothing else depends on it.
+                actor.surroundings.metrics.overflow("cluster_group");
+            }
+            for (id, record) in records {
+                let failed = failed.remove(&id);
+                actor.baseline_written(id, record, failed, ctx);
+            }
+            for (id, record) in unnumbered {
+                actor.baseline_unwritten(id, record, ctx);
+            }
+            actor.count();
+        }));
+    }
+
+    /// What became of a baseline.
+    fn baseline_written(
+        &mut self,
+        id: WorkloadId,
+        record: Record,
+        failed: Option<StoreError>,
+        ctx: &mut Context<Self>,
+    ) {
+        match failed {
+            None => {
+                self.writing.remove(&id);
+                self.records.insert(id.clone(), record);
+                if let Some(sight) = self.overtaken.remove(&id) {
+                    self.attend(&id, sight, ctx);
+                }
+            }
+            Some(StoreError::Conflict(current)) => {
+                self.writing.remove(&id);
+                self.records.extend(current.map(|record| (id.clone(), *record)));
+                match self.overtaken.remove(&id) {
+                    Some(sight) => self.attend(&id, sight, ctx),
+                    // Somebody else wrote first, and the sight was not kept: a rollout actor looks afresh.
+                    None => self.start(&id, None, ctx),
+                }
+            }
+            Some(StoreError::Unavailable(_) | StoreError::Lost(_)) => {
+                self.surroundings.metrics.failure("store_baseline");
+                self.baseline_unwritten(id, record, ctx);
+            }
+        }
+    }
+
+    /// A baseline is written with the next sweep instead.
+    fn baseline_unwritten(&mut self, id: WorkloadId, record: Record, ctx: &mut Context<Self>) {
+        self.writing.remove(&id);
+        self.baselines.insert(id.clone(), record);
+        if let Some(sight) = self.overtaken.remove(&id) {
+            self.attend(&id, sight, ctx);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The rollout actors: started where a workload needs attention or another member waits for it, buried when they end, and
+//! rebuilt when they crash, within a budget.
+
+use std::time::Duration;
+
+use actix::{Actor, AsyncContext, Context, Handler};
+
+use super::{Child, DeploymentWatcher};
+use crate::actors::lifecycle::Obituary;
+use crate::actors::message::{Died, End, Wanted, Who};
+use crate::actors::rollout::{RolloutActor, Start};
+use crate::domain::id::WorkloadId;
+use crate::domain::record::Record;
+use crate::domain::rollout::Summary;
+use crate::domain::workload::Workload;
+
+/// How long a workload whose actor crashed too often is left alone before it is tried again (decision 16).
+const QUARANTINE: Duration = Duration::from_secs(300);
+
+/// Rollouts that ended and are still shown.
+const RECENT_MAX: usize = 50;
+
+impl DeploymentWatcher {
+    pub(super) fn start(&mut self, id: &WorkloadId, sight: Option<Box<Workload>>, ctx: &mut Context<Self>) {
+        if self.draining {
+            return;
+        }
+        let start = Start { workload: id.clone(), origin: self.origin.clone(), sight: sight.clone() };
+        let pods = ctx.address().recipient();
+        let obituary = Obituary::new(ctx.address().recipient(), Who::Rollout(id.clone()));
+        let child = RolloutActor::new(
+            start,
+            self.surroundings.clone(),
+            self.directory.clone(),
+            pods,
+            self.leash.collar(),
+            obituary,
+        );
+        self.children.insert(id.clone(), Child { addr: child.start(), latest: sight, lagging: false, astray: false });
+        self.count();
+    }
+
+    /// A child is dead. What it leaves is looked at again in the light of the newest sight.
+    pub(super) fn bury(&mut self, id: &WorkloadId, end: End, ctx: &mut Context<Self>) {
+        let Some(child) = self.children.get(id).filter(|child| !child.addr.connected()) else { return };
+        let latest = child.latest.clone();
+        self.children.remove(id);
+        match end {
+            End::Finished(record) => {
+                self.remember(id, record.as_deref(), latest.as_deref());
+                match record {
+                    Some(record) => drop(self.records.insert(id.clone(), *record)),
+                    None => drop(self.records.remove(id)),
+                }
+                self.budgets.remove(id);
+                if latest.is_some() {
+                    self.attend(id, latest, ctx);
+                }
+            }
+            End::Drained => {}
+            End::Crashed => self.rebuild(id, latest, ctx),
+        }
+        self.count();
+    }
+
+    fn rebuild(&mut self, id: &WorkloadId, latest: Option<Box<Workload>>, ctx: &mut Context<Self>) {
+        let now = self.surroundings.ports.clock.now();
+        self.surroundings.metrics.restart("rollout");
+        if self.budgets.entry(id.clone()).or_default().spend(now) {
+            tracing::error!(workload = %id.spoken(), "the rollout's actor crashed; it is rebuilt from the ledger");
+            return self.start(id, latest, ctx);
+        }
+        tracing::error!(
+            workload = %id.spoken(),
+            retry_s = QUARANTINE.as_secs(),
+            "the rollout's actor crashed too often and is left alone for a while; its record is unchanged"
+        );
+        self.quarantined.insert(id.clone(), latest);
+        let id = id.clone();
+        ctx.run_later(QUARANTINE, move |actor, ctx| {
+            if let Some(latest) = actor.quarantined.remove(&id) {
+                actor.start(&id, latest, ctx);
+            }
+        });
+    }
+
+    fn remember(&mut self, id: &WorkloadId, record: Option<&Record>, latest: Option<&Workload>) {
+        let Some(record) = record.filter(|record| !record.history.is_empty()) else { return };
+        let policy = &self.surroundings.settings.policy;
+        let clock = (record.elapsed(), policy.rollout_timeout);
+        self.recent.retain(|summary| summary.workload != *id);
+        self.recent.insert(0, Summary::new(id, record, latest, None, clock, policy));
+        self.recent.truncate(RECENT_MAX);
+    }
+}
+
+impl Handler<Died> for DeploymentWatcher {
+    type Result = ();
+
+    fn handle(&mut self, Died { who, end }: Died, ctx: &mut Self::Context) {
+        match who {
+            Who::Rollout(id) => self.bury(&id, end, ctx),
+            Who::Watcher | Who::Group | Who::Invalidator | Who::Webhook => {}
+        }
+    }
+}
+
+impl Handler<Wanted> for DeploymentWatcher {
+    type Result = ();
+
+    /// Starts a rollout without a sight: it looks for itself. If one cannot be started now, it is wanted again.
+    fn handle(&mut self, Wanted(id): Wanted, ctx: &mut Self::Context) {
+        let is_seen_to = self.children.contains_key(&id) || self.quarantined.contains_key(&id);
+        let is_being_written = self.baselines.contains_key(&id) || self.writing.contains(&id);
+        // Before everything was listed a workload may have no record yet and be about to get one.
+        if self.synced && !is_seen_to && !is_being_written && !self.barred.contains_key(&id) {
+            self.start(&id, None, ctx);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! The members of the group, as they were agreed on: an entry of the ledger's own object, so they live as long as it does.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+
+use super::call::Failed;
+use super::{KubernetesLedger, META_NAME};
+use crate::adapters::ledger::{pin_of, pin_text};
+use crate::domain::roster::Pin;
+use crate::ports::PortError;
+
+/// The entry's name.
+const PIN_KEY: &str = "members";
+
+/// How often a write is tried again because somebody else changed the object (a label, say) at the same moment.
+const ATTEMPTS_MAX: usize = 3;
+
+/// The text of the pin in the ledger's object.
+pub(super) fn of(map: &ConfigMap) -> Option<&String> {
+    map.data.as_ref()?.get(PIN_KEY)
+}
+
+impl KubernetesLedger {
+    pub(super) async fn read_pin(&self) -> Result<Option<Pin>, PortError> {
+        let map = self.get(META_NAME).await?;
+        map.as_ref().and_then(of).map(|text| pin_of(text)).transpose()
+    }
+
+    pub(super) async fn write_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PortError> {
+        let opened = self.meta().await?;
+        let text = pin_text(pin)?;
+        for _ in 0..ATTEMPTS_MAX {
+            let call = self.call("update", META_NAME);
+            let Some(mut map) = self.get(META_NAME).await?.filter(|map| map.metadata.uid.as_ref() == Some(&opened.uid))
+            else {
+                return Err(call.unexpected(Failed::NotFound));
+            };
+            let there = of(&map).map(|text| pin_of(text)).transpose()?;
+            if there.as_ref() != over || there.as_ref() == Some(pin) {
+                return Ok(there.as_ref() == Some(pin));
+            }
+            map.data.get_or_insert_default().insert(PIN_KEY.to_owned(), text.clone());
+            // With the resourceVersion that was read: nobody else's change is overwritten.
+            match self.replace(META_NAME, &map).await {
+                Ok(_) => return Ok(true),
+                Err(Failed::Conflict) => {}
+                Err(failed) => return Err(call.unexpected(failed)),
+            }
+        }
+        Err(self.call("update", META_NAME).unexpected(Failed::Conflict))
+    }
+}

@@ -1,0 +1,54 @@
+//! A ledger that nobody may write.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+
+use crate::domain::delivery::Delivery;
+use crate::domain::id::{Seq, WorkloadId};
+use crate::domain::record::Record;
+use crate::domain::roster::Pin;
+use crate::ports::{Ledger, Ledgered, PortError, StoreError};
+
+/// A ledger that is not there: whoever only looks must not open it.
+pub struct Absent;
+
+#[async_trait]
+impl Ledger for Absent {
+    async fn open(&self) -> Result<Ledgered, PortError> {
+        panic!("explain must not create a ledger")
+    }
+    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
+        Ok(None)
+    }
+    async fn load(&self, _: &WorkloadId) -> Result<Option<Record>, PortError> {
+        Ok(None)
+    }
+    async fn store(&self, _: &WorkloadId, _: &Record) -> Result<(), StoreError> {
+        panic!("explain only looks")
+    }
+    async fn store_all(&self, _: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError> {
+        panic!("explain only looks")
+    }
+    async fn remove(&self, _: &WorkloadId, _: u64) -> Result<(), StoreError> {
+        panic!("explain only looks")
+    }
+    async fn seq_floor(&self, _: &WorkloadId) -> Result<Seq, PortError> {
+        Ok(Seq::default())
+    }
+    async fn pin(&self) -> Result<Option<Pin>, PortError> {
+        Ok(None)
+    }
+    async fn store_pin(&self, _: &Pin, _: Option<&Pin>) -> Result<bool, PortError> {
+        panic!("explain only looks")
+    }
+    async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {
+        Ok(Vec::new())
+    }
+    async fn store_delivery(&self, _: &Delivery) -> Result<(), PortError> {
+        panic!("explain only looks")
+    }
+    async fn remove_delivery(&self, _: &str) -> Result<(), PortError> {
+        panic!("explain only looks")
+    }
+}

@@ -1,0 +1,80 @@
+//! What travels over a board, one Redis among those of the group: copies of records, beats, and where a reader is.
+//!
+//! A board is never the memory: what is on it may be lost, stale or wiped at any moment. Not for what is done about that;
+//! see `broker`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::domain::id::{Member, Origin, Seq, WorkloadId};
+use crate::domain::record::Record;
+use crate::domain::roster::Beat;
+
+/// Postings in one call of `Board::post`: at 1 KiB for a record in flight half a megabyte, which Redis takes in milliseconds.
+pub const POSTINGS_MAX: usize = 500;
+
+/// How long a beat stays: six times the 5 s between two, so a member that lost five of them is still named.
+pub const BEAT_TTL: Duration = Duration::from_secs(30);
+
+/// How long a board knows that a workload was removed, or that a cluster does not have it. Who has not read it by then
+/// learns it when it matters: a member posts `Absent` again whenever another waits for it. Records have no such limit:
+/// keys with a time to live are evicted first.
+pub const PASSING_TTL: Duration = Duration::from_secs(3_600);
+
+/// A record, or its end, on its way to a board.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Posting {
+    /// This is what the ledger holds; a record of phase `Absent` says that the cluster does not have the workload.
+    Show(Box<Record>),
+    /// The record of this `seq` was removed at this revision.
+    Forget(Seq, u64),
+}
+
+/// What became of a posting.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Posted {
+    /// The board's copy is what was posted.
+    Current,
+    /// The board had a newer state of our own record, from the same ledger, and keeps it: another process of ours wrote it,
+    /// or our ledger was set back (`StateRegressed`).
+    Newer(Seq, u64),
+    /// This one cannot be kept there, in words: too long, or another program has something else in its place. Somebody has
+    /// to see to it; the other postings are not affected.
+    Refused(String),
+}
+
+/// Where a reader of a board is. The default is the beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Cursor(pub BTreeMap<Member, u64>);
+
+/// What another member has posted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Heard {
+    /// Whose it is.
+    pub member: Member,
+    /// Of which workload.
+    pub workload: WorkloadId,
+    /// From which ledger.
+    pub origin: Origin,
+    /// Its record, or that it was removed, and at which state: a removal heard on one board says nothing about a newer
+    /// record heard on another.
+    pub said: Posting,
+}
+
+/// What is new on a board.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct News {
+    /// Records of other members that changed since the cursor, for each member the oldest change first. Some may be told
+    /// again.
+    pub heard: Vec<Heard>,
+    /// The beats that have not expired, of all members, our own too.
+    pub beats: Vec<Beat>,
+    /// Copies that were not believed, in words: a wrong MAC, a body that is no record. Never with their content.
+    pub rejected: Vec<String>,
+    /// The board has lost what we posted, in part or in whole: everything is to be posted again.
+    pub lost: bool,
+    /// Where to read on.
+    pub cursor: Cursor,
+    /// There is more to be read at once.
+    pub more: bool,
+}

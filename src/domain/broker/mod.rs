@@ -1,0 +1,290 @@
+//! The broker of the group's records: what is to be posted on which board, which copies of the others' records count, and who
+//! has to be told or woken.
+//!
+//! ```text
+//! our rollouts ──Published──▶ ┌────────┐ ──Post, Beat──▶ board 1 … n      each at its own pace; a dead one delays no other
+//!      ▲  ▲                   │ Broker │ ◀──Read──────── board 1 … n      at once when woken, else every 5 s
+//!      │  └──Tell (a view)─── └────────┘
+//!      └─────Want (wake one up)   │ StorePin, ReadPin, ReadLedger, LoadRecord
+//!                                 ▼
+//!                               ledger
+//! ```
+//!
+//! A single cluster is a group of one: its view is its own record, and its boards are only posted to. Nothing here decides
+//! about a rollout; that is `rollout` and `group`. All that is remembered may be lost: it comes again from the ledger, the
+//! boards and the rollouts themselves.
+
+mod ahead;
+mod copies;
+mod lane;
+mod path;
+mod seen;
+mod step;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::domain::board::{Cursor, News, Posted, Posting};
+use crate::domain::group::{self, Known, View};
+use crate::domain::id::{Member, Origin, Seq, WorkloadId};
+use crate::domain::machine::{Machine, Timestamp};
+use crate::domain::record::Record;
+use crate::domain::roster::{Beat, HEARD_FOR, Pin, Roster, Servers, Standing};
+
+use ahead::Ahead;
+use copies::Copies;
+use lane::Lane;
+use path::Path;
+
+pub use seen::{MemberSeen, PathSeen, Seen};
+
+/// How often a beat is left, and workloads that others wait for are asked for again.
+const BEAT_EVERY: Duration = Duration::from_secs(5);
+
+/// How often the pin is read: what `allclear group forget` wrote is noticed that soon.
+const PIN_EVERY: Duration = Duration::from_secs(10);
+
+/// Workloads that are woken up at once. Each becomes an actor that reads its record; the others follow 5 s later.
+const WANTED_MAX: usize = 100;
+
+/// Who we are. Constant for the life of the process.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// This member.
+    pub member: Member,
+    /// Our ledger.
+    pub origin: Origin,
+    /// One life of the process.
+    pub boot: String,
+    /// The program's version.
+    pub version: String,
+    /// Nothing is posted, and no beat is left: others must not count on us (decision 23).
+    pub silent: bool,
+}
+
+/// The machine. See the module's text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Broker {
+    identity: Identity,
+    /// `None` while alone.
+    roster: Option<Roster>,
+    standing: Standing,
+    paths: Vec<Path>,
+    copies: Copies,
+    /// Workloads a rollout of ours follows, with their newest record.
+    followed: BTreeMap<WorkloadId, Option<Box<Record>>>,
+    /// Workloads this cluster does not have, as far as somebody asked.
+    absent: BTreeMap<WorkloadId, Seq>,
+    ahead: Ahead,
+    /// The reading of the ledger, and the paths it is for.
+    refill: Lane,
+    refilling: BTreeSet<usize>,
+    /// What was removed while the ledger was read: it may be in the answer.
+    removed: BTreeSet<WorkloadId>,
+    /// The reading and writing of the pin.
+    pinning: Lane,
+    /// The pin was read since it was last found to be another one than we thought.
+    pin_known: bool,
+    beat_due: Timestamp,
+    absent_due: Timestamp,
+    /// What members' silence was when the rollouts were last told.
+    silences: BTreeMap<Member, String>,
+}
+
+/// What a ledger holds: its identity, and all records.
+pub type Kept = (Origin, BTreeMap<WorkloadId, Record>);
+
+/// What can happen to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A record of ours is durable; the rollout that says so follows the workload from now on.
+    Published(WorkloadId, Box<Record>),
+    /// These records of ours are durable, and nobody follows them.
+    Shown(BTreeMap<WorkloadId, Record>),
+    /// Our cluster does not have the workload, and no `seq` of it up to this one is voted for any more.
+    Absent(WorkloadId, Seq),
+    /// A record of ours was removed, at this `seq` and revision.
+    Forgotten(WorkloadId, Seq, u64),
+    /// The rollout that followed the workload has ended.
+    Left(WorkloadId),
+    /// A board says that there is news.
+    Woken(usize),
+    /// An [`Effect::Identify`] was answered, or failed for this reason.
+    Identified(usize, Result<String, String>),
+    /// An [`Effect::Read`] was.
+    Read(usize, Result<Box<News>, String>),
+    /// An [`Effect::Post`] was.
+    Posted(usize, Result<Vec<Posted>, String>),
+    /// An [`Effect::Beat`] was: with the beat of our name that was there before.
+    Beaten(usize, Result<Option<Box<Beat>>, String>),
+    /// An [`Effect::GatherWords`] was answered, at this time of the wall's clock.
+    WordsGathered(BTreeMap<WorkloadId, String>, i64),
+    /// An [`Effect::ReadLedger`] was answered: with what the ledger holds, if there is one.
+    LedgerRead(Result<Option<Kept>, String>),
+    /// An [`Effect::LoadRecord`] was: the record, and the floor no `seq` of a later one can fall below.
+    RecordLoaded(WorkloadId, Result<(Option<Box<Record>>, Seq), String>),
+    /// An [`Effect::ReadPin`] was.
+    PinRead(Result<Option<Pin>, String>),
+    /// An [`Effect::StorePin`] was: whether the ledger holds it now.
+    PinStored(Pin, Result<bool, String>),
+}
+
+/// What it wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Ask which server answers there.
+    Identify(usize),
+    /// Read what is new on a board.
+    Read(usize, Cursor),
+    /// Post on a board.
+    Post(usize, Vec<(WorkloadId, Posting)>),
+    /// Leave a beat on a board.
+    Beat(usize, Box<Beat>),
+    /// Find out how the rollouts stand, in words.
+    GatherWords,
+    /// Read the whole ledger.
+    ReadLedger,
+    /// Read one record and its floor from the ledger.
+    LoadRecord(WorkloadId),
+    /// Read the pin.
+    ReadPin,
+    /// Store this pin over that one.
+    StorePin(Pin, Option<Pin>),
+    /// Tell the rollout that follows this workload its view.
+    Tell(WorkloadId),
+    /// Have a rollout follow this workload: another member waits for our part.
+    Want(WorkloadId),
+}
+
+impl Effect {
+    /// The metric label.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Identify(_) => "identify",
+            Self::Read(..) => "read",
+            Self::Post(..) => "post",
+            Self::Beat(..) => "beat",
+            Self::GatherWords => "gather_words",
+            Self::ReadLedger => "read_ledger",
+            Self::LoadRecord(_) => "load_record",
+            Self::ReadPin => "read_pin",
+            Self::StorePin(..) => "store_pin",
+            Self::Tell(_) => "tell",
+            Self::Want(_) => "want",
+        }
+    }
+}
+
+impl Broker {
+    /// The broker over the boards of these names, our own first. Without a `roster` it is alone.
+    pub fn new(identity: Identity, roster: Option<Roster>, boards: Vec<String>) -> Self {
+        let mut broker = Self {
+            identity,
+            roster,
+            standing: Standing::default(),
+            paths: boards.into_iter().map(Path::new).collect(),
+            copies: Copies::default(),
+            followed: BTreeMap::new(),
+            absent: BTreeMap::new(),
+            ahead: Ahead::default(),
+            refill: Lane::default(),
+            refilling: BTreeSet::new(),
+            removed: BTreeSet::new(),
+            pinning: Lane::default(),
+            pin_known: false,
+            beat_due: Timestamp::default(),
+            absent_due: Timestamp::default(),
+            silences: BTreeMap::new(),
+        };
+        broker.standing = broker.stand(Timestamp::default());
+        broker
+    }
+
+    /// What is known of the group and this workload. The views are not numbered: whoever gives them out does that.
+    pub fn view(&self, now: Timestamp, workload: &WorkloadId) -> View {
+        let Identity { member: own, origin, .. } = &self.identity;
+        let record = self.followed.get(workload).and_then(Option::as_deref);
+        let Some(roster) = &self.roster else { return group::alone(own, origin, record) };
+        let known = |member: &Member| {
+            if member == own {
+                return record.map(|record| Known { origin: origin.clone(), record: record.clone(), words: None });
+            }
+            let (origin, record) = self.copies.of(workload, member)?;
+            let words = words(roster, now, member, workload);
+            Some(Known { origin: origin.clone(), record: record.clone(), words })
+        };
+        let Standing { members, hold, config } = &self.standing;
+        View {
+            number: 0,
+            config: config.clone(),
+            hold: hold.clone().or_else(|| self.ahead.hold(workload)),
+            members: members.iter().map(|member| (member.clone(), known(member))).collect(),
+        }
+    }
+
+    fn is_grouped(&self) -> bool {
+        self.roster.is_some()
+    }
+
+    fn stand(&self, now: Timestamp) -> Standing {
+        let Some(roster) = &self.roster else { return Standing::default() };
+        let mut standing = roster.standing(now, &self.servers());
+        if self.identity.silent {
+            standing.hold = Some("this is a dry run: nothing is agreed on with other members".to_owned());
+        } else if standing.hold.is_some()
+            && roster.pin().is_none()
+            && let Some(why) = self.pinning.trouble()
+        {
+            standing.hold = Some(format!("the members cannot be kept in the ledger: {why}"));
+        }
+        standing
+    }
+
+    /// The different servers behind the boards.
+    fn servers(&self) -> Servers {
+        let identities: BTreeSet<&String> = self.paths.iter().filter_map(|path| path.identity.as_ref()).collect();
+        let silent = self.paths.iter().filter(|path| path.identity.is_none());
+        Servers {
+            distinct: identities.len(),
+            unidentified: silent.map(|path| path.name.clone()).collect(),
+            untried: self.paths.iter().any(|path| !path.identify.was_tried()),
+        }
+    }
+
+    /// A record, or its end, goes to every board.
+    fn post(&mut self, workload: &WorkloadId, posting: &Posting) {
+        if !self.identity.silent {
+            self.paths.iter_mut().for_each(|path| path.post(workload, posting.clone()));
+        }
+    }
+
+    /// Whoever has to know that something about this workload has changed.
+    fn spread(&self, workload: &WorkloadId) -> Option<Effect> {
+        if self.followed.contains_key(workload) {
+            return Some(Effect::Tell(workload.clone()));
+        }
+        self.is_wanted(workload).then(|| Effect::Want(workload.clone()))
+    }
+
+    /// Whether another member waits for our part in it and nobody sees to it.
+    fn is_wanted(&self, workload: &WorkloadId) -> bool {
+        self.copies.seeking().contains(workload)
+            && !self.followed.contains_key(workload)
+            && !self.absent.contains_key(workload)
+            && !self.identity.silent
+    }
+}
+
+/// What a member says of a workload, or what is to be said of the member.
+fn words(roster: &Roster, now: Timestamp, member: &Member, workload: &WorkloadId) -> Option<String> {
+    let silence = roster.silence(now, member);
+    let difference = || {
+        let differences = roster.differences(member);
+        (!differences.is_empty()).then(|| format!("has another configuration: {}", differences.join("; ")))
+    };
+    let said = || roster.voice(member)?.beat.words.get(workload).cloned();
+    silence.or_else(difference).or_else(said)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! One board, and what is still to be done there: our records to be posted, our beat, the news to be read.
+//!
+//! Nothing here waits for another board. What has been posted is not kept: it is read from the ledger again at the start, and
+//! whenever the board turns out to have lost it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::time::Duration;
+
+use super::Effect;
+use super::lane::Lane;
+use crate::domain::board::{Cursor, POSTINGS_MAX, Posted, Posting};
+use crate::domain::id::{Member, Seq, WorkloadId};
+use crate::domain::machine::Timestamp;
+use crate::domain::record::{Phase, Record};
+use crate::domain::retry;
+use crate::domain::roster::Beat;
+
+/// How often a board is read when nobody says that there is news, give or take [`READ_SPREAD_MS`]: what a board has lost is
+/// posted again that soon (fault R2).
+const READ_EVERY_MS: u64 = 5_000;
+
+/// Half of how far apart the polls of the members are spread, in milliseconds.
+const READ_SPREAD_MS: u64 = 1_000;
+
+/// How often a server is asked again who it is: an address may come to lead to another one.
+const IDENTIFY_EVERY: Duration = Duration::from_secs(300);
+
+/// Records that may wait for a board that does not take them. Beyond that they are read from the ledger again when it does: at
+/// 1 KiB for a record in flight, 1 MiB for each board.
+const WAITING_MAX: usize = 1_000;
+
+/// Records that cannot be kept on a board, of which is told.
+const REFUSED_MAX: usize = 20;
+
+/// One board. See the module's text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Path {
+    pub(super) name: String,
+    /// Which server answers there, as of the last answer; `None` while it does not.
+    pub(super) identity: Option<String>,
+    /// The path that leads to the same server. This one is not used then.
+    pub(super) same_as: Option<usize>,
+    pub(super) identify: Lane,
+    pub(super) read: Lane,
+    pub(super) write: Lane,
+    /// Copies that were not believed.
+    pub(super) rejected: u64,
+    /// What was wrong with the last of them, and when.
+    pub(super) rejection: Option<(String, Timestamp)>,
+    /// Records that cannot be kept there, and why.
+    pub(super) refused: BTreeMap<WorkloadId, String>,
+    /// Everything is to be posted.
+    pub(super) refill: bool,
+    /// We have left a beat there.
+    pub(super) beaten: bool,
+    cursor: Cursor,
+    /// Members whose records are to be read from the beginning.
+    rewound: BTreeSet<Member>,
+    /// There was news while it was being read.
+    woken: bool,
+    reads: u32,
+    pending: BTreeMap<WorkloadId, Posting>,
+    /// What is being posted.
+    posting: Vec<(WorkloadId, Posting)>,
+    /// The workload that was tried last. Those after it are next, so that one that cannot be posted keeps no other from it.
+    last: Option<WorkloadId>,
+    /// How many are posted at once; fewer while it fails.
+    batch: usize,
+    beat: Option<Box<Beat>>,
+}
+
+impl Path {
+    pub(super) fn new(name: String) -> Self {
+        Self {
+            name,
+            identity: None,
+            same_as: None,
+            identify: Lane::default(),
+            read: Lane::default(),
+            write: Lane::default(),
+            rejected: 0,
+            rejection: None,
+            refused: BTreeMap::new(),
+            refill: true,
+            beaten: false,
+            cursor: Cursor::default(),
+            rewound: BTreeSet::new(),
+            woken: false,
+            reads: 0,
+            pending: BTreeMap::new(),
+            posting: Vec::new(),
+            last: None,
+            batch: POSTINGS_MAX,
+            beat: None,
+        }
+    }
+
+    /// What can be done now. In a group servers are asked who they are.
+    pub(super) fn work(&mut self, index: usize, now: Timestamp, grouped: bool) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if grouped && self.identify.is_due(now) {
+            self.identify.begin();
+            effects.push(Effect::Identify(index));
+        }
+        if self.same_as.is_some() {
+            return effects;
+        }
+        if self.read.is_due(now) {
+            self.read.begin();
+            self.woken = false;
+            effects.push(Effect::Read(index, self.cursor.clone()));
+        }
+        if self.write.is_due(now) {
+            if let Some(beat) = self.beat.take() {
+                self.write.begin();
+                effects.push(Effect::Beat(index, beat));
+            } else if !self.pending.is_empty() {
+                self.write.begin();
+                self.posting = self.next_batch();
+                effects.push(Effect::Post(index, self.posting.clone()));
+            }
+        }
+        effects
+    }
+
+    pub(super) fn next_deadline(&self, grouped: bool) -> Option<Timestamp> {
+        let identify = self.identify.deadline().filter(|_| grouped);
+        if self.same_as.is_some() {
+            return identify;
+        }
+        let write = self.write.deadline().filter(|_| self.beat.is_some() || !self.pending.is_empty());
+        identify.into_iter().chain(self.read.deadline()).chain(write).min()
+    }
+
+    /// A record, or its end, is to be posted; only its newest state is.
+    pub(super) fn post(&mut self, workload: &WorkloadId, posting: Posting) {
+        self.pending.insert(workload.clone(), posting);
+        self.limit();
+    }
+
+    /// Everything the ledger holds is to be posted, except where something newer waits already.
+    pub(super) fn fill<'a>(&mut self, postings: impl Iterator<Item = (&'a WorkloadId, Posting)>) {
+        for (workload, posting) in postings {
+            self.pending.entry(workload.clone()).or_insert(posting);
+        }
+    }
+
+    /// The next beat to be left; one that was not left yet is out of date.
+    pub(super) fn leave(&mut self, beat: Box<Beat>) {
+        self.beat = Some(beat);
+    }
+
+    /// How many records wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.pending.len() + self.posting.len()
+    }
+
+    /// Whether the ledger is to be read for it. Not while it fails: what waits is tried first.
+    pub(super) fn wants_refill(&self) -> bool {
+        self.refill && self.same_as.is_none() && !self.write.is_failing()
+    }
+
+    /// Somebody says that there is news.
+    pub(super) fn wake(&mut self, now: Timestamp) {
+        self.woken = true;
+        self.read.hurry(now);
+    }
+
+    /// A member's records are to be read from the beginning.
+    pub(super) fn rewind(&mut self, now: Timestamp, member: &Member) {
+        self.cursor.0.remove(member);
+        self.rewound.insert(member.clone());
+        self.wake(now);
+    }
+
+    /// It was read up to `cursor`; `more` says that there is more.
+    pub(super) fn was_read(&mut self, now: Timestamp, mut cursor: Cursor, more: bool) {
+        for member in std::mem::take(&mut self.rewound) {
+            cursor.0.remove(&member);
+        }
+        self.cursor = cursor;
+        self.reads = self.reads.wrapping_add(1);
+        let spread = retry::jitter(&self.name, self.reads) % (2 * READ_SPREAD_MS);
+        let wait = Duration::from_millis(READ_EVERY_MS - READ_SPREAD_MS + spread);
+        self.read.succeeded(now, if more || self.woken { now } else { now.after(wait) });
+    }
+
+    /// It could not be read.
+    pub(super) fn read_failed(&mut self, now: Timestamp, why: String) {
+        self.read.failed(now, &self.name, why);
+        // Whoever answers there next may be another server.
+        self.identity = None;
+        self.identify.hurry(now);
+    }
+
+    /// The server said who it is, or did not.
+    pub(super) fn identified(&mut self, now: Timestamp, identity: Result<String, String>) {
+        match identity {
+            Ok(identity) => {
+                self.identity = Some(identity);
+                self.identify.succeeded(now, now.after(IDENTIFY_EVERY));
+            }
+            Err(why) => {
+                self.identity = None;
+                self.identify.failed(now, &self.name, why);
+            }
+        }
+    }
+
+    /// What was posted was taken in; returns what turned out to be older than what the board has.
+    pub(super) fn was_posted(&mut self, now: Timestamp, answers: Vec<Posted>) -> Vec<(WorkloadId, Seq, u64)> {
+        self.write.succeeded(now, now);
+        self.batch = self.batch.saturating_mul(2).min(POSTINGS_MAX);
+        let mut newer = Vec::new();
+        let posted = std::mem::take(&mut self.posting);
+        for ((workload, _), answer) in posted.into_iter().zip(answers) {
+            self.refused.remove(&workload);
+            match answer {
+                Posted::Current => {}
+                Posted::Newer(seq, revision) => newer.push((workload, seq, revision)),
+                Posted::Refused(why) if self.refused.len() < REFUSED_MAX => drop(self.refused.insert(workload, why)),
+                Posted::Refused(_) => {}
+            }
+        }
+        newer
+    }
+
+    /// It is not known whether what was posted is there.
+    pub(super) fn post_failed(&mut self, now: Timestamp, why: String) {
+        self.write.failed(now, &self.name, why);
+        // If it is because of one of them, the others get through the sooner the fewer go with it.
+        self.batch = (self.batch.min(self.posting.len()) / 2).max(1);
+        for (workload, posting) in std::mem::take(&mut self.posting) {
+            // Something newer may have come meanwhile.
+            self.pending.entry(workload).or_insert(posting);
+        }
+        self.limit();
+    }
+
+    /// Leaves to the ledger what is too much to keep while the board does not take it. What was removed or never existed is
+    /// not in the ledger, so that is kept; it is small.
+    fn limit(&mut self) {
+        if !self.write.is_failing() || self.pending.len() <= WAITING_MAX {
+            return;
+        }
+        let mut kept = 0;
+        self.pending.retain(|_, posting| {
+            let in_ledger = matches!(posting, Posting::Show(record) if record.phase != Phase::Absent);
+            kept += usize::from(in_ledger);
+            !in_ledger || kept <= WAITING_MAX
+        });
+        self.refill = true;
+    }
+
+    fn next_batch(&mut self) -> Vec<(WorkloadId, Posting)> {
+        let after = self.last.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let later = self.pending.range::<WorkloadId, _>((after, Bound::Unbounded)).map(|(workload, _)| workload);
+        let wanted = self.batch.min(self.pending.len());
+        let batch: Vec<WorkloadId> = later.chain(self.pending.keys()).take(wanted).cloned().collect();
+        self.last = batch.last().cloned();
+        batch.into_iter().filter_map(|workload| Some((workload.clone(), self.pending.remove(&workload)?))).collect()
+    }
+}
+
+/// What is posted of a record.
+pub(super) fn show(record: &Record) -> Posting {
+    Posting::Show(Box::new(record.clone()))
+}

@@ -1,0 +1,160 @@
+//! What is to be shown of the group: its members, its boards, and what holds it up.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::Broker;
+use crate::domain::id::WorkloadId;
+use crate::domain::machine::Timestamp;
+
+/// How long a copy that was not believed is told of.
+const REJECTION_SHOWN_FOR: Duration = Duration::from_secs(300);
+
+/// The group at a glance.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Seen {
+    /// Why nothing is agreed on; `None` when nothing is in the way.
+    pub hold: Option<String>,
+    /// The hash of our configuration, the members included.
+    pub config: String,
+    /// The members, ourselves included, and whoever else is heard of.
+    pub members: Vec<MemberSeen>,
+    /// The boards.
+    pub boards: Vec<PathSeen>,
+    /// Workloads whose record the ledger has lost a state of.
+    pub regressed: Vec<WorkloadId>,
+}
+
+/// One member.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MemberSeen {
+    /// Its name.
+    pub name: String,
+    /// It is this one.
+    pub is_self: bool,
+    /// It is among those that are agreed on.
+    pub agreed: bool,
+    /// Seconds since it was last heard of; `None` if it never was, or is ourselves.
+    pub heard_s: Option<u64>,
+    /// The program's version there.
+    pub version: Option<String>,
+    /// In which settings it differs from us.
+    pub differences: Vec<String>,
+}
+
+/// One board.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PathSeen {
+    /// Its address.
+    pub name: String,
+    /// What is wrong with it; `None` when nothing is.
+    pub trouble: Option<String>,
+    /// Seconds since it last answered.
+    pub answered_s: Option<u64>,
+    /// Records that wait to be posted there.
+    pub waiting: usize,
+    /// Copies that were not believed since the start.
+    pub rejected: u64,
+    /// The address of the same server that is used instead.
+    pub same_as: Option<String>,
+}
+
+impl Broker {
+    /// The group at a glance; `None` while alone.
+    pub fn seen(&self, now: Timestamp) -> Option<Seen> {
+        let roster = self.roster.as_ref()?;
+        let own = &self.identity.member;
+        let others = roster.voices().map(|(member, _)| member);
+        let mut names: Vec<_> = self.standing.members.iter().chain(others).chain([own]).collect();
+        names.sort();
+        names.dedup();
+        let member = |name: &&crate::domain::id::Member| {
+            let voice = roster.voice(name).filter(|_| *name != own);
+            let version = voice.map_or_else(
+                || (*name == own).then(|| self.identity.version.clone()),
+                |voice| Some(voice.beat.version.clone()),
+            );
+            MemberSeen {
+                name: name.to_string(),
+                is_self: *name == own,
+                agreed: roster.pin().is_some_and(|pin| pin.members.contains(*name)),
+                heard_s: voice.map(|voice| now.since(voice.at).as_secs()),
+                version,
+                differences: if *name == own { Vec::new() } else { roster.differences(name) },
+            }
+        };
+        Some(Seen {
+            hold: self.standing.hold.clone(),
+            config: self.standing.config.clone(),
+            members: names.iter().map(member).collect(),
+            boards: self.boards_seen(now),
+            regressed: self.ahead.held().cloned().collect(),
+        })
+    }
+
+    /// The boards, also while alone.
+    pub fn boards_seen(&self, now: Timestamp) -> Vec<PathSeen> {
+        let name = |index: usize| self.paths.get(index).map(|path| path.name.clone());
+        let seen = |path: &super::Path| {
+            let answered =
+                [&path.read, &path.write, &path.identify].iter().filter_map(|lane| lane.last_success()).max();
+            PathSeen {
+                name: path.name.clone(),
+                trouble: trouble(path),
+                answered_s: answered.map(|at| now.since(at).as_secs()),
+                waiting: path.waiting(),
+                rejected: path.rejected,
+                same_as: path.same_as.and_then(name),
+            }
+        };
+        self.paths.iter().map(seen).collect()
+    }
+
+    /// Whether the last call to this board failed.
+    pub fn is_troubled(&self, index: usize) -> bool {
+        self.paths.get(index).and_then(trouble).is_some()
+    }
+
+    /// What is wrong, a sentence each.
+    pub fn troubles(&self, now: Timestamp) -> Vec<String> {
+        let mut troubles: Vec<String> = self.paths.iter().filter_map(trouble).collect();
+        troubles.extend(self.paths.iter().filter_map(|path| {
+            let (rejection, _) = path.rejection.as_ref().filter(|(_, at)| now.since(*at) <= REJECTION_SHOWN_FOR)?;
+            Some(format!("{}: {} copies were not believed, the last one because {rejection}", path.name, path.rejected))
+        }));
+        let refused = self.paths.iter().flat_map(|path| path.refused.iter().map(move |refused| (path, refused)));
+        troubles.extend(refused.map(|(path, (workload, why))| {
+            format!("{} does not take the record of {}: {why}", path.name, workload.spoken())
+        }));
+        troubles.extend(self.refill.trouble().map(|why| format!("cannot read the ledger for the boards: {why}")));
+        let Some(Seen { hold, members, .. }) = self.seen(now) else { return troubles };
+        troubles.extend(hold.map(|hold| format!("nothing is purged: {hold}")));
+        troubles.extend(
+            self.ahead
+                .held()
+                .filter_map(|workload| Some(format!("{}: {}", workload.spoken(), self.ahead.hold(workload)?))),
+        );
+        let differing = members.into_iter().filter(|member| !member.differences.is_empty());
+        troubles.extend(differing.map(|MemberSeen { name, differences, .. }| {
+            format!("{name} has another configuration, so nothing is agreed on with it: {}", differences.join("; "))
+        }));
+        if let Some(roster) = &self.roster {
+            let agreed = roster.pin().map(|pin| &pin.members);
+            let strangers = roster.voices().filter(|(name, voice)| {
+                agreed.is_some_and(|agreed| !agreed.contains(*name)) && now.since(voice.at) <= super::HEARD_FOR
+            });
+            troubles.extend(strangers.map(|(name, _)| {
+                format!(
+                    "{name} is heard of and is not a member: it was forgotten, or its servers are not configured here"
+                )
+            }));
+        }
+        troubles
+    }
+}
+
+fn trouble(path: &super::Path) -> Option<String> {
+    let lanes = [&path.write, &path.read, &path.identify];
+    lanes.iter().find_map(|lane| lane.trouble().cloned())
+}

@@ -1,0 +1,356 @@
+//! What follows from each event: the one place where the broker changes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::path::show;
+use super::{BEAT_EVERY, Broker, Effect, Event, Machine, PIN_EVERY, WANTED_MAX};
+use crate::domain::board::{News, PASSING_TTL, Posted, Posting};
+use crate::domain::id::{Member, Seq, WorkloadId};
+use crate::domain::machine::Timestamp;
+use crate::domain::record::Record;
+use crate::domain::roster::{Beat, Brought};
+
+impl Machine for Broker {
+    type Event = Event;
+    type Effect = Effect;
+
+    fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
+        let mut effects = self.take(now, event);
+        effects.extend(self.tick(now));
+        effects
+    }
+
+    fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
+        self.find_same();
+        let mut effects = self.work(now);
+        let standing = self.stand(now);
+        let silences = self.silences(now);
+        if standing != self.standing || silences != self.silences {
+            self.standing = standing;
+            self.silences = silences;
+            effects.extend(self.followed.keys().cloned().map(Effect::Tell));
+        }
+        effects
+    }
+
+    fn next_deadline(&self) -> Option<Timestamp> {
+        let grouped = self.is_grouped();
+        let paths = self.paths.iter().filter_map(|path| path.next_deadline(grouped));
+        let refill = self.refill.deadline().filter(|_| self.paths.iter().any(super::Path::wants_refill));
+        let pin = self.pinning.deadline().filter(|_| grouped);
+        paths.chain(refill).chain(pin).chain(grouped.then_some(self.beat_due)).min()
+    }
+}
+
+impl Broker {
+    fn take(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
+        match event {
+            Event::Published(workload, record) => {
+                self.own(&workload, &record);
+                self.followed.insert(workload, Some(record));
+            }
+            Event::Shown(records) => records.iter().for_each(|(workload, record)| self.own(workload, record)),
+            Event::Absent(workload, seq) => {
+                self.post(&workload, &Posting::Show(Box::new(Record::absent(seq))));
+                self.absent.insert(workload, seq);
+            }
+            Event::Forgotten(workload, seq, revision) => {
+                self.post(&workload, &Posting::Forget(seq, revision));
+                self.followed.get_mut(&workload).into_iter().for_each(|record| *record = None);
+                if self.refill.is_busy() {
+                    self.removed.insert(workload);
+                }
+            }
+            Event::Left(workload) => drop(self.followed.remove(&workload)),
+            Event::Woken(index) => self.paths.get_mut(index).into_iter().for_each(|path| path.wake(now)),
+            Event::Identified(index, identity) => self.identified(now, index, identity),
+            Event::Read(index, news) => return self.read(now, index, news),
+            Event::Posted(index, answers) => return self.posted(now, index, answers),
+            Event::Beaten(index, before) => self.beaten(now, index, before),
+            Event::WordsGathered(words, at_ms) => self.beat(words, at_ms),
+            Event::LedgerRead(read) => self.refilled(now, read),
+            Event::RecordLoaded(workload, read) => return self.compared(&workload, read),
+            Event::PinRead(pin) => match pin {
+                Ok(pin) => {
+                    self.roster.iter_mut().for_each(|roster| roster.pinned(pin.clone()));
+                    self.pin_known = true;
+                    self.pinning.succeeded(now, now.after(PIN_EVERY));
+                }
+                Err(why) => self.pinning.failed(now, "pin", why),
+            },
+            Event::PinStored(pin, stored) => self.pin_stored(now, pin, stored),
+        }
+        Vec::new()
+    }
+
+    /// A record of ours as it is now.
+    fn own(&mut self, workload: &WorkloadId, record: &Record) {
+        self.absent.remove(workload);
+        self.removed.remove(workload);
+        self.ahead.compare(workload, Some(record), Seq::default());
+        self.post(workload, &show(record));
+    }
+
+    fn identified(&mut self, now: Timestamp, index: usize, identity: Result<String, String>) {
+        let Some(path) = self.paths.get_mut(index) else { return };
+        let before = path.identity.clone();
+        path.identified(now, identity);
+        if path.identity.is_some() && before != path.identity {
+            // It was started again, perhaps. Another address of it would be taken for another server meanwhile.
+            let others =
+                self.paths.iter_mut().enumerate().filter(|(other, path)| *other != index && path.identity.is_some());
+            others.for_each(|(_, path)| path.identify.hurry(now));
+        }
+    }
+
+    /// Finds the paths that lead to one server: the first is used.
+    fn find_same(&mut self) {
+        let mut first: BTreeMap<String, usize> = BTreeMap::new();
+        for (index, path) in self.paths.iter_mut().enumerate() {
+            let identity = path.identity.clone();
+            let known = identity.as_ref().and_then(|identity| first.get(identity).copied());
+            if known.is_none() && path.same_as.is_some() {
+                path.refill = true;
+            }
+            path.same_as = known;
+            if let Some(identity) = identity {
+                first.entry(identity).or_insert(index);
+            }
+        }
+    }
+
+    fn read(&mut self, now: Timestamp, index: usize, news: Result<Box<News>, String>) -> Vec<Effect> {
+        let Some(path) = self.paths.get_mut(index) else { return Vec::new() };
+        let News { heard, beats, rejected, lost, cursor, more } = match news {
+            Ok(news) => *news,
+            Err(why) => {
+                path.read_failed(now, why);
+                return Vec::new();
+            }
+        };
+        path.refill |= lost;
+        path.rejected = path.rejected.saturating_add(u64::try_from(rejected.len()).unwrap_or(u64::MAX));
+        path.rejection = rejected.into_iter().next_back().map(|why| (why, now)).or(path.rejection.take());
+        path.was_read(now, cursor, more);
+        let beaten = path.beaten;
+        if !self.is_grouped() {
+            return Vec::new();
+        }
+        let mut changed = BTreeSet::new();
+        for beat in beats {
+            self.hear_beat(now, beat, beaten, &mut changed);
+        }
+        for heard in heard {
+            if heard.member == self.identity.member {
+                continue;
+            }
+            let workload = heard.workload.clone();
+            if self.copies.hear(heard) {
+                // What others wait for now, they may have waited for an hour ago, and boards have forgotten since.
+                if let Some(seq) = self.absent.get(&workload).filter(|_| self.copies.seeking().contains(&workload)) {
+                    let absent = Posting::Show(Box::new(Record::absent(*seq)));
+                    self.post(&workload, &absent);
+                }
+                changed.insert(workload);
+            }
+        }
+        changed.iter().filter_map(|workload| self.spread(workload)).collect()
+    }
+
+    /// Boards forget after a while that we do not have a workload. Others may still wait for it.
+    fn post_absent(&mut self, now: Timestamp) {
+        if now < self.absent_due {
+            return;
+        }
+        self.absent_due = now.after(PASSING_TTL / 3);
+        let sought = self.absent.iter().filter(|(workload, _)| self.copies.seeking().contains(*workload));
+        for (workload, seq) in sought.map(|(workload, seq)| (workload.clone(), *seq)).collect::<Vec<_>>() {
+            self.post(&workload, &Posting::Show(Box::new(Record::absent(seq))));
+        }
+    }
+
+    fn hear_beat(&mut self, now: Timestamp, beat: Beat, beaten: bool, changed: &mut BTreeSet<WorkloadId>) {
+        let Some(roster) = &mut self.roster else { return };
+        if beat.member == self.identity.member {
+            if beaten {
+                roster.hear_own(now, &beat);
+            }
+            return;
+        }
+        let (member, origin) = (beat.member.clone(), beat.origin.clone());
+        let said =
+            |roster: &super::Roster| roster.voice(&member).map(|voice| voice.beat.words.clone()).unwrap_or_default();
+        let before = said(roster);
+        let brought = roster.hear(now, beat);
+        let after = said(roster);
+        let other_words =
+            before.keys().chain(after.keys()).filter(|workload| before.get(*workload) != after.get(*workload));
+        changed.extend(other_words.filter(|workload| self.followed.contains_key(*workload)).cloned());
+        if brought == Brought::Ledger && self.copies.count(&member, &origin) {
+            self.paths.iter_mut().for_each(|path| path.rewind(now, &member));
+            changed.extend(self.followed.keys().cloned());
+        }
+    }
+
+    fn posted(&mut self, now: Timestamp, index: usize, answers: Result<Vec<Posted>, String>) -> Vec<Effect> {
+        let Some(path) = self.paths.get_mut(index) else { return Vec::new() };
+        let newer = match answers {
+            Ok(answers) => path.was_posted(now, answers),
+            Err(why) => {
+                path.post_failed(now, why);
+                return Vec::new();
+            }
+        };
+        if !self.is_grouped() {
+            return Vec::new();
+        }
+        let unknown = newer.into_iter().filter(|(workload, seq, revision)| self.ahead.found(workload, *seq, *revision));
+        unknown.map(|(workload, ..)| Effect::LoadRecord(workload)).collect()
+    }
+
+    /// The ledger was asked for a record of ours of which a board has a newer state.
+    fn compared(&mut self, workload: &WorkloadId, read: Result<(Option<Box<Record>>, Seq), String>) -> Vec<Effect> {
+        let Ok((record, floor)) = read else {
+            self.ahead.failed(workload);
+            return Vec::new();
+        };
+        let held = self.ahead.hold(workload);
+        if self.ahead.compare(workload, record.as_deref(), floor)
+            && let Some(record) = record
+        {
+            // Another process of ours wrote it.
+            self.post(workload, &Posting::Show(record));
+        }
+        let changed = held != self.ahead.hold(workload) && self.followed.contains_key(workload);
+        changed.then(|| Effect::Tell(workload.clone())).into_iter().collect()
+    }
+
+    fn beaten(&mut self, now: Timestamp, index: usize, before: Result<Option<Box<Beat>>, String>) {
+        let Some(path) = self.paths.get_mut(index) else { return };
+        match before {
+            Ok(before) => {
+                path.write.succeeded(now, now);
+                let ours_was_there = std::mem::replace(&mut path.beaten, true);
+                if let (Some(before), Some(roster), true) = (before, &mut self.roster, ours_was_there) {
+                    roster.hear_own(now, &before);
+                }
+            }
+            Err(why) => path.write.failed(now, &path.name, why),
+        }
+    }
+
+    /// Leaves a beat on every board.
+    fn beat(&mut self, words: BTreeMap<WorkloadId, String>, at_ms: i64) {
+        let Some(roster) = &self.roster else { return };
+        let beat = Beat {
+            member: self.identity.member.clone(),
+            origin: self.identity.origin.clone(),
+            boot: self.identity.boot.clone(),
+            version: self.identity.version.clone(),
+            config: self.standing.config.clone(),
+            members: roster.pin().map(|pin| pin.members.clone()).unwrap_or_default(),
+            settings: roster.settings(),
+            words,
+            at_ms,
+        };
+        self.paths.iter_mut().for_each(|path| path.leave(Box::new(beat.clone())));
+    }
+
+    fn refilled(&mut self, now: Timestamp, read: Result<Option<super::Kept>, String>) {
+        let waiting = std::mem::take(&mut self.refilling);
+        let removed = std::mem::take(&mut self.removed);
+        let records = match read {
+            // Of another ledger this is not the group; whoever is will read it.
+            Ok(read) => read.filter(|(origin, _)| *origin == self.identity.origin).map(|(_, records)| records),
+            Err(why) => {
+                self.refill.failed(now, "refill", why);
+                for (index, path) in self.paths.iter_mut().enumerate() {
+                    path.refill |= waiting.contains(&index);
+                }
+                return;
+            }
+        };
+        self.refill.succeeded(now, now);
+        let records = records.unwrap_or_default();
+        for index in waiting {
+            let Some(path) = self.paths.get_mut(index) else { continue };
+            path.fill(records.iter().filter(|(id, _)| !removed.contains(*id)).map(|(id, record)| (id, show(record))));
+            path.fill(self.absent.iter().map(|(id, seq)| (id, Posting::Show(Box::new(Record::absent(*seq))))));
+        }
+    }
+
+    fn pin_stored(&mut self, now: Timestamp, pin: super::Pin, stored: Result<bool, String>) {
+        match stored {
+            Ok(true) => {
+                self.roster.iter_mut().for_each(|roster| roster.pinned(Some(pin.clone())));
+                self.pinning.succeeded(now, now.after(PIN_EVERY));
+            }
+            Ok(false) => {
+                self.pin_known = false;
+                self.pinning.succeeded(now, now);
+            }
+            Err(why) => {
+                self.pin_known = false;
+                self.pinning.failed(now, "pin", why);
+            }
+        }
+    }
+
+    /// Everything that is due.
+    fn work(&mut self, now: Timestamp) -> Vec<Effect> {
+        let grouped = self.is_grouped();
+        let mut effects = Vec::new();
+        if grouped && self.beat_due <= now {
+            self.beat_due = now.after(BEAT_EVERY);
+            if !self.identity.silent {
+                effects.push(Effect::GatherWords);
+            }
+            self.post_absent(now);
+            let wanted = self.copies.seeking().iter().filter(|workload| self.is_wanted(workload)).take(WANTED_MAX);
+            effects.extend(wanted.cloned().map(Effect::Want));
+        }
+        for (index, path) in self.paths.iter_mut().enumerate() {
+            effects.extend(path.work(index, now, grouped));
+        }
+        if !self.identity.silent && self.refill.is_due(now) && self.paths.iter().any(super::Path::wants_refill) {
+            self.refill.begin();
+            let wanting = self.paths.iter_mut().enumerate().filter(|(_, path)| path.wants_refill());
+            self.refilling = wanting
+                .map(|(index, path)| {
+                    path.refill = false;
+                    index
+                })
+                .collect();
+            effects.push(Effect::ReadLedger);
+        }
+        if grouped {
+            effects.extend(self.pin(now));
+        }
+        effects
+    }
+
+    /// Reads the pin, or stores the one that is wanted.
+    fn pin(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(roster) = &self.roster else { return Vec::new() };
+        let wanted = roster.wanted_pin(now, &self.servers()).filter(|_| self.pin_known && !self.identity.silent);
+        if wanted.is_some() && !self.pinning.is_failing() {
+            self.pinning.hurry(now);
+        }
+        if !self.pinning.is_due(now) {
+            return Vec::new();
+        }
+        self.pinning.begin();
+        let mut effects: Vec<Effect> = self.ahead.ask_again().into_iter().map(Effect::LoadRecord).collect();
+        effects.push(match wanted {
+            Some(pin) => Effect::StorePin(pin, self.roster.as_ref().and_then(|roster| roster.pin().cloned())),
+            None => Effect::ReadPin,
+        });
+        effects
+    }
+
+    fn silences(&self, now: Timestamp) -> BTreeMap<Member, String> {
+        let Some(roster) = &self.roster else { return BTreeMap::new() };
+        let others = self.standing.members.iter().filter(|member| **member != self.identity.member);
+        others.filter_map(|member| Some((member.clone(), roster.silence(now, member)?))).collect()
+    }
+}

@@ -1,0 +1,81 @@
+//! The settings that must be the same in all members (decision 11), in words, so that a difference can be named.
+//!
+//! Timeouts and addresses are not among them: no decision of one member rests on those of another.
+
+use std::collections::BTreeMap;
+
+use crate::domain::id::config_hash;
+use crate::domain::policy::{Agreement, Choice, Policy};
+
+/// Characters of a value that a beat carries; of a longer one its beginning and its hash.
+const VALUE_CHARS_MAX: usize = 200;
+
+/// What the configuration hash covers besides the members; `keyed` says that records are signed.
+pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
+    // Taken apart, so that a new setting is either covered or left out on purpose.
+    let Policy { rollout_timeout: _, zero_is_complete, same_digest_is_same, paths, on_recovered, on_rollback, group } =
+        policy;
+    let Agreement { timeout: _, at_timeout, absent_left_out, takeover: _, repository_prefixes } = group;
+    let paths: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
+    let words = [
+        ("group.absent", if *absent_left_out { "ignore" } else { "wait" }.to_owned()),
+        ("group.key_file", if keyed { "set" } else { "not set" }.to_owned()),
+        ("group.policy", choice(*at_timeout, "wait", "skip")),
+        ("group.repository_prefixes", repository_prefixes.join(", ")),
+        ("purge.on_recovered", choice(*on_recovered, "purge", "skip")),
+        ("purge.on_rollback", choice(*on_rollback, "purge", "close")),
+        ("purge.paths", paths.join(", ")),
+        ("rollout.zero_replicas", if *zero_is_complete { "complete" } else { "wait" }.to_owned()),
+        ("version.same_digest_is_same", same_digest_is_same.to_string()),
+    ];
+    words.into_iter().map(|(name, value)| (name.to_owned(), shortened(value))).collect()
+}
+
+/// In which settings `theirs` differs from `ours`, a sentence each.
+pub fn difference(theirs: &BTreeMap<String, String>, ours: &BTreeMap<String, String>) -> Vec<String> {
+    let value = |settings: &BTreeMap<String, String>, name: &str| {
+        settings.get(name).map_or_else(|| "unknown".to_owned(), |value| format!("{value:?}"))
+    };
+    let mut names: Vec<&String> = theirs.keys().chain(ours.keys()).collect();
+    names.sort();
+    names.dedup();
+    let differing = names.into_iter().filter(|name| theirs.get(*name) != ours.get(*name));
+    differing.map(|name| format!("{name} is {} there and {} here", value(theirs, name), value(ours, name))).collect()
+}
+
+fn choice(chosen: Choice, purge: &str, skip: &str) -> String {
+    match chosen {
+        Choice::Purge => purge.to_owned(),
+        Choice::Skip => skip.to_owned(),
+    }
+}
+
+fn shortened(value: String) -> String {
+    if value.chars().count() <= VALUE_CHARS_MAX {
+        return value;
+    }
+    let hash = config_hash([("", value.as_str())]);
+    format!("{}… (all of it: {hash})", value.chars().take(VALUE_CHARS_MAX).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_difference_is_named_with_both_values() {
+        let ours = settings(&Policy::default(), false);
+        let group = Agreement { at_timeout: Choice::Skip, timeout: Duration::from_secs(1), ..Agreement::default() };
+        let theirs = settings(&Policy { group, rollout_timeout: Duration::from_secs(1), ..Policy::default() }, false);
+        assert_eq!(difference(&theirs, &ours), ["group.policy is \"skip\" there and \"wait\" here"]);
+        assert_eq!(difference(&ours, &ours), Vec::<String>::new());
+    }
+
+    #[test]
+    fn long_values_that_differ_at_their_end_differ() {
+        let of = |end: char| shortened(format!("{}{end}", "x".repeat(300)));
+        assert_ne!(of('a'), of('b'));
+        assert!(of('a').chars().count() < 300);
+    }
+}

@@ -1,0 +1,153 @@
+use super::*;
+use crate::domain::policy::Policy;
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_millis(seconds * 1_000)
+}
+
+fn names(names: &[&str]) -> BTreeSet<Member> {
+    names.iter().map(|name| Member::from(*name)).collect()
+}
+
+fn beat(member: &str, origin: &str, at_ms: i64) -> Beat {
+    Beat { member: member.into(), origin: origin.into(), at_ms, ..Beat::default() }
+}
+
+fn servers(distinct: usize) -> Servers {
+    Servers { distinct, ..Servers::default() }
+}
+
+fn unidentified(distinct: usize) -> Servers {
+    Servers { unidentified: ["redis-b:6379".to_owned()].into(), ..servers(distinct) }
+}
+
+fn roster(configured: &[&str], pin: Option<(&[&str], usize)>) -> Roster {
+    let pin = pin.map(|(members, of)| Pin { members: names(members), of });
+    Roster::new("eu-1".into(), "o1".into(), names(configured), settings(&Policy::default(), false), pin)
+}
+
+fn hold(roster: &Roster, seconds: u64, servers: &Servers) -> String {
+    roster.standing(at(seconds), servers).hold.unwrap_or_default()
+}
+
+#[test]
+fn members_are_learnt_pinned_and_stay() {
+    let mut roster = roster(&[], None);
+    assert_eq!(hold(&roster, 0, &servers(3)), "1 of 3 members are known: eu-1; 2 have not been heard of");
+    roster.hear(at(1), beat("eu-2", "o2", 1));
+    let words = "2 of 3 members are known: eu-1, eu-2; the third has not been heard of";
+    assert_eq!(hold(&roster, 1, &servers(3)), words);
+    assert_eq!(roster.wanted_pin(at(1), &servers(3)), None);
+    roster.hear(at(2), beat("us-1", "o3", 1));
+    let pin = roster.wanted_pin(at(2), &servers(3)).unwrap();
+    assert_eq!(pin, Pin { members: names(&["eu-1", "eu-2", "us-1"]), of: 3 });
+    assert_eq!(hold(&roster, 2, &servers(3)), "the members are being written to the ledger");
+    roster.pinned(Some(pin));
+    // Silence is no reason to go on without somebody, nor one to stop.
+    assert_eq!(roster.standing(at(900), &servers(3)).hold, None);
+    assert_eq!(roster.standing(at(900), &servers(3)).members.len(), 3);
+    assert_eq!(roster.silence(at(900), &"us-1".into()).unwrap(), "has not been heard of for more than 10 minutes");
+    assert_eq!(roster.wanted_pin(at(900), &servers(3)), None);
+}
+
+#[test]
+fn another_number_of_servers_makes_the_members_unknown() {
+    let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
+    assert_eq!(hold(&roster, 0, &servers(2)), "");
+    assert!(hold(&roster, 0, &servers(3)).contains("1 of 3 members are known"));
+    roster.hear(at(1), beat("eu-2", "o2", 1));
+    roster.hear(at(1), beat("us-1", "o3", 1));
+    assert_eq!(roster.wanted_pin(at(1), &servers(3)).unwrap().of, 3);
+}
+
+#[test]
+fn a_server_that_is_away_at_the_start_does_not_undo_the_pin() {
+    let pinned = roster(&[], Some((&["eu-1", "eu-2", "us-1"], 3)));
+    assert_eq!(hold(&pinned, 0, &unidentified(2)), "");
+    assert!(hold(&pinned, 0, &unidentified(3)).is_empty(), "it may be one of the three under another name");
+    assert!(!hold(&pinned, 0, &unidentified(1)).is_empty());
+    let untried = Servers { untried: true, ..unidentified(2) };
+    assert_eq!(hold(&pinned, 0, &untried), "the group's servers are being asked who they are");
+    let unpinned = roster(&[], None);
+    assert!(hold(&unpinned, 0, &unidentified(2)).contains("redis-b:6379 has not said which server it is"));
+}
+
+#[test]
+fn a_forgotten_member_is_none_until_the_number_of_servers_changes() {
+    for configured in [&[][..], &["eu-1", "eu-2", "us-1"]] {
+        let mut roster = roster(configured, Some((&["eu-1", "eu-2"], 3)));
+        roster.hear(at(1), beat("us-1", "o3", 1));
+        let standing = roster.standing(at(1), &servers(3));
+        assert_eq!((standing.hold, standing.members), (None, names(&["eu-1", "eu-2"])));
+    }
+}
+
+#[test]
+fn more_names_than_servers_hold_even_if_the_members_are_pinned() {
+    let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
+    roster.hear(at(1), beat("us-1", "o3", 1));
+    assert!(hold(&roster, 1, &servers(2)).starts_with("more members than servers: eu-1, eu-2, us-1, and 2"));
+    // It was renamed, or went away.
+    assert_eq!(hold(&roster, 60, &servers(2)), "");
+}
+
+#[test]
+fn configured_members_must_name_us_and_fit_the_servers() {
+    let stranger = roster(&["eu-2", "us-1"], None);
+    assert!(hold(&stranger, 0, &servers(2)).contains("does not name this cluster, eu-1"));
+    assert_eq!(stranger.wanted_pin(at(0), &servers(2)), None);
+    let two = roster(&["eu-1", "eu-2"], None);
+    assert!(hold(&two, 0, &servers(3)).contains("names 2 members (eu-1, eu-2), and 3 different servers"));
+    assert!(hold(&two, 0, &servers(1)).contains("more members than servers"));
+    assert_eq!(two.wanted_pin(at(0), &servers(2)).unwrap().members, names(&["eu-1", "eu-2"]));
+    assert_eq!(two.wanted_pin(at(0), &unidentified(1)).unwrap().of, 2, "the names are given, so nobody is waited for");
+}
+
+#[test]
+fn our_own_name_with_another_ledger_holds_for_a_while() {
+    let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
+    roster.hear_own(at(1), &beat("eu-1", "o1", 1));
+    assert_eq!(hold(&roster, 1, &servers(2)), "");
+    roster.hear_own(at(2), &beat("eu-1", "o9", 1));
+    let words = "two clusters of the group are called eu-1 (ledgers o1 and o9)";
+    assert!(hold(&roster, 2, &servers(2)).starts_with(words), "{}", hold(&roster, 2, &servers(2)));
+    assert_eq!(hold(&roster, 100, &servers(2)), "");
+}
+
+#[test]
+fn two_ledgers_that_take_turns_under_one_name_are_two_clusters() {
+    let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
+    for turn in 0..4 {
+        roster.hear(at(5 * turn), beat("eu-2", "a", 5_000 * i64::try_from(turn).unwrap()));
+        // Its clock is an hour behind.
+        roster.hear(at(5 * turn + 2), beat("eu-2", "b", 5_000 * i64::try_from(turn).unwrap() - 3_600_000));
+    }
+    assert!(hold(&roster, 20, &servers(2)).contains("two clusters of the group are called eu-2 (ledgers a and b)"));
+}
+
+#[test]
+fn a_ledger_that_was_recreated_is_no_second_cluster() {
+    let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
+    assert_eq!(roster.hear(at(0), beat("eu-2", "a", 100)), Brought::Ledger);
+    assert_eq!(roster.hear(at(0), beat("eu-2", "a", 100)), Brought::Nothing);
+    assert_eq!(roster.hear(at(5), beat("eu-2", "b", 110)), Brought::Ledger);
+    assert_eq!(roster.hear(at(5), beat("eu-2", "a", 105)), Brought::Nothing, "late, from another board");
+    assert_eq!(roster.hear(at(10), beat("eu-2", "b", 115)), Brought::News);
+    assert_eq!(hold(&roster, 10, &servers(2)), "");
+    assert_eq!(roster.voice(&"eu-2".into()).unwrap().beat.origin, "b".into());
+}
+
+#[test]
+fn a_peer_with_other_members_or_settings_is_told_apart_by_name() {
+    let mut ours = roster(&[], Some((&["eu-1", "eu-2"], 2)));
+    let theirs = roster(&[], Some((&["eu-1", "eu-2", "us-1"], 3)));
+    let standing = theirs.standing(at(0), &servers(3));
+    let beat = |roster: &Roster, config: String| Beat { settings: roster.settings(), config, ..beat("eu-2", "o2", 1) };
+    ours.hear(at(0), beat(&theirs, standing.config.clone()));
+    let words = "group.members is \"eu-1, eu-2, us-1\" there and \"eu-1, eu-2\" here";
+    assert_eq!(ours.differences(&"eu-2".into()), [words]);
+    assert_ne!(ours.standing(at(0), &servers(2)).config, standing.config);
+    let same = ours.standing(at(0), &servers(2)).config;
+    ours.hear(at(1), Beat { at_ms: 2, ..beat(&ours, same) });
+    assert_eq!(ours.differences(&"eu-2".into()), Vec::<String>::new());
+}

@@ -1,0 +1,59 @@
+//! The group: its members, and the boards their records travel over.
+
+use std::time::Duration;
+
+use maud::{Markup, html};
+
+use super::{SHOWN_MAX, more, tally};
+use crate::domain::broker::{MemberSeen, PathSeen, Seen};
+use crate::domain::rollout::duration;
+
+/// The section of the group.
+pub fn section(group: &Seen) -> Markup {
+    html! {
+        h2 { "Group" (tally(group.members.len())) }
+        div.card {
+            ul.rows {
+                @for member in group.members.iter().take(SHOWN_MAX) { (row(member)) }
+                @for board in group.boards.iter().take(SHOWN_MAX) { (redis(board)) }
+            }
+            (more(group.members.len()))
+        }
+    }
+}
+
+fn row(member: &MemberSeen) -> Markup {
+    html! {
+        li {
+            span.who { (member.name) @if let Some(version) = &member.version { small { "allclear " (version) } } }
+            div {
+                @if !member.agreed { span.pill.warn { "not agreed" } " " }
+                @match (member.is_self, member.heard_s) {
+                    (true, _) => "this member",
+                    (false, Some(age)) => { "heard of " (ago(age)) }
+                    (false, None) => "not heard of since this process started",
+                }
+                @for difference in &member.differences { p.fault { (difference) } }
+            }
+        }
+    }
+}
+
+fn redis(board: &PathSeen) -> Markup {
+    html! {
+        li {
+            span.who { (board.name) small { "Redis" } }
+            div {
+                @if let Some(same) = &board.same_as { "the same server as " (same) } @else {
+                    @if let Some(age) = board.answered_s { "answered " (ago(age)) } @else { "has not answered yet" }
+                    @if board.waiting > 0 { ", " (board.waiting) " to be posted" }
+                }
+                @if let Some(trouble) = &board.trouble { p.fault { (trouble) } }
+            }
+        }
+    }
+}
+
+fn ago(seconds: u64) -> String {
+    if seconds == 0 { "just now".to_owned() } else { format!("{} ago", duration(Duration::from_secs(seconds))) }
+}

@@ -1,0 +1,97 @@
+//! Whatever is heard, nothing is agreed on that is not pinned, and nothing is pinned that does not fit the servers.
+
+use std::collections::BTreeSet;
+
+use allclear::domain::id::Member;
+use allclear::domain::machine::Timestamp;
+use allclear::domain::policy::Policy;
+use allclear::domain::roster::{Beat, Pin, Roster, Servers, settings};
+use proptest::prelude::*;
+
+const NAMES: [&str; 4] = ["eu-1", "eu-2", "us-1", "us-2"];
+
+/// What happens to a roster.
+#[derive(Clone, Debug)]
+enum Turn {
+    /// A beat of this member, from this ledger, so much later by its own clock.
+    Beat(usize, u8, i64),
+    /// A beat of our own name, from this ledger.
+    Own(u8),
+    /// So many seconds pass.
+    Pass(u64),
+    /// The pin that is wanted is stored.
+    Pin,
+    /// Somebody writes another pin.
+    Forget,
+}
+
+fn turn() -> impl Strategy<Value = Turn> {
+    prop_oneof![
+        6 => (1..4_usize, 0..2_u8, -5_000..5_000_i64).prop_map(|(who, ledger, later)| Turn::Beat(who, ledger, later)),
+        1 => (0..2_u8).prop_map(Turn::Own),
+        3 => (1..60_u64).prop_map(Turn::Pass),
+        3 => Just(Turn::Pin),
+        1 => Just(Turn::Forget),
+    ]
+}
+
+fn servers() -> impl Strategy<Value = Servers> {
+    (0..4_usize, 0..3_usize, prop::bool::weighted(0.1)).prop_map(|(distinct, silent, untried)| Servers {
+        distinct,
+        unidentified: (0..silent).map(|number| format!("redis-{number}")).collect(),
+        untried,
+    })
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_agreed_on_that_is_not_pinned_and_fits_the_servers(
+        configured in prop::sample::subsequence(&NAMES[..], 0..=3),
+        servers in servers(),
+        turns in prop::collection::vec(turn(), 0..60),
+    ) {
+        let configured: BTreeSet<Member> = configured.into_iter().map(Member::from).collect();
+        let own = Member::from("eu-1");
+        let settings = settings(&Policy::default(), false);
+        let mut roster = Roster::new(own.clone(), "o0".into(), configured.clone(), settings, None);
+        let (mut now, mut clock) = (0, 0);
+        for turn in turns {
+            let at = Timestamp::from_millis(now * 1_000);
+            match turn {
+                Turn::Beat(who, ledger, later) => {
+                    clock += 5_000;
+                    let origin = format!("{}-{ledger}", NAMES[who]).as_str().into();
+                    let at_ms = clock + later;
+                    let _ = roster.hear(at, Beat { member: NAMES[who].into(), origin, at_ms, ..Beat::default() });
+                }
+                Turn::Own(ledger) => {
+                    let origin = format!("o{ledger}").as_str().into();
+                    roster.hear_own(at, &Beat { member: own.clone(), origin, ..Beat::default() });
+                }
+                Turn::Pass(seconds) => now += seconds,
+                Turn::Pin => {
+                    if let Some(pin) = roster.wanted_pin(at, &servers) {
+                        prop_assert!(pin.members.contains(&own) && !servers.untried);
+                        prop_assert_eq!(pin.members.len(), pin.of);
+                        prop_assert!(configured.is_empty() || pin.members == configured);
+                        prop_assert!(!configured.is_empty() || pin.of == servers.distinct);
+                        roster.pinned(Some(pin));
+                        prop_assert_eq!(roster.wanted_pin(at, &servers), None, "once is enough");
+                    }
+                }
+                Turn::Forget => {
+                    let kept = roster.pin().map(|pin| Pin { members: BTreeSet::from([own.clone()]), of: pin.of });
+                    roster.pinned(kept);
+                }
+            }
+            let standing = roster.standing(Timestamp::from_millis(now * 1_000), &servers);
+            if standing.hold.is_none() {
+                let pin = roster.pin().cloned();
+                prop_assert_eq!(Some(&standing.members), pin.as_ref().map(|pin| &pin.members));
+                prop_assert!(standing.members.contains(&own));
+                prop_assert!(standing.members.len() <= servers.distinct + servers.unidentified.len());
+                prop_assert!(configured.is_empty() || standing.members.is_subset(&configured));
+            }
+        }
+    }
+}
