@@ -18,6 +18,8 @@ mod process;
 
 mod defects;
 mod faults;
+mod group;
 mod kills;
+mod promises;
 mod scene;
 mod signals;
