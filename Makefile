@@ -61,6 +61,14 @@ demo: release ## Shows one rollout from end to end on this machine; no cluster a
 scale: ## Prints what the whole process costs in a cluster of 10,000 Deployments, beside the aims; takes minutes
 	$(CARGO) bench $(LOCKED) --quiet --bench scale
 
+.PHONY: faults
+faults: test-setup ## Runs the whole table of faults for groups and prints what came of each; takes minutes (FAULTS=K6,R2 for some)
+	$(CARGO) test $(LOCKED) --quiet --test process -- --ignored faults_table --nocapture
+
+.PHONY: latency
+latency: ## Prints how soon a group of three purges after the last of them is complete, with wake-ups and without
+	$(CARGO) bench $(LOCKED) --quiet --bench latency
+
 .PHONY: bench
 bench: ## Measures the hot paths: decoding, deciding, matching
 	$(CARGO) bench $(LOCKED) --bench decode --bench rollout --bench distribution

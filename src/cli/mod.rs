@@ -65,6 +65,9 @@ enum Command {
     },
     /// See the whole thing work on this machine alone: stand-ins for the cluster, CloudFront and a webhook receiver
     Demo {
+        /// Clusters that serve the same site, each with a controller and a Redis of its own; more than one are a group
+        #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(demo::CLUSTERS_MAX)))]
+        clusters: u8,
         /// Keep running afterwards, and say which address to open
         #[arg(long)]
         stay: bool,
@@ -223,7 +226,7 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             let kubernetes = global.kubernetes();
             with_inputs(global, environment, flags, |inputs| run::run(inputs, kubernetes))
         }
-        Command::Demo { stay } => demo::demo(stay),
+        Command::Demo { clusters, stay } => demo::demo(clusters, stay),
         Command::Explain { name, namespace, ledger_namespace, output } => {
             let output = output.into();
             look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question| {

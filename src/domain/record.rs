@@ -236,6 +236,9 @@ pub struct Vote {
     /// Every notice written about it, so that what happens again in another life is not told twice in other words.
     #[serde(rename = "n", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub noticed: BTreeSet<NoticeId>,
+    /// Another version has completed here since it was cast: the edge may hold that one when the purge is done.
+    #[serde(rename = "k", default, skip_serializing_if = "is_default")]
+    pub overtaken: bool,
     /// What became of the vector. The vote stays until every member has recorded that (decision 2).
     #[serde(rename = "z", default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<Outcome>,

@@ -88,6 +88,10 @@ pub struct Invalidation {
     pub paths: Vec<String>,
     /// Where it stands.
     pub status: Status,
+    /// The access key id of whoever made it.
+    pub caller: String,
+    /// When it was made.
+    pub at: Instant,
     /// How often the same batch was sent again and answered with this invalidation.
     pub repeats: u32,
     /// Whether [`CloudFrontStandIn::forget`] made the service forget it.
@@ -261,7 +265,6 @@ struct State {
 #[derive(Debug)]
 struct Entry {
     record: Invalidation,
-    created_at: Instant,
     /// The same as text, as the wire has it.
     create_time: String,
 }
@@ -269,7 +272,7 @@ struct Entry {
 impl Entry {
     fn status(&self, now: Instant, options: &Options) -> Status {
         let by_itself =
-            options.completes_after.is_some_and(|after| now.saturating_duration_since(self.created_at) >= after);
+            options.completes_after.is_some_and(|after| now.saturating_duration_since(self.record.at) >= after);
         if by_itself { Status::Completed } else { self.record.status }
     }
 
@@ -281,14 +284,11 @@ impl Entry {
 impl State {
     /// What is answered before the call is even looked at.
     fn refusal(&mut self, request: &Request) -> Option<Reply> {
-        let Some(authorization) = request.header("authorization") else {
+        if request.header("authorization").is_none() {
             let message = "Request is missing Authentication Token";
             return Some(wire::error(403, "MissingAuthenticationToken", message));
-        };
-        // `AWS4-HMAC-SHA256 Credential=<key id>/<date>/<region>/cloudfront/aws4_request, SignedHeaders=…, Signature=…`
-        let credential = authorization.split_once("Credential=").map(|(_, rest)| rest).unwrap_or_default();
-        let key = credential.split('/').next().unwrap_or_default();
-        if self.denied || self.denied_keys.contains(key) {
+        }
+        if self.denied || self.denied_keys.contains(access_key_id(request)) {
             let message = "User: arn:aws:iam::123456789012:user/allclear is not authorized to perform this action";
             return Some(wire::error(403, "AccessDenied", message));
         }
@@ -304,6 +304,15 @@ impl State {
         let mine = move |entry: &&Entry| entry.record.distribution == distribution && !entry.record.forgotten;
         self.entries.iter().rev().filter(mine)
     }
+}
+
+/// Who sent a request; empty if nobody signed it.
+///
+/// `AWS4-HMAC-SHA256 Credential=<key id>/<date>/<region>/cloudfront/aws4_request, SignedHeaders=…, Signature=…`
+pub fn access_key_id(request: &Request) -> &str {
+    let authorization = request.header("authorization").unwrap_or_default();
+    let credential = authorization.split_once("Credential=").map(|(_, rest)| rest).unwrap_or_default();
+    credential.split('/').next().unwrap_or_default()
 }
 
 /// One request on its way through the stand-in.
@@ -371,10 +380,11 @@ impl Call<'_> {
                 reference: batch.reference,
                 paths: batch.paths,
                 status: Status::InProgress,
+                caller: access_key_id(self.request).to_owned(),
+                at: self.now,
                 repeats: 0,
                 forgotten: false,
             },
-            created_at: self.now,
             create_time: format!("{:.3}", jiff::Timestamp::now()),
         };
         let reply = wire::created(&entry.shown(self.now, self.options), &entry.create_time);
@@ -391,7 +401,7 @@ impl Call<'_> {
             let record = &entry.record;
             record.distribution == distribution && record.reference == batch.reference && !record.forgotten
         })?;
-        if self.now.saturating_duration_since(entry.created_at) < self.options.blind_for {
+        if self.now.saturating_duration_since(entry.record.at) < self.options.blind_for {
             return None;
         }
         if batch.same_paths(&entry.record.paths) && !self.options.refuses_same_batch {

@@ -15,7 +15,7 @@ use crate::adapters::cloudfront::StaticCredentials;
 use crate::adapters::kubernetes;
 use crate::app::{self, Surrounded};
 use crate::config::{Inputs, Loaded, load, read_file};
-use crate::sandbox::world::{ACCESS_KEY_ID, SECRET_ACCESS_KEY, World};
+use crate::sandbox::world::World;
 
 /// How a life ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,11 +49,10 @@ impl Life {
         };
         let Loaded { config, .. } = load(&inputs).map_err(|invalid| io::Error::other(invalid.to_string()))?;
         let kubernetes = kubernetes::Options { kubeconfig: Some(world.kubeconfig()), context: None };
-        let credentials = StaticCredentials {
-            access_key_id: ACCESS_KEY_ID.to_owned(),
-            secret_access_key: SECRET_ACCESS_KEY.to_owned(),
-        };
-        let surrounded = Surrounded { kubernetes, aws: Some(credentials), ..Surrounded::default() };
+        let credentials =
+            StaticCredentials { access_key_id: world.access_key_id(), secret_access_key: world.secret_access_key() };
+        let boards = world.boards.clone();
+        let surrounded = Surrounded { kubernetes, aws: Some(credentials), boards, ..Surrounded::default() };
         let (started, born) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let thread = std::thread::Builder::new().name("controller".to_owned()).spawn(move || {

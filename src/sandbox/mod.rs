@@ -15,8 +15,11 @@
 
 pub mod board;
 pub mod cloudfront;
+pub mod group;
 pub mod http;
 pub mod kubernetes;
 pub mod life;
+pub mod proxy;
 pub mod receiver;
+pub mod redis_server;
 pub mod world;

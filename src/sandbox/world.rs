@@ -1,28 +1,66 @@
 //! A whole small world on the loopback: a cluster with its controllers, a CDN and a webhook receiver, and what a controller
 //! needs to live in it. The demo runs in it, and so do the tests of the whole program.
 //!
-//! Not for faults; those are injected into the three servers it holds.
+//! Worlds of one group share what is [`Outside`] of all clusters; see [`super::group`]. Not for faults; those are injected
+//! into the three servers it holds.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 
+use crate::ports::Board;
 use crate::sandbox::cloudfront::{self, CloudFrontStandIn};
 use crate::sandbox::http::Server;
 use crate::sandbox::kubernetes::{self, KubernetesStandIn, Timings};
 use crate::sandbox::receiver::Receiver;
 
-/// The credentials every stand-in accepts.
-pub const ACCESS_KEY_ID: &str = "AKIASANDBOX";
+/// Begins the access key id of every controller; the name of its cluster follows, so that CloudFront's stand-in knows callers
+/// apart. Every stand-in accepts it.
+const ACCESS_KEY_ID: &str = "AKIASANDBOX";
 
-/// Their secret half.
-pub const SECRET_ACCESS_KEY: &str = "sandbox";
+/// Its secret half.
+const SECRET_ACCESS_KEY: &str = "sandbox-secret-key-that-no-log-may-show";
+
+/// The cluster of a world that is alone.
+const ALONE: &str = "stand-in";
+
+/// What is outside of all clusters: the CDN, and who is told of purges. A handle.
+#[derive(Clone)]
+pub struct Outside {
+    /// The CDN.
+    pub cloudfront: Arc<CloudFrontStandIn>,
+    /// Its API.
+    pub cdn: Arc<Server>,
+    /// The webhook receiver.
+    pub receiver: Arc<Receiver>,
+    /// Its server.
+    pub hook: Arc<Server>,
+}
+
+impl Outside {
+    /// A CDN whose invalidations complete after this time (`None`: only when told to), and a receiver that takes everything.
+    ///
+    /// # Errors
+    /// When a port cannot be had.
+    pub async fn new(completes_after: Option<Duration>) -> io::Result<Self> {
+        let options = cloudfront::Options { completes_after, ..cloudfront::Options::default() };
+        let cloudfront = Arc::new(CloudFrontStandIn::new(options));
+        let cdn = Arc::new(Server::start(cloudfront.clone()).await?);
+        let receiver = Arc::new(Receiver::new());
+        let hook = Arc::new(Server::start(receiver.clone()).await?);
+        Ok(Self { cloudfront, cdn, receiver, hook })
+    }
+}
 
 /// The world. Dropping it ends its servers and removes its files.
 pub struct World {
+    /// The name of its cluster.
+    pub name: String,
     /// The cluster.
     pub kubernetes: KubernetesStandIn,
     /// Its API server.
@@ -30,12 +68,16 @@ pub struct World {
     /// The CDN.
     pub cloudfront: Arc<CloudFrontStandIn>,
     /// Its API.
-    pub cdn: Server,
+    pub cdn: Arc<Server>,
     /// The webhook receiver.
     pub receiver: Arc<Receiver>,
     /// Its server.
-    pub hook: Server,
+    pub hook: Arc<Server>,
+    /// Boards that controllers of this process use instead of Redis; none for those that are configured.
+    pub boards: Vec<Arc<dyn Board>>,
     files: PathBuf,
+    /// What else a controller is told here.
+    settings: BTreeMap<String, String>,
 }
 
 impl World {
@@ -44,18 +86,49 @@ impl World {
     /// # Errors
     /// When a port or a file cannot be had.
     pub async fn new(timings: Timings, completes_after: Option<Duration>) -> io::Result<Self> {
-        let kubernetes = KubernetesStandIn::new(kubernetes::Options { timings, ..kubernetes::Options::default() });
+        Self::beside(ALONE, timings, Outside::new(completes_after).await?).await
+    }
+
+    /// Makes a world around another cluster, of this name, with the same outside.
+    ///
+    /// # Errors
+    /// When a port or a file cannot be had.
+    pub async fn beside(name: &str, timings: Timings, outside: Outside) -> io::Result<Self> {
+        let cluster = name.to_owned();
+        let kubernetes =
+            KubernetesStandIn::new(kubernetes::Options { cluster, timings, ..kubernetes::Options::default() });
         let api = kubernetes.start().await?;
-        let options = cloudfront::Options { completes_after, ..cloudfront::Options::default() };
-        let cloudfront = Arc::new(CloudFrontStandIn::new(options));
-        let cdn = Server::start(cloudfront.clone()).await?;
-        let receiver = Arc::new(Receiver::new());
-        let hook = Server::start(receiver.clone()).await?;
-        let files = files()?;
+        let Outside { cloudfront, cdn, receiver, hook } = outside;
+        let files = directory()?;
         std::fs::write(files.join("kubeconfig"), kubernetes.kubeconfig(&api))?;
-        let world = Self { kubernetes, api, cloudfront, cdn, receiver, hook, files };
+        let (boards, settings) = (Vec::new(), BTreeMap::new());
+        let world =
+            Self { name: name.to_owned(), kubernetes, api, cloudfront, cdn, receiver, hook, boards, files, settings };
         world.subscribe(&json!([]))?;
         Ok(world)
+    }
+
+    /// Lets everybody who reads the kubeconfig from now on reach the API server at this address: a line to it.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn reach_at(&self, address: SocketAddr) -> io::Result<()> {
+        std::fs::write(self.kubeconfig(), self.kubernetes.kubeconfig_at(&format!("http://{address}")))
+    }
+
+    /// Tells every controller that is started here from now on something more: a variable of its environment.
+    pub fn set(&mut self, name: &str, value: impl Into<String>) {
+        self.settings.insert(name.to_owned(), value.into());
+    }
+
+    /// The access key id of the controllers of this world.
+    pub fn access_key_id(&self) -> String {
+        format!("{ACCESS_KEY_ID}-{}", self.name)
+    }
+
+    /// Its secret half.
+    pub fn secret_access_key(&self) -> String {
+        SECRET_ACCESS_KEY.to_owned()
     }
 
     /// A workload with a site and a distribution that serves it: the `Deployment`, `Service` and `Ingress` of `name` in
@@ -105,8 +178,8 @@ impl World {
             ("KUBECONFIG", self.kubeconfig().display().to_string()),
             ("NAMESPACE", "*".to_owned()),
             ("WEBHOOKS_CONFIG", webhooks.display().to_string()),
-            ("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID.to_owned()),
-            ("AWS_SECRET_ACCESS_KEY", SECRET_ACCESS_KEY.to_owned()),
+            ("AWS_ACCESS_KEY_ID", self.access_key_id()),
+            ("AWS_SECRET_ACCESS_KEY", self.secret_access_key()),
             ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
             ("ALLCLEAR__CLOUDFRONT__ENDPOINT", self.cdn.url()),
             ("ALLCLEAR__HTTP__LISTEN", "127.0.0.1:0".to_owned()),
@@ -115,7 +188,8 @@ impl World {
             ("ALLCLEAR__LEADER__LEASE", "false".to_owned()),
             ("ALLCLEAR__PURGE__POLL_FIRST", "300ms".to_owned()),
         ];
-        pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        let pairs = pairs.into_iter().map(|(name, value)| (name.to_owned(), value));
+        pairs.chain(self.settings.clone()).collect()
     }
 }
 
@@ -127,7 +201,7 @@ impl Drop for World {
 }
 
 /// A directory of our own that did not exist before.
-fn files() -> io::Result<PathBuf> {
+pub(super) fn directory() -> io::Result<PathBuf> {
     const ATTEMPTS_MAX: u32 = 1_000;
     let parent = std::env::temp_dir();
     let candidate = |number| parent.join(format!("allclear-{}-{number}", std::process::id()));

@@ -1,5 +1,6 @@
 //! A shared value that is hashed once: a search hashes every state many times, and most of a state is what it was before.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Deref;
@@ -30,6 +31,19 @@ impl<T> Deref for Hashed<T> {
 impl<T> Hash for Hashed<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.hash.hash(state);
+    }
+}
+
+/// Any order that is the same in every state.
+impl<T: Eq> Ord for Hashed<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.hash.cmp(&other.hash)
+    }
+}
+
+impl<T: Eq> PartialOrd for Hashed<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

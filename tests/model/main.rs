@@ -11,6 +11,7 @@
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]
 
+mod group;
 mod hashed;
 mod mutants;
 mod past;

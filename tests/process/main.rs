@@ -18,7 +18,9 @@ mod process;
 
 mod defects;
 mod faults;
+mod group;
 mod kills;
 mod leader;
+mod promises;
 mod scene;
 mod signals;

@@ -69,7 +69,11 @@ impl Scene {
 
     /// The same, with invalidations that complete after this time, or never by themselves.
     pub async fn completing(after: Option<Duration>) -> Self {
-        let world = World::new(Timings::IMMEDIATE, after).await.expect("loopback is there");
+        Self::of(World::new(Timings::IMMEDIATE, after).await.expect("loopback is there"))
+    }
+
+    /// The same around this world.
+    pub fn of(world: World) -> Self {
         world.add_site(NAMESPACE, NAME, &image("1.0"), HOST, DISTRIBUTION).expect("the cluster takes it");
         world.kubernetes.settle();
         world.kubernetes.set_timings(TIMINGS);
@@ -82,6 +86,11 @@ impl Scene {
         let mut environment: BTreeMap<String, String> = world.environment().into_iter().collect();
         environment.extend(QUICK.map(|(name, value)| (name.to_owned(), value.to_owned())));
         Self { world, environment, process: None, controllers }
+    }
+
+    /// Changes a variable of the environment the next program is started with.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.environment.insert(name.to_owned(), value.to_owned());
     }
 
     /// Changes a variable of the environment the program is started with.
@@ -98,6 +107,11 @@ impl Scene {
     /// Starts the program and waits until it has seen the cluster and recorded [`NAME`].
     pub async fn start(&mut self) {
         self.launch(&["run"]);
+        self.wait_until_started().await;
+    }
+
+    /// Waits until the program has seen the cluster and recorded [`NAME`].
+    pub async fn wait_until_started(&self) {
         self.wait_until("the program is ready and has its baseline", async |scene| {
             scene.is_synced().await && scene.record().is_some()
         })
@@ -127,6 +141,11 @@ impl Scene {
     /// The program.
     pub fn process(&self) -> &Process {
         self.process.as_ref().expect("it was started")
+    }
+
+    /// Whether there is a program.
+    pub fn is_started(&self) -> bool {
+        self.process.is_some()
     }
 
     /// The program, to be ended.

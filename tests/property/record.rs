@@ -95,11 +95,11 @@ prop_compose! {
         origins in btree_set(text(), 0..2), distributions in btree_set(distribution(), 0..2), paths in paths(),
         purges in btree_map(distribution(), purge(), 0..2), stalled: bool,
         noticed in btree_set("msg_[0-9a-f]{32}".prop_map(NoticeId), 0..3), late: bool, config in "[0-9a-f]{0,16}",
-        at_ms: i64, closed in option::of(outcome()), why in text(),
+        at_ms: i64, overtaken: bool, closed in option::of(outcome()), why in text(),
     ) -> Vote {
         Vote {
             vector, seq, version, change, returned, hosts, origins, distributions, paths, purges, stalled, noticed, late,
-            config, at_ms, closed, why,
+            config, at_ms, overtaken, closed, why,
         }
     }
 }

@@ -349,6 +349,7 @@ async fn an_open_vote_shows_its_purges() {
         late: false,
         config: String::new(),
         at_ms: 0,
+        overtaken: false,
         closed: None,
         why: String::new(),
     });

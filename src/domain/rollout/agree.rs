@@ -222,6 +222,7 @@ fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, 
         purges: BTreeMap::new(),
         stalled: false,
         noticed: BTreeSet::new(),
+        overtaken: false,
         closed: None,
         why: String::new(),
     }

@@ -219,11 +219,12 @@ const fn kind_of_end(outcome: &Outcome) -> Option<Kind> {
     }
 }
 
-/// The edge now agrees with what was voted for; with the record's own version too, unless another one completed meanwhile.
+/// The edge now agrees with what was voted for, unless another version completed meanwhile.
 fn settle(draft: &mut Record, vote: &Vote) {
     let same = draft.version == vote.version;
     draft.settled = (!same).then(|| vote.version.clone());
-    draft.edge = if !same && draft.phase == Phase::Complete { Edge::Moved } else { Edge::Settled };
+    let moved = vote.overtaken || (!same && draft.phase == Phase::Complete);
+    draft.edge = if moved { Edge::Moved } else { Edge::Settled };
 }
 
 /// As many items as fit into so many bytes, from the first on.

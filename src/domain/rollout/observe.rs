@@ -301,6 +301,9 @@ impl Rollout {
         if draft.settled.is_some() {
             draft.edge = draft.edge.max(Edge::Moved);
         }
+        for vote in &mut draft.votes {
+            vote.overtaken |= vote.version != draft.version;
+        }
         self.announce(now, Kind::RolloutCompleted, format!("all {pods} pods available{after}"));
     }
 

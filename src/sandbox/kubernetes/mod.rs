@@ -140,10 +140,15 @@ impl KubernetesStandIn {
 
     /// A kubeconfig (JSON, so also YAML) whose only context is this cluster as `server` serves it.
     pub fn kubeconfig(&self, server: &Server) -> String {
+        self.kubeconfig_at(&server.url())
+    }
+
+    /// The same for whoever reaches the server at this URL.
+    pub fn kubeconfig_at(&self, url: &str) -> String {
         let name = &self.inner.options.cluster;
         json!({
             "apiVersion": "v1", "kind": "Config", "current-context": name, "preferences": {},
-            "clusters": [{"name": name, "cluster": {"server": server.url()}}],
+            "clusters": [{"name": name, "cluster": {"server": url}}],
             "users": [{"name": name, "user": {}}],
             "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": "default"}}],
         })

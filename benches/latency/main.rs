@@ -1,0 +1,166 @@
+//! How soon a group purges: `make latency`.
+//!
+//! Three clusters with the program in each and a real `redis-server` per member, all on this machine. What is measured is the
+//! time from the status that completes the rollout in the last cluster to the arrival of CreateInvalidation: twice, with
+//! wake-ups, and without, when members hear of each other only by looking every few seconds. The figures are printed;
+//! nothing fails by time.
+//!
+//! `ALLCLEAR_BIN` names another program than the one built with this bench. Times include what the stand-ins take on the
+//! same processors, so they are upper bounds.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::indexing_slicing,
+    reason = "a bench measures real time and answers on standard output"
+)]
+
+#[path = "../scale/controller.rs"]
+#[allow(dead_code, reason = "shared with the other program, which asks for more")]
+mod controller;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::{Duration, Instant};
+
+use allclear::sandbox::group::{GroupWorld, Web};
+use allclear::sandbox::kubernetes::{Kind, Timings};
+use allclear::sandbox::world::World;
+use controller::Controller;
+use serde_json::json;
+
+const NAMESPACE: &str = "shop";
+const NAME: &str = "web";
+const IMAGE: &str = "registry.example.com/shop/web";
+const MEMBERS: usize = 3;
+
+/// Rollouts with wake-ups, and without.
+const ROLLOUTS: [usize; 2] = [100, 50];
+
+/// How long CloudFront takes, far less than in earnest.
+const COMPLETES_AFTER: Duration = Duration::from_millis(50);
+
+/// From one cluster's completion to the next, so that the others have told and are told of before the last.
+const APART: Duration = Duration::from_millis(150);
+
+/// Nothing that is waited for takes longer than this, or it never happens.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often something that is waited for is looked at. The moments that are measured are not: the stand-ins note them.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+#[tokio::main(flavor = "current_thread")]
+#[expect(clippy::disallowed_methods, reason = "the environment is read here, once")]
+async fn main() -> io::Result<()> {
+    // `cargo test --all-targets` runs every bench for a moment, without this argument; there is no moment of this one.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return Ok(());
+    }
+    let program = std::env::var("ALLCLEAR_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_allclear").to_owned());
+    println!("{program}; load of the machine: {}", std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
+    for (wakes, rollouts) in [true, false].into_iter().zip(ROLLOUTS) {
+        let group = Group::start(&program, wakes).await?;
+        let mut times = Vec::new();
+        for number in 0..rollouts {
+            times.push(group.roll_out(number).await?);
+        }
+        times.sort();
+        let percentile = |percent: usize| times[(times.len() * percent).div_ceil(100).saturating_sub(1)].as_millis();
+        println!(
+            "{MEMBERS} members, wake-ups {}: last completion to CreateInvalidation p50 {} ms, p90 {} ms, p99 {} ms of {rollouts}",
+            if wakes { "on" } else { "off" },
+            percentile(50),
+            percentile(90),
+            percentile(99),
+        );
+    }
+    Ok(())
+}
+
+/// The group under measurement.
+struct Group {
+    /// What keeps the programs alive; they end first.
+    _controllers: Vec<Controller>,
+    worlds: Vec<World>,
+    /// What keeps the servers and lines alive.
+    _web: Web,
+}
+
+impl Group {
+    async fn start(program: &str, wakes: bool) -> io::Result<Self> {
+        let options: &[&str] = if wakes { &[] } else { &DEAF };
+        let web = Web::new(MEMBERS, None, options)?;
+        let group = GroupWorld::joined(MEMBERS, Timings::IMMEDIATE, Some(COMPLETES_AFTER), web).await?;
+        let GroupWorld { worlds, web } = group;
+        let mut controllers = Vec::new();
+        for world in &worlds {
+            world.add_site(NAMESPACE, NAME, &format!("{IMAGE}:0"), "www.example.com", "E2LATENCY")?;
+            world.kubernetes.settle();
+            // Nothing but the loopback is slow here: purges that follow each other closely are not to wait for each other.
+            let quick = [
+                ("ALLCLEAR__PURGE__CREATIONS_PER_SECOND", "100"),
+                ("ALLCLEAR__PURGE__DEBOUNCE", "0s"),
+                ("ALLCLEAR__PURGE__POLL_FIRST", "100ms"),
+            ];
+            let mut environment: BTreeMap<String, String> = world.environment().into_iter().collect();
+            environment.extend(quick.map(|(name, value)| (name.to_owned(), value.to_owned())));
+            controllers.push(Controller::start(program, &environment).await?);
+        }
+        for controller in &controllers {
+            controller.ready().await?;
+            controller.metric_is("allclear_workloads", 1).await?;
+        }
+        Ok(Self { _controllers: controllers, worlds, _web: web })
+    }
+
+    /// Rolls the next version out, the clusters one after another; returns the time from the last completion to the purge.
+    async fn roll_out(&self, number: usize) -> io::Result<Duration> {
+        let image = format!("{IMAGE}:{}", number + 1);
+        let mut last = Instant::now();
+        for world in &self.worlds {
+            world.kubernetes.set_image(NAMESPACE, NAME, NAME, &image).map_err(refused)?;
+        }
+        for world in &self.worlds {
+            tokio::time::sleep(APART).await;
+            last = Instant::now();
+            world.kubernetes.settle();
+        }
+        let purges = || self.worlds[0].cloudfront.invalidations();
+        wait("the purge", || purges().len() > number).await?;
+        let took = purges()[number].at.saturating_duration_since(last);
+        wait("the end of the rollout", || self.worlds.iter().all(|world| closed(world, &image))).await?;
+        Ok(took)
+    }
+}
+
+/// What makes members deaf to wake-ups: nobody may subscribe.
+const DEAF: [&str; 6] = ["--rename-command", "SUBSCRIBE", "", "--rename-command", "PSUBSCRIBE", ""];
+
+/// Whether a member's ledger has closed everything, this image last.
+fn closed(world: &World, image: &str) -> bool {
+    let key = format!("deployment.{NAMESPACE}.{NAME}");
+    let maps = world.kubernetes.list(Kind::ConfigMap, "default");
+    let text = maps.iter().find_map(|map| map["data"][&key].as_str()).unwrap_or_default();
+    let record = allclear::domain::record_codec::decode(text.as_bytes());
+    record.is_ok_and(|record| {
+        let version = json!(record.version).to_string();
+        record.closed == record.seq
+            && record.votes.is_empty()
+            && version.contains(image.rsplit(':').next().unwrap_or_default())
+    })
+}
+
+async fn wait(what: &str, mut happened: impl FnMut() -> bool) -> io::Result<()> {
+    let from = Instant::now();
+    while !happened() {
+        if from.elapsed() > PATIENCE {
+            return Err(io::Error::other(format!("waited in vain for {what}")));
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    Ok(())
+}
+
+fn refused(failure: allclear::sandbox::kubernetes::Failure) -> io::Error {
+    io::Error::other(format!("the stand-in refused it: {failure:?}"))
+}

@@ -1,0 +1,245 @@
+//! The story of one cluster.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::telling::{
+    BROKEN, CHAPTER_MAX, COMPLETES_AFTER, Chapter, DISTRIBUTION, HOST, LOOK_EVERY, NAME, NAMESPACE, ROLLOUT_TIMEOUT,
+    TIMINGS, Told, events, image, label, line, program, say, settled, table,
+};
+use crate::sandbox::kubernetes::PodFate;
+use crate::sandbox::life::Life;
+use crate::sandbox::world::World;
+
+/// Tells it. Whether it came out as announced; `stay` keeps everything running afterwards.
+pub async fn tell(stay: bool) -> io::Result<bool> {
+    let world = World::new(TIMINGS, Some(COMPLETES_AFTER)).await?;
+    world.kubernetes.set_fate(&image(BROKEN), Some(PodFate::CannotPull));
+    world.add_site(NAMESPACE, NAME, &image("1.0"), HOST, DISTRIBUTION)?;
+    let url = format!("{}/purged", world.hook.url());
+    world.subscribe(&serde_json::json!([{
+        "name": NAME, "url": url, "method": "POST", "headers": {}, "parameters": { "site": HOST },
+    }]))?;
+    let cluster = world.kubernetes.clone();
+    #[expect(clippy::disallowed_methods, reason = "part of the world that the demo plays; ended with it")]
+    let controllers = actix::spawn(async move { cluster.run_controller().await });
+    say(&format!(
+        "allclear demo: the real controller against stand-ins on this machine's loopback\n\
+         \n  Kubernetes  {}   {NAMESPACE}/{NAME}, 3 replicas, reached by {HOST}\
+         \n  CloudFront  {}   {DISTRIBUTION}, alias {HOST}\
+         \n  webhook     {url}",
+        world.api.url(),
+        world.cdn.url(),
+    ))?;
+    let life = Life::start(&world, &[("ALLCLEAR__ROLLOUT__TIMEOUT", ROLLOUT_TIMEOUT)]).await?;
+    let mut story = Story::new(world, life).await?;
+    let told = story.tell().await;
+    let well = match told {
+        Ok(()) => story.table()?,
+        Err(error) => {
+            story.table()?;
+            return Err(error);
+        }
+    };
+    if stay {
+        story.stay().await?;
+    }
+    controllers.abort();
+    story.life.take().map_or(Ok(()), Life::stop)?;
+    Ok(well)
+}
+
+struct Story {
+    world: World,
+    life: Option<Life>,
+    began: Instant,
+    /// Notes of Events already told.
+    told: BTreeSet<String>,
+    /// The last thing the controller said it waits for.
+    state: String,
+    calls: usize,
+    chapters: Vec<Chapter>,
+}
+
+impl Story {
+    async fn new(world: World, life: Life) -> io::Result<Self> {
+        let story = Self {
+            world,
+            life: Some(life),
+            began: Instant::now(),
+            told: BTreeSet::new(),
+            state: String::new(),
+            calls: 0,
+            chapters: Vec::new(),
+        };
+        // The workload that was there before is a baseline: nothing has changed, so nothing is purged.
+        let deadline = Instant::now() + CHAPTER_MAX;
+        loop {
+            let seen = story.observe().await;
+            if seen.synced && seen.workloads == 1 && settled(&story.world) {
+                return Ok(story);
+            }
+            if Instant::now() > deadline {
+                return Err(io::Error::other(format!("the controller was not ready: {}", seen.troubles.join("; "))));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn tell(&mut self) -> io::Result<()> {
+        self.chapter("a new version is rolled out, 1.0 → 1.1", "1.1", 1, "PurgeCompleted", false).await?;
+        self.chapter("a version whose image does not exist, 1.1 → 2.0", BROKEN, 0, "RolloutFailed", false).await?;
+        self.chapter("back to 1.1: the edge never saw 2.0", "1.1", 0, "PurgeSkipped", false).await?;
+        self.chapter("the old version again, 1.1 → 1.0", "1.0", 1, "PurgeCompleted", false).await?;
+        self.chapter("the controller is killed in the middle, 1.0 → 1.2", "1.2", 1, "PurgeCompleted", true).await
+    }
+
+    /// Sets a tag and tells what follows, until an Event of reason `until` was published (and the webhook called, if a
+    /// purge is expected).
+    async fn chapter(
+        &mut self,
+        title: &'static str,
+        tag: &str,
+        expected: usize,
+        until: &str,
+        kill: bool,
+    ) -> io::Result<()> {
+        say(&format!("\n{}. {title}", self.chapters.len() + 1))?;
+        self.began = Instant::now();
+        self.told.clear();
+        self.state.clear();
+        let (purges, calls) = (self.purges(), self.world.receiver.received().len());
+        let known: BTreeSet<String> = events(&self.world).into_iter().map(|told| told.id).collect();
+        let refused = |failure| io::Error::other(format!("{failure:?}"));
+        self.world.kubernetes.set_image(NAMESPACE, NAME, NAME, &image(tag)).map_err(refused)?;
+        self.line("deployment", &format!("kubectl set image deployment/{NAME} {NAME}={}", image(tag)))?;
+        let mut killed = !kill;
+        let mut ended = false;
+        let mut given_up = false;
+        while !ended || self.calls_since(calls) < expected || !self.quiet().await {
+            if self.began.elapsed() > CHAPTER_MAX {
+                self.line("given up", &format!("nothing more happened within {} s", CHAPTER_MAX.as_secs()))?;
+                given_up = true;
+                break;
+            }
+            self.tell_state().await?;
+            if !killed && self.state.starts_with("1 of") {
+                self.restart().await?;
+                killed = true;
+            }
+            for Told { id, reason, note } in events(&self.world) {
+                if !known.contains(&id) && self.told.insert(id) {
+                    self.line(label(&reason), note.strip_prefix("not purged: ").unwrap_or(&note))?;
+                    ended |= reason == until;
+                }
+            }
+            self.tell_calls()?;
+            sleep(LOOK_EVERY).await;
+        }
+        let purged = self.purges() - purges;
+        let called = self.calls_since(calls);
+        let took = self.began.elapsed();
+        self.chapters.push(Chapter { title, expected, purged, called, ended: !given_up, took });
+        Ok(())
+    }
+
+    async fn restart(&mut self) -> io::Result<()> {
+        if let Some(life) = self.life.take() {
+            life.kill()?;
+        }
+        self.line("kill -9", "the controller is gone; pods go on becoming ready without it")?;
+        sleep(Duration::from_millis(700)).await;
+        let life = Life::start(&self.world, &[("ALLCLEAR__ROLLOUT__TIMEOUT", ROLLOUT_TIMEOUT)]).await?;
+        self.line("restart", "a new controller reads the ledger and goes on")?;
+        self.life = Some(life);
+        Ok(())
+    }
+
+    async fn observe(&self) -> crate::actors::message::Observation {
+        match &self.life {
+            Some(life) => life.observe().await,
+            None => Default::default(),
+        }
+    }
+
+    /// Tells what the rollout waits for, whenever that changes; without the countdown, which always changes.
+    async fn tell_state(&mut self) -> io::Result<()> {
+        let seen = self.observe().await;
+        let Some(rollout) = seen.rollouts.first() else { return Ok(()) };
+        let (what, state) = match rollout.purges.as_slice() {
+            [] if rollout.phase == "rolling" => (
+                "waiting",
+                rollout.state.rsplit_once(", ").map_or(rollout.state.as_str(), |(state, _)| state).to_owned(),
+            ),
+            [] => return Ok(()),
+            [first, ..] => ("site found", format!("{HOST} is served by {}", first.distribution)),
+        };
+        if state != self.state {
+            self.line(what, &state)?;
+            self.state = state;
+        }
+        Ok(())
+    }
+
+    fn tell_calls(&mut self) -> io::Result<()> {
+        let received = self.world.receiver.received();
+        for call in received.iter().skip(self.calls) {
+            let body = String::from_utf8_lossy(&call.request.body);
+            self.line("webhook", &format!("{} {} with {body}, answered 204", call.request.method, call.request.path))?;
+        }
+        self.calls = received.len();
+        Ok(())
+    }
+
+    fn calls_since(&self, before: usize) -> usize {
+        self.world.receiver.received().len() - before
+    }
+
+    fn purges(&self) -> usize {
+        self.world.cloudfront.invalidations().len()
+    }
+
+    /// Whether the cluster has done what it was told and the controller has nothing left to do.
+    async fn quiet(&self) -> bool {
+        let seen = self.observe().await;
+        let rolling = seen.rollouts.iter().any(|rollout| rollout.phase == "rolling");
+        seen.synced && !rolling && seen.deliveries.is_empty() && (seen.rollouts.is_empty())
+    }
+
+    fn line(&self, what: &str, text: &str) -> io::Result<()> {
+        line(self.began, what, text)
+    }
+
+    /// Prints what was announced beside what happened; whether they agree.
+    fn table(&self) -> io::Result<bool> {
+        let well = table(&self.chapters, 5)?;
+        let purges = self.purges();
+        say(&format!(
+            "\nCloudFront was asked for {purges} invalidations, one for each version that reached the edge."
+        ))?;
+        Ok(well)
+    }
+
+    async fn stay(&self) -> io::Result<()> {
+        let Some(life) = &self.life else { return Ok(()) };
+        let kubeconfig = self.world.kubeconfig();
+        say(&format!(
+            "\nStill running; end it with Ctrl-C.\n\
+             \n  status page   http://{}/\
+             \n  ask why       {} {} --kubeconfig {} explain -n {NAMESPACE} {NAME}\
+             \n  roll out      kubectl --kubeconfig {} -n {NAMESPACE} set image deployment/{NAME} {NAME}={}\
+             \n  look closer   kubectl --kubeconfig {} -n {NAMESPACE} get events",
+            life.address(),
+            self.world.settings_for_questions(),
+            program(),
+            kubeconfig.display(),
+            kubeconfig.display(),
+            image("1.3"),
+            kubeconfig.display(),
+        ))?;
+        tokio::signal::ctrl_c().await
+    }
+}

@@ -1,0 +1,175 @@
+//! The searches of groups: the production `Rollout` in every order of events and faults, within bounds that are named.
+
+mod mutants;
+mod past;
+mod scenarios;
+mod worker;
+mod world;
+
+use std::collections::BTreeSet;
+
+use allclear::domain::record::{Outcome, Phase, PurgeState, Record};
+use stateright::{Checker, HasDiscoveries, Model, Property};
+
+use crate::group::world::{Action, State, World};
+
+impl Model for World {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![self.start()]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        actions.extend(self.steps(state));
+        if actions.is_empty() {
+            actions.extend(self.timeouts(state));
+        }
+        actions.extend(self.mishaps(state));
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        Some(self.after(state, &action))
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let always = PROMISES.iter().chain(QUIET).map(|(name, holds)| Property::always(name, *holds));
+        always.chain(ENDS.iter().map(|(name, reached)| Property::sometimes(name, *reached))).collect()
+    }
+}
+
+type Condition = fn(&World, &State) -> bool;
+
+macro_rules! promises {
+    ($($name:literal),* $(,)?) => { &[$(($name, |_, state: &State| !state.past.broken.contains($name))),*] };
+}
+
+/// What never happens; judged at the step that would break it.
+const PROMISES: &[(&str, Condition)] = promises![
+    "SAFE-1: one creation per vector and distribution",
+    "SAFE-2/3: all members were complete at one instant",
+    "SAFE-4: nothing for a failed or withdrawn rollout",
+    "GA-2: numbers never decrease",
+    "GA-3: phases have one order",
+    "GA-5: a vote stays until all have closed its vector",
+    "O4: a vector ends in one way for all",
+    "a member's votes are a chain",
+];
+
+/// What holds when nothing but faults can happen any more.
+const QUIET: &[(&str, Condition)] = &[
+    ("LIVE-1: every vector is closed, by every member", |world, state| {
+        !state.quiet
+            || has_dead(world, state)
+            || state.places.iter().all(|place| {
+                place.record.as_deref().is_none_or(|record| record.votes.is_empty() && record.phase != Phase::Rolling)
+            })
+    }),
+    ("LIVE-2: the edge agrees with what is complete everywhere", |world, state| {
+        if !state.quiet || has_dead(world, state) || state.past.gave_up {
+            return true;
+        }
+        let records: Vec<_> = state.places.iter().filter_map(|place| place.record.as_deref()).collect();
+        let versions: BTreeSet<_> = records.iter().map(|record| &record.version).collect();
+        let complete = records.iter().all(|record| record.phase == Phase::Complete);
+        let agrees = || state.past.edge.as_ref().is_none_or(|(version, moved)| versions.contains(version) && !moved);
+        !complete || versions.len() != 1 || agrees()
+    }),
+];
+
+fn has_dead(world: &World, state: &State) -> bool {
+    let mut dead = world.members.iter().zip(&state.places);
+    dead.any(|(cluster, place)| cluster.dies_after.is_some_and(|writes| place.written >= writes))
+}
+
+/// Good ends; each search names those it must reach.
+const ENDS: &[(&str, Condition)] = &[
+    ("ends purged once", |world, state| state.quiet && state.past.creations.len() == 1),
+    ("ends purged twice", |world, state| state.quiet && state.past.creations.len() == 2),
+    ("ends purged three times", |world, state| state.quiet && state.past.creations.len() == 3),
+    ("ends without a purge", |world, state| state.quiet && state.past.creations.is_empty()),
+    ("a vector dies", |_, state| has_outcome(state, &Outcome::Dead)),
+    ("a vector is a return", |_, state| has_outcome(state, &Outcome::Returned)),
+    ("a member withdraws", |_, state| {
+        state.places.iter().any(|place| place.record.as_deref().is_some_and(|record| record.phase == Phase::Withdrawn))
+    }),
+    ("a purge is in doubt", |world, state| {
+        state.quiet
+            && state.places.iter().any(|place| {
+                place
+                    .record
+                    .as_deref()
+                    .is_some_and(|record| record.stalled && record.votes.iter().any(|v| v.closed.is_none()))
+            })
+    }),
+];
+
+fn has_outcome(state: &State, outcome: &Outcome) -> bool {
+    state.past.voted.values().any(|closings| closings.values().flatten().any(|closed| closed == outcome))
+}
+
+/// Searches to the end: no property is broken, every named end is reached, and the search has the size it had.
+pub fn search(name: &str, world: World, ends: &[&str], states: usize) {
+    let started = std::time::Instant::now();
+    let checker = world.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_dfs();
+    let checker = checker.join_and_report(&mut stateright::report::WriteReporter::new(&mut std::io::stderr()));
+    eprintln!(
+        "{name}: {} states, depth {}, {:?}",
+        checker.unique_state_count(),
+        checker.max_depth(),
+        started.elapsed()
+    );
+    let found = checker.discoveries();
+    let is_end = |name: &str| ENDS.iter().any(|(end, _)| *end == name);
+    for (property, path) in found.iter().filter(|(name, _)| !is_end(name)) {
+        eprintln!("broken: {property}");
+        for (state, action) in path.clone().into_vec() {
+            for place in &state.places {
+                eprintln!("    at {}, config {}: {}", place.at, place.config, words(place.record.as_deref()));
+            }
+            eprintln!("  {}", action.as_ref().map_or(String::new(), brief));
+        }
+        let past = &path.last_state().past;
+        eprintln!("edge {:?}, created {:?}", past.edge, past.creations.values().collect::<Vec<_>>());
+        let places = path.last_state().places.iter();
+        places.for_each(|place| eprintln!("{}", serde_json::to_string(&place.record.as_deref()).unwrap_or_default()));
+    }
+    let broken: BTreeSet<&str> = found.keys().copied().filter(|name| !is_end(name)).collect();
+    assert_eq!(broken, BTreeSet::new(), "{name}");
+    for end in ends {
+        assert!(found.contains_key(end), "{name} never {end}");
+    }
+    assert_eq!(checker.unique_state_count(), states, "{name}: the search has another size");
+}
+
+fn words(record: Option<&Record>) -> String {
+    let Some(record) = record else { return "no record".to_owned() };
+    let votes = record.votes.iter().map(|vote| {
+        let seqs: Vec<u64> = vote.vector.0.values().map(|component| component.seq.0).collect();
+        let purges: Vec<&PurgeState> = vote.purges.values().map(|purge| &purge.state).collect();
+        format!(" vote {seqs:?} {purges:?} {:?}", vote.closed)
+    });
+    let (phase, edge) = (record.phase.name(), record.edge);
+    format!(
+        "{} {phase} {} edge {edge:?} closed {}{}",
+        record.seq,
+        record.version,
+        record.closed,
+        votes.collect::<String>()
+    )
+}
+
+fn brief(action: &Action) -> String {
+    match action {
+        Action::Work(m, w, done) => {
+            format!(
+                "Work({m}, {w}, {:?}, creates {}, writes {})",
+                done.patience,
+                done.created.len(),
+                done.write.is_some()
+            )
+        }
+        other => format!("{other:?}"),
+    }
+}

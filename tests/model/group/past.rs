@@ -1,0 +1,209 @@
+//! What has happened in a run, as far as a property asks for it, and the judgement of every write and every purge.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use allclear::domain::id::{Component, Origin, Reference, Seq, Vector};
+use allclear::domain::image::Version;
+use allclear::domain::purge::Order;
+use allclear::domain::readiness::{Standing, standing};
+use allclear::domain::record::{Outcome, Phase, Record};
+use allclear::domain::rollout::baseline;
+
+use crate::group::world::{State, World, name};
+use crate::hashed::Hashed;
+
+/// What has happened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Past {
+    /// Vectors of which there was an instant at which every component was complete, in truth and on record.
+    pub together: BTreeSet<Vector>,
+    /// Components that were recorded as failed or withdrawn.
+    pub condemned: BTreeSet<(usize, Origin, Seq)>,
+    /// Every vector that was voted for, and who has closed it with which outcome.
+    pub voted: BTreeMap<Vector, BTreeMap<usize, Option<Outcome>>>,
+    /// What CloudFront has created.
+    pub creations: BTreeMap<Reference, Vector>,
+    /// The version the edge was last made to agree with, and whether another one has completed anywhere since.
+    pub edge: Option<(Version, bool)>,
+    /// Somebody gave up waiting, or lost its ledger.
+    pub gave_up: bool,
+    /// Broken promises, by name.
+    pub broken: BTreeSet<&'static str>,
+}
+
+impl State {
+    fn remember(&mut self, change: impl FnOnce(&mut Past)) {
+        let mut past = (*self.past).clone();
+        change(&mut past);
+        self.past = Hashed::new(past);
+    }
+
+    pub fn breaks(&mut self, promise: &'static str) {
+        self.remember(|past| past.broken.extend([promise]));
+    }
+
+    /// Which vectors are complete in all members right now: of all members, and of those that one of them lists.
+    pub fn note_instant(&mut self, world: &World) {
+        let mut vector = BTreeMap::new();
+        let mut instants = Vec::new();
+        for (m, place) in self.places.iter().enumerate() {
+            let complete = place.record.as_ref().zip(world.members[m].script[place.at].as_ref()).is_some_and(
+                |(record, workload)| {
+                    record.phase == Phase::Complete
+                        && record.uid == workload.uid
+                        && workload.version.as_ref() == Ok(&record.version)
+                        && standing(workload, false) == Standing::Complete
+                },
+            );
+            let absent = world.policy.group.absent_left_out
+                && place.record.is_none()
+                && world.members[m].script[place.at].is_none();
+            if absent {
+                continue;
+            }
+            if !complete {
+                break;
+            }
+            if let Some(record) = &place.record {
+                vector.insert(name(m), Component { origin: place.origin.clone(), seq: record.seq });
+                instants.push(Vector(vector.clone()));
+            }
+        }
+        if instants.iter().any(|vector| !self.past.together.contains(vector)) {
+            self.remember(|past| past.together.extend(instants));
+        }
+    }
+
+    pub fn note_creation(&mut self, vector: &Vector, order: &Order) {
+        if self.past.creations.contains_key(&order.reference) {
+            return;
+        }
+        let condemned = |past: &Past| {
+            vector.0.iter().any(|(member, component)| {
+                let holds = |(m, origin, seq): &(usize, Origin, Seq)| {
+                    name(*m) == *member && *origin == component.origin && *seq == component.seq
+                };
+                past.condemned.iter().any(holds)
+            })
+        };
+        let versions = self.versions_of(vector);
+        let newest = self.past.creations.values().all(|earlier| !is_above(earlier, vector));
+        let now_elsewhere = self.places.iter().any(|place| {
+            let other = |record: &Record| record.phase == Phase::Complete && !versions.contains(&record.version);
+            place.record.as_deref().is_some_and(other)
+        });
+        let version = versions.first().cloned();
+        self.remember(|past| {
+            if past.creations.values().any(|earlier| earlier == vector) {
+                past.broken.insert("SAFE-1: one creation per vector and distribution");
+            }
+            if !past.together.contains(vector) {
+                past.broken.insert("SAFE-2/3: all members were complete at one instant");
+            }
+            if condemned(past) {
+                past.broken.insert("SAFE-4: nothing for a failed or withdrawn rollout");
+            }
+            past.creations.insert(order.reference.clone(), vector.clone());
+            if newest {
+                past.edge = version.map(|version| (version, now_elsewhere));
+            }
+        });
+    }
+
+    /// The versions that the votes for a vector were cast for; one, if all is well.
+    fn versions_of(&self, vector: &Vector) -> BTreeSet<Version> {
+        let votes = self.places.iter().filter_map(|place| place.record.as_ref()?.vote(vector));
+        votes.map(|vote| vote.version.clone()).collect()
+    }
+
+    /// Judges a write by what the ledger held before, and by what the others' ledgers hold now.
+    pub fn note_write(&mut self, m: usize, held: Option<&Record>, record: Option<&Record>) {
+        let origin = self.places[m].origin.clone();
+        let others: Vec<Option<Hashed<Record>>> = self
+            .places
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != m)
+            .map(|(_, place)| place.record.clone())
+            .collect();
+        let floor = self.places[m].floor;
+        let mut past = (*self.past).clone();
+        let dropped = held
+            .into_iter()
+            .flat_map(|held| &held.votes)
+            .filter(|vote| record.is_none_or(|r| r.vote(&vote.vector).is_none()));
+        for vote in dropped {
+            let closed = vote.closed.is_some();
+            let dead = vote.closed == Some(Outcome::Dead);
+            let needed = others
+                .iter()
+                .flatten()
+                .any(|other| other.vote(&vote.vector).is_some_and(|theirs| theirs.closed.is_none()));
+            if !closed || (needed && !dead) {
+                past.broken.insert("GA-5: a vote stays until all have closed its vector");
+            }
+        }
+        if let Some(record) = record {
+            if let Some(held) = held {
+                if record.seq < held.seq {
+                    past.broken.insert("GA-2: numbers never decrease");
+                }
+                if record.seq == held.seq && !may_follow(&held.phase, &record.phase) {
+                    past.broken.insert("GA-3: phases have one order");
+                }
+                let before = held.last.as_ref();
+                for vote in record.votes.iter().filter(|vote| held.vote(&vote.vector).is_none()) {
+                    if before.is_some_and(|last| !last.precedes(&vote.vector)) {
+                        past.broken.insert("a member's votes are a chain");
+                    }
+                }
+            } else if record.seq <= floor {
+                past.broken.insert("GA-2: numbers never decrease");
+            }
+            if matches!(record.phase, Phase::Failed(_) | Phase::Withdrawn) {
+                past.condemned.insert((m, origin, record.seq));
+                past.gave_up |= record.phase == Phase::Withdrawn;
+            }
+            for vote in &record.votes {
+                let closings = past.voted.entry(vote.vector.clone()).or_default();
+                closings.insert(m, vote.closed.clone());
+                let outcomes: BTreeSet<&Outcome> = closings.values().flatten().collect();
+                if outcomes.len() > 1 {
+                    past.broken.insert("O4: a vector ends in one way for all");
+                }
+            }
+            if held.is_none() && record.phase == Phase::Complete && past.edge.is_none() {
+                past.edge = Some((record.version.clone(), false));
+            }
+            if record.phase == Phase::Complete
+                && let Some((version, moved)) = &mut past.edge
+            {
+                *moved |= record.version != *version;
+            }
+        }
+        self.past = Hashed::new(past);
+    }
+
+    pub fn lose_ledger(&mut self, m: usize) {
+        self.remember(|past| past.gave_up = true);
+        let place = &mut self.places[m];
+        place.origin = Origin(format!("{}x", place.origin));
+        place.record = None;
+        place.floor = Seq(0);
+    }
+}
+
+/// Whether a vector is later than another in some component.
+fn is_above(a: &Vector, b: &Vector) -> bool {
+    a.0.iter().any(|(member, component)| b.component(member).is_some_and(|other| component.seq > other.seq))
+}
+
+fn may_follow(old: &Phase, new: &Phase) -> bool {
+    old == new || matches!((old, new), (Phase::Rolling, _) | (Phase::Complete, Phase::Withdrawn))
+}
+
+/// The record of a workload that has been there for long.
+pub fn settled(workload: &allclear::domain::workload::Workload, config: &str) -> Record {
+    let version = workload.version.as_ref().expect("a version");
+    Record { config: config.to_owned(), ..baseline(workload, version, Seq(0)) }
+}

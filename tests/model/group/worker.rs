@@ -1,0 +1,202 @@
+//! One life of a worker: the production machine, from what its ledger says to its next write.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use allclear::domain::distribution::DistributionId;
+use allclear::domain::group::{Known, View};
+use allclear::domain::id::{InvalidationId, Member, Vector, group_rollout_id, purge_reference};
+use allclear::domain::machine::{Machine, Timestamp};
+use allclear::domain::notice::{Kind, Notice};
+use allclear::domain::purge::{Order, Progress};
+use allclear::domain::record::{Outcome, PurgeState, Record, Vote};
+use allclear::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout};
+use allclear::domain::workload::Workload;
+
+use crate::group::mutants::Mutant;
+use crate::group::world::{Done, Job, Patience, World, name, web};
+use crate::hashed::Hashed;
+
+const NOW: Timestamp = Timestamp::from_millis(1_000);
+
+/// One life of a worker, from its ledger to its next write.
+pub struct Worker<'a> {
+    world: &'a World,
+    job: &'a Job,
+    machine: Rollout,
+    now: Timestamp,
+    done: Done,
+    /// Some progress was not written for others to see.
+    skipped: bool,
+}
+
+impl<'a> Worker<'a> {
+    pub fn new(world: &'a World, job: &'a Job) -> Self {
+        let identity = Identity {
+            workload: web(),
+            member: name(job.member),
+            group: "default".into(),
+            grouped: true,
+            origin: job.origin.clone(),
+            epoch_ms: 0,
+        };
+        let record = job.record.as_deref().cloned();
+        let machine = Rollout::resume(identity, world.policy.clone(), job.floor, record);
+        Self { world, job, machine, now: NOW, done: Done { patience: job.patience, ..Done::default() }, skipped: false }
+    }
+
+    pub fn run(mut self) -> Done {
+        let seen = self.sight(self.job.seen).map_or(Event::Missed, Event::Seen);
+        self.step(seen);
+        let limit = match self.job.patience {
+            Patience::Turn => Duration::from_secs(60),
+            Patience::Timeout => Duration::from_secs(2 * 3600),
+        };
+        while self.done.write.is_none()
+            && let Some(deadline) = self.machine.next_deadline().filter(|deadline| *deadline <= NOW.after(limit))
+        {
+            self.now = self.now.max(deadline);
+            let effects = self.machine.tick(self.now);
+            self.perform(effects);
+        }
+        if self.done.write.is_none() && self.skipped {
+            self.done.write = self.machine.durable().map(|record| Some(Hashed::new(self.stored(record.clone()))));
+        }
+        self.done
+    }
+
+    fn sight(&self, at: usize) -> Option<Box<Workload>> {
+        self.world.members[self.job.member].script[at].clone().map(Box::new)
+    }
+
+    /// A write ends the worker's life, unless it only tells of progress that others need not see.
+    fn store(&mut self, record: Record) {
+        let vectors =
+            |record: &Record| -> Vec<Vector> { record.votes.iter().map(|vote| vote.vector.clone()).collect() };
+        let progress = self.machine.durable().is_some_and(|held| {
+            let closes = |record: &Record| record.votes.iter().filter(|vote| vote.closed.is_some()).count();
+            let same = (held.seq, &held.phase, vectors(held)) == (record.seq, &record.phase, vectors(&record));
+            same && closes(held) == closes(&record)
+        });
+        if self.world.swift && progress {
+            self.skipped = true;
+            self.step(Event::Stored);
+        } else {
+            self.done.write = Some(Some(Hashed::new(self.stored(record))));
+        }
+    }
+
+    fn step(&mut self, event: Event) {
+        if self.done.write.is_none() {
+            let effects = self.machine.step(self.now, event);
+            self.perform(effects);
+        }
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Store(record) => self.store(*record),
+                Effect::Remove(_) => self.done.write = Some(None),
+                Effect::Publish(record) => {
+                    let view = self.view(&record);
+                    self.step(Event::ViewChanged(view));
+                }
+                Effect::Absent(floor) => self.done.absent = Some(floor),
+                Effect::Look => {
+                    self.done.outside = true;
+                    let fresh = self.sight(self.job.at);
+                    self.step(Event::Looked(fresh));
+                }
+                Effect::FindSite(_) => {
+                    let hosts = BTreeSet::from(["www.example.com".parse().expect("a host")]);
+                    self.step(Event::SiteFound(FoundSite { hosts, ..FoundSite::default() }));
+                }
+                Effect::Recheck(vector) => {
+                    self.done.outside = true;
+                    let skips = self.world.mutant == Some(Mutant::NoRecheck);
+                    let fresh = if skips { self.sight(self.job.seen) } else { self.sight(self.job.at) };
+                    self.step(Event::Rechecked(vector, fresh));
+                }
+                Effect::Match(vector, _) => {
+                    let distribution: DistributionId = "E1EXAMPLE".parse().expect("an id");
+                    self.step(Event::Matched(vector, BTreeSet::from([distribution])));
+                }
+                Effect::Purge(order) => self.purge(*order),
+                Effect::Tell(notice) => self.step(Event::Told(notice.id)),
+                Effect::End => {}
+            }
+        }
+    }
+
+    /// The same reference returns the earlier invalidation. One that exists is complete at the next look.
+    fn purge(&mut self, order: Order) {
+        let reference = order.reference.clone();
+        let votes = self.machine.durable().map(|record| record.votes.clone()).unwrap_or_default();
+        let paths: Vec<&str> = order.paths.iter().map(|path| path.as_str()).collect();
+        let named = |vector: &Vector| {
+            let rollout = group_rollout_id("default", &web(), vector);
+            purge_reference(&rollout, order.distribution.as_str(), paths.iter().copied()) == reference
+        };
+        let owner = votes.into_iter().find(|vote| named(&vote.vector));
+        let exists = order.invalidation.is_some();
+        self.done.outside |= !exists;
+        if let Some(vote) = owner.filter(|_| !exists) {
+            self.done.created.push((vote.vector, order));
+        }
+        let progress =
+            if exists { Progress::Completed } else { Progress::Created(InvalidationId(format!("I-{reference}"))) };
+        self.step(Event::Purged(reference, progress));
+    }
+
+    /// What is left out of a record: what no decision depends on, and numbers that only grow.
+    fn stored(&self, mut record: Record) -> Record {
+        if let Some(mutant) = self.world.mutant {
+            mutant.stored(&mut record, self.job.record.as_deref());
+        }
+        record.revision = 1;
+        record.elapsed_ms = 0;
+        record.untold.clear();
+        record.history.retain(|closed| closed.outcome == Outcome::Purged);
+        for closed in &mut record.history {
+            closed.change.clear();
+            closed.purges.clear();
+        }
+        for vote in &mut record.votes {
+            vote.at_ms = 1;
+            // Which notices of its way were told matters to nobody; that its end was, does.
+            let rollout = group_rollout_id("default", &web(), &vote.vector);
+            let ends = [Kind::PurgeCompleted, Kind::PurgeFailed, Kind::PurgeSkipped];
+            vote.noticed.retain(|id| ends.iter().any(|kind| *id == Notice::id_of(&rollout, *kind, "")));
+        }
+        record
+    }
+
+    fn view(&self, own: &Record) -> View {
+        let (config, members) = self.world.members[self.job.member].configs[self.job.config];
+        let known = |m: usize| {
+            if m == self.job.member {
+                return Some(Known { origin: self.job.origin.clone(), record: own.clone(), words: None });
+            }
+            let (origin, record) = self.job.copies[m].clone()?;
+            let mut record = (*record).clone();
+            if self.world.mutant == Some(Mutant::FactsForVotes) {
+                believe_facts(&mut record, own);
+            }
+            Some(Known { origin, record, words: None })
+        };
+        let members: BTreeMap<Member, Option<Known>> = (0..members).map(|m| (name(m), known(m))).collect();
+        View { config: config.to_owned(), members, ..View::default() }
+    }
+}
+
+/// The mutant that takes a complete record for a vote.
+fn believe_facts(record: &mut Record, own: &Record) {
+    let complete = record.phase == allclear::domain::record::Phase::Complete;
+    let missing = own.votes.iter().filter(|vote| complete && record.vote(&vote.vector).is_none());
+    let mut believed: Vec<Vote> = missing.cloned().collect();
+    for purge in believed.iter_mut().flat_map(|vote| vote.purges.values_mut()) {
+        purge.state = PurgeState::Wanted;
+    }
+    record.votes.extend(believed);
+}

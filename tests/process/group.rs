@@ -1,0 +1,13 @@
+//! Several clusters behind one CDN: what one process cannot show.
+
+mod api;
+pub mod field;
+mod kills;
+mod members;
+pub mod oracles;
+mod outcomes;
+mod partitions;
+mod redis;
+mod table;
+mod timeline;
+mod watches;

@@ -1,0 +1,99 @@
+//! Who the members are, and whether they are of one mind (rows D1–D3).
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+
+use crate::group::field::Field;
+use crate::group::oracles::{Want, judge, words};
+use crate::group::table::{Outcome, Row};
+use crate::process::Process;
+
+/// The rows.
+pub fn rows() -> Vec<Row> {
+    vec![
+        Row::new("D1", "two programs in one cluster", || d1().boxed_local()),
+        Row::new("D2", "one member has another configuration", || d2().boxed_local()),
+        Row::new("D3", "a member too few, and one too many", || d3().boxed_local()),
+    ]
+}
+
+/// How long a group that may not purge is watched not to.
+const PATIENTLY: Duration = Duration::from_secs(2);
+
+async fn d1() -> Outcome {
+    let field = Field::new().await;
+    let second = Process::start(&["run"], field[1].environment.clone());
+    let up = async |_: &Field| second.state().await["synced"] == true;
+    field.wait_until("the second program of one cluster is up", up).await;
+    field.roll_out("1.1");
+    judge(&field, Want::purged(1, 2)).await;
+    field.roll_out("1.2");
+    judge(&field, Want::purged(2, 3)).await;
+    Outcome::Partly("two rollouts, one purge each; an older version beside this one: not run, there is none".to_owned())
+}
+
+async fn d2() -> Outcome {
+    let mut field = Field::prepare().await;
+    field[2].set("ALLCLEAR__PURGE__ON_ROLLBACK", "purge");
+    field.members.iter_mut().for_each(|member| member.launch(&["run"]));
+    for member in &field.members {
+        member.wait_until_started().await;
+    }
+    field.roll_out("1.1");
+    let says = async |field: &Field| {
+        let words = words(field, 0).await;
+        ["ap-1", "another configuration", "purge.on_rollback"].iter().all(|word| words.contains(word))
+    };
+    field.wait_until("it says that the configurations differ", says).await;
+    let still = async |field: &Field| field.purges().is_empty();
+    field.holds_for(PATIENTLY, "nothing is purged on a mixed vote", still).await;
+    field.kill(2);
+    field[2].set("ALLCLEAR__PURGE__ON_ROLLBACK", "close");
+    field.revive(2).await;
+    field.wait_until("it is purged when they agree", async |field| field.purges().len() == 1).await;
+    let seq = field.records().iter().flatten().map(|record| record.seq.0).max().unwrap_or_default();
+    judge(&field, Want::purged(1, seq.min(2))).await;
+    Outcome::passed("waited, and named the member and the setting; purged once when they agreed")
+}
+
+async fn d3() -> Outcome {
+    let mut field = Field::prepare().await;
+    for at in [0, 1] {
+        field[at].launch(&["run"]);
+    }
+    for at in [0, 1] {
+        field[at].wait_until_started().await;
+    }
+    field.roll_out("1.1");
+    let says = async |field: &Field| {
+        let words = words(field, 0).await;
+        words.contains("2 of 3 members")
+    };
+    field.wait_until("it says who is not known", says).await;
+    let still = async |field: &Field| field.purges().is_empty();
+    field.holds_for(PATIENTLY, "nothing is purged without the third", still).await;
+    field[2].launch(&["run"]);
+    field[2].wait_until_started().await;
+    field.wait_until("it is purged when all are known", async |field| field.purges().len() == 1).await;
+
+    // Another one comes, of whom nobody has told the members: same servers, another name.
+    let mut environment = field[2].environment.clone();
+    environment.insert("ALLCLEAR__GROUP__MEMBER".to_owned(), "intruder".to_owned());
+    environment.insert("ALLCLEAR__LEDGER__BACKEND".to_owned(), "memory".to_owned());
+    let intruder = Process::start(&["run"], environment);
+    let up = async |_: &Field| intruder.state().await["synced"] == true;
+    field.wait_until("the fourth is up", up).await;
+    let beats = async |field: &Field| {
+        let known = field.web.servers[0].say(&["SMEMBERS", "allclear:{default}:members"]).unwrap_or_default();
+        known.contains("intruder")
+    };
+    field.wait_until("the fourth is on the boards", beats).await;
+    field.roll_out("1.2");
+    let still = async |field: &Field| field.purges().len() == 1;
+    field.holds_for(PATIENTLY, "nothing is purged while there is one too many", still).await;
+    drop(intruder);
+    Outcome::Partly(
+        "two of three: waited, and said for whom; four of three: waited. `group forget`: not run".to_owned(),
+    )
+}
