@@ -111,7 +111,7 @@ impl Root {
             match tokio::time::timeout(RELEASE_WITHIN, lease.release(&claim)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => {
-                    tracing::warn!(%error, "the lease is not given back; the next replica waits for its end")
+                    tracing::warn!(%error, "the lease is not given back; the next replica waits for its end");
                 }
                 Err(_) => tracing::warn!("the lease is not given back in time; the next replica waits for its end"),
             }
