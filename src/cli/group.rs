@@ -165,10 +165,7 @@ fn plan(question: &Question, (pin, next): (&Pin, &Pin), member: &Member, heard: 
                 .to_owned(),
         );
     }
-    lines.push(format!(
-        "The number of servers ({}) stays as it is configured: as long as {member}'s Redis is configured, its return is noticed.",
-        pin.of
-    ));
+    lines.push(format!("{member}'s Redis may stay in the configuration; then it is noticed if {member} comes back."));
     lines.join("\n") + "\n"
 }
 

@@ -60,6 +60,14 @@ pub struct Executed {
     pub state: String,
 }
 
+impl Tally {
+    /// What a complete rollout of ours waits for, and what follows, where that is other members; one record alone cannot know.
+    pub fn awaits(&self) -> Option<(String, String)> {
+        let others = self.members.iter().any(|ballot| ballot.awaited.is_some() && !ballot.is_self);
+        others.then(|| (self.state.clone(), "goes on when they have completed it, and voted".to_owned()))
+    }
+}
+
 /// The tally of `workload` as `own` sees it.
 pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agreement) -> Tally {
     let vector = newest_open(view, own);

@@ -175,9 +175,9 @@ async fn status_shows_a_rollout_in_every_member_with_what_is_awaited_and_the_boa
     for words in [
         "member eu-1 of group default: 1 of 1 workload in flight\n",
         "shop/web  rollout 2, complete  web: 2\n",
-        "waiting for eu-2, us-1\n",
+        "  State         waiting for eu-2, us-1\n",
         "  Members       eu-1 (here) complete at web: 2 (rollout 2)\n",
-        "                eu-2        rolling at web: 2 (rollout 7); awaited: is still rolling out: 2 of 5 pods",
+        "                eu-2        rolling at web: 2 (rollout 7); awaited: is still rolling out: 2 of 5\n",
         "                us-1        unknown; awaited: has not published the workload yet\n",
         ": refused: Connection refused",
     ] {
@@ -198,6 +198,7 @@ async fn explain_shows_the_members_parts_and_names_the_board_that_is_not_reached
     world.eu_2_shows(record(7, 3, "1", &json!("complete"), 7)).await;
     let outcome = explain(&world.sources, &World::question(Some("web")), Output::Table).await;
     println!("{}", outcome.out);
+    assert!(outcome.out.contains("State         waiting for eu-2, us-1\n"), "{}", outcome.out);
     assert!(outcome.out.contains("Group         waiting for eu-2, us-1\n"), "{}", outcome.out);
     assert!(outcome.out.contains("awaited: is at web: 1, complete"), "{}", outcome.out);
     assert!(outcome.out.contains("refused"), "{}", outcome.out);

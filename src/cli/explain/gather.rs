@@ -18,6 +18,7 @@ use crate::domain::readiness::{self, Pods, Standing, standing};
 use crate::domain::record::{Outcome, Phase, Record};
 use crate::domain::rollout::{Summary, closed, faults};
 use crate::domain::site::{Site, SiteFacts, site};
+use crate::domain::tally::Tally;
 use crate::domain::workload::Workload;
 use crate::ports::{CdnError, Ledgered, PortError};
 
@@ -69,7 +70,12 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
         Ok(None) | Err(_) => Ok(None),
     };
     let group = group(sources, question, id, &ledger).await;
-    let explanation = Box::new(Explanation { group, ..answers.explain(question, id, pods) });
+    let mut explanation = Box::new(Explanation { group, ..answers.explain(question, id, pods) });
+    let seeks = ledger.records.get(id).is_some_and(|record| record.phase == Phase::Complete && record.seeks());
+    let tally = explanation.group.as_ref().and_then(Section::known).map(|group| &group.tally);
+    if let Some((state, next)) = tally.filter(|_| seeks).and_then(Tally::awaits) {
+        (explanation.state, explanation.next) = (state, next);
+    }
     if found { Found::Yes(explanation) } else { Found::Unknown(explanation) }
 }
 

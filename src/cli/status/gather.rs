@@ -14,6 +14,7 @@ use crate::domain::policy::Policy;
 use crate::domain::readiness::{self, Pod, Pods, Standing, standing};
 use crate::domain::record::Record;
 use crate::domain::rollout::Summary;
+use crate::domain::tally::Tally;
 use crate::domain::workload::Workload;
 use crate::http::{About, state_json};
 use crate::ports::Ledgered;
@@ -53,8 +54,13 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     let mut observation = Observation { synced: complete, workloads: seeing.count(), ..Observation::default() };
     for id in &in_flight {
         let record = ledgered.records.get(id);
-        observation.rollouts.push(seeing.summary(id, &pods));
-        observation.tallies.extend(group.as_mut().and_then(|group| group.tally(id, record)));
+        let mut summary = seeing.summary(id, &pods);
+        let tally = group.as_mut().and_then(|group| group.tally(id, record));
+        if let Some((state, next)) = tally.as_ref().filter(|_| summary.phase == "complete").and_then(Tally::awaits) {
+            (summary.state, summary.next) = (state, next);
+        }
+        observation.rollouts.push(summary);
+        observation.tallies.extend(tally);
     }
     match deliveries {
         Ok(deliveries) => {
