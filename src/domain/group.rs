@@ -24,6 +24,8 @@ use crate::domain::record::{Change, Outcome, Phase, Record, Vote};
 pub struct Known {
     /// The ledger that holds the record.
     pub origin: Origin,
+    /// The member has said lately that this is its ledger. Another one may be an earlier one, of which a board still had copies.
+    pub current: bool,
     /// The record, as last published.
     pub record: Record,
     /// How it stands, in the member's own words, or that nothing is heard of the member. For people; no decision reads it.
@@ -100,7 +102,7 @@ pub fn judge(view: &View, own: &Member, agreement: &Agreement) -> Verdict {
             waiting.insert(member.clone(), "has not published the workload yet".to_owned());
             continue;
         };
-        let Known { origin, record, words } = known;
+        let Known { origin, record, words, current: _ } = known;
         if record.phase == Phase::Absent && agreement.absent_left_out {
             continue;
         }
@@ -161,7 +163,7 @@ pub fn fate(view: &View, vector: &Vector) -> Fate {
         let known = known.as_ref();
         match known.and_then(|known| known.record.vote(vector)) {
             Some(vote) => drop(votes.insert(member, vote)),
-            None => match known.and_then(|known| why_dead(known, component)) {
+            None => match known.and_then(|known| why_dead(known, component, vector)) {
                 Some(reason) => return Fate::Dead(member.clone(), reason),
                 None => drop(missing.insert(member.clone())),
             },
@@ -181,9 +183,10 @@ pub fn all_have_closed(view: &View, vector: &Vector, dead: bool, own: &Member) -
     let has_closed = |(member, component): (&Member, &Component)| match view.members.get(member) {
         None => true,
         Some(None) => false,
-        Some(Some(Known { origin, record, .. })) => match record.vote(vector) {
+        Some(Some(Known { origin, record, current, .. })) => match record.vote(vector) {
             Some(vote) => vote.closed.is_some(),
-            None if *origin != component.origin || record.phase == Phase::Absent => true,
+            None if *origin != component.origin => *current,
+            None if record.phase == Phase::Absent => true,
             // It has dropped its vote, which a copy from before the vote does not show.
             None => dead || record.last.as_ref().is_some_and(|last| last.is_past(vector)),
         },
@@ -192,13 +195,16 @@ pub fn all_have_closed(view: &View, vector: &Vector, dead: bool, own: &Member) -
 }
 
 /// Why a member that has not voted for a vector with this component never will.
-fn why_dead(known: &Known, component: &Component) -> Option<String> {
-    let Known { origin, record, words: _ } = known;
+fn why_dead(known: &Known, component: &Component, vector: &Vector) -> Option<String> {
+    let Known { origin, record, current, words: _ } = known;
     if *origin != component.origin {
-        return Some("its ledger was re-created".to_owned());
+        return current.then(|| "its ledger was re-created".to_owned());
     }
     if record.seq > component.seq {
         return Some("it moved on to another version before it voted".to_owned());
+    }
+    if record.last.as_ref().is_some_and(|last| !last.precedes(vector)) {
+        return Some("it has voted for what came after".to_owned());
     }
     match &record.phase {
         _ if record.seq < component.seq => None,
@@ -237,7 +243,8 @@ fn decide(votes: &BTreeMap<&Member, &Vote>) -> Decision {
 
 /// The view of a group with one member.
 pub fn alone(member: &Member, origin: &Origin, record: Option<&Record>) -> View {
-    let known = record.map(|record| Known { origin: origin.clone(), record: record.clone(), words: None });
+    let known =
+        record.map(|record| Known { origin: origin.clone(), current: true, record: record.clone(), words: None });
     View { members: BTreeMap::from([(member.clone(), known)]), ..View::default() }
 }
 

@@ -132,6 +132,13 @@ name! {
     NoticeId
 }
 
+impl Origin {
+    /// Tells it apart from the few other ledgers one member ever has. 16 bits, because it is in every record of a group.
+    pub fn brief(&self) -> String {
+        digest("origin", [self.0.as_str()]).chars().take(4).collect()
+    }
+}
+
 /// Counts the versions of one workload under one origin, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -171,13 +178,6 @@ impl Vector {
     /// The vector of a group with one member.
     pub fn of_one(member: Member, origin: Origin, seq: Seq) -> Self {
         Self(BTreeMap::from([(member, Component { origin, seq })]))
-    }
-
-    /// Stands for its members and their ledgers: two vectors with the same can be compared component by component. 32 bits,
-    /// because it is in every record, and tells apart the few lists of members one group ever has.
-    pub fn origins(&self) -> String {
-        let parts = self.0.iter().flat_map(|(member, component)| [member.0.as_str(), component.origin.0.as_str()]);
-        digest("origins", parts).chars().take(8).collect()
     }
 
     /// What this vector says of one member.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::distribution::DistributionId;
 use crate::domain::host::Host;
-use crate::domain::id::{InvalidationId, NoticeId, Reference, Seq, Vector};
+use crate::domain::id::{Component, InvalidationId, Member, NoticeId, Reference, Seq, Vector};
 use crate::domain::image::Version;
 use crate::domain::notice::Notice;
 use crate::domain::paths::PathSet;
@@ -247,34 +247,35 @@ pub struct Vote {
     pub why: String,
 }
 
-/// A vector in brief: enough to tell whether another one of the same members and ledgers is above it.
+/// A vector in brief: enough to tell whether another one may come after it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Brief {
-    /// Stands for the members and their ledgers' origins.
-    #[serde(rename = "o")]
-    of: String,
-    /// The components in the order of the members' names.
-    #[serde(rename = "s")]
-    seqs: Vec<Seq>,
-}
+#[serde(transparent)]
+pub struct Brief(BTreeMap<Member, (Seq, String)>);
 
 impl Brief {
     /// Of this vector.
     pub fn of(vector: &Vector) -> Self {
-        Self { of: vector.origins(), seqs: vector.0.values().map(|component| component.seq).collect() }
+        let brief = |component: &Component| (component.seq, component.origin.brief());
+        Self(vector.0.iter().map(|(member, component)| (member.clone(), brief(component))).collect())
     }
 
-    /// Whether a vote for `vector` may follow one for this: nothing in it is older and something is newer. Of other members or
-    /// ledgers everything is new.
+    /// Whether a vote for `vector` may follow one for this: nothing in it is older, and something is other. Members and ledgers
+    /// that only one of the two has say nothing of the order.
     pub fn precedes(&self, vector: &Vector) -> bool {
         let next = Self::of(vector);
-        next.of != self.of || (next.seqs != self.seqs && self.seqs.iter().zip(&next.seqs).all(|(old, new)| old <= new))
+        next != *self && self.common(&next).all(|(own, theirs)| own <= theirs)
     }
 
     /// Whether whoever has voted for this has voted for `vector` too, or never will.
     pub fn is_past(&self, vector: &Vector) -> bool {
-        let that = Self::of(vector);
-        that.of != self.of || self.seqs.iter().zip(&that.seqs).all(|(own, that)| own >= that)
+        self.common(&Self::of(vector)).all(|(own, theirs)| own >= theirs)
+    }
+
+    fn common<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (Seq, Seq)> {
+        let pair = |(member, (seq, origin)): (&Member, &(Seq, String))| {
+            other.0.get(member).filter(|(_, theirs)| theirs == origin).map(|(theirs, _)| (*seq, *theirs))
+        };
+        self.0.iter().filter_map(pair)
     }
 }
 

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::board::{Heard, Posting};
+use crate::domain::group::Known;
 use crate::domain::id::{Member, Origin, Seq, WorkloadId};
 use crate::domain::record::Record;
 
@@ -24,6 +25,8 @@ struct Copy {
 pub(super) struct Copies {
     copies: BTreeMap<WorkloadId, BTreeMap<Member, Copy>>,
     ledgers: BTreeMap<Member, Origin>,
+    /// Whose ledger a beat has named.
+    confirmed: BTreeSet<Member>,
     seeking: BTreeSet<WorkloadId>,
 }
 
@@ -53,6 +56,7 @@ impl Copies {
     /// have to be read from the beginning.
     pub(super) fn count(&mut self, member: &Member, origin: &Origin) -> bool {
         let before = self.ledgers.insert(member.clone(), origin.clone());
+        self.confirmed.insert(member.clone());
         let switched = before.is_some_and(|before| before != *origin);
         if switched {
             let workloads: Vec<WorkloadId> = self.copies.keys().cloned().collect();
@@ -67,10 +71,11 @@ impl Copies {
         switched
     }
 
-    /// One member's record of a workload, and its ledger.
-    pub(super) fn of(&self, workload: &WorkloadId, member: &Member) -> Option<(&Origin, &Record)> {
-        let record = self.copies.get(workload)?.get(member)?.record.as_deref()?;
-        Some((self.ledgers.get(member)?, record))
+    /// One member's record of a workload.
+    pub(super) fn of(&self, workload: &WorkloadId, member: &Member) -> Option<Known> {
+        let record = self.copies.get(workload)?.get(member)?.record.as_deref()?.clone();
+        let (origin, current) = (self.ledgers.get(member)?.clone(), self.confirmed.contains(member));
+        Some(Known { origin, current, record, words: None })
     }
 
     /// The workloads in which some other member waits for the rest of the group.
@@ -109,7 +114,7 @@ mod tests {
     }
 
     fn shown(copies: &Copies) -> Option<(u64, u64)> {
-        copies.of(&web(), &"eu-2".into()).map(|(_, record)| (record.seq.0, record.revision))
+        copies.of(&web(), &"eu-2".into()).map(|known| (known.record.seq.0, known.record.revision))
     }
 
     #[test]

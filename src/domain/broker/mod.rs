@@ -207,11 +207,11 @@ impl Broker {
         let Some(roster) = &self.roster else { return group::alone(own, origin, record) };
         let known = |member: &Member| {
             if member == own {
-                return record.map(|record| Known { origin: origin.clone(), record: record.clone(), words: None });
+                let record = record?.clone();
+                return Some(Known { origin: origin.clone(), current: true, record, words: None });
             }
-            let (origin, record) = self.copies.of(workload, member)?;
-            let words = words(roster, now, member, workload);
-            Some(Known { origin: origin.clone(), record: record.clone(), words })
+            let known = self.copies.of(workload, member)?;
+            Some(Known { words: words(roster, now, member, workload), ..known })
         };
         let Standing { members, hold, config } = &self.standing;
         View {

@@ -85,16 +85,16 @@ fn has_dead(world: &World, state: &State) -> bool {
 
 /// Good ends; each search names those it must reach.
 const ENDS: &[(&str, Condition)] = &[
-    ("ends purged once", |world, state| state.quiet && state.past.creations.len() == 1),
-    ("ends purged twice", |world, state| state.quiet && state.past.creations.len() == 2),
-    ("ends purged three times", |world, state| state.quiet && state.past.creations.len() == 3),
-    ("ends without a purge", |world, state| state.quiet && state.past.creations.is_empty()),
+    ("ends purged once", |_, state| state.quiet && state.past.creations.len() == 1),
+    ("ends purged twice", |_, state| state.quiet && state.past.creations.len() == 2),
+    ("ends purged three times", |_, state| state.quiet && state.past.creations.len() == 3),
+    ("ends without a purge", |_, state| state.quiet && state.past.creations.is_empty()),
     ("a vector dies", |_, state| has_outcome(state, &Outcome::Dead)),
     ("a vector is a return", |_, state| has_outcome(state, &Outcome::Returned)),
     ("a member withdraws", |_, state| {
         state.places.iter().any(|place| place.record.as_deref().is_some_and(|record| record.phase == Phase::Withdrawn))
     }),
-    ("a purge is in doubt", |world, state| {
+    ("a purge is in doubt", |_, state| {
         state.quiet
             && state.places.iter().any(|place| {
                 place
@@ -140,7 +140,7 @@ pub fn search(name: &str, world: World, ends: &[&str], states: usize) {
     for end in ends {
         assert!(found.contains_key(end), "{name} never {end}");
     }
-    assert_eq!(checker.unique_state_count(), states, "{name}: the search has another size");
+    assert!(states == 0 || checker.unique_state_count() == states, "{name}: the search has another size");
 }
 
 fn words(record: Option<&Record>) -> String {

@@ -38,10 +38,6 @@ impl State {
         self.past = Hashed::new(past);
     }
 
-    pub fn breaks(&mut self, promise: &'static str) {
-        self.remember(|past| past.broken.extend([promise]));
-    }
-
     /// Which vectors are complete in all members right now: of all members, and of those that one of them lists.
     pub fn note_instant(&mut self, world: &World) {
         let mut vector = BTreeMap::new();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use allclear::domain::policy::{Agreement, Choice, Policy};
+use allclear::domain::record::Record;
 use allclear::domain::workload::Workload;
 
 use crate::group::past::settled;
@@ -37,19 +38,226 @@ fn a_to_b_to_a() -> Vec<Option<Workload>> {
     [a_to_b(), vec![sight("a", 3, true, 2)]].concat()
 }
 
+/// `b` is seen before it is complete, and half of it stays so for a while.
+fn a_to_b_late() -> Vec<Option<Workload>> {
+    vec![sight("a", 1, true, 2), sight("b", 2, true, 1), sight("b", 2, true, 2)]
+}
+
+fn stays_at(version: &str) -> Vec<Option<Workload>> {
+    vec![sight(version, 1, true, 2)]
+}
+
+fn swift(scripts: &[Vec<Option<Workload>>]) -> World {
+    World { swift: true, ..clusters(scripts) }
+}
+
+fn skipping() -> Policy {
+    let policy = policy();
+    Policy { group: Agreement { at_timeout: Choice::Skip, ..policy.group.clone() }, ..policy }
+}
+
+fn leaving_out() -> Policy {
+    let policy = policy();
+    Policy { group: Agreement { absent_left_out: true, ..policy.group.clone() }, ..policy }
+}
+
 #[test]
-fn two_members_and_one_rollout() {
-    search("N=2 A→B", clusters(&[a_to_b(), a_to_b()]), &["ends purged once"], 0);
+fn two_members_and_one_rollout_with_every_fault_at_every_step() {
+    search("N=2 A→B", clusters(&[a_to_b(), a_to_b()]), &["ends purged once"], 1_381);
 }
 
 #[test]
 fn three_members_and_one_rollout() {
-    let world = World { swift: true, ..clusters(&[a_to_b(), a_to_b(), a_to_b()]) };
-    search("N=3 A→B", world, &["ends purged once"], 0);
+    search("N=3 A→B", swift(&[a_to_b(), a_to_b(), a_to_b()]), &["ends purged once"], 52_231);
 }
 
 #[test]
 fn two_members_go_back_and_forth() {
-    let world = World { swift: true, ..clusters(&[a_to_b_to_a(), a_to_b_to_a()]) };
+    let world = swift(&[a_to_b_to_a(), a_to_b_to_a()]);
     search("N=2 A→B→A", world, &["ends purged twice", "a vector dies"], 0);
+}
+
+#[test]
+fn two_workers_in_each_cluster() {
+    let world = World { workers: 2, ..swift(&[a_to_b(), a_to_b()]) };
+    search("N=2 A→B, two workers", world, &["ends purged once"], 0);
+}
+
+#[test]
+fn a_member_that_fails_keeps_the_purge_from_all_and_recovers() {
+    let faults = Faults { impatience: 1, ..Faults::default() };
+    let world = World { faults, ..swift(&[a_to_b(), a_to_b_late()]) };
+    search("N=2 one fails", world, &["ends purged once"], 0);
+}
+
+#[test]
+fn a_member_that_never_follows_is_waited_for_without_end() {
+    search("N=2 one stays", swift(&[a_to_b(), stays_at("a")]), &["ends without a purge"], 0);
+}
+
+#[test]
+fn a_member_that_never_follows_is_given_up_under_skip() {
+    let world = World { policy: skipping(), ..swift(&[a_to_b(), stays_at("a")]) };
+    search("N=2 one stays, skip", world, &["a member withdraws", "ends without a purge"], 0);
+}
+
+#[test]
+fn whoever_gives_up_does_so_for_all() {
+    let faults = Faults { impatience: 1, ..Faults::default() };
+    let world = World { policy: skipping(), faults, ..swift(&[a_to_b(), a_to_b()]) };
+    search("N=2 A→B, skip", world, &["a member withdraws", "ends purged once", "a vector dies"], 0);
+}
+
+#[test]
+fn a_member_that_dies_leaves_the_purge_to_the_others_or_in_doubt() {
+    for writes in 1..=4 {
+        let mut world = swift(&[a_to_b(), a_to_b()]);
+        world.members[1].dies_after = Some(writes);
+        let end = if writes < 3 { "a purge is in doubt" } else { "ends purged once" };
+        let end = if writes == 1 { "ends without a purge" } else { end };
+        search(&format!("N=2 A→B, one dies after {writes}"), world, &[end], 0);
+    }
+}
+
+#[test]
+fn nothing_follows_from_votes_under_two_configurations() {
+    let mut world = swift(&[a_to_b(), a_to_b()]);
+    for cluster in &mut world.members {
+        cluster.configs = vec![("c1", 2), ("c2", 2)];
+    }
+    search("N=2 A→B, reconfigured", world, &["ends purged once", "a vector dies"], 0);
+}
+
+#[test]
+fn a_member_joins_during_a_rollout() {
+    let mut world = swift(&[a_to_b(), a_to_b(), stays_at("b")]);
+    for cluster in &mut world.members[..2] {
+        cluster.configs = vec![("c1", 2), ("c2", 3)];
+    }
+    world.members[2].configs = vec![("c2", 3)];
+    world.members[2].record = world.members[2].record.take().map(|record| Record { config: "c2".to_owned(), ..record });
+    search("N=2+1 A→B", world, &["ends purged once", "ends purged twice"], 0);
+}
+
+#[test]
+fn a_cluster_without_the_workload_is_waited_for() {
+    search("N=2 one absent", swift(&[a_to_b(), vec![None]]), &["ends without a purge"], 0);
+}
+
+#[test]
+fn a_cluster_without_the_workload_is_left_out_where_that_is_wanted() {
+    let world = World { policy: leaving_out(), ..swift(&[a_to_b(), vec![None]]) };
+    search("N=2 one absent, left out", world, &["ends purged once"], 0);
+}
+
+#[test]
+fn a_workload_is_deleted_in_one_cluster_at_any_moment() {
+    let deleted = [a_to_b(), vec![None]].concat();
+    let world = World { policy: leaving_out(), ..swift(&[a_to_b(), deleted]) };
+    search("N=2 one deleted", world, &["ends purged once", "ends purged twice", "a vector dies"], 0);
+}
+
+#[test]
+fn a_ledger_is_lost_at_any_moment() {
+    let world = World { faults: Faults { ledgers: 1, ..Faults::default() }, ..swift(&[a_to_b(), a_to_b()]) };
+    search("N=2 A→B, a ledger lost", world, &["ends purged once"], 0);
+}
+
+mod deep {
+    //! `make model-deep`: hours of one core, or close to it.
+    use super::*;
+
+    #[test]
+    #[ignore = "minutes to hours: make model-deep"]
+    fn two_members_go_back_and_forth_with_every_fault_at_every_step() {
+        search("N=2 A→B→A, every step", clusters(&[a_to_b_to_a(), a_to_b_to_a()]), &["ends purged twice"], 0);
+    }
+
+    #[test]
+    #[ignore = "minutes to hours: make model-deep"]
+    fn three_members_and_one_rollout_with_every_fault_at_every_step() {
+        search("N=3 A→B, every step", clusters(&[a_to_b(), a_to_b(), a_to_b()]), &["ends purged once"], 0);
+    }
+
+    #[test]
+    #[ignore = "minutes to hours: make model-deep"]
+    fn one_of_three_members_goes_back() {
+        search("N=3 A→B→A in one", swift(&[a_to_b_to_a(), a_to_b(), a_to_b()]), &["ends purged once"], 0);
+    }
+
+    #[test]
+    #[ignore = "minutes to hours: make model-deep"]
+    fn two_workers_in_each_cluster_go_back_and_forth() {
+        let world = World { workers: 2, ..swift(&[a_to_b_to_a(), a_to_b_to_a()]) };
+        search("N=2 A→B→A, two workers", world, &["ends purged twice"], 0);
+    }
+}
+
+mod caught {
+    //! Some search of each mutant breaks the named property.
+    use std::collections::BTreeSet;
+
+    use stateright::{Checker, HasDiscoveries, Model};
+
+    use super::*;
+    use crate::group::mutants::Mutant;
+
+    fn breaks(mutant: Mutant, world: World, property: &'static str) {
+        let world = World { mutant: Some(mutant), ..world };
+        let caught = HasDiscoveries::AllOf(BTreeSet::from([property]));
+        let checker = world.checker().threads(2).finish_when(caught).spawn_bfs().join();
+        eprintln!("{mutant:?}: {} states", checker.unique_state_count());
+        assert!(checker.discovery(property).is_some(), "{mutant:?} was not caught by {property:?}");
+    }
+
+    #[test]
+    fn a_vote_without_a_fresh_look() {
+        let world = clusters(&[a_to_b_to_a(), a_to_b()]);
+        breaks(Mutant::NoRecheck, world, "SAFE-2/3: all members were complete at one instant");
+    }
+
+    #[test]
+    fn facts_in_the_place_of_votes() {
+        let world = clusters(&[a_to_b_to_a(), a_to_b()]);
+        breaks(Mutant::FactsForVotes, world, "SAFE-2/3: all members were complete at one instant");
+    }
+
+    #[test]
+    fn a_ledger_without_compare_and_set() {
+        let world = World { workers: 2, ..clusters(&[a_to_b(), a_to_b()]) };
+        breaks(Mutant::NoCompareAndSet, world, "GA-5: a vote stays until all have closed its vector");
+    }
+
+    #[test]
+    fn a_random_reference() {
+        let world = clusters(&[a_to_b(), a_to_b()]);
+        breaks(Mutant::RandomReference, world, "SAFE-1: one creation per vector and distribution");
+    }
+
+    #[test]
+    fn a_reference_named_after_the_tag() {
+        let back =
+            || vec![sight("a", 1, true, 2), sight("b", 2, true, 2), sight("a", 3, true, 2), sight("b", 4, true, 2)];
+        breaks(
+            Mutant::ReferenceOfTag,
+            swift(&[back(), back()]),
+            "LIVE-2: the edge agrees with what is complete everywhere",
+        );
+    }
+
+    #[test]
+    fn a_member_that_withdraws_after_it_has_voted() {
+        let world = World {
+            policy: skipping(),
+            faults: Faults { impatience: 1, ..Faults::default() },
+            ..clusters(&[a_to_b(), a_to_b()])
+        };
+        breaks(Mutant::WithdrawsAfterVoting, world, "GA-5: a vote stays until all have closed its vector");
+    }
+
+    #[test]
+    fn a_vote_that_is_dropped_before_the_others_know() {
+        let world = clusters(&[a_to_b(), a_to_b()]);
+        breaks(Mutant::DropsAtOnce, world, "GA-5: a vote stays until all have closed its vector");
+    }
 }

@@ -176,14 +176,20 @@ impl<'a> Worker<'a> {
         let (config, members) = self.world.members[self.job.member].configs[self.job.config];
         let known = |m: usize| {
             if m == self.job.member {
-                return Some(Known { origin: self.job.origin.clone(), record: own.clone(), words: None });
+                return Some(Known {
+                    origin: self.job.origin.clone(),
+                    current: true,
+                    record: own.clone(),
+                    words: None,
+                });
             }
             let (origin, record) = self.job.copies[m].clone()?;
+            let current = self.job.ledgers[m] == origin;
             let mut record = (*record).clone();
             if self.world.mutant == Some(Mutant::FactsForVotes) {
                 believe_facts(&mut record, own);
             }
-            Some(Known { origin, record, words: None })
+            Some(Known { origin, current, record, words: None })
         };
         let members: BTreeMap<Member, Option<Known>> = (0..members).map(|m| (name(m), known(m))).collect();
         View { config: config.to_owned(), members, ..View::default() }

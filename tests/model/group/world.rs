@@ -123,6 +123,8 @@ pub struct Job {
     pub at: usize,
     /// The others' records, as it has copies of them.
     pub copies: Vec<Option<(Origin, Hashed<Record>)>>,
+    /// The others' present ledgers: what their beats say.
+    pub ledgers: Vec<Origin>,
     pub patience: Patience,
 }
 
@@ -278,6 +280,7 @@ impl World {
         let mut hasher = DefaultHasher::new();
         (member, facts, &place.origin, &place.record, place.floor, place.config, place.at).hash(&mut hasher);
         for (_, other) in others {
+            other.origin.hash(&mut hasher);
             match facts {
                 Facts::Any => other.published.hash(&mut hasher),
                 Facts::Newest | Facts::Impatient => other.newest().hash(&mut hasher),
@@ -312,6 +315,7 @@ impl World {
                 choices.iter().flat_map(|choice| copies.iter().map(|copy| [&choice[..], &[copy.clone()]].concat()));
             choices = extended.collect();
         }
+        let ledgers: Vec<Origin> = state.places.iter().map(|place| place.origin.clone()).collect();
         let first = if facts == Facts::Any { place.at.saturating_sub(1) } else { place.at };
         let patience = if facts == Facts::Impatient { Patience::Timeout } else { Patience::Turn };
         let job = |copies: &Vec<Option<(Origin, Hashed<Record>)>>, seen| Job {
@@ -323,6 +327,7 @@ impl World {
             seen,
             at: place.at,
             copies: copies.clone(),
+            ledgers: ledgers.clone(),
             patience,
         };
         choices.iter().flat_map(|copies| (first..=place.at).map(|seen| job(copies, seen))).collect()

@@ -20,7 +20,7 @@ pub fn rows() -> Vec<Row> {
         Row::new("R2", "Redis is killed and comes back empty", || r2().boxed_local()),
         Row::new("R3", "FLUSHALL at every step, on one and on all", || r3().boxed_local()),
         Row::new("R4", "Redis has lost its last writes: a torn AOF", || r4().boxed_local()),
-        Row::new("R5", "OOM, READONLY, NOAUTH, BUSY, NOSCRIPT, WRONGTYPE", || r5().boxed_local()),
+        Row::new("R5", "OOM, READONLY, NOPERM, BUSY, NOSCRIPT, WRONGTYPE", || r5().boxed_local()),
         Row::new("R6", "Redis evicts every key", || r6().boxed_local()),
         Row::new("R10", "records that were forged or damaged", || r10().boxed_local()),
         Row::new("R11", "a Redis that takes 2 s for everything", || r11().boxed_local()),
