@@ -207,7 +207,7 @@ mod tests {
             ..Record::absent(Seq(seq))
         };
         let words = Some("2 of 5 pods ready".to_owned());
-        (member.into(), Some(Known { origin: origin(member), record, words }))
+        (member.into(), Some(Known { origin: origin(member), current: true, record, words }))
     }
 
     fn origin(member: &str) -> Origin {
