@@ -17,7 +17,7 @@ use crate::domain::id::{Component, Member, Origin, Seq, Vector};
 use crate::domain::image::brief;
 use crate::domain::paths::PathSet;
 use crate::domain::policy::Agreement;
-use crate::domain::record::{Change, Outcome, Phase, Record, Vote};
+use crate::domain::record::{Brief, Change, Outcome, Phase, Record, Vote};
 
 /// What is known of one member: its ledger's origin and its record of the workload.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -127,6 +127,7 @@ fn why_waited_for(known: &Known, reference: &Record, config: &str, agreement: &A
         _ if !record.version.same_across(&reference.version, &agreement.repository_prefixes) => {
             Some(format!("is at {}, {}", brief(&record.version), record.phase.name()))
         }
+        _ if !known.current => Some("has not said yet whether its ledger is still the same".to_owned()),
         Phase::Rolling => Some("is still rolling out".to_owned()),
         Phase::Failed(failure) => Some(format!("failed: {failure}")),
         Phase::Withdrawn => Some("has withdrawn".to_owned()),
@@ -188,10 +189,34 @@ pub fn all_have_closed(view: &View, vector: &Vector, dead: bool, own: &Member) -
             None if *origin != component.origin => *current,
             None if record.phase == Phase::Absent => true,
             // It has dropped its vote, which a copy from before the vote does not show.
-            None => dead || record.last.as_ref().is_some_and(|last| last.is_past(vector)),
+            None => dead || record.last.as_ref().is_some_and(|last| is_past(view, last, vector)),
         },
     };
     vector.0.iter().filter(|(member, _)| *member != own).all(has_closed)
+}
+
+/// Whether whoever has last voted for `last` has voted for `vector` too, or never will. Where the two name different ledgers
+/// of a member, the one it has now is the later.
+pub fn is_past(view: &View, last: &Brief, vector: &Vector) -> bool {
+    let is_present = |member: &Member, component: &Component| {
+        view.members.get(member).and_then(Option::as_ref).is_some_and(|known| known.origin == component.origin)
+    };
+    let mut components = vector.0.iter();
+    components.all(|(member, component)| match last.seq(member, &component.origin) {
+        Some(seq) => seq >= component.seq,
+        None => !is_present(member, component),
+    })
+}
+
+/// A vector in brief, as it is remembered by who votes for it.
+pub fn brief_of(view: &View, vector: &Vector) -> Brief {
+    let mut brief = Brief::of(vector);
+    for (member, known) in view.members.iter().filter(|(member, _)| vector.component(member).is_none()) {
+        if let Some(Known { origin, record, .. }) = known {
+            brief.leave_out(member, &Component { origin: origin.clone(), seq: record.seq });
+        }
+    }
+    brief
 }
 
 /// Why a member that has not voted for a vector with this component never will.
@@ -203,7 +228,7 @@ fn why_dead(known: &Known, component: &Component, vector: &Vector) -> Option<Str
     if record.seq > component.seq {
         return Some("it moved on to another version before it voted".to_owned());
     }
-    if record.last.as_ref().is_some_and(|last| !last.precedes(vector)) {
+    if record.last.as_ref().is_some_and(|last| !last.precedes(&Brief::of(vector))) {
         return Some("it has voted for what came after".to_owned());
     }
     match &record.phase {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::distribution::DistributionId;
 use crate::domain::host::Host;
-use crate::domain::id::{Component, InvalidationId, Member, NoticeId, Reference, Seq, Vector};
+use crate::domain::id::{Component, InvalidationId, Member, NoticeId, Origin, Reference, Seq, Vector};
 use crate::domain::image::Version;
 use crate::domain::notice::Notice;
 use crate::domain::paths::PathSet;
@@ -259,23 +259,23 @@ impl Brief {
         Self(vector.0.iter().map(|(member, component)| (member.clone(), brief(component))).collect())
     }
 
-    /// Whether a vote for `vector` may follow one for this: nothing in it is older, and something is other. Members and ledgers
+    /// Remembers where a member was that the vector leaves out, because its cluster does not have the workload.
+    pub fn leave_out(&mut self, member: &Member, component: &Component) {
+        self.0.insert(member.clone(), (component.seq, component.origin.brief()));
+    }
+
+    /// Whether a vote for `next` may follow one for this: nothing in it is older, and something is other. Members and ledgers
     /// that only one of the two has say nothing of the order.
-    pub fn precedes(&self, vector: &Vector) -> bool {
-        let next = Self::of(vector);
-        next != *self && self.common(&next).all(|(own, theirs)| own <= theirs)
-    }
-
-    /// Whether whoever has voted for this has voted for `vector` too, or never will.
-    pub fn is_past(&self, vector: &Vector) -> bool {
-        self.common(&Self::of(vector)).all(|(own, theirs)| own >= theirs)
-    }
-
-    fn common<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (Seq, Seq)> {
+    pub fn precedes(&self, next: &Self) -> bool {
         let pair = |(member, (seq, origin)): (&Member, &(Seq, String))| {
-            other.0.get(member).filter(|(_, theirs)| theirs == origin).map(|(theirs, _)| (*seq, *theirs))
+            next.0.get(member).filter(|(_, theirs)| theirs == origin).map(|(theirs, _)| seq <= theirs)
         };
-        self.0.iter().filter_map(pair)
+        next != self && self.0.iter().filter_map(pair).all(|in_order| in_order)
+    }
+
+    /// How far this is in one member, if it knows this ledger of it.
+    pub fn seq(&self, member: &Member, origin: &Origin) -> Option<Seq> {
+        self.0.get(member).filter(|(_, known)| *known == origin.brief()).map(|(seq, _)| *seq)
     }
 }
 
@@ -402,6 +402,7 @@ impl Record {
     /// What is published for a workload the cluster does not have: no rollout of it up to `floor` is voted for any more. It
     /// is newer than any record with such a `seq`, and older than the record of a workload that comes later.
     pub fn absent(floor: Seq) -> Self {
+        let (floor, _) = Self::above(floor);
         Self {
             revision: u64::MAX,
             uid: String::new(),
@@ -430,9 +431,16 @@ impl Record {
         Duration::from_millis(self.elapsed_ms)
     }
 
+    /// The numbers above a floor: that of being absent, and that of the first record after. They differ, so that a vector with
+    /// the one is never taken for one with the other. Where nothing was ever removed, being absent needs no number.
+    pub fn above(floor: Seq) -> (Seq, Seq) {
+        let absent = if floor == Seq::default() { floor } else { floor.next() };
+        (absent, absent.next())
+    }
+
     /// Counts a baseline that is not stored yet from another floor.
     pub fn start_above(&mut self, floor: Seq) {
-        self.seq = floor.next();
+        (_, self.seq) = Self::above(floor);
         self.closed = self.seq;
     }
 

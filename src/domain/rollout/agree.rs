@@ -7,7 +7,7 @@ use crate::domain::id::{Seq, Vector};
 use crate::domain::machine::Timestamp;
 use crate::domain::policy::{Choice, Policy};
 use crate::domain::readiness::{Standing, standing};
-use crate::domain::record::{Brief, Change, Edge, Outcome, Phase, Record, VOTE_HOST_BYTES_MAX, VOTES_MAX, Vote};
+use crate::domain::record::{Change, Edge, Outcome, Phase, Record, VOTE_HOST_BYTES_MAX, VOTES_MAX, Vote};
 use crate::domain::record_codec;
 use crate::domain::rollout::finish::fitting;
 use crate::domain::rollout::observe::news;
@@ -101,7 +101,8 @@ impl Rollout {
         let Verdict::Candidate(vector) = group::judge(&self.view, &self.identity.member, &self.policy.group) else {
             return None;
         };
-        let new = draft.vote(&vector).is_none() && draft.last.as_ref().is_none_or(|last| last.precedes(&vector));
+        let new = draft.vote(&vector).is_none()
+            && draft.last.as_ref().is_none_or(|last| last.precedes(&group::brief_of(&self.view, &vector)));
         let sought = if self.is_alone() { draft.awaits_vote() } else { group::is_sought(&self.view, &vector) };
         (new && sought && self.own_seq(&vector) == Some(draft.seq)).then_some(vector)
     }
@@ -164,7 +165,7 @@ impl Rollout {
             (Some(draft), Some(site)) if still && confirmed => {
                 let mut voted = draft.clone();
                 voted.votes.push(vote(draft, vector, &workload, site, &self.policy, at_ms));
-                voted.last = (!alone).then(|| Brief::of(vector));
+                voted.last = (!alone).then(|| group::brief_of(&self.view, vector));
                 record_codec::shed(&mut voted);
                 if !draft.votes.is_empty() && record_codec::encode(&voted).is_err() {
                     // No room beside the votes before it; they are closed sooner or later. By then, its hosts may be others.

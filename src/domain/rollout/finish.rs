@@ -128,7 +128,7 @@ impl Rollout {
         let told = |record: &Record| match record.vote(&vote.vector) {
             Some(vote) => vote.noticed.contains(id) && record.untold.iter().all(|notice| notice.id != *id),
             // Who has dropped its vote knows that it is told; of a dead vector it may never have voted.
-            None => !dead && record.last.as_ref().is_some_and(|last| last.is_past(&vote.vector)),
+            None => !dead && record.last.as_ref().is_some_and(|last| group::is_past(&self.view, last, &vote.vector)),
         };
         let mut others = self.view.members.iter().filter(|(member, _)| *member != own);
         others.any(|(_, known)| known.as_ref().is_some_and(|known| told(&known.record)))

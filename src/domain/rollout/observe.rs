@@ -61,10 +61,11 @@ pub fn unusable(record: Option<&Record>, workload: &Workload) -> Option<String> 
 
 /// The record of a workload at first sight: nothing has changed yet.
 pub fn baseline(workload: &Workload, version: &Version, floor: Seq) -> Record {
+    let (_, seq) = Record::above(floor);
     Record {
         revision: 1,
         uid: workload.uid.clone(),
-        seq: floor.next(),
+        seq,
         version: version.clone(),
         generation: workload.generation,
         change: Change::Baseline,
@@ -72,7 +73,7 @@ pub fn baseline(workload: &Workload, version: &Version, floor: Seq) -> Record {
         elapsed_ms: 0,
         settled: None,
         edge: Edge::Settled,
-        closed: floor.next(),
+        closed: seq,
         requested_at: workload.tuning.requested_at.clone(),
         votes: Vec::new(),
         history: Vec::new(),

@@ -6,7 +6,7 @@ use allclear::domain::id::{Component, Origin, Reference, Seq, Vector};
 use allclear::domain::image::Version;
 use allclear::domain::purge::Order;
 use allclear::domain::readiness::{Standing, standing};
-use allclear::domain::record::{Outcome, Phase, Record};
+use allclear::domain::record::{Brief, Outcome, Phase, Record};
 use allclear::domain::rollout::baseline;
 
 use crate::group::world::{State, World, name};
@@ -27,6 +27,8 @@ pub struct Past {
     pub edge: Option<(Version, bool)>,
     /// Somebody gave up waiting, or lost its ledger.
     pub gave_up: bool,
+    /// Somebody lost its ledger, and with it the votes that others may have seen.
+    pub forgot: bool,
     /// Broken promises, by name.
     pub broken: BTreeSet<&'static str>,
 }
@@ -129,7 +131,10 @@ impl State {
             .flat_map(|held| &held.votes)
             .filter(|vote| record.is_none_or(|r| r.vote(&vote.vector).is_none()));
         for vote in dropped {
-            let closed = vote.closed.is_some();
+            // Who closes a vote when all others have can drop it in the same write.
+            let elsewhere =
+                |other: &Hashed<Record>| other.vote(&vote.vector).is_some_and(|theirs| theirs.closed.is_some());
+            let closed = vote.closed.is_some() || others.iter().flatten().any(elsewhere);
             let dead = vote.closed == Some(Outcome::Dead);
             let needed = others
                 .iter()
@@ -149,7 +154,7 @@ impl State {
                 }
                 let before = held.last.as_ref();
                 for vote in record.votes.iter().filter(|vote| held.vote(&vote.vector).is_none()) {
-                    if before.is_some_and(|last| !last.precedes(&vote.vector)) {
+                    if before.is_some_and(|last| !last.precedes(&Brief::of(&vote.vector))) {
                         past.broken.insert("a member's votes are a chain");
                     }
                 }
@@ -164,7 +169,7 @@ impl State {
                 let closings = past.voted.entry(vote.vector.clone()).or_default();
                 closings.insert(m, vote.closed.clone());
                 let outcomes: BTreeSet<&Outcome> = closings.values().flatten().collect();
-                if outcomes.len() > 1 {
+                if outcomes.len() > 1 && !past.forgot {
                     past.broken.insert("O4: a vector ends in one way for all");
                 }
             }
@@ -181,7 +186,10 @@ impl State {
     }
 
     pub fn lose_ledger(&mut self, m: usize) {
-        self.remember(|past| past.gave_up = true);
+        self.remember(|past| {
+            past.gave_up = true;
+            past.forgot = true;
+        });
         let place = &mut self.places[m];
         place.origin = Origin(format!("{}x", place.origin));
         place.record = None;

@@ -121,7 +121,8 @@ fn a_member_that_dies_leaves_the_purge_to_the_others_or_in_doubt() {
 
 #[test]
 fn nothing_follows_from_votes_under_two_configurations() {
-    let mut world = swift(&[a_to_b(), a_to_b()]);
+    let at_once = || vec![sight("a", 1, true, 2), sight("b", 2, true, 2)];
+    let mut world = swift(&[at_once(), at_once()]);
     for cluster in &mut world.members {
         cluster.configs = vec![("c1", 2), ("c2", 2)];
     }
@@ -130,7 +131,8 @@ fn nothing_follows_from_votes_under_two_configurations() {
 
 #[test]
 fn a_member_joins_during_a_rollout() {
-    let mut world = swift(&[a_to_b(), a_to_b(), stays_at("b")]);
+    let at_once = || vec![sight("a", 1, true, 2), sight("b", 2, true, 2)];
+    let mut world = swift(&[at_once(), at_once(), stays_at("b")]);
     for cluster in &mut world.members[..2] {
         cluster.configs = vec![("c1", 2), ("c2", 3)];
     }
@@ -224,7 +226,8 @@ mod caught {
 
     #[test]
     fn a_ledger_without_compare_and_set() {
-        let world = World { workers: 2, ..clusters(&[a_to_b(), a_to_b()]) };
+        let at_once = || vec![sight("a", 1, true, 2), sight("b", 2, true, 2)];
+        let world = World { workers: 2, ..swift(&[at_once(), at_once()]) };
         breaks(Mutant::NoCompareAndSet, world, "GA-5: a vote stays until all have closed its vector");
     }
 

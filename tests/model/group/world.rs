@@ -316,7 +316,9 @@ impl World {
             choices = extended.collect();
         }
         let ledgers: Vec<Origin> = state.places.iter().map(|place| place.origin.clone()).collect();
-        let first = if facts == Facts::Any { place.at.saturating_sub(1) } else { place.at };
+        // A deleted workload that a stale watch shows again is recorded, looked at and removed again, without end.
+        let gone = self.members[member].script[place.at].is_none();
+        let first = if facts == Facts::Any && !gone { place.at.saturating_sub(1) } else { place.at };
         let patience = if facts == Facts::Impatient { Patience::Timeout } else { Patience::Turn };
         let job = |copies: &Vec<Option<(Origin, Hashed<Record>)>>, seen| Job {
             member,
