@@ -56,7 +56,7 @@ pub struct Beat {
     pub settings: BTreeMap<String, String>,
     /// How its rollouts in flight stand, in words.
     pub words: BTreeMap<WorkloadId, String>,
-    /// Milliseconds since the Unix epoch by its own clock. Only compared with other beats of the same member.
+    /// Milliseconds since the Unix epoch by its own clock, and later than in the beat before. Only compared with other beats of the same member.
     pub at_ms: i64,
 }
 

@@ -89,6 +89,8 @@ pub struct Broker {
     /// The pin was read since it was last found to be another one than we thought.
     pin_known: bool,
     beat_due: Timestamp,
+    /// The time our last beat bears.
+    beaten_ms: i64,
     absent_due: Timestamp,
     /// What members' silence was when the rollouts were last told.
     silences: BTreeMap<Member, String>,
@@ -197,6 +199,7 @@ impl Broker {
             pinning: Lane::default(),
             pin_known: false,
             beat_due: Timestamp::default(),
+            beaten_ms: i64::MIN,
             absent_due: Timestamp::default(),
             silences: BTreeMap::new(),
         };

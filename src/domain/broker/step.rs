@@ -259,6 +259,9 @@ impl Broker {
     /// Leaves a beat on every board.
     fn beat(&mut self, words: BTreeMap<WorkloadId, String>, at_ms: i64) {
         let Some(roster) = &self.roster else { return };
+        // Others take a beat that bears no later time for an earlier one; two may fall into one millisecond, and a wall's
+        // clock may be set back.
+        self.beaten_ms = at_ms.max(self.beaten_ms.saturating_add(1));
         let beat = Beat {
             member: self.identity.member.clone(),
             origin: self.identity.origin.clone(),
@@ -268,7 +271,7 @@ impl Broker {
             members: roster.pin().map(|pin| pin.members.clone()).unwrap_or_default(),
             settings: roster.settings(),
             words,
-            at_ms,
+            at_ms: self.beaten_ms,
         };
         self.paths.iter_mut().for_each(|path| path.leave(Box::new(beat.clone())));
     }

@@ -294,6 +294,21 @@ fn beats_go_to_every_board_and_say_whom_we_agree_with() {
 }
 
 #[test]
+fn each_beat_is_later_than_the_one_before_even_if_the_clock_is_set_back() {
+    let mut broker = grouped();
+    let mut at_ms = Vec::new();
+    for wall in [77, 77, 5] {
+        let effects = broker.step(at(1), Event::WordsGathered(BTreeMap::new(), wall));
+        at_ms.extend(effects.iter().filter_map(|effect| match effect {
+            Effect::Beat(0, beat) => Some(beat.at_ms),
+            _ => None,
+        }));
+        broker.step(at(1), Event::Beaten(0, Ok(None)));
+    }
+    assert_eq!(at_ms, [77, 78, 79]);
+}
+
+#[test]
 fn a_silent_member_posts_and_beats_nothing_and_agrees_on_nothing() {
     let mut broker = grouped();
     broker.identity.silent = true;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use allclear::adapters::ledger::kubernetes::{KubernetesLedger, META_NAME};
 use allclear::domain::record::Record;
-use allclear::ports::{Ledger, Retry, StoreError};
+use allclear::domain::roster::Pin;
+use allclear::ports::{Ledger, PinError, Retry, StoreError};
 use allclear::sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use allclear::sandbox::kubernetes::{Kind, KubernetesStandIn, Options};
 use async_trait::async_trait;
