@@ -147,6 +147,17 @@ pub enum StoreError {
     Lost(PortError),
 }
 
+/// The members of the group could not be read from the ledger, or not be stored in it.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum PinError {
+    /// The ledger could not be asked, or it is not known whether it did it.
+    #[error(transparent)]
+    Unavailable(#[from] PortError),
+    /// The ledger that was opened does not exist any more; see [`StoreError::Lost`].
+    #[error(transparent)]
+    Lost(PortError),
+}
+
 /// Everything a ledger holds.
 #[derive(Clone, Debug, Default)]
 pub struct Ledgered {
@@ -183,10 +194,10 @@ pub trait Ledger: Send + Sync {
     /// The lowest `seq` a new record of this workload may start *after*.
     async fn seq_floor(&self, workload: &WorkloadId) -> Result<Seq, PortError>;
     /// The members of the group as they were agreed on, not from a cache; `None` before that.
-    async fn pin(&self) -> Result<Option<Pin>, PortError>;
+    async fn pin(&self) -> Result<Option<Pin>, PinError>;
     /// Stores who the members are, if the ledger still holds `over`. Says whether it holds `pin` now; storing what is already
     /// there succeeds.
-    async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PortError>;
+    async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PinError>;
     /// All deliveries that are not finished, dead letters included.
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError>;
     /// Stores a delivery, replacing an earlier state of the same id.
@@ -287,7 +298,8 @@ pub trait Board: Send + Sync {
     /// `origin` is our ledger's, by definition the current one: copies from an earlier ledger give way to a record of this
     /// one. A removal leaves them alone. What is removed, and what is `Absent`, is forgotten there after [`PASSING_TTL`].
     async fn post(&self, origin: &Origin, postings: &[(WorkloadId, Posting)]) -> Result<Vec<Posted>, PortError>;
-    /// Leaves our beat, for [`BEAT_TTL`], and returns the one of our name that was there before, if it can be believed.
+    /// Leaves our beat, for [`BEAT_TTL`], and returns the one of our name that was there before, if it can be believed. Wakes
+    /// whoever listens if it [`Beat::is_news`].
     async fn beat(&self, beat: &Beat) -> Result<Option<Beat>, PortError>;
     /// Reads what is new since `from`.
     async fn read(&self, from: &Cursor) -> Result<News, PortError>;

@@ -17,7 +17,9 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 
 use crate::actors::lifecycle::{Collar, Obituary};
-use crate::actors::message::{Absent, Drain, End, Forget, Observation, Observe, Publish, Show, ViewReported, Wanted};
+use crate::actors::message::{
+    Absent, Drain, End, Forget, LedgerLost, Observation, Observe, Publish, Show, ViewReported, Wanted,
+};
 use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings};
@@ -26,7 +28,7 @@ use crate::domain::group::View;
 use crate::domain::id::{Origin, WorkloadId};
 use crate::domain::roster::{Pin, Roster, settings};
 use crate::domain::tally::tally;
-use crate::ports::{Board, PortError};
+use crate::ports::{Board, PinError, PortError};
 
 /// How often it is looked whether a rollout has ended, and one that could not be told is told again.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -47,6 +49,7 @@ pub struct ClusterGroupActor {
     shell: Shell<Broker>,
     boards: Vec<Arc<dyn Board>>,
     watcher: Recipient<Wanted>,
+    root: Recipient<LedgerLost>,
     followers: BTreeMap<WorkloadId, Addr<RolloutActor>>,
     /// Views given out so far.
     views: u64,
@@ -59,14 +62,32 @@ pub struct ClusterGroupActor {
 /// A board says that there is news.
 struct Woken(usize);
 
+/// Tells root when the ledger turns out to be no more: nothing but a ledger's next life helps then (fault A4).
+struct Reporter {
+    root: Recipient<LedgerLost>,
+    origin: Origin,
+}
+
+impl Reporter {
+    /// Looks at an answer of the ledger, and puts its error into words.
+    fn heed<T>(&self, answer: Result<T, PinError>) -> Result<T, String> {
+        if matches!(answer, Err(PinError::Lost(_))) {
+            // If the message is lost, the next answer says so again.
+            let _ = self.root.try_send(LedgerLost(self.origin.clone()));
+        }
+        answer.map_err(|error| error.to_string())
+    }
+}
+
 impl ClusterGroupActor {
     /// The broker of the group whose own ledger is `origin` and held `pin` when it was opened. `watcher` starts the rollouts
-    /// that are wanted.
+    /// that are wanted, `root` begins anew when the ledger is lost.
     pub fn new(
         surroundings: Surroundings,
         origin: Origin,
         pin: Option<Pin>,
         watcher: Recipient<Wanted>,
+        root: Recipient<LedgerLost>,
         collar: Collar,
         obituary: Obituary,
     ) -> Self {
@@ -91,6 +112,7 @@ impl ClusterGroupActor {
             shell,
             boards,
             watcher,
+            root,
             followers: BTreeMap::new(),
             views: 0,
             untold: BTreeSet::new(),
@@ -143,6 +165,10 @@ impl ClusterGroupActor {
             self.surroundings.metrics.overflow("rollout");
             self.untold.insert(workload.clone());
         }
+    }
+
+    fn reporter(&self) -> Reporter {
+        Reporter { root: self.root.clone(), origin: self.origin.clone() }
     }
 
     /// Asks some rollouts how they stand.
@@ -216,21 +242,28 @@ impl Drives<Broker> for ClusterGroupActor {
                 Event::LedgerRead(read.map_err(words))
             }),
             Effect::LoadRecord(workload) => {
+                let reporter = self.reporter();
                 let read = async move {
-                    let record = ledger.load(&workload).await;
-                    let floor = ledger.seq_floor(&workload).await;
-                    (record.and_then(|record| Ok((record.map(Box::new), floor?))), workload)
+                    let record = async {
+                        let record = ledger.load(&workload).await?;
+                        let floor = ledger.seq_floor(&workload).await?;
+                        // A ledger that was deleted has no records either. That is another matter than one set back.
+                        ledger.pin().await?;
+                        Ok((record.map(Box::new), floor))
+                    };
+                    (record.await, workload)
                 };
-                self.ask(ctx, read, move |(read, workload)| Event::RecordLoaded(workload, read.map_err(words)));
+                self.ask(ctx, read, move |(read, workload)| Event::RecordLoaded(workload, reporter.heed(read)));
             }
             Effect::ReadPin => {
-                self.ask(ctx, async move { ledger.pin().await }, move |pin| Event::PinRead(pin.map_err(words)));
+                let reporter = self.reporter();
+                self.ask(ctx, async move { ledger.pin().await }, move |pin| Event::PinRead(reporter.heed(pin)));
             }
-            Effect::StorePin(pin, over) => self.ask(
-                ctx,
-                async move { (ledger.store_pin(&pin, over.as_ref()).await, pin) },
-                move |(stored, pin)| Event::PinStored(pin, stored.map_err(words)),
-            ),
+            Effect::StorePin(pin, over) => {
+                let reporter = self.reporter();
+                let store = async move { (ledger.store_pin(&pin, over.as_ref()).await, pin) };
+                self.ask(ctx, store, move |(stored, pin)| Event::PinStored(pin, reporter.heed(stored)));
+            }
             Effect::Tell(workload) => self.tell(&workload),
             Effect::Want(workload) => {
                 // It is wanted again in 5 s if nobody follows it by then.

@@ -30,7 +30,8 @@ pub struct Sighted(pub Option<Box<Workload>>);
 #[rtype(result = "()")]
 pub struct PeersRestarted(pub Directory);
 
-/// Watcher, rollout → root: the ledger of this origin does not exist any more. Said again with every write that fails so.
+/// Watcher, rollout, cluster group → root: the ledger of this origin does not exist any more. Said again with every write
+/// that fails so, and in a group with every reading of the members.
 #[derive(Message, Clone)]
 #[rtype(result = "()")]
 pub struct LedgerLost(pub Origin);

@@ -202,9 +202,9 @@ impl Root {
 
     fn group(&self, origin: &Origin, pin: Option<Pin>, ctx: &mut Context<Self>) -> Addr<ClusterGroupActor> {
         let obituary = self.obituary(Who::Group, ctx);
-        let watcher = ctx.address().recipient();
+        let (watcher, root) = (ctx.address().recipient(), ctx.address().recipient());
         let (surroundings, collar) = (self.surroundings.clone(), self.leash.collar());
-        ClusterGroupActor::new(surroundings, origin.clone(), pin, watcher, collar, obituary).start()
+        ClusterGroupActor::new(surroundings, origin.clone(), pin, watcher, root, collar, obituary).start()
     }
 
     fn invalidator(&self, ctx: &mut Context<Self>) -> Addr<Invalidator> {

@@ -109,9 +109,9 @@ pub fn judge(view: &View, own: &Member, agreement: &Agreement) -> Verdict {
         let reference = *reference.get_or_insert(record);
         match why_waited_for(known, reference, &view.config, agreement) {
             Some(reason) => {
-                let words =
-                    words.as_ref().filter(|_| member != own).map_or(String::new(), |words| format!(": {words}"));
-                waiting.insert(member.clone(), format!("{reason}{words}"));
+                let words = words.as_ref().filter(|_| member != own && record.phase == Phase::Rolling);
+                let reason = words.map_or_else(|| reason.clone(), |words| format!("{reason}: {words}"));
+                waiting.insert(member.clone(), reason);
             }
             None => drop(vector.insert(member.clone(), Component { origin: origin.clone(), seq: record.seq })),
         }

@@ -56,8 +56,17 @@ pub struct Beat {
     pub settings: BTreeMap<String, String>,
     /// How its rollouts in flight stand, in words.
     pub words: BTreeMap<WorkloadId, String>,
-    /// Milliseconds since the Unix epoch by its own clock. Only compared with other beats of the same member.
+    /// Milliseconds since the Unix epoch by its own clock, and later than in the beat before. Only compared with other beats of the same member.
     pub at_ms: i64,
+}
+
+impl Beat {
+    /// Whether it says more than that its member lives and how its rollouts stand: another process or ledger than in the
+    /// `earlier` beat, other members, another configuration. The others should hear of that at once.
+    pub fn is_news(&self, earlier: Option<&Self>) -> bool {
+        let said = |beat: &Self| (beat.origin.clone(), beat.boot.clone(), beat.members.clone(), beat.config.clone());
+        earlier.map(said) != Some(said(self))
+    }
 }
 
 /// The members as they were agreed on, kept in the ledger.

@@ -231,7 +231,11 @@ impl Board for MemberBoard {
     async fn beat(&self, beat: &Beat) -> Result<Option<Beat>, PortError> {
         let mut state = self.reached("leave a beat")?;
         let now = self.board.clock.now();
-        Ok(state.beats.insert(self.member.clone(), (beat.clone(), now)).map(|(earlier, _)| earlier))
+        let earlier = state.beats.insert(self.member.clone(), (beat.clone(), now)).map(|(earlier, _)| earlier);
+        if beat.is_news(earlier.as_ref()) {
+            state.wake(|listener| *listener != self.member);
+        }
+        Ok(earlier)
     }
 
     async fn read(&self, from: &Cursor) -> Result<News, PortError> {

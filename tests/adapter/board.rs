@@ -37,6 +37,7 @@ macro_rules! holds_the_contract {
             an_absent_workload_gives_way_to_a_later_one
             beats_are_heard_and_answer_with_the_earlier_one
             a_member_is_woken_by_others_and_not_by_itself
+            a_beat_wakes_the_others_if_it_is_news
             two_ways_to_one_server_are_one_server
             shuffled_histories_end_in_the_newest_state
         );

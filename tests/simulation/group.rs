@@ -10,6 +10,7 @@ use allclear::actors::root::Root;
 use allclear::actors::{Grouping, Settings, Surroundings};
 use allclear::domain::id::{Member, Seq};
 use allclear::domain::notice::Kind;
+use allclear::domain::record::Change;
 use allclear::domain::roster::Pin;
 use allclear::ports::{Ledger, Posting};
 use allclear::telemetry::Metrics;
@@ -117,6 +118,49 @@ fn members_that_are_not_named_find_each_other_and_purge_once() {
         }
         let told: usize = worlds.iter().map(|world| world.told("web", Kind::PurgeCompleted).len()).sum();
         assert!(told > 0);
+    });
+}
+
+#[test]
+fn members_that_start_together_agree_within_a_second() {
+    play(async {
+        let (worlds, _) = group(3);
+        let lives = start_all(&worlds);
+        pass(1_000).await;
+        for life in &lives {
+            let seen = life.observe().await;
+            assert_eq!(hold(&seen), None);
+            assert_eq!(seen.troubles, Vec::<String>::new(), "nobody is thought to be of another mind");
+        }
+    });
+}
+
+#[test]
+fn a_ledger_deleted_under_a_quiet_member_is_begun_anew_and_the_group_goes_on() {
+    play(async {
+        let (worlds, boards) = group(3);
+        let lives = start_all(&worlds);
+        agreed(&lives).await;
+        release(&lives, 2, "2").await;
+        pass(60_000).await;
+        assert_eq!(creations(&worlds), 1);
+        worlds[1].lose_ledger();
+        // Nothing happens that would write a record.
+        pass(30_000).await;
+        for life in &lives {
+            let seen = life.observe().await;
+            assert_eq!((hold(&seen), &seen.troubles), (None, &Vec::new()));
+            let group = seen.group.expect("a group");
+            assert!(group.regressed.is_empty(), "{:?}", group.regressed);
+        }
+        let baseline = worlds[1].record(&id("web")).expect("it is taken as it is");
+        assert_eq!((baseline.seq, baseline.change), (Seq(1), Change::Baseline));
+        for board in &boards {
+            assert_eq!(board.shows("eu-2", &id("web")).await, Some(Posting::Show(Box::new(baseline.clone()))));
+        }
+        release(&lives, 3, "3").await;
+        pass(60_000).await;
+        assert_eq!(creations(&worlds), 2);
     });
 }
 

@@ -38,7 +38,7 @@ use crate::domain::delivery::Delivery;
 use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::record::Record;
 use crate::domain::roster::Pin;
-use crate::ports::{Ledger, Ledgered, PortError, StoreError};
+use crate::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
 
 /// The ledger's own object.
 pub const META_NAME: &str = "allclear-ledger";
@@ -93,6 +93,12 @@ impl KubernetesLedger {
 
     fn call<'a>(&'a self, verb: &'static str, name: &'a str) -> Call<'a> {
         Call { verb, name, namespace: &self.namespace }
+    }
+
+    /// The error of a call that came upon another ledger than the one that was opened, or upon none.
+    fn lost(&self, verb: &'static str, name: &str) -> PortError {
+        let cause = format!("the ledger {META_NAME} was deleted; it must be opened again, which starts a new one");
+        PortError::lasting(self.call(verb, name).attempted(), cause)
     }
 
     async fn get(&self, name: &str) -> Result<Option<ConfigMap>, PortError> {
@@ -296,11 +302,11 @@ impl Ledger for KubernetesLedger {
         self.look(workload, false, Shard::floor).await
     }
 
-    async fn pin(&self) -> Result<Option<Pin>, PortError> {
+    async fn pin(&self) -> Result<Option<Pin>, PinError> {
         self.read_pin().await
     }
 
-    async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PortError> {
+    async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PinError> {
         self.write_pin(pin, over).await
     }
 
@@ -336,7 +342,10 @@ impl ShardStore for Stored<'_> {
     async fn write(&self, copy: &Copy) -> Result<String, Failed> {
         let mut map = self.config_map(&copy.shard);
         let written = match &copy.version {
-            None => self.ledger.create(&self.name, &map).await,
+            None => {
+                self.still_our_ledger().await?;
+                self.ledger.create(&self.name, &map).await
+            }
             Some(version) => {
                 map.metadata.resource_version = Some(version.clone());
                 match self.ledger.replace(&self.name, &map).await {
@@ -366,16 +375,14 @@ impl Stored<'_> {
         map
     }
 
-    /// Checks that the ledger itself was not deleted: shards of a deleted ledger must not rise again.
+    /// Checks that the ledger itself was not deleted: shards of a deleted ledger must not rise again. A shard that is created
+    /// costs this one more reading, in all the life of a ledger 64 of them.
     async fn still_our_ledger(&self) -> Result<(), Failed> {
         let found = self.ledger.get(META_NAME).await.map_err(Failed::Other)?.and_then(|map| map.metadata.uid);
         if found.as_ref() == Some(&self.meta.uid) {
             return Ok(());
         }
-        Err(Failed::Lost(PortError::lasting(
-            format!("failed to update configmap {} in namespace {}", self.name, self.ledger.namespace),
-            format!("the ledger {META_NAME} was deleted; it must be opened again, which starts a new one"),
-        )))
+        Err(Failed::Lost(self.ledger.lost("update", &self.name)))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::record::Record;
 use crate::domain::record_codec;
 use crate::domain::roster::Pin;
-use crate::ports::{Ledger, Ledgered, PortError, StoreError};
+use crate::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
 
 /// Records in memory. A clone is another handle to the same ledger, the way a restarted process would open it.
 #[derive(Clone, Debug)]
@@ -100,11 +100,11 @@ impl Ledger for MemoryLedger {
         Ok(self.state().floors.get(&shard_of(workload)).copied().unwrap_or_default())
     }
 
-    async fn pin(&self) -> Result<Option<Pin>, PortError> {
+    async fn pin(&self) -> Result<Option<Pin>, PinError> {
         Ok(self.state().pin.clone())
     }
 
-    async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PortError> {
+    async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PinError> {
         let mut state = self.state();
         if state.pin.as_ref() == over {
             state.pin = Some(pin.clone());

@@ -25,7 +25,7 @@ use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::record::Record;
 use crate::domain::record_codec::{decode, encode};
 use crate::domain::roster::Pin;
-use crate::ports::{Ledger, Ledgered, PortError, StoreError};
+use crate::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
 
 /// Records sent in one script. Redis does nothing else meanwhile: 500 take it about 2 ms.
 const RECORDS_AT_ONCE: usize = 500;
@@ -287,11 +287,11 @@ impl Ledger for RedisLedger {
         Ok(Seq(floor.unwrap_or_default()))
     }
 
-    async fn pin(&self) -> Result<Option<Pin>, PortError> {
-        self.pin_text().await?.map(|text| pin_of(&text)).transpose()
+    async fn pin(&self) -> Result<Option<Pin>, PinError> {
+        Ok(self.pin_text().await?.map(|text| pin_of(&text)).transpose()?)
     }
 
-    async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PortError> {
+    async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PinError> {
         let origin = self.origin().await?;
         let script = Script::new(PIN);
         let mut script = script.prepare_invoke();
@@ -300,7 +300,8 @@ impl Ledger for RedisLedger {
         let store = |mut redis: ::redis::aio::ConnectionManager| async move { script.invoke_async(&mut redis).await };
         let there: String = self.server.call("store the members", store).await?;
         if there == LOST {
-            return Err(PortError::passing("failed to store the members", "the ledger was emptied or replaced"));
+            let cause = "the ledger was emptied or replaced";
+            return Err(PinError::Lost(PortError::lasting("failed to store the members", cause)));
         }
         Ok(pin_of(&there).as_ref() == Ok(pin))
     }

@@ -342,7 +342,15 @@ impl Board for RedisBoard {
             Ok(::redis::from_redis_value::<Option<Vec<u8>>>(answers.next().transpose()?.unwrap_or(Value::Nil))?)
         };
         let earlier = self.server.call("leave a beat", run).await?;
-        Ok(earlier.and_then(|text| self.copies.beat(&self.member, &text).ok()))
+        let earlier = earlier.and_then(|text| self.copies.beat(&self.member, &text).ok());
+        if beat.is_news(earlier.as_ref()) {
+            let mut publish = cmd("PUBLISH");
+            publish.arg(self.channel()).arg(format!("{} beat", self.member));
+            let publish = |mut redis: ConnectionManager| async move { publish.query_async::<()>(&mut redis).await };
+            // The beat is there. Who is not woken by it reads it a few seconds later.
+            let _ = self.server.call("wake the others", publish).await;
+        }
+        Ok(earlier)
     }
 
     async fn read(&self, from: &Cursor) -> Result<News, PortError> {

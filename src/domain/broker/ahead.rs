@@ -2,11 +2,15 @@
 //!
 //! Another process of ours may have written it; then the ledger has it too. If it does not, the ledger was set back, and what
 //! we would vote for was voted for before: the workload is held until somebody has seen to it (fault A5).
+//!
+//! Seeing to it is `allclear ledger adopt`, which stores a baseline counted above the copy. That a later rollout counts past
+//! the copy is no cure: between the two are numbers that were given out, and votes, that nobody here knows of. So a hold
+//! ends by an adoption, by the record's removal, or with the process.
 
 use std::collections::BTreeMap;
 
 use crate::domain::id::{Seq, WorkloadId};
-use crate::domain::record::Record;
+use crate::domain::record::{Change, Record};
 
 /// Workloads that are compared at a time. A ledger that was set back as a whole has more; each is found when it is posted.
 const COMPARED_MAX: usize = 50;
@@ -17,7 +21,7 @@ struct Lead {
     revision: u64,
     /// The ledger is being asked.
     asked: bool,
-    /// What the ledger has, once it turned out to be older; `None` inside if it has nothing.
+    /// What the ledger had when it turned out to be older; `None` inside if it had nothing. From then on it is held.
     behind: Option<Option<(Seq, u64)>>,
 }
 
@@ -36,18 +40,24 @@ impl Ahead {
         !std::mem::replace(&mut lead.asked, true)
     }
 
-    /// The ledger was asked and holds this record, or none and this floor. Says whether it knows of the state the board has.
+    /// The ledger was asked and holds this record, or none and this floor. Says whether it knows of the state the board has;
+    /// once that was in doubt, whether it was adopted.
     pub(super) fn compare(&mut self, workload: &WorkloadId, record: Option<&Record>, floor: Seq) -> bool {
         let Some(lead) = self.0.get_mut(workload) else { return true };
         let state = record.map(|record| (record.seq, record.revision));
         lead.asked = false;
-        // Where there is none and the floor is as high, it was removed.
-        if state >= Some((lead.seq, lead.revision)) || (state.is_none() && floor >= lead.seq) {
+        let reaches = match (record, &lead.behind) {
+            // Where there is none and the floor is as high, it was removed.
+            (None, _) => floor >= lead.seq,
+            (Some(_), None) => state >= Some((lead.seq, lead.revision)),
+            (Some(record), Some(_)) => record.change == Change::Baseline && record.seq > lead.seq,
+        };
+        if reaches {
             self.0.remove(workload);
-            return true;
+        } else {
+            lead.behind.get_or_insert(state);
         }
-        lead.behind = Some(state);
-        false
+        reaches
     }
 
     /// The ledger could not be asked.
@@ -70,17 +80,65 @@ impl Ahead {
     pub(super) fn hold(&self, workload: &WorkloadId) -> Option<String> {
         let Lead { seq, revision, behind, asked: _ } = self.0.get(workload)?;
         let here = match behind.as_ref()? {
-            Some((seq, revision)) => format!("has only rollout {seq} (revision {revision})"),
-            None => "has none".to_owned(),
+            Some((seq, revision)) => format!("had only rollout {seq} (revision {revision})"),
+            None => "had none".to_owned(),
         };
         Some(format!(
-            "StateRegressed: the group has seen rollout {seq} (revision {revision}) of this workload's record, and our ledger \
-             {here}, so it was set back; if that is right, run allclear ledger adopt"
+            "StateRegressed: the group has seen rollout {seq} (revision {revision}) of this workload's record when our ledger \
+             {here}, so it was set back; a later rollout does not end this: if it is right, run allclear ledger adopt"
         ))
     }
 
     /// The workloads that are held.
     pub(super) fn held(&self) -> impl Iterator<Item = &WorkloadId> {
         self.0.iter().filter(|(_, lead)| lead.behind.is_some()).map(|(workload, _)| workload)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::record_codec::decode;
+
+    fn web() -> WorkloadId {
+        WorkloadId::deployment("shop", "web")
+    }
+
+    fn record(seq: u64, revision: u64, change: Change) -> Record {
+        let text = format!(r#"{{"r":{revision},"u":"u","s":{seq},"v":{{"web":"shop/web:1.2"}}}}"#);
+        Record { change, ..decode(text.as_bytes()).unwrap() }
+    }
+
+    fn held() -> Ahead {
+        let mut ahead = Ahead::default();
+        assert!(ahead.found(&web(), Seq(3), 4));
+        assert!(!ahead.compare(&web(), Some(&record(2, 1, Change::Changed)), Seq(0)));
+        ahead
+    }
+
+    #[test]
+    fn a_hold_does_not_end_because_a_later_rollout_counts_past_the_copy() {
+        let mut ahead = held();
+        let words = ahead.hold(&web()).unwrap();
+        for later in [record(3, 5, Change::Changed), record(4, 9, Change::Changed), record(9, 1, Change::Recovered)] {
+            assert!(!ahead.compare(&web(), Some(&later), Seq(0)));
+            assert_eq!(ahead.hold(&web()), Some(words.clone()), "it says what was found, and what to do");
+        }
+        assert!(words.contains("a later rollout does not end this"), "{words}");
+    }
+
+    #[test]
+    fn a_hold_ends_when_the_record_was_adopted_above_the_copy() {
+        let mut ahead = held();
+        assert!(!ahead.compare(&web(), Some(&record(3, 9, Change::Baseline)), Seq(0)), "that seq was given out before");
+        assert!(ahead.compare(&web(), Some(&record(4, 2, Change::Baseline)), Seq(0)));
+        assert_eq!(ahead.hold(&web()), None);
+    }
+
+    #[test]
+    fn a_hold_ends_when_the_record_was_removed_with_its_numbers() {
+        let mut ahead = held();
+        assert!(!ahead.compare(&web(), None, Seq(2)));
+        assert!(ahead.compare(&web(), None, Seq(3)));
     }
 }

@@ -71,6 +71,9 @@ pub struct Broker {
     standing: Standing,
     paths: Vec<Path>,
     copies: Copies,
+    /// Workloads of which a member has shown a newer record since its last beat, so that what that said is out of date. No
+    /// more than a beat has words.
+    outspoken: BTreeMap<Member, BTreeSet<WorkloadId>>,
     /// Workloads a rollout of ours follows, with their newest record.
     followed: BTreeMap<WorkloadId, Option<Box<Record>>>,
     /// Workloads this cluster does not have, as far as somebody asked.
@@ -86,6 +89,8 @@ pub struct Broker {
     /// The pin was read since it was last found to be another one than we thought.
     pin_known: bool,
     beat_due: Timestamp,
+    /// The time our last beat bears.
+    beaten_ms: i64,
     absent_due: Timestamp,
     /// What members' silence was when the rollouts were last told.
     silences: BTreeMap<Member, String>,
@@ -184,6 +189,7 @@ impl Broker {
             standing: Standing::default(),
             paths: boards.into_iter().map(Path::new).collect(),
             copies: Copies::default(),
+            outspoken: BTreeMap::new(),
             followed: BTreeMap::new(),
             absent: BTreeMap::new(),
             ahead: Ahead::default(),
@@ -193,6 +199,7 @@ impl Broker {
             pinning: Lane::default(),
             pin_known: false,
             beat_due: Timestamp::default(),
+            beaten_ms: i64::MIN,
             absent_due: Timestamp::default(),
             silences: BTreeMap::new(),
         };
@@ -211,7 +218,7 @@ impl Broker {
                 return Some(Known { origin: origin.clone(), current: true, record, words: None });
             }
             let known = self.copies.of(workload, member)?;
-            Some(Known { words: words(roster, now, member, workload), ..known })
+            Some(Known { words: self.words(roster, now, member, workload), ..known })
         };
         let Standing { members, hold, config } = &self.standing;
         View {
@@ -266,6 +273,19 @@ impl Broker {
         self.is_wanted(workload).then(|| Effect::Want(workload.clone()))
     }
 
+    /// What a member says of a workload, or what is to be said of the member. Its words are those of its last beat, which
+    /// is up to 5 s old: they are left out once its record has moved on, until the next one.
+    fn words(&self, roster: &Roster, now: Timestamp, member: &Member, workload: &WorkloadId) -> Option<String> {
+        let silence = roster.silence(now, member);
+        let difference = || {
+            let differences = roster.differences(member);
+            (!differences.is_empty()).then(|| format!("has another configuration: {}", differences.join("; ")))
+        };
+        let is_outspoken = self.outspoken.get(member).is_some_and(|workloads| workloads.contains(workload));
+        let said = || roster.voice(member)?.beat.words.get(workload).filter(|_| !is_outspoken).cloned();
+        silence.or_else(difference).or_else(said)
+    }
+
     /// Whether another member waits for our part in it and nobody sees to it.
     fn is_wanted(&self, workload: &WorkloadId) -> bool {
         self.copies.seeking().contains(workload)
@@ -273,17 +293,6 @@ impl Broker {
             && !self.absent.contains_key(workload)
             && !self.identity.silent
     }
-}
-
-/// What a member says of a workload, or what is to be said of the member.
-fn words(roster: &Roster, now: Timestamp, member: &Member, workload: &WorkloadId) -> Option<String> {
-    let silence = roster.silence(now, member);
-    let difference = || {
-        let differences = roster.differences(member);
-        (!differences.is_empty()).then(|| format!("has another configuration: {}", differences.join("; ")))
-    };
-    let said = || roster.voice(member)?.beat.words.get(workload).cloned();
-    silence.or_else(difference).or_else(said)
 }
 
 #[cfg(test)]

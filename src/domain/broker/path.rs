@@ -54,6 +54,8 @@ pub(super) struct Path {
     pub(super) refill: bool,
     /// We have left a beat there.
     pub(super) beaten: bool,
+    /// We had when it was last begun to be read: an answer may be older than what we left meanwhile.
+    pub(super) beaten_before: bool,
     cursor: Cursor,
     /// Members whose records are to be read from the beginning.
     rewound: BTreeSet<Member>,
@@ -84,6 +86,7 @@ impl Path {
             refused: BTreeMap::new(),
             refill: true,
             beaten: false,
+            beaten_before: false,
             cursor: Cursor::default(),
             rewound: BTreeSet::new(),
             woken: false,
@@ -109,6 +112,7 @@ impl Path {
         if self.read.is_due(now) {
             self.read.begin();
             self.woken = false;
+            self.beaten_before = self.beaten;
             effects.push(Effect::Read(index, self.cursor.clone()));
         }
         if self.write.is_due(now) {

@@ -25,6 +25,10 @@ impl Machine for Broker {
         let mut effects = self.work(now);
         let standing = self.stand(now);
         let silences = self.silences(now);
+        if standing.config != self.standing.config {
+            // The others hear at once with whom we agree, and on what.
+            self.beat_due = self.beat_due.min(now);
+        }
         if standing != self.standing || silences != self.silences {
             self.standing = standing;
             self.silences = silences;
@@ -132,7 +136,7 @@ impl Broker {
         path.rejected = path.rejected.saturating_add(u64::try_from(rejected.len()).unwrap_or(u64::MAX));
         path.rejection = rejected.into_iter().next_back().map(|why| (why, now)).or(path.rejection.take());
         path.was_read(now, cursor, more);
-        let beaten = path.beaten;
+        let beaten = path.beaten_before;
         if !self.is_grouped() {
             return Vec::new();
         }
@@ -144,8 +148,9 @@ impl Broker {
             if heard.member == self.identity.member {
                 continue;
             }
-            let workload = heard.workload.clone();
+            let (member, workload) = (heard.member.clone(), heard.workload.clone());
             if self.copies.hear(heard) {
+                self.outspeak(member, &workload);
                 // What others wait for now, they may have waited for an hour ago, and boards have forgotten since.
                 if let Some(seq) = self.absent.get(&workload).filter(|_| self.copies.seeking().contains(&workload)) {
                     let absent = Posting::Show(Box::new(Record::absent(*seq)));
@@ -155,6 +160,14 @@ impl Broker {
             }
         }
         changed.iter().filter_map(|workload| self.spread(workload)).collect()
+    }
+
+    /// The member's record has moved on: what its last beat said of the workload is out of date.
+    fn outspeak(&mut self, member: Member, workload: &WorkloadId) {
+        let voice = self.roster.as_ref().and_then(|roster| roster.voice(&member));
+        if voice.is_some_and(|voice| voice.beat.words.contains_key(workload)) {
+            self.outspoken.entry(member).or_default().insert(workload.clone());
+        }
     }
 
     /// Boards forget after a while that we do not have a workload. Others may still wait for it.
@@ -186,6 +199,10 @@ impl Broker {
         let other_words =
             before.keys().chain(after.keys()).filter(|workload| before.get(*workload) != after.get(*workload));
         changed.extend(other_words.filter(|workload| self.followed.contains_key(*workload)).cloned());
+        if brought != Brought::Nothing {
+            let outspoken = self.outspoken.remove(&member).unwrap_or_default();
+            changed.extend(outspoken.into_iter().filter(|workload| after.contains_key(workload)));
+        }
         if brought == Brought::Ledger && self.copies.count(&member, &origin) {
             self.paths.iter_mut().for_each(|path| path.rewind(now, &member));
             changed.extend(self.followed.keys().cloned());
@@ -242,6 +259,9 @@ impl Broker {
     /// Leaves a beat on every board.
     fn beat(&mut self, words: BTreeMap<WorkloadId, String>, at_ms: i64) {
         let Some(roster) = &self.roster else { return };
+        // Others take a beat that bears no later time for an earlier one; two may fall into one millisecond, and a wall's
+        // clock may be set back.
+        self.beaten_ms = at_ms.max(self.beaten_ms.saturating_add(1));
         let beat = Beat {
             member: self.identity.member.clone(),
             origin: self.identity.origin.clone(),
@@ -251,7 +271,7 @@ impl Broker {
             members: roster.pin().map(|pin| pin.members.clone()).unwrap_or_default(),
             settings: roster.settings(),
             words,
-            at_ms,
+            at_ms: self.beaten_ms,
         };
         self.paths.iter_mut().for_each(|path| path.leave(Box::new(beat.clone())));
     }

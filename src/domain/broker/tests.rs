@@ -258,7 +258,9 @@ fn a_newer_copy_of_our_own_record_is_compared_with_the_ledger() {
     let hold = broker.view(at(2), &id("web")).hold.unwrap();
     assert!(hold.starts_with("StateRegressed") && hold.contains("rollout 3 (revision 4)"), "{hold}");
     assert_eq!(broker.view(at(2), &id("api")).hold, None);
-    published(&mut broker, "web", record(4, 9));
+    published(&mut broker, "web", Record { change: Change::Changed, ..record(4, 9) });
+    assert!(broker.view(at(3), &id("web")).hold.is_some(), "a rollout is no adoption");
+    published(&mut broker, "web", record(5, 10));
     assert_eq!(broker.view(at(3), &id("web")).hold, None);
     // What was removed meanwhile is no loss.
     published(&mut broker, "api", record(2, 1));
@@ -292,6 +294,21 @@ fn beats_go_to_every_board_and_say_whom_we_agree_with() {
 }
 
 #[test]
+fn each_beat_is_later_than_the_one_before_even_if_the_clock_is_set_back() {
+    let mut broker = grouped();
+    let mut at_ms = Vec::new();
+    for wall in [77, 77, 5] {
+        let effects = broker.step(at(1), Event::WordsGathered(BTreeMap::new(), wall));
+        at_ms.extend(effects.iter().filter_map(|effect| match effect {
+            Effect::Beat(0, beat) => Some(beat.at_ms),
+            _ => None,
+        }));
+        broker.step(at(1), Event::Beaten(0, Ok(None)));
+    }
+    assert_eq!(at_ms, [77, 78, 79]);
+}
+
+#[test]
 fn a_silent_member_posts_and_beats_nothing_and_agrees_on_nothing() {
     let mut broker = grouped();
     broker.identity.silent = true;
@@ -312,4 +329,47 @@ fn a_dead_server_is_asked_again_and_counts_as_unknown_meanwhile() {
     broker.step(at(3), Event::Identified(1, Ok("id-9".into())));
     assert_eq!(broker.servers().distinct, 2);
     assert!(broker.view(at(3), &id("web")).hold.is_none());
+}
+
+#[test]
+fn what_a_beat_says_of_a_workload_is_left_out_once_its_record_has_moved_on() {
+    let mut broker = grouped();
+    published(&mut broker, "web", record(1, 1));
+    // In the middle of a second, when nothing else is due.
+    let beat = |at_ms| Beat {
+        member: "eu-2".into(),
+        origin: "o2".into(),
+        config: broker.standing.config.clone(),
+        settings: broker.roster.as_ref().unwrap().settings(),
+        words: BTreeMap::from([(id("web"), "is still rolling out".into())]),
+        at_ms,
+        ..Beat::default()
+    };
+    let (first, second) = (beat(1), beat(2));
+    let read = |beats: Vec<Beat>, heard| Event::Read(0, Ok(Box::new(News { beats, heard, ..News::default() })));
+    let words = |broker: &Broker, seconds| {
+        broker.view(at(seconds), &id("web")).members[&Member::from("eu-2")].clone().unwrap().words
+    };
+    broker.step(at(2), read(vec![], vec![heard(&id("web"), record(2, 1))]));
+    broker.step(at(2), read(vec![first.clone()], vec![]));
+    assert_eq!(words(&broker, 2).as_deref(), Some("is still rolling out"));
+    broker.step(at(3), read(vec![first.clone()], vec![heard(&id("web"), record(2, 2))]));
+    assert_eq!(words(&broker, 3), None);
+    broker.step(at(3), read(vec![first], vec![]));
+    assert_eq!(words(&broker, 3), None, "the same beat from another board");
+    let effects = broker.step(at(4), read(vec![second], vec![]));
+    assert!(effects.contains(&Effect::Tell(id("web"))), "{effects:?}");
+    assert_eq!(words(&broker, 4).as_deref(), Some("is still rolling out"));
+    assert!(words(&broker, 60).unwrap().contains("has not been heard of for"), "silence is told whatever was said");
+}
+
+#[test]
+fn a_beat_goes_out_at_once_when_the_members_are_agreed_on() {
+    let mut broker = grouped();
+    broker.tick(at(1));
+    assert!(!broker.tick(at(2)).contains(&Effect::GatherWords));
+    let members = ["eu-1".into()].into();
+    broker.step(at(2), Event::PinRead(Ok(Some(Pin { members, of: 2 }))));
+    assert_eq!(broker.next_deadline(), Some(at(2)));
+    assert!(broker.tick(at(2)).contains(&Effect::GatherWords));
 }

@@ -189,6 +189,12 @@ impl Rollout {
         }
     }
 
+    /// Whether another member may need something of this one. Before the group's records are known, it may.
+    pub(super) fn is_wanted_by_others(&self) -> bool {
+        let known = self.durable.is_none() || self.view_is_current();
+        !self.is_alone() && (!known || group::others_seek(&self.view, &self.identity.member))
+    }
+
     pub(super) fn own_seq(&self, vector: &Vector) -> Option<Seq> {
         group::own_seq(vector, &self.identity.member, &self.identity.origin)
     }

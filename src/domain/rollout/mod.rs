@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::domain::distribution::DistributionId;
-use crate::domain::group::{self, Plan, View};
+use crate::domain::group::{Plan, View};
 use crate::domain::host::Host;
 use crate::domain::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
 use crate::domain::machine::{Machine, Timestamp, millis};
@@ -407,12 +407,6 @@ impl Rollout {
             }
         };
         quiet && nothing_wanted && !self.is_wanted_by_others()
-    }
-
-    /// Whether another member may need something of this one. Before the group's records are known, it may.
-    fn is_wanted_by_others(&self) -> bool {
-        let known = self.durable.is_none() || self.view_is_current();
-        !self.is_alone() && (!known || group::others_seek(&self.view, &self.identity.member))
     }
 
     /// The time waited for this rollout so far, not counting pauses.

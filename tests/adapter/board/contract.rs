@@ -1,6 +1,6 @@
 //! What every board promises, clause by clause.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use allclear::domain::id::{Member, Origin, Seq, WorkloadId};
@@ -286,6 +286,20 @@ pub async fn a_member_is_woken_by_others_and_not_by_itself(bench: &dyn Bench) {
     assert!(tokio::time::timeout(quiet, wakes.next()).await.is_err(), "by itself");
     post(&*two, "b", show(1, 3)).await;
     assert!(tokio::time::timeout(quiet, wakes.next()).await.is_err(), "by nothing new");
+}
+
+pub async fn a_beat_wakes_the_others_if_it_is_news(bench: &dyn Bench) {
+    let (one, two) = (bench.handle("eu-1"), bench.handle("eu-2"));
+    let mut wakes = one.wake_ups();
+    woken(&mut wakes).await;
+    let quiet = Duration::from_millis(200);
+    let first = beat("eu-2", 1);
+    two.beat(&first).await.unwrap();
+    woken(&mut wakes).await;
+    two.beat(&Beat { at_ms: 2, ..first.clone() }).await.unwrap();
+    assert!(tokio::time::timeout(quiet, wakes.next()).await.is_err(), "it only says that its member lives");
+    two.beat(&Beat { members: BTreeSet::from(["eu-9".into()]), ..first }).await.unwrap();
+    woken(&mut wakes).await;
 }
 
 pub async fn two_ways_to_one_server_are_one_server(bench: &dyn Bench) {

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use allclear::adapters::ledger::kubernetes::{KubernetesLedger, META_NAME};
 use allclear::domain::record::Record;
-use allclear::ports::{Ledger, Retry, StoreError};
+use allclear::domain::roster::Pin;
+use allclear::ports::{Ledger, PinError, Retry, StoreError};
 use allclear::sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use allclear::sandbox::kubernetes::{Kind, KubernetesStandIn, Options};
 use async_trait::async_trait;
@@ -253,6 +254,25 @@ async fn a_shard_deleted_under_us_is_written_again_and_a_deleted_ledger_is_not()
     }
     assert!(ledger.open().await.unwrap().records.is_empty());
     ledger.store(&second, &record(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_deleted_ledger_is_noticed_by_its_members_and_by_a_shard_that_would_be_created() {
+    let cluster = Cluster::start().await;
+    let ledger = cluster.opened().await;
+    let [first, _] = <[_; 2]>::try_from(neighbours(2)).unwrap();
+    cluster.delete().await;
+    let pin = Pin { members: ["eu-1".into()].into(), of: 1 };
+    assert!(matches!(ledger.pin().await, Err(PinError::Lost(_))));
+    assert!(matches!(ledger.store_pin(&pin, None).await, Err(PinError::Lost(_))));
+    assert_eq!(cluster.ledger().pin().await.unwrap(), None, "whoever never opened one has lost none");
+    assert!(matches!(ledger.store(&first, &record(1)).await, Err(StoreError::Lost(_))));
+    assert!(cluster.shards().is_empty(), "it does not rise again in part");
+    // Somebody else has begun the next one: it is not the one that was opened either.
+    cluster.ledger().open().await.unwrap();
+    assert!(matches!(ledger.pin().await, Err(PinError::Lost(_))));
+    assert_eq!(ledger.open().await.unwrap().pin, None);
+    assert!(ledger.store_pin(&pin, None).await.unwrap());
 }
 
 #[tokio::test]

@@ -33,7 +33,7 @@ pub struct World {
     /// one rollout have those steps; with several rollouts they only multiply.
     pub swift: bool,
     /// What a worker does depends on few things, and the same combination returns in most states.
-    pub done: Arc<Mutex<HashMap<u64, Arc<Vec<Arc<Done>>>>>>,
+    pub done: Arc<Mutex<HashMap<u64, Choices>>>,
 }
 
 /// One member's cluster: what happens in it, and how its member is configured.
@@ -122,7 +122,7 @@ pub struct Job {
     pub seen: usize,
     pub at: usize,
     /// The others' records, as it has copies of them.
-    pub copies: Vec<Option<(Origin, Hashed<Record>)>>,
+    pub copies: Vec<Copied>,
     /// The others' present ledgers: what their beats say.
     pub ledgers: Vec<Origin>,
     pub patience: Patience,
@@ -148,6 +148,12 @@ enum Facts {
     /// Any copies that were ever published, and a sight of now or just before.
     Any,
 }
+
+/// A copy of another member's record, and the ledger it is from.
+pub type Copied = Option<(Origin, Hashed<Record>)>;
+
+/// The different things that may be done.
+type Choices = Arc<Vec<Arc<Done>>>;
 
 /// What a worker does.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -273,7 +279,7 @@ impl World {
         (0..choices.len()).map(move |number| choices[number].clone()).filter(acts)
     }
 
-    fn all_choices(&self, state: &State, member: usize, facts: Facts) -> Arc<Vec<Arc<Done>>> {
+    fn all_choices(&self, state: &State, member: usize, facts: Facts) -> Choices {
         let place = &state.places[member];
         let (_, members) = self.members[member].configs[place.config];
         let others = state.places.iter().enumerate().take(members).filter(|(m, _)| *m != member);
@@ -301,9 +307,9 @@ impl World {
     fn jobs(&self, state: &State, member: usize, facts: Facts) -> Vec<Job> {
         let place = &state.places[member];
         let (_, members) = self.members[member].configs[place.config];
-        let mut choices: Vec<Vec<Option<(Origin, Hashed<Record>)>>> = vec![Vec::new()];
+        let mut choices: Vec<Vec<Copied>> = vec![Vec::new()];
         for (m, other) in state.places.iter().enumerate().take(members) {
-            let copies: Vec<Option<(Origin, Hashed<Record>)>> = match facts {
+            let copies: Vec<Copied> = match facts {
                 _ if m == member => vec![None],
                 Facts::Newest | Facts::Impatient => vec![other.newest()],
                 Facts::Any => {
@@ -311,8 +317,9 @@ impl World {
                     any.chain(self.members[m].record.is_none().then_some(None)).collect()
                 }
             };
-            let extended =
-                choices.iter().flat_map(|choice| copies.iter().map(|copy| [&choice[..], &[copy.clone()]].concat()));
+            let extended = choices
+                .iter()
+                .flat_map(|choice| copies.iter().map(|copy| [&choice[..], std::slice::from_ref(copy)].concat()));
             choices = extended.collect();
         }
         let ledgers: Vec<Origin> = state.places.iter().map(|place| place.origin.clone()).collect();
@@ -320,7 +327,7 @@ impl World {
         let gone = self.members[member].script[place.at].is_none();
         let first = if facts == Facts::Any && !gone { place.at.saturating_sub(1) } else { place.at };
         let patience = if facts == Facts::Impatient { Patience::Timeout } else { Patience::Turn };
-        let job = |copies: &Vec<Option<(Origin, Hashed<Record>)>>, seen| Job {
+        let job = |copies: &Vec<Copied>, seen| Job {
             member,
             origin: place.origin.clone(),
             record: place.record.clone(),

@@ -17,7 +17,7 @@ use allclear::domain::site::{IngressFact, IngressRule, SiteFacts};
 use allclear::domain::workload::Workload;
 use allclear::ports::{
     Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Invalidation, InvalidationStatus, Ledger, Ledgered, Notifier,
-    PodSight, PortError, Sight, StoreError,
+    PinError, PodSight, PortError, Sight, StoreError,
 };
 use async_trait::async_trait;
 use tokio::sync::mpsc;
@@ -120,6 +120,13 @@ impl World {
             .ledger_lost
             .then(|| StoreError::Lost(PortError::lasting("failed to store", "the ledger was deleted")))
     }
+
+    fn pin_lost(&self) -> Result<(), PinError> {
+        match self.lost() {
+            Some(StoreError::Lost(error)) => Err(PinError::Lost(error)),
+            _ => Ok(()),
+        }
+    }
 }
 
 #[async_trait]
@@ -192,16 +199,18 @@ impl Ledger for World {
         if lost { Err(failed("ledger.seq_floor")) } else { floor }
     }
 
-    async fn pin(&self) -> Result<Option<Pin>, PortError> {
+    async fn pin(&self) -> Result<Option<Pin>, PinError> {
         let lost = self.port("ledger.pin", "").await?;
+        self.pin_lost()?;
         let pin = self.ledger().pin().await;
-        if lost { Err(failed("ledger.pin")) } else { pin }
+        if lost { Err(failed("ledger.pin").into()) } else { pin }
     }
 
-    async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PortError> {
+    async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PinError> {
         let lost = self.port("ledger.store_pin", "").await?;
+        self.pin_lost()?;
         let stored = self.ledger().store_pin(pin, over).await;
-        if lost { Err(failed("ledger.store_pin")) } else { stored }
+        if lost { Err(failed("ledger.store_pin").into()) } else { stored }
     }
 
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {

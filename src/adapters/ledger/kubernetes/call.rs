@@ -49,7 +49,8 @@ impl Call<'_> {
         }
     }
 
-    fn attempted(self) -> String {
+    /// What was attempted, for errors.
+    pub(super) fn attempted(self) -> String {
         let Self { verb, name, namespace } = self;
         format!("failed to {verb} configmap {name} in namespace {namespace}")
     }

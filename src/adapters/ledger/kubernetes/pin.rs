@@ -6,7 +6,7 @@ use super::call::Failed;
 use super::{KubernetesLedger, META_NAME};
 use crate::adapters::ledger::{pin_of, pin_text};
 use crate::domain::roster::Pin;
-use crate::ports::PortError;
+use crate::ports::PinError;
 
 /// The entry's name.
 const PIN_KEY: &str = "members";
@@ -20,19 +20,24 @@ pub(super) fn of(map: &ConfigMap) -> Option<&String> {
 }
 
 impl KubernetesLedger {
-    pub(super) async fn read_pin(&self) -> Result<Option<Pin>, PortError> {
+    /// Also for whoever has not opened the ledger: for him there may be none.
+    pub(super) async fn read_pin(&self) -> Result<Option<Pin>, PinError> {
         let map = self.get(META_NAME).await?;
-        map.as_ref().and_then(of).map(|text| pin_of(text)).transpose()
+        let uid = map.as_ref().and_then(|map| map.metadata.uid.as_ref());
+        if self.known_meta().is_some_and(|opened| uid != Some(&opened.uid)) {
+            return Err(PinError::Lost(self.lost("get", META_NAME)));
+        }
+        Ok(map.as_ref().and_then(of).map(|text| pin_of(text)).transpose()?)
     }
 
-    pub(super) async fn write_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PortError> {
+    pub(super) async fn write_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PinError> {
         let opened = self.meta().await?;
         let text = pin_text(pin)?;
         for _ in 0..ATTEMPTS_MAX {
             let call = self.call("update", META_NAME);
             let Some(mut map) = self.get(META_NAME).await?.filter(|map| map.metadata.uid.as_ref() == Some(&opened.uid))
             else {
-                return Err(call.unexpected(Failed::NotFound));
+                return Err(PinError::Lost(self.lost("update", META_NAME)));
             };
             let there = of(&map).map(|text| pin_of(text)).transpose()?;
             if there.as_ref() != over || there.as_ref() == Some(pin) {
@@ -43,9 +48,11 @@ impl KubernetesLedger {
             match self.replace(META_NAME, &map).await {
                 Ok(_) => return Ok(true),
                 Err(Failed::Conflict) => {}
-                Err(failed) => return Err(call.unexpected(failed)),
+                // Deleted since it was read just above.
+                Err(Failed::NotFound) => return Err(PinError::Lost(self.lost("update", META_NAME))),
+                Err(failed) => return Err(call.unexpected(failed).into()),
             }
         }
-        Err(self.call("update", META_NAME).unexpected(Failed::Conflict))
+        Err(self.call("update", META_NAME).unexpected(Failed::Conflict).into())
     }
 }

@@ -8,7 +8,7 @@ use crate::domain::delivery::Delivery;
 use crate::domain::id::{Seq, WorkloadId};
 use crate::domain::record::Record;
 use crate::domain::roster::Pin;
-use crate::ports::{Ledger, Ledgered, PortError, StoreError};
+use crate::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
 
 /// A ledger that is not there: whoever only looks must not open it.
 pub struct Absent;
@@ -36,10 +36,10 @@ impl Ledger for Absent {
     async fn seq_floor(&self, _: &WorkloadId) -> Result<Seq, PortError> {
         Ok(Seq::default())
     }
-    async fn pin(&self) -> Result<Option<Pin>, PortError> {
+    async fn pin(&self) -> Result<Option<Pin>, PinError> {
         Ok(None)
     }
-    async fn store_pin(&self, _: &Pin, _: Option<&Pin>) -> Result<bool, PortError> {
+    async fn store_pin(&self, _: &Pin, _: Option<&Pin>) -> Result<bool, PinError> {
         panic!("explain only looks")
     }
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {
