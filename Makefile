@@ -61,6 +61,10 @@ demo: release ## Shows one rollout from end to end on this machine; no cluster a
 scale: ## Prints what the whole process costs in a cluster of 10,000 Deployments, beside the aims; takes minutes
 	$(CARGO) bench $(LOCKED) --quiet --bench scale
 
+.PHONY: model-deep
+model-deep: ## Searches the larger groups to the end; minutes to hours
+	$(CARGO) test $(LOCKED) --quiet --test model -- --ignored deep --nocapture --test-threads 1
+
 .PHONY: faults
 faults: test-setup ## Runs the whole table of faults for groups and prints what came of each; takes minutes (FAULTS=K6,R2 for some)
 	$(CARGO) test $(LOCKED) --quiet --test process -- --ignored faults_table --nocapture

@@ -27,7 +27,7 @@ pub fn has_regressed(record: Option<&Record>, floor: Seq, copy: &Posting) -> boo
     let there = state(copy);
     match record {
         Some(record) => (record.seq, record.revision) < there,
-        None => floor < there.0,
+        None => Record::above(floor).0 < there.0,
     }
 }
 
@@ -134,11 +134,11 @@ mod tests {
         let now = workload();
         let seen = version("3");
         let adopted = adopt(Some((&now, &seen)), Some(&current), Seq(5), &copies);
-        assert_eq!((adopted.seq, adopted.closed, adopted.revision), (Seq(10), Seq(10), 41));
+        assert_eq!((adopted.seq, adopted.closed, adopted.revision), (Seq(11), Seq(11), 41));
         assert_eq!((adopted.version, adopted.change, adopted.phase), (version("3"), Change::Baseline, Phase::Complete));
         assert_eq!(adopted.edge, Edge::Unknown, "another version than the newest copy's: the edge may hold anything");
         let fresh = adopt(Some((&now, &seen)), None, Seq(5), &[]);
-        assert_eq!((fresh.seq, fresh.revision), (Seq(6), 1));
+        assert_eq!((fresh.seq, fresh.revision), (Seq(7), 1));
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
         copy.votes = vec![vote(3), vote(7)];
         let adopted = adopt(None, Some(&current), Seq(0), &[show(copy)]);
         assert_eq!(adopted.votes.iter().map(|vote| vote.seq.0).collect::<Vec<_>>(), [3, 7]);
-        assert_eq!((adopted.seq, adopted.revision), (Seq(8), 41));
+        assert_eq!((adopted.seq, adopted.revision), (Seq(9), 41));
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
         let current = record(3, 40, "1");
         assert!(has_regressed(Some(&current), Seq(0), &show(record(3, 41, "1"))));
         assert!(!has_regressed(Some(&current), Seq(0), &show(record(3, 40, "1"))));
-        assert!(has_regressed(None, Seq(8), &Posting::Forget(Seq(9), 1)));
+        assert!(has_regressed(None, Seq(8), &Posting::Forget(Seq(10), 1)));
         assert!(!has_regressed(None, Seq(9), &show(Record::absent(Seq(9)))));
         // A workload that came after it was absent has a record of its own.
         assert!(!has_regressed(Some(&record(10, 1, "1")), Seq(0), &show(Record::absent(Seq(9)))));

@@ -399,14 +399,13 @@ pub struct Closed {
 }
 
 impl Record {
-    /// What is published for a workload the cluster does not have: no rollout of it up to `floor` is voted for any more. It
-    /// is newer than any record with such a `seq`, and older than the record of a workload that comes later.
-    pub fn absent(floor: Seq) -> Self {
-        let (floor, _) = Self::above(floor);
+    /// What is published for a workload the cluster does not have: no rollout of it up to `seq` is voted for any more. It is
+    /// newer than any record with such a number, and older than the record of a workload that comes later.
+    pub fn absent(seq: Seq) -> Self {
         Self {
             revision: u64::MAX,
             uid: String::new(),
-            seq: floor,
+            seq,
             version: Version::default(),
             generation: 0,
             change: Change::Baseline,
@@ -414,7 +413,7 @@ impl Record {
             elapsed_ms: 0,
             settled: None,
             edge: Edge::Settled,
-            closed: floor,
+            closed: seq,
             requested_at: None,
             votes: Vec::new(),
             history: Vec::new(),

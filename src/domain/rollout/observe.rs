@@ -165,7 +165,7 @@ impl Rollout {
     fn absent(&mut self) -> Option<Effect> {
         let gone = self.draft.is_none() && self.durable.is_none() && self.storing.is_none();
         (gone && !self.is_alone() && !std::mem::replace(&mut self.told_absent, true))
-            .then_some(Effect::Absent(self.floor))
+            .then_some(Effect::Absent(Record::above(self.floor).0))
     }
 
     fn follow(&mut self, now: Timestamp, workload: &Workload, version: &Version, fresh: bool) -> Option<Effect> {

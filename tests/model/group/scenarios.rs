@@ -7,8 +7,8 @@ use allclear::domain::record::Record;
 use allclear::domain::workload::Workload;
 
 use crate::group::past::settled;
-use crate::group::search;
 use crate::group::world::{Cluster, Faults, World};
+use crate::group::{search, search_part};
 use crate::rollout::{quick, sight};
 
 fn policy() -> Policy {
@@ -48,6 +48,10 @@ fn a_to_b_late() -> Vec<Option<Workload>> {
     vec![sight("a", 1, true, 2), sight("b", 2, true, 1), sight("b", 2, true, 2)]
 }
 
+fn back_at_once() -> Vec<Option<Workload>> {
+    [at_once(), vec![sight("a", 3, true, 2)]].concat()
+}
+
 fn stays_at(version: &str) -> Vec<Option<Workload>> {
     vec![sight(version, 1, true, 2)]
 }
@@ -68,7 +72,7 @@ fn leaving_out() -> Policy {
 
 #[test]
 fn two_members_and_one_rollout_with_every_fault_at_every_step() {
-    search("N=2 A→B", clusters(&[a_to_b(), a_to_b()]), &["ends purged once"], 1_381);
+    search("N=2 A→B", clusters(&[a_to_b(), a_to_b()]), &["ends purged once"], 1_357);
 }
 
 #[test]
@@ -78,59 +82,66 @@ fn three_members_and_one_rollout() {
 
 #[test]
 fn two_members_go_back_and_forth() {
-    let world = swift(&[a_to_b_to_a(), a_to_b_to_a()]);
-    search("N=2 A→B→A", world, &["ends purged twice", "a vector dies"], 0);
+    search_part("N=2 A→B→A", swift(&[back_at_once(), back_at_once()]), 100_000);
 }
 
 #[test]
 fn two_workers_in_each_cluster() {
     let world = World { workers: 2, ..swift(&[at_once(), at_once()]) };
-    search("N=2 A→B, two workers", world, &["ends purged once"], 0);
+    search("N=2 A→B, two workers", world, &["ends purged once"], 39_145);
 }
 
 #[test]
 fn a_member_that_fails_keeps_the_purge_from_all_and_recovers() {
     let faults = Faults { impatience: 1, ..Faults::default() };
     let world = World { faults, ..swift(&[a_to_b(), a_to_b_late()]) };
-    search("N=2 one fails", world, &["ends purged once"], 0);
+    search("N=2 one fails", world, &["ends purged once"], 3_431);
 }
 
 #[test]
 fn a_member_that_never_follows_is_waited_for_without_end() {
-    search("N=2 one stays", swift(&[a_to_b(), stays_at("a")]), &["ends without a purge"], 0);
+    search("N=2 one stays", swift(&[a_to_b(), stays_at("a")]), &["ends without a purge"], 9);
 }
 
 #[test]
 fn a_member_that_never_follows_is_given_up_under_skip() {
     let world = World { policy: skipping(), ..swift(&[a_to_b(), stays_at("a")]) };
-    search("N=2 one stays, skip", world, &["a member withdraws", "ends without a purge"], 0);
+    search("N=2 one stays, skip", world, &["a member withdraws", "ends without a purge"], 9);
 }
 
 #[test]
 fn whoever_gives_up_does_so_for_all() {
     let faults = Faults { impatience: 1, ..Faults::default() };
     let world = World { policy: skipping(), faults, ..swift(&[at_once(), at_once()]) };
-    search("N=2 A→B, skip", world, &["a member withdraws", "ends purged once", "a vector dies"], 0);
+    search("N=2 A→B, skip", world, &["a member withdraws", "ends purged once", "a vector dies"], 661);
 }
 
 #[test]
 fn a_member_that_dies_leaves_the_purge_to_the_others_or_in_doubt() {
-    for writes in 1..=4 {
+    let ends = [
+        (1, "ends without a purge", 80),
+        (2, "a purge is in doubt", 169),
+        (3, "ends purged once", 331),
+        (4, "ends purged once", 523),
+    ];
+    for (writes, end, states) in ends {
         let mut world = swift(&[a_to_b(), a_to_b()]);
         world.members[1].dies_after = Some(writes);
-        let end = if writes < 3 { "a purge is in doubt" } else { "ends purged once" };
-        let end = if writes == 1 { "ends without a purge" } else { end };
-        search(&format!("N=2 A→B, one dies after {writes}"), world, &[end], 0);
+        search(&format!("N=2 A→B, one dies after {writes}"), world, &[end], states);
     }
 }
 
-#[test]
-fn nothing_follows_from_votes_under_two_configurations() {
+fn reconfigured() -> World {
     let mut world = swift(&[at_once(), at_once()]);
     for cluster in &mut world.members {
         cluster.configs = vec![("c1", 2), ("c2", 2)];
     }
-    search("N=2 A→B, reconfigured", world, &["ends purged once", "a vector dies"], 0);
+    world
+}
+
+#[test]
+fn nothing_follows_from_votes_under_two_configurations() {
+    search_part("N=2 A→B, reconfigured", reconfigured(), 60_000);
 }
 
 #[test]
@@ -139,31 +150,31 @@ fn a_member_joins_during_a_rollout() {
     world.members[0].configs = vec![("c1", 1), ("c2", 2)];
     world.members[1].record = world.members[1].record.take().map(|record| Record { config: "c2".to_owned(), ..record });
     world.members[1].configs = vec![("c2", 2)];
-    search("N=1+1 A→B", world, &["ends purged once"], 0);
+    search("N=1+1 A→B", world, &["ends purged once"], 325);
 }
 
 #[test]
 fn a_cluster_without_the_workload_is_waited_for() {
-    search("N=2 one absent", swift(&[a_to_b(), vec![None]]), &["ends without a purge"], 0);
+    search("N=2 one absent", swift(&[a_to_b(), vec![None]]), &["ends without a purge"], 16);
 }
 
 #[test]
 fn a_cluster_without_the_workload_is_left_out_where_that_is_wanted() {
     let world = World { policy: leaving_out(), ..swift(&[a_to_b(), vec![None]]) };
-    search("N=2 one absent, left out", world, &["ends purged once"], 0);
+    search("N=2 one absent, left out", world, &["ends purged once"], 28);
 }
 
 #[test]
 fn a_workload_is_deleted_in_one_cluster_at_any_moment() {
     let deleted = [at_once(), vec![None]].concat();
     let world = World { policy: leaving_out(), ..swift(&[at_once(), deleted]) };
-    search("N=2 one deleted", world, &["ends purged once", "a vector dies"], 0);
+    search("N=2 one deleted", world, &["ends purged once", "a vector dies"], 686);
 }
 
 #[test]
 fn a_ledger_is_lost_at_any_moment() {
-    let world = World { faults: Faults { ledgers: 1, ..Faults::default() }, ..swift(&[at_once(), at_once()]) };
-    search("N=2 A→B, a ledger lost", world, &["ends purged once"], 0);
+    let faults = Faults { ledgers: 1, ..Faults::default() };
+    search_part("N=2 A→B, a ledger lost", World { faults, ..swift(&[at_once(), at_once()]) }, 60_000);
 }
 
 mod deep {
@@ -206,6 +217,30 @@ mod deep {
         world.members[2].record =
             world.members[2].record.take().map(|record| Record { config: "c2".to_owned(), ..record });
         search("N=2+1 A→B", world, &["ends purged once", "ends purged twice"], 0);
+    }
+
+    #[test]
+    #[ignore = "minutes to hours: make model-deep"]
+    fn two_members_go_back_and_forth_to_the_end() {
+        let world = swift(&[back_at_once(), back_at_once()]);
+        search("N=2 A→B→A", world, &["ends purged twice", "a vector dies"], 0);
+    }
+
+    #[test]
+    #[ignore = "minutes to hours: make model-deep"]
+    fn nothing_ever_follows_from_votes_under_two_configurations() {
+        let mut world = swift(&[at_once(), at_once()]);
+        for cluster in &mut world.members {
+            cluster.configs = vec![("c1", 2), ("c2", 2)];
+        }
+        search("N=2 A→B, reconfigured", world, &["ends purged once", "a vector dies"], 0);
+    }
+
+    #[test]
+    #[ignore = "minutes to hours: make model-deep"]
+    fn a_ledger_is_lost_at_every_moment() {
+        let world = World { faults: Faults { ledgers: 1, ..Faults::default() }, ..swift(&[at_once(), at_once()]) };
+        search("N=2 A→B, a ledger lost", world, &["ends purged once"], 0);
     }
 }
 
@@ -252,13 +287,9 @@ mod caught {
 
     #[test]
     fn a_reference_named_after_the_tag() {
-        let back =
-            || vec![sight("a", 1, true, 2), sight("b", 2, true, 2), sight("a", 3, true, 2), sight("b", 4, true, 2)];
-        breaks(
-            Mutant::ReferenceOfTag,
-            swift(&[back(), back()]),
-            "LIVE-2: the edge agrees with what is complete everywhere",
-        );
+        let back = vec![sight("a", 1, true, 2), sight("b", 2, true, 2), sight("a", 3, true, 2), sight("b", 4, true, 2)];
+        let world = swift(&[back, stays_at("b")]);
+        breaks(Mutant::ReferenceOfTag, world, "LIVE-2: the edge agrees with what is complete everywhere");
     }
 
     #[test]
