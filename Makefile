@@ -16,6 +16,8 @@ LOCKED := --locked
 BINARY := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/release/allclear
 # The demo takes about 15 seconds on a quiet machine. After this it hangs.
 DEMO_SECONDS_MAX ?= 120
+# How many seeds `sim` runs, or which.
+SEEDS ?= 1000
 
 .PHONY: help
 help: ## Lists what can be made
@@ -64,6 +66,10 @@ scale: ## Prints what the whole process costs in a cluster of 10,000 Deployments
 .PHONY: faults
 faults: test-setup ## Runs the whole table of faults for groups and prints what came of each; takes minutes (FAULTS=K6,R2 for some)
 	$(CARGO) test $(LOCKED) --quiet --test process -- --ignored faults_table --nocapture
+
+.PHONY: sim
+sim: ## Runs the simulations of chaos, alone and in groups, for many seeds; SEEDS=10000, or SEEDS=17..18 to repeat number 17
+	ALLCLEAR_SIM_SEEDS=$(SEEDS) $(CARGO) test $(LOCKED) --quiet --test simulation -- --nocapture chaos::whatever
 
 .PHONY: latency
 latency: ## Prints how soon a group of three purges after the last of them is complete, with wake-ups and without

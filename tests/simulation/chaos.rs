@@ -2,10 +2,9 @@
 //! and ports that are late, fail, lose answers and panic. Then the faults stop, and the run must become what a run without
 //! faults would have become, and silent.
 //!
-//! One seed is one run. `ALLCLEAR_SIM_SEEDS=10000` runs that many, `ALLCLEAR_SIM_SEEDS=17..18` exactly these.
+//! One seed is one run. `make sim SEEDS=10000` runs that many, `make sim SEEDS=17..18` exactly these.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::panic::AssertUnwindSafe;
 
 use allclear::domain::id::WorkloadId;
 use allclear::domain::notice::Kind;
@@ -15,7 +14,7 @@ use allclear::domain::workload::Workload;
 use allclear::ports::{PortError, Sight};
 
 use crate::fakes::{Dice, Millis, Odds, World};
-use crate::stage::{Life, Stage, deployment, id, life, roll_out, settled};
+use crate::stage::{Life, Stage, deployment, id, life, roll_out, settled, sweep};
 
 /// Seeds every `cargo test` runs.
 const SEEDS: u64 = 100;
@@ -319,28 +318,9 @@ fn workload_is_settled(world: &World, id: &WorkloadId) -> Option<String> {
     }
 }
 
-/// The seeds to run, from the environment where it says so.
-fn seeds() -> Vec<u64> {
-    let Ok(wanted) = std::env::var("ALLCLEAR_SIM_SEEDS") else { return (0..SEEDS).chain(FOUND).collect() };
-    let (from, to) = wanted.split_once("..").unwrap_or(("0", &wanted));
-    let number = |text: &str| text.parse().expect("ALLCLEAR_SIM_SEEDS is a number or a range such as 17..18");
-    (number(from)..number(to)).collect()
-}
-
 #[test]
 fn whatever_happens_the_edge_is_fresh_in_the_end_and_everybody_knows() {
-    let seeds = seeds();
-    let mut failed = Vec::new();
-    for &seed in &seeds {
-        let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| run(seed)));
-        let problems = outcome.unwrap_or_else(|_| vec!["it panicked; see above".to_owned()]);
-        if !problems.is_empty() {
-            println!("seed {seed} ({:?}):\n  {}", odds(seed), problems.join("\n  "));
-            failed.push(seed);
-        }
-    }
-    println!("{} runs, {} failed: {failed:?}", seeds.len(), failed.len());
-    assert!(failed.is_empty(), "seeds {failed:?}; run one again with ALLCLEAR_SIM_SEEDS=17..18");
+    sweep("a cluster alone", (0..SEEDS).chain(FOUND), |seed| (run(seed), format!("{:?}", odds(seed))));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use crate::fakes::{Millis, Server, World};
 use crate::stage::{Life, Stage, deployment, id, in_system, roll_out, settings, unexpected_panics};
 
-const NAMES: [&str; 3] = ["eu-1", "eu-2", "us-1"];
+pub const NAMES: [&str; 3] = ["eu-1", "eu-2", "us-1"];
 
 /// A group of this many, each with `web` at version 1, and the boards.
 fn group(size: usize) -> (Vec<World>, Vec<Server>) {
@@ -35,12 +35,12 @@ fn group(size: usize) -> (Vec<World>, Vec<Server>) {
     (worlds.collect(), boards)
 }
 
-fn member(name: &str) -> Settings {
+pub fn member(name: &str) -> Settings {
     Settings { member: name.into(), grouping: Some(Grouping::default()), ..settings() }
 }
 
 /// Starts one member.
-fn start(world: &World, settings: Settings) -> Life {
+pub fn start(world: &World, settings: Settings) -> Life {
     world.life_begins();
     let (give_up, given_up) = oneshot::channel();
     let surroundings =

@@ -18,6 +18,8 @@ mod fakes;
 mod chaos;
 mod facts;
 mod group;
+mod group_chaos;
+mod group_script;
 mod leading;
 mod stage;
 mod supervision;

@@ -188,3 +188,34 @@ pub async fn roll_out(life: &Life, name: &str, generation: i64, tag: &str, takes
     life.pass(takes - takes / 2).await;
     life.world.set(deployment(name, 1, generation, tag, Stage::Complete));
 }
+
+/// The environment variable that chooses the seeds of both chaos tests: how many, or a range such as `17..18`.
+const SEEDS: &str = "ALLCLEAR_SIM_SEEDS";
+
+/// The seeds to run, from the environment where it says so.
+fn seeds(usual: impl Iterator<Item = u64>) -> Vec<u64> {
+    let Ok(wanted) = std::env::var(SEEDS) else { return usual.collect() };
+    let (from, to) = wanted.split_once("..").unwrap_or(("0", &wanted));
+    let number = |text: &str| text.parse().expect("the seeds are a number, or a range such as 17..18");
+    (number(from)..number(to)).collect()
+}
+
+/// Runs every seed, prints how far it is and which ones fail, and fails if any does. A run gives its problems, and a few
+/// words about itself.
+pub fn sweep(what: &str, usual: impl Iterator<Item = u64>, run: impl Fn(u64) -> (Vec<String>, String)) {
+    let seeds = seeds(usual);
+    let mut failed = Vec::new();
+    for (done, &seed) in seeds.iter().enumerate() {
+        if done > 0 && done % 100 == 0 {
+            println!("{what}: {done} of {} seeds, failed: {failed:?}", seeds.len());
+        }
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(seed)));
+        let (problems, about) = outcome.unwrap_or_else(|_| (vec!["it panicked; see above".to_owned()], String::new()));
+        if !problems.is_empty() {
+            println!("{what}: seed {seed} ({about}):\n  {}", problems.join("\n  "));
+            failed.push(seed);
+        }
+    }
+    println!("{what}: {} seeds, {} failed: {failed:?}", seeds.len(), failed.len());
+    assert!(failed.is_empty(), "{what}: seeds {failed:?}; repeat one with `make sim SEEDS=17..18`, one above the last");
+}

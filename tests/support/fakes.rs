@@ -163,6 +163,8 @@ pub struct State {
     pub odds: Odds,
     pub dice: Dice,
     group: Option<(Member, Vec<Server>)>,
+    /// Whose CloudFront it uses, where that is not its own.
+    account: Option<World>,
 }
 
 enum Shown {
@@ -200,6 +202,7 @@ impl World {
             odds: Odds::default(),
             dice: Dice(seed),
             group: None,
+            account: None,
         })))
     }
 
@@ -251,6 +254,17 @@ impl World {
     /// Whether all planned faults have happened.
     pub fn plan_is_done(&self) -> bool {
         self.state().plan.is_empty()
+    }
+
+    /// What is created from here is created in the AWS account of `other`, by its time; what goes wrong with the calls is
+    /// still up to this world.
+    pub fn shares_account(&self, other: &World) {
+        self.state().account = Some(other.clone());
+    }
+
+    /// The world whose [`State::created`] counts.
+    fn account(&self) -> World {
+        self.state().account.clone().unwrap_or_else(|| self.clone())
     }
 
     /// A distribution that serves these hosts.

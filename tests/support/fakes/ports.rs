@@ -237,7 +237,8 @@ impl Cdn for World {
         paths: &PathSet,
     ) -> Result<Invalidation, CdnError> {
         let lost = self.cdn("cdn.create", &distribution.to_string()).await?;
-        let mut state = self.state();
+        let account = self.account();
+        let mut state = account.state();
         let at = state.now();
         let id = InvalidationId(format!("I{}", state.created.len() + 1));
         let known = state.created.entry(reference.clone()).or_insert_with(|| Created {
@@ -262,7 +263,8 @@ impl Cdn for World {
 
     async fn status(&self, distribution: &DistributionId, id: &InvalidationId) -> Result<InvalidationStatus, CdnError> {
         let lost = self.cdn("cdn.status", &distribution.to_string()).await?;
-        let state = self.state();
+        let account = self.account();
+        let state = account.state();
         let known = state.created.values().find(|created| created.id == *id && created.distribution == *distribution);
         match known {
             _ if lost => Err(CdnError { class: CdnErrorClass::Ambiguous, message: "the answer was lost".to_owned() }),
@@ -278,7 +280,8 @@ impl Cdn for World {
         reference: &Reference,
     ) -> Result<Option<Invalidation>, CdnError> {
         self.cdn("cdn.find", &distribution.to_string()).await?;
-        let state = self.state();
+        let account = self.account();
+        let state = account.state();
         let known = state.created.get(reference).filter(|created| created.distribution == *distribution);
         Ok(known.map(|created| Invalidation { id: created.id.clone(), status: InvalidationStatus::InProgress }))
     }
