@@ -109,6 +109,9 @@ impl Process {
     }
 }
 
+/// The version each member has come to with one workload, if any.
+type Reached = Vec<Option<Version>>;
+
 /// One run.
 struct Run {
     seed: u64,
@@ -119,8 +122,8 @@ struct Run {
     processes: Vec<Option<Process>>,
     /// The uid and version each workload of each cluster has come to, and not left since.
     reached: BTreeMap<(&'static str, usize), (String, Version)>,
-    /// Since when all clusters have come to which version, by workload.
-    common: BTreeMap<&'static str, Vec<(Millis, Option<Version>)>>,
+    /// Since when the clusters have come to which versions, by workload.
+    common: BTreeMap<&'static str, Vec<(Millis, Reached)>>,
 }
 
 impl Run {
@@ -207,28 +210,26 @@ impl Run {
         if versions.len() == 1 { versions.into_iter().next().flatten() } else { None }
     }
 
-    /// The version all of them have come to and not left since. That of a Deployment whose spec changes and whose images do
+    /// The version each member has come to and not left since. That of a Deployment whose spec changes and whose images do
     /// not is no other one, whatever becomes of it.
-    fn come_to(&mut self, name: &'static str) -> Option<Version> {
-        let mut versions = BTreeSet::new();
+    fn come_to(&mut self, name: &'static str) -> Reached {
+        let mut versions = Vec::new();
         for (index, world) in self.worlds.iter().enumerate() {
             let before = self.reached.remove(&(name, index));
-            let Some(workload) = world.state().cluster.get(&id(name)).cloned() else { continue };
-            let complete = standing(&workload, false) == Standing::Complete;
-            let now = (workload.uid, workload.version.expect("images that can be read"));
-            let reached = complete || before.as_ref() == Some(&now);
-            versions.insert(reached.then(|| now.1.clone()));
-            if reached {
-                self.reached.insert((name, index), now);
-            }
+            let workload = world.state().cluster.get(&id(name)).cloned();
+            let complete = workload.as_ref().is_some_and(|workload| standing(workload, false) == Standing::Complete);
+            let now = workload.map(|it| (it.uid, it.version.expect("images that can be read")));
+            let now = now.filter(|now| complete || before.as_ref() == Some(now));
+            versions.push(now.as_ref().map(|(_, version)| version.clone()));
+            self.reached.extend(now.map(|now| ((name, index), now)));
         }
-        if versions.len() == 1 { versions.pop_first().flatten() } else { None }
+        versions
     }
 
     fn note_common(&mut self) {
         for name in SITES {
-            let (now, common) = (self.account.now(), self.come_to(name));
-            self.common.entry(name).or_default().push((now, common));
+            let (now, versions) = (self.account.now(), self.come_to(name));
+            self.common.entry(name).or_default().push((now, versions));
         }
     }
 
@@ -376,8 +377,10 @@ fn was_agreed(run: &Run, workload: &WorkloadId, vector: &Vector, created: &Creat
     }
     let spans = run.common.get(workload.name.as_str()).into_iter().flatten();
     let ends = spans.clone().skip(1).map(|(at, _)| *at).chain([Millis::MAX]);
-    let together = spans.zip(ends).any(|((from, common), end)| {
-        common.as_ref().is_some_and(|common| versions.contains(common)) && *from <= last_voted && last_begun <= end
+    let voters: Vec<_> = (0..run.worlds.len()).filter(|index| vector.0.contains_key(&NAMES[*index].into())).collect();
+    let together = spans.zip(ends).any(|((from, reached), end)| {
+        let agreed = voters.iter().all(|voter| reached[*voter].as_ref() == versions.first());
+        agreed && *from <= last_voted && last_begun <= end
     });
     if versions.len() != 1 || !together { wrong("the members were never complete on it together") } else { None }
 }
