@@ -228,7 +228,8 @@ fn why_dead(known: &Known, component: &Component, vector: &Vector) -> Option<Str
     if record.seq > component.seq {
         return Some("it moved on to another version before it voted".to_owned());
     }
-    if record.last.as_ref().is_some_and(|last| !last.precedes(&Brief::of(vector))) {
+    let brief = Brief::of(vector);
+    if record.last.as_ref().is_some_and(|last| !last.precedes(&brief) || last.contains(&brief)) {
         return Some("it has voted for what came after".to_owned());
     }
     match &record.phase {

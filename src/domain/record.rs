@@ -89,11 +89,10 @@ pub struct Record {
     /// Notices of transitions already in this record that may not have been told yet.
     #[serde(rename = "n", default, skip_serializing_if = "Vec::is_empty")]
     pub untold: Vec<Notice>,
-    /// The configuration of the group it was last brought up to (decision 11); empty while alone.
+    /// The group's configuration it was last brought up to (decision 11); empty while alone.
     #[serde(rename = "m", default, skip_serializing_if = "String::is_empty")]
     pub config: String,
-    /// The newest vector this member has voted for, in brief; `None` while alone. Its votes are a chain, each vector above the
-    /// one before: one at or below this was voted for already, or is made of stale copies.
+    /// The newest vector this member voted for; `None` while alone. Its votes are a chain: one at or below this is an old one.
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Brief>,
     /// The present rollout has been told to hold up the group, or to be held up by it.
@@ -273,6 +272,14 @@ impl Brief {
         next != self && self.0.iter().filter_map(pair).all(|in_order| in_order)
     }
 
+    /// Whether this is about more members than `other`, and not behind it in any of its own.
+    pub fn contains(&self, other: &Self) -> bool {
+        let reached = |(member, (seq, origin)): (&Member, &(Seq, String))| {
+            self.0.get(member).is_some_and(|(own, known)| known == origin && own >= seq)
+        };
+        self.0.len() > other.0.len() && other.0.iter().all(reached)
+    }
+
     /// How far this is in one member, if it knows this ledger of it.
     pub fn seq(&self, member: &Member, origin: &Origin) -> Option<Seq> {
         self.0.get(member).filter(|(_, known)| *known == origin.brief()).map(|(seq, _)| *seq)
@@ -393,7 +400,7 @@ pub struct Closed {
     /// Why, where the outcome does not say it all.
     #[serde(rename = "w", default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// Its purges: distribution and invalidation.
+    /// Its purges.
     #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
     pub purges: Vec<(DistributionId, Option<InvalidationId>)>,
 }

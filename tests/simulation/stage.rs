@@ -202,6 +202,7 @@ fn seeds(usual: impl Iterator<Item = u64>) -> Vec<u64> {
 
 /// Runs every seed, prints how far it is and which ones fail, and fails if any does. A run gives its problems, and a few
 /// words about itself.
+#[allow(clippy::print_stdout, reason = "the summary of `make sim` is for whoever runs it")]
 pub fn sweep(what: &str, usual: impl Iterator<Item = u64>, run: impl Fn(u64) -> (Vec<String>, String)) {
     let seeds = seeds(usual);
     let mut failed = Vec::new();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::domain::distribution::DistributionId;
 use crate::domain::group;
 use crate::domain::host::Host;
-use crate::domain::id::{NoticeId, Reference, Vector};
+use crate::domain::id::{Member, NoticeId, Reference, Vector};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::{Kind, Notice, PurgeFact};
 use crate::domain::paths::Path;
@@ -108,10 +108,10 @@ impl Rollout {
     /// is dropped once everybody has closed it.
     pub(super) fn see_told(&mut self, now: Timestamp, vote: &Vote) {
         let vector = &vote.vector;
-        if let Some(id) = self.id_of_end(vote)
+        if let Some(id) = self.id_of_end(vote, &self.identity.member)
             && !vote.noticed.contains(&id)
         {
-            if self.is_told_elsewhere(vote, &id) {
+            if self.is_told_elsewhere(vote) {
                 let drafted = self.draft.iter_mut().flat_map(|draft| &mut draft.votes);
                 drafted.filter(|drafted| drafted.vector == *vector).for_each(|vote| vote.noticed.extend([id.clone()]));
             } else if self.is_turn(now, vector, Task::Tell) {
@@ -122,16 +122,18 @@ impl Rollout {
     }
 
     /// Whether another member has told it, or will, whatever happens here.
-    fn is_told_elsewhere(&self, vote: &Vote, id: &NoticeId) -> bool {
+    fn is_told_elsewhere(&self, vote: &Vote) -> bool {
         let own = &self.identity.member;
         let dead = vote.closed == Some(Outcome::Dead);
-        let told = |record: &Record| match record.vote(&vote.vector) {
-            Some(vote) => vote.noticed.contains(id) && record.untold.iter().all(|notice| notice.id != *id),
+        let told = |member: &Member, record: &Record| match record.vote(&vote.vector) {
+            Some(theirs) => self
+                .id_of_end(theirs, member)
+                .is_some_and(|id| theirs.noticed.contains(&id) && record.untold.iter().all(|notice| notice.id != id)),
             // Who has dropped its vote knows that it is told; of a dead vector it may never have voted.
             None => !dead && record.last.as_ref().is_some_and(|last| group::is_past(&self.view, last, &vote.vector)),
         };
         let mut others = self.view.members.iter().filter(|(member, _)| *member != own);
-        others.any(|(_, known)| known.as_ref().is_some_and(|known| told(&known.record)))
+        others.any(|(member, known)| known.as_ref().is_some_and(|known| told(member, &known.record)))
     }
 
     /// Drops a closed vote that is told and that no other member needs any more.
@@ -144,15 +146,27 @@ impl Rollout {
         };
         let dead = vote.closed == Some(Outcome::Dead);
         let known = group::all_have_closed(&self.view, vector, dead, &self.identity.member);
-        if known && self.id_of_end(vote).is_none_or(told) {
+        if known && self.id_of_end(vote, &self.identity.member).is_none_or(told) {
             self.draft.iter_mut().for_each(|draft| draft.votes.retain(|vote| vote.vector != *vector));
             self.turns.retain(|(of, _), _| of != vector);
         }
     }
 
-    fn id_of_end(&self, vote: &Vote) -> Option<NoticeId> {
+    fn id_of_end(&self, vote: &Vote, member: &Member) -> Option<NoticeId> {
         let kind = vote.closed.as_ref().and_then(kind_of_end)?;
-        Some(Notice::id_of(&self.group_rollout(&vote.vector), kind, ""))
+        Some(self.notice_id(&vote.vector, kind, "", member))
+    }
+
+    /// What follows from the votes has one id, and the same bytes, whoever tells it. What a member has met with on the way is a
+    /// notice of its own.
+    fn notice_id(&self, vector: &Vector, kind: Kind, detail: &str, member: &Member) -> NoticeId {
+        let shared = matches!(kind, Kind::PurgeStarted | Kind::PurgeCompleted | Kind::PurgeSkipped);
+        let rollout = self.group_rollout(vector);
+        if shared || self.is_alone() {
+            Notice::id_of(&rollout, kind, detail)
+        } else {
+            Notice::id_of(&rollout, kind, &format!("{detail}/{member}"))
+        }
     }
 
     fn announce_end(&mut self, now: Timestamp, vote: &Vote) {
@@ -176,7 +190,8 @@ impl Rollout {
     /// tells it tells the same (O5).
     pub(super) fn announce_vote(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
         let (rollout, at_ms) = (self.group_rollout(vector), self.wall_ms(now));
-        let id = Notice::id_of(&rollout, kind, detail);
+        let id = self.notice_id(vector, kind, detail, &self.identity.member);
+        let alone = self.is_alone();
         let votes = self.view.members.values().filter_map(|known| known.as_ref()?.record.vote(vector));
         let (agreed_at, hosts) = votes.fold((0, BTreeSet::new()), |(at_ms, hosts), vote| {
             (vote.at_ms.max(at_ms), hosts.into_iter().chain(vote.hosts.iter().cloned()).collect())
@@ -195,7 +210,8 @@ impl Rollout {
             at_ms: if agreed_at > 0 { agreed_at } else { at_ms },
             workload,
             seq: vector.0.values().next().map_or(vote.seq, |first| first.seq),
-            change: words::change(settled.as_ref().filter(|_| vote.seq == present), &vote.version),
+            // What it replaces may differ from member to member.
+            change: words::change(settled.as_ref().filter(|_| alone && vote.seq == present), &vote.version),
             rollout,
             message,
             hosts: fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect(),

@@ -167,8 +167,9 @@ impl<'a> Worker<'a> {
             vote.at_ms = 1;
             // Which notices of its way were told matters to nobody; that its end was, does.
             let rollout = group_rollout_id("default", &web(), &vote.vector);
-            let ends = [Kind::PurgeCompleted, Kind::PurgeFailed, Kind::PurgeSkipped];
-            vote.noticed.retain(|id| ends.iter().any(|kind| *id == Notice::id_of(&rollout, *kind, "")));
+            let own = format!("/{}", name(self.job.member));
+            let ends = [(Kind::PurgeCompleted, ""), (Kind::PurgeFailed, &own), (Kind::PurgeSkipped, "")];
+            vote.noticed.retain(|id| ends.iter().any(|(kind, detail)| *id == Notice::id_of(&rollout, *kind, detail)));
         }
         record
     }
