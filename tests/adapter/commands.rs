@@ -274,9 +274,9 @@ async fn a_ledger_that_was_set_back_is_shown_and_adopted_above_every_number_that
     assert_eq!(world.sources.ledger.load(&web()).await.unwrap().unwrap().seq, Seq(3));
 
     let done = ledger::adopt(&world.sources, &question, ledger::Which::All, Consent::Given).await;
-    assert_eq!((done.code, done.out.as_str()), (0, "shop/web: adopted as rollout 10\n"), "{}", done.err);
+    assert_eq!((done.code, done.out.as_str()), (0, "shop/web: adopted as rollout 11\n"), "{}", done.err);
     let adopted = world.sources.ledger.load(&web()).await.unwrap().unwrap();
-    assert_eq!((adopted.seq, adopted.revision, adopted.closed), (Seq(10), 2, Seq(10)));
+    assert_eq!((adopted.seq, adopted.revision, adopted.closed), (Seq(11), 2, Seq(11)));
     assert_eq!(adopted.version.to_string(), "web shop/web:2", "as it is in the cluster");
     for redis in [0, 1] {
         let copy = Posting::Show(Box::new(adopted.clone()));

@@ -123,6 +123,10 @@ impl Broker {
         }
     }
 
+    fn is_newer(&self, beat: &Beat) -> bool {
+        self.roster.as_ref().is_some_and(|roster| roster.is_newer(beat))
+    }
+
     fn read(&mut self, now: Timestamp, index: usize, news: Result<Box<News>, String>) -> Vec<Effect> {
         let Some(path) = self.paths.get_mut(index) else { return Vec::new() };
         let News { heard, beats, rejected, lost, cursor, more } = match news {
@@ -141,6 +145,9 @@ impl Broker {
             return Vec::new();
         }
         let mut changed = BTreeSet::new();
+        // A beat that came with a record is as new as it, as far as anybody can tell.
+        let spoken: BTreeSet<Member> =
+            beats.iter().filter(|beat| self.is_newer(beat)).map(|b| b.member.clone()).collect();
         for beat in beats {
             self.hear_beat(now, beat, beaten, &mut changed);
         }
@@ -150,7 +157,9 @@ impl Broker {
             }
             let (member, workload) = (heard.member.clone(), heard.workload.clone());
             if self.copies.hear(heard) {
-                self.outspeak(member, &workload);
+                if !spoken.contains(&member) {
+                    self.outspeak(member, &workload);
+                }
                 // What others wait for now, they may have waited for an hour ago, and boards have forgotten since.
                 if let Some(seq) = self.absent.get(&workload).filter(|_| self.copies.seeking().contains(&workload)) {
                     let absent = Posting::Show(Box::new(Record::absent(*seq)));
