@@ -158,11 +158,6 @@ impl Roster {
         Self { own, origin, configured, settings, pin, voices: BTreeMap::new(), twin: None }
     }
 
-    /// Whether a beat is newer than the one that is known of its member.
-    pub fn is_newer(&self, beat: &Beat) -> bool {
-        self.voices.get(&beat.member).is_none_or(|voice| beat.at_ms > voice.beat.at_ms)
-    }
-
     /// Takes in a beat of another member.
     pub fn hear(&mut self, now: Timestamp, beat: Beat) -> Brought {
         let Some(voice) = self.voices.get_mut(&beat.member) else {

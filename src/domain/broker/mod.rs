@@ -71,9 +71,6 @@ pub struct Broker {
     standing: Standing,
     paths: Vec<Path>,
     copies: Copies,
-    /// Workloads of which a member has shown a newer record since its last beat, so that what that said is out of date. No
-    /// more than a beat has words.
-    outspoken: BTreeMap<Member, BTreeSet<WorkloadId>>,
     /// Workloads a rollout of ours follows, with their newest record.
     followed: BTreeMap<WorkloadId, Option<Box<Record>>>,
     /// Workloads this cluster does not have, as far as somebody asked.
@@ -189,7 +186,6 @@ impl Broker {
             standing: Standing::default(),
             paths: boards.into_iter().map(Path::new).collect(),
             copies: Copies::default(),
-            outspoken: BTreeMap::new(),
             followed: BTreeMap::new(),
             absent: BTreeMap::new(),
             ahead: Ahead::default(),
@@ -273,16 +269,15 @@ impl Broker {
         self.is_wanted(workload).then(|| Effect::Want(workload.clone()))
     }
 
-    /// What a member says of a workload, or what is to be said of the member. Its words are those of its last beat, which
-    /// is up to 5 s old: they are left out once its record has moved on, until the next one.
+    /// What a member says of a workload, or what is to be said of the member. Its words are those of its last beat, which is up
+    /// to 5 s old; they are only shown of a rollout that is still under way.
     fn words(&self, roster: &Roster, now: Timestamp, member: &Member, workload: &WorkloadId) -> Option<String> {
         let silence = roster.silence(now, member);
         let difference = || {
             let differences = roster.differences(member);
             (!differences.is_empty()).then(|| format!("has another configuration: {}", differences.join("; ")))
         };
-        let is_outspoken = self.outspoken.get(member).is_some_and(|workloads| workloads.contains(workload));
-        let said = || roster.voice(member)?.beat.words.get(workload).filter(|_| !is_outspoken).cloned();
+        let said = || roster.voice(member)?.beat.words.get(workload).cloned();
         silence.or_else(difference).or_else(said)
     }
 

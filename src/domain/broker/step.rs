@@ -123,10 +123,6 @@ impl Broker {
         }
     }
 
-    fn is_newer(&self, beat: &Beat) -> bool {
-        self.roster.as_ref().is_some_and(|roster| roster.is_newer(beat))
-    }
-
     fn read(&mut self, now: Timestamp, index: usize, news: Result<Box<News>, String>) -> Vec<Effect> {
         let Some(path) = self.paths.get_mut(index) else { return Vec::new() };
         let News { heard, beats, rejected, lost, cursor, more } = match news {
@@ -145,9 +141,6 @@ impl Broker {
             return Vec::new();
         }
         let mut changed = BTreeSet::new();
-        // A beat that came with a record is as new as it, as far as anybody can tell.
-        let spoken: BTreeSet<Member> =
-            beats.iter().filter(|beat| self.is_newer(beat)).map(|b| b.member.clone()).collect();
         for beat in beats {
             self.hear_beat(now, beat, beaten, &mut changed);
         }
@@ -155,11 +148,8 @@ impl Broker {
             if heard.member == self.identity.member {
                 continue;
             }
-            let (member, workload) = (heard.member.clone(), heard.workload.clone());
+            let workload = heard.workload.clone();
             if self.copies.hear(heard) {
-                if !spoken.contains(&member) {
-                    self.outspeak(member, &workload);
-                }
                 // What others wait for now, they may have waited for an hour ago, and boards have forgotten since.
                 if let Some(seq) = self.absent.get(&workload).filter(|_| self.copies.seeking().contains(&workload)) {
                     let absent = Posting::Show(Box::new(Record::absent(*seq)));
@@ -169,14 +159,6 @@ impl Broker {
             }
         }
         changed.iter().filter_map(|workload| self.spread(workload)).collect()
-    }
-
-    /// The member's record has moved on: what its last beat said of the workload is out of date.
-    fn outspeak(&mut self, member: Member, workload: &WorkloadId) {
-        let voice = self.roster.as_ref().and_then(|roster| roster.voice(&member));
-        if voice.is_some_and(|voice| voice.beat.words.contains_key(workload)) {
-            self.outspoken.entry(member).or_default().insert(workload.clone());
-        }
     }
 
     /// Boards forget after a while that we do not have a workload. Others may still wait for it.
@@ -208,10 +190,6 @@ impl Broker {
         let other_words =
             before.keys().chain(after.keys()).filter(|workload| before.get(*workload) != after.get(*workload));
         changed.extend(other_words.filter(|workload| self.followed.contains_key(*workload)).cloned());
-        if brought != Brought::Nothing {
-            let outspoken = self.outspoken.remove(&member).unwrap_or_default();
-            changed.extend(outspoken.into_iter().filter(|workload| after.contains_key(workload)));
-        }
         if brought == Brought::Ledger && self.copies.count(&member, &origin) {
             self.paths.iter_mut().for_each(|path| path.rewind(now, &member));
             changed.extend(self.followed.keys().cloned());

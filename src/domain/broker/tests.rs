@@ -332,38 +332,6 @@ fn a_dead_server_is_asked_again_and_counts_as_unknown_meanwhile() {
 }
 
 #[test]
-fn what_a_beat_says_of_a_workload_is_left_out_once_its_record_has_moved_on() {
-    let mut broker = grouped();
-    published(&mut broker, "web", record(1, 1));
-    // In the middle of a second, when nothing else is due.
-    let beat = |at_ms| Beat {
-        member: "eu-2".into(),
-        origin: "o2".into(),
-        config: broker.standing.config.clone(),
-        settings: broker.roster.as_ref().unwrap().settings(),
-        words: BTreeMap::from([(id("web"), "is still rolling out".into())]),
-        at_ms,
-        ..Beat::default()
-    };
-    let (first, second) = (beat(1), beat(2));
-    let read = |beats: Vec<Beat>, heard| Event::Read(0, Ok(Box::new(News { beats, heard, ..News::default() })));
-    let words = |broker: &Broker, seconds| {
-        broker.view(at(seconds), &id("web")).members[&Member::from("eu-2")].clone().unwrap().words
-    };
-    broker.step(at(2), read(vec![], vec![heard(&id("web"), record(2, 1))]));
-    broker.step(at(2), read(vec![first.clone()], vec![]));
-    assert_eq!(words(&broker, 2).as_deref(), Some("is still rolling out"));
-    broker.step(at(3), read(vec![first.clone()], vec![heard(&id("web"), record(2, 2))]));
-    assert_eq!(words(&broker, 3), None);
-    broker.step(at(3), read(vec![first], vec![]));
-    assert_eq!(words(&broker, 3), None, "the same beat from another board");
-    let effects = broker.step(at(4), read(vec![second], vec![]));
-    assert!(effects.contains(&Effect::Tell(id("web"))), "{effects:?}");
-    assert_eq!(words(&broker, 4).as_deref(), Some("is still rolling out"));
-    assert!(words(&broker, 60).unwrap().contains("has not been heard of for"), "silence is told whatever was said");
-}
-
-#[test]
 fn a_beat_goes_out_at_once_when_the_members_are_agreed_on() {
     let mut broker = grouped();
     broker.tick(at(1));
