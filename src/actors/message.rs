@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::actors::rollout::RolloutActor;
 use crate::actors::root::Directory;
 use crate::domain::broker::Seen;
+use crate::domain::delivery::{Delivery, State};
 use crate::domain::distribution::DistributionId;
 use crate::domain::group::{Plan, View};
 use crate::domain::id::{Origin, Reference, Seq, WorkloadId};
@@ -245,6 +246,21 @@ pub struct DeliverySeen {
     pub given_up: bool,
     /// How far it is, in words.
     pub state: String,
+}
+
+impl DeliverySeen {
+    /// The delivery, which is as far as `state` says.
+    pub fn new(delivery: &Delivery, state: String) -> Self {
+        Self {
+            id: delivery.id.clone(),
+            hook: delivery.hook.clone(),
+            workload: delivery.workload.clone(),
+            kind: delivery.kind.name(),
+            attempts: delivery.attempts,
+            given_up: matches!(delivery.state, State::Dead { .. }),
+            state,
+        }
+    }
 }
 
 impl Observation {

@@ -177,13 +177,5 @@ fn seen(now: Timestamp, delivery: &Delivery, due: Option<Timestamp>) -> Delivery
         (State::Pending, None) => "being sent".to_owned(),
         (State::Pending, Some(due)) => format!("sent in {} s", due.since(now).as_secs()),
     };
-    DeliverySeen {
-        id: delivery.id.clone(),
-        hook: delivery.hook.clone(),
-        workload: delivery.workload.clone(),
-        kind: delivery.kind.name(),
-        attempts: delivery.attempts,
-        given_up: matches!(delivery.state, State::Dead { .. }),
-        state,
-    }
+    DeliverySeen::new(delivery, state)
 }

@@ -44,7 +44,8 @@ impl World {
     }
 }
 
-async fn adapter(url: &str, access_key_id: &str, timeouts: Timeouts) -> CloudFront {
+/// The adapter of a stand-in at `url`, or of nothing, where nothing listens.
+pub async fn adapter(url: &str, access_key_id: &str, timeouts: Timeouts) -> CloudFront {
     let credentials =
         StaticCredentials { access_key_id: access_key_id.to_owned(), secret_access_key: SECRET.to_owned() };
     let options = Options {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use allclear::adapters::cloudfront::{CloudFront, Options as CloudFrontOptions, StaticCredentials};
+use allclear::adapters::cloudfront::Timeouts;
 use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::adapters::redis::Server as RedisServer;
@@ -27,6 +27,7 @@ use allclear::sandbox::life::Life;
 use allclear::sandbox::world::World as Sandbox;
 use serde_json::{Value, json};
 
+use crate::cloudfront::adapter;
 use crate::support::redis::Redis;
 
 /// The cluster of eu-1, seen by a person; eu-2 lives, and the Redis of us-1 does not.
@@ -95,19 +96,11 @@ impl World {
             keyed: false,
             boards: vec![board(redis[0].url()), board(redis[1].url()), board(dead)],
         };
-        let nowhere = CloudFrontOptions {
-            endpoint_url: Some("http://127.0.0.1:9".to_owned()),
-            region: Some("us-east-1".to_owned()),
-            credentials: Some(StaticCredentials {
-                access_key_id: "AKIDONE".to_owned(),
-                secret_access_key: "secret".to_owned(),
-            }),
-            ..CloudFrontOptions::default()
-        };
+        let nowhere = adapter("http://127.0.0.1:9", "AKIDONE", Timeouts::default()).await;
         let sources = Sources {
             cluster: Arc::new(Cluster::new(&clients, Scope::All, Tempo::default())),
             ledger: Arc::new(KubernetesLedger::new(clients.request.clone(), "allclear")),
-            cdn: Arc::new(CloudFront::new(nowhere).await),
+            cdn: Arc::new(nowhere),
             group: Some(neighbours),
         };
         let origin = sources.ledger.open().await.unwrap().origin;

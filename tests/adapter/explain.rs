@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use allclear::adapters::cloudfront::{CloudFront, Options as CloudFrontOptions, StaticCredentials};
+use allclear::adapters::cloudfront::Timeouts;
 use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::cli::config::{Outcome, Output};
@@ -14,6 +14,8 @@ use allclear::sandbox::cloudfront::{self as stand_in, CloudFrontStandIn, Distrib
 use allclear::sandbox::http::{Action, Fault, Reply, Server, When};
 use allclear::sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};
+
+use crate::cloudfront::adapter;
 
 /// A cluster with `shop/web` behind `www.example.com`, and an account with a distribution for it.
 struct World {
@@ -41,19 +43,11 @@ impl World {
         let account = Arc::new(CloudFrontStandIn::new(stand_in::Options::default()));
         account.add_distribution(Distribution::new("E1").alias("www.example.com"));
         let edge = Server::start(account.clone()).await.unwrap();
-        let options = CloudFrontOptions {
-            endpoint_url: Some(edge.url()),
-            region: Some("us-east-1".to_owned()),
-            credentials: Some(StaticCredentials {
-                access_key_id: "AKIDONE".to_owned(),
-                secret_access_key: "secret".to_owned(),
-            }),
-            ..CloudFrontOptions::default()
-        };
+        let cdn = adapter(&edge.url(), "AKIDONE", Timeouts::default()).await;
         let sources = Sources {
             cluster: Arc::new(Cluster::new(&clients, Scope::All, Tempo::default())),
             ledger: Arc::new(KubernetesLedger::new(clients.request.clone(), "allclear")),
-            cdn: Arc::new(CloudFront::new(options).await),
+            cdn: Arc::new(cdn),
             group: None,
         };
         Self { api, server, account, _edge: edge, sources }

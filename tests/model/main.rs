@@ -11,6 +11,11 @@
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]
 
+/// Properties of the name that a world writes into `past.broken` when a step breaks them.
+macro_rules! promises {
+    ($($name:literal),* $(,)?) => { &[$(($name, |_, state: &State| !state.past.broken.contains($name))),*] };
+}
+
 mod group;
 mod hashed;
 mod mutants;

@@ -5,7 +5,6 @@
 //!
 //! Not for retrying: a caller does that, by the [`Retry`] class of the error.
 
-use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::time::Duration;
@@ -16,6 +15,7 @@ use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
 
+use crate::adapters::in_words;
 use crate::ports::{PortError, Retry};
 
 /// Longest wait that a `Retry-After` can ask of us. API servers say seconds; minutes come from a broken proxy.
@@ -168,16 +168,7 @@ impl Failure {
     }
 
     fn of_error(error: &kube::Error) -> Self {
-        let mut words = error.to_string();
-        let mut source = error.source();
-        while let Some(cause) = source {
-            let cause_words = cause.to_string();
-            if !words.contains(&cause_words) {
-                words = format!("{words}: {cause_words}");
-            }
-            source = cause.source();
-        }
-        Self::unanswered(words)
+        Self::unanswered(in_words(error))
     }
 
     fn of_answer(status: http::StatusCode, headers: &http::HeaderMap, body: &[u8]) -> Self {

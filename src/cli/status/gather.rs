@@ -174,17 +174,9 @@ async fn pods(
 }
 
 fn delivery(delivery: &Delivery) -> DeliverySeen {
-    let (given_up, state) = match &delivery.state {
-        State::Pending => (false, "kept until it is delivered".to_owned()),
-        State::Dead { reason } => (true, reason.clone()),
+    let state = match &delivery.state {
+        State::Pending => "kept until it is delivered".to_owned(),
+        State::Dead { reason } => reason.clone(),
     };
-    DeliverySeen {
-        id: delivery.id.clone(),
-        hook: delivery.hook.clone(),
-        workload: delivery.workload.clone(),
-        kind: delivery.kind.name(),
-        attempts: delivery.attempts,
-        given_up,
-        state,
-    }
+    DeliverySeen::new(delivery, state)
 }

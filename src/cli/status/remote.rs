@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde_json::Value;
 use url::Url;
 
+use crate::adapters::in_words;
+
 /// Time for everything: an allclear answers within 3 s even when an actor does not.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
@@ -67,17 +69,7 @@ async fn fetch(url: Url) -> Result<Vec<u8>, String> {
     Err(format!("it answers {} {said}", status.as_u16()))
 }
 
-/// The whole chain of causes, without the address, which may hold a password: the innermost is the one that helps.
+/// Without the address, which may hold a password.
 fn words(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut words = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(inner) = cause {
-        let text = inner.to_string();
-        if !words.contains(&text) {
-            words = format!("{words}: {text}");
-        }
-        cause = inner.source();
-    }
-    words
+    in_words(&error.without_url())
 }

@@ -65,23 +65,11 @@ pub fn baseline(workload: &Workload, version: &Version, floor: Seq) -> Record {
     Record {
         revision: 1,
         uid: workload.uid.clone(),
-        seq,
         version: version.clone(),
         generation: workload.generation,
-        change: Change::Baseline,
         phase: Phase::Complete,
-        elapsed_ms: 0,
-        settled: None,
-        edge: Edge::Settled,
-        closed: seq,
         requested_at: workload.tuning.requested_at.clone(),
-        votes: Vec::new(),
-        history: Vec::new(),
-        untold: Vec::new(),
-        config: String::new(),
-        last: None,
-        stalled: false,
-        conditions: Default::default(),
+        ..Record::absent(seq)
     }
 }
 

@@ -41,10 +41,6 @@ impl Model for World {
 
 type Condition = fn(&World, &State) -> bool;
 
-macro_rules! promises {
-    ($($name:literal),* $(,)?) => { &[$(($name, |_, state: &State| !state.past.broken.contains($name))),*] };
-}
-
 /// What never happens; judged at the step that would break it.
 const PROMISES: &[(&str, Condition)] = promises![
     "SAFE-1: one creation per vector and distribution",

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
+use crate::adapters::in_words;
 use crate::ports::{PortError, Retry};
 
 /// Longest a call may take. The API server itself gives up on a request after 60 s, but a ledger that takes 10 s is as
@@ -91,18 +92,4 @@ impl Call<'_> {
             Failed::Lost(error) | Failed::Other(error) => error,
         }
     }
-}
-
-/// The whole chain of causes: the innermost ("connection refused") is the one that helps.
-fn in_words(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let text = inner.to_string();
-        if !words.contains(&text) {
-            words = format!("{words}: {text}");
-        }
-        cause = inner.source();
-    }
-    words
 }
