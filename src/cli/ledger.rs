@@ -5,7 +5,7 @@
 //! somebody says that this is right. It takes each workload as it is, as a new baseline that is counted above everything the
 //! ledger and the boards know of, by compare-and-set.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
@@ -94,7 +94,7 @@ pub async fn show(sources: &Sources, question: &Question, output: Output) -> Out
     if record.is_none() && copies.is_empty() {
         return refused(&format!("there is no record of {} in the ledger in {}", id.spoken(), question.ledger_place));
     }
-    let regressed = !regressed(sources, &ledgered, &id, copies).await.unwrap_or_default().is_empty();
+    let regressed = matches!(lost(sources, &ledgered, &id, copies).await, Ok(Some(_)));
     let seen = |copy: &Copy| {
         let (seq, revision) = state(&copy.said);
         CopySeen { board: copy.board.clone(), seq, revision, current: copy.origin == ledgered.origin }
@@ -140,7 +140,7 @@ pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent
         ));
     }
     let ids: Vec<WorkloadId> = match (which, &question.name) {
-        (Which::All, _) => heard.own.keys().cloned().collect(),
+        (Which::All, _) => suspects(&ledgered, Some(&heard)).into_iter().cloned().collect(),
         (Which::Named, Some(name)) => match named(name, question) {
             Ok(id) => vec![id],
             Err(why) => return Outcome { code: EXIT_INVALID, ..refused(&why) },
@@ -178,22 +178,31 @@ fn copies<'a>(heard: Option<&'a Group>, id: &WorkloadId) -> &'a [Copy] {
     heard.and_then(|heard| heard.own.get(id)).map_or(&[], Vec::as_slice)
 }
 
-/// Those copies of this ledger that are newer than what it holds. It is read again, after the boards: what a running allclear
-/// writes meanwhile must not look like a loss.
-async fn regressed<'a>(
+/// The newest state of a workload's record that the ledger has lost, and who has seen it. The ledger is read again, after the
+/// boards: what a running allclear writes meanwhile must not look like a loss.
+async fn lost(
     sources: &Sources,
     ledgered: &Ledgered,
     id: &WorkloadId,
-    copies: &'a [Copy],
-) -> Result<Vec<&'a Copy>, PortError> {
+    copies: &[Copy],
+) -> Result<Option<(State, String)>, PortError> {
     let of_ours: Vec<&Copy> = copies.iter().filter(|copy| copy.origin == ledgered.origin).collect();
     let seen = ledgered.records.get(id);
+    let is_noted = seen.is_some_and(|record| record.set_back.is_some());
     // Most are not: only what looks like it is asked for again.
-    if !of_ours.iter().any(|copy| has_regressed(seen, Seq::default(), &copy.said)) {
-        return Ok(Vec::new());
+    if !is_noted && !of_ours.iter().any(|copy| has_regressed(seen, Seq::default(), &copy.said)) {
+        return Ok(None);
     }
     let (record, floor) = (sources.ledger.load(id).await?, sources.ledger.seq_floor(id).await?);
-    Ok(of_ours.into_iter().filter(|copy| has_regressed(record.as_ref(), floor, &copy.said)).collect())
+    let newer = of_ours.into_iter().filter(|copy| has_regressed(record.as_ref(), floor, &copy.said));
+    let noted = record.as_ref().and_then(|record| record.set_back).map(|state| (state, "the group".to_owned()));
+    Ok(newer.map(|copy| (state(&copy.said), copy.board.clone())).chain(noted).max())
+}
+
+/// The workloads of which it is known, or may turn out, that the ledger lost a state.
+fn suspects<'a>(ledgered: &'a Ledgered, heard: Option<&'a Group>) -> BTreeSet<&'a WorkloadId> {
+    let noted = ledgered.records.iter().filter(|(_, record)| record.set_back.is_some()).map(|(id, _)| id);
+    noted.chain(heard.into_iter().flat_map(|heard| heard.own.keys())).collect()
 }
 
 async fn adoption(
@@ -204,8 +213,7 @@ async fn adoption(
     id: WorkloadId,
 ) -> Result<Option<Adoption>, PortError> {
     let copies = copies(Some(heard), &id);
-    let newer = regressed(sources, ledgered, &id, copies).await?;
-    let Some(lost) = newer.iter().max_by_key(|copy| state(&copy.said)) else { return Ok(None) };
+    let Some(lost) = lost(sources, ledgered, &id, copies).await? else { return Ok(None) };
     let workload = sources.cluster.workload(&id).await?;
     let version = match &workload {
         Some(Workload { version: Ok(version), .. }) => Some(version),
@@ -222,14 +230,14 @@ async fn adoption(
     let postings: Vec<_> =
         copies.iter().filter(|copy| copy.origin == ledgered.origin).map(|copy| copy.said.clone()).collect();
     let record = adopted(workload.as_ref().zip(version), current.as_ref(), floor, &postings);
-    let words = words(&record, current.as_ref(), (state(&lost.said), &lost.board), workload.as_ref(), &question.policy);
+    let words = words(&record, current.as_ref(), lost, workload.as_ref(), &question.policy);
     Ok(Some(Adoption { id, record, words }))
 }
 
 fn words(
     record: &Record,
     current: Option<&Record>,
-    ((seq, revision), board): (State, &String),
+    ((seq, revision), board): (State, String),
     workload: Option<&Workload>,
     policy: &Policy,
 ) -> String {
@@ -295,11 +303,11 @@ async fn store(sources: &Sources, adoptions: Vec<Adoption>) -> Outcome {
 
 async fn overview(sources: &Sources, question: &Question, ledgered: &Ledgered, heard: Option<&Group>) -> Overview {
     let mut troubles = heard.map(|heard| heard.troubles.clone()).unwrap_or_default();
-    let mut lost = Vec::new();
-    for (id, copies) in heard.into_iter().flat_map(|heard| &heard.own) {
-        match regressed(sources, ledgered, id, copies).await {
-            Ok(newer) if newer.is_empty() => {}
-            Ok(_) => lost.push(id.spoken()),
+    let mut set_back = Vec::new();
+    for id in suspects(ledgered, heard) {
+        match lost(sources, ledgered, id, copies(heard, id)).await {
+            Ok(None) => {}
+            Ok(Some(_)) => set_back.push(id.spoken()),
             Err(error) => troubles.push(error.to_string()),
         }
     }
@@ -319,7 +327,7 @@ async fn overview(sources: &Sources, question: &Question, ledgered: &Ledgered, h
         members: ledgered.pin.as_ref().map(|pin| pin.members.iter().map(ToString::to_string).collect()),
         unreadable: ledgered.unreadable.iter().map(|(id, why)| (id.spoken(), why.clone())).collect(),
         deliveries,
-        regressed: lost,
+        regressed: set_back,
         troubles,
     }
 }

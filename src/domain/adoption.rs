@@ -45,12 +45,14 @@ pub fn adopt(
     });
     let mut known: Vec<&Record> = shown.chain(current).collect();
     known.sort_by_key(|record| std::cmp::Reverse((record.seq, record.revision)));
-    let highest = copies.iter().map(|copy| state(copy).0).chain(current.map(|record| record.seq)).chain([floor]).max();
+    let noted = current.and_then(|record| record.set_back).map(|(seq, _)| seq);
+    let ours = current.map(|record| record.seq).into_iter().chain(noted).chain([floor]);
+    let highest = copies.iter().map(|copy| state(copy).0).chain(ours).max();
     let below = highest.unwrap_or_default();
     let newest = known.first().copied();
     let mut record = match (workload, newest) {
         (Some((workload, version)), _) => baseline(workload, version, below),
-        (None, Some(newest)) => Record { untold: Vec::new(), ..newest.clone() },
+        (None, Some(newest)) => Record { untold: Vec::new(), set_back: None, ..newest.clone() },
         // Only that it was removed is known. What the cluster does not have, the controller removes.
         (None, None) => Record { phase: Phase::Complete, ..Record::absent(below) },
     };

@@ -43,6 +43,8 @@ pub struct View {
     /// Why nothing may be voted for, judged or purged now, whatever the records say: who the members are is not known, two of
     /// them have one name, a peer has a newer state of our own record than our ledger has.
     pub hold: Option<String>,
+    /// The newer state of our own record that a peer has, where that is the reason.
+    pub set_back: Option<(Seq, u64)>,
     /// All members of the group; `None` for one that has published nothing of the workload yet.
     pub members: BTreeMap<Member, Option<Known>>,
 }

@@ -4,6 +4,8 @@
 //! Idle records are most of them, so they are compact: short keys, nothing that is at its default. Not for the webhooks
 //! waiting to be delivered; those have objects of their own in the ledger.
 
+mod ending;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
@@ -16,6 +18,8 @@ use crate::domain::id::{Component, InvalidationId, Member, NoticeId, Origin, Ref
 use crate::domain::image::Version;
 use crate::domain::notice::Notice;
 use crate::domain::paths::PathSet;
+
+pub use ending::{Closed, Outcome};
 
 /// The newest form of a record this program writes. It reads this one and the one before (none yet).
 pub const SCHEMA: u32 = 1;
@@ -98,6 +102,10 @@ pub struct Record {
     /// The present rollout has been told to hold up the group, or to be held up by it.
     #[serde(rename = "o", default, skip_serializing_if = "is_default")]
     pub stalled: bool,
+    /// A newer state of this record (`seq` and revision) that the group had seen when the ledger did not have it any more. Until
+    /// it is adopted nothing is agreed on.
+    #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
+    pub set_back: Option<(Seq, u64)>,
     /// What cannot be used about the workload, in words; `explain` shows it.
     #[serde(rename = "f", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub conditions: BTreeSet<String>,
@@ -328,83 +336,6 @@ impl PurgeState {
     }
 }
 
-/// How a rollout ended.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Outcome {
-    /// Purged; executed or covered by a later purge (decision 10).
-    Purged,
-    /// Every component was a baseline or already covered.
-    NothingNew,
-    /// Back to the version the edge already has, and no other completed in between.
-    Returned,
-    /// It recovered, and `purge.on_recovered` says to skip.
-    RecoveredSkipped,
-    /// The workload is not reached by any host.
-    NoSite,
-    /// No distribution serves its hosts.
-    NoDistribution,
-    /// Its purge cannot be made.
-    Impossible,
-    /// The rollout failed.
-    Failed(Failure),
-    /// Another version took its place before it was purged.
-    Superseded,
-    /// The previous version took its place before it was complete.
-    RolledBack,
-    /// The workload was deleted.
-    Deleted,
-    /// The group did not agree in time, and `group.policy` is `skip`.
-    Withdrawn,
-    /// A member withdrew, or the vector died in another way.
-    Dead,
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Purged => f.write_str("purged"),
-            Self::NothingNew => f.write_str("not purged: nothing had changed"),
-            Self::Returned => f.write_str(
-                "not purged: back to the version the edge already has, and no other one completed in between \
-                 (purge.on_rollback = \"purge\" changes that)",
-            ),
-            Self::RecoveredSkipped => f.write_str(
-                "not purged: it completed after it was recorded as failed, and purge.on_recovered is \"skip\"",
-            ),
-            Self::NoSite => f.write_str("not purged: no Ingress, route or annotation gives the workload a host"),
-            Self::NoDistribution => f.write_str("not purged: no distribution serves its hosts"),
-            Self::Impossible => f.write_str("not purged: CloudFront cannot make the invalidation"),
-            Self::Failed(failure) => write!(f, "not purged: {failure}"),
-            Self::Superseded => f.write_str("not purged: another version took its place first"),
-            Self::RolledBack => f.write_str("not purged: it was rolled back before it was complete"),
-            Self::Deleted => f.write_str("not purged: the workload was deleted"),
-            Self::Withdrawn => f.write_str("not purged: the group did not agree in time, and group.policy is \"skip\""),
-            Self::Dead => f.write_str("not purged: a member of the group could not complete it"),
-        }
-    }
-}
-
-/// A closed rollout, in brief.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Closed {
-    /// Its number.
-    #[serde(rename = "s")]
-    pub seq: Seq,
-    /// Its versions in words.
-    #[serde(rename = "c")]
-    pub change: String,
-    /// How it ended.
-    #[serde(rename = "o")]
-    pub outcome: Outcome,
-    /// Why, where the outcome does not say it all.
-    #[serde(rename = "w", default, skip_serializing_if = "String::is_empty")]
-    pub why: String,
-    /// Its purges.
-    #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
-    pub purges: Vec<(DistributionId, Option<InvalidationId>)>,
-}
-
 impl Record {
     /// What is published for a workload the cluster does not have: no rollout of it up to `seq` is voted for any more. It is
     /// newer than any record with such a number, and older than the record of a workload that comes later.
@@ -428,6 +359,7 @@ impl Record {
             config: String::new(),
             last: None,
             stalled: false,
+            set_back: None,
             conditions: BTreeSet::new(),
         }
     }

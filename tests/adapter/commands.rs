@@ -278,6 +278,16 @@ async fn a_ledger_that_was_set_back_is_shown_and_adopted_above_every_number_that
     }
     let again = ledger::adopt(&world.sources, &question, ledger::Which::All, Consent::Given).await;
     assert_eq!(again.out, "nothing to adopt: the ledger has the newest state that any Redis has seen\n");
+
+    // A later rollout went past what the group had seen, and onto every board: only the record says it any more.
+    let noted = Record { seq: Seq(12), revision: 3, set_back: Some((Seq(11), 9)), ..adopted };
+    world.sources.ledger.store(&web(), &noted).await.unwrap();
+    let shown = ledger::show(&world.sources, &question, Output::Table).await;
+    assert!(shown.out.contains("Set back"), "{}", shown.out);
+    let done = ledger::adopt(&world.sources, &question, ledger::Which::All, Consent::Given).await;
+    assert_eq!((done.code, done.out.as_str()), (0, "shop/web: adopted as rollout 14\n"), "{}", done.err);
+    let adopted = world.sources.ledger.load(&web()).await.unwrap().unwrap();
+    assert_eq!((adopted.seq, adopted.revision, adopted.set_back), (Seq(14), 4, None));
     assert!(world.api.list(Kind::ConfigMap, "shop").is_empty());
 }
 

@@ -150,10 +150,11 @@ prop_compose! {
         requested_at in option::of(text()), votes in vec(vote(), 0..3), history in vec(closed(), 0..3),
         untold in vec(notice(), 0..2), conditions in btree_set(text(), 0..3),
         (config, last, stalled) in ("[0-9a-f]{0,16}", option::of(vector().prop_map(|v| Brief::of(&v))), any::<bool>()),
+        set_back in option::of((seq(), any::<u64>())),
     ) -> Record {
         Record {
             revision, uid, seq, version, generation, change, phase, elapsed_ms, settled, edge, closed, requested_at,
-            votes, history, untold, config, last, stalled, conditions,
+            votes, history, untold, config, last, stalled, set_back, conditions,
         }
     }
 }

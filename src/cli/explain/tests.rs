@@ -147,6 +147,7 @@ fn record() -> Record {
         config: String::new(),
         last: None,
         stalled: false,
+        set_back: None,
         conditions: BTreeSet::new(),
     }
 }

@@ -4,8 +4,9 @@
 //! we would vote for was voted for before: the workload is held until somebody has seen to it (fault A5).
 //!
 //! Seeing to it is `allclear ledger adopt`, which stores a baseline counted above the copy. That a later rollout counts past
-//! the copy is no cure: between the two are numbers that were given out, and votes, that nobody here knows of. So a hold
-//! ends by an adoption, by the record's removal, or with the process.
+//! the copy is no cure: between the two are numbers that were given out, and votes, that nobody here knows of. Then the copy is
+//! overwritten and could not prove it any more, so the workload's rollout writes into the record what was found, and
+//! the hold ends by an adoption or by the record's removal only.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +22,8 @@ struct Lead {
     revision: u64,
     /// The ledger is being asked.
     asked: bool,
-    /// What the ledger had when it turned out to be older; `None` inside if it had nothing. From then on it is held.
+    /// What the ledger had when it turned out to be older, `None` inside if that is nothing or not known. From then on it
+    /// is held.
     behind: Option<Option<(Seq, u64)>>,
 }
 
@@ -43,6 +45,10 @@ impl Ahead {
     /// The ledger was asked and holds this record, or none and this floor. Says whether it knows of the state the board has;
     /// once that was in doubt, whether it was adopted.
     pub(super) fn compare(&mut self, workload: &WorkloadId, record: Option<&Record>, floor: Seq) -> bool {
+        if let Some((seq, revision)) = record.and_then(|record| record.set_back) {
+            // An earlier life found it. What that one had to compare with is not known any more.
+            self.0.entry(workload.clone()).or_insert(Lead { seq, revision, asked: false, behind: Some(None) });
+        }
         let Some(lead) = self.0.get_mut(workload) else { return true };
         let state = record.map(|record| (record.seq, record.revision));
         lead.asked = false;
@@ -50,7 +56,9 @@ impl Ahead {
             // Where there is none and the floor is as high, it was removed.
             (None, _) => Record::above(floor).0 >= lead.seq,
             (Some(_), None) => state >= Some((lead.seq, lead.revision)),
-            (Some(record), Some(_)) => record.change == Change::Baseline && record.seq > lead.seq,
+            (Some(record), Some(_)) => {
+                record.change == Change::Baseline && record.set_back.is_none() && record.seq > lead.seq
+            }
         };
         if reaches {
             self.0.remove(workload);
@@ -81,12 +89,18 @@ impl Ahead {
         let Lead { seq, revision, behind, asked: _ } = self.0.get(workload)?;
         let here = match behind.as_ref()? {
             Some((seq, revision)) => format!("had only rollout {seq} (revision {revision})"),
-            None => "had none".to_owned(),
+            None => "had less".to_owned(),
         };
         Some(format!(
             "StateRegressed: the group has seen rollout {seq} (revision {revision}) of this workload's record when our ledger \
              {here}, so it was set back; a later rollout does not end this: if it is right, run allclear ledger adopt"
         ))
+    }
+
+    /// The state that a held workload lacks.
+    pub(super) fn set_back(&self, workload: &WorkloadId) -> Option<(Seq, u64)> {
+        let Lead { seq, revision, behind, asked: _ } = self.0.get(workload)?;
+        behind.as_ref().map(|_| (*seq, *revision))
     }
 
     /// The workloads that are held.
@@ -125,6 +139,19 @@ mod tests {
             assert_eq!(ahead.hold(&web()), Some(words.clone()), "it says what was found, and what to do");
         }
         assert!(words.contains("a later rollout does not end this"), "{words}");
+    }
+
+    #[test]
+    fn a_hold_that_an_earlier_life_wrote_down_ends_in_the_same_way() {
+        let mut ahead = Ahead::default();
+        let noted = Record { set_back: Some((Seq(3), 4)), ..record(9, 1, Change::Changed) };
+        assert!(!ahead.compare(&web(), Some(&noted), Seq(0)));
+        assert!(ahead.hold(&web()).unwrap().contains("rollout 3 (revision 4)"));
+        assert_eq!(ahead.set_back(&web()), Some((Seq(3), 4)));
+        assert_eq!(ahead.ask_again(), [web()], "the ledger is asked whether it was adopted meanwhile");
+        assert!(!ahead.compare(&web(), Some(&Record { change: Change::Baseline, ..noted }), Seq(0)));
+        assert!(ahead.compare(&web(), Some(&record(10, 2, Change::Baseline)), Seq(0)));
+        assert_eq!((ahead.hold(&web()), ahead.set_back(&web())), (None, None));
     }
 
     #[test]

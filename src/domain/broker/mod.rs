@@ -221,6 +221,7 @@ impl Broker {
             number: 0,
             config: config.clone(),
             hold: hold.clone().or_else(|| self.ahead.hold(workload)),
+            set_back: self.ahead.set_back(workload),
             members: members.iter().map(|member| (member.clone(), known(member))).collect(),
         }
     }

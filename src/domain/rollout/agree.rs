@@ -17,6 +17,7 @@ use crate::domain::workload::Workload;
 impl Rollout {
     /// What follows from the group's records: a candidate to re-check, a vector decided or dead, purges to go on with.
     pub(super) fn agree(&mut self, now: Timestamp) -> Vec<Effect> {
+        self.note_set_back();
         if !self.view_is_current() || self.view.hold.is_some() {
             return Vec::new();
         }
@@ -57,6 +58,13 @@ impl Rollout {
         };
         if own(&view) >= own(&self.view) || own(&view) == self.durable.as_ref().map_or(0, |record| record.revision) {
             self.view = view;
+        }
+    }
+
+    /// Keeps for later lives that the ledger was set back: what this one writes may overwrite the copies that prove it.
+    fn note_set_back(&mut self) {
+        if let (Some(draft), Some(_)) = (&mut self.draft, self.view.set_back) {
+            draft.set_back = draft.set_back.max(self.view.set_back);
         }
     }
 
