@@ -108,7 +108,8 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
         ));
     }
     let members: BTreeSet<Member> = pin.members.iter().filter(|other| **other != member).cloned().collect();
-    let next = Pin { members, of: pin.of };
+    let forgotten = pin.forgotten.iter().cloned().chain([member.clone()]).collect();
+    let next = Pin { members, of: pin.of, forgotten };
     let heard = listen(neighbours, own, &ledgered, &question.policy).await;
     match consent.ask(&plan(question, (&pin, &next), &member, heard, &ledgered)) {
         Answer::Yes => {}

@@ -28,6 +28,8 @@ pub struct Known {
     pub current: bool,
     /// The record, as last published.
     pub record: Record,
+    /// It was heard of lately. Only of one that is left out must that be so.
+    pub alive: bool,
     /// How it stands, in the member's own words, or that nothing is heard of the member. For people; no decision reads it.
     pub words: Option<String>,
 }
@@ -104,8 +106,8 @@ pub fn judge(view: &View, own: &Member, agreement: &Agreement) -> Verdict {
             waiting.insert(member.clone(), "has not published the workload yet".to_owned());
             continue;
         };
-        let Known { origin, record, words, current: _ } = known;
-        if record.phase == Phase::Absent && agreement.absent_left_out {
+        let Known { origin, record, words, current, alive } = known;
+        if record.phase == Phase::Absent && agreement.absent_left_out && *current && *alive {
             continue;
         }
         let reference = *reference.get_or_insert(record);
@@ -125,6 +127,11 @@ pub fn judge(view: &View, own: &Member, agreement: &Agreement) -> Verdict {
 fn why_waited_for(known: &Known, reference: &Record, config: &str, agreement: &Agreement) -> Option<String> {
     let record = &known.record;
     match &record.phase {
+        Phase::Absent if agreement.absent_left_out => {
+            let said =
+                "did not have the workload when it was last heard of, and is to be left out only while it says so";
+            Some(said.to_owned())
+        }
         Phase::Absent => Some("does not have the workload".to_owned()),
         _ if !record.version.same_across(&reference.version, &agreement.repository_prefixes) => {
             Some(format!("is at {}, {}", brief(&record.version), record.phase.name()))
@@ -180,6 +187,12 @@ pub fn fate(view: &View, vector: &Vector) -> Fate {
     }
 }
 
+/// What is to be said of a member whose vote is missing. Its own words are as old as its last beat.
+pub fn missing_vote(view: &View, member: &Member) -> String {
+    let words = view.members.get(member).and_then(|known| known.as_ref()?.words.as_ref());
+    words.map_or_else(|| "has not voted yet".to_owned(), |words| format!("has not voted yet (last heard: {words})"))
+}
+
 /// Whether every other member has recorded that `vector` is closed, as far as that matters: for a dead one, those who have
 /// voted. One of another ledger, or not of the group any more, has nothing to record.
 pub fn all_have_closed(view: &View, vector: &Vector, dead: bool, own: &Member) -> bool {
@@ -213,17 +226,22 @@ pub fn is_past(view: &View, last: &Brief, vector: &Vector) -> bool {
 /// A vector in brief, as it is remembered by who votes for it.
 pub fn brief_of(view: &View, vector: &Vector) -> Brief {
     let mut brief = Brief::of(vector);
+    leave_out(view, vector, &mut brief);
+    brief
+}
+
+/// Remembers in `brief` which members `vector` leaves out, and where they were.
+pub fn leave_out(view: &View, vector: &Vector, brief: &mut Brief) {
     for (member, known) in view.members.iter().filter(|(member, _)| vector.component(member).is_none()) {
         if let Some(Known { origin, record, .. }) = known {
             brief.leave_out(member, &Component { origin: origin.clone(), seq: record.seq });
         }
     }
-    brief
 }
 
 /// Why a member that has not voted for a vector with this component never will.
 fn why_dead(known: &Known, component: &Component, vector: &Vector) -> Option<String> {
-    let Known { origin, record, current, words: _ } = known;
+    let Known { origin, record, current, alive: _, words: _ } = known;
     if *origin != component.origin {
         return current.then(|| "its ledger was re-created".to_owned());
     }
@@ -271,8 +289,13 @@ fn decide(votes: &BTreeMap<&Member, &Vote>) -> Decision {
 
 /// The view of a group with one member.
 pub fn alone(member: &Member, origin: &Origin, record: Option<&Record>) -> View {
-    let known =
-        record.map(|record| Known { origin: origin.clone(), current: true, record: record.clone(), words: None });
+    let known = record.map(|record| Known {
+        origin: origin.clone(),
+        current: true,
+        alive: true,
+        record: record.clone(),
+        words: None,
+    });
     View { members: BTreeMap::from([(member.clone(), known)]), ..View::default() }
 }
 

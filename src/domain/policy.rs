@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::domain::paths::PathSet;
 
-/// How rollouts are judged and purges planned. Everything here must be the same in all members of a group, so it is what
-/// the group's configuration hash covers (decision 11).
+/// How rollouts are judged and purges planned. All of it but the durations must be the same in all members of a group, and
+/// the group's configuration hash covers it (decision 11).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
     /// How long a rollout may take before it is recorded as failed. A workload's annotation overrides it.

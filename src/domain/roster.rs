@@ -70,12 +70,16 @@ impl Beat {
 }
 
 /// The members as they were agreed on, kept in the ledger.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pin {
     /// Their names, our own included.
     pub members: BTreeSet<Member>,
     /// The number of servers there were then. When another number is configured, the members are learnt anew.
     pub of: usize,
+    /// Who was a member then and was forgotten since. Whoever is neither this nor a member is new, and the members are
+    /// learnt anew.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub forgotten: BTreeSet<Member>,
 }
 
 /// The group's servers, as far as they have said who they are.
@@ -225,17 +229,22 @@ impl Roster {
 
     /// What is to be stored in the ledger over [`Roster::pin`], if anything.
     pub fn wanted_pin(&self, now: Timestamp, servers: &Servers) -> Option<Pin> {
-        if servers.untried || self.twins(now).is_some() || self.usable_pin(servers).is_some() {
+        if servers.untried || self.twins(now).is_some() || self.usable_pin(now, servers).is_some() {
             return None;
         }
-        let known = self.known(now);
+        let mut known = self.known(now);
+        known.extend(self.fitting_pin(servers).into_iter().flat_map(|pin| pin.members.clone()));
         if !self.configured.is_empty() {
             let of = self.configured.len();
             let fits = self.configured.contains(&self.own) && servers.may_be(of);
-            return (fits && known.is_subset(&self.configured)).then(|| Pin { members: self.configured.clone(), of });
+            return (fits && known.is_subset(&self.configured)).then(|| Pin {
+                members: self.configured.clone(),
+                of,
+                ..Pin::default()
+            });
         }
         let complete = servers.unidentified.is_empty() && known.len() == servers.distinct;
-        complete.then_some(Pin { members: known, of: servers.distinct })
+        complete.then_some(Pin { members: known, of: servers.distinct, ..Pin::default() })
     }
 
     /// Who the members are, or why that is not known.
@@ -272,8 +281,18 @@ impl Roster {
         heard.map(|(member, _)| member.clone()).chain([self.own.clone()]).collect()
     }
 
-    /// The pin, where it still fits what is configured.
-    fn usable_pin(&self, servers: &Servers) -> Option<&Pin> {
+    /// The pin, where it still fits what is configured and nobody is heard of, or configured, who was left out of it without
+    /// being forgotten.
+    fn usable_pin(&self, now: Timestamp, servers: &Servers) -> Option<&Pin> {
+        let known = self.known(now);
+        self.fitting_pin(servers).filter(|pin| {
+            let mut others = known.iter().chain(&self.configured);
+            others.all(|member| pin.members.contains(member) || pin.forgotten.contains(member))
+        })
+    }
+
+    /// The pin, where it still fits what is configured. Its members are waited for, whoever comes beside them.
+    fn fitting_pin(&self, servers: &Servers) -> Option<&Pin> {
         let Self { own, configured, pin, .. } = self;
         pin.as_ref().filter(|pin| {
             pin.members.contains(own)
@@ -311,8 +330,7 @@ impl Roster {
             return Some("the group's servers are being asked who they are".to_owned());
         }
         let most = servers.distinct + servers.unidentified.len();
-        let pin = self.usable_pin(servers);
-        let counted = match pin {
+        let counted = match self.fitting_pin(servers) {
             Some(pin) => &pin.members,
             None => configured,
         };
@@ -324,14 +342,14 @@ impl Roster {
                 listed(&all)
             ));
         }
-        if pin.is_some() {
+        if self.usable_pin(now, servers).is_some() {
             return None;
         }
-        Some(self.unpinned(now, servers))
+        Some(self.unpinned(&all, servers))
     }
 
     /// Why there is no usable pin.
-    fn unpinned(&self, now: Timestamp, servers: &Servers) -> String {
+    fn unpinned(&self, known: &BTreeSet<Member>, servers: &Servers) -> String {
         let Self { configured, .. } = self;
         let least = servers.distinct;
         if !configured.is_empty() && configured.len() < least {
@@ -341,13 +359,12 @@ impl Roster {
                 listed(configured)
             );
         }
-        let known = self.known(now);
         if configured.is_empty() && !servers.unidentified.is_empty() {
             let silent: Vec<&str> = servers.unidentified.iter().map(String::as_str).collect();
             return format!(
                 "it is not known how many members the group has: {} has not said which server it is; known are {}",
                 silent.join(", "),
-                listed(&known)
+                listed(known)
             );
         }
         if configured.is_empty() && known.len() < servers.distinct {
@@ -357,7 +374,7 @@ impl Roster {
                 (1, n) => format!("the {n}th has not been heard of"),
                 (n, _) => format!("{n} have not been heard of"),
             };
-            return format!("{} of {} members are known: {}; {missing}", known.len(), servers.distinct, listed(&known));
+            return format!("{} of {} members are known: {}; {missing}", known.len(), servers.distinct, listed(known));
         }
         "the members are being written to the ledger".to_owned()
     }

@@ -73,7 +73,7 @@ pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agree
     let vector = newest_open(view, own);
     let fate = vector.map(|vector| group::fate(view, vector));
     let verdict = group::judge(view, own, agreement);
-    let awaited = awaited(fate.as_ref(), &verdict);
+    let awaited = awaited(view, fate.as_ref(), &verdict);
     let ballot = |(member, known): (&Member, &Option<Known>)| {
         let record = known.as_ref().map(|known| &known.record);
         Ballot {
@@ -101,10 +101,10 @@ fn newest_open<'a>(view: &'a View, own: &Member) -> Option<&'a Vector> {
     view.members.get(own).and_then(of).or_else(|| view.members.values().find_map(of))
 }
 
-fn awaited(fate: Option<&Fate>, verdict: &Verdict) -> BTreeMap<Member, String> {
+fn awaited(view: &View, fate: Option<&Fate>, verdict: &Verdict) -> BTreeMap<Member, String> {
     match (fate, verdict) {
         (Some(Fate::Open(missing)), _) => {
-            missing.iter().map(|member| (member.clone(), "has not voted yet".to_owned())).collect()
+            missing.iter().map(|member| (member.clone(), group::missing_vote(view, member))).collect()
         }
         (Some(Fate::Decided(_) | Fate::Dead(..) | Fate::Mixed), _) | (None, Verdict::Candidate(_)) => BTreeMap::new(),
         (None, Verdict::Waiting(waiting)) => waiting.clone(),
@@ -207,7 +207,7 @@ mod tests {
             ..Record::absent(Seq(seq))
         };
         let words = Some("2 of 5 pods ready".to_owned());
-        (member.into(), Some(Known { origin: origin(member), current: true, record, words }))
+        (member.into(), Some(Known { origin: origin(member), current: true, alive: true, record, words }))
     }
 
     fn origin(member: &str) -> Origin {
@@ -251,7 +251,7 @@ mod tests {
         vote(&mut view, "b", &vector);
         let seen = of(&view);
         assert_eq!(seen.state, "1 of 2 have voted; the votes of a are awaited");
-        assert_eq!(seen.members[0].awaited.as_deref(), Some("has not voted yet"));
+        assert_eq!(seen.members[0].awaited.as_deref(), Some("has not voted yet (last heard: 2 of 5 pods ready)"));
         vote(&mut view, "a", &vector);
         assert_eq!(of(&view).state, "decided by all: it is purged");
         let made = Purge { reference: "r".into(), state: PurgeState::Created, invalidation: Some("I1".into()) };

@@ -104,7 +104,7 @@ impl World {
             group: Some(neighbours),
         };
         let origin = sources.ledger.open().await.unwrap().origin;
-        let pin = Pin { members: members(&["eu-1", "eu-2", "us-1"]), of: 3 };
+        let pin = Pin { members: members(&["eu-1", "eu-2", "us-1"]), of: 3, ..Pin::default() };
         assert!(sources.ledger.store_pin(&pin, None).await.unwrap());
         Self { api, _server: server, redis, sources, origin }
     }
@@ -237,7 +237,7 @@ async fn the_group_is_shown_and_a_member_that_is_gone_is_forgotten_after_saying_
         (0, "us-1 is forgotten here\nnow run it in eu-2 too: until then they wait for us-1\n")
     );
     let pin = world.sources.ledger.pin().await.unwrap().unwrap();
-    assert_eq!(pin, Pin { members: members(&["eu-1", "eu-2"]), of: 3 });
+    assert_eq!(pin, Pin { members: members(&["eu-1", "eu-2"]), of: 3, forgotten: members(&["us-1"]) });
 }
 
 #[tokio::test]

@@ -80,7 +80,11 @@ proptest! {
                     }
                 }
                 Turn::Forget => {
-                    let kept = roster.pin().map(|pin| Pin { members: BTreeSet::from([own.clone()]), of: pin.of });
+                    let kept = roster.pin().cloned().map(|Pin { mut members, of, mut forgotten }| {
+                        forgotten.extend(members.iter().filter(|member| **member != own).cloned());
+                        members.retain(|member| *member == own);
+                        Pin { members, of, forgotten }
+                    });
                     roster.pinned(kept);
                 }
             }
@@ -91,6 +95,10 @@ proptest! {
                 prop_assert!(standing.members.contains(&own));
                 prop_assert!(standing.members.len() <= servers.distinct + servers.unidentified.len());
                 prop_assert!(configured.is_empty() || standing.members.is_subset(&configured));
+                let left_out = configured.difference(&standing.members);
+                for member in left_out {
+                    prop_assert!(pin.as_ref().is_some_and(|pin| pin.forgotten.contains(member)), "nobody forgot {}", member);
+                }
             }
         }
     }

@@ -343,7 +343,7 @@ fn a_member_that_is_forgotten_is_not_waited_for_any_more() {
         let (worlds, _) = group(2);
         let lives = start_all(&worlds);
         agreed(&lives).await;
-        let gone = Pin { members: BTreeSet::from(["eu-1".into()]), of: 2 };
+        let gone = Pin { members: BTreeSet::from(["eu-1".into()]), of: 2, forgotten: BTreeSet::from(["eu-2".into()]) };
         let ledger = worlds[0].state().ledger.clone();
         let pin = ledger.pin().await.unwrap();
         assert!(ledger.store_pin(&gone, pin.as_ref()).await.unwrap());

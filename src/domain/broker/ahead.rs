@@ -68,6 +68,11 @@ impl Ahead {
         reaches
     }
 
+    /// Whether a board has something newer, as far as is known.
+    pub(super) fn leads(&self, workload: &WorkloadId) -> bool {
+        self.0.contains_key(workload)
+    }
+
     /// The ledger could not be asked.
     pub(super) fn failed(&mut self, workload: &WorkloadId) {
         self.0.get_mut(workload).into_iter().for_each(|lead| lead.asked = false);

@@ -75,12 +75,18 @@ impl Copies {
     pub(super) fn of(&self, workload: &WorkloadId, member: &Member) -> Option<Known> {
         let record = self.copies.get(workload)?.get(member)?.record.as_deref()?.clone();
         let (origin, current) = (self.ledgers.get(member)?.clone(), self.confirmed.contains(member));
-        Some(Known { origin, current, record, words: None })
+        Some(Known { origin, current, alive: false, record, words: None })
     }
 
-    /// The workloads in which some other member waits for the rest of the group.
+    /// The workloads in which anybody waits for the rest of the group, also one that was forgotten.
     pub(super) fn seeking(&self) -> &BTreeSet<WorkloadId> {
         &self.seeking
+    }
+
+    /// Whether one of these members waits for the rest of the group in it.
+    pub(super) fn is_sought_by(&self, workload: &WorkloadId, members: &BTreeSet<Member>) -> bool {
+        let copies = self.copies.get(workload).into_iter().flatten().filter(|(member, _)| members.contains(*member));
+        copies.filter_map(|(_, copy)| copy.record.as_deref()).any(Record::seeks)
     }
 
     fn note_seeking(&mut self, workload: &WorkloadId) {

@@ -47,6 +47,10 @@ const PIN_EVERY: Duration = Duration::from_secs(10);
 /// Workloads that are woken up at once. Each becomes an actor that reads its record; the others follow 5 s later.
 const WANTED_MAX: usize = 100;
 
+/// A rollout that was woken twice for other members and twice ended without having a part to play, because the workload is
+/// disabled here say, is left alone for so long. What is heard of it wakes it at once.
+const RESTS_FOR: Duration = Duration::from_secs(60);
+
 /// Who we are. Constant for the life of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
@@ -76,6 +80,10 @@ pub struct Broker {
     /// Workloads this cluster does not have, as far as somebody asked.
     absent: BTreeMap<WorkloadId, Seq>,
     ahead: Ahead,
+    /// Rollouts that ended although others wait for them: how often without news in between, and when the last time.
+    idled: BTreeMap<WorkloadId, (u32, Timestamp)>,
+    /// The last one that was woken. With more than [`WANTED_MAX`], all have their turn.
+    woken: Option<WorkloadId>,
     /// The reading of the ledger, and the paths it is for.
     refill: Lane,
     refilling: BTreeSet<usize>,
@@ -189,6 +197,8 @@ impl Broker {
             followed: BTreeMap::new(),
             absent: BTreeMap::new(),
             ahead: Ahead::default(),
+            idled: BTreeMap::new(),
+            woken: None,
             refill: Lane::default(),
             refilling: BTreeSet::new(),
             removed: BTreeSet::new(),
@@ -211,10 +221,11 @@ impl Broker {
         let known = |member: &Member| {
             if member == own {
                 let record = record?.clone();
-                return Some(Known { origin: origin.clone(), current: true, record, words: None });
+                return Some(Known { origin: origin.clone(), current: true, alive: true, record, words: None });
             }
             let known = self.copies.of(workload, member)?;
-            Some(Known { words: self.words(roster, now, member, workload), ..known })
+            let alive = roster.silence(now, member).is_none();
+            Some(Known { alive, words: self.words(roster, now, member, workload), ..known })
         };
         let Standing { members, hold, config } = &self.standing;
         View {
@@ -284,7 +295,7 @@ impl Broker {
 
     /// Whether another member waits for our part in it and nobody sees to it.
     fn is_wanted(&self, workload: &WorkloadId) -> bool {
-        self.copies.seeking().contains(workload)
+        self.copies.is_sought_by(workload, &self.standing.members)
             && !self.followed.contains_key(workload)
             && !self.absent.contains_key(workload)
             && !self.identity.silent

@@ -1,9 +1,10 @@
 //! What follows from each event: the one place where the broker changes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use super::path::show;
-use super::{BEAT_EVERY, Broker, Effect, Event, Machine, PIN_EVERY, WANTED_MAX};
+use super::{BEAT_EVERY, Broker, Effect, Event, Machine, PIN_EVERY, RESTS_FOR, WANTED_MAX};
 use crate::domain::board::{News, PASSING_TTL, Posted, Posting};
 use crate::domain::id::{Member, Seq, WorkloadId};
 use crate::domain::machine::Timestamp;
@@ -65,7 +66,7 @@ impl Broker {
                     self.removed.insert(workload);
                 }
             }
-            Event::Left(workload) => drop(self.followed.remove(&workload)),
+            Event::Left(workload) => self.left(now, workload),
             Event::Woken(index) => self.paths.get_mut(index).into_iter().for_each(|path| path.wake(now)),
             Event::Identified(index, identity) => self.identified(now, index, identity),
             Event::Read(index, news) => return self.read(now, index, news),
@@ -158,6 +159,7 @@ impl Broker {
                 changed.insert(workload);
             }
         }
+        self.idled.retain(|workload, _| !changed.contains(workload));
         changed.iter().filter_map(|workload| self.spread(workload)).collect()
     }
 
@@ -219,7 +221,9 @@ impl Broker {
             return Vec::new();
         };
         let held = self.ahead.hold(workload);
-        if self.ahead.compare(workload, record.as_deref(), floor)
+        // Without a lead, something newer was published since the ledger was asked.
+        if self.ahead.leads(workload)
+            && self.ahead.compare(workload, record.as_deref(), floor)
             && let Some(record) = record
         {
             // Another process of ours wrote it.
@@ -313,8 +317,7 @@ impl Broker {
                 effects.push(Effect::GatherWords);
             }
             self.post_absent(now);
-            let wanted = self.copies.seeking().iter().filter(|workload| self.is_wanted(workload)).take(WANTED_MAX);
-            effects.extend(wanted.cloned().map(Effect::Want));
+            effects.extend(self.want(now));
         }
         for (index, path) in self.paths.iter_mut().enumerate() {
             effects.extend(path.work(index, now, grouped));
@@ -334,6 +337,32 @@ impl Broker {
             effects.extend(self.pin(now));
         }
         effects
+    }
+
+    /// The rollout that followed the workload has ended.
+    fn left(&mut self, now: Timestamp, workload: WorkloadId) {
+        self.followed.remove(&workload);
+        if self.is_wanted(&workload) {
+            let (times, at) = self.idled.entry(workload).or_default();
+            (*times, *at) = (times.saturating_add(1), now);
+        } else {
+            self.idled.remove(&workload);
+        }
+    }
+
+    /// What others wait for and nobody here sees to: what was told of it may have been lost, or come too early.
+    fn want(&mut self, now: Timestamp) -> Vec<Effect> {
+        let rests = |workload: &WorkloadId| {
+            self.idled.get(workload).is_some_and(|(times, at)| *times > 1 && now.since(*at) < RESTS_FOR)
+        };
+        let seeking = self.copies.seeking();
+        let from = self.woken.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let after = seeking.range::<WorkloadId, _>((from, Bound::Unbounded));
+        let before = self.woken.iter().flat_map(|woken| seeking.range(..=woken));
+        let wanted = after.chain(before).filter(|workload| self.is_wanted(workload) && !rests(workload));
+        let wanted: Vec<WorkloadId> = wanted.take(WANTED_MAX).cloned().collect();
+        self.woken = wanted.last().cloned().or_else(|| self.woken.take());
+        wanted.into_iter().map(Effect::Want).collect()
     }
 
     /// Reads the pin, or stores the one that is wanted.

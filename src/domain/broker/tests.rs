@@ -27,7 +27,7 @@ fn broker(pin: Option<&[&str]>, boards: usize) -> Broker {
     };
     let roster = pin.map(|members| {
         let members: BTreeSet<Member> = members.iter().map(|member| Member::from(*member)).collect();
-        let pin = Pin { of: members.len(), members };
+        let pin = Pin { of: members.len(), members, ..Pin::default() };
         Roster::new("eu-1".into(), "o1".into(), BTreeSet::new(), settings(&Policy::default(), false), Some(pin))
     });
     Broker::new(identity, roster, (0..boards).map(|board| format!("redis-{board}")).collect())
@@ -337,7 +337,76 @@ fn a_beat_goes_out_at_once_when_the_members_are_agreed_on() {
     broker.tick(at(1));
     assert!(!broker.tick(at(2)).contains(&Effect::GatherWords));
     let members = ["eu-1".into()].into();
-    broker.step(at(2), Event::PinRead(Ok(Some(Pin { members, of: 2 }))));
+    broker.step(at(2), Event::PinRead(Ok(Some(Pin { members, of: 2, ..Pin::default() }))));
     assert_eq!(broker.next_deadline(), Some(at(2)));
     assert!(broker.tick(at(2)).contains(&Effect::GatherWords));
+}
+
+#[test]
+fn what_was_published_since_is_not_overwritten_by_what_the_ledger_said_before() {
+    let mut broker = grouped();
+    published(&mut broker, "web", record(2, 5));
+    let effects = broker.step(at(2), Event::Posted(0, Ok(vec![Posted::Newer(Seq(2), 6)])));
+    assert!(effects.contains(&Effect::LoadRecord(id("web"))));
+    // Revision 6 was another process's, and 7 followed it, before the ledger's answer came.
+    let newest = record(2, 7);
+    let mut effects = published(&mut broker, "web", newest.clone());
+    effects.extend(broker.step(at(2), Event::RecordLoaded(id("web"), Ok((Some(Box::new(record(2, 6))), Seq(0))))));
+    effects.extend(broker.step(at(2), Event::Posted(1, posted(1))));
+    effects.extend(broker.step(at(3), Event::Posted(0, posted(1))));
+    effects.extend(broker.tick(at(4)));
+    let last = effects.iter().rev().find_map(|effect| match effect {
+        Effect::Post(0, postings) => Some(postings.clone()),
+        _ => None,
+    });
+    assert_eq!(last.unwrap(), [(id("web"), Posting::Show(Box::new(newest)))]);
+}
+
+/// The workloads that are woken when this much time has passed.
+fn woken(broker: &mut Broker, seconds: u64) -> Vec<WorkloadId> {
+    let effects = broker.tick(at(seconds));
+    effects.into_iter().filter_map(|effect| if let Effect::Want(id) = effect { Some(id) } else { None }).collect()
+}
+
+fn seeking(revision: u64) -> Record {
+    Record { change: Change::Changed, ..record(2, revision) }
+}
+
+#[test]
+fn a_forgotten_member_wakes_nobody_and_one_without_a_part_to_play_rests() {
+    let mut broker = grouped();
+    let stranger = Heard { member: "us-1".into(), ..heard(&id("web"), seeking(1)) };
+    assert!(!broker.step(at(1), Event::Read(0, news(vec![stranger]))).contains(&Effect::Want(id("web"))));
+    assert_eq!(woken(&mut broker, 10), []);
+    assert!(
+        broker
+            .step(at(11), Event::Read(0, news(vec![heard(&id("web"), seeking(1))])))
+            .contains(&Effect::Want(id("web")))
+    );
+    // It is woken, looks, and ends: twice, and then not for a while.
+    let mut wakes = Vec::new();
+    for round in 3..40 {
+        if woken(&mut broker, round * 5) == [id("web")] {
+            wakes.push(round * 5);
+            broker.step(at(round * 5), Event::Published(id("web"), Box::new(record(2, 1))));
+            broker.step(at(round * 5), Event::Left(id("web")));
+        }
+    }
+    assert_eq!(wakes, [15, 20, 80, 140]);
+    let again = broker.step(at(196), Event::Read(0, news(vec![heard(&id("web"), seeking(2))])));
+    assert!(again.contains(&Effect::Want(id("web"))), "news wakes it at once");
+}
+
+#[test]
+fn with_more_than_can_be_woken_at_a_time_all_have_their_turn() {
+    let mut broker = grouped();
+    let names: Vec<WorkloadId> = (0..250).map(|n| id(&format!("web-{n:03}"))).collect();
+    broker.step(at(1), Event::Read(0, news(names.iter().map(|id| heard(id, seeking(1))).collect())));
+    let mut seen = BTreeSet::new();
+    for round in 1..4 {
+        let woken = woken(&mut broker, 10 * round);
+        assert!(woken.len() <= WANTED_MAX);
+        seen.extend(woken);
+    }
+    assert_eq!(seen.len(), 250, "nobody answered, and still");
 }

@@ -7,7 +7,7 @@ use crate::domain::id::{Seq, Vector};
 use crate::domain::machine::Timestamp;
 use crate::domain::policy::{Choice, Policy};
 use crate::domain::readiness::{Standing, standing};
-use crate::domain::record::{Change, Edge, Outcome, Phase, Record, VOTE_HOST_BYTES_MAX, VOTES_MAX, Vote};
+use crate::domain::record::{Brief, Change, Edge, Outcome, Phase, Record, VOTE_HOST_BYTES_MAX, VOTES_MAX, Vote};
 use crate::domain::record_codec;
 use crate::domain::rollout::finish::fitting;
 use crate::domain::rollout::observe::news;
@@ -18,10 +18,15 @@ impl Rollout {
     /// What follows from the group's records: a candidate to re-check, a vector decided or dead, purges to go on with.
     pub(super) fn agree(&mut self, now: Timestamp) -> Vec<Effect> {
         self.note_set_back();
-        if !self.view_is_current() || self.view.hold.is_some() {
+        if !self.view_is_current() {
+            return Vec::new();
+        }
+        if self.view.hold.is_some() {
+            self.mind_patience(now);
             return Vec::new();
         }
         self.reconfigure();
+        self.renew_for_fewer();
         let mut effects: Vec<Effect> = self.approach_vote(now).into_iter().collect();
         for vote in self.durable.iter().flat_map(|record| record.votes.clone()).collect::<Vec<_>>() {
             let vector = &vote.vector;
@@ -74,17 +79,32 @@ impl Rollout {
         self.durable.is_some() && own.map(|known| &known.record) == self.durable.as_ref()
     }
 
-    /// Brings the record up to the group's configuration. A rollout that was voted for under another one, and is not decided,
-    /// begins anew: its vote cannot be taken back, and nothing may follow from votes under two (decision 11).
+    /// Brings the record up to the group's configuration. A vote under another one stays as it is: that not all votes are seen
+    /// does not mean that it is not decided. If the others vote under the new one, it is [`Fate::Mixed`].
     fn reconfigure(&mut self) {
-        let Some(draft) = self.draft.as_ref().filter(|draft| draft.config != self.view.config) else { return };
-        let seq = draft.seq;
-        let decided = |vote: &Vote| matches!(group::fate(&self.view, &vote.vector), Fate::Decided(_));
-        if draft.vote_for(seq).is_some_and(|vote| !decided(vote)) {
-            self.renew(seq);
-        }
-        if let Some(draft) = &mut self.draft {
+        if let Some(draft) = self.draft.as_mut().filter(|draft| draft.config != self.view.config) {
             draft.config.clone_from(&self.view.config);
+        }
+    }
+
+    /// A vote for more members is not followed by one for fewer of them: whoever saw the former takes the latter for dead. Where
+    /// a member is left out that was voted with before, the rollout counts on, and so does the vector. That it was left out is
+    /// remembered like a vote: an older copy does not bring it back.
+    fn renew_for_fewer(&mut self) {
+        let Some(draft) = self.draft.as_mut().filter(|draft| draft.phase == Phase::Complete) else { return };
+        let Verdict::Candidate(vector) = group::judge(&self.view, &self.identity.member, &self.policy.group) else {
+            return;
+        };
+        let seq = draft.seq;
+        if draft.vote_for(seq).is_some() || !group::is_sought(&self.view, &vector) {
+            return;
+        }
+        let fewer = |last: &&mut Brief| {
+            last.contains(&Brief::of(&vector)) && last.precedes(&group::brief_of(&self.view, &vector))
+        };
+        if let Some(last) = draft.last.as_mut().filter(fewer) {
+            group::leave_out(&self.view, &vector, last);
+            self.renew(seq);
         }
     }
 
@@ -104,13 +124,14 @@ impl Rollout {
 
     /// The vector to vote for now, if there is one that this member has neither voted for nor moved past. A member whose own
     /// workload is at rest votes as well, when another one asks for it.
-    fn candidate(&self) -> Option<Vector> {
+    pub(super) fn candidate(&self) -> Option<Vector> {
         let draft = self.draft.as_ref().filter(|draft| draft.phase == Phase::Complete)?;
         let Verdict::Candidate(vector) = group::judge(&self.view, &self.identity.member, &self.policy.group) else {
             return None;
         };
-        let new = draft.vote(&vector).is_none()
-            && draft.last.as_ref().is_none_or(|last| last.precedes(&group::brief_of(&self.view, &vector)));
+        let follows =
+            |last: &Brief| last.precedes(&group::brief_of(&self.view, &vector)) && !last.contains(&Brief::of(&vector));
+        let new = draft.vote(&vector).is_none() && draft.last.as_ref().is_none_or(follows);
         let sought = if self.is_alone() { draft.awaits_vote() } else { group::is_sought(&self.view, &vector) };
         (new && sought && self.own_seq(&vector) == Some(draft.seq)).then_some(vector)
     }

@@ -7,9 +7,12 @@ use crate::domain::group::{self, Fate, Known, Verdict};
 use crate::domain::id::{Member, Vector, rank};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::Kind;
-use crate::domain::policy::Choice;
+use crate::domain::policy::{Agreement, Choice};
 use crate::domain::record::{Outcome, Phase, Record};
 use crate::domain::rollout::{ELAPSED_STORED_EVERY, Rollout, words};
+
+/// A vector with an open vote of ours, and those who have not voted.
+type Undecided = (Vector, BTreeSet<Member>);
 
 impl Rollout {
     /// Lets the clock of a rollout run on while the group has not decided it, and acts on it once when the group's timeout is
@@ -26,23 +29,60 @@ impl Rollout {
         if !waits {
             return;
         }
-        if self.elapsed(now) < self.policy.group.timeout {
+        if self.elapsed(now) < self.patience(undecided.as_ref()) {
             if self.running_since.is_some_and(|since| now.since(since) >= ELAPSED_STORED_EVERY) {
                 self.keep_time(now, true);
             }
             return;
         }
         self.keep_time(now, false);
-        let skip = self.policy.group.at_timeout == Choice::Skip;
         match undecided {
+            None if self.gives_up() => self.withdraw(now),
+            undecided if self.is_wait_told(undecided.as_ref()) => {
+                self.draft.iter_mut().for_each(|draft| draft.stalled = true);
+            }
             Some((vector, missing)) => self.doubt(now, &vector, &missing),
-            None if skip => self.withdraw(now),
             None => self.stall(now),
         }
     }
 
+    /// How long it waits before it gives up or tells: those that wait together tell one after the other, unless it is told.
+    fn patience(&self, undecided: Option<&Undecided>) -> Duration {
+        let own = &self.identity.member;
+        let rank = match undecided {
+            None if self.gives_up() => 0,
+            None => rank(&self.key(), own, self.awaiting()),
+            Some((vector, missing)) => {
+                let voted = vector.0.keys().filter(|member| !missing.contains(*member));
+                rank(&self.group_rollout(vector), own, voted)
+            }
+        };
+        let Agreement { timeout, takeover, .. } = &self.policy.group;
+        timeout.saturating_add(takeover.saturating_mul(rank))
+    }
+
+    /// Whether nothing is waited for after the timeout. What it would mean is not known while nothing may be judged.
+    fn gives_up(&self) -> bool {
+        self.policy.group.at_timeout == Choice::Skip && self.view.hold.is_none()
+    }
+
+    /// Whether another member that waits for the same has told so.
+    fn is_wait_told(&self, undecided: Option<&Undecided>) -> bool {
+        let own = &self.identity.member;
+        let told = |member: &Member| {
+            let known = self.view.members.get(member).and_then(Option::as_ref);
+            known.is_some_and(|known| known.record.stalled)
+        };
+        match undecided {
+            None => self.awaiting().filter(|member| *member != own).any(told),
+            Some((vector, missing)) => {
+                vector.0.keys().filter(|member| *member != own && !missing.contains(*member)).any(told)
+            }
+        }
+    }
+
     /// The open vote for the present rollout, and whose votes are missing.
-    fn undecided(&self) -> Option<(Vector, BTreeSet<Member>)> {
+    fn undecided(&self) -> Option<Undecided> {
         let record = self.durable.as_ref()?;
         let vote = record.vote_for(record.seq)?;
         match group::fate(&self.view, &vote.vector) {
@@ -59,30 +99,23 @@ impl Rollout {
 
     /// It stays undecided until whoever has not voted comes back, moves on, or is forgotten.
     fn doubt(&mut self, now: Timestamp, vector: &Vector, missing: &BTreeSet<Member>) {
-        let told_by = vector.0.keys().filter(|member| !missing.contains(*member));
-        let first = rank(&self.group_rollout(vector), &self.identity.member, told_by) == 0;
         let Some(draft) = &mut self.draft else { return };
         draft.stalled = true;
-        if first {
-            let missing: Vec<&str> = missing.iter().map(|member| member.0.as_str()).collect();
-            let message = format!(
-                "some members voted, and these have not: {0}; nothing is purged until they return, another version is \
-                 rolled out, or allclear group forget is run for those that are gone",
-                missing.join(", ")
-            );
-            self.announce_vote(now, vector, Kind::GroupInDoubt, "", message);
-        }
+        let missing: Vec<&str> = missing.iter().map(|member| member.0.as_str()).collect();
+        let message = format!(
+            "some members voted, and these have not: {0}; nothing is purged until they return, another version is rolled \
+             out, or allclear group forget is run for those that are gone",
+            missing.join(", ")
+        );
+        self.announce_vote(now, vector, Kind::GroupInDoubt, "", message);
     }
 
     fn stall(&mut self, now: Timestamp) {
         let waited = words::duration(self.policy.group.timeout);
-        let first = rank(&self.key(), &self.identity.member, self.awaiting()) == 0;
         let waiting = self.waiting_for().unwrap_or_else(|| "its own vote is not possible".to_owned());
         let Some(draft) = &mut self.draft else { return };
         draft.stalled = true;
-        if first {
-            self.announce(now, Kind::GroupStalled, format!("not purged after {waited}: {waiting}; still waiting"));
-        }
+        self.announce(now, Kind::GroupStalled, format!("not purged after {waited}: {waiting}; still waiting"));
     }
 
     /// For good: without a vote of ours for it, no vector with this rollout is ever decided (GA-5).
@@ -94,9 +127,14 @@ impl Rollout {
         self.close_current(Outcome::Withdrawn, waiting);
     }
 
-    /// The members that wait as we do.
+    /// The members that wait as we do, with the same version.
     fn awaiting(&self) -> impl Iterator<Item = &Member> {
-        let waits = |known: &Option<Known>| known.as_ref().is_some_and(|known| known.record.awaits_vote());
+        let own = self.draft.as_ref().map(|draft| &draft.version);
+        let prefixes = &self.policy.group.repository_prefixes;
+        let waits = move |known: &Option<Known>| {
+            let record = known.as_ref().map(|known| &known.record).filter(|record| record.awaits_vote());
+            record.zip(own).is_some_and(|(record, own)| record.version.same_across(own, prefixes))
+        };
         self.view.members.iter().filter(move |(_, known)| waits(known)).map(|(member, _)| member)
     }
 
@@ -115,11 +153,11 @@ impl Rollout {
         }
     }
 
-    /// When the group's timeout is over, or its elapsed part is to be stored.
+    /// When the wait is over, or its elapsed part is to be stored.
     pub(super) fn patience_deadline(&self) -> Option<Timestamp> {
         let draft = self.draft.as_ref().filter(|draft| draft.phase == Phase::Complete)?;
-        let since = self.running_since.filter(|_| !self.is_alone())?;
-        let timeout = since.after(self.policy.group.timeout.saturating_sub(draft.elapsed()).max(Duration::ZERO));
-        Some(timeout.min(since.after(ELAPSED_STORED_EVERY)))
+        let since = self.running_since.filter(|_| !self.is_alone() && self.view_is_current())?;
+        let rest = self.patience(self.undecided().as_ref()).saturating_sub(draft.elapsed());
+        Some(since.after(rest.min(ELAPSED_STORED_EVERY)))
     }
 }

@@ -1,10 +1,12 @@
 //! Rollouts as stories. `tests/model` searches every order of events; these say in a line each what must come out.
 
+mod group;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::*;
-use crate::domain::group;
+use crate::domain::group as agreement;
 use crate::domain::image::Version;
 use crate::domain::notice::Kind;
 use crate::domain::purge::Progress;
@@ -97,7 +99,7 @@ impl Story {
                 Effect::Store(_) | Effect::Remove(_) => self.step(Event::Stored),
                 Effect::Publish(record) => {
                     let identity = identity();
-                    self.step(Event::ViewChanged(group::alone(&identity.member, &identity.origin, Some(&record))));
+                    self.step(Event::ViewChanged(agreement::alone(&identity.member, &identity.origin, Some(&record))));
                 }
                 Effect::Look => self.step(Event::Looked(fresh)),
                 Effect::FindSite(_) => {

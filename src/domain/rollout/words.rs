@@ -144,15 +144,16 @@ impl Rollout {
             Sight::Gone if self.draft.is_none() => {
                 "the workload was deleted; its record goes too".clone_into(&mut summary.state);
             }
-            Sight::Seen(_) if record.awaits_vote() => {
+            Sight::Seen(_) if record.awaits_vote() || self.candidate().is_some() => {
                 summary.state = self.hindrance(now).unwrap_or(summary.state);
             }
             Sight::Unknown | Sight::Missing | Sight::Gone | Sight::Seen(_) => {}
         }
         for vote in record.votes.iter().filter(|vote| vote.closed.is_none()) {
             if let Fate::Open(missing) = group::fate(&self.view, &vote.vector) {
-                let missing: Vec<&str> = missing.iter().map(|member| member.0.as_str()).collect();
-                summary.state = format!("waiting for the votes of {}", missing.join(", "));
+                let said = |member: &Member| group::missing_vote(&self.view, member);
+                let missing: Vec<String> = missing.iter().map(|m| format!("{m}, which {}", said(m))).collect();
+                summary.state = format!("waiting for {}", missing.join("; "));
             }
         }
         for trouble in self.troubles(now) {

@@ -22,7 +22,7 @@ fn unidentified(distinct: usize) -> Servers {
 }
 
 fn roster(configured: &[&str], pin: Option<(&[&str], usize)>) -> Roster {
-    let pin = pin.map(|(members, of)| Pin { members: names(members), of });
+    let pin = pin.map(|(members, of)| Pin { members: names(members), of, ..Pin::default() });
     Roster::new("eu-1".into(), "o1".into(), names(configured), settings(&Policy::default(), false), pin)
 }
 
@@ -40,7 +40,7 @@ fn members_are_learnt_pinned_and_stay() {
     assert_eq!(roster.wanted_pin(at(1), &servers(3)), None);
     roster.hear(at(2), beat("us-1", "o3", 1));
     let pin = roster.wanted_pin(at(2), &servers(3)).unwrap();
-    assert_eq!(pin, Pin { members: names(&["eu-1", "eu-2", "us-1"]), of: 3 });
+    assert_eq!(pin, Pin { members: names(&["eu-1", "eu-2", "us-1"]), of: 3, ..Pin::default() });
     assert_eq!(hold(&roster, 2, &servers(3)), "the members are being written to the ledger");
     roster.pinned(Some(pin));
     // Silence is no reason to go on without somebody, nor one to stop.
@@ -75,11 +75,43 @@ fn a_server_that_is_away_at_the_start_does_not_undo_the_pin() {
 #[test]
 fn a_forgotten_member_is_none_until_the_number_of_servers_changes() {
     for configured in [&[][..], &["eu-1", "eu-2", "us-1"]] {
-        let mut roster = roster(configured, Some((&["eu-1", "eu-2"], 3)));
+        let mut roster = forgot_us_1(configured);
         roster.hear(at(1), beat("us-1", "o3", 1));
         let standing = roster.standing(at(1), &servers(3));
         assert_eq!((standing.hold, standing.members), (None, names(&["eu-1", "eu-2"])));
     }
+}
+
+fn forgot_us_1(configured: &[&str]) -> Roster {
+    let mut roster = roster(configured, None);
+    roster.pinned(Some(Pin { members: names(&["eu-1", "eu-2"]), of: 3, forgotten: names(&["us-1"]) }));
+    roster
+}
+
+#[test]
+fn whoever_takes_the_place_of_a_forgotten_member_is_waited_for() {
+    // Known by its name in the configuration, before anything is heard of it.
+    let named = forgot_us_1(&["ap-1", "eu-1", "eu-2"]);
+    assert_eq!(hold(&named, 0, &servers(3)), "the members are being written to the ledger");
+    assert_eq!(named.wanted_pin(at(0), &servers(3)).unwrap().members, names(&["ap-1", "eu-1", "eu-2"]));
+    // Or by what is heard of it, also where another one is silent just then.
+    let mut learnt = forgot_us_1(&[]);
+    assert_eq!(hold(&learnt, 0, &servers(3)), "");
+    learnt.hear(at(1), beat("ap-1", "o4", 1));
+    assert!(!hold(&learnt, 1, &servers(3)).is_empty());
+    let pin = learnt.wanted_pin(at(1), &servers(3)).unwrap();
+    assert_eq!(pin, Pin { members: names(&["ap-1", "eu-1", "eu-2"]), of: 3, ..Pin::default() });
+    learnt.pinned(Some(pin));
+    assert_eq!(hold(&learnt, 1, &servers(3)), "");
+}
+
+#[test]
+fn a_newcomer_takes_nobodys_place_who_is_only_silent() {
+    let mut roster = roster(&[], Some((&["eu-1", "eu-2", "us-1"], 3)));
+    roster.hear(at(900), beat("eu-2", "o2", 1));
+    roster.hear(at(900), beat("ap-1", "o4", 1));
+    assert_eq!(roster.wanted_pin(at(900), &servers(3)), None);
+    assert!(hold(&roster, 900, &servers(3)).starts_with("more members than servers: ap-1, eu-1, eu-2, us-1, and 3"));
 }
 
 #[test]

@@ -295,7 +295,11 @@ pub async fn a_record_too_large_is_refused(bench: &dyn Bench) {
 }
 
 pub async fn the_members_are_stored_over_those_that_are_known_and_no_others(bench: &dyn Bench) {
-    let pin = |names: &[&str]| Pin { members: names.iter().map(|name| Member::from(*name)).collect(), of: names.len() };
+    let pin = |names: &[&str]| Pin {
+        members: names.iter().map(|name| Member::from(*name)).collect(),
+        of: names.len(),
+        ..Pin::default()
+    };
     let (two, three) = (pin(&["eu-1", "eu-2"]), pin(&["eu-1", "eu-2", "us-1"]));
     let ledger = bench.handle().await;
     assert_eq!(ledger.open().await.unwrap().pin, None);

@@ -9,7 +9,7 @@ mod world;
 use std::collections::BTreeSet;
 
 use allclear::domain::record::{Outcome, Phase, PurgeState, Record};
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Checker, HasDiscoveries, Model, Property, UniformChooser};
 
 use crate::group::world::{Action, State, World};
 
@@ -105,13 +105,44 @@ fn has_outcome(state: &State, outcome: &Outcome) -> bool {
     state.past.voted.values().any(|closings| closings.values().flatten().any(|closed| closed == outcome))
 }
 
-/// Searches the first so many states, breadth first: no property is broken there. For what takes too long for every run; the
-/// whole is in `make model-deep`.
-pub fn search_part(name: &str, world: World, states: usize) {
-    let checker = world.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).target_state_count(states);
-    let checker = checker.spawn_bfs().join();
-    eprintln!("{name}, in part: {} states", checker.unique_state_count());
+/// Searches in part what takes too long for every run; the whole is in `make model-deep`. So many states breadth first, which
+/// breaks no property near the beginning; then as many in random walks, which come to good ends as well, where liveness
+/// is judged. Returns the ends that were reached.
+pub fn search_part(name: &str, world: World, ends: &[&str], states: usize) -> BTreeSet<&'static str> {
+    let started = std::time::Instant::now();
+    let bounded = || world.clone().checker().finish_when(HasDiscoveries::AnyFailures).target_state_count(states);
+    let near = bounded().threads(2).spawn_bfs().join();
+    let far = bounded().spawn_simulation(1, UniformChooser).join();
+    eprintln!(
+        "{name}, in part: {} states, and {} steps of walks, {:?}",
+        near.unique_state_count(),
+        far.state_count(),
+        started.elapsed()
+    );
+    assert_unbroken(name, &near);
+    assert_unbroken(name, &far);
+    let found: BTreeSet<&str> = near.discoveries().into_keys().chain(far.discoveries().into_keys()).collect();
+    for end in ends {
+        assert!(found.contains(end), "{name} never {end}");
+    }
+    found
+}
+
+fn assert_unbroken(name: &str, checker: &impl Checker<World>) {
     let found = checker.discoveries();
+    for (property, path) in found.iter().filter(|(name, _)| !is_end(name)) {
+        eprintln!("broken: {property}");
+        for (state, action) in path.clone().into_vec() {
+            for place in &state.places {
+                eprintln!("    at {}, config {}: {}", place.at, place.config, words(place.record.as_deref()));
+            }
+            eprintln!("  {}", action.as_ref().map_or(String::new(), brief));
+        }
+        let past = &path.last_state().past;
+        eprintln!("edge {:?}, created {:?}", past.edge, past.creations.values().collect::<Vec<_>>());
+        let places = path.last_state().places.iter();
+        places.for_each(|place| eprintln!("{}", serde_json::to_string(&place.record.as_deref()).unwrap_or_default()));
+    }
     let broken: BTreeSet<&str> = found.keys().copied().filter(|name| !is_end(name)).collect();
     assert_eq!(broken, BTreeSet::new(), "{name}");
 }
@@ -130,22 +161,8 @@ pub fn search(name: &str, world: World, ends: &[&str], states: usize) {
         checker.max_depth(),
         started.elapsed()
     );
+    assert_unbroken(name, &checker);
     let found = checker.discoveries();
-    for (property, path) in found.iter().filter(|(name, _)| !is_end(name)) {
-        eprintln!("broken: {property}");
-        for (state, action) in path.clone().into_vec() {
-            for place in &state.places {
-                eprintln!("    at {}, config {}: {}", place.at, place.config, words(place.record.as_deref()));
-            }
-            eprintln!("  {}", action.as_ref().map_or(String::new(), brief));
-        }
-        let past = &path.last_state().past;
-        eprintln!("edge {:?}, created {:?}", past.edge, past.creations.values().collect::<Vec<_>>());
-        let places = path.last_state().places.iter();
-        places.for_each(|place| eprintln!("{}", serde_json::to_string(&place.record.as_deref()).unwrap_or_default()));
-    }
-    let broken: BTreeSet<&str> = found.keys().copied().filter(|name| !is_end(name)).collect();
-    assert_eq!(broken, BTreeSet::new(), "{name}");
     for end in ends {
         assert!(found.contains_key(end), "{name} never {end}");
     }

@@ -181,6 +181,7 @@ impl<'a> Worker<'a> {
                 return Some(Known {
                     origin: self.job.origin.clone(),
                     current: true,
+                    alive: true,
                     record: own.clone(),
                     words: None,
                 });
@@ -191,7 +192,7 @@ impl<'a> Worker<'a> {
             if self.world.mutant == Some(Mutant::FactsForVotes) {
                 believe_facts(&mut record, own);
             }
-            Some(Known { origin, current, record, words: None })
+            Some(Known { origin, current, alive: true, record, words: None })
         };
         let members: BTreeMap<Member, Option<Known>> = (0..members).map(|m| (name(m), known(m))).collect();
         View { config: config.to_owned(), members, ..View::default() }
