@@ -160,6 +160,32 @@ fn the_pod_is_bounded_probed_and_knows_its_namespace() {
     assert_eq!(field("POD_NAME"), json!("metadata.name"));
 }
 
+/// A Secret is never needed to start, and what README and the installed configuration say is below /etc/allclear can be there.
+#[test]
+fn the_files_that_are_named_below_the_mount_come_from_somewhere() {
+    let deployment = of_kind("deploy/base/deployment.yaml", "Deployment");
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert_eq!(pod["containers"][0]["volumeMounts"][0]["mountPath"], json!("/etc/allclear"));
+    // The whole of allclear-webhooks is mounted: files of keys may lie beside this one.
+    let mut mounted = BTreeSet::from(["config.toml".to_owned(), "webhooks.json".to_owned()]);
+    for source in pod["volumes"][0]["projected"]["sources"].as_array().unwrap() {
+        assert!(source["secret"].is_null() || source["secret"]["optional"] == json!(true), "{source}");
+        let items = source["secret"]["items"].as_array().into_iter().flatten();
+        mounted.extend(items.map(|item| item["path"].as_str().unwrap().to_owned()));
+    }
+    let mut missing = Vec::new();
+    for document in ["README.md", "deploy/base/config.toml"].map(file) {
+        for rest in document.text.split("/etc/allclear/").skip(1) {
+            let name =
+                rest.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c)).next().unwrap_or_default();
+            if !mounted.contains(name.trim_end_matches('.')) {
+                missing.push(format!("{}: {name}", document.path));
+            }
+        }
+    }
+    none("a file that nothing mounts", &missing);
+}
+
 /// kubectl renders it where there is one (`make manifests`); here, that every file it names is there and none is left over.
 #[test]
 fn the_kustomization_names_every_file_beside_it() {
