@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use crate::none;
 use crate::source::{file, files, rust};
 
-/// All rights there are, as "group/resource: verbs". A new one is added here in the commit that needs it, with the reason in
-/// the manifest. Nothing here names Secrets, and nothing changes a workload.
+/// All rights there are, as "group/resource: verbs", or "group/resource/name: verbs" where they are limited to one object. A new
+/// one is added here in the commit that needs it, with the reason in the manifest. Nothing here names Secrets, and nothing
+/// changes a workload.
 const CLUSTER_RIGHTS: [(&str, &str); 9] = [
-    ("/namespaces", "get"),
+    ("/namespaces/kube-system", "get"),
     ("/pods", "list watch"),
     ("/services", "list"),
     ("apps/deployments", "get list watch"),
@@ -22,8 +23,11 @@ const CLUSTER_RIGHTS: [(&str, &str); 9] = [
 ];
 
 /// The rights in our own namespace.
-const OWN_RIGHTS: [(&str, &str); 2] =
-    [("/configmaps", "create delete get list update"), ("coordination.k8s.io/leases", "create get update")];
+const OWN_RIGHTS: [(&str, &str); 3] = [
+    ("/configmaps", "create delete get list update"),
+    ("coordination.k8s.io/leases", "create"),
+    ("coordination.k8s.io/leases/allclear-leader", "get update"),
+];
 
 /// What of them another adapter asks for than the one of the cluster.
 const LEDGER_RIGHT: &str = "/configmaps";
@@ -42,16 +46,20 @@ fn strings(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().map(|item| item.as_str().unwrap().to_owned()).collect()
 }
 
-/// The rules of a role as "group/resource" → "verbs, sorted".
+/// The rules of a role as "group/resource", or "group/resource/name" for each name, → "verbs, sorted".
 fn rights(role: &Value) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for rule in role["rules"].as_array().unwrap() {
         let mut verbs = strings(&rule["verbs"]);
         verbs.sort();
+        let names = strings(&rule["resourceNames"]);
         for group in strings(&rule["apiGroups"]) {
             for resource in strings(&rule["resources"]) {
-                let earlier = found.insert(format!("{group}/{resource}"), verbs.join(" "));
-                assert_eq!(earlier, None, "{group}/{resource} has two rules");
+                let all = names.is_empty().then(|| format!("{group}/{resource}"));
+                for right in names.iter().map(|name| format!("{group}/{resource}/{name}")).chain(all) {
+                    let earlier = found.insert(right.clone(), verbs.join(" "));
+                    assert_eq!(earlier, None, "{right} has two rules");
+                }
             }
         }
     }
@@ -69,13 +77,8 @@ fn the_account_has_the_rights_it_needs_and_no_other() {
     assert_eq!(rights(&of_kind("deploy/base/ledger-role.yaml", "Role")), expected(&OWN_RIGHTS));
     let namespaced = of_kind("deploy/overlays/namespaced/role.yaml", "Role");
     // A Role cannot grant what is in no namespace; group.member has to be set there.
-    let (of_cluster, rules): (Vec<_>, Vec<_>) = cluster["rules"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .cloned()
-        .partition(|rule| rule["resources"] == json!(["namespaces"]));
-    assert_eq!(of_cluster.iter().map(|rule| &rule["resourceNames"]).collect::<Vec<_>>(), [&json!(["kube-system"])]);
+    let rules = cluster["rules"].as_array().unwrap().iter();
+    let rules: Vec<&Value> = rules.filter(|rule| rule["resources"] != json!(["namespaces"])).collect();
     assert_eq!(namespaced["rules"], json!(rules), "the overlay's Role is the ClusterRole for one namespace");
 }
 
@@ -155,6 +158,32 @@ fn the_pod_is_bounded_probed_and_knows_its_namespace() {
     };
     assert_eq!(field("POD_NAMESPACE"), json!("metadata.namespace"));
     assert_eq!(field("POD_NAME"), json!("metadata.name"));
+}
+
+/// A Secret is never needed to start, and what README and the installed configuration say is below /etc/allclear can be there.
+#[test]
+fn the_files_that_are_named_below_the_mount_come_from_somewhere() {
+    let deployment = of_kind("deploy/base/deployment.yaml", "Deployment");
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert_eq!(pod["containers"][0]["volumeMounts"][0]["mountPath"], json!("/etc/allclear"));
+    // The whole of allclear-webhooks is mounted: files of keys may lie beside this one.
+    let mut mounted = BTreeSet::from(["config.toml".to_owned(), "webhooks.json".to_owned()]);
+    for source in pod["volumes"][0]["projected"]["sources"].as_array().unwrap() {
+        assert!(source["secret"].is_null() || source["secret"]["optional"] == json!(true), "{source}");
+        let items = source["secret"]["items"].as_array().into_iter().flatten();
+        mounted.extend(items.map(|item| item["path"].as_str().unwrap().to_owned()));
+    }
+    let mut missing = Vec::new();
+    for document in ["README.md", "deploy/base/config.toml"].map(file) {
+        for rest in document.text.split("/etc/allclear/").skip(1) {
+            let name =
+                rest.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c)).next().unwrap_or_default();
+            if !mounted.contains(name.trim_end_matches('.')) {
+                missing.push(format!("{}: {name}", document.path));
+            }
+        }
+    }
+    none("a file that nothing mounts", &missing);
 }
 
 /// kubectl renders it where there is one (`make manifests`); here, that every file it names is there and none is left over.

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use allclear::domain::notice::Kind;
+
 use crate::none;
 use crate::source::{File, file, files, rust};
 
@@ -102,6 +104,23 @@ fn targets_of_make_that_documents_name_exist() {
         }
     }
     none("a document names a target that the Makefile does not have", &missing);
+}
+
+/// Whoever subscribes a hook or writes an alert looks there.
+#[test]
+fn readme_has_every_event_in_the_order_of_a_rollouts_life() {
+    let readme = file("README.md").text;
+    let (_, table) = readme.split_once("| event | Event on the workload | when |\n|---|---|---|\n").unwrap();
+    let rows = table.lines().take_while(|line| line.starts_with('|'));
+    let told: Vec<String> = rows.map(|row| row.split('|').take(3).collect::<Vec<_>>().join("|")).collect();
+    let warning = |kind: Kind| if kind.is_warning() { " (Warning)" } else { "" };
+    let expected = Kind::ALL.map(|kind| format!("| `{}` | {}{} ", kind.name(), kind.reason(), warning(kind)));
+    assert_eq!(told, expected);
+
+    let (_, alert) = readme.split_once("allclear_notices_total{kind=~\"").unwrap();
+    let (kinds, _) = alert.split_once('"').unwrap();
+    let unknown: Vec<String> = kinds.split('|').filter(|kind| Kind::named(kind).is_none()).map(str::to_owned).collect();
+    none("README advises an alert on what is no event", &unknown);
 }
 
 /// Comments cite documents: each must be one of ours, so that its reader can go on reading.
