@@ -34,6 +34,10 @@ const TURNS_MIN: usize = 4;
 /// Ledgers of one name that are told apart.
 const ORIGINS_MAX: usize = 4;
 
+/// Names that are remembered beside the members'. A group has far fewer; without a key anybody who writes to a board can
+/// make up more.
+const STRANGERS_MAX: usize = 100;
+
 /// The setting that names the members; it is not known before they are agreed on.
 const MEMBERS: &str = "group.members";
 
@@ -168,6 +172,7 @@ impl Roster {
             let origins = BTreeMap::from([(beat.origin.clone(), beat.at_ms)]);
             let voice = Voice { last: beat.origin.clone(), at: now, origins, turns: Vec::new(), beat };
             self.voices.insert(voice.beat.member.clone(), voice);
+            self.limit();
             return Brought::Ledger;
         };
         let known = voice.origins.get(&beat.origin).copied();
@@ -190,6 +195,22 @@ impl Roster {
         }
         let before = std::mem::replace(&mut voice.beat, beat);
         if before.origin == voice.beat.origin { Brought::News } else { Brought::Ledger }
+    }
+
+    /// Forgets the strangers that were heard of longest ago, beyond [`STRANGERS_MAX`].
+    fn limit(&mut self) {
+        let is_ours = |name: &Member| {
+            self.configured.contains(name) || self.pin.as_ref().is_some_and(|pin| pin.members.contains(name))
+        };
+        let mut strangers: Vec<(Timestamp, Member)> = self
+            .voices
+            .iter()
+            .filter(|(name, _)| !is_ours(name))
+            .map(|(name, voice)| (voice.at, name.clone()))
+            .collect();
+        strangers.sort();
+        let excess = strangers.len().saturating_sub(STRANGERS_MAX);
+        strangers.iter().take(excess).for_each(|(_, name)| drop(self.voices.remove(name)));
     }
 
     /// Takes in a beat of our own name that was found where we had left ours before.

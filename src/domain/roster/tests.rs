@@ -183,3 +183,14 @@ fn a_peer_with_other_members_or_settings_is_told_apart_by_name() {
     ours.hear(at(1), Beat { at_ms: 2, ..beat(&ours, same) });
     assert_eq!(ours.differences(&"eu-2".into()), Vec::<String>::new());
 }
+
+#[test]
+fn made_up_names_fill_no_memory_and_drive_no_member_out() {
+    let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
+    roster.hear(at(0), beat("eu-2", "o2", 1));
+    for number in 0..5_000_u64 {
+        roster.hear(at(number), beat(&format!("x-{number}"), "o", 1));
+    }
+    assert_eq!(roster.voices().count(), STRANGERS_MAX + 1);
+    assert!(roster.voice(&"eu-2".into()).is_some() && roster.voice(&"x-4999".into()).is_some());
+}
