@@ -51,7 +51,7 @@ const REQUEST_BYTES_MAX: usize = 256 * 1024;
 /// Records in one answer.
 const RECORDS_MAX: usize = 500;
 
-/// Bytes of records in one answer, not counting the last one: half a second on a line of 10 Mbit/s.
+/// Bytes of beats and records in one answer, not counting the last record: half a second on a line of 10 Mbit/s.
 const ANSWER_BYTES_MAX: usize = 512 * 1024;
 
 /// Copies of our own that are looked at with each read: all of 10,000 in 100 reads, 10 min with one every 5 s.

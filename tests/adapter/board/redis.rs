@@ -1,5 +1,6 @@
 //! The board in a real `redis-server`: what people see there, what it forgets and when, its speed, TLS and rights.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use allclear::config::Secret;
 use allclear::domain::id::{Member, Seq};
 use allclear::domain::record::Record;
 use allclear::domain::record_codec::encode;
+use allclear::domain::roster::Beat;
 use allclear::ports::{Board, Cursor, POSTINGS_MAX, Posted, Posting};
 
 use super::contract::{all, app, beat, forget, post, read, record, show, web, woken};
@@ -177,6 +179,30 @@ async fn the_rights_we_ask_for_are_enough() {
         one.beat(&beat("eu-1", 1)).await.unwrap();
         let news = read(&two, &mut Cursor::default()).await;
         assert_eq!((news.heard.len(), news.beats.len(), news.rejected.len()), (1, 1, 0));
+    }
+}
+
+#[tokio::test]
+async fn beats_are_part_of_what_one_answer_may_hold() {
+    let redis = Redis::start();
+    let (one, two) = (board(&redis, "eu-1"), board(&redis, "eu-2"));
+    let some: Vec<_> = (0..450).map(|number| (app(number), show(1, 1))).collect();
+    one.post(&"a".into(), &some).await.unwrap();
+    let words: BTreeMap<_, _> = [(web(), "x".repeat(60_000))].into();
+    for (members, records) in [(0..7, 2..450), (7..9, 1..2)] {
+        for number in members {
+            let member = format!("us-{number}");
+            board(&redis, &member).beat(&Beat { words: words.clone(), ..beat(&member, 1) }).await.unwrap();
+        }
+        let news = two.read(&Cursor::default()).await.unwrap();
+        assert!(news.more && records.contains(&news.heard.len()), "{} records", news.heard.len());
+    }
+    // However little room beats leave, the reader comes to the end.
+    let mut cursor = Cursor::default();
+    for heard in 1..=some.len() {
+        let news = two.read(&cursor).await.unwrap();
+        assert_eq!((news.heard.len(), news.more), (1, heard < some.len()));
+        cursor = news.cursor;
     }
 }
 
