@@ -233,10 +233,20 @@ fn a_dry_run_keeps_its_records_in_memory() {
 
 #[test]
 fn a_list_of_only_ourselves_is_no_group() {
-    let variables = [("REDIS_HOST", "cache"), ("REMOTE_REDIS_HOSTS", "cache:6379,redis://CACHE/1")];
+    let variables = [("REDIS_HOST", "cache"), ("REMOTE_REDIS_HOSTS", "cache:6379,redis://CACHE/0")];
     let found = warnings(&[], &variables);
     assert!(found[0].contains("names a server twice") && found[1].contains("only our own"), "{found:?}");
     assert!(!load_with(&[], &variables, &[]).unwrap().config.is_grouped());
+}
+
+#[test]
+fn another_database_of_our_own_server_is_that_of_another_member() {
+    let variables =
+        [("REDIS_HOST", "redis://cache/0"), ("REMOTE_REDIS_HOSTS", "redis://cache/1, redis://cache/1, cache")];
+    let loaded = load_with(&[], &variables, &[]).unwrap();
+    let remotes: Vec<&str> = loaded.config.group.remotes.iter().map(RedisAddress::expose).collect();
+    assert_eq!((loaded.config.is_grouped(), remotes), (true, vec!["redis://cache:6379/1"]));
+    assert!(warnings(&[], &variables)[0].contains("names a server twice"));
 }
 
 #[test]

@@ -284,16 +284,16 @@ fn remotes(values: &mut Values<'_>, redis: Option<&Redis>) -> Option<Vec<RedisAd
         let fix = "set redis.url (REDIS_HOST) to the Redis of this cluster, or leave group.remotes empty";
         return values.refuse(key, None, Refused::new("is set, but our own Redis is not", fix));
     }
-    let own = own.flatten().map(RedisAddress::server);
+    let own = own.flatten().map(RedisAddress::board);
     let given = listed.len();
     let mut seen = BTreeSet::new();
     let mut remotes = listed;
-    remotes.retain(|remote| seen.insert(remote.server()));
+    remotes.retain(|remote| seen.insert(remote.board()));
     let place = values.place(key);
     if remotes.len() < given {
         values.findings.warn(&place, key, "names a server twice; it is counted once");
     }
-    remotes.retain(|remote| Some(remote.server()) != own);
+    remotes.retain(|remote| Some(remote.board()) != own);
     if remotes.is_empty() && given > 0 {
         values.findings.warn(&place, key, "names only our own Redis, so this cluster is in no group");
     }
