@@ -297,6 +297,22 @@ fn the_names_of_the_members_are_checked_against_each_other_and_our_own() {
 }
 
 #[test]
+fn more_members_than_servers_are_refused() {
+    let group = |members: &str| {
+        let keys = format!("remotes = [\"b\", \"c\", \"a\"]\nmembers = [{members}]");
+        problems(&[("c.toml", &format!("[redis]\nurl = \"a\"\n[group]\n{keys}"))], &[])
+    };
+    let found = group(r#""eu-1", "eu-2", "us-1", "us-2""#);
+    assert!(
+        found.len() == 1 && found[0].starts_with("c.toml:5:11: group.members: names 4 members, and 3 "),
+        "{found:?}"
+    );
+    assert!(found[0].contains("fix: add the other members' Redis to group.remotes"), "{found:?}");
+    let fits = format!("[redis]\nurl = \"a\"\n[group]\nremotes = [\"b\", \"c\"]\nmembers = [\"eu-1\", \"eu-2\"]");
+    assert!(load_with(&[("c.toml", &fits)], &[], &[]).is_ok(), "one server more may be another address of one of them");
+}
+
+#[test]
 fn a_group_without_a_key_and_members_without_a_group_are_warned_about() {
     let unkeyed = warnings(&[("c.toml", "[redis]\nurl = \"a\"\n[group]\nremotes = [\"b\"]")], &[]);
     assert!(unkeyed.len() == 1 && unkeyed[0].contains("records are not signed"), "{unkeyed:?}");

@@ -450,6 +450,19 @@ fn check_group(values: &mut Values<'_>, group: Option<&Group>) {
         }
         return;
     }
+    // Two of the addresses may still lead to one server, but no address leads to two.
+    let servers = 1 + group.remotes.len();
+    if group.members.len() > servers {
+        let message = format!(
+            "names {} members, and {servers} different Redis servers are configured: redis.url and those in group.remotes; \
+             each member has one of its own",
+            group.members.len()
+        );
+        let fix = "add the other members' Redis to group.remotes (REMOTE_REDIS_HOSTS), or take the members that have retired \
+                   out of group.members";
+        let place = values.place("group.members");
+        values.findings.refuse(&place, "group.members", None, message, fix);
+    }
     if group.key.is_none() {
         let place = values.place("group.key_file");
         let message = "is not set, so the members' records are not signed: whoever can write to one of their Redis servers can \

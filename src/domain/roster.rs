@@ -318,9 +318,15 @@ impl Roster {
         };
         let all: BTreeSet<Member> = self.known(now).union(counted).cloned().collect();
         if all.len() > most {
+            let retired = match pin {
+                None if !configured.is_empty() => {
+                    ", and a member that has retired must be taken out of group.members too"
+                }
+                None | Some(_) => "",
+            };
             return Some(format!(
                 "more members than servers: {}, and {most} different servers are configured; each cluster's own Redis \
-                 must be in redis.url or group.remotes of all of them",
+                 must be in redis.url or group.remotes of all of them{retired}",
                 listed(&all)
             ));
         }
