@@ -19,7 +19,8 @@ pub struct Shown {
     dry_run: bool,
     standing_by: Option<String>,
     troubles: Vec<String>,
-    workloads: usize,
+    /// Not in what a running allclear was asked of one namespace.
+    workloads: Option<usize>,
     rollouts: Vec<Rollout>,
     tallies: Vec<Tally>,
     agreement: Option<Agreement>,
@@ -144,12 +145,15 @@ impl Shown {
     }
 
     fn headline(&self) -> String {
-        let known = count(self.workloads, "workload", "workloads");
-        match (&self.standing_by, self.rollouts.len()) {
-            (Some(leader), _) => format!("standing by, {} leads", plain(leader)),
-            (None, 0) if self.troubles.is_empty() => format!("all clear, {known} and none in flight"),
-            (None, 0) => format!("{known} and none in flight, but see the troubles below"),
-            (None, in_flight) => format!("{in_flight} of {known} in flight"),
+        let known = self.workloads.map(|number| count(number, "workload", "workloads"));
+        let none =
+            known.as_ref().map_or_else(|| "none in flight".to_owned(), |known| format!("{known} and none in flight"));
+        match (&self.standing_by, self.rollouts.len(), known) {
+            (Some(leader), ..) => format!("standing by, {} leads", plain(leader)),
+            (None, 0, _) if self.troubles.is_empty() => format!("all clear, {none}"),
+            (None, 0, _) => format!("{none}, but see the troubles below"),
+            (None, in_flight, Some(known)) => format!("{in_flight} of {known} in flight"),
+            (None, in_flight, None) => format!("{in_flight} in flight"),
         }
     }
 
