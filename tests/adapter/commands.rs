@@ -6,22 +6,24 @@ use std::sync::Arc;
 
 use allclear::adapters::cloudfront::Timeouts;
 use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
+use allclear::adapters::ledger::elsewhere::Elsewhere;
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::adapters::redis::Server as RedisServer;
 use allclear::adapters::redis::board::RedisBoard;
-use allclear::app::Neighbours;
+use allclear::app::{Neighbours, views};
 use allclear::cli::config::{Outcome, Output};
 use allclear::cli::consent::Consent;
 use allclear::cli::explain::{Question, Sources, explain};
 use allclear::cli::status::{Asked, status};
 use allclear::cli::{group, ledger};
+use allclear::config::{Inputs, load};
 use allclear::domain::id::{Member, Origin, Seq, WorkloadId, config_hash};
 use allclear::domain::policy::Policy;
 use allclear::domain::record::Record;
 use allclear::domain::record_codec::decode;
 use allclear::domain::roster::{Beat, Pin, settings};
 use allclear::ports::{Board, Posted, Posting};
-use allclear::sandbox::http::Server;
+use allclear::sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use allclear::sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions, Timings};
 use allclear::sandbox::life::Life;
 use allclear::sandbox::world::World as Sandbox;
@@ -33,7 +35,8 @@ use crate::support::redis::Redis;
 /// The cluster of eu-1, seen by a person; eu-2 lives, and the Redis of us-1 does not.
 struct World {
     api: KubernetesStandIn,
-    _server: Server,
+    server: Server,
+    kubeconfig: tempfile::NamedTempFile,
     redis: [Redis; 2],
     sources: Sources,
     origin: Origin,
@@ -106,7 +109,7 @@ impl World {
         let origin = sources.ledger.open().await.unwrap().origin;
         let pin = Pin { members: members(&["eu-1", "eu-2", "us-1"]), of: 3 };
         assert!(sources.ledger.store_pin(&pin, None).await.unwrap());
-        Self { api, _server: server, redis, sources, origin }
+        Self { api, server, kubeconfig: file, redis, sources, origin }
     }
 
     fn question(name: Option<&str>) -> Question {
@@ -151,6 +154,13 @@ impl World {
         self.sources.ledger.store(&web(), &record).await.unwrap();
     }
 
+    /// Answers all requests that match with 403.
+    fn forbid(&self, matches: fn(&Request) -> bool) {
+        let body = json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "not for you"}).to_string();
+        let answer = Action::Answer(Reply::full(403, "application/json", body));
+        self.server.inject(Fault::once(When::Before, answer).matching(matches).times(1_000));
+    }
+
     async fn status(&self, output: Output) -> Outcome {
         status(&Asked::Sources(&self.sources, &Self::question(None)), output).await
     }
@@ -182,6 +192,34 @@ async fn status_shows_a_rollout_in_every_member_with_what_is_awaited_and_the_boa
     assert_eq!(state["agreement"]["boards"][0]["trouble"], Value::Null);
     assert_eq!(state["group"], "default");
     assert_eq!(world.api.writes(), writes, "whoever looks writes nothing");
+}
+
+/// A text without its line breaks and columns.
+fn flat(outcome: &Outcome) -> String {
+    outcome.out.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test]
+async fn the_records_of_a_dry_run_are_those_of_the_process_that_has_them() {
+    let world = World::start().await;
+    let inputs = Inputs {
+        file: None,
+        environment: BTreeMap::new(),
+        flags: BTreeMap::from([("dry_run".to_owned(), "true".to_owned())]),
+        service_account_namespace: None,
+        read: &|_| Err(std::io::ErrorKind::NotFound.into()),
+    };
+    let config = load(&inputs).unwrap().config;
+    let kubernetes = Options { kubeconfig: Some(world.kubeconfig.path().to_owned()), context: None };
+    let views = views(&config, &kubernetes, None).await.unwrap();
+    let sources = Sources { cluster: views.cluster, ledger: views.ledger, cdn: views.cdn, group: views.group };
+    let outcome = status(&Asked::Sources(&sources, &World::question(None)), Output::Table).await;
+    assert!(
+        outcome.code == 1 && flat(&outcome).contains("ask that one with allclear status --server URL"),
+        "{}",
+        outcome.out
+    );
+    assert!(!outcome.out.contains("all clear"), "{}", outcome.out);
 }
 
 #[tokio::test]
@@ -232,10 +270,8 @@ async fn the_group_is_shown_and_a_member_that_is_gone_is_forgotten_after_saying_
     assert_eq!(world.sources.ledger.pin().await.unwrap().unwrap().members.len(), 3, "nothing was written so far");
 
     let done = group::forget(&world.sources, &question, "us-1", Consent::Given).await;
-    assert_eq!(
-        (done.code, done.out.as_str()),
-        (0, "us-1 is forgotten here\nnow run it in eu-2 too: until then they wait for us-1\n")
-    );
+    let words = "us-1 is forgotten here\nnow run it in eu-2 too: until then they wait for us-1\n";
+    assert_eq!((done.code, done.out.as_str()), (0, words));
     let pin = world.sources.ledger.pin().await.unwrap().unwrap();
     assert_eq!(pin, Pin { members: members(&["eu-1", "eu-2"]), of: 3 });
 }
