@@ -53,8 +53,7 @@ pub async fn show(sources: &Sources, question: &Question, output: Output) -> Out
         Err(why) => return refused(&why),
     };
     let pinned = peek(sources, question).await;
-    let ledgered = pinned.known().cloned().unwrap_or_default();
-    let heard = listen(neighbours, member, &ledgered, &question.policy).await;
+    let heard = listen(neighbours, member, pinned.known(), &question.policy).await;
     let shown = shown(neighbours, heard, &pinned);
     let code = if pinned.known().is_some() { 0 } else { EXIT_FAILED };
     let out = match output {
@@ -109,7 +108,7 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
     }
     let members: BTreeSet<Member> = pin.members.iter().filter(|other| **other != member).cloned().collect();
     let next = Pin { members, of: pin.of };
-    let heard = listen(neighbours, own, &ledgered, &question.policy).await;
+    let heard = listen(neighbours, own, Some(&ledgered), &question.policy).await;
     match consent.ask(&plan(question, (&pin, &next), &member, heard, &ledgered)) {
         Answer::Yes => {}
         Answer::No => return Outcome { out: "nothing was changed\n".to_owned(), err: String::new(), code: 0 },
@@ -228,8 +227,9 @@ impl fmt::Display for Shown {
             }
             .to_owned()],
         )?;
-        page.part("Configuration", [config.clone()])?;
-        page.part("Members", members.iter().map(member_line))?;
+        page.part("Configuration", Some(config.clone()).filter(|config| !config.is_empty()))?;
+        let pin = pinned.known().is_some_and(Option::is_some);
+        page.part("Members", members.iter().map(|member| member_line(member, pin)))?;
         page.part("Redis", boards.iter().map(board_line))?;
         let differing = || members.iter().filter(|member| !member.differences.is_empty()).map(|member| &member.name);
         let known = || boards.iter().map(|board| board.trouble.as_ref());
@@ -238,14 +238,14 @@ impl fmt::Display for Shown {
     }
 }
 
-fn member_line(member: &MemberSeen) -> String {
+fn member_line(member: &MemberSeen, pinned: bool) -> String {
     let MemberSeen { name, is_self, agreed, heard_s, version, differences } = member;
     let heard = match (is_self, heard_s, version) {
         (true, ..) => "this member".to_owned(),
         (false, Some(_), Some(version)) => format!("heard of within 30 s, allclear {version}"),
         (false, ..) => "not heard of: it is down, or none of its Redis servers is reached".to_owned(),
     };
-    let agreed = if *agreed { "" } else { "; not among the members that are pinned" };
+    let agreed = if *agreed || !pinned { "" } else { "; not among the members that are pinned" };
     let differs = if differences.is_empty() { String::new() } else { format!("; differs: {}", differences.join("; ")) };
     format!("{name}: {heard}{agreed}{differs}")
 }

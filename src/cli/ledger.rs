@@ -171,7 +171,7 @@ pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent
 async fn heard(sources: &Sources, ledgered: &Ledgered, policy: &Policy) -> Option<Group> {
     let neighbours = sources.group.as_ref().filter(|neighbours| !neighbours.boards.is_empty())?;
     let member = neighbours.member.as_ref().ok()?;
-    Some(listen(neighbours, member, ledgered, policy).await)
+    Some(listen(neighbours, member, Some(ledgered), policy).await)
 }
 
 fn copies<'a>(heard: Option<&'a Group>, id: &WorkloadId) -> &'a [Copy] {

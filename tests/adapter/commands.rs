@@ -200,6 +200,34 @@ fn flat(outcome: &Outcome) -> String {
 }
 
 #[tokio::test]
+async fn without_the_ledger_nothing_is_said_of_the_members_but_that() {
+    let mut world = World::start().await;
+    world.eu_2_shows(record(7, 3, "2", &json!("complete"), 6)).await;
+    world.sources.group.as_mut().unwrap().boards.truncate(2);
+    world.sources.ledger = Arc::new(Elsewhere);
+    let status = world.status(Output::Table).await;
+    let shown = group::show(&world.sources, &World::question(None), Output::Table).await;
+    let explained = explain(&world.sources, &World::question(Some("web")), Output::Table).await;
+    for outcome in [&status, &shown, &explained] {
+        let text = flat(outcome);
+        println!("{}", outcome.out);
+        assert!(text.contains("the ledger cannot be read, so it is not known who the members are"), "{text}");
+        assert!(text.contains("allclear status --server URL"), "{text}");
+        for invented in
+            ["being written", "not known yet", "another configuration", ", not agreed on", "not among", "recorded it"]
+        {
+            assert!(!text.contains(invented), "{invented}: {text}");
+        }
+    }
+    assert_eq!((status.code, shown.code), (1, 1));
+    assert!(flat(&status).starts_with("member eu-1 of group default: 1 in flight"), "{}", status.out);
+    assert!(flat(&status).contains("asks for it; the ledger here could not be read"), "{}", status.out);
+    assert!(!shown.out.contains("Configuration"), "its hash is one over the members too: {}", shown.out);
+    let refused = ledger::show(&world.sources, &World::question(None), Output::Table).await;
+    assert!(refused.code == 1 && refused.err.contains("allclear status --server URL"), "{}", refused.err);
+}
+
+#[tokio::test]
 async fn the_records_of_a_dry_run_are_those_of_the_process_that_has_them() {
     let world = World::start().await;
     let inputs = Inputs {

@@ -8,7 +8,7 @@ use crate::cli::explain::model::{
     Section, SiteSeen, WebhookSeen,
 };
 use crate::cli::explain::{Question, Sources};
-use crate::cli::listen::listen;
+use crate::cli::listen::{UNREAD, listen};
 use crate::domain::delivery::{Delivery, State};
 use crate::domain::distribution::{Distribution, DistributionId, Index};
 use crate::domain::id::WorkloadId;
@@ -50,7 +50,7 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
         sources.cdn.distributions(),
         sources.ledger.deliveries(),
     );
-    let ledger = ledgered.known().cloned().unwrap_or_default();
+    let ledger = ledgered.known().cloned();
     let record = match ledgered {
         Section::Known(mut ledgered) => match ledgered.unreadable.remove(id) {
             Some(why) => Section::missing(format!("the record of {} cannot be read: {why}", id.spoken())),
@@ -69,9 +69,10 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
         Ok(Some(workload)) => pods(sources, workload, &question.policy).await,
         Ok(None) | Err(_) => Ok(None),
     };
-    let group = group(sources, question, id, &ledger).await;
+    let group = group(sources, question, id, ledger.as_ref()).await;
     let mut explanation = Box::new(Explanation { group, ..answers.explain(question, id, pods) });
-    let seeks = ledger.records.get(id).is_some_and(|record| record.phase == Phase::Complete && record.seeks());
+    let own = ledger.as_ref().and_then(|ledger| ledger.records.get(id));
+    let seeks = own.is_some_and(|record| record.phase == Phase::Complete && record.seeks());
     let tally = explanation.group.as_ref().and_then(Section::known).map(|group| &group.tally);
     if let Some((state, next)) = tally.filter(|_| seeks).and_then(Tally::awaits) {
         (explanation.state, explanation.next) = (state, next);
@@ -84,14 +85,15 @@ async fn group(
     sources: &Sources,
     question: &Question,
     id: &WorkloadId,
-    ledger: &Ledgered,
+    ledger: Option<&Ledgered>,
 ) -> Option<Section<GroupSeen>> {
     let neighbours = sources.group.as_ref().filter(|neighbours| neighbours.grouped)?;
     let member = match &neighbours.member {
         Ok(member) => member,
         Err(why) => return Some(Section::missing(why)),
     };
-    let mut heard = listen(neighbours, member, ledger, &question.policy).await;
+    let Some(ledger) = ledger else { return Some(Section::missing(UNREAD)) };
+    let mut heard = listen(neighbours, member, Some(ledger), &question.policy).await;
     let tally = heard.tally(id, ledger.records.get(id))?;
     let troubles = heard.boards.iter().filter_map(|board| board.trouble.clone()).collect();
     Some(Section::Known(GroupSeen { tally, troubles }))

@@ -124,7 +124,8 @@ impl fmt::Display for Shown {
             writeln!(page.f)?;
         }
         if let Some(agreement) = &self.agreement {
-            page.part("Members", agreement.members.iter().map(member_line))?;
+            let pinned = agreement.members.iter().any(|member| member.agreed);
+            page.part("Members", agreement.members.iter().map(|member| member_line(member, pinned)))?;
         }
         page.part("Redis", self.boards().map(board_line))?;
         page.part("Webhooks", self.deliveries.iter().map(delivery_line))?;
@@ -181,7 +182,8 @@ impl Shown {
     }
 }
 
-fn member_line(member: &Member) -> String {
+/// `pinned` says that it is known who the members are: without that, the hold among the troubles is about all of them.
+fn member_line(member: &Member, pinned: bool) -> String {
     let Member { name, is_self, agreed, heard_s, version, differences } = member;
     let heard = match (is_self, heard_s) {
         (true, _) => "this member".to_owned(),
@@ -190,7 +192,7 @@ fn member_line(member: &Member) -> String {
     };
     let version =
         version.as_ref().filter(|_| !is_self).map_or_else(String::new, |version| format!(", allclear {version}"));
-    let agreed = if *agreed { "" } else { ", not agreed on" };
+    let agreed = if *agreed || !pinned { "" } else { ", not agreed on" };
     let differs = if differences.is_empty() {
         String::new()
     } else {
