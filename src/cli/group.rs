@@ -109,7 +109,8 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
     let members: BTreeSet<Member> = pin.members.iter().filter(|other| **other != member).cloned().collect();
     let next = Pin { members, of: pin.of };
     let heard = listen(neighbours, own, Some(&ledgered), &question.policy).await;
-    match consent.ask(&plan(question, (&pin, &next), &member, heard, &ledgered)) {
+    let named = neighbours.members.contains(&member);
+    match consent.ask(&plan(question, (&pin, &next), (&member, named), heard, &ledgered)) {
         Answer::Yes => {}
         Answer::No => return Outcome { out: "nothing was changed\n".to_owned(), err: String::new(), code: 0 },
         Answer::Unasked => return refused("nothing was changed: there is no terminal to ask on; say --yes to do it"),
@@ -122,7 +123,8 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
             } else {
                 format!("now run it in {} too: until then they wait for {name}\n", listed(&rest))
             };
-            Outcome { out: format!("{name} is forgotten here\n{elsewhere}"), err: String::new(), code: 0 }
+            let named = if named { named_too(&member) + "\n" } else { String::new() };
+            Outcome { out: format!("{name} is forgotten here\n{elsewhere}{named}"), err: String::new(), code: 0 }
         }
         Ok(false) => refused(
             "nothing was changed: the members in the ledger changed at the same moment; look again with allclear group show",
@@ -131,8 +133,14 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
     }
 }
 
-/// What would be written, and what follows from it.
-fn plan(question: &Question, (pin, next): (&Pin, &Pin), member: &Member, heard: Group, ledgered: &Ledgered) -> String {
+/// What would be written, and what follows from it; `named` says that `group.members` has the member.
+fn plan(
+    question: &Question,
+    (pin, next): (&Pin, &Pin),
+    (member, named): (&Member, bool),
+    heard: Group,
+    ledgered: &Ledgered,
+) -> String {
     let mut lines = vec![
         format!("In the ledger in {}, the entry of the members becomes", question.ledger_place),
         format!("  {}", listed(&next.members)),
@@ -165,7 +173,18 @@ fn plan(question: &Question, (pin, next): (&Pin, &Pin), member: &Member, heard: 
         );
     }
     lines.push(format!("{member}'s Redis may stay in the configuration; then it is noticed if {member} comes back."));
+    if named {
+        lines.push(named_too(member));
+    }
     lines.join("\n") + "\n"
+}
+
+/// What is to be done as well where the members are given by name.
+fn named_too(member: &Member) -> String {
+    format!(
+        "group.members names {member}: whoever takes its Redis out of the configuration takes it out of group.members too, in \
+         every remaining member; more members than servers are refused."
+    )
 }
 
 fn open_votes(mut heard: Group, ledgered: &Ledgered, member: &Member) -> Vec<(WorkloadId, String)> {

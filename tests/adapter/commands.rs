@@ -265,7 +265,7 @@ async fn explain_shows_the_members_parts_and_names_the_board_that_is_not_reached
 
 #[tokio::test]
 async fn the_group_is_shown_and_a_member_that_is_gone_is_forgotten_after_saying_what_follows() {
-    let world = World::start().await;
+    let mut world = World::start().await;
     let mut voted = record(2, 1, "2", &json!("complete"), 1);
     let component = |origin: &str, seq: u64| json!({"o": origin, "s": seq});
     let vote = json!({
@@ -300,6 +300,13 @@ async fn the_group_is_shown_and_a_member_that_is_gone_is_forgotten_after_saying_
     let done = group::forget(&world.sources, &question, "us-1", Consent::Given).await;
     let words = "us-1 is forgotten here\nnow run it in eu-2 too: until then they wait for us-1\n";
     assert_eq!((done.code, done.out.as_str()), (0, words));
+    // Where the members are given by name, the name has to go as well.
+    let before = Pin { members: members(&["eu-1", "eu-2", "us-1"]), of: 3 };
+    let now = world.sources.ledger.pin().await.unwrap();
+    assert!(world.sources.ledger.store_pin(&before, now.as_ref()).await.unwrap());
+    world.sources.group.as_mut().unwrap().members = before.members;
+    let named = group::forget(&world.sources, &question, "us-1", Consent::Given).await;
+    assert!(named.out.starts_with(words) && named.out.contains("takes it out of group.members too"), "{}", named.out);
     let pin = world.sources.ledger.pin().await.unwrap().unwrap();
     assert_eq!(pin, Pin { members: members(&["eu-1", "eu-2"]), of: 3 });
 }
