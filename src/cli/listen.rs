@@ -17,7 +17,7 @@ use crate::domain::policy::{Agreement, Policy};
 use crate::domain::record::Record;
 use crate::domain::roster::{Beat, Roster, settings};
 use crate::domain::tally::{Tally, tally};
-use crate::ports::{Board, Cursor, Heard, Ledgered, News, Posting};
+use crate::ports::{BEAT_TTL, Board, Cursor, Heard, Ledgered, News, Posting};
 
 /// How long one board is listened to. 10,000 records of a member come in 20 answers of a few milliseconds each.
 const BOARD_WITHIN: Duration = Duration::from_secs(15);
@@ -114,12 +114,15 @@ pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: Option<&
         heard.take(Event::Identified(index, told.identity.clone()));
     }
     let mut beats = BTreeMap::new();
+    let mut twins = BTreeSet::new();
     let mut own: BTreeMap<WorkloadId, Vec<Copy>> = BTreeMap::new();
     // All beats first: they say which ledger of a member counts.
     for (index, told) in told.iter().enumerate() {
         for page in &told.pages {
             let said = page.beats.iter().map(|beat| (beat.member.clone(), beat.clone()));
             beats.extend(said);
+            let namesakes = page.beats.iter().filter(|beat| beat.member == *member && beat.origin != origin);
+            twins.extend(namesakes.map(|beat| beat.origin.clone()));
             heard.take(Event::Read(index, Ok(Box::new(News { beats: page.beats.clone(), ..News::default() }))));
         }
     }
@@ -143,7 +146,7 @@ pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: Option<&
     let sought = sought.collect();
     let (mut seen, boards, mut troubles) = (broker.seen(NOW), broker.boards_seen(NOW), broker.troubles(NOW));
     let ledger_read = ledgered.is_some();
-    let hold = (!ledger_read).then(|| UNREAD.to_owned());
+    let hold = if ledger_read { shared(member, &origin, &twins) } else { Some(UNREAD.to_owned()) };
     if let (Some(seen), Some(hold)) = (&mut seen, &hold) {
         overrule(seen, &mut troubles, hold);
         if !ledger_read {
@@ -152,6 +155,20 @@ pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: Option<&
     }
     let (member, agreement) = (member.clone(), policy.group.clone());
     Group { member, seen, boards, troubles, own, beats, sought, hold, ledger_read, broker, agreement }
+}
+
+/// Two clusters that took one name. A running allclear finds the other's beat where it had left its own; whoever looks once
+/// sees a beat of another ledger, which a ledger that was created anew has left as well, for as long as a beat is kept.
+fn shared(member: &Member, origin: &Origin, others: &BTreeSet<Origin>) -> Option<String> {
+    let others: Vec<&str> = others.iter().map(|other| other.0.as_str()).collect();
+    (!others.is_empty()).then(|| {
+        format!(
+            "two clusters of the group are called {member} (ledgers {origin} and {}); give one of them another name by \
+             group.member, unless this ledger was created anew less than {} s ago",
+            others.join(" and "),
+            BEAT_TTL.as_secs()
+        )
+    })
 }
 
 /// Puts a hold in the place of the one that the broker came to.

@@ -228,6 +228,24 @@ async fn without_the_ledger_nothing_is_said_of_the_members_but_that() {
 }
 
 #[tokio::test]
+async fn two_clusters_of_one_name_hold_the_group_up_wherever_it_is_shown() {
+    let mut world = World::start().await;
+    world.sources.group.as_mut().unwrap().boards.truncate(2);
+    world.ledger_has(record(2, 1, "2", &json!("complete"), 1)).await;
+    let ours = Beat { member: "eu-1".into(), origin: world.origin.clone(), at_ms: 1, ..Beat::default() };
+    world.board(0, "eu-1").beat(&ours).await.unwrap();
+    assert!(!flat(&world.status(Output::Table).await).contains("two clusters"), "it is our own");
+    world.board(1, "eu-1").beat(&Beat { origin: "o-9".into(), ..ours }).await.unwrap();
+    let words = format!("two clusters of the group are called eu-1 (ledgers {} and o-9)", world.origin);
+    let shown = group::show(&world.sources, &World::question(None), Output::Json).await;
+    let shown: Value = serde_json::from_str(&shown.out).unwrap();
+    assert!(shown["hold"].as_str().unwrap().starts_with(&words), "{shown:#}");
+    let status = flat(&world.status(Output::Table).await);
+    assert!(status.contains(&format!("nothing is purged: {words}")), "{status}");
+    assert!(status.contains(&format!("nothing is agreed on: {words}")), "{status}");
+}
+
+#[tokio::test]
 async fn the_records_of_a_dry_run_are_those_of_the_process_that_has_them() {
     let world = World::start().await;
     let inputs = Inputs {
