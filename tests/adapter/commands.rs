@@ -246,6 +246,30 @@ async fn two_clusters_of_one_name_hold_the_group_up_wherever_it_is_shown() {
 }
 
 #[tokio::test]
+async fn a_status_of_which_a_part_could_not_be_read_fails() {
+    let rolling = async || {
+        let world = World::start().await;
+        world.ledger_has(record(2, 1, "2", &json!("rolling"), 1)).await;
+        world.api.patch(Kind::Deployment, "shop", "web", &json!({"status": {"updatedReplicas": 1}})).unwrap();
+        world
+    };
+    let mut world = rolling().await;
+    assert_eq!(world.status(Output::Table).await.code, 0, "a Redis that is away is shown, and is no failure");
+    world.sources.group.as_mut().unwrap().member = Err("the cluster does not tell its name".to_owned());
+    let nameless = world.status(Output::Json).await;
+    assert_eq!(nameless.code, 1, "{}", nameless.out);
+    assert_eq!(serde_json::from_str::<Value>(&nameless.out).unwrap()["synced"], false);
+    for forbidden in [(|request: &Request| request.path.ends_with("/pods")) as fn(&Request) -> bool, |request| {
+        request.raw_query.contains("delivery")
+    }] {
+        let world = rolling().await;
+        world.forbid(forbidden);
+        let outcome = world.status(Output::Table).await;
+        assert!(outcome.code == 1 && flat(&outcome).contains("not for you"), "{}", outcome.out);
+    }
+}
+
+#[tokio::test]
 async fn the_records_of_a_dry_run_are_those_of_the_process_that_has_them() {
     let world = World::start().await;
     let inputs = Inputs {

@@ -33,7 +33,7 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
             None
         }
     };
-    let complete = troubles.is_empty();
+    let mut complete = troubles.is_empty();
     let unreadable = ledgered.iter().flat_map(|ledgered| &ledgered.unreadable);
     troubles.extend(unreadable.map(|(id, why)| format!("the record of {} cannot be read: {why}", id.spoken())));
     let mut group = match &sources.group {
@@ -42,6 +42,7 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
             Ok(member) => Some(listen::listen(neighbours, member, ledgered.as_ref(), &question.policy).await),
             Err(why) => {
                 troubles.push(why.clone());
+                complete = false;
                 None
             }
         },
@@ -51,6 +52,7 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     let seeing = Seeing { question, workloads: &listed.workloads, ledgered: &ledgered, ledger_read };
     let in_flight = seeing.in_flight(group.as_ref());
     let (pods, unlisted) = pods(sources, &seeing, &in_flight).await;
+    complete &= unlisted.is_empty();
     troubles.extend(unlisted);
     let mut observation = Observation { workloads: seeing.count(), ..Observation::default() };
     for id in &in_flight {
@@ -71,6 +73,7 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
         Err(error) => {
             // Often for the reason for which there are no records either.
             troubles.extend(Some(error.to_string()).filter(|error| !troubles.contains(error)));
+            complete = false;
         }
     }
     (observation.troubles, observation.synced) = (troubles, complete);
