@@ -270,6 +270,17 @@ async fn a_status_of_which_a_part_could_not_be_read_fails() {
 }
 
 #[tokio::test]
+async fn while_our_own_name_is_not_known_no_copy_is_taken_for_ours() {
+    let mut world = World::start().await;
+    world.sources.group.as_mut().unwrap().member = Err("the cluster does not tell its name".to_owned());
+    let question = World::question(None);
+    let adopted = ledger::adopt(&world.sources, &question, ledger::Which::All, Consent::Given).await;
+    assert!(adopted.code == 1 && adopted.err.contains("the cluster does not tell its name"), "{}", adopted.err);
+    let shown = ledger::show(&world.sources, &question, Output::Table).await;
+    assert!(flat(&shown).contains("Troubles the cluster does not tell its name"), "{}", shown.out);
+}
+
+#[tokio::test]
 async fn the_records_of_a_dry_run_are_those_of_the_process_that_has_them() {
     let world = World::start().await;
     let inputs = Inputs {
