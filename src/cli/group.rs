@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::app::Neighbours;
 use crate::cli::EXIT_FAILED;
-use crate::cli::config::{Outcome, Output};
+use crate::cli::config::{Outcome, Output, answer};
 use crate::cli::consent::{Answer, Consent};
 use crate::cli::explain::model::Section;
 use crate::cli::explain::{Question, Sources, peek};
@@ -20,7 +20,7 @@ use crate::cli::tallied;
 use crate::domain::broker::{MemberSeen, PathSeen};
 use crate::domain::group::{Fate, fate};
 use crate::domain::id::{Member, WorkloadId};
-use crate::domain::roster::Pin;
+use crate::domain::roster::{Pin, listed};
 use crate::ports::Ledgered;
 
 /// Everything about the group.
@@ -56,11 +56,7 @@ pub async fn show(sources: &Sources, question: &Question, output: Output) -> Out
     let heard = listen(neighbours, member, pinned.known(), &question.policy).await;
     let shown = shown(neighbours, heard, &pinned);
     let code = if pinned.known().is_some() { 0 } else { EXIT_FAILED };
-    let out = match output {
-        Output::Table => shown.to_string(),
-        Output::Json => serde_json::to_string_pretty(&shown).unwrap_or_default() + "\n",
-    };
-    Outcome { out, err: String::new(), code }
+    answer(&shown, output, code)
 }
 
 fn shown(neighbours: &Neighbours, heard: Group, ledger: &Section<Ledgered>) -> Shown {
@@ -219,10 +215,6 @@ pub(crate) fn grouped(sources: &Sources) -> Result<(&Neighbours, &Member), Strin
 
 pub(crate) fn refused(why: &str) -> Outcome {
     Outcome { out: String::new(), err: format!("error: {why}\n"), code: EXIT_FAILED }
-}
-
-fn listed(members: &BTreeSet<Member>) -> String {
-    members.iter().map(|member| member.0.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 impl fmt::Display for Shown {

@@ -11,7 +11,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::cli::EXIT_FAILED;
-use crate::cli::config::{EXIT_INVALID, Outcome, Output};
+use crate::cli::config::{EXIT_INVALID, Outcome, Output, answer};
 use crate::cli::consent::{Answer, Consent};
 use crate::cli::explain::model::Section;
 use crate::cli::explain::{Question, Sources, peek, workload as named};
@@ -340,14 +340,6 @@ async fn overview(sources: &Sources, question: &Question, ledgered: &Ledgered, h
         regressed: set_back,
         troubles,
     }
-}
-
-fn answer(found: &(impl Serialize + fmt::Display), output: Output, code: u8) -> Outcome {
-    let out = match output {
-        Output::Table => found.to_string(),
-        Output::Json => serde_json::to_string_pretty(found).unwrap_or_default() + "\n",
-    };
-    Outcome { out, err: String::new(), code }
 }
 
 impl fmt::Display for Overview {

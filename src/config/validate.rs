@@ -16,6 +16,7 @@ use super::{
     AbsentPolicy, CloudFront, Config, Distributions, Group, GroupPolicy, Http, Leader, Ledger, LedgerBackend, Log,
     LogFormat, Namespaces, Purge, Redis, Rollout, Version, Watch, Webhooks, ZeroReplicas,
 };
+use crate::domain::id::is_name;
 use crate::domain::paths::{self, PATHS_ADVISED_MAX, PathSet, WILDCARDS_ADVISED_MAX};
 use crate::domain::policy::Choice;
 use crate::domain::record::VOTE_PATH_BYTES_MAX;
@@ -398,10 +399,9 @@ fn pod_name(text: &str) -> Result<String, Refused> {
     }
 }
 
-/// A name that becomes part of keys in Redis, whose parts are separated by colons.
+/// The name of a member or a group.
 fn name_in_keys(text: &str) -> Result<String, Refused> {
-    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if !text.is_empty() && text.len() <= LABEL_CHARS_MAX && text.chars().all(is_inner) {
+    if is_name(text) {
         Ok(text.to_owned())
     } else {
         Err(Refused::new("is not a name", "write letters, digits, hyphens, underscores and dots, 63 at most"))

@@ -1,7 +1,6 @@
 //! Asks every source about one workload, each on its own, and puts the answers together.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use crate::cli::explain::model::{
     DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, PathsSeen, RecordSeen, Rejected,
@@ -137,7 +136,7 @@ impl Answers {
         let summary = self.record.known().and_then(Option::as_ref).map(|record| {
             let timeout = workload.known().and_then(|workload| workload.tuning.rollout_timeout);
             let clock = (record.elapsed(), timeout.unwrap_or(policy.rollout_timeout));
-            summarise(id, record, workload.known().copied(), pods.as_ref(), clock, policy)
+            Summary::new(id, record, workload.known().copied(), pods.as_ref(), clock, policy)
         });
         let found = each(&workload, |workload| match &self.facts {
             _ if workload.tuning.hosts.is_some() => Section::Known(find_site(workload, &SiteFacts::default())),
@@ -179,17 +178,6 @@ fn each<T, U>(part: &Section<T>, then: impl FnOnce(&T) -> Section<U>) -> Section
         Section::Known(part) => then(part),
         Section::Missing { missing } => Section::missing(missing),
     }
-}
-
-fn summarise(
-    id: &WorkloadId,
-    record: &Record,
-    workload: Option<&Workload>,
-    pods: Option<&Pods>,
-    clock: (Duration, Duration),
-    policy: &Policy,
-) -> Summary {
-    Summary::new(id, record, workload, pods, clock, policy)
 }
 
 fn find_site(workload: &Workload, facts: &SiteFacts) -> Site {

@@ -1,14 +1,12 @@
 //! The state as it is printed: what this command reads of `/api/v1/state`, whichever version wrote it, and its text.
 
 use std::fmt;
-use std::time::Duration;
 
 use serde::Deserialize;
 
 use crate::cli::page::{Page, count, plain};
 use crate::cli::tallied;
-use crate::domain::rollout::duration;
-use crate::domain::tally::{Ballot, Executed};
+use crate::domain::tally::{Ballot, Executed, ago};
 
 /// The part of the state that is shown. What an older program does not send is left empty.
 #[derive(Debug, Default, Deserialize)]
@@ -219,10 +217,6 @@ fn delivery_line(delivery: &Delivery) -> String {
     let attempts = count(*attempts as usize, "attempt", "attempts");
     let gone = if *given_up { "dead letter after" } else { "on its way," };
     format!("{hook}, {kind} of {}: {gone} {attempts}; {state}", spoken(workload))
-}
-
-fn ago(seconds: u64) -> String {
-    if seconds == 0 { "just now".to_owned() } else { format!("{} ago", duration(Duration::from_secs(seconds))) }
 }
 
 /// `deployment/shop/web`, the way people say it.
