@@ -219,7 +219,7 @@ async fn without_the_ledger_nothing_is_said_of_the_members_but_that() {
             assert!(!text.contains(invented), "{invented}: {text}");
         }
     }
-    assert_eq!((status.code, shown.code), (1, 1));
+    assert_eq!((status.code, shown.code, explained.code), (1, 1, 1));
     assert!(flat(&status).starts_with("member eu-1 of group default: 1 in flight"), "{}", status.out);
     assert!(flat(&status).contains("asks for it; the ledger here could not be read"), "{}", status.out);
     assert!(!shown.out.contains("Configuration"), "its hash is one over the members too: {}", shown.out);

@@ -25,7 +25,7 @@ use crate::ports::{CdnError, Ledgered, PortError};
 pub enum Found {
     /// There is, in the cluster or in the ledger.
     Yes(Box<Explanation>),
-    /// Neither could be read well enough to say; the answer says why.
+    /// What is known of it could not be read: not the object and not its record, or not the ledger; the answer says why.
     Unknown(Box<Explanation>),
     /// There is not.
     No,
@@ -44,11 +44,14 @@ struct Answers {
 pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId) -> Found {
     let (workload, ledgered, facts, distributions, deliveries) = futures_util::join!(
         sources.cluster.workload(id),
-        peek(sources, question),
+        sources.ledger.peek(),
         sources.cluster.site_facts(&id.namespace),
         sources.cdn.distributions(),
         sources.ledger.deliveries(),
     );
+    // One that is not there says all it can: nothing is recorded.
+    let unread = ledgered.is_err();
+    let ledgered = peeked(ledgered, question);
     let ledger = ledgered.known().cloned();
     let record = match ledgered {
         Section::Known(mut ledgered) => match ledgered.unreadable.remove(id) {
@@ -76,7 +79,7 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
     if let Some((state, next)) = tally.filter(|_| seeks).and_then(Tally::awaits) {
         (explanation.state, explanation.next) = (state, next);
     }
-    if found { Found::Yes(explanation) } else { Found::Unknown(explanation) }
+    if found && !unread { Found::Yes(explanation) } else { Found::Unknown(explanation) }
 }
 
 /// What the boards say of the other members' records.
@@ -100,7 +103,11 @@ async fn group(
 
 /// Reads the ledger without creating one.
 pub async fn peek(sources: &Sources, question: &Question) -> Section<Ledgered> {
-    match sources.ledger.peek().await {
+    peeked(sources.ledger.peek().await, question)
+}
+
+fn peeked(ledgered: Result<Option<Ledgered>, PortError>, question: &Question) -> Section<Ledgered> {
+    match ledgered {
         Ok(Some(ledgered)) => Section::Known(ledgered),
         Ok(None) => Section::missing(format!(
             "there is no ledger in {}; ledger.namespace (ALLCLEAR__LEDGER__NAMESPACE) says where allclear keeps it",
