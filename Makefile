@@ -47,8 +47,9 @@ release: ## Builds target/release/allclear
 	$(CARGO) build $(LOCKED) --quiet --release
 
 .PHONY: smoke
-smoke: release ## Runs the demo once, with a bound on its time
+smoke: release ## Runs the demo of one cluster and that of a group once, each with a bound on its time
 	timeout --kill-after=10 $(DEMO_SECONDS_MAX) $(BINARY) demo
+	timeout --kill-after=10 $(DEMO_SECONDS_MAX) $(BINARY) demo --clusters 3
 
 .PHONY: test-only
 test-only: test-setup release ## Runs all tests, without the checks

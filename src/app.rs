@@ -18,6 +18,7 @@ use crate::adapters::cloudfront::{self, CloudFront};
 use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
 use crate::adapters::http::{self as outbound, Egress};
 use crate::adapters::kubernetes::{self, Clients, Cluster, Events, KubernetesLease, Scope, Tempo};
+use crate::adapters::ledger::elsewhere::Elsewhere;
 use crate::adapters::ledger::fresh_origin;
 use crate::adapters::ledger::kubernetes::KubernetesLedger;
 use crate::adapters::ledger::memory::MemoryLedger;
@@ -182,15 +183,18 @@ pub async fn views(
     let clients = kubernetes::connect(kubernetes).await?;
     let scope = namespace.map_or(Scope::All, |namespace| Scope::Namespaces([namespace.to_owned()].into()));
     let ledger_namespace = config.ledger.namespace.as_deref().unwrap_or(LEDGER_NAMESPACE);
-    let ledger_place = match (config.ledger.backend, &config.redis.url) {
+    let ledger_place = match (config.ledger_backend(), &config.redis.url) {
+        (LedgerBackend::Memory, _) => "the memory of the running allclear".to_owned(),
         (LedgerBackend::Redis, Some(url)) => format!("Redis {url}"),
-        (LedgerBackend::Redis | LedgerBackend::Kubernetes | LedgerBackend::Memory, _) => {
-            format!("namespace {ledger_namespace}")
-        }
+        (LedgerBackend::Redis | LedgerBackend::Kubernetes, _) => format!("namespace {ledger_namespace}"),
+    };
+    let ledger = match config.ledger_backend() {
+        LedgerBackend::Memory => Arc::new(Elsewhere),
+        LedgerBackend::Redis | LedgerBackend::Kubernetes => ledger(config, &clients, ledger_namespace)?,
     };
     Ok(Views {
         cluster: Arc::new(Cluster::new(&clients, scope, Tempo::default())),
-        ledger: ledger(config, &clients, ledger_namespace)?,
+        ledger,
         cdn: Arc::new(CloudFront::new(cloudfront_options(config, None)).await),
         group: neighbours(config, &clients).await?,
         own_namespace: clients.namespace,

@@ -37,7 +37,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// As a literal, for two texts.
 macro_rules! rights {
     () => {
-        "~allclear:* &allclear:* +hello +ping +info +select +evalsha +script|load +subscribe +publish +get +set +incr +del \
+        "~allclear:* &allclear:* +hello +ping +info +select +evalsha +script|load +subscribe +publish +get +set \
          +exists +expire +persist +strlen +hget +hmget +hset +hdel +hscan +hstrlen +sadd +srandmember +zadd +zrem +zscore \
          +zrange +zrangebyscore +zrevrangebyscore"
     };

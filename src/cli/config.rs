@@ -2,8 +2,12 @@
 //!
 //! Both only compute what is printed; whoever calls them prints it and ends the process.
 
+use std::fmt;
+
+use serde::Serialize;
 use serde_json::Value;
 
+use crate::cli::EXIT_FAILED;
 use crate::config::{Inputs, Invalid, Loaded, Warning, load};
 
 /// Exit code of a configuration that was refused, here and at start.
@@ -27,6 +31,21 @@ pub struct Outcome {
     pub err: String,
     /// The exit code.
     pub code: u8,
+}
+
+/// What was found, in the form that was asked for. What cannot be written as JSON is a failure, not an empty answer.
+pub(crate) fn answer(found: &(impl Serialize + fmt::Display), output: Output, code: u8) -> Outcome {
+    let out = match output {
+        Output::Table => found.to_string(),
+        Output::Json => match serde_json::to_string_pretty(found) {
+            Ok(json) => json + "\n",
+            Err(error) => {
+                let err = format!("error: failed to write the answer as JSON: {error}\n");
+                return Outcome { out: String::new(), err, code: EXIT_FAILED };
+            }
+        },
+    };
+    Outcome { out, err: String::new(), code }
 }
 
 /// Shows what is in effect and where each value came from. Nothing is shown of a configuration that is not valid, since
@@ -132,6 +151,24 @@ mod tests {
             environment REDIS_PORT: redis.url = \"http\": has a port that is not a number from 1 to 65535\n    \
             fix: write a port, such as 6379\n";
         assert_eq!(outcome, Outcome { out: String::new(), err: expected.to_owned(), code: EXIT_INVALID });
+    }
+
+    #[derive(Serialize)]
+    struct NoJson(BTreeMap<(u8, u8), u8>);
+
+    impl fmt::Display for NoJson {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("for people\n")
+        }
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_written_is_a_failure() {
+        let found = NoJson(BTreeMap::from([((1, 2), 3)]));
+        assert_eq!(answer(&found, Output::Table, 0).out, "for people\n");
+        let failed = answer(&found, Output::Json, 0);
+        assert_eq!((failed.out.as_str(), failed.code), ("", EXIT_FAILED));
+        assert!(failed.err.contains("as JSON"), "{}", failed.err);
     }
 
     #[test]

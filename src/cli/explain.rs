@@ -16,14 +16,11 @@ mod text;
 pub(crate) use gather::{is_news, news, peek};
 pub(crate) use near::list as list_workloads;
 
-use std::fmt;
 use std::sync::Arc;
-
-use serde::Serialize;
 
 use crate::app::Neighbours;
 use crate::cli::EXIT_FAILED;
-use crate::cli::config::{EXIT_INVALID, Outcome, Output};
+use crate::cli::config::{EXIT_INVALID, Outcome, Output, answer};
 use crate::domain::id::{Kind, WorkloadId};
 use crate::domain::policy::Policy;
 use crate::ports::{Cdn, ClusterView, Ledger};
@@ -73,20 +70,6 @@ pub async fn explain(sources: &Sources, question: &Question, output: Output) -> 
             Outcome { out: String::new(), err: format!("error: {err}\n"), code: EXIT_FAILED }
         }
     }
-}
-
-fn answer(found: &(impl Serialize + fmt::Display), output: Output, code: u8) -> Outcome {
-    let out = match output {
-        Output::Table => found.to_string(),
-        Output::Json => match serde_json::to_string_pretty(found) {
-            Ok(json) => json + "\n",
-            Err(error) => {
-                let err = format!("error: failed to write the answer as JSON: {error}\n");
-                return Outcome { out: String::new(), err, code: EXIT_FAILED };
-            }
-        },
-    };
-    Outcome { out, err: String::new(), code }
 }
 
 /// The workload that is meant by a name as people write it.

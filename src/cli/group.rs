@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::app::Neighbours;
 use crate::cli::EXIT_FAILED;
-use crate::cli::config::{Outcome, Output};
+use crate::cli::config::{Outcome, Output, answer};
 use crate::cli::consent::{Answer, Consent};
 use crate::cli::explain::model::Section;
 use crate::cli::explain::{Question, Sources, peek};
@@ -20,7 +20,7 @@ use crate::cli::tallied;
 use crate::domain::broker::{MemberSeen, PathSeen};
 use crate::domain::group::{Fate, fate};
 use crate::domain::id::{Member, WorkloadId};
-use crate::domain::roster::Pin;
+use crate::domain::roster::{Pin, listed};
 use crate::ports::Ledgered;
 
 /// Everything about the group.
@@ -53,15 +53,10 @@ pub async fn show(sources: &Sources, question: &Question, output: Output) -> Out
         Err(why) => return refused(&why),
     };
     let pinned = peek(sources, question).await;
-    let ledgered = pinned.known().cloned().unwrap_or_default();
-    let heard = listen(neighbours, member, &ledgered, &question.policy).await;
+    let heard = listen(neighbours, member, pinned.known(), &question.policy).await;
     let shown = shown(neighbours, heard, &pinned);
     let code = if pinned.known().is_some() { 0 } else { EXIT_FAILED };
-    let out = match output {
-        Output::Table => shown.to_string(),
-        Output::Json => serde_json::to_string_pretty(&shown).unwrap_or_default() + "\n",
-    };
-    Outcome { out, err: String::new(), code }
+    answer(&shown, output, code)
 }
 
 fn shown(neighbours: &Neighbours, heard: Group, ledger: &Section<Ledgered>) -> Shown {
@@ -110,8 +105,9 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
     let members: BTreeSet<Member> = pin.members.iter().filter(|other| **other != member).cloned().collect();
     let forgotten = pin.forgotten.iter().cloned().chain([member.clone()]).collect();
     let next = Pin { members, of: pin.of, forgotten };
-    let heard = listen(neighbours, own, &ledgered, &question.policy).await;
-    match consent.ask(&plan(question, (&pin, &next), &member, heard, &ledgered)) {
+    let heard = listen(neighbours, own, Some(&ledgered), &question.policy).await;
+    let named = neighbours.members.contains(&member);
+    match consent.ask(&plan(question, (&pin, &next), (&member, named), heard, &ledgered)) {
         Answer::Yes => {}
         Answer::No => return Outcome { out: "nothing was changed\n".to_owned(), err: String::new(), code: 0 },
         Answer::Unasked => return refused("nothing was changed: there is no terminal to ask on; say --yes to do it"),
@@ -124,7 +120,8 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
             } else {
                 format!("now run it in {} too: until then they wait for {name}\n", listed(&rest))
             };
-            Outcome { out: format!("{name} is forgotten here\n{elsewhere}"), err: String::new(), code: 0 }
+            let named = if named { named_too(&member) + "\n" } else { String::new() };
+            Outcome { out: format!("{name} is forgotten here\n{elsewhere}{named}"), err: String::new(), code: 0 }
         }
         Ok(false) => refused(
             "nothing was changed: the members in the ledger changed at the same moment; look again with allclear group show",
@@ -133,8 +130,14 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
     }
 }
 
-/// What would be written, and what follows from it.
-fn plan(question: &Question, (pin, next): (&Pin, &Pin), member: &Member, heard: Group, ledgered: &Ledgered) -> String {
+/// What would be written, and what follows from it; `named` says that `group.members` has the member.
+fn plan(
+    question: &Question,
+    (pin, next): (&Pin, &Pin),
+    (member, named): (&Member, bool),
+    heard: Group,
+    ledgered: &Ledgered,
+) -> String {
     let mut lines = vec![
         format!("In the ledger in {}, the entry of the members becomes", question.ledger_place),
         format!("  {}", listed(&next.members)),
@@ -167,7 +170,18 @@ fn plan(question: &Question, (pin, next): (&Pin, &Pin), member: &Member, heard: 
         );
     }
     lines.push(format!("{member}'s Redis may stay in the configuration; then it is noticed if {member} comes back."));
+    if named {
+        lines.push(named_too(member));
+    }
     lines.join("\n") + "\n"
+}
+
+/// What is to be done as well where the members are given by name.
+fn named_too(member: &Member) -> String {
+    format!(
+        "group.members names {member}: whoever takes its Redis out of the configuration takes it out of group.members too, in \
+         every remaining member; more members than servers are refused."
+    )
 }
 
 fn open_votes(mut heard: Group, ledgered: &Ledgered, member: &Member) -> Vec<(WorkloadId, String)> {
@@ -204,10 +218,6 @@ pub(crate) fn refused(why: &str) -> Outcome {
     Outcome { out: String::new(), err: format!("error: {why}\n"), code: EXIT_FAILED }
 }
 
-fn listed(members: &BTreeSet<Member>) -> String {
-    members.iter().map(|member| member.0.as_str()).collect::<Vec<_>>().join(", ")
-}
-
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { group, member, pinned, hold, keyed, config, members, boards, troubles } = self;
@@ -229,8 +239,9 @@ impl fmt::Display for Shown {
             }
             .to_owned()],
         )?;
-        page.part("Configuration", [config.clone()])?;
-        page.part("Members", members.iter().map(member_line))?;
+        page.part("Configuration", Some(config.clone()).filter(|config| !config.is_empty()))?;
+        let pin = pinned.known().is_some_and(Option::is_some);
+        page.part("Members", members.iter().map(|member| member_line(member, pin)))?;
         page.part("Redis", boards.iter().map(board_line))?;
         let differing = || members.iter().filter(|member| !member.differences.is_empty()).map(|member| &member.name);
         let known = || boards.iter().map(|board| board.trouble.as_ref());
@@ -239,14 +250,14 @@ impl fmt::Display for Shown {
     }
 }
 
-fn member_line(member: &MemberSeen) -> String {
+fn member_line(member: &MemberSeen, pinned: bool) -> String {
     let MemberSeen { name, is_self, agreed, heard_s, version, differences } = member;
     let heard = match (is_self, heard_s, version) {
         (true, ..) => "this member".to_owned(),
         (false, Some(_), Some(version)) => format!("heard of within 30 s, allclear {version}"),
         (false, ..) => "not heard of: it is down, or none of its Redis servers is reached".to_owned(),
     };
-    let agreed = if *agreed { "" } else { "; not among the members that are pinned" };
+    let agreed = if *agreed || !pinned { "" } else { "; not among the members that are pinned" };
     let differs = if differences.is_empty() { String::new() } else { format!("; differs: {}", differences.join("; ")) };
     format!("{name}: {heard}{agreed}{differs}")
 }

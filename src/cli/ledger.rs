@@ -11,7 +11,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::cli::EXIT_FAILED;
-use crate::cli::config::{EXIT_INVALID, Outcome, Output};
+use crate::cli::config::{EXIT_INVALID, Outcome, Output, answer};
 use crate::cli::consent::{Answer, Consent};
 use crate::cli::explain::model::Section;
 use crate::cli::explain::{Question, Sources, peek, workload as named};
@@ -77,9 +77,13 @@ pub async fn show(sources: &Sources, question: &Question, output: Output) -> Out
         Section::Known(ledgered) => ledgered,
         Section::Missing { missing } => return refused(&missing),
     };
-    let heard = heard(sources, &ledgered, &question.policy).await;
+    let (heard, deaf) = match heard(sources, &ledgered, &question.policy).await {
+        Ok(heard) => (heard, None),
+        Err(why) => (None, Some(why)),
+    };
     let Some(name) = &question.name else {
-        let overview = overview(sources, question, &ledgered, heard.as_ref()).await;
+        let mut overview = overview(sources, question, &ledgered, heard.as_ref()).await;
+        overview.troubles.extend(deaf);
         return answer(&overview, output, 0);
     };
     let id = match named(name, question) {
@@ -99,7 +103,7 @@ pub async fn show(sources: &Sources, question: &Question, output: Output) -> Out
         let (seq, revision) = state(&copy.said);
         CopySeen { board: copy.board.clone(), seq, revision, current: copy.origin == ledgered.origin }
     };
-    let troubles = heard.as_ref().map(|heard| heard.troubles.clone()).unwrap_or_default();
+    let troubles = heard.iter().flat_map(|heard| heard.troubles.iter().cloned()).chain(deaf).collect();
     let one = One { workload: id.clone(), record, copies: copies.iter().map(seen).collect(), regressed, troubles };
     answer(&one, output, 0)
 }
@@ -126,10 +130,14 @@ pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent
         Section::Known(ledgered) => ledgered,
         Section::Missing { missing } => return refused(&missing),
     };
-    let Some(heard) = heard(sources, &ledgered, &question.policy).await else {
-        return refused(
-            "no Redis is configured (redis.url, REDIS_HOST), so there is no copy to compare the ledger with",
-        );
+    let heard = match heard(sources, &ledgered, &question.policy).await {
+        Ok(Some(heard)) => heard,
+        Ok(None) => {
+            return refused(
+                "no Redis is configured (redis.url, REDIS_HOST), so there is no copy to compare the ledger with",
+            );
+        }
+        Err(why) => return refused(&format!("nothing was changed: it is not known which copies are ours: {why}")),
     };
     let deaf: Vec<&str> = heard.boards.iter().filter_map(|board| board.trouble.as_deref()).collect();
     if !deaf.is_empty() {
@@ -167,11 +175,13 @@ pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent
     }
 }
 
-/// Listens to the boards, if there are any; our copies are told by our name.
-async fn heard(sources: &Sources, ledgered: &Ledgered, policy: &Policy) -> Option<Group> {
-    let neighbours = sources.group.as_ref().filter(|neighbours| !neighbours.boards.is_empty())?;
-    let member = neighbours.member.as_ref().ok()?;
-    Some(listen(neighbours, member, ledgered, policy).await)
+/// Listens to the boards, if there are any. Our copies are told by our name; `Err` says why it is not known.
+async fn heard(sources: &Sources, ledgered: &Ledgered, policy: &Policy) -> Result<Option<Group>, String> {
+    let Some(neighbours) = sources.group.as_ref().filter(|neighbours| !neighbours.boards.is_empty()) else {
+        return Ok(None);
+    };
+    let member = neighbours.member.as_ref().map_err(Clone::clone)?;
+    Ok(Some(listen(neighbours, member, Some(ledgered), policy).await))
 }
 
 fn copies<'a>(heard: Option<&'a Group>, id: &WorkloadId) -> &'a [Copy] {
@@ -330,14 +340,6 @@ async fn overview(sources: &Sources, question: &Question, ledgered: &Ledgered, h
         regressed: set_back,
         troubles,
     }
-}
-
-fn answer(found: &(impl Serialize + fmt::Display), output: Output, code: u8) -> Outcome {
-    let out = match output {
-        Output::Table => found.to_string(),
-        Output::Json => serde_json::to_string_pretty(found).unwrap_or_default() + "\n",
-    };
-    Outcome { out, err: String::new(), code }
 }
 
 impl fmt::Display for Overview {

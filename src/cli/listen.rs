@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use crate::app::Neighbours;
+use crate::cli::tallied;
 use crate::domain::broker::{Broker, Effect, Event, Identity, Seen};
 use crate::domain::group::View;
 use crate::domain::id::{Member, Origin, WorkloadId};
@@ -16,13 +17,16 @@ use crate::domain::policy::{Agreement, Policy};
 use crate::domain::record::Record;
 use crate::domain::roster::{Beat, Roster, settings};
 use crate::domain::tally::{Tally, tally};
-use crate::ports::{Board, Cursor, Heard, Ledgered, News, Posting};
+use crate::ports::{BEAT_TTL, Board, Cursor, Heard, Ledgered, News, Posting};
 
 /// How long one board is listened to. 10,000 records of a member come in 20 answers of a few milliseconds each.
 const BOARD_WITHIN: Duration = Duration::from_secs(15);
 
 /// One moment is all there is: what was heard, was heard now.
 const NOW: Timestamp = Timestamp::from_millis(0);
+
+/// Why nothing is known of agreement without the ledger: the pin is in it.
+pub(crate) const UNREAD: &str = "the ledger cannot be read, so it is not known who the members are";
 
 /// What was heard.
 pub struct Group {
@@ -40,6 +44,10 @@ pub struct Group {
     pub beats: BTreeMap<Member, Beat>,
     /// Workloads in which another member asks for our part.
     pub sought: BTreeSet<WorkloadId>,
+    /// What holds the group up that the broker cannot know, which heard one moment only.
+    hold: Option<String>,
+    /// Our ledger was read.
+    ledger_read: bool,
     broker: Broker,
     agreement: Agreement,
 }
@@ -56,9 +64,10 @@ pub struct Copy {
 }
 
 impl Group {
-    /// How the members stand towards a workload, ours by this record; `None` while alone.
+    /// How the members stand towards a workload, ours by this record; `None` while alone, and where it is not known who
+    /// they are.
     pub fn tally(&mut self, workload: &WorkloadId, record: Option<&Record>) -> Option<Tally> {
-        self.seen.as_ref()?;
+        self.seen.as_ref().filter(|_| self.ledger_read)?;
         let view = self.view(workload, record);
         Some(tally(workload, &view, &self.member, &self.agreement))
     }
@@ -68,7 +77,8 @@ impl Group {
         if let Some(record) = record {
             self.broker.step(NOW, Event::Published(workload.clone(), Box::new(record.clone())));
         }
-        self.broker.view(NOW, workload)
+        let view = self.broker.view(NOW, workload);
+        View { hold: self.hold.clone().or(view.hold), ..view }
     }
 }
 
@@ -80,19 +90,22 @@ struct Told {
     broken: Option<String>,
 }
 
-/// Listens to all boards. What cannot be reached is named in its place, and hides nothing else.
-pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: &Ledgered, policy: &Policy) -> Group {
+/// Listens to all boards. What cannot be reached is named in its place, and hides nothing else. `ledgered` is `None` where our
+/// own ledger cannot be read; then nothing is said of agreement but that.
+pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: Option<&Ledgered>, policy: &Policy) -> Group {
     let Neighbours { boards, grouped, members, keyed, .. } = neighbours;
+    let origin = ledgered.map(|ledgered| ledgered.origin.clone()).unwrap_or_default();
     let identity = Identity {
         member: member.clone(),
-        origin: ledgered.origin.clone(),
+        origin: origin.clone(),
         boot: String::new(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         silent: false,
     };
     let roster = grouped.then(|| {
         let settings = settings(policy, *keyed);
-        Roster::new(member.clone(), ledgered.origin.clone(), members.clone(), settings, ledgered.pin.clone())
+        let pin = ledgered.and_then(|ledgered| ledgered.pin.clone());
+        Roster::new(member.clone(), origin.clone(), members.clone(), settings, pin)
     });
     let names: Vec<String> = boards.iter().map(|board| board.name().to_owned()).collect();
     let told = join_all(boards.iter().map(read)).await;
@@ -101,12 +114,15 @@ pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: &Ledgere
         heard.take(Event::Identified(index, told.identity.clone()));
     }
     let mut beats = BTreeMap::new();
+    let mut twins = BTreeSet::new();
     let mut own: BTreeMap<WorkloadId, Vec<Copy>> = BTreeMap::new();
     // All beats first: they say which ledger of a member counts.
     for (index, told) in told.iter().enumerate() {
         for page in &told.pages {
             let said = page.beats.iter().map(|beat| (beat.member.clone(), beat.clone()));
             beats.extend(said);
+            let namesakes = page.beats.iter().filter(|beat| beat.member == *member && beat.origin != origin);
+            twins.extend(namesakes.map(|beat| beat.origin.clone()));
             heard.take(Event::Read(index, Ok(Box::new(News { beats: page.beats.clone(), ..News::default() }))));
         }
     }
@@ -128,9 +144,48 @@ pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: &Ledgere
         _ => None,
     });
     let sought = sought.collect();
-    let (seen, boards, troubles) = (broker.seen(NOW), broker.boards_seen(NOW), broker.troubles(NOW));
-    let agreement = policy.group.clone();
-    Group { member: member.clone(), seen, boards, troubles, own, beats, sought, broker, agreement }
+    let (mut seen, boards, mut troubles) = (broker.seen(NOW), broker.boards_seen(NOW), broker.troubles(NOW));
+    let ledger_read = ledgered.is_some();
+    let hold = if ledger_read { shared(member, &origin, &twins) } else { Some(UNREAD.to_owned()) };
+    if let (Some(seen), Some(hold)) = (&mut seen, &hold) {
+        overrule(seen, &mut troubles, hold);
+        if !ledger_read {
+            compare_nothing(seen, &mut troubles);
+        }
+    }
+    let (member, agreement) = (member.clone(), policy.group.clone());
+    Group { member, seen, boards, troubles, own, beats, sought, hold, ledger_read, broker, agreement }
+}
+
+/// Two clusters that took one name. A running allclear finds the other's beat where it had left its own; whoever looks once
+/// sees a beat of another ledger, which a ledger that was created anew has left as well, for as long as a beat is kept.
+fn shared(member: &Member, origin: &Origin, others: &BTreeSet<Origin>) -> Option<String> {
+    let others: Vec<&str> = others.iter().map(|other| other.0.as_str()).collect();
+    (!others.is_empty()).then(|| {
+        format!(
+            "two clusters of the group are called {member} (ledgers {origin} and {}); give one of them another name by \
+             group.member, unless this ledger was created anew less than {} s ago",
+            others.join(" and "),
+            BEAT_TTL.as_secs()
+        )
+    })
+}
+
+/// Puts a hold in the place of the one that the broker came to.
+fn overrule(seen: &mut Seen, troubles: &mut Vec<String>, hold: &str) {
+    let told = |hold: &str| format!("nothing is purged: {hold}");
+    let before = seen.hold.replace(hold.to_owned()).map(|before| told(&before));
+    troubles.retain(|trouble| Some(trouble) != before.as_ref());
+    troubles.push(told(hold));
+}
+
+/// Leaves out what was compared with members that are not known.
+fn compare_nothing(seen: &mut Seen, troubles: &mut Vec<String>) {
+    seen.config.clear();
+    for member in &mut seen.members {
+        troubles.retain(|trouble| !tallied::is_of_difference(trouble, &member.name));
+        member.differences.clear();
+    }
 }
 
 /// The broker, and what it would do; only what it would ask of us matters here.

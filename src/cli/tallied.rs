@@ -37,7 +37,12 @@ pub(crate) fn is_further<'a>(
     mut differing: impl Iterator<Item = &'a String>,
 ) -> bool {
     !boards.any(|known| known.is_some_and(|known| known == trouble))
-        && !differing.any(|name| trouble.starts_with(&format!("{name} has another configuration")))
+        && !differing.any(|name| is_of_difference(trouble, name))
+}
+
+/// Whether a trouble is that this member's configuration differs from ours.
+pub(crate) fn is_of_difference(trouble: &str, member: &str) -> bool {
+    trouble.starts_with(&format!("{member} has another configuration"))
 }
 
 /// A line for a purge.

@@ -99,10 +99,18 @@ impl RedisAddress {
         self.url.scheme() == "rediss"
     }
 
-    /// Host in lower case (an IPv6 address in brackets) and port: what makes two addresses one server, as far as texts
-    /// can tell.
+    /// Host in lower case (an IPv6 address in brackets) and port.
     pub fn server(&self) -> (String, u16) {
         (self.url.host_str().unwrap_or_default().to_owned(), self.url.port().unwrap_or(REDIS_PORT))
+    }
+
+    /// Server and database: what makes two addresses one board, as far as texts can tell. Two databases of one server hold
+    /// different keys, so they are those of two members.
+    pub fn board(&self) -> (String, u16, u16) {
+        let (host, port) = self.server();
+        // The parser has refused what is no number; 0 is what a URL without one leads to.
+        let database = self.url.path().trim_start_matches('/').parse().unwrap_or_default();
+        (host, port, database)
     }
 }
 
@@ -275,6 +283,15 @@ mod tests {
         assert_eq!(with_port("cache"), ("cache".to_owned(), 7000));
         assert_eq!(with_port("redis://cache/1"), ("cache".to_owned(), 7000));
         assert_eq!(with_port("cache:6379"), ("cache".to_owned(), 6379));
+    }
+
+    #[test]
+    fn two_databases_of_one_server_are_two_boards() {
+        let board = |text| RedisAddress::parse(text).unwrap().board();
+        assert_eq!(board("redis://me:secret@Cache/0"), board("cache"));
+        assert_eq!(board("cache:6379"), board("redis://cache/"));
+        assert_ne!(board("redis://cache/1"), board("cache"));
+        assert_eq!(board("redis://cache:7000/12?protocol=resp3"), ("cache".to_owned(), 7000, 12));
     }
 
     #[test]

@@ -233,10 +233,20 @@ fn a_dry_run_keeps_its_records_in_memory() {
 
 #[test]
 fn a_list_of_only_ourselves_is_no_group() {
-    let variables = [("REDIS_HOST", "cache"), ("REMOTE_REDIS_HOSTS", "cache:6379,redis://CACHE/1")];
+    let variables = [("REDIS_HOST", "cache"), ("REMOTE_REDIS_HOSTS", "cache:6379,redis://CACHE/0")];
     let found = warnings(&[], &variables);
     assert!(found[0].contains("names a server twice") && found[1].contains("only our own"), "{found:?}");
     assert!(!load_with(&[], &variables, &[]).unwrap().config.is_grouped());
+}
+
+#[test]
+fn another_database_of_our_own_server_is_that_of_another_member() {
+    let variables =
+        [("REDIS_HOST", "redis://cache/0"), ("REMOTE_REDIS_HOSTS", "redis://cache/1, redis://cache/1, cache")];
+    let loaded = load_with(&[], &variables, &[]).unwrap();
+    let remotes: Vec<&str> = loaded.config.group.remotes.iter().map(RedisAddress::expose).collect();
+    assert_eq!((loaded.config.is_grouped(), remotes), (true, vec!["redis://cache:6379/1"]));
+    assert!(warnings(&[], &variables).iter().any(|warning| warning.contains("names a server twice")));
 }
 
 #[test]
@@ -284,6 +294,22 @@ fn the_names_of_the_members_are_checked_against_each_other_and_our_own() {
     assert!(refused("takeover = \"10ms\"")[0].contains("is not in range"));
     let config = load_with(&[("c.toml", &group("members = [\"eu-2\", \"eu-1\"]"))], &[], &[]).unwrap().config;
     assert_eq!(config.group.members.into_iter().collect::<Vec<_>>(), ["eu-1", "eu-2"]);
+}
+
+#[test]
+fn more_members_than_servers_are_refused() {
+    let group = |members: &str| {
+        let keys = format!("remotes = [\"b\", \"c\", \"a\"]\nmembers = [{members}]");
+        problems(&[("c.toml", &format!("[redis]\nurl = \"a\"\n[group]\n{keys}"))], &[])
+    };
+    let found = group(r#""eu-1", "eu-2", "us-1", "us-2""#);
+    assert!(
+        found.len() == 1 && found[0].starts_with("c.toml:5:11: group.members: names 4 members, and 3 "),
+        "{found:?}"
+    );
+    assert!(found[0].contains("fix: add the other members' Redis to group.remotes"), "{found:?}");
+    let fits = "[redis]\nurl = \"a\"\n[group]\nremotes = [\"b\", \"c\"]\nmembers = [\"eu-1\", \"eu-2\"]";
+    assert!(load_with(&[("c.toml", fits)], &[], &[]).is_ok(), "one server more may be another address of one of them");
 }
 
 #[test]

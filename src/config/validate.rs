@@ -16,6 +16,7 @@ use super::{
     AbsentPolicy, CloudFront, Config, Distributions, Group, GroupPolicy, Http, Leader, Ledger, LedgerBackend, Log,
     LogFormat, Namespaces, Purge, Redis, Rollout, Version, Watch, Webhooks, ZeroReplicas,
 };
+use crate::domain::id::is_name;
 use crate::domain::paths::{self, PATHS_ADVISED_MAX, PathSet, WILDCARDS_ADVISED_MAX};
 use crate::domain::policy::Choice;
 use crate::domain::record::VOTE_PATH_BYTES_MAX;
@@ -284,16 +285,16 @@ fn remotes(values: &mut Values<'_>, redis: Option<&Redis>) -> Option<Vec<RedisAd
         let fix = "set redis.url (REDIS_HOST) to the Redis of this cluster, or leave group.remotes empty";
         return values.refuse(key, None, Refused::new("is set, but our own Redis is not", fix));
     }
-    let own = own.flatten().map(RedisAddress::server);
+    let own = own.flatten().map(RedisAddress::board);
     let given = listed.len();
     let mut seen = BTreeSet::new();
     let mut remotes = listed;
-    remotes.retain(|remote| seen.insert(remote.server()));
+    remotes.retain(|remote| seen.insert(remote.board()));
     let place = values.place(key);
     if remotes.len() < given {
         values.findings.warn(&place, key, "names a server twice; it is counted once");
     }
-    remotes.retain(|remote| Some(remote.server()) != own);
+    remotes.retain(|remote| Some(remote.board()) != own);
     if remotes.is_empty() && given > 0 {
         values.findings.warn(&place, key, "names only our own Redis, so this cluster is in no group");
     }
@@ -398,10 +399,9 @@ fn pod_name(text: &str) -> Result<String, Refused> {
     }
 }
 
-/// A name that becomes part of keys in Redis, whose parts are separated by colons.
+/// The name of a member or a group.
 fn name_in_keys(text: &str) -> Result<String, Refused> {
-    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if !text.is_empty() && text.len() <= LABEL_CHARS_MAX && text.chars().all(is_inner) {
+    if is_name(text) {
         Ok(text.to_owned())
     } else {
         Err(Refused::new("is not a name", "write letters, digits, hyphens, underscores and dots, 63 at most"))
@@ -449,6 +449,19 @@ fn check_group(values: &mut Values<'_>, group: Option<&Group>) {
             values.findings.warn(&place, "group.members", "has no effect, because group.remotes names no other member");
         }
         return;
+    }
+    // Two of the addresses may still lead to one server, but no address leads to two.
+    let servers = 1 + group.remotes.len();
+    if group.members.len() > servers {
+        let message = format!(
+            "names {} members, and {servers} different Redis servers are configured: redis.url and those in group.remotes; \
+             each member has one of its own",
+            group.members.len()
+        );
+        let fix = "add the other members' Redis to group.remotes (REMOTE_REDIS_HOSTS), or take the members that have retired \
+                   out of group.members";
+        let place = values.place("group.members");
+        values.findings.refuse(&place, "group.members", None, message, fix);
     }
     if group.key.is_none() {
         let place = values.place("group.key_file");

@@ -88,6 +88,15 @@ impl TryFrom<String> for WorkloadId {
     }
 }
 
+/// Characters of the name of a member or a group at most: as many as a DNS label has, for names of clusters are often those.
+pub const NAME_CHARS_MAX: usize = 63;
+
+/// Whether a text can name a member or a group: a part of a key in Redis, whose parts are separated by colons.
+pub fn is_name(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=NAME_CHARS_MAX).contains(&text.len()) && text.chars().all(is_inner)
+}
+
 /// Declares a newtype over a string that means one thing only.
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident) => {
@@ -253,6 +262,12 @@ mod tests {
 
     fn vector(seq: u64) -> Vector {
         Vector::of_one("eu-1".into(), "origin".into(), Seq(seq))
+    }
+
+    #[test]
+    fn a_name_is_a_part_of_a_key() {
+        assert!(["eu-1", "a", "EU_1.b", "x".repeat(63).as_str()].into_iter().all(is_name));
+        assert!(!["", "eu:1", "eu 1", "eu/1", "{eu}", "é", "x".repeat(64).as_str()].into_iter().any(is_name));
     }
 
     #[test]

@@ -351,15 +351,22 @@ impl Roster {
             return Some("the group's servers are being asked who they are".to_owned());
         }
         let most = servers.distinct + servers.unidentified.len();
-        let counted = match self.fitting_pin(servers) {
+        let pin = self.fitting_pin(servers);
+        let counted = match pin {
             Some(pin) => &pin.members,
             None => configured,
         };
         let all: BTreeSet<Member> = self.known(now).union(counted).cloned().collect();
         if all.len() > most {
+            let retired = match pin {
+                None if !configured.is_empty() => {
+                    ", and a member that has retired must be taken out of group.members too"
+                }
+                None | Some(_) => "",
+            };
             return Some(format!(
                 "more members than servers: {}, and {most} different servers are configured; each cluster's own Redis \
-                 must be in redis.url or group.remotes of all of them",
+                 must be in redis.url or group.remotes of all of them{retired}",
                 listed(&all)
             ));
         }

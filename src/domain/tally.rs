@@ -4,6 +4,7 @@
 //! For people only. It asks `group`, as the rollouts do, so what is shown cannot differ from what is decided.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +13,8 @@ use crate::domain::id::{Member, Vector, WorkloadId, rank};
 use crate::domain::image::brief;
 use crate::domain::policy::Agreement;
 use crate::domain::record::{PurgeState, Record};
+use crate::domain::rollout::duration;
+use crate::domain::roster::listed;
 
 /// How the members stand towards one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -180,8 +183,9 @@ fn by_rank(distribution: &str, vector: &Vector) -> Vec<String> {
     ranked.into_iter().map(|(_, member)| member).collect()
 }
 
-fn listed(members: &BTreeSet<Member>) -> String {
-    members.iter().map(|member| member.0.as_str()).collect::<Vec<_>>().join(", ")
+/// How long ago something was, the way people say it.
+pub fn ago(seconds: u64) -> String {
+    if seconds == 0 { "just now".to_owned() } else { format!("{} ago", duration(Duration::from_secs(seconds))) }
 }
 
 #[cfg(test)]
@@ -261,6 +265,11 @@ mod tests {
         assert_eq!((purges[0].invalidation.as_deref(), purges[0].state.as_str()), (Some("I1"), "in progress"));
         assert_eq!(purges[0].executors.len(), 2);
         assert_eq!(rank("E1", &purges[0].executors[0].as_str().into(), vector.0.keys()), 0);
+    }
+
+    #[test]
+    fn what_was_a_moment_ago_was_just_now() {
+        assert_eq!([ago(0), ago(1), ago(250)], ["just now", "1s ago", "4m 10s ago"]);
     }
 
     #[test]

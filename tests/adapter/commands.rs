@@ -6,22 +6,24 @@ use std::sync::Arc;
 
 use allclear::adapters::cloudfront::Timeouts;
 use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
+use allclear::adapters::ledger::elsewhere::Elsewhere;
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::adapters::redis::Server as RedisServer;
 use allclear::adapters::redis::board::RedisBoard;
-use allclear::app::Neighbours;
+use allclear::app::{Neighbours, views};
 use allclear::cli::config::{Outcome, Output};
 use allclear::cli::consent::Consent;
 use allclear::cli::explain::{Question, Sources, explain};
 use allclear::cli::status::{Asked, status};
 use allclear::cli::{group, ledger};
+use allclear::config::{Inputs, load};
 use allclear::domain::id::{Member, Origin, Seq, WorkloadId, config_hash};
 use allclear::domain::policy::Policy;
 use allclear::domain::record::Record;
 use allclear::domain::record_codec::decode;
 use allclear::domain::roster::{Beat, Pin, settings};
 use allclear::ports::{Board, Posted, Posting};
-use allclear::sandbox::http::Server;
+use allclear::sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use allclear::sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions, Timings};
 use allclear::sandbox::life::Life;
 use allclear::sandbox::world::World as Sandbox;
@@ -33,7 +35,8 @@ use crate::support::redis::Redis;
 /// The cluster of eu-1, seen by a person; eu-2 lives, and the Redis of us-1 does not.
 struct World {
     api: KubernetesStandIn,
-    _server: Server,
+    server: Server,
+    kubeconfig: tempfile::NamedTempFile,
     redis: [Redis; 2],
     sources: Sources,
     origin: Origin,
@@ -106,7 +109,7 @@ impl World {
         let origin = sources.ledger.open().await.unwrap().origin;
         let pin = Pin { members: members(&["eu-1", "eu-2", "us-1"]), of: 3, ..Pin::default() };
         assert!(sources.ledger.store_pin(&pin, None).await.unwrap());
-        Self { api, _server: server, redis, sources, origin }
+        Self { api, server, kubeconfig: file, redis, sources, origin }
     }
 
     fn question(name: Option<&str>) -> Question {
@@ -151,6 +154,13 @@ impl World {
         self.sources.ledger.store(&web(), &record).await.unwrap();
     }
 
+    /// Answers all requests that match with 403.
+    fn forbid(&self, matches: fn(&Request) -> bool) {
+        let body = json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "not for you"}).to_string();
+        let answer = Action::Answer(Reply::full(403, "application/json", body));
+        self.server.inject(Fault::once(When::Before, answer).matching(matches).times(1_000));
+    }
+
     async fn status(&self, output: Output) -> Outcome {
         status(&Asked::Sources(&self.sources, &Self::question(None)), output).await
     }
@@ -184,6 +194,115 @@ async fn status_shows_a_rollout_in_every_member_with_what_is_awaited_and_the_boa
     assert_eq!(world.api.writes(), writes, "whoever looks writes nothing");
 }
 
+/// A text without its line breaks and columns.
+fn flat(outcome: &Outcome) -> String {
+    outcome.out.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test]
+async fn without_the_ledger_nothing_is_said_of_the_members_but_that() {
+    let mut world = World::start().await;
+    world.eu_2_shows(record(7, 3, "2", &json!("complete"), 6)).await;
+    world.sources.group.as_mut().unwrap().boards.truncate(2);
+    world.sources.ledger = Arc::new(Elsewhere);
+    let status = world.status(Output::Table).await;
+    let shown = group::show(&world.sources, &World::question(None), Output::Table).await;
+    let explained = explain(&world.sources, &World::question(Some("web")), Output::Table).await;
+    for outcome in [&status, &shown, &explained] {
+        let text = flat(outcome);
+        println!("{}", outcome.out);
+        assert!(text.contains("the ledger cannot be read, so it is not known who the members are"), "{text}");
+        assert!(text.contains("allclear status --server URL"), "{text}");
+        for invented in
+            ["being written", "not known yet", "another configuration", ", not agreed on", "not among", "recorded it"]
+        {
+            assert!(!text.contains(invented), "{invented}: {text}");
+        }
+    }
+    assert_eq!((status.code, shown.code, explained.code), (1, 1, 1));
+    assert!(flat(&status).starts_with("member eu-1 of group default: 1 in flight"), "{}", status.out);
+    assert!(flat(&status).contains("asks for it; the ledger here could not be read"), "{}", status.out);
+    assert!(!shown.out.contains("Configuration"), "its hash is one over the members too: {}", shown.out);
+    let refused = ledger::show(&world.sources, &World::question(None), Output::Table).await;
+    assert!(refused.code == 1 && refused.err.contains("allclear status --server URL"), "{}", refused.err);
+}
+
+#[tokio::test]
+async fn two_clusters_of_one_name_hold_the_group_up_wherever_it_is_shown() {
+    let mut world = World::start().await;
+    world.sources.group.as_mut().unwrap().boards.truncate(2);
+    world.ledger_has(record(2, 1, "2", &json!("complete"), 1)).await;
+    let ours = Beat { member: "eu-1".into(), origin: world.origin.clone(), at_ms: 1, ..Beat::default() };
+    world.board(0, "eu-1").beat(&ours).await.unwrap();
+    assert!(!flat(&world.status(Output::Table).await).contains("two clusters"), "it is our own");
+    world.board(1, "eu-1").beat(&Beat { origin: "o-9".into(), ..ours }).await.unwrap();
+    let words = format!("two clusters of the group are called eu-1 (ledgers {} and o-9)", world.origin);
+    let shown = group::show(&world.sources, &World::question(None), Output::Json).await;
+    let shown: Value = serde_json::from_str(&shown.out).unwrap();
+    assert!(shown["hold"].as_str().unwrap().starts_with(&words), "{shown:#}");
+    let status = flat(&world.status(Output::Table).await);
+    assert!(status.contains(&format!("nothing is purged: {words}")), "{status}");
+    assert!(status.contains(&format!("nothing is agreed on: {words}")), "{status}");
+}
+
+#[tokio::test]
+async fn a_status_of_which_a_part_could_not_be_read_fails() {
+    let rolling = async || {
+        let world = World::start().await;
+        world.ledger_has(record(2, 1, "2", &json!("rolling"), 1)).await;
+        world.api.patch(Kind::Deployment, "shop", "web", &json!({"status": {"updatedReplicas": 1}})).unwrap();
+        world
+    };
+    let mut world = rolling().await;
+    assert_eq!(world.status(Output::Table).await.code, 0, "a Redis that is away is shown, and is no failure");
+    world.sources.group.as_mut().unwrap().member = Err("the cluster does not tell its name".to_owned());
+    let nameless = world.status(Output::Json).await;
+    assert_eq!(nameless.code, 1, "{}", nameless.out);
+    assert_eq!(serde_json::from_str::<Value>(&nameless.out).unwrap()["synced"], false);
+    for forbidden in [(|request: &Request| request.path.ends_with("/pods")) as fn(&Request) -> bool, |request| {
+        request.raw_query.contains("delivery")
+    }] {
+        let world = rolling().await;
+        world.forbid(forbidden);
+        let outcome = world.status(Output::Table).await;
+        assert!(outcome.code == 1 && flat(&outcome).contains("not for you"), "{}", outcome.out);
+    }
+}
+
+#[tokio::test]
+async fn while_our_own_name_is_not_known_no_copy_is_taken_for_ours() {
+    let mut world = World::start().await;
+    world.sources.group.as_mut().unwrap().member = Err("the cluster does not tell its name".to_owned());
+    let question = World::question(None);
+    let adopted = ledger::adopt(&world.sources, &question, ledger::Which::All, Consent::Given).await;
+    assert!(adopted.code == 1 && adopted.err.contains("the cluster does not tell its name"), "{}", adopted.err);
+    let shown = ledger::show(&world.sources, &question, Output::Table).await;
+    assert!(flat(&shown).contains("Troubles the cluster does not tell its name"), "{}", shown.out);
+}
+
+#[tokio::test]
+async fn the_records_of_a_dry_run_are_those_of_the_process_that_has_them() {
+    let world = World::start().await;
+    let inputs = Inputs {
+        file: None,
+        environment: BTreeMap::new(),
+        flags: BTreeMap::from([("dry_run".to_owned(), "true".to_owned())]),
+        service_account_namespace: None,
+        read: &|_| Err(std::io::ErrorKind::NotFound.into()),
+    };
+    let config = load(&inputs).unwrap().config;
+    let kubernetes = Options { kubeconfig: Some(world.kubeconfig.path().to_owned()), context: None };
+    let views = views(&config, &kubernetes, None).await.unwrap();
+    let sources = Sources { cluster: views.cluster, ledger: views.ledger, cdn: views.cdn, group: views.group };
+    let outcome = status(&Asked::Sources(&sources, &World::question(None)), Output::Table).await;
+    assert!(
+        outcome.code == 1 && flat(&outcome).contains("ask that one with allclear status --server URL"),
+        "{}",
+        outcome.out
+    );
+    assert!(!outcome.out.contains("all clear"), "{}", outcome.out);
+}
+
 #[tokio::test]
 async fn explain_shows_the_members_parts_and_names_the_board_that_is_not_reached() {
     let world = World::start().await;
@@ -199,7 +318,7 @@ async fn explain_shows_the_members_parts_and_names_the_board_that_is_not_reached
 
 #[tokio::test]
 async fn the_group_is_shown_and_a_member_that_is_gone_is_forgotten_after_saying_what_follows() {
-    let world = World::start().await;
+    let mut world = World::start().await;
     let mut voted = record(2, 1, "2", &json!("complete"), 1);
     let component = |origin: &str, seq: u64| json!({"o": origin, "s": seq});
     let vote = json!({
@@ -232,10 +351,15 @@ async fn the_group_is_shown_and_a_member_that_is_gone_is_forgotten_after_saying_
     assert_eq!(world.sources.ledger.pin().await.unwrap().unwrap().members.len(), 3, "nothing was written so far");
 
     let done = group::forget(&world.sources, &question, "us-1", Consent::Given).await;
-    assert_eq!(
-        (done.code, done.out.as_str()),
-        (0, "us-1 is forgotten here\nnow run it in eu-2 too: until then they wait for us-1\n")
-    );
+    let words = "us-1 is forgotten here\nnow run it in eu-2 too: until then they wait for us-1\n";
+    assert_eq!((done.code, done.out.as_str()), (0, words));
+    // Where the members are given by name, the name has to go as well.
+    let before = Pin { members: members(&["eu-1", "eu-2", "us-1"]), of: 3, ..Pin::default() };
+    let now = world.sources.ledger.pin().await.unwrap();
+    assert!(world.sources.ledger.store_pin(&before, now.as_ref()).await.unwrap());
+    world.sources.group.as_mut().unwrap().members = before.members;
+    let named = group::forget(&world.sources, &question, "us-1", Consent::Given).await;
+    assert!(named.out.starts_with(words) && named.out.contains("takes it out of group.members too"), "{}", named.out);
     let pin = world.sources.ledger.pin().await.unwrap().unwrap();
     assert_eq!(pin, Pin { members: members(&["eu-1", "eu-2"]), of: 3, forgotten: members(&["us-1"]) });
 }

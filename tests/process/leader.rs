@@ -1,9 +1,14 @@
 //! Two replicas of one member: one works and the other stands by; and where both work, nothing is done twice.
 
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 
 use crate::process::{Process, comes_true};
 use crate::scene::{DISTRIBUTION, NAME, Scene};
+
+/// How soon a replica works after the one before it ended in order: well below the 15 s for which a lease is good.
+const HANDED_OVER_WITHIN: Duration = Duration::from_secs(12);
 
 /// A replica of this pod's name, started.
 fn replica(scene: &Scene, pod: &str, lease: bool) -> Process {
@@ -48,8 +53,10 @@ async fn a_leader_that_is_killed_is_followed_by_the_other_replica_and_one_purge_
     // An orderly end gives the lease back, so nobody waits for 15 s.
     let third = replica(&scene, "third", true);
     until("third stands by", &[&second, &third], async || stands_by(&third.state().await, "second")).await;
+    let ended = Instant::now();
     second.signal("TERM");
     until("third works", &[&second, &third], async || third.state().await["synced"] == true).await;
+    assert!(ended.elapsed() < HANDED_OVER_WITHIN, "it took {:?}", ended.elapsed());
     assert!(!third.said("does not answer") && third.said("leading: this replica works"), "{}", third.tail());
 }
 

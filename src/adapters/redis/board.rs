@@ -39,7 +39,7 @@ use async_trait::async_trait;
 use self::copy::{Copies, Copy};
 use super::Server;
 use crate::config::Secret;
-use crate::domain::id::{Member, Origin, WorkloadId};
+use crate::domain::id::{Member, Origin, WorkloadId, is_name};
 use crate::domain::record::RECORD_BYTES_MAX;
 use crate::domain::roster::Beat;
 use crate::ports::{BEAT_TTL, Board, Cursor, Flow, Heard, News, PortError, Posted, Posting};
@@ -51,7 +51,7 @@ const REQUEST_BYTES_MAX: usize = 256 * 1024;
 /// Records in one answer.
 const RECORDS_MAX: usize = 500;
 
-/// Bytes of records in one answer, not counting the last one: half a second on a line of 10 Mbit/s.
+/// Bytes of beats and records in one answer, not counting the last record: half a second on a line of 10 Mbit/s.
 const ANSWER_BYTES_MAX: usize = 512 * 1024;
 
 /// Copies of our own that are looked at with each read: all of 10,000 in 100 reads, 10 min with one every 5 s.
@@ -244,7 +244,7 @@ impl RedisBoard {
         let [member, workload, origin, body, mac] = change else { return None };
         let [member, workload, origin] = [member, workload, origin].map(|text| String::from_utf8_lossy(text));
         let member = Member(member.into_owned());
-        if !is_name(&member) {
+        if !is_name(&member.0) {
             return Some(Err("a copy of a member whose name is none".to_owned()));
         }
         let Ok(workload) = workload.parse::<WorkloadId>() else {
@@ -379,7 +379,7 @@ impl Board for RedisBoard {
         let mut cursor = BTreeMap::new();
         for [member, stamp, beat] in members.chunks_exact(3).filter_map(|of| <&[Vec<u8>; 3]>::try_from(of).ok()) {
             let member = Member(String::from_utf8_lossy(member).into_owned());
-            if !is_name(&member) {
+            if !is_name(&member.0) {
                 news.rejected.push("a name among the members that is none".to_owned());
                 continue;
             }
@@ -441,17 +441,11 @@ fn number(text: &[u8]) -> u64 {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// Whether a text that anybody may have written is shown as a member's name: the rule of `group.member`.
-fn is_name(member: &Member) -> bool {
-    let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    (1..=63).contains(&member.0.len()) && member.0.chars().all(inner)
-}
-
 /// What the script could not read, in words.
 fn problem(parts: &[Vec<u8>]) -> String {
     let [member, what, why] = [0, 1, 2].map(|at| parts.get(at).map(|part| String::from_utf8_lossy(part)));
     let (member, what) = (Member(member.unwrap_or_default().into_owned()), what.unwrap_or_default());
-    let of = if is_name(&member) { member.0.as_str() } else { "a member whose name is none" };
+    let of = if is_name(&member.0) { member.0.as_str() } else { "a member whose name is none" };
     let what = match what.as_ref() {
         "members" | "index" | "beat" | "stamp" => what.as_ref(),
         workload if workload.parse::<WorkloadId>().is_ok() => workload,

@@ -1,14 +1,13 @@
 //! Asks every source about one workload, each on its own, and puts the answers together.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use crate::cli::explain::model::{
     DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, PathsSeen, RecordSeen, Rejected,
     Section, SiteSeen, WebhookSeen,
 };
 use crate::cli::explain::{Question, Sources};
-use crate::cli::listen::listen;
+use crate::cli::listen::{UNREAD, listen};
 use crate::domain::delivery::{Delivery, State};
 use crate::domain::distribution::{Distribution, DistributionId, Index};
 use crate::domain::id::WorkloadId;
@@ -26,7 +25,7 @@ use crate::ports::{CdnError, Ledgered, PortError};
 pub enum Found {
     /// There is, in the cluster or in the ledger.
     Yes(Box<Explanation>),
-    /// Neither could be read well enough to say; the answer says why.
+    /// What is known of it could not be read: not the object and not its record, or not the ledger; the answer says why.
     Unknown(Box<Explanation>),
     /// There is not.
     No,
@@ -45,12 +44,15 @@ struct Answers {
 pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId) -> Found {
     let (workload, ledgered, facts, distributions, deliveries) = futures_util::join!(
         sources.cluster.workload(id),
-        peek(sources, question),
+        sources.ledger.peek(),
         sources.cluster.site_facts(&id.namespace),
         sources.cdn.distributions(),
         sources.ledger.deliveries(),
     );
-    let ledger = ledgered.known().cloned().unwrap_or_default();
+    // One that is not there says all it can: nothing is recorded.
+    let unread = ledgered.is_err();
+    let ledgered = peeked(ledgered, question);
+    let ledger = ledgered.known().cloned();
     let record = match ledgered {
         Section::Known(mut ledgered) => match ledgered.unreadable.remove(id) {
             Some(why) => Section::missing(format!("the record of {} cannot be read: {why}", id.spoken())),
@@ -69,14 +71,15 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
         Ok(Some(workload)) => pods(sources, workload, &question.policy).await,
         Ok(None) | Err(_) => Ok(None),
     };
-    let group = group(sources, question, id, &ledger).await;
+    let group = group(sources, question, id, ledger.as_ref()).await;
     let mut explanation = Box::new(Explanation { group, ..answers.explain(question, id, pods) });
-    let seeks = ledger.records.get(id).is_some_and(|record| record.phase == Phase::Complete && record.seeks());
+    let own = ledger.as_ref().and_then(|ledger| ledger.records.get(id));
+    let seeks = own.is_some_and(|record| record.phase == Phase::Complete && record.seeks());
     let tally = explanation.group.as_ref().and_then(Section::known).map(|group| &group.tally);
     if let Some((state, next)) = tally.filter(|_| seeks).and_then(Tally::awaits) {
         (explanation.state, explanation.next) = (state, next);
     }
-    if found { Found::Yes(explanation) } else { Found::Unknown(explanation) }
+    if found && !unread { Found::Yes(explanation) } else { Found::Unknown(explanation) }
 }
 
 /// What the boards say of the other members' records.
@@ -84,14 +87,15 @@ async fn group(
     sources: &Sources,
     question: &Question,
     id: &WorkloadId,
-    ledger: &Ledgered,
+    ledger: Option<&Ledgered>,
 ) -> Option<Section<GroupSeen>> {
     let neighbours = sources.group.as_ref().filter(|neighbours| neighbours.grouped)?;
     let member = match &neighbours.member {
         Ok(member) => member,
         Err(why) => return Some(Section::missing(why)),
     };
-    let mut heard = listen(neighbours, member, ledger, &question.policy).await;
+    let Some(ledger) = ledger else { return Some(Section::missing(UNREAD)) };
+    let mut heard = listen(neighbours, member, Some(ledger), &question.policy).await;
     let tally = heard.tally(id, ledger.records.get(id))?;
     let troubles = heard.boards.iter().filter_map(|board| board.trouble.clone()).collect();
     Some(Section::Known(GroupSeen { tally, troubles }))
@@ -99,7 +103,11 @@ async fn group(
 
 /// Reads the ledger without creating one.
 pub async fn peek(sources: &Sources, question: &Question) -> Section<Ledgered> {
-    match sources.ledger.peek().await {
+    peeked(sources.ledger.peek().await, question)
+}
+
+fn peeked(ledgered: Result<Option<Ledgered>, PortError>, question: &Question) -> Section<Ledgered> {
+    match ledgered {
         Ok(Some(ledgered)) => Section::Known(ledgered),
         Ok(None) => Section::missing(format!(
             "there is no ledger in {}; ledger.namespace (ALLCLEAR__LEDGER__NAMESPACE) says where allclear keeps it",
@@ -135,7 +143,7 @@ impl Answers {
         let summary = self.record.known().and_then(Option::as_ref).map(|record| {
             let timeout = workload.known().and_then(|workload| workload.tuning.rollout_timeout);
             let clock = (record.elapsed(), timeout.unwrap_or(policy.rollout_timeout));
-            summarise(id, record, workload.known().copied(), pods.as_ref(), clock, policy)
+            Summary::new(id, record, workload.known().copied(), pods.as_ref(), clock, policy)
         });
         let found = each(&workload, |workload| match &self.facts {
             _ if workload.tuning.hosts.is_some() => Section::Known(find_site(workload, &SiteFacts::default())),
@@ -177,17 +185,6 @@ fn each<T, U>(part: &Section<T>, then: impl FnOnce(&T) -> Section<U>) -> Section
         Section::Known(part) => then(part),
         Section::Missing { missing } => Section::missing(missing),
     }
-}
-
-fn summarise(
-    id: &WorkloadId,
-    record: &Record,
-    workload: Option<&Workload>,
-    pods: Option<&Pods>,
-    clock: (Duration, Duration),
-    policy: &Policy,
-) -> Summary {
-    Summary::new(id, record, workload, pods, clock, policy)
 }
 
 fn find_site(workload: &Workload, facts: &SiteFacts) -> Site {

@@ -26,32 +26,35 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     let (listed, ledgered, deliveries) =
         futures_util::join!(list_workloads(sources), peek(sources, question), sources.ledger.deliveries());
     let mut troubles: Vec<String> = listed.troubles.iter().cloned().collect();
-    let (ledgered, read) = match ledgered {
-        Section::Known(ledgered) => (ledgered, true),
+    let ledgered = match ledgered {
+        Section::Known(ledgered) => Some(ledgered),
         Section::Missing { missing } => {
             troubles.push(missing);
-            (Ledgered::default(), false)
+            None
         }
     };
-    let complete = troubles.is_empty() && read;
-    troubles.extend(
-        ledgered.unreadable.iter().map(|(id, why)| format!("the record of {} cannot be read: {why}", id.spoken())),
-    );
+    let mut complete = troubles.is_empty();
+    let unreadable = ledgered.iter().flat_map(|ledgered| &ledgered.unreadable);
+    troubles.extend(unreadable.map(|(id, why)| format!("the record of {} cannot be read: {why}", id.spoken())));
     let mut group = match &sources.group {
         None => None,
         Some(neighbours) => match &neighbours.member {
-            Ok(member) => Some(listen::listen(neighbours, member, &ledgered, &question.policy).await),
+            Ok(member) => Some(listen::listen(neighbours, member, ledgered.as_ref(), &question.policy).await),
             Err(why) => {
                 troubles.push(why.clone());
+                complete = false;
                 None
             }
         },
     };
     troubles.extend(group.iter().flat_map(|group| group.troubles.iter().cloned()));
-    let seeing = Seeing { question, workloads: &listed.workloads, ledgered: &ledgered };
+    let (ledger_read, ledgered) = (ledgered.is_some(), ledgered.unwrap_or_default());
+    let seeing = Seeing { question, workloads: &listed.workloads, ledgered: &ledgered, ledger_read };
     let in_flight = seeing.in_flight(group.as_ref());
-    let pods = pods(sources, &seeing, &in_flight, &mut troubles).await;
-    let mut observation = Observation { synced: complete, workloads: seeing.count(), ..Observation::default() };
+    let (pods, unlisted) = pods(sources, &seeing, &in_flight).await;
+    complete &= unlisted.is_empty();
+    troubles.extend(unlisted);
+    let mut observation = Observation { workloads: seeing.count(), ..Observation::default() };
     for id in &in_flight {
         let record = ledgered.records.get(id);
         let mut summary = seeing.summary(id, &pods);
@@ -67,15 +70,22 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
             let wanted = deliveries.iter().filter(|delivery| seeing.is_wanted(&delivery.workload));
             observation.deliveries = wanted.map(delivery).collect();
         }
-        Err(error) => troubles.push(error.to_string()),
+        Err(error) => {
+            // Often for the reason for which there are no records either.
+            troubles.extend(Some(error.to_string()).filter(|error| !troubles.contains(error)));
+            complete = false;
+        }
     }
-    observation.troubles = troubles;
+    (observation.troubles, observation.synced) = (troubles, complete);
     let boards = group.as_ref().filter(|group| group.seen.is_none()).map(|group| group.boards.clone());
     let about = about(sources, group.as_ref());
     observation.group = group.and_then(|group| group.seen);
     let mut state = state_json(&about, &observation);
-    if let (Some(boards), Some(fields)) = (boards, state.as_object_mut()) {
-        fields.insert("boards".to_owned(), json!(boards));
+    if let Some(fields) = state.as_object_mut() {
+        fields.extend(boards.map(|boards| ("boards".to_owned(), json!(boards))));
+        if !ledger_read {
+            fields.remove("workloads");
+        }
     }
     (state, complete)
 }
@@ -92,7 +102,9 @@ fn about(sources: &Sources, group: Option<&Group>) -> About {
 struct Seeing<'a> {
     question: &'a Question,
     workloads: &'a BTreeMap<WorkloadId, Workload>,
+    /// Empty where it could not be read.
     ledgered: &'a Ledgered,
+    ledger_read: bool,
 }
 
 impl Seeing<'_> {
@@ -121,6 +133,7 @@ impl Seeing<'_> {
         let workload = self.workloads.get(id);
         let Some(record) = self.ledgered.records.get(id) else {
             let state = match workload {
+                _ if !self.ledger_read => "another member asks for it; the ledger here could not be read",
                 Some(_) => "another member asks for it, and allclear has not recorded it here",
                 None => "another member asks for it, and this cluster does not have it",
             };
@@ -150,27 +163,26 @@ fn own_pods(workload: &Workload, pods: &BTreeMap<String, LabelledPods>, policy: 
     Some(readiness::summarise(own, version))
 }
 
-/// The pods of the namespaces in which something rolls out.
+/// The pods of the namespaces in which something rolls out, and why those of some could not be listed.
 async fn pods(
     sources: &Sources,
     seeing: &Seeing<'_>,
     in_flight: &BTreeSet<WorkloadId>,
-    troubles: &mut Vec<String>,
-) -> BTreeMap<String, LabelledPods> {
+) -> (BTreeMap<String, LabelledPods>, Vec<String>) {
     let zero = seeing.question.policy.zero_is_complete;
     let rolling = in_flight.iter().filter_map(|id| seeing.workloads.get(id));
     let rolling = rolling.filter(|workload| standing(workload, zero) != Standing::Complete);
     let namespaces: BTreeSet<&String> = rolling.map(|workload| &workload.id.namespace).collect();
     let listing =
         namespaces.into_iter().map(|namespace| async { (namespace.clone(), sources.cluster.pods(namespace).await) });
-    let mut found = BTreeMap::new();
+    let (mut found, mut troubles) = (BTreeMap::new(), Vec::new());
     for (namespace, pods) in futures_util::future::join_all(listing).await {
         match pods {
             Ok(pods) => drop(found.insert(namespace, pods)),
             Err(error) => troubles.push(error.to_string()),
         }
     }
-    found
+    (found, troubles)
 }
 
 fn delivery(delivery: &Delivery) -> DeliverySeen {

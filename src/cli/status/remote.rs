@@ -31,18 +31,26 @@ pub async fn state(server: &Url, namespace: Option<&str>) -> Result<Value, Strin
     })?;
     let mut state: Value =
         serde_json::from_slice(&text).map_err(|_| format!("{place} answers, and not with the state of an allclear"))?;
-    if let (Some(namespace), Some(fields)) = (namespace, state.as_object_mut()) {
-        for name in ["rollouts", "recent", "tallies", "deliveries"] {
-            if let Some(list) = fields.get_mut(name).and_then(Value::as_array_mut) {
-                list.retain(|item| namespace_of(item) == Some(namespace));
-            }
-        }
+    if let Some(namespace) = namespace {
+        keep(&mut state, namespace);
     }
     Ok(state)
 }
 
+/// Leaves what is of one namespace, and what is of none. How many workloads it has is not in the state, so that number goes.
+fn keep(state: &mut Value, namespace: &str) {
+    let Some(fields) = state.as_object_mut() else { return };
+    for name in ["rollouts", "recent", "tallies", "deliveries", "quarantined"] {
+        if let Some(list) = fields.get_mut(name).and_then(Value::as_array_mut) {
+            list.retain(|item| namespace_of(item) == Some(namespace));
+        }
+    }
+    fields.remove("workloads");
+}
+
+/// The namespace of an item: a workload's name, or something about one.
 fn namespace_of(item: &Value) -> Option<&str> {
-    item.get("workload")?.as_str()?.split('/').nth(1)
+    item.get("workload").unwrap_or(item).as_str()?.split('/').nth(1)
 }
 
 async fn fetch(url: Url) -> Result<Vec<u8>, String> {
@@ -72,4 +80,28 @@ async fn fetch(url: Url) -> Result<Vec<u8>, String> {
 /// Without the address, which may hold a password.
 fn words(error: reqwest::Error) -> String {
     in_words(&error.without_url())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_of_another_namespace_is_left_out_and_nothing_wrong_is_said() {
+        let about = |workload: &str| json!({"workload": workload});
+        let both = json!([about("deployment/shop/web"), about("deployment/blog/web")]);
+        let mut state = json!({
+            "workloads": 12, "troubles": ["a trouble"], "quarantined": ["deployment/blog/a", "deployment/shop/b"],
+            "rollouts": both, "recent": both, "tallies": both, "deliveries": both,
+        });
+        keep(&mut state, "shop");
+        let one = json!([about("deployment/shop/web")]);
+        let expected = json!({
+            "troubles": ["a trouble"], "quarantined": ["deployment/shop/b"],
+            "rollouts": one, "recent": one, "tallies": one, "deliveries": one,
+        });
+        assert_eq!(state, expected);
+    }
 }

@@ -1,14 +1,12 @@
 //! The state as it is printed: what this command reads of `/api/v1/state`, whichever version wrote it, and its text.
 
 use std::fmt;
-use std::time::Duration;
 
 use serde::Deserialize;
 
 use crate::cli::page::{Page, count, plain};
 use crate::cli::tallied;
-use crate::domain::rollout::duration;
-use crate::domain::tally::{Ballot, Executed};
+use crate::domain::tally::{Ballot, Executed, ago};
 
 /// The part of the state that is shown. What an older program does not send is left empty.
 #[derive(Debug, Default, Deserialize)]
@@ -19,7 +17,8 @@ pub struct Shown {
     dry_run: bool,
     standing_by: Option<String>,
     troubles: Vec<String>,
-    workloads: usize,
+    /// Not in what a running allclear was asked of one namespace.
+    workloads: Option<usize>,
     rollouts: Vec<Rollout>,
     tallies: Vec<Tally>,
     agreement: Option<Agreement>,
@@ -123,7 +122,8 @@ impl fmt::Display for Shown {
             writeln!(page.f)?;
         }
         if let Some(agreement) = &self.agreement {
-            page.part("Members", agreement.members.iter().map(member_line))?;
+            let pinned = agreement.members.iter().any(|member| member.agreed);
+            page.part("Members", agreement.members.iter().map(|member| member_line(member, pinned)))?;
         }
         page.part("Redis", self.boards().map(board_line))?;
         page.part("Webhooks", self.deliveries.iter().map(delivery_line))?;
@@ -144,12 +144,15 @@ impl Shown {
     }
 
     fn headline(&self) -> String {
-        let known = count(self.workloads, "workload", "workloads");
-        match (&self.standing_by, self.rollouts.len()) {
-            (Some(leader), _) => format!("standing by, {} leads", plain(leader)),
-            (None, 0) if self.troubles.is_empty() => format!("all clear, {known} and none in flight"),
-            (None, 0) => format!("{known} and none in flight, but see the troubles below"),
-            (None, in_flight) => format!("{in_flight} of {known} in flight"),
+        let known = self.workloads.map(|number| count(number, "workload", "workloads"));
+        let none =
+            known.as_ref().map_or_else(|| "none in flight".to_owned(), |known| format!("{known} and none in flight"));
+        match (&self.standing_by, self.rollouts.len(), known) {
+            (Some(leader), ..) => format!("standing by, {} leads", plain(leader)),
+            (None, 0, _) if self.troubles.is_empty() => format!("all clear, {none}"),
+            (None, 0, _) => format!("{none}, but see the troubles below"),
+            (None, in_flight, Some(known)) => format!("{in_flight} of {known} in flight"),
+            (None, in_flight, None) => format!("{in_flight} in flight"),
         }
     }
 
@@ -177,7 +180,8 @@ impl Shown {
     }
 }
 
-fn member_line(member: &Member) -> String {
+/// `pinned` says that it is known who the members are: without that, the hold among the troubles is about all of them.
+fn member_line(member: &Member, pinned: bool) -> String {
     let Member { name, is_self, agreed, heard_s, version, differences } = member;
     let heard = match (is_self, heard_s) {
         (true, _) => "this member".to_owned(),
@@ -186,7 +190,7 @@ fn member_line(member: &Member) -> String {
     };
     let version =
         version.as_ref().filter(|_| !is_self).map_or_else(String::new, |version| format!(", allclear {version}"));
-    let agreed = if *agreed { "" } else { ", not agreed on" };
+    let agreed = if *agreed || !pinned { "" } else { ", not agreed on" };
     let differs = if differences.is_empty() {
         String::new()
     } else {
@@ -213,10 +217,6 @@ fn delivery_line(delivery: &Delivery) -> String {
     let attempts = count(*attempts as usize, "attempt", "attempts");
     let gone = if *given_up { "dead letter after" } else { "on its way," };
     format!("{hook}, {kind} of {}: {gone} {attempts}; {state}", spoken(workload))
-}
-
-fn ago(seconds: u64) -> String {
-    if seconds == 0 { "just now".to_owned() } else { format!("{} ago", duration(Duration::from_secs(seconds))) }
 }
 
 /// `deployment/shop/web`, the way people say it.

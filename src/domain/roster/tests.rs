@@ -131,6 +131,11 @@ fn configured_members_must_name_us_and_fit_the_servers() {
     let two = roster(&["eu-1", "eu-2"], None);
     assert!(hold(&two, 0, &servers(3)).contains("names 2 members (eu-1, eu-2), and 3 different servers"));
     assert!(hold(&two, 0, &servers(1)).contains("more members than servers"));
+    // A member was forgotten, its server taken out, and its name left in.
+    let retired = roster(&["eu-1", "eu-2", "us-1"], Some((&["eu-1", "eu-2"], 3)));
+    assert!(hold(&retired, 0, &servers(2)).contains("must be taken out of group.members too"));
+    let learnt = roster(&[], Some((&["eu-1", "eu-2"], 1)));
+    assert!(!hold(&learnt, 0, &servers(1)).contains("group.members"), "{}", hold(&learnt, 0, &servers(1)));
     assert_eq!(two.wanted_pin(at(0), &servers(2)).unwrap().members, names(&["eu-1", "eu-2"]));
     assert_eq!(two.wanted_pin(at(0), &unidentified(1)).unwrap().of, 2, "the names are given, so nobody is waited for");
 }

@@ -1,12 +1,10 @@
 //! The group: its members, and the boards their records travel over.
 
-use std::time::Duration;
-
 use maud::{Markup, html};
 
 use super::{SHOWN_MAX, more, tally};
 use crate::domain::broker::{MemberSeen, PathSeen, Seen};
-use crate::domain::rollout::duration;
+use crate::domain::tally::ago;
 
 /// The section of the group.
 pub fn section(group: &Seen) -> Markup {
@@ -52,8 +50,4 @@ fn redis(board: &PathSeen) -> Markup {
             }
         }
     }
-}
-
-fn ago(seconds: u64) -> String {
-    if seconds == 0 { "just now".to_owned() } else { format!("{} ago", duration(Duration::from_secs(seconds))) }
 }

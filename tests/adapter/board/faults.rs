@@ -1,6 +1,6 @@
 //! What becomes of every failure of a Redis (faults R1 to R6 and R11).
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use allclear::ports::{Board, Cursor, PortError, Posted, Retry};
@@ -119,6 +119,57 @@ async fn a_half_open_connection_is_noticed_by_whoever_listens() {
     assert!(tokio::time::timeout(Duration::from_secs(12), wakes.next()).await.is_err());
     redis.resume();
     woken(&mut wakes).await;
+}
+
+/// What was logged, as text.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn times(&self, words: &str) -> usize {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).matches(words).count()
+    }
+}
+
+impl std::io::Write for Log {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(text);
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn a_channel_that_is_taken_away_is_told_once_for_each_outage() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+    // This thread only, which is the one that this test runs on.
+    let _logged = tracing::subscriber::set_default(subscriber);
+    let redis = Redis::start();
+    let allow = |channels: &[&str]| {
+        redis.command::<()>(&[&["ACL", "SETUSER", "poor", "on", ">word", "~*", "+@all"], channels].concat());
+    };
+    allow(&["&*"]);
+    let url = format!("redis://poor:word@127.0.0.1:{}", redis.port());
+    let mut wakes = board_at(&url, "eu-1", None).wake_ups();
+    woken(&mut wakes).await;
+    for outages in 1..=2 {
+        // Redis ends the connections of whoever listens without the right to.
+        allow(&["resetchannels"]);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while log.times("noticed later") < outages {
+            assert!(Instant::now() < deadline, "it is not told");
+            assert!(tokio::time::timeout(Duration::from_millis(500), wakes.next()).await.is_err());
+        }
+        assert!(tokio::time::timeout(Duration::from_millis(1_500), wakes.next()).await.is_err());
+        assert_eq!(log.times("noticed later"), outages, "once, however often it is tried");
+        allow(&["&*"]);
+        woken(&mut wakes).await;
+    }
 }
 
 #[tokio::test]

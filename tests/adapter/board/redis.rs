@@ -1,17 +1,20 @@
 //! The board in a real `redis-server`: what people see there, what it forgets and when, its speed, TLS and rights.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
+use allclear::adapters::ledger::redis::RedisLedger;
 use allclear::adapters::redis::board::RedisBoard;
 use allclear::adapters::redis::{RIGHTS, Server};
 use allclear::config::Secret;
 use allclear::domain::id::{Member, Seq};
 use allclear::domain::record::Record;
 use allclear::domain::record_codec::encode;
-use allclear::ports::{Board, Cursor, POSTINGS_MAX, Posted, Posting};
+use allclear::domain::roster::Beat;
+use allclear::ports::{Board, Cursor, Ledger, POSTINGS_MAX, Posted, Posting};
 
 use super::contract::{all, app, beat, forget, post, read, record, show, web, woken};
 use super::{Bench, holds_the_contract};
@@ -177,6 +180,58 @@ async fn the_rights_we_ask_for_are_enough() {
         one.beat(&beat("eu-1", 1)).await.unwrap();
         let news = read(&two, &mut Cursor::default()).await;
         assert_eq!((news.heard.len(), news.beats.len(), news.rejected.len()), (1, 1, 0));
+    }
+}
+
+#[tokio::test]
+async fn we_ask_for_no_right_that_we_do_not_use() {
+    let redis = Redis::start();
+    // What its start was waited for with is not ours.
+    redis.command::<()>(&["CONFIG", "RESETSTAT"]);
+    // A database that has to be selected.
+    let url = format!("{}/1", redis.url());
+    let (one, two) = (board_at(&url, "eu-1", None), board_at(&url, "eu-2", None));
+    one.identity().await.unwrap();
+    woken(&mut two.wake_ups()).await;
+    for posting in [show(1, 1), show(1, 2), show(1, 2), forget(1, 2)] {
+        post(&one, "a", posting).await;
+    }
+    one.beat(&beat("eu-1", 1)).await.unwrap();
+    for board in [&one, &two] {
+        read(board, &mut Cursor::default()).await;
+    }
+    let ledger = RedisLedger::new(Server::new(&url).unwrap(), "default");
+    ledger.open().await.unwrap();
+    ledger.store(&web(), &record(1, 1)).await.unwrap();
+    ledger.remove(&web(), 1).await.unwrap();
+    let used: String = redis.command(&["INFO", "commandstats"]);
+    let is_used = |right: &&str| used.contains(&format!("cmdstat_{right}:"));
+    let asked = RIGHTS.split_whitespace().filter_map(|right| right.strip_prefix('+'));
+    let unused: Vec<&str> = asked.filter(|right| !is_used(right)).collect();
+    assert_eq!(unused, ["ping"], "and this after a connection was silent for a while");
+}
+
+#[tokio::test]
+async fn beats_are_part_of_what_one_answer_may_hold() {
+    let redis = Redis::start();
+    let (one, two) = (board(&redis, "eu-1"), board(&redis, "eu-2"));
+    let some: Vec<_> = (0..450).map(|number| (app(number), show(1, 1))).collect();
+    one.post(&"a".into(), &some).await.unwrap();
+    let words: BTreeMap<_, _> = [(web(), "x".repeat(60_000))].into();
+    for (members, records) in [(0..7, 2..450), (7..9, 1..2)] {
+        for number in members {
+            let member = format!("us-{number}");
+            board(&redis, &member).beat(&Beat { words: words.clone(), ..beat(&member, 1) }).await.unwrap();
+        }
+        let news = two.read(&Cursor::default()).await.unwrap();
+        assert!(news.more && records.contains(&news.heard.len()), "{} records", news.heard.len());
+    }
+    // However little room beats leave, the reader comes to the end.
+    let mut cursor = Cursor::default();
+    for heard in 1..=some.len() {
+        let news = two.read(&cursor).await.unwrap();
+        assert_eq!((news.heard.len(), news.more), (1, heard < some.len()));
+        cursor = news.cursor;
     }
 }
 

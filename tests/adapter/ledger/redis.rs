@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use allclear::adapters::ledger::redis::RedisLedger;
-use allclear::adapters::redis::Server;
+use allclear::adapters::redis::{RIGHTS, Server};
 use allclear::domain::notice::Kind;
 use allclear::ports::{Ledger, PortError, Retry, StoreError};
 use async_trait::async_trait;
@@ -173,8 +173,7 @@ async fn refusals_of_the_server_are_reported_by_name() {
 #[tokio::test]
 async fn the_rights_we_ask_for_are_enough() {
     let redis = Redis::start();
-    let rights =
-        "on >secret-word ~allclear:* +hello +get +set +hget +hmget +hset +hdel +hscan +del +incr +evalsha +script|load";
+    let rights = format!("on >secret-word {RIGHTS}");
     let rule: Vec<&str> = ["ACL", "SETUSER", "modest"].into_iter().chain(rights.split(' ')).collect();
     redis.command::<()>(&rule);
     let ledger = ledger_at(&format!("redis://modest:secret-word@127.0.0.1:{}", redis.port()));

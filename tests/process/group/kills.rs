@@ -287,6 +287,10 @@ async fn polled(field: &Field) -> usize {
     field.maker(&field.purges()[0])
 }
 
+/// Kills of [`pairs`] that cannot be missed: at a step that every member takes, and that the other's does not keep it from:
+/// the observation in both places, the vote in both, and the second look of the second member.
+const SURE_KILLS: usize = 5;
+
 /// One partner for each step, all different, out of the 64 pairs.
 async fn pairs() -> Outcome {
     let mut reached = 0;
@@ -316,5 +320,6 @@ async fn pairs() -> Outcome {
         }
         judge(&field, Want::purged(1, 2)).await;
     }
+    assert!(reached >= SURE_KILLS, "{reached} kills reached, and {SURE_KILLS} cannot be missed");
     Outcome::passed(format!("{} pairs of 64, {reached} of {} kills reached", STEPS.len(), 2 * STEPS.len()))
 }

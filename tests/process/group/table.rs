@@ -64,6 +64,15 @@ fn rows() -> Vec<Row> {
     parts.into_iter().flatten().collect()
 }
 
+/// The rows of these ids; all of them if none is named. A name that is no row's would be a test of nothing.
+fn chosen(ids: &[&str]) -> Vec<Row> {
+    let mut rows = rows();
+    let unknown: Vec<&&str> = ids.iter().filter(|id| !rows.iter().any(|row| row.id == **id)).collect();
+    assert!(unknown.is_empty(), "there are no rows {unknown:?}; rows are written K6, G3, K×K");
+    rows.retain(|row| ids.is_empty() || ids.contains(&row.id));
+    rows
+}
+
 /// Runs rows and prints a line for each; returns those that failed.
 async fn run(rows: Vec<Row>) -> Vec<String> {
     let began = Instant::now();
@@ -110,15 +119,13 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
 async fn faults_table() {
     let wanted = std::env::var("FAULTS").unwrap_or_default();
     let wanted: Vec<&str> = wanted.split(',').map(str::trim).filter(|id| !id.is_empty()).collect();
-    let rows = rows().into_iter().filter(|row| wanted.is_empty() || wanted.contains(&row.id)).collect();
-    let failed = run(rows).await;
+    let failed = run(chosen(&wanted)).await;
     assert!(failed.is_empty(), "{failed:?}");
 }
 
 #[tokio::test]
 async fn a_group_ends_every_representative_fault_as_the_table_says() {
-    let rows = rows().into_iter().filter(|row| REPRESENTATIVE.contains(&row.id)).collect();
-    let failed = run(rows).await;
+    let failed = run(chosen(&REPRESENTATIVE)).await;
     assert!(failed.is_empty(), "{failed:?}");
 }
 
@@ -131,4 +138,11 @@ fn every_row_has_a_name_of_its_own_and_none_is_missing() {
     let known: BTreeSet<String> = ids.iter().filter(|id| !id.contains('×')).map(ToString::to_string).collect();
     assert_eq!(known, expected);
     assert_eq!(ids.len(), ids.iter().collect::<BTreeSet<_>>().len(), "{ids:?}");
+}
+
+#[test]
+fn a_row_that_does_not_exist_is_not_run_in_silence() {
+    assert_eq!(chosen(&["K6", "K×K"]).len(), 2);
+    assert_eq!(chosen(&[]).len(), rows().len());
+    assert!(std::panic::catch_unwind(|| chosen(&["K6", "k7"])).is_err());
 }

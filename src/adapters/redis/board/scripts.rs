@@ -124,7 +124,10 @@ local most, bytes_left, longest = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber
 local probe_at, probe_many = tonumber(ARGV[6]), tonumber(ARGV[7])
 local cursors = {}
 for i = 8, #ARGV, 2 do cursors[ARGV[i]] = ARGV[i + 1] end
-local members, changes, problems, more = {}, {}, {}, 0
+local members, changes, problems, more, all = {}, {}, {}, 0, most
+
+-- One is always read: beats alone may be more than an answer should have, and the reader must come to the end.
+local function is_full() return most <= 0 or (bytes_left <= 0 and most < all) end
 
 local function add(to, ...)
   for _, value in ipairs({...}) do to[#to + 1] = value end
@@ -157,19 +160,21 @@ local function read_changes(member, stamp)
   if stamp < tonumber(from) then from = '0' end
   if stamp <= tonumber(from) then return from end
   local upto = string.format('%.0f', stamp)
-  if most <= 0 or bytes_left <= 0 then more = 1 return from end
+  if is_full() then more = 1 return from end
   local index = prefix .. 'index:' .. member
   local found = try(member, 'index', 'ZRANGEBYSCORE', index, '(' .. from, upto, 'WITHSCORES', 'LIMIT', 0, most + 1)
   if not found then return from end
   for i = 1, #found, 2 do
-    if most <= 0 or bytes_left <= 0 then more = 1 return from end
+    if is_full() then more = 1 return from end
     read_copy(member, found[i])
     most, from = most - 1, found[i + 1]
   end
   return upto
 end
 
-for _, member in ipairs(redis.call('SRANDMEMBER', KEYS[1], 100)) do
+-- The beats of all come first: they are in every answer, and only what they leave is for records.
+local found, beats = redis.call('SRANDMEMBER', KEYS[1], 100), {}
+for _, member in ipairs(found) do
   if #member > 63 then
     add(problems, '', 'members', 'name')
   else
@@ -179,12 +184,18 @@ for _, member in ipairs(redis.call('SRANDMEMBER', KEYS[1], 100)) do
     elseif length then
       beat = redis.call('GET', prefix .. 'hb:' .. member) or ''
     end
+    beats[member] = beat
+    bytes_left = bytes_left - #beat
+  end
+end
+for _, member in ipairs(found) do
+  if beats[member] then
     local cursor = '0'
     if member ~= us then
       local stamp = tonumber(try(member, 'stamp', 'GET', prefix .. 'stamp:' .. member) or '') or 0
       cursor = read_changes(member, stamp)
     end
-    add(members, member, cursor, beat)
+    add(members, member, cursor, beats[member])
   end
 end
 

@@ -25,7 +25,7 @@ const RECONNECT: Backoff = Backoff { base: Duration::from_millis(250), cap: Dura
 /// One item for each moment in which something was said on `channel`, except by whoever begins so, and one after each
 /// connecting.
 pub fn ups(server: Server, channel: String, own: String) -> Flow<()> {
-    let listener = Listener { server, channel, own, line: None, failures: 0 };
+    let listener = Listener { server, channel, own, line: None, failures: 0, warned: false };
     Box::pin(stream::unfold(listener, |mut listener| async {
         listener.next().await;
         Some(((), listener))
@@ -39,6 +39,8 @@ struct Listener {
     line: Option<Line>,
     /// Attempts and connections that failed since one was alive at a ping.
     failures: u32,
+    /// It was said that the channel is lost; once for each outage, for whoever posts and reads says what else does not work.
+    warned: bool,
 }
 
 /// A connection that listens. Dropping it ends it.
@@ -90,13 +92,13 @@ impl Listener {
         let why = match attempt {
             Ok(Ok(line)) => {
                 self.line = Some(line);
+                self.warned = false;
                 return true;
             }
             Ok(Err(error)) => self.server.failed("listen", &error).to_string(),
             Err(_) => format!("failed to listen in Redis {}: timeout", self.server.shown()),
         };
-        // Once for each outage; what else does not work then is said by whoever posts and reads.
-        if self.failures == 0 {
+        if !std::mem::replace(&mut self.warned, true) {
             tracing::warn!(error = %why, "changes of other members are noticed later, by polling");
         }
         self.failures = self.failures.saturating_add(1);
