@@ -279,18 +279,23 @@ mod deep {
     #[test]
     #[ignore = "minutes to hours: make model-deep"]
     fn long_random_walks_break_nothing() {
-        let faults = Faults { ledgers: 1, impatience: 1, ..Faults::default() };
+        let faults = Faults { ledgers: 1, impatience: 1 };
         let worlds = [
-            ("N=2 A→B→A, every step", clusters(&[a_to_b_to_a(), a_to_b_to_a()])),
-            ("N=3 A→B→A", swift(&[back_at_once(), back_at_once(), back_at_once()])),
-            ("N=3 one deleted", third_is_deleted()),
-            ("N=3-1 A→B", third_is_forgotten()),
-            ("N=2 A→B, reconfigured", reconfigured()),
-            ("N=2 A→B→A, ledgers lost", World { faults, ..swift(&[back_at_once(), back_at_once()]) }),
-            ("N=3 A→B, skip", World { policy: skipping(), faults, ..swift(&[a_to_b(), a_to_b_late(), at_once()]) }),
+            ("N=2 A→B→A, every step", clusters(&[a_to_b_to_a(), a_to_b_to_a()]), 200_000),
+            ("N=2 A→B, reconfigured", reconfigured(), 200_000),
+            ("N=2 A→B→A, ledgers lost", World { faults, ..swift(&[back_at_once(), back_at_once()]) }, 200_000),
+            ("N=3-1 A→B", third_is_forgotten(), 200_000),
+            ("N=3 one deleted", third_is_deleted(), 100_000),
+            // Each step has hundreds of continuations.
+            ("N=3 A→B→A", swift(&[back_at_once(), back_at_once(), back_at_once()]), 20_000),
+            (
+                "N=3 A→B, skip",
+                World { policy: skipping(), faults, ..swift(&[a_to_b(), a_to_b_late(), at_once()]) },
+                20_000,
+            ),
         ];
-        for (name, world) in worlds {
-            search_part(name, world, &["ends purged once"], 200_000);
+        for (name, world, states) in worlds {
+            search_part(name, world, &["ends purged once"], states);
         }
     }
 
