@@ -64,6 +64,11 @@ impl Controller {
         self.wait(&format!("{name} {value}"), async || Ok(self.get("/metrics").await?.contains(&line))).await
     }
 
+    /// Waits until its state has this text; returns the time since its start.
+    pub async fn state_has(&self, text: &str) -> io::Result<Duration> {
+        self.wait(text, async || Ok(self.get("/api/v1/state").await?.contains(text))).await
+    }
+
     async fn wait(&self, what: &str, mut happened: impl AsyncFnMut() -> io::Result<bool>) -> io::Result<Duration> {
         let from = Instant::now();
         while !happened().await? {

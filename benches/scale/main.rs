@@ -17,6 +17,7 @@ mod cluster;
 mod controller;
 #[path = "../fixture/mod.rs"]
 mod fixture;
+mod peers;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -24,6 +25,7 @@ use std::time::{Duration, Instant};
 use cluster::{Cluster, DEPLOYMENTS, Purge};
 use comfy_table::{Table, presets};
 use controller::{Controller, Memory};
+use peers::Peers;
 
 /// Rollouts one after another, each with a distribution of its own. The 99th percentile of them is the second slowest.
 const ROLLOUTS: usize = 100;
@@ -52,6 +54,7 @@ async fn main() -> io::Result<()> {
     let slowest = one_after_another(&cluster, &mut report).await?;
     all_together(&cluster, &controller, &mut report).await?;
     report.line("stopping (SIGTERM)", seconds(controller.stop().await?), "≤ 5 s");
+    in_a_group(&program, &cluster, &mut report).await?;
     report.machine("after");
     println!("{}", report.table);
     println!("the slowest rollout, from the status that completed it to the creation of its invalidation:");
@@ -117,6 +120,30 @@ async fn all_together(cluster: &Cluster, controller: &Controller, report: &mut R
     report.line("… all purged, after the last was complete", seconds(complete.elapsed()), "");
     report.memory("after all rollouts", controller.memory()?, "≤ 60 MiB");
     report.line("processor time since its start", seconds(controller.cpu()?), "");
+    Ok(())
+}
+
+/// Measures what it costs to know as many records of each of two other members.
+async fn in_a_group(program: &str, cluster: &Cluster, report: &mut Report) -> io::Result<()> {
+    let Some(peers) = Peers::fill().await? else {
+        println!("in a group: not measured, for redis-server is not installed");
+        return Ok(());
+    };
+    let what = format!("in a group: one member posts {DEPLOYMENTS} records to one Redis");
+    report.line(&what, seconds(peers.posted_in), "");
+    let environment = cluster.environment().into_iter().chain(peers.environment()).collect();
+    peers.beat().await?;
+    let controller = Controller::start(program, &environment).await?;
+    report.line("in a group of three: ready after", seconds(controller.ready().await?), "≤ 10 s");
+    let agreed = controller.state_has(r#""hold":null"#).await?;
+    report.line("in a group of three: members pinned after", seconds(agreed), "");
+    tokio::time::sleep(IDLE).await;
+    report.memory("30 s later, idle, the others' records read and ours posted", controller.memory()?, "≤ 150 MiB");
+    report.line("processor time since its start", seconds(controller.cpu()?), "");
+    let cpu = controller.cpu()?;
+    tokio::time::sleep(IDLE).await;
+    report.line("processor time in another 30 s", seconds(controller.cpu()? - cpu), "");
+    report.line("stopping (SIGTERM)", seconds(controller.stop().await?), "≤ 5 s");
     Ok(())
 }
 

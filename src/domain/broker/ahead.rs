@@ -45,25 +45,36 @@ impl Ahead {
     /// The ledger was asked and holds this record, or none and this floor. Says whether it knows of the state the board has;
     /// once that was in doubt, whether it was adopted.
     pub(super) fn compare(&mut self, workload: &WorkloadId, record: Option<&Record>, floor: Seq) -> bool {
-        if let Some((seq, revision)) = record.and_then(|record| record.set_back) {
+        let known = self.settle(workload, record, floor);
+        if let Some(lead) = self.0.get_mut(workload) {
+            lead.asked = false;
+            lead.behind.get_or_insert(record.map(|record| (record.seq, record.revision)));
+        }
+        known
+    }
+
+    /// Somebody of ours stored this. It may have been written over since, so what it lacks is not lost by that.
+    pub(super) fn stored(&mut self, workload: &WorkloadId, record: &Record) {
+        if let Some((seq, revision)) = record.set_back {
             // An earlier life found it. What that one had to compare with is not known any more.
             self.0.entry(workload.clone()).or_insert(Lead { seq, revision, asked: false, behind: Some(None) });
         }
-        let Some(lead) = self.0.get_mut(workload) else { return true };
-        let state = record.map(|record| (record.seq, record.revision));
-        lead.asked = false;
+        self.settle(workload, Some(record), Seq::default());
+    }
+
+    /// Ends what this record, or none and this floor, is an end of. Says whether nothing is left.
+    fn settle(&mut self, workload: &WorkloadId, record: Option<&Record>, floor: Seq) -> bool {
+        let Some(lead) = self.0.get(workload) else { return true };
         let reaches = match (record, &lead.behind) {
             // Where there is none and the floor is as high, it was removed.
             (None, _) => Record::above(floor).0 >= lead.seq,
-            (Some(_), None) => state >= Some((lead.seq, lead.revision)),
+            (Some(record), None) => (record.seq, record.revision) >= (lead.seq, lead.revision),
             (Some(record), Some(_)) => {
                 record.change == Change::Baseline && record.set_back.is_none() && record.seq > lead.seq
             }
         };
         if reaches {
             self.0.remove(workload);
-        } else {
-            lead.behind.get_or_insert(state);
         }
         reaches
     }
@@ -150,13 +161,24 @@ mod tests {
     fn a_hold_that_an_earlier_life_wrote_down_ends_in_the_same_way() {
         let mut ahead = Ahead::default();
         let noted = Record { set_back: Some((Seq(3), 4)), ..record(9, 1, Change::Changed) };
-        assert!(!ahead.compare(&web(), Some(&noted), Seq(0)));
+        ahead.stored(&web(), &noted);
         assert!(ahead.hold(&web()).unwrap().contains("rollout 3 (revision 4)"));
         assert_eq!(ahead.set_back(&web()), Some((Seq(3), 4)));
         assert_eq!(ahead.ask_again(), [web()], "the ledger is asked whether it was adopted meanwhile");
         assert!(!ahead.compare(&web(), Some(&Record { change: Change::Baseline, ..noted }), Seq(0)));
         assert!(ahead.compare(&web(), Some(&record(10, 2, Change::Baseline)), Seq(0)));
         assert_eq!((ahead.hold(&web()), ahead.set_back(&web())), (None, None));
+    }
+
+    #[test]
+    fn what_was_stored_before_the_other_worker_wrote_is_no_loss() {
+        let mut ahead = Ahead::default();
+        assert!(ahead.found(&web(), Seq(2), 7));
+        // The answer to our own write is late: another worker has written over it.
+        ahead.stored(&web(), &record(2, 6, Change::Changed));
+        assert_eq!(ahead.hold(&web()), None);
+        assert!(ahead.compare(&web(), Some(&record(2, 7, Change::Changed)), Seq(0)));
+        assert!(!ahead.leads(&web()));
     }
 
     #[test]

@@ -92,7 +92,7 @@ impl Broker {
     fn own(&mut self, workload: &WorkloadId, record: &Record) {
         self.absent.remove(workload);
         self.removed.remove(workload);
-        self.ahead.compare(workload, Some(record), Seq::default());
+        self.ahead.stored(workload, record);
         self.post(workload, &show(record));
     }
 
