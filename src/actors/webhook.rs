@@ -43,30 +43,30 @@ impl Webhook {
         ctx.spawn(reading.into_actor(self).map(|deliveries, actor, ctx| actor.feed(Event::Restored(deliveries), ctx)));
     }
 
-    fn store(&mut self, delivery: Delivery, ctx: &mut Context<Self>) {
+    fn store(&mut self, delivery: Delivery, write: u64, ctx: &mut Context<Self>) {
         let ledger = self.surroundings.ports.ledger.clone();
         let metrics = self.surroundings.metrics.clone();
         let id = delivery.id.clone();
         self.ask(ctx, async move { ledger.store_delivery(&delivery).await }, move |stored| match stored {
-            Ok(()) => Event::Stored { id },
+            Ok(()) => Event::Stored { id, write },
             Err(error) => {
                 metrics.failure("store_delivery");
                 tracing::warn!(%error, "could not write a webhook to the ledger; trying again");
-                Event::StoreFailed { id }
+                Event::StoreFailed { id, write }
             }
         });
     }
 
-    fn remove(&mut self, id: String, ctx: &mut Context<Self>) {
+    fn remove(&mut self, id: String, write: u64, ctx: &mut Context<Self>) {
         let ledger = self.surroundings.ports.ledger.clone();
         let metrics = self.surroundings.metrics.clone();
         let forgotten = id.clone();
         self.ask(ctx, async move { ledger.remove_delivery(&forgotten).await }, move |removed| match removed {
-            Ok(()) => Event::Removed { id },
+            Ok(()) => Event::Removed { id, write },
             Err(error) => {
                 metrics.failure("remove_delivery");
                 tracing::warn!(%error, "could not remove a delivered webhook from the ledger; trying again");
-                Event::RemoveFailed { id }
+                Event::RemoveFailed { id, write }
             }
         });
     }
@@ -122,14 +122,14 @@ impl Drives<Outbox> for Webhook {
     fn perform(&mut self, effect: Effect, ctx: &mut Context<Self>) {
         self.surroundings.metrics.effect("outbox", effect.name());
         match effect {
-            Effect::Store(delivery) => self.store(delivery, ctx),
+            Effect::Store { delivery, write } => self.store(delivery, write, ctx),
             Effect::Send { delivery, attempt } => {
                 let notifier = self.surroundings.ports.notifier.clone();
                 let id = delivery.id.clone();
                 let sent = async move { notifier.send(&delivery).await };
                 self.ask(ctx, sent, move |reply| Event::Answered { id, attempt, reply });
             }
-            Effect::Remove { id } => self.remove(id, ctx),
+            Effect::Remove { id, write } => self.remove(id, write, ctx),
             Effect::Accepted(notice) => self.answer(&notice, &Ok(())),
             Effect::Postponed(notice) => self.answer(&notice, &Err("the outbox is full".to_owned())),
             Effect::Report(report) => self.report(&report),

@@ -199,11 +199,15 @@ pub enum Event {
     Stored {
         /// Which.
         id: String,
+        /// By which write, as the effect had it: the answer of another one ends nothing.
+        write: u64,
     },
     /// The ledger has not stored a delivery, or does not know.
     StoreFailed {
         /// Which.
         id: String,
+        /// By which write, as the effect had it: the answer of another one ends nothing.
+        write: u64,
     },
     /// An attempt has ended.
     Answered {
@@ -218,11 +222,15 @@ pub enum Event {
     Removed {
         /// Which.
         id: String,
+        /// By which write, as the effect had it: the answer of another one ends nothing.
+        write: u64,
     },
     /// The ledger has not forgotten a delivery, or does not know.
     RemoveFailed {
         /// Which.
         id: String,
+        /// By which write, as the effect had it: the answer of another one ends nothing.
+        write: u64,
     },
     /// Somebody asks for a dead letter to be sent after all, or for a waiting one to be sent now. Enables its hook.
     Resend {
@@ -234,8 +242,13 @@ pub enum Event {
 /// What the [`Outbox`] wants done.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Store a delivery in the ledger, over an earlier state of it. Answer: `Stored` or `StoreFailed`.
-    Store(Delivery),
+    /// Store a delivery in the ledger, over an earlier state of it. Answer: `Stored` or `StoreFailed`, with the same write.
+    Store {
+        /// What is stored.
+        delivery: Delivery,
+        /// The number of this write among all.
+        write: u64,
+    },
     /// Send a delivery once. Answer: `Answered`, with the same attempt.
     Send {
         /// What is sent.
@@ -243,10 +256,12 @@ pub enum Effect {
         /// The number of this attempt, from 1.
         attempt: u32,
     },
-    /// Forget a delivery. Answer: `Removed` or `RemoveFailed`.
+    /// Forget a delivery. Answer: `Removed` or `RemoveFailed`, with the same write.
     Remove {
         /// Which.
         id: String,
+        /// The number of this write among all.
+        write: u64,
     },
     /// All deliveries of the notice are durable: whoever told it may forget it. No answer.
     Accepted(NoticeId),
@@ -260,7 +275,7 @@ impl Effect {
     /// The name in logs, metrics and failpoints.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Store(_) => "store_delivery",
+            Self::Store { .. } => "store_delivery",
             Self::Send { .. } => "send_delivery",
             Self::Remove { .. } => "remove_delivery",
             Self::Accepted(_) => "accept_notice",
@@ -272,9 +287,9 @@ impl Effect {
     /// What makes performing it twice the same as once.
     pub fn key(&self) -> String {
         match self {
-            Self::Store(delivery) => format!("{}/{}", delivery.id, delivery.attempts),
+            Self::Store { delivery, write: _ } => format!("{}/{}", delivery.id, delivery.attempts),
             Self::Send { delivery, attempt } => format!("{}/{attempt}", delivery.id),
-            Self::Remove { id } => id.clone(),
+            Self::Remove { id, write: _ } => id.clone(),
             Self::Accepted(notice) | Self::Postponed(notice) => notice.0.clone(),
             Self::Report(report) => format!("{}/{}/{}", report.id, report.attempts, report.outcome.name()),
         }

@@ -25,8 +25,8 @@ struct Task {
 
 #[derive(Clone, Debug)]
 enum Work {
-    Store(Delivery),
-    Remove(String),
+    Store { delivery: Delivery, write: u64 },
+    Remove { id: String, write: u64 },
     Send { delivery: Delivery, attempt: u32 },
 }
 
@@ -124,11 +124,11 @@ impl World {
     fn take(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::Store(delivery) => self.ask(Work::Store(delivery)),
-                Effect::Remove { id } => {
+                Effect::Store { delivery, write } => self.ask(Work::Store { delivery, write }),
+                Effect::Remove { id, write } => {
                     let is_over = self.received.contains_key(&id) || self.dropped.contains(&id);
                     assert!(is_over, "{id} is forgotten although nobody has it");
-                    self.ask(Work::Remove(id));
+                    self.ask(Work::Remove { id, write });
                 }
                 Effect::Send { delivery, attempt } => self.sent(delivery, attempt),
                 Effect::Accepted(notice) => {
@@ -223,18 +223,18 @@ impl World {
         let done = !matches!(fate, Fate::Failed);
         let said = matches!(fate, Fate::Done | Fate::DoneTwice);
         let event = match work {
-            Work::Store(delivery) => {
+            Work::Store { delivery, write } => {
                 let id = delivery.id.clone();
                 if done {
                     self.ledger.insert(id.clone(), delivery);
                 }
-                if said { Event::Stored { id } } else { Event::StoreFailed { id } }
+                if said { Event::Stored { id, write } } else { Event::StoreFailed { id, write } }
             }
-            Work::Remove(id) => {
+            Work::Remove { id, write } => {
                 if done {
                     self.ledger.remove(&id);
                 }
-                if said { Event::Removed { id } } else { Event::RemoveFailed { id } }
+                if said { Event::Removed { id, write } } else { Event::RemoveFailed { id, write } }
             }
             Work::Send { delivery, attempt } => {
                 let reply = answer(if said { 0 } else { reply });
@@ -328,7 +328,7 @@ fn settings() -> impl Strategy<Value = Settings> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, max_shrink_iters: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Goal: nothing told is lost, whatever happened on the way. Method: any history, then a time when all works.
     #[test]

@@ -21,6 +21,8 @@ pub(super) struct Book {
     /// Entries whose write waits for a place, in order.
     writes: VecDeque<String>,
     writing: usize,
+    /// Writes begun so far.
+    written: u64,
     sending: usize,
     live: usize,
     live_bytes: usize,
@@ -212,22 +214,24 @@ impl Book {
         }
     }
 
-    /// The entry whose write has waited longest, noted as under way until `lost_at`.
-    pub fn begin_write(&mut self, lost_at: Timestamp) -> Option<&Entry> {
+    /// The entry whose write has waited longest, noted as under way until `lost_at`, and the number of that write.
+    pub fn begin_write(&mut self, lost_at: Timestamp) -> Option<(&Entry, u64)> {
         while let Some(id) = self.writes.pop_front() {
             let Some(entry) = self.entries.get_mut(&id).filter(|entry| entry.write == Write::Queued) else { continue };
             entry.dirty = false;
-            entry.write = Write::Underway { lost_at, removes: entry.stage == Stage::Done };
+            self.written = self.written.saturating_add(1);
+            let number = self.written;
+            entry.write = Write::Underway { lost_at, number };
             self.writing += 1;
             self.rearm(&id);
-            return self.entries.get(&id);
+            return self.entries.get(&id).map(|entry| (entry, number));
         }
         None
     }
 
-    /// Notes that a write has ended well. `false`: no such write was under way, so nothing ended.
-    pub fn end_write(&mut self, id: &str, removed: bool) -> bool {
-        let Some(entry) = self.entries.get_mut(id).filter(|entry| entry.is_writing(removed)) else { return false };
+    /// Notes that a write has ended well. `false`: it was not under way any more, so nothing ended.
+    pub fn end_write(&mut self, id: &str, number: u64) -> bool {
+        let Some(entry) = self.entries.get_mut(id).filter(|entry| entry.is_writing(number)) else { return false };
         entry.write = Write::Idle;
         entry.tries = 0;
         let dirty = entry.dirty;
@@ -240,8 +244,8 @@ impl Book {
     }
 
     /// Notes that a write has failed; `wait` says when it is repeated, from how often it failed.
-    pub fn fail_write(&mut self, id: &str, removed: bool, wait: impl FnOnce(u32) -> Timestamp) {
-        let Some(entry) = self.entries.get_mut(id).filter(|entry| entry.is_writing(removed)) else { return };
+    pub fn fail_write(&mut self, id: &str, number: u64, wait: impl FnOnce(u32) -> Timestamp) {
+        let Some(entry) = self.entries.get_mut(id).filter(|entry| entry.is_writing(number)) else { return };
         entry.tries = entry.tries.saturating_add(1);
         entry.write = Write::Resting { until: wait(entry.tries) };
         self.writing = self.writing.saturating_sub(1);

@@ -60,7 +60,7 @@ pub(super) enum Write {
     /// Waiting for one of the bounded number of writes under way to end.
     Queued,
     /// Under way; without an answer by this instant it is repeated.
-    Underway { lost_at: Timestamp, removes: bool },
+    Underway { lost_at: Timestamp, number: u64 },
     /// Failed; repeated at this instant.
     Resting { until: Timestamp },
 }
@@ -81,9 +81,9 @@ impl Entry {
         }
     }
 
-    /// Whether a write of this kind is under way.
-    pub fn is_writing(&self, removed: bool) -> bool {
-        matches!(self.write, Write::Underway { removes, .. } if removes == removed)
+    /// Whether the write of this number is under way.
+    pub fn is_writing(&self, number: u64) -> bool {
+        matches!(self.write, Write::Underway { number: own, .. } if own == number)
     }
 
     /// When something about it is next due by time alone.

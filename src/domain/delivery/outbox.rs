@@ -133,11 +133,10 @@ impl Machine for Outbox {
                 }
             }
             Event::Told { notice, deliveries } => self.tell(now, notice, deliveries, &mut effects),
-            Event::Stored { id } => self.stored(&id, &mut effects),
-            Event::StoreFailed { id } => self.write_failed(now, &id, false),
+            Event::Stored { id, write } => self.stored(&id, write, &mut effects),
+            Event::StoreFailed { id, write } | Event::RemoveFailed { id, write } => self.write_failed(now, &id, write),
             Event::Answered { id, attempt, reply } => self.answered(now, &id, attempt, &reply, &mut effects),
-            Event::Removed { id } => self.removed(&id),
-            Event::RemoveFailed { id } => self.write_failed(now, &id, true),
+            Event::Removed { id, write } => self.removed(&id, write),
             Event::Resend { id } => self.resend(now, &id),
         }
         self.settle(now, &mut effects);
@@ -307,9 +306,9 @@ impl Outbox {
         }
     }
 
-    fn stored(&mut self, id: &str, effects: &mut Vec<Effect>) {
+    fn stored(&mut self, id: &str, write: u64, effects: &mut Vec<Effect>) {
         // The answer of a write that already counts as lost makes it durable, and ends nothing.
-        self.book.end_write(id, false);
+        self.book.end_write(id, write);
         self.harden(id, effects);
     }
 
@@ -331,14 +330,14 @@ impl Outbox {
         }
     }
 
-    fn removed(&mut self, id: &str) {
-        if self.book.end_write(id, true) {
+    fn removed(&mut self, id: &str, write: u64) {
+        if self.book.end_write(id, write) {
             self.book.erase(id);
         }
     }
 
-    fn write_failed(&mut self, now: Timestamp, id: &str, removed: bool) {
-        self.book.fail_write(id, removed, |tries| now.after(retry::SERVICE.delay(tries, id)));
+    fn write_failed(&mut self, now: Timestamp, id: &str, write: u64) {
+        self.book.fail_write(id, write, |tries| now.after(retry::SERVICE.delay(tries, id)));
     }
 
     fn answered(&mut self, now: Timestamp, id: &str, attempt: u32, reply: &Reply, effects: &mut Vec<Effect>) {
@@ -455,12 +454,12 @@ impl Outbox {
             }
         }
         while self.book.writing() < WRITES_MAX {
-            let Some(entry) = self.book.begin_write(now.after(LOST_AFTER)) else { break };
+            let Some((entry, write)) = self.book.begin_write(now.after(LOST_AFTER)) else { break };
             let delivery = entry.delivery.clone();
             effects.push(if entry.stage == Stage::Done {
-                Effect::Remove { id: delivery.id }
+                Effect::Remove { id: delivery.id, write }
             } else {
-                Effect::Store(delivery)
+                Effect::Store { delivery, write }
             });
         }
         self.book.tidy_lanes();

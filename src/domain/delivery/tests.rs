@@ -69,8 +69,8 @@ impl Desk {
         let mut rest = Vec::new();
         for effect in effects {
             let answer = match effect {
-                Effect::Store(delivery) => Event::Stored { id: delivery.id },
-                Effect::Remove { id } => Event::Removed { id },
+                Effect::Store { delivery, write } => Event::Stored { id: delivery.id, write },
+                Effect::Remove { id, write } => Event::Removed { id, write },
                 other => {
                     rest.push(other);
                     continue;
@@ -80,6 +80,10 @@ impl Desk {
         }
         rest
     }
+}
+
+fn store(delivery: &Delivery, write: u64) -> Effect {
+    Effect::Store { delivery: delivery.clone(), write }
 }
 
 fn sends(effects: &[Effect]) -> Vec<(String, u32)> {
@@ -103,10 +107,10 @@ fn nothing_is_sent_or_accepted_before_it_is_stored() {
     let mut outbox = Outbox::new(Settings::default());
     let (a, b) = (delivery("n", "a"), delivery("n", "b"));
     let effects = outbox.step(at(0), told("n", &["a", "b"]));
-    assert_eq!(effects, [Effect::Store(a.clone()), Effect::Store(b.clone())]);
-    let effects = outbox.step(at(1), Event::Stored { id: a.id.clone() });
+    assert_eq!(effects, [store(&a, 1), store(&b, 2)]);
+    let effects = outbox.step(at(1), Event::Stored { id: a.id.clone(), write: 1 });
     assert_eq!(effects, [Effect::Send { delivery: a, attempt: 1 }]);
-    let effects = outbox.step(at(2), Event::Stored { id: b.id.clone() });
+    let effects = outbox.step(at(2), Event::Stored { id: b.id.clone(), write: 2 });
     assert_eq!(effects, [Effect::Accepted("n".into()), Effect::Send { delivery: b, attempt: 1 }]);
 }
 
@@ -324,8 +328,8 @@ fn a_notice_told_before_the_ledger_was_read_does_not_revive_a_dead_letter() {
     let dead = Delivery { attempts: 10, state: State::Dead { reason: "given up".to_owned() }, ..delivery("n", "a") };
     let effects = outbox.step(at(1), Event::Restored(vec![dead.clone()]));
     assert_eq!(effects, [Effect::Accepted("n".into())]);
-    let effects = outbox.step(at(2), Event::Stored { id: dead.id.clone() });
-    assert_eq!(effects, [Effect::Store(dead)], "the write that was under way had revived it in the ledger");
+    let effects = outbox.step(at(2), Event::Stored { id: dead.id.clone(), write: 1 });
+    assert_eq!(effects, [store(&dead, 2)], "the write that was under way had revived it in the ledger");
 }
 
 #[test]
@@ -334,15 +338,17 @@ fn what_is_durable_is_sent_while_the_ledger_is_down() {
     let one = delivery("n", "a");
     outbox.step(at(0), Event::Restored(vec![one.clone()]));
     let effects = outbox.step(at(1), failed(&one, 1, refused()));
-    assert!(effects.iter().any(|effect| matches!(effect, Effect::Store(_))));
-    outbox.step(at(2), Event::StoreFailed { id: one.id.clone() });
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Store { .. })));
+    outbox.step(at(2), Event::StoreFailed { id: one.id.clone(), write: 1 });
     let mut seen = Vec::new();
     for _ in 0..20 {
         let Some(now) = outbox.next_deadline() else { break };
         let effects = outbox.tick(now);
         seen.extend(sends(&effects));
-        if effects.iter().any(|effect| matches!(effect, Effect::Store(_))) {
-            outbox.step(now, Event::StoreFailed { id: one.id.clone() });
+        for effect in effects {
+            if let Effect::Store { delivery, write } = effect {
+                outbox.step(now, Event::StoreFailed { id: delivery.id, write });
+            }
         }
     }
     assert_eq!(seen.first(), Some(&(one.id, 2)));
@@ -355,8 +361,8 @@ fn an_effect_without_an_answer_is_repeated() {
     outbox.step(at(0), told("n", &["a"]));
     let lost = at(0).after(LOST_AFTER);
     assert_eq!(outbox.next_deadline(), Some(lost));
-    assert_eq!(outbox.tick(lost), [Effect::Store(one.clone())]);
-    outbox.step(lost, Event::Stored { id: one.id.clone() });
+    assert_eq!(outbox.tick(lost), [store(&one, 2)]);
+    outbox.step(lost, Event::Stored { id: one.id.clone(), write: 2 });
     let lost = lost.after(LOST_AFTER);
     assert_eq!(outcomes(&outbox.tick(lost)), ["retrying"]);
     // The answer of the first attempt, too late to end the second, but good news.
@@ -379,4 +385,21 @@ fn a_delivery_survives_its_own_json_and_is_small_in_it() {
     let text = serde_json::to_string(&one).expect("json");
     assert_eq!(serde_json::from_str::<Delivery>(&text).expect("a delivery"), one);
     assert!(text.len() < 320, "{}: {text}", text.len());
+}
+
+/// A port may be heard twice, and late; the write that is under way meanwhile is another.
+#[test]
+fn an_answer_that_comes_twice_does_not_end_the_write_after_it() {
+    let mut outbox = Outbox::new(Settings::default());
+    let one = delivery("n", "a");
+    assert_eq!(outbox.step(at(0), told("n", &["a"])), [store(&one, 1)]);
+    outbox.step(at(1), Event::Stored { id: one.id.clone(), write: 1 });
+    let gone = outbox.step(at(2), failed(&one, 1, Reply::Gone));
+    let [.., Effect::Store { delivery: dead, write: 2 }] = gone.as_slice() else { panic!("{gone:?}") };
+    assert!(dead.is_dead());
+    outbox.step(at(3), Event::Stored { id: one.id.clone(), write: 1 });
+    assert_eq!(outbox.census().writing, 1, "the dead letter is not known to be stored");
+    outbox.step(at(4), Event::StoreFailed { id: one.id.clone(), write: 2 });
+    let again = outbox.tick(outbox.next_deadline().expect("the write is repeated"));
+    assert_eq!(again, [store(dead, 3)]);
 }
