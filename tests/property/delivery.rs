@@ -263,7 +263,10 @@ impl World {
 
     fn tell_again(&mut self) {
         for (notice, deliveries) in self.untold.clone() {
-            self.step(Event::Told { notice, deliveries });
+            // Telling of one before it may have made room, and had it accepted.
+            if self.untold.contains_key(&notice) {
+                self.step(Event::Told { notice, deliveries });
+            }
         }
     }
 

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use serde_json::Value;
 
 use crate::group::field::Field;
 use crate::group::oracles::{Want, judge, words};
 use crate::group::table::{Outcome, Row};
-use crate::process::Process;
+use crate::process::{PATIENCE, Process};
 
 /// The rows.
 pub fn rows() -> Vec<Row> {
@@ -93,7 +94,40 @@ async fn d3() -> Outcome {
     let still = async |field: &Field| field.purges().len() == 1;
     field.holds_for(PATIENTLY, "nothing is purged while there is one too many", still).await;
     drop(intruder);
-    Outcome::Partly(
-        "two of three: waited, and said for whom; four of three: waited. `group forget`: not run".to_owned(),
-    )
+    forget_and_replace().await;
+    Outcome::passed("two of three, four of three: waited; one forgotten: went on; its place taken: waited for and with")
+}
+
+/// A cluster is lost, forgotten, and another one takes its place.
+async fn forget_and_replace() {
+    let mut field = Field::new().await;
+    field.roll_out("1.1");
+    judge(&field, Want::purged(1, 2)).await;
+    field.kill(2);
+    field.roll_out("1.2");
+    let still = async |field: &Field| field.purges().len() == 1;
+    field.holds_for(PATIENTLY, "nothing is purged without the one that is lost", still).await;
+    for at in [0, 1] {
+        let mut command = Process::start(&["group", "forget", "ap-1", "--yes"], field[at].environment.clone());
+        let status = command.ended(PATIENCE).await.expect("the command ends");
+        assert!(status.success(), "allclear group forget: {status}\n{}", command.tail());
+    }
+    field.wait_until("it is purged without the forgotten one", async |field| field.purges().len() == 2).await;
+
+    field[2].set("ALLCLEAR__GROUP__MEMBER", "ap-2");
+    field[2].set("ALLCLEAR__LEDGER__BACKEND", "memory");
+    field[2].launch(&["run"]);
+    let joined = async |field: &Field| {
+        let agreement = field[0].process().state().await["agreement"].clone();
+        let joined = |member: &Value| member["name"] == "ap-2" && member["agreed"] == true;
+        agreement["hold"].is_null() && agreement["members"].as_array().is_some_and(|members| members.iter().any(joined))
+    };
+    field.wait_until("the one in its place is a member", joined).await;
+    for at in [0, 1] {
+        field[at].roll_out("1.3");
+    }
+    let still = async |field: &Field| field.purges().len() == 2;
+    field.holds_for(PATIENTLY, "nothing is purged before the new one is as far", still).await;
+    field[2].roll_out("1.3");
+    field.wait_until("it is purged when the new one is as far", async |field| field.purges().len() == 3).await;
 }
