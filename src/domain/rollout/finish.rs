@@ -10,7 +10,9 @@ use crate::domain::machine::Timestamp;
 use crate::domain::notice::{Kind, Notice, PurgeFact};
 use crate::domain::paths::Path;
 use crate::domain::purge::Progress;
-use crate::domain::record::{Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, Phase, Purge, PurgeState, Record, Vote};
+use crate::domain::record::{
+    Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, Phase, Purge, PurgeState, Record, VOTE_HOST_BYTES_MAX, Vote,
+};
 use crate::domain::rollout::execute::Task;
 use crate::domain::rollout::{Rollout, words};
 
@@ -82,10 +84,16 @@ impl Rollout {
 
     /// Closes a vote: the vector is done with, for the reason given. The vote itself stays until the other members know.
     pub(super) fn finish(&mut self, now: Timestamp, vector: &Vector, outcome: Outcome, why: &str) {
+        let (agreed_at, hosts) = self.agreed(vector);
         let Some(draft) = &mut self.draft else { return };
         let open = |vote: &&mut Vote| vote.vector == *vector && vote.closed.is_none();
         let Some(vote) = draft.votes.iter_mut().find(open) else { return };
         vote.closed = Some(outcome.clone());
+        // What is told of the end follows from all votes, and later lives may not see them all any more.
+        vote.at_ms = vote.at_ms.max(agreed_at);
+        if hosts.iter().map(|host| host.as_str().len()).sum::<usize>() <= VOTE_HOST_BYTES_MAX {
+            vote.hosts.extend(hosts);
+        }
         vote.why = why.chars().take(WHY_CHARS_MAX).collect();
         let vote = vote.clone();
         if self.is_turn(now, vector, Task::Tell) {
@@ -186,16 +194,22 @@ impl Rollout {
         self.announce_vote(now, &vote.vector, kind, "", message);
     }
 
+    /// When the last of the votes for a vector was cast, by its member's clock, and the hosts of all.
+    fn agreed(&self, vector: &Vector) -> (i64, BTreeSet<Host>) {
+        let votes = self.view.members.values().filter_map(|known| known.as_ref()?.record.vote(vector));
+        votes.fold((0, BTreeSet::new()), |(at_ms, mut hosts), vote| {
+            hosts.extend(vote.hosts.iter().cloned());
+            (vote.at_ms.max(at_ms), hosts)
+        })
+    }
+
     /// Writes a notice about a vector into the draft. Of a group's, everything in it follows from the votes, so that whoever
     /// tells it tells the same (O5).
     pub(super) fn announce_vote(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
         let (rollout, at_ms) = (self.group_rollout(vector), self.wall_ms(now));
         let id = self.notice_id(vector, kind, detail, &self.identity.member);
         let alone = self.is_alone();
-        let votes = self.view.members.values().filter_map(|known| known.as_ref()?.record.vote(vector));
-        let (agreed_at, hosts) = votes.fold((0, BTreeSet::new()), |(at_ms, hosts), vote| {
-            (vote.at_ms.max(at_ms), hosts.into_iter().chain(vote.hosts.iter().cloned()).collect())
-        });
+        let (agreed_at, hosts) = self.agreed(vector);
         let workload = self.identity.workload.clone();
         let Some(draft) = &mut self.draft else { return };
         let settled = draft.settled().cloned();
