@@ -42,6 +42,10 @@ pub const VOTE_HOST_BYTES_MAX: usize = 24 * 1024;
 /// [`RECORD_BYTES_MAX`], so the first vote of a record can always be written; configuration and annotations are held to it.
 pub const VOTE_PATH_BYTES_MAX: usize = 16 * 1024;
 
+/// Bytes that are left free when a vote joins others in a record: votes grow by their purges, about 150 bytes each, and by
+/// what is told of their ends.
+pub const VOTE_GROWTH_BYTES: usize = 8 * 1024;
+
 /// Bytes of hosts, and of paths, that a notice mentions: enough for a person; who wants all asks `explain`.
 pub const NOTICE_LIST_BYTES_MAX: usize = 1024;
 

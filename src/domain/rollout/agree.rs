@@ -7,7 +7,10 @@ use crate::domain::id::{Seq, Vector};
 use crate::domain::machine::Timestamp;
 use crate::domain::policy::{Choice, Policy};
 use crate::domain::readiness::{Standing, standing};
-use crate::domain::record::{Brief, Change, Edge, Outcome, Phase, Record, VOTE_HOST_BYTES_MAX, VOTES_MAX, Vote};
+use crate::domain::record::{
+    Brief, Change, Edge, Outcome, Phase, RECORD_BYTES_MAX, Record, VOTE_GROWTH_BYTES, VOTE_HOST_BYTES_MAX, VOTES_MAX,
+    Vote,
+};
 use crate::domain::record_codec;
 use crate::domain::rollout::finish::fitting;
 use crate::domain::rollout::observe::news;
@@ -196,7 +199,8 @@ impl Rollout {
                 voted.votes.push(vote(draft, vector, &workload, site, &self.policy, at_ms));
                 voted.last = (!alone).then(|| group::brief_of(&self.view, vector));
                 record_codec::shed(&mut voted);
-                if !draft.votes.is_empty() && record_codec::encode(&voted).is_err() {
+                let fits = |text: String| text.len() <= RECORD_BYTES_MAX - VOTE_GROWTH_BYTES;
+                if !draft.votes.is_empty() && !record_codec::encode(&voted).is_ok_and(fits) {
                     // No room beside the votes before it; they are closed sooner or later. By then, its hosts may be others.
                     self.site = None;
                     self.recheck.failed(

@@ -10,9 +10,7 @@ use crate::domain::machine::Timestamp;
 use crate::domain::notice::{Kind, Notice, PurgeFact};
 use crate::domain::paths::Path;
 use crate::domain::purge::Progress;
-use crate::domain::record::{
-    Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, Phase, Purge, PurgeState, Record, VOTE_HOST_BYTES_MAX, Vote,
-};
+use crate::domain::record::{Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, Phase, Purge, PurgeState, Record, Vote};
 use crate::domain::rollout::execute::Task;
 use crate::domain::rollout::{Rollout, words};
 
@@ -91,9 +89,8 @@ impl Rollout {
         vote.closed = Some(outcome.clone());
         // What is told of the end follows from all votes, and later lives may not see them all any more.
         vote.at_ms = vote.at_ms.max(agreed_at);
-        if hosts.iter().map(|host| host.as_str().len()).sum::<usize>() <= VOTE_HOST_BYTES_MAX {
-            vote.hosts.extend(hosts);
-        }
+        let mentioned = fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len());
+        vote.hosts.extend(mentioned.cloned());
         vote.why = why.chars().take(WHY_CHARS_MAX).collect();
         let vote = vote.clone();
         if self.is_turn(now, vector, Task::Tell) {
