@@ -64,9 +64,10 @@ impl Controller {
         self.wait(&format!("{name} {value}"), async || Ok(self.get("/metrics").await?.contains(&line))).await
     }
 
-    /// Waits until its state has this text; returns the time since its start.
+    /// Waits until its state has this text, blanks aside; returns the time since its start.
     pub async fn state_has(&self, text: &str) -> io::Result<Duration> {
-        self.wait(text, async || Ok(self.get("/api/v1/state").await?.contains(text))).await
+        let has = |state: String| state.split_whitespace().collect::<String>().contains(text);
+        self.wait(text, async || Ok(has(self.get("/api/v1/state").await?))).await
     }
 
     async fn wait(&self, what: &str, mut happened: impl AsyncFnMut() -> io::Result<bool>) -> io::Result<Duration> {
