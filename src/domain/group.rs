@@ -18,6 +18,7 @@ use crate::domain::image::brief;
 use crate::domain::paths::PathSet;
 use crate::domain::policy::Agreement;
 use crate::domain::record::{Brief, Change, Outcome, Phase, Record, Vote};
+use crate::domain::rules::Rules;
 
 /// What is known of one member: its ledger's origin and its record of the workload.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -179,7 +180,8 @@ pub fn fate(view: &View, vector: &Vector) -> Fate {
             },
         }
     }
-    let configs: BTreeSet<&str> = votes.values().map(|vote| vote.config.as_str()).collect();
+    // The rules are part of the configuration, but a member that is alone has none.
+    let configs: BTreeSet<(&str, Rules)> = votes.values().map(|vote| (vote.config.as_str(), vote.rules)).collect();
     match () {
         () if !missing.is_empty() => Fate::Open(missing),
         () if configs.len() > 1 => Fate::Mixed,
@@ -261,8 +263,8 @@ fn why_dead(known: &Known, component: &Component, vector: &Vector) -> Option<Str
     }
 }
 
-/// Decisions 1 and 4, over all votes: news in one member is enough, a return counts only if it is one everywhere, and a late
-/// completion that its member skips is skipped by all.
+/// Decisions 1 and 4, over all votes, by the rules they were cast under (decision 41): news in one member is enough, a return
+/// counts only if it is one everywhere, and a late completion that its member skips is skipped by all.
 fn decide(votes: &BTreeMap<&Member, &Vote>) -> Decision {
     let news = || votes.values().filter(|vote| vote.change != Change::Baseline);
     if news().next().is_none() {

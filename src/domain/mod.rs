@@ -27,6 +27,7 @@ pub mod record_codec;
 pub mod retry;
 pub mod rollout;
 pub mod roster;
+pub mod rules;
 pub mod selector;
 pub mod site;
 pub mod tally;

@@ -18,11 +18,13 @@ use crate::domain::id::{Component, InvalidationId, Member, NoticeId, Origin, Ref
 use crate::domain::image::Version;
 use crate::domain::notice::Notice;
 use crate::domain::paths::PathSet;
+use crate::domain::rules::Rules;
 
 pub use ending::{Closed, Outcome};
 
-/// The newest form of a record this program writes. It reads this one and the one before (none yet).
-pub const SCHEMA: u32 = 1;
+/// The newest form of a record this program writes. It reads this one and the one before. A record is written in the oldest
+/// form that can say all of it; see `record_codec::form`.
+pub const SCHEMA: u32 = 2;
 
 /// Closed rollouts kept for `explain` and the status page. Three at about 150 bytes keep 10,000 records of a busy cluster
 /// below 100 KB a shard; older ones are in the log.
@@ -219,6 +221,9 @@ pub struct Vote {
     /// It completed after it was recorded as failed, and `purge.on_recovered` says to skip the purge of all then.
     #[serde(rename = "l", default, skip_serializing_if = "is_default")]
     pub late: bool,
+    /// The rules it was cast under, by which its vector is judged, planned and named (decision 41).
+    #[serde(rename = "j", default, skip_serializing_if = "is_default")]
+    pub rules: Rules,
     /// The configuration of the group it was cast under. All votes of a decided vector have the same.
     #[serde(rename = "m", default, skip_serializing_if = "String::is_empty")]
     pub config: String,

@@ -8,9 +8,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::notice::{Kind, Notice};
 use crate::domain::record::{RECORD_BYTES_MAX, Record, SCHEMA};
+use crate::domain::rules::Rules;
 
 /// The form of a record that does not name one.
 const FIRST_SCHEMA: u32 = 1;
+
+/// The oldest form that can say all that is in this record. Form 2 is that of the rules from number 2 on: a program that knows
+/// only form 1 would pass over what is new in it, and drop it with its next write. So it must not read it (decision 41).
+fn form(record: &Record) -> u32 {
+    let is_new = record.votes.iter().any(|vote| vote.rules > Rules::FIRST);
+    if is_new { SCHEMA } else { FIRST_SCHEMA }
+}
 
 /// Why a record was not written or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -66,7 +74,7 @@ const fn first_schema() -> u32 {
 /// # Errors
 /// [`CodecError::TooLong`] above [`RECORD_BYTES_MAX`].
 pub fn encode(record: &Record) -> Result<String, CodecError> {
-    let text = serde_json::to_string(&Written { schema: SCHEMA, record })
+    let text = serde_json::to_string(&Written { schema: form(record), record })
         .map_err(|error| CodecError::Unwritable(error.to_string()))?;
     if text.len() > RECORD_BYTES_MAX { Err(CodecError::TooLong { bytes: text.len() }) } else { Ok(text) }
 }

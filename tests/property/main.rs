@@ -1,4 +1,4 @@
-//! Properties of the pure half of the program, over generated values: parsing, matching, planning.
+//! Properties of the pure half of the program, over generated values and histories: parsing, matching, planning, delivery.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,9 +10,8 @@
     clippy::print_stderr,
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]
-//! Properties of the pure half of the program, over generated values and histories: parsing, matching, planning, delivery.
-//! Properties of the pure half of the program, over generated values and histories: parsing, matching, planning, telling.
 
+#[cfg(feature = "runtime")]
 mod config;
 mod delivery;
 mod distribution;

@@ -12,6 +12,7 @@ use allclear::domain::record::{
     Brief, Change, Closed, Edge, Failure, Outcome, Phase, Purge, PurgeState, RECORD_BYTES_MAX, Record, SCHEMA, Vote,
 };
 use allclear::domain::record_codec::{CodecError, decode, encode};
+use allclear::domain::rules::Rules;
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -96,10 +97,11 @@ prop_compose! {
         purges in btree_map(distribution(), purge(), 0..2), stalled: bool,
         noticed in btree_set("msg_[0-9a-f]{32}".prop_map(NoticeId), 0..3), late: bool, config in "[0-9a-f]{0,16}",
         at_ms: i64, overtaken: bool, closed in option::of(outcome()), why in text(),
+        rules in select(vec![Rules::FIRST, Rules::CURRENT]),
     ) -> Vote {
         Vote {
             vector, seq, version, change, returned, hosts, origins, distributions, paths, purges, stalled, noticed, late,
-            config, at_ms, overtaken, closed, why,
+            rules, config, at_ms, overtaken, closed, why,
         }
     }
 }
@@ -200,10 +202,27 @@ proptest! {
 
     #[test]
     fn a_record_of_a_newer_program_is_refused_whatever_is_in_it(schema in SCHEMA + 1.., record in record()) {
-        let written = encode(&record).unwrap();
+        let written = encode(&record).unwrap().replacen(&format!("{{\"z\":{SCHEMA},"), "{", 1);
         for text in [written.replacen('{', &format!("{{\"z\":{schema},"), 1), format!(r#"{{"z":{schema},"r":"seven"}}"#)] {
             prop_assert_eq!(decode(text.as_bytes()), Err(CodecError::Newer { found: schema }));
         }
+    }
+
+    // Before the members have voted by new rules, the program before this one can take the ledger back.
+    #[test]
+    fn a_record_without_anything_new_is_of_the_first_form(mut record in record()) {
+        record.votes.iter_mut().for_each(|vote| vote.rules = Rules::FIRST);
+        let written = encode(&record).unwrap();
+        prop_assert!(!written.starts_with("{\"z\""), "{}", written);
+    }
+
+    // The program before this one would pass over what is new, and drop it with its next write.
+    #[test]
+    fn a_record_with_a_vote_by_newer_rules_is_of_the_second_form(mut record in record(), mut vote in vote()) {
+        vote.rules = Rules::CURRENT;
+        record.votes.push(vote);
+        let written = encode(&record).unwrap();
+        prop_assert!(written.starts_with("{\"z\":2,"), "{}", written);
     }
 
     // Within one form a newer program may add fields.

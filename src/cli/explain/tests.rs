@@ -13,6 +13,7 @@ use crate::domain::image::{Container, Image, Version};
 use crate::domain::paths::PathSet;
 use crate::domain::readiness::Pod;
 use crate::domain::record::{Change, Closed, Edge, Outcome as Ended, Phase, Purge, PurgeState, Record, Vote};
+use crate::domain::rules::Rules;
 use crate::domain::selector::LabelSelector;
 use crate::domain::site::{IngressFact, IngressRule, ServiceFact, SiteFacts};
 use crate::domain::workload::{Replicas, Tuning, Workload};
@@ -348,6 +349,7 @@ async fn an_open_vote_shows_its_purges() {
         stalled: false,
         noticed: BTreeSet::new(),
         late: false,
+        rules: Rules::CURRENT,
         config: String::new(),
         at_ms: 0,
         overtaken: false,

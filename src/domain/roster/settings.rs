@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::domain::id::config_hash;
 use crate::domain::policy::{Agreement, Choice, Policy};
+use crate::domain::rules::Rules;
 
 /// Characters of a value that a beat carries; of a longer one its beginning and its hash.
 const VALUE_CHARS_MAX: usize = 200;
@@ -25,6 +26,8 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
         ("purge.on_recovered", choice(*on_recovered, "purge", "skip")),
         ("purge.on_rollback", choice(*on_rollback, "purge", "close")),
         ("purge.paths", paths.join(", ")),
+        // The program's own, and not to be set: members of two releases with different rules wait for each other (decision 41).
+        ("rules", Rules::CURRENT.to_string()),
         ("rollout.zero_replicas", if *zero_is_complete { "complete" } else { "wait" }.to_owned()),
         ("version.same_digest_is_same", same_digest_is_same.to_string()),
     ];
