@@ -17,21 +17,22 @@
 
 mod agree;
 mod ask;
+mod clock;
 mod execute;
 mod finish;
 mod observe;
 mod patience;
+mod sight;
 mod words;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use crate::domain::distribution::DistributionId;
 use crate::domain::group::{Plan, View};
 use crate::domain::host::Host;
 use crate::domain::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
-use crate::domain::machine::{Machine, Timestamp, millis};
+use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::notice::Notice;
 use crate::domain::policy::Policy;
 use crate::domain::purge::{Order, Progress};
@@ -60,9 +61,6 @@ pub struct Identity {
     /// The wall clock at timestamp zero, in milliseconds since the Unix epoch. Only ever printed.
     pub epoch_ms: i64,
 }
-
-/// How often the elapsed part of the rollout timeout is stored: a restart forgets at most this much of it.
-const ELAPSED_STORED_EVERY: Duration = Duration::from_secs(60);
 
 /// What is known of the workload itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -279,66 +277,6 @@ impl Rollout {
         self.identity.workload.to_string()
     }
 
-    /// Takes in a sight and says so. One of the same object with an older generation comes from a lagging API server and is
-    /// ignored.
-    fn see(&mut self, workload: Box<Workload>) -> bool {
-        let newest = match &self.sight {
-            Sight::Seen(seen) if seen.uid == workload.uid => seen.generation,
-            Sight::Seen(_) | Sight::Unknown | Sight::Missing | Sight::Gone => i64::MIN,
-        };
-        let recorded = self.draft.as_ref().filter(|record| record.uid == workload.uid);
-        let current = workload.generation >= newest.max(recorded.map_or(i64::MIN, |record| record.generation));
-        if current {
-            self.sight = Sight::Seen(workload);
-        }
-        current
-    }
-
-    /// Takes in what a watch says: a sight, or that the workload is gone. Reads made before it became another object, or
-    /// none, say nothing any more, in whatever order the answers come.
-    fn watched(&mut self, workload: Option<Box<Workload>>) {
-        let same = match (&self.sight, &workload) {
-            (Sight::Seen(seen), Some(workload)) => seen.uid == workload.uid,
-            (Sight::Missing | Sight::Gone, None) => true,
-            (Sight::Unknown | Sight::Seen(_) | Sight::Missing | Sight::Gone, _) => false,
-        };
-        if !same {
-            self.look.outdate();
-            self.recheck.outdate();
-        }
-        match workload {
-            Some(workload) => drop(self.see(workload)),
-            None if self.sight != Sight::Gone => self.sight = Sight::Missing,
-            None => {}
-        }
-    }
-
-    /// Takes in the answer to a look, and says whether it was news of the present. One that was not is asked for again.
-    fn looked(&mut self, now: Timestamp, workload: Option<Box<Workload>>) -> bool {
-        if !self.look.is_asked() {
-            // It was asked for in an earlier life.
-            return false;
-        }
-        if self.look.is_outdated() {
-            self.look.answered();
-            return false;
-        }
-        let current = match workload {
-            Some(workload) => self.see(workload),
-            None => {
-                self.sight = Sight::Gone;
-                true
-            }
-        };
-        if current {
-            self.look.answered();
-        } else {
-            let key = self.key();
-            self.look.repeat(now, &key);
-        }
-        current
-    }
-
     /// Everything that follows from the present facts, in the order of a rollout's life. Called after every event and tick;
     /// does nothing when nothing has changed.
     fn advance(&mut self, now: Timestamp, fresh: bool) -> Vec<Effect> {
@@ -407,25 +345,6 @@ impl Rollout {
             }
         };
         quiet && nothing_wanted && !self.is_wanted_by_others()
-    }
-
-    /// The time waited for this rollout so far, not counting pauses.
-    fn elapsed(&self, now: Timestamp) -> Duration {
-        let stored = self.draft.as_ref().map_or(Duration::ZERO, Record::elapsed);
-        self.running_since.map_or(stored, |since| stored.saturating_add(now.since(since)))
-    }
-
-    /// Moves what has elapsed into the draft, and lets the clock run on or stand still.
-    fn keep_time(&mut self, now: Timestamp, runs: bool) {
-        let elapsed = self.elapsed(now);
-        if let Some(draft) = &mut self.draft {
-            draft.elapsed_ms = millis(elapsed);
-        }
-        self.running_since = runs.then_some(now);
-    }
-
-    fn timeout(&self) -> Duration {
-        self.workload().and_then(|workload| workload.tuning.rollout_timeout).unwrap_or(self.policy.rollout_timeout)
     }
 }
 

@@ -9,7 +9,8 @@ use crate::domain::notice::{Kind, Notice};
 use crate::domain::policy::Policy;
 use crate::domain::readiness::{self, Standing, rollout_under_way, standing};
 use crate::domain::record::{Change, Closed, Edge, Failure, Outcome, Phase, Record};
-use crate::domain::rollout::{ELAPSED_STORED_EVERY, Effect, Rollout, Sight, Suspicion};
+use crate::domain::rollout::clock::ELAPSED_STORED_EVERY;
+use crate::domain::rollout::{Effect, Rollout, Sight, Suspicion};
 use crate::domain::workload::Workload;
 use crate::domain::{id::Vector, rollout::words};
 

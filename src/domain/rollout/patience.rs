@@ -9,7 +9,8 @@ use crate::domain::machine::Timestamp;
 use crate::domain::notice::Kind;
 use crate::domain::policy::{Agreement, Choice};
 use crate::domain::record::{Outcome, Phase, Record};
-use crate::domain::rollout::{ELAPSED_STORED_EVERY, Rollout, words};
+use crate::domain::rollout::clock::ELAPSED_STORED_EVERY;
+use crate::domain::rollout::{Rollout, words};
 
 /// A vector with an open vote of ours, and those who have not voted.
 type Undecided = (Vector, BTreeSet<Member>);
