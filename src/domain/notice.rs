@@ -37,6 +37,9 @@ pub enum Kind {
     /// The invalidation cannot be made as things are.
     #[serde(rename = "purge.failed")]
     PurgeFailed,
+    /// The invalidation cannot be made yet, and is tried on after its rollout has ended; told again daily (decision 29).
+    #[serde(rename = "purge.owed")]
+    PurgeOwed,
     /// The invalidation takes longer than the completion timeout.
     #[serde(rename = "purge.stalled")]
     PurgeStalled,
@@ -50,7 +53,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order of a rollout's life.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::RolloutStarted,
         Self::RolloutCompleted,
         Self::RolloutFailed,
@@ -59,6 +62,7 @@ impl Kind {
         Self::PurgeStarted,
         Self::PurgeCompleted,
         Self::PurgeFailed,
+        Self::PurgeOwed,
         Self::PurgeStalled,
         Self::PurgeSkipped,
         Self::WorkloadFaulty,
@@ -75,6 +79,7 @@ impl Kind {
             Self::PurgeStarted => "purge.started",
             Self::PurgeCompleted => "purge.completed",
             Self::PurgeFailed => "purge.failed",
+            Self::PurgeOwed => "purge.owed",
             Self::PurgeStalled => "purge.stalled",
             Self::PurgeSkipped => "purge.skipped",
             Self::WorkloadFaulty => "workload.faulty",
@@ -92,6 +97,7 @@ impl Kind {
             Self::PurgeStarted => "PurgeStarted",
             Self::PurgeCompleted => "PurgeCompleted",
             Self::PurgeFailed => "PurgeFailed",
+            Self::PurgeOwed => "PurgeOwed",
             Self::PurgeStalled => "PurgeStalled",
             Self::PurgeSkipped => "PurgeSkipped",
             Self::WorkloadFaulty => "WorkloadFaulty",
@@ -105,6 +111,7 @@ impl Kind {
             | Self::GroupStalled
             | Self::GroupInDoubt
             | Self::PurgeFailed
+            | Self::PurgeOwed
             | Self::PurgeStalled
             | Self::WorkloadFaulty => true,
             Self::RolloutStarted
@@ -113,6 +120,11 @@ impl Kind {
             | Self::PurgeCompleted
             | Self::PurgeSkipped => false,
         }
+    }
+
+    /// A program that knows only the first form of a record cannot read it.
+    pub const fn is_new(self) -> bool {
+        matches!(self, Self::PurgeOwed)
     }
 
     /// The kind of this name.

@@ -5,6 +5,7 @@
 //! waiting to be delivered; those have objects of their own in the ledger.
 
 mod ending;
+mod purge;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,13 +15,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::distribution::DistributionId;
 use crate::domain::host::Host;
-use crate::domain::id::{Component, InvalidationId, Member, NoticeId, Origin, Reference, Seq, Vector};
+use crate::domain::id::{Component, Member, NoticeId, Origin, Seq, Vector};
 use crate::domain::image::Version;
 use crate::domain::notice::Notice;
 use crate::domain::paths::PathSet;
 use crate::domain::rules::Rules;
 
 pub use ending::{Closed, Outcome};
+pub use purge::{Purge, PurgeState};
 
 /// The newest form of a record this program writes. It reads this one and the one before. A record is written in the oldest
 /// form that can say all of it; see `record_codec::form`.
@@ -93,6 +95,9 @@ pub struct Record {
     /// Votes whose vectors are not closed, oldest first.
     #[serde(rename = "b", default, skip_serializing_if = "Vec::is_empty")]
     pub votes: Vec<Vote>,
+    /// Votes that all members have closed while purges of them were owed, in brief, oldest first (decision 29).
+    #[serde(rename = "y", default, skip_serializing_if = "Vec::is_empty")]
+    pub owed: Vec<Vote>,
     /// How the last rollouts ended, oldest first.
     #[serde(rename = "h", default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Closed>,
@@ -303,48 +308,6 @@ impl Brief {
     }
 }
 
-/// One purge of a decided vector.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Purge {
-    /// Its caller reference.
-    #[serde(rename = "r")]
-    pub reference: Reference,
-    /// What became of it.
-    #[serde(rename = "s")]
-    pub state: PurgeState,
-    /// CloudFront's id, once known; of the covering invalidation if it was covered.
-    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
-    pub invalidation: Option<InvalidationId>,
-}
-
-/// How far a purge is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PurgeState {
-    /// To be created.
-    Wanted,
-    /// CloudFront has accepted it.
-    Created,
-    /// A later one, which contains its paths, was created instead.
-    Covered(Reference),
-    /// The edge is fresh.
-    Completed,
-    /// Somebody used the reference with other paths; the purge exists, its completion is not known (decision 17).
-    DoneByOther,
-    /// It cannot be made: the distribution is gone, or CloudFront refuses the request itself.
-    Impossible(String),
-}
-
-impl PurgeState {
-    /// Nothing more will happen to it.
-    pub const fn is_final(&self) -> bool {
-        match self {
-            Self::Completed | Self::DoneByOther | Self::Impossible(_) => true,
-            Self::Wanted | Self::Created | Self::Covered(_) => false,
-        }
-    }
-}
-
 impl Record {
     /// What is published for a workload the cluster does not have: no rollout of it up to `seq` is voted for any more. It is
     /// newer than any record with such a number, and older than the record of a workload that comes later.
@@ -363,6 +326,7 @@ impl Record {
             closed: seq,
             requested_at: None,
             votes: Vec::new(),
+            owed: Vec::new(),
             history: Vec::new(),
             untold: Vec::new(),
             config: String::new(),

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::domain::notice::{Kind, Notice};
-use crate::domain::record::{RECORD_BYTES_MAX, Record, SCHEMA};
+use crate::domain::record::{Outcome, Purge, RECORD_BYTES_MAX, Record, SCHEMA, Vote};
 use crate::domain::rules::Rules;
 
 /// The form of a record that does not name one.
@@ -16,7 +16,15 @@ const FIRST_SCHEMA: u32 = 1;
 /// The oldest form that can say all that is in this record. Form 2 is that of the rules from number 2 on: a program that knows
 /// only form 1 would pass over what is new in it, and drop it with its next write. So it must not read it (decision 41).
 fn form(record: &Record) -> u32 {
-    let is_new = record.votes.iter().any(|vote| vote.rules > Rules::FIRST);
+    let vote = |vote: &Vote| {
+        vote.rules > Rules::FIRST
+            || vote.purges.values().any(Purge::is_new)
+            || vote.closed.as_ref().is_some_and(Outcome::is_new)
+    };
+    let is_new = !record.owed.is_empty()
+        || record.votes.iter().any(vote)
+        || record.history.iter().any(|closed| closed.outcome.is_new())
+        || record.untold.iter().any(|notice| notice.kind.is_new());
     if is_new { SCHEMA } else { FIRST_SCHEMA }
 }
 

@@ -167,6 +167,7 @@ fn purges(view: &View, vector: &Vector) -> Vec<Executed> {
 fn purge_state(state: &PurgeState) -> String {
     match state {
         PurgeState::Wanted => "queued".to_owned(),
+        PurgeState::Owed(why) => format!("owed: {why}"),
         PurgeState::Created => "in progress".to_owned(),
         PurgeState::Covered(_) => "covered by a later one".to_owned(),
         PurgeState::Completed => "completed".to_owned(),
@@ -258,7 +259,7 @@ mod tests {
         assert_eq!(seen.members[0].awaited.as_deref(), Some("has not voted yet (last heard: 2 of 5 pods ready)"));
         vote(&mut view, "a", &vector);
         assert_eq!(of(&view).state, "decided by all: it is purged");
-        let made = Purge { reference: "r".into(), state: PurgeState::Created, invalidation: Some("I1".into()) };
+        let made = Purge { state: PurgeState::Created, invalidation: Some("I1".into()), ..Purge::wanted("r".into()) };
         let record = &mut view.members.get_mut(&"b".into()).unwrap().as_mut().unwrap().record;
         record.votes[0].purges.insert("E1".parse().unwrap(), made);
         let purges = of(&view).purges;

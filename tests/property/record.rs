@@ -1,6 +1,6 @@
 //! Records as text: what is written is read back, and nothing that arrives does harm.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use allclear::domain::distribution::DistributionId;
 use allclear::domain::host::Host;
@@ -77,16 +77,18 @@ fn purge() -> impl Strategy<Value = Purge> {
     let reference = || "allclear-[0-9a-f]{32}".prop_map(Reference);
     let state = prop_oneof![
         Just(PurgeState::Wanted),
+        text().prop_map(PurgeState::Owed),
         Just(PurgeState::Created),
         reference().prop_map(PurgeState::Covered),
         Just(PurgeState::Completed),
         Just(PurgeState::DoneByOther),
         text().prop_map(PurgeState::Impossible),
     ];
-    (reference(), state, invalidation()).prop_map(|(reference, state, invalidation)| Purge {
+    (reference(), state, invalidation(), option::of(paths())).prop_map(|(reference, state, invalidation, sent)| Purge {
         reference,
         state,
         invalidation,
+        sent,
     })
 }
 
@@ -112,6 +114,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         Outcome::NothingNew,
         Outcome::Returned,
         Outcome::NoSite,
+        Outcome::Owed,
         Outcome::RolledBack,
         Outcome::Dead,
     ]);
@@ -149,14 +152,14 @@ prop_compose! {
         (revision, uid, seq, version, generation) in (any::<u64>(), text(), seq(), version(), any::<i64>()),
         (change, phase, elapsed_ms, settled) in (change(), phase(), any::<u64>(), option::of(version())),
         (edge, closed) in (select(vec![Edge::Settled, Edge::Moved, Edge::Unknown]), seq()),
-        requested_at in option::of(text()), votes in vec(vote(), 0..3), history in vec(closed(), 0..3),
+        requested_at in option::of(text()), (votes, owed) in (vec(vote(), 0..3), vec(vote(), 0..2)), history in vec(closed(), 0..3),
         untold in vec(notice(), 0..2), conditions in btree_set(text(), 0..3),
         (config, last, stalled) in ("[0-9a-f]{0,16}", option::of(vector().prop_map(|v| Brief::of(&v))), any::<bool>()),
         set_back in option::of((seq(), any::<u64>())),
     ) -> Record {
         Record {
             revision, uid, seq, version, generation, change, phase, elapsed_ms, settled, edge, closed, requested_at,
-            votes, history, untold, config, last, stalled, set_back, conditions,
+            votes, owed, history, untold, config, last, stalled, set_back, conditions,
         }
     }
 }
@@ -211,7 +214,15 @@ proptest! {
     // Before the members have voted by new rules, the program before this one can take the ledger back.
     #[test]
     fn a_record_without_anything_new_is_of_the_first_form(mut record in record()) {
-        record.votes.iter_mut().for_each(|vote| vote.rules = Rules::FIRST);
+        record.owed.clear();
+        record.untold.retain(|notice| notice.kind != Kind::PurgeOwed);
+        record.history.retain(|closed| closed.outcome != Outcome::Owed);
+        for vote in &mut record.votes {
+            vote.rules = Rules::FIRST;
+            vote.closed = vote.closed.take().filter(|outcome| *outcome != Outcome::Owed);
+            vote.purges.values_mut().for_each(|purge| purge.sent = None);
+            vote.purges.retain(|_, purge| !matches!(purge.state, PurgeState::Owed(_)));
+        }
         let written = encode(&record).unwrap();
         prop_assert!(!written.starts_with("{\"z\""), "{}", written);
     }
@@ -220,6 +231,26 @@ proptest! {
     #[test]
     fn a_record_with_a_vote_by_newer_rules_is_of_the_second_form(mut record in record(), mut vote in vote()) {
         vote.rules = Rules::CURRENT;
+        record.votes.push(vote);
+        let written = encode(&record).unwrap();
+        prop_assert!(written.starts_with("{\"z\":2,"), "{}", written);
+    }
+
+    // That a purge is owed, and what of it was sent otherwise than voted for, must survive the program before this one.
+    #[test]
+    fn a_record_that_says_of_a_purge_what_is_new_is_of_the_second_form(record in record(), vote in vote(), which in 0..6) {
+        let mut record = Record { votes: vec![], owed: vec![], history: vec![], untold: vec![], ..record };
+        let mut vote = Vote { purges: BTreeMap::new(), closed: None, rules: Rules::FIRST, ..vote };
+        let mut purge = Purge::wanted("r".into());
+        let closed = Closed { seq: Seq(1), change: String::new(), outcome: Outcome::Owed, why: String::new(), purges: vec![] };
+        match which {
+            0 => purge.sent = Some(PathSet::default()),
+            1 => purge.state = PurgeState::Owed("denied".into()),
+            2 => vote.closed = Some(Outcome::Owed),
+            3 => record.history.push(closed),
+            _ => record.owed.push(vote.clone()),
+        }
+        vote.purges.insert("E1ABC".parse().unwrap(), purge);
         record.votes.push(vote);
         let written = encode(&record).unwrap();
         prop_assert!(written.starts_with("{\"z\":2,"), "{}", written);

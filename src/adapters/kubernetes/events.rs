@@ -105,9 +105,12 @@ const fn action(kind: Kind) -> &'static str {
     match kind {
         Kind::RolloutStarted | Kind::RolloutCompleted | Kind::RolloutFailed => "Rollout",
         Kind::GroupStalled | Kind::GroupInDoubt => "Agreement",
-        Kind::PurgeStarted | Kind::PurgeCompleted | Kind::PurgeFailed | Kind::PurgeStalled | Kind::PurgeSkipped => {
-            "Purge"
-        }
+        Kind::PurgeStarted
+        | Kind::PurgeCompleted
+        | Kind::PurgeFailed
+        | Kind::PurgeOwed
+        | Kind::PurgeStalled
+        | Kind::PurgeSkipped => "Purge",
         Kind::WorkloadFaulty => "Configuration",
     }
 }

@@ -137,6 +137,7 @@ fn record() -> Record {
         closed: Seq(6),
         requested_at: None,
         votes: Vec::new(),
+        owed: Vec::new(),
         history: vec![Closed {
             seq: Seq(6),
             change: "web: 1.2.2 → 1.2.3".into(),
@@ -332,7 +333,7 @@ async fn without_rights_to_the_deployment_the_record_still_answers() {
 #[tokio::test]
 async fn an_open_vote_shows_its_purges() {
     let mut world = World::new(web());
-    let purge = Purge { reference: "ref".into(), state: PurgeState::Created, invalidation: Some("I2X".into()) };
+    let purge = Purge { state: PurgeState::Created, invalidation: Some("I2X".into()), ..Purge::wanted("ref".into()) };
     let record = &mut world.records[0].1;
     record.phase = Phase::Complete;
     record.votes.push(Vote {

@@ -26,6 +26,8 @@ pub enum Outcome {
     NoDistribution,
     /// Its purge cannot be made.
     Impossible,
+    /// Its purge cannot be made yet, and is owed (decision 29).
+    Owed,
     /// The rollout failed.
     Failed(Failure),
     /// Another version took its place before it was purged.
@@ -38,6 +40,13 @@ pub enum Outcome {
     Withdrawn,
     /// A member withdrew, or the vector died in another way.
     Dead,
+}
+
+impl Outcome {
+    /// A program that knows only the first form of a record cannot read it.
+    pub const fn is_new(&self) -> bool {
+        matches!(self, Self::Owed)
+    }
 }
 
 impl fmt::Display for Outcome {
@@ -55,6 +64,7 @@ impl fmt::Display for Outcome {
             Self::NoSite => f.write_str("not purged: no Ingress, route or annotation gives the workload a host"),
             Self::NoDistribution => f.write_str("not purged: no distribution serves its hosts"),
             Self::Impossible => f.write_str("not purged: CloudFront cannot make the invalidation"),
+            Self::Owed => f.write_str("not purged yet: CloudFront does not let us; the purge is owed and tried on"),
             Self::Failed(failure) => write!(f, "not purged: {failure}"),
             Self::Superseded => f.write_str("not purged: another version took its place first"),
             Self::RolledBack => f.write_str("not purged: it was rolled back before it was complete"),

@@ -48,9 +48,8 @@ impl Rollout {
                 Vec::new()
             };
         }
-        if vote.purges.values().all(|purge| purge.state.is_final()) {
-            let impossible = vote.purges.values().all(|purge| matches!(purge.state, PurgeState::Impossible(_)));
-            let outcome = if impossible { Outcome::Impossible } else { Outcome::Purged };
+        if vote.purges.values().all(|purge| purge.state.ends_rollout()) {
+            let outcome = outcome(&vote.purges);
             self.finish(now, vector, outcome, "");
             return Vec::new();
         }
@@ -130,7 +129,7 @@ impl Rollout {
         Order {
             reference: purge.reference.clone(),
             distribution: distribution.clone(),
-            paths: plan.paths.clone(),
+            paths: purge.sent.clone().unwrap_or_else(|| plan.paths.clone()),
             workload: self.identity.workload.clone(),
             invalidation: purge.invalidation.clone().filter(|_| exists),
             voted_at: self.voted_at.get(vector).copied(),
@@ -183,21 +182,32 @@ impl Rollout {
     }
 }
 
+/// How a vector ends whose purges have come so far.
+fn outcome(purges: &BTreeMap<DistributionId, Purge>) -> Outcome {
+    let states = || purges.values().map(|purge| &purge.state);
+    if states().any(|state| matches!(state, PurgeState::Owed(_))) {
+        Outcome::Owed
+    } else if states().all(|state| matches!(state, PurgeState::Impossible(_))) {
+        Outcome::Impossible
+    } else {
+        Outcome::Purged
+    }
+}
+
 /// How far a purge is, as far as another member may rely on it.
 const fn progress(state: &PurgeState) -> u8 {
     match state {
         PurgeState::Wanted | PurgeState::Impossible(_) => 0,
-        PurgeState::Created | PurgeState::Covered(_) => 1,
-        PurgeState::Completed | PurgeState::DoneByOther => 2,
+        PurgeState::Owed(_) => 1,
+        PurgeState::Created | PurgeState::Covered(_) => 2,
+        PurgeState::Completed | PurgeState::DoneByOther => 3,
     }
 }
 
 fn purges(rollout: &str, distributions: &BTreeSet<DistributionId>, paths: &PathSet) -> BTreeMap<DistributionId, Purge> {
     let texts: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
-    let purge = |distribution: &DistributionId| Purge {
-        reference: purge_reference(rollout, distribution.as_str(), texts.iter().copied()),
-        state: PurgeState::Wanted,
-        invalidation: None,
+    let purge = |distribution: &DistributionId| {
+        Purge::wanted(purge_reference(rollout, distribution.as_str(), texts.iter().copied()))
     };
     distributions.iter().map(|distribution| (distribution.clone(), purge(distribution))).collect()
 }

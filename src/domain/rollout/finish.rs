@@ -240,7 +240,8 @@ const fn kind_of_end(outcome: &Outcome) -> Option<Kind> {
         Outcome::Returned | Outcome::RecoveredSkipped => Some(Kind::PurgeSkipped),
         Outcome::NoDistribution | Outcome::Dead => Some(Kind::PurgeFailed),
         // An impossible purge has been told when it proved to be so; the others are nobody's business.
-        Outcome::Impossible | Outcome::NothingNew | Outcome::NoSite => None,
+        // That it is owed is told as `purge.owed`.
+        Outcome::Owed | Outcome::Impossible | Outcome::NothingNew | Outcome::NoSite => None,
         // These close a rollout before its vote.
         Outcome::Failed(_) | Outcome::Superseded | Outcome::RolledBack | Outcome::Deleted | Outcome::Withdrawn => None,
     }
@@ -285,6 +286,7 @@ fn purges_in_words(vote: &Vote) -> String {
     let purges = vote.purges.iter().map(|(distribution, purge)| match (&purge.invalidation, &purge.state) {
         (Some(id), PurgeState::Completed) => format!("{distribution} by invalidation {id}"),
         (_, PurgeState::Impossible(_)) => format!("{distribution} could not be purged"),
+        (_, PurgeState::Owed(_)) => format!("{distribution} is not purged yet"),
         (_, _) => format!("{distribution} by another member"),
     });
     purges.collect::<Vec<_>>().join(", ")

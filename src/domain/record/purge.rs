@@ -1,0 +1,71 @@
+//! One purge of a decided vector, as a record remembers it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::id::{InvalidationId, Reference};
+use crate::domain::paths::PathSet;
+
+/// One purge of a decided vector.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Purge {
+    /// Its caller reference.
+    #[serde(rename = "r")]
+    pub reference: Reference,
+    /// What became of it.
+    #[serde(rename = "s")]
+    pub state: PurgeState,
+    /// CloudFront's id, once known; of the covering invalidation if it was covered.
+    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
+    pub invalidation: Option<InvalidationId>,
+    /// What is really sent, where that is not what was voted for. Chosen by whoever creates it, durable before the call, and
+    /// never part of the reference (decision 41).
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<PathSet>,
+}
+
+/// How far a purge is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PurgeState {
+    /// To be created.
+    Wanted,
+    /// It cannot be made yet, for this reason, and is tried on; its rollout has ended without it (decision 29).
+    Owed(String),
+    /// CloudFront has accepted it.
+    Created,
+    /// A later one, which contains its paths, was created instead.
+    Covered(Reference),
+    /// The edge is fresh.
+    Completed,
+    /// Somebody used the reference with other paths; the purge exists, its completion is not known (decision 17).
+    DoneByOther,
+    /// It cannot be made: the distribution is gone, or CloudFront refuses the request itself.
+    Impossible(String),
+}
+
+impl Purge {
+    /// One to be created, of what was voted for.
+    pub const fn wanted(reference: Reference) -> Self {
+        Self { reference, state: PurgeState::Wanted, invalidation: None, sent: None }
+    }
+
+    /// What a program that knows only the first form of a record would lose or could not read.
+    pub const fn is_new(&self) -> bool {
+        self.sent.is_some() || matches!(self.state, PurgeState::Owed(_))
+    }
+}
+
+impl PurgeState {
+    /// Nothing more will happen to it.
+    pub const fn is_final(&self) -> bool {
+        match self {
+            Self::Completed | Self::DoneByOther | Self::Impossible(_) => true,
+            Self::Wanted | Self::Owed(_) | Self::Created | Self::Covered(_) => false,
+        }
+    }
+
+    /// Its rollout does not wait for it any more.
+    pub const fn ends_rollout(&self) -> bool {
+        self.is_final() || matches!(self, Self::Owed(_))
+    }
+}
