@@ -1,6 +1,8 @@
 //! The composition root: the only file that sees both sides. It turns a configuration into adapters, gives them to the
 //! actors, serves HTTP beside them, and ends everything in order.
 
+pub mod by_hand;
+
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,6 +28,7 @@ use crate::adapters::ledger::redis::RedisLedger;
 use crate::adapters::redis::Server;
 use crate::adapters::redis::board::RedisBoard;
 use crate::adapters::webhook::Webhooks;
+use crate::app::by_hand::ByHand;
 use crate::config::{Config, LedgerBackend, Namespaces, RedisAddress};
 use crate::domain::catalog::Freshness;
 use crate::domain::delivery;
@@ -61,6 +64,8 @@ pub struct Surrounded {
     /// Boards instead of those that are configured, our own first: more than one make a group. Only the demo and tests
     /// have any.
     pub boards: Vec<Arc<dyn Board>>,
+    /// It is started by a person, outside a pod: what has to be so first.
+    pub by_hand: Option<ByHand>,
 }
 
 /// Why the program did not start.
@@ -101,8 +106,13 @@ pub struct Running {
 /// # Errors
 /// When it cannot start; nothing is left running then.
 pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, StartError> {
+    let by_hand = surrounded.by_hand.filter(|_| config.ledger_backend() == LedgerBackend::Kubernetes);
+    let beside = by_hand.map(|by_hand| by_hand.named(config)).transpose()?;
     let clients = kubernetes::connect(&surrounded.kubernetes).await?;
     tracing::info!(server = %clients.server, credentials = %clients.source, "using this cluster");
+    if let Some(beside) = beside {
+        beside.look_around(config, &clients).await?;
+    }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let metrics = Arc::new(Metrics::default());
     let (notifier, outbox) = webhooks(config, clock.clone())?;

@@ -15,17 +15,21 @@ mod tallied;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-use crate::app;
+use crate::app::by_hand::ByHand;
+use crate::app::{self, Surrounded};
 use crate::cli::consent::Consent;
 use crate::config::{Inputs, load, read_file};
 
 /// Exit code of a command that failed.
 pub(crate) const EXIT_FAILED: u8 = 1;
+
+/// Where a pod finds its token; whoever has none is a person.
+const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 /// Where a pod finds the name of its own namespace.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -39,7 +43,7 @@ pub struct Cli {
     #[command(flatten)]
     global: Global,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Command,
 }
 
 #[derive(Debug, Args)]
@@ -57,11 +61,17 @@ struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the controller (what happens without a command)
+    /// Run the controller, as a pod does; outside of one, the cluster and the ledger's namespace must be named
     Run {
         /// Do everything but purge and notify, and say what would have been done
         #[arg(long)]
         dry_run: bool,
+        /// Where it keeps its records [default: the configured ledger.namespace, or the pod's own]
+        #[arg(long, value_name = "NAMESPACE")]
+        ledger_namespace: Option<String>,
+        /// Outside a pod: begin a ledger although the cluster has another one. Both purge then, so each rollout twice
+        #[arg(long)]
+        second_ledger: bool,
     },
     /// See the whole thing work on this machine alone: stand-ins for the cluster, CloudFront and a webhook receiver
     Demo {
@@ -217,14 +227,13 @@ impl From<Format> for config::Output {
 /// Does what the command line asks. The environment is given as data.
 pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
     let Cli { global, command } = cli;
-    match command.unwrap_or(Command::Run { dry_run: false }) {
-        Command::Run { dry_run } => {
-            let mut flags = BTreeMap::new();
-            if dry_run {
-                flags.insert("dry_run".to_owned(), "true".to_owned());
-            }
-            let kubernetes = global.kubernetes();
-            with_inputs(global, environment, flags, |inputs| run::run(inputs, kubernetes))
+    match command {
+        Command::Run { dry_run, ledger_namespace, second_ledger } => {
+            let dry_run = dry_run.then(|| ("dry_run".to_owned(), "true".to_owned()));
+            let flags = dry_run.into_iter().chain(ledger_flag(ledger_namespace)).collect();
+            let by_hand = global.by_hand(&environment, second_ledger);
+            let surrounded = Surrounded { kubernetes: global.kubernetes(), by_hand, ..Surrounded::default() };
+            with_inputs(global, environment, flags, |inputs| run::run(inputs, surrounded))
         }
         Command::Demo { clusters, stay } => demo::demo(clusters, stay),
         Command::Explain { name, namespace, ledger_namespace, output } => {
@@ -276,6 +285,17 @@ impl Global {
     fn kubernetes(&self) -> crate::adapters::kubernetes::Options {
         crate::adapters::kubernetes::Options { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() }
     }
+
+    /// Outside a pod, a person starts the controller.
+    fn by_hand(&self, environment: &BTreeMap<String, String>, second_ledger: bool) -> Option<ByHand> {
+        let variable = environment.get("KUBECONFIG").is_some_and(|paths| !paths.is_empty());
+        let cluster_named = self.kubeconfig.is_some() || self.context.is_some() || variable;
+        (!Path::new(TOKEN_FILE).exists()).then_some(ByHand { cluster_named, second_ledger })
+    }
+}
+
+fn ledger_flag(namespace: Option<String>) -> Option<(String, String)> {
+    namespace.map(|namespace| ("ledger.namespace".to_owned(), namespace))
 }
 
 fn ledger_command(
@@ -314,9 +334,9 @@ fn look(
     output: config::Output,
     answer: impl AsyncFnOnce(&explain::Sources, &explain::Question) -> ExitCode,
 ) -> ExitCode {
-    let flags = ledger_namespace.map(|namespace| ("ledger.namespace".to_owned(), namespace));
+    let flags = ledger_flag(ledger_namespace).into_iter().collect();
     let kubernetes = global.kubernetes();
-    with_inputs(global, environment, flags.into_iter().collect(), |inputs| {
+    with_inputs(global, environment, flags, |inputs| {
         let loaded = match load(inputs) {
             Ok(loaded) => loaded,
             Err(invalid) => return print(&config::refused(&invalid, output)),
@@ -368,9 +388,11 @@ mod tests {
     }
 
     #[test]
-    fn without_a_command_the_controller_runs() {
-        let cli = Cli::try_parse_from(["allclear", "--config", "x.toml"]).expect("it parses");
-        assert!(cli.command.is_none());
-        assert_eq!(cli.global.config, Some(PathBuf::from("x.toml")));
+    fn without_a_command_nothing_is_started_and_the_commands_are_shown() {
+        for arguments in [&["allclear"][..], &["allclear", "--config", "x.toml"]] {
+            let refused = Cli::try_parse_from(arguments).expect_err("there is no command");
+            let (code, text) = (refused.exit_code(), refused.to_string());
+            assert!(code == 2 && text.contains("run") && text.contains("demo") && text.contains("explain"), "{text}");
+        }
     }
 }

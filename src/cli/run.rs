@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::adapters::kubernetes;
 use crate::app::{self, StartError, Surrounded};
 use crate::cli::config::{EXIT_INVALID, refused};
 use crate::cli::{failed, print};
@@ -14,7 +13,7 @@ use crate::telemetry;
 
 /// Runs until SIGTERM or SIGINT (exit code 0), or until it has to give up (1). A configuration that is refused is told
 /// with everything that is wrong with it (2).
-pub fn run(inputs: &Inputs<'_>, kubernetes: kubernetes::Options) -> ExitCode {
+pub fn run(inputs: &Inputs<'_>, surrounded: Surrounded) -> ExitCode {
     let Loaded { config, effective: _, warnings } = match load(inputs) {
         Ok(loaded) => loaded,
         Err(invalid) => return print(&refused(&invalid, super::config::Output::Table)),
@@ -27,7 +26,7 @@ pub fn run(inputs: &Inputs<'_>, kubernetes: kubernetes::Options) -> ExitCode {
     }
     // Never dropped: the runtime would wait there, without bound, for a name that is being looked up.
     let system = ManuallyDrop::new(actix::System::new());
-    system.block_on(live(&config, Surrounded { kubernetes, ..Surrounded::default() }))
+    system.block_on(live(&config, surrounded))
 }
 
 async fn live(config: &Config, surrounded: Surrounded) -> ExitCode {

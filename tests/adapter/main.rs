@@ -21,6 +21,7 @@ mod stage;
 mod support;
 
 mod board;
+mod by_hand;
 mod cloudfront;
 mod commands;
 mod explain;

@@ -16,6 +16,7 @@
 #[path = "../support/process.rs"]
 mod process;
 
+mod by_hand;
 mod defects;
 mod faults;
 mod group;

@@ -160,6 +160,14 @@ fn the_pod_is_bounded_probed_and_knows_its_namespace() {
     assert_eq!(field("POD_NAME"), json!("metadata.name"));
 }
 
+/// Without a command the program shows its commands and ends.
+#[test]
+fn whatever_starts_the_controller_says_run() {
+    let deployment = of_kind("deploy/base/deployment.yaml", "Deployment");
+    assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["args"], json!(["run"]));
+    assert!(file("deploy/Dockerfile").text.lines().any(|line| line == "CMD [\"run\"]"));
+}
+
 /// A Secret is never needed to start, and what README and the installed configuration say is below /etc/allclear can be there.
 #[test]
 fn the_files_that_are_named_below_the_mount_come_from_somewhere() {

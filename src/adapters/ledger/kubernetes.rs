@@ -11,10 +11,11 @@
 //! recognised and count as empty. Deleting one shard under a running process is healed from its copy; deleting it while
 //! nothing runs forgets its records and their numbers: delete the ledger, never a shard.
 //!
-//! [`shard`] knows what is in a shard, [`writer`] when it is written, [`outbox`] keeps the deliveries and
-//! [`pin`] the members; this file joins them.
+//! [`shard`] knows what is in a shard, [`writer`] when it is written, [`outbox`] keeps the deliveries,
+//! [`pin`] the members, and [`find`] knows by what a ledger is found; this file joins them.
 
 mod call;
+pub mod find;
 mod outbox;
 mod pin;
 mod shard;
@@ -140,12 +141,12 @@ impl KubernetesLedger {
     }
 
     /// The meta object as it is now, created if there is none.
-    async fn find_or_create_meta(&self) -> Result<(OwnerReference, Option<Pin>), PortError> {
+    async fn find_or_create_meta(&self) -> Result<(OwnerReference, ConfigMap), PortError> {
         let map = match self.get(META_NAME).await? {
             Some(map) => map,
             None => self.create_meta().await?,
         };
-        Ok((self.read_meta(&map)?, pin::of(&map).and_then(|text| pin_of(text).ok())))
+        Ok((self.read_meta(&map)?, map))
     }
 
     fn read_meta(&self, map: &ConfigMap) -> Result<OwnerReference, PortError> {
@@ -251,8 +252,10 @@ impl KubernetesLedger {
 #[async_trait]
 impl Ledger for KubernetesLedger {
     async fn open(&self) -> Result<Ledgered, PortError> {
-        let (meta, pin) = self.find_or_create_meta().await?;
+        let (meta, map) = self.find_or_create_meta().await?;
         let mut copies = self.read_shards(&meta).await?;
+        self.label(&map).await;
+        let pin = pin::of(&map).and_then(|text| pin_of(text).ok());
         *self.meta.lock().unwrap_or_else(PoisonError::into_inner) = Some(meta.clone());
         let mut opened = Ledgered { origin: Origin(meta.uid), pin, ..Ledgered::default() };
         for (index, lane) in self.lanes.iter().enumerate() {

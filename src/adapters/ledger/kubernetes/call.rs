@@ -9,7 +9,7 @@ use crate::ports::{PortError, Retry};
 /// Longest a call may take. The API server itself gives up on a request after 60 s, but a ledger that takes 10 s is as
 /// good as away: the caller's back-off and its report are worth more than the rest of the wait. kube has no time-out of
 /// its own (ARCHITECTURE.md, *Measured*).
-const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A call that did not succeed.
 #[derive(Debug)]

@@ -1,0 +1,119 @@
+//! By what a ledger is found from outside: two labels and its name, and where in the cluster others are.
+//!
+//! For whoever starts the controller by hand: two ledgers in one cluster purge everything twice. Asked with that person's
+//! credentials, for metadata alone, as far as they may look. Not for opening a ledger.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+
+use futures_util::stream::{self, StreamExt};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::api::{Api, ListParams};
+
+use super::call::CALL_TIMEOUT;
+use super::{KubernetesLedger, MANAGED_BY, META_NAME, PART_LABEL, config_map};
+use crate::adapters::in_words;
+use crate::ports::PortError;
+
+/// Objects of one listing that are looked at. There is one ledger for each installation; a cluster with this many is full of them.
+const LISTED_MAX: u32 = 500;
+
+/// Namespaces looked into one by one, where nobody may look into all at once. At [`LOOKS_AT_ONCE`] and 10 ms each that is a
+/// quarter of a second.
+const NAMESPACES_MAX: usize = 200;
+
+/// Namespaces looked into at a time.
+const LOOKS_AT_ONCE: usize = 8;
+
+/// What a look around came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ledgers {
+    /// The namespaces with a ledger.
+    pub namespaces: BTreeSet<String>,
+    /// Not all of the cluster could be looked at.
+    pub partial: bool,
+}
+
+/// The ledgers of the cluster. Where the credentials may not look into all namespaces at once, into each of those they may
+/// list, and into those that `likely` names.
+///
+/// # Errors
+/// When there is no answer. A refusal is none: it makes the look partial.
+pub async fn ledgers(client: &kube::Client, likely: BTreeSet<String>) -> Result<Ledgers, PortError> {
+    let maps: Api<ConfigMap> = Api::all(client.clone());
+    let (key, value) = MANAGED_BY;
+    let by_label = ListParams::default().labels(&format!("{key}={value},{PART_LABEL}=ledger")).limit(LISTED_MAX);
+    let by_name = ListParams::default().fields(&format!("metadata.name={META_NAME}")).limit(LISTED_MAX);
+    let mut found = Ledgers::default();
+    for wanted in [by_label, by_name] {
+        let Some(list) = ask(maps.list_metadata(&wanted)).await? else { return one_by_one(client, likely).await };
+        found.namespaces.extend(list.items.into_iter().filter_map(|map| map.metadata.namespace));
+    }
+    Ok(found)
+}
+
+async fn one_by_one(client: &kube::Client, likely: BTreeSet<String>) -> Result<Ledgers, PortError> {
+    let all: Api<Namespace> = Api::all(client.clone());
+    let listed = ask(all.list_metadata(&ListParams::default().limit(LISTED_MAX))).await?;
+    let mut found = Ledgers { partial: listed.is_none(), ..Ledgers::default() };
+    let mut namespaces: Vec<String> = likely.into_iter().collect();
+    let listed = listed.into_iter().flat_map(|list| list.items).filter_map(|namespace| namespace.metadata.name);
+    for name in listed {
+        if !namespaces.contains(&name) {
+            namespaces.push(name);
+        }
+    }
+    found.partial |= namespaces.len() > NAMESPACES_MAX;
+    let look = |namespace: String| async {
+        let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
+        (ask(maps.get_metadata_opt(META_NAME)).await, namespace)
+    };
+    let mut looks = stream::iter(namespaces.into_iter().take(NAMESPACES_MAX).map(look)).buffer_unordered(LOOKS_AT_ONCE);
+    while let Some((answer, namespace)) = looks.next().await {
+        match answer? {
+            Some(Some(_)) => drop(found.namespaces.insert(namespace)),
+            Some(None) => {}
+            None => found.partial = true,
+        }
+    }
+    Ok(found)
+}
+
+/// One question; `None` where it may not be asked.
+async fn ask<T>(call: impl Future<Output = kube::Result<T>>) -> Result<Option<T>, PortError> {
+    let attempted = "failed to look for other ledgers in the cluster";
+    match tokio::time::timeout(CALL_TIMEOUT, call).await {
+        Ok(Ok(answer)) => Ok(Some(answer)),
+        Ok(Err(kube::Error::Api(status))) if status.code == 403 => Ok(None),
+        Ok(Err(kube::Error::Api(status))) if (400..429).contains(&status.code) => {
+            Err(PortError::lasting(attempted, format!("{} (status {})", status.message, status.code)))
+        }
+        Ok(Err(error)) => Err(PortError::passing(attempted, in_words(&error))),
+        Err(_) => {
+            let cause = format!("no answer from the API server within {} s", CALL_TIMEOUT.as_secs());
+            Err(PortError::passing(attempted, cause))
+        }
+    }
+}
+
+impl KubernetesLedger {
+    /// Gives a ledger the labels it is found by, if it has lost them or never had them. It can be read and written without
+    /// them, so what fails is left to the next opening.
+    pub(super) async fn label(&self, meta: &ConfigMap) {
+        let wanted = config_map(META_NAME, "ledger", "", Default::default()).metadata.labels.unwrap_or_default();
+        let present = meta.metadata.labels.clone().unwrap_or_default();
+        if wanted.iter().all(|(key, value)| present.get(key) == Some(value)) {
+            return;
+        }
+        let mut labelled = meta.clone();
+        labelled.metadata.labels = Some(present.into_iter().chain(wanted).collect());
+        // With the resourceVersion that was read: nobody else's change is overwritten.
+        match self.replace(META_NAME, &labelled).await {
+            Ok(_) => tracing::info!(namespace = %self.namespace, "gave the ledger its labels"),
+            Err(failed) => {
+                let error = self.call("update", META_NAME).unexpected(failed);
+                tracing::warn!(%error, "the ledger has no labels yet; they are given at the next start");
+            }
+        }
+    }
+}
