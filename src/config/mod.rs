@@ -42,6 +42,7 @@ pub use show::Effective;
 
 use crate::domain::paths::PathSet;
 use crate::domain::policy::{Agreement, Choice, Policy};
+use crate::domain::rules::Rules;
 use layers::Layer;
 use problem::Findings;
 use values::Values;
@@ -387,6 +388,7 @@ impl Config {
                 absent_left_out: self.group.absent == AbsentPolicy::Ignore,
                 repository_prefixes: self.group.repository_prefixes.clone(),
                 takeover: self.group.takeover,
+                rules: Rules::CURRENT,
             },
         }
     }

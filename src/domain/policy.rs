@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::domain::paths::PathSet;
+use crate::domain::rules::Rules;
 
 /// How rollouts are judged and purges planned. All of it but the durations must be the same in all members of a group, and
 /// the group's configuration hash covers it (decision 11).
@@ -37,6 +38,9 @@ pub struct Agreement {
     pub takeover: Duration,
     /// Prefixes of repository names that do not count between members (decision 12).
     pub repository_prefixes: Vec<String>,
+    /// The rules to vote by. No setting: it is [`Rules::CURRENT`] in every program, and only the model has members of an earlier
+    /// release beside it.
+    pub rules: Rules,
 }
 
 /// Decision 24.
@@ -48,6 +52,7 @@ impl Default for Agreement {
             absent_left_out: false,
             takeover: Duration::from_secs(5),
             repository_prefixes: Vec::new(),
+            rules: Rules::CURRENT,
         }
     }
 }

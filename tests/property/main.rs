@@ -15,6 +15,7 @@
 mod config;
 mod delivery;
 mod distribution;
+mod golden;
 mod image;
 mod paths;
 mod record;

@@ -15,7 +15,6 @@ use crate::domain::record_codec;
 use crate::domain::rollout::finish::fitting;
 use crate::domain::rollout::observe::news;
 use crate::domain::rollout::{Effect, FoundSite, Rollout};
-use crate::domain::rules::Rules;
 use crate::domain::workload::Workload;
 
 impl Rollout {
@@ -254,7 +253,7 @@ fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, 
         change,
         returned: change == Change::Changed && edge_has_it && policy.on_rollback == Choice::Skip,
         late: change == Change::Recovered && policy.on_recovered == Choice::Skip,
-        rules: Rules::CURRENT,
+        rules: policy.group.rules,
         config: draft.config.clone(),
         at_ms,
         hosts: fitting(&site.hosts, VOTE_HOST_BYTES_MAX, |host| host.as_str().len()).cloned().collect(),

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use crate::domain::id::config_hash;
 use crate::domain::policy::{Agreement, Choice, Policy};
-use crate::domain::rules::Rules;
 
 /// Characters of a value that a beat carries; of a longer one its beginning and its hash.
 const VALUE_CHARS_MAX: usize = 200;
@@ -16,7 +15,7 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
     // Taken apart, so that a new setting is either covered or left out on purpose.
     let Policy { rollout_timeout: _, zero_is_complete, same_digest_is_same, paths, on_recovered, on_rollback, group } =
         policy;
-    let Agreement { timeout: _, at_timeout, absent_left_out, takeover: _, repository_prefixes } = group;
+    let Agreement { timeout: _, at_timeout, absent_left_out, takeover: _, repository_prefixes, rules } = group;
     let paths: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
     let words = [
         ("group.absent", if *absent_left_out { "ignore" } else { "wait" }.to_owned()),
@@ -27,7 +26,7 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
         ("purge.on_rollback", choice(*on_rollback, "purge", "close")),
         ("purge.paths", paths.join(", ")),
         // The program's own, and not to be set: members of two releases with different rules wait for each other (decision 41).
-        ("rules", Rules::CURRENT.to_string()),
+        ("rules", rules.to_string()),
         ("rollout.zero_replicas", if *zero_is_complete { "complete" } else { "wait" }.to_owned()),
         ("version.same_digest_is_same", same_digest_is_same.to_string()),
     ];

@@ -1,0 +1,119 @@
+//! What the first release wrote is read as it was meant, and finished by the rules of its time (decision 41). The records are
+//! those that its program wrote into its ledgers in two demos; `tests/fixtures/53842b8/README.md` says how.
+
+use std::collections::BTreeSet;
+
+use allclear::domain::distribution::DistributionId;
+use allclear::domain::group::{Known, View, alone};
+use allclear::domain::id::{Component, Member, Seq, WorkloadId};
+use allclear::domain::machine::{Machine, Timestamp};
+use allclear::domain::policy::Policy;
+use allclear::domain::record::{Outcome, Phase, PurgeState, Record};
+use allclear::domain::record_codec::{decode, encode};
+use allclear::domain::rollout::{Effect, Event, Identity, Rollout};
+use allclear::domain::rules::Rules;
+
+const ALONE: &str = include_str!("../fixtures/53842b8/alone.jsonl");
+const GROUP: &str = include_str!("../fixtures/53842b8/group.jsonl");
+
+fn records(text: &str) -> Vec<Record> {
+    text.lines().map(|line| decode(line.as_bytes()).unwrap()).collect()
+}
+
+fn demo() -> DistributionId {
+    "E2DEMO".parse().unwrap()
+}
+
+/// What was recorded under the first of these references, before any of its purges was created, and what came of it.
+fn before_and_after(records: &[Record]) -> (Record, Record) {
+    let before = records.iter().find(|record| record.votes.iter().any(|vote| vote.purges.is_empty())).unwrap();
+    let matched = |record: &&Record| {
+        record.votes.iter().any(|vote| !vote.purges.is_empty() && vote.vector == before.votes[0].vector)
+    };
+    (before.clone(), records.iter().find(matched).unwrap().clone())
+}
+
+/// Lets this program find the record of another life, its vote decided, and matches its plan with `E2DEMO`: the record it
+/// stores then.
+fn matched(group: &str, before: &Record, view: impl Fn(&Record) -> View) -> Record {
+    let (member, Component { origin, .. }) = before.votes[0].vector.0.first_key_value().unwrap();
+    let identity = Identity {
+        workload: WorkloadId::deployment("shop", "web"),
+        member: member.clone(),
+        group: group.to_owned(),
+        grouped: before.votes[0].vector.0.len() > 1,
+        origin: origin.clone(),
+        epoch_ms: 0,
+    };
+    let mut machine = Rollout::resume(identity, Policy::default(), Seq(0), Some(before.clone()));
+    let mut now = Timestamp::from_millis(0);
+    let mut waiting = machine.step(now, Event::Missed);
+    for _ in 0..100 {
+        let Some(effect) = waiting.pop() else {
+            // The turn of this member comes, where others could do the same.
+            now = machine.next_deadline().unwrap();
+            waiting = machine.tick(now);
+            continue;
+        };
+        match effect {
+            Effect::Publish(record) => waiting.extend(machine.step(now, Event::ViewChanged(view(&record)))),
+            Effect::Match(vector, plan) => {
+                assert_eq!(plan.hosts.iter().map(|host| host.as_str()).collect::<Vec<_>>(), ["www.example.com"]);
+                waiting.extend(machine.step(now, Event::Matched(vector, BTreeSet::from([demo()]))));
+            }
+            Effect::Store(record) if !record.votes[0].purges.is_empty() => return *record,
+            Effect::Store(_) => waiting.extend(machine.step(now, Event::Stored)),
+            _ => {}
+        }
+    }
+    panic!("the vote was not gone on with");
+}
+
+// A new field that is written at its default would grow ten thousand idle records, and hide them from the release before.
+#[test]
+fn each_record_of_the_first_release_is_written_back_as_it_was() {
+    for line in ALONE.lines().chain(GROUP.lines()) {
+        assert_eq!(encode(&decode(line.as_bytes()).unwrap()).unwrap(), line);
+    }
+}
+
+#[test]
+fn what_the_first_release_recorded_is_read_as_it_was_meant() {
+    let alone = records(ALONE);
+    let last = alone.last().unwrap();
+    assert_eq!((last.seq, last.closed, &last.phase), (Seq(6), Seq(6), &Phase::Complete));
+    assert!(!last.is_open() && last.version.iter().all(|(_, image)| image.tag() == Some("1.2")));
+    let outcomes: Vec<_> = last.history.iter().map(|closed| (closed.seq.0, closed.outcome.clone())).collect();
+    assert_eq!(outcomes, [(4, Outcome::Returned), (5, Outcome::Purged), (6, Outcome::Purged)]);
+    assert!(alone.iter().any(|record| matches!(record.phase, Phase::Failed(_))));
+
+    let group = records(GROUP);
+    let votes = || alone.iter().chain(&group).flat_map(|record| &record.votes);
+    assert!(votes().all(|vote| vote.rules == Rules::FIRST), "they were cast before rules had numbers");
+    let made = |state: PurgeState| votes().any(|vote| vote.purges.get(&demo()).is_some_and(|made| made.state == state));
+    assert!([PurgeState::Wanted, PurgeState::Created, PurgeState::Completed].into_iter().all(made));
+    assert!(group.iter().any(|record| record.votes.iter().any(|vote| vote.vector.0.len() == 3)));
+}
+
+#[test]
+fn a_vote_of_the_first_release_is_gone_on_with_under_the_reference_of_that_release() {
+    let (before, after) = before_and_after(&records(ALONE));
+    let (member, Component { origin, .. }) = before.votes[0].vector.0.first_key_value().unwrap();
+    let stored = matched("default", &before, |record| alone(member, origin, Some(record)));
+    assert_eq!(stored.votes[0].purges, after.votes[0].purges);
+    assert!(encode(&stored).unwrap().starts_with("{\"r\""), "that release could take the ledger back");
+}
+
+#[test]
+fn members_that_voted_under_the_first_release_purge_under_its_reference() {
+    let (before, after) = before_and_after(&records(GROUP));
+    let vector = &before.votes[0].vector;
+    let stored = matched("default", &before, |record| {
+        let known = |(member, component): (&Member, &Component)| {
+            let (origin, record) = (component.origin.clone(), record.clone());
+            (member.clone(), Some(Known { origin, current: true, alive: true, record, words: None }))
+        };
+        View { members: vector.0.iter().map(known).collect(), ..View::default() }
+    });
+    assert_eq!(stored.votes[0].purges, after.votes[0].purges);
+}
