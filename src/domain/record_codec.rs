@@ -15,7 +15,8 @@ const FIRST_SCHEMA: u32 = 1;
 
 /// The oldest form that can say all that is in this record. Form 2 is that of the rules from number 2 on: a program that knows
 /// only form 1 would pass over what is new in it, and drop it with its next write. So it must not read it (decision 41).
-fn form(record: &Record) -> u32 {
+#[must_use]
+pub fn form(record: &Record) -> u32 {
     let vote = |vote: &Vote| {
         vote.rules > Rules::FIRST
             || vote.purges.values().any(Purge::is_new)

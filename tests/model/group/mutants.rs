@@ -1,8 +1,9 @@
 //! Ways to break the agreement, each applied to the world around the machine, and each caught by a named property.
 
-use allclear::domain::id::Reference;
+use allclear::domain::id::{Reference, Vector};
 use allclear::domain::purge::Order;
 use allclear::domain::record::{Phase, Record};
+use allclear::domain::rules::Rules;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
@@ -20,6 +21,8 @@ pub enum Mutant {
     WithdrawsAfterVoting,
     /// A vote is dropped as soon as its member has closed it.
     DropsAtOnce,
+    /// After an upgrade a vote of the release before is carried out under a reference of the new rules.
+    NewReferenceForOldVote,
 }
 
 impl Mutant {
@@ -39,12 +42,18 @@ impl Mutant {
         }
     }
 
-    pub fn references(self, order: &mut Order, count: usize, record: Option<&Record>) {
+    pub fn references(self, order: &mut Order, vector: &Vector, count: usize, record: Option<&Record>, runs: Rules) {
         match self {
             Self::RandomReference => order.reference = Reference(format!("random-{count}")),
             Self::ReferenceOfTag => {
                 let version = record.map_or(String::new(), |record| record.version.to_string());
                 order.reference = Reference(format!("{}-{version}", order.workload));
+            }
+            Self::NewReferenceForOldVote => {
+                let voted = record.and_then(|record| record.vote(vector)).map(|vote| vote.rules);
+                if voted.is_some_and(|voted| voted < runs) {
+                    order.reference = Reference(format!("{}-by-rules-{runs}", order.reference));
+                }
             }
             _ => {}
         }

@@ -7,7 +7,7 @@ use allclear::domain::record::Record;
 use allclear::domain::workload::Workload;
 
 use crate::group::past::settled;
-use crate::group::world::{Cluster, Faults, World};
+use crate::group::world::{BEFORE, Cluster, Faults, World};
 use crate::group::{search, search_part};
 use crate::rollout::{quick, sight};
 
@@ -147,6 +147,33 @@ fn nothing_follows_from_votes_under_two_configurations() {
         !ends.contains("ends purged twice"),
         "votes under the old configuration that were decided are not voted for again"
     );
+}
+
+/// Members that were at rest under the release before, and are started with these releases one after the other.
+fn upgraded(scripts: &[Vec<Option<Workload>>], releases: &[Vec<&'static str>]) -> World {
+    let mut world = swift(scripts);
+    for (cluster, releases) in world.members.iter_mut().zip(releases) {
+        cluster.record = cluster.record.take().map(|record| Record { config: BEFORE.to_owned(), ..record });
+        cluster.configs = releases.iter().map(|release| (*release, scripts.len())).collect();
+    }
+    world
+}
+
+/// Both upgrade, in either order and at any step of a rollout.
+fn both_upgrade() -> World {
+    upgraded(&[at_once(), at_once()], &[vec![BEFORE, "c2"], vec![BEFORE, "c2"]])
+}
+
+#[test]
+fn each_member_upgrades_at_any_step_of_a_rollout() {
+    search_part("N=2 A→B, upgraded", both_upgrade(), &["ends purged once", "a vector dies"], 40_000);
+}
+
+#[test]
+fn a_member_goes_back_to_the_release_before_and_upgrades_again() {
+    let releases = [vec![BEFORE, "c2", BEFORE, "c2"], vec![BEFORE, "c2"]];
+    let world = upgraded(&[at_once(), stays_at("b")], &releases);
+    search_part("N=2 A→B, one goes back to the release before", world, &["ends purged once"], 40_000);
 }
 
 #[test]
@@ -346,6 +373,12 @@ mod caught {
     fn a_random_reference() {
         let world = clusters(&[a_to_b(), a_to_b()]);
         breaks(Mutant::RandomReference, world, "SAFE-1: one creation per vector and distribution");
+    }
+
+    #[test]
+    fn a_new_reference_for_a_vote_of_the_release_before() {
+        let world = upgraded(&[at_once(), stays_at("b")], &[vec![BEFORE, "c2"], vec![BEFORE, "c2"]]);
+        breaks(Mutant::NewReferenceForOldVote, world, "SAFE-1: one creation per vector and distribution");
     }
 
     #[test]

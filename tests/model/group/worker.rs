@@ -8,13 +8,14 @@ use allclear::domain::group::{Known, View};
 use allclear::domain::id::{InvalidationId, Member, Vector, group_rollout_id, purge_reference};
 use allclear::domain::machine::{Machine, Timestamp};
 use allclear::domain::notice::{Kind, Notice};
+use allclear::domain::policy::{Agreement, Policy};
 use allclear::domain::purge::{Order, Progress};
 use allclear::domain::record::{Outcome, PurgeState, Record, Vote};
 use allclear::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout};
 use allclear::domain::workload::Workload;
 
 use crate::group::mutants::Mutant;
-use crate::group::world::{Done, Job, Patience, World, name, web};
+use crate::group::world::{Done, Job, Patience, World, name, rules, web};
 use crate::hashed::Hashed;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
@@ -41,7 +42,10 @@ impl<'a> Worker<'a> {
             epoch_ms: 0,
         };
         let record = job.record.as_deref().cloned();
-        let machine = Rollout::resume(identity, world.policy.clone(), job.floor, record);
+        let (config, _) = world.members[job.member].configs[job.config];
+        let group = Agreement { rules: rules(config), ..world.policy.group.clone() };
+        let policy = Policy { group, ..world.policy.clone() };
+        let machine = Rollout::resume(identity, policy, job.floor, record);
         Self { world, job, machine, now: NOW, done: Done { patience: job.patience, ..Done::default() }, skipped: false }
     }
 

@@ -13,6 +13,8 @@ use allclear::domain::id::{Member, Origin, Seq, Vector, WorkloadId};
 use allclear::domain::policy::Policy;
 use allclear::domain::purge::Order;
 use allclear::domain::record::{Edge, Record};
+use allclear::domain::record_codec::form;
+use allclear::domain::rules::Rules;
 use allclear::domain::workload::Workload;
 
 use crate::group::mutants::Mutant;
@@ -47,6 +49,20 @@ pub struct Cluster {
     pub configs: Vec<(&'static str, usize)>,
     /// It does nothing any more after so many writes.
     pub dies_after: Option<u8>,
+}
+
+/// The configuration of a member that runs the release before: the number of its rules is among the settings, so it is part of
+/// what the hash covers.
+pub const BEFORE: &str = "rules 1";
+
+/// By which rules a member votes that runs with this configuration.
+pub fn rules(config: &str) -> Rules {
+    if config == BEFORE { Rules::FIRST } else { Rules::CURRENT }
+}
+
+/// Whether the release that runs with this configuration can read the record, its own or another member's copy.
+fn can_read(config: &str, record: &Record) -> bool {
+    rules(config) == Rules::CURRENT || form(record) == 1
 }
 
 /// How many faults of each kind one run may have. Everything else that can go wrong is part of every step.
@@ -270,7 +286,10 @@ impl World {
     /// What a worker of a member could do and that changes anything; each once, however many facts lead to it.
     fn choices<'a>(&self, state: &'a State, member: usize, facts: Facts) -> impl Iterator<Item = Arc<Done>> + use<'a> {
         let place = &state.places[member];
-        let choices = if self.lives(member, place) { self.all_choices(state, member, facts) } else { Arc::default() };
+        let (config, _) = self.members[member].configs[place.config];
+        let reads = place.record.as_deref().is_none_or(|record| can_read(config, record));
+        let choices =
+            if reads && self.lives(member, place) { self.all_choices(state, member, facts) } else { Arc::default() };
         let acts = move |done: &Arc<Done>| {
             let creates = || done.created.iter().any(|(_, order)| !state.past.creations.contains_key(&order.reference));
             let tells = || done.absent.is_some_and(|floor| !place.published.contains(&place.absent(floor)));
@@ -306,14 +325,15 @@ impl World {
 
     fn jobs(&self, state: &State, member: usize, facts: Facts) -> Vec<Job> {
         let place = &state.places[member];
-        let (_, members) = self.members[member].configs[place.config];
+        let (config, members) = self.members[member].configs[place.config];
+        let readable = |(_, record): &(Origin, Hashed<Record>)| can_read(config, record);
         let mut choices: Vec<Vec<Copied>> = vec![Vec::new()];
         for (m, other) in state.places.iter().enumerate().take(members) {
             let copies: Vec<Copied> = match facts {
                 _ if m == member => vec![None],
-                Facts::Newest | Facts::Impatient => vec![other.newest()],
+                Facts::Newest | Facts::Impatient => vec![other.newest().filter(readable)],
                 Facts::Any => {
-                    let any = other.published.iter().cloned().map(Some);
+                    let any = other.published.iter().filter(|copy| readable(copy)).cloned().map(Some);
                     any.chain(self.members[m].record.is_none().then_some(None)).collect()
                 }
             };
@@ -371,7 +391,8 @@ impl World {
         for (vector, order) in &done.created {
             let mut order = order.clone();
             if let Some(mutant) = self.mutant {
-                mutant.references(&mut order, next.past.creations.len(), from.as_deref());
+                let (config, _) = self.members[m].configs[next.places[m].config];
+                mutant.references(&mut order, vector, next.past.creations.len(), from.as_deref(), rules(config));
             }
             next.note_creation(vector, &order);
         }
