@@ -72,6 +72,11 @@ model-deep: ## Searches the larger groups to the end; minutes to hours
 faults: test-setup ## Runs the whole table of faults for groups and prints what came of each; takes minutes (FAULTS=K6,R2 for some)
 	$(CARGO) test $(LOCKED) --quiet --test process -- --ignored faults_table --nocapture
 
+.PHONY: skew
+skew: test-setup release ## Runs this release beside the one before, whose binary ALLCLEAR_OLD_BIN names
+	@test -x "$(ALLCLEAR_OLD_BIN)" || { echo 'skew: set ALLCLEAR_OLD_BIN to the binary of the release before' >&2; exit 2; }
+	ALLCLEAR_BIN=$(BINARY) $(CARGO) test $(LOCKED) --quiet --test process -- --ignored group::skew --nocapture
+
 .PHONY: sim
 sim: ## Runs the simulations of chaos, alone and in groups, for many seeds; SEEDS=10000, or SEEDS=17..18 to repeat number 17
 	ALLCLEAR_SIM_SEEDS=$(SEEDS) $(CARGO) test $(LOCKED) --quiet --test simulation -- --nocapture chaos::whatever

@@ -8,6 +8,7 @@ pub mod oracles;
 mod outcomes;
 mod partitions;
 mod redis;
+mod skew;
 mod table;
 mod timeline;
 mod watches;

@@ -104,6 +104,14 @@ impl Scene {
         self.process = Some(Process::start(arguments, self.environment.clone()));
     }
 
+    /// The same with another release of the program, which is not told of these settings, because it refuses what it does not
+    /// know.
+    pub fn launch_release(&mut self, program: &str, unknown: &[&str]) {
+        let known = |(name, _): &(String, String)| !unknown.contains(&name.as_str());
+        let environment: BTreeMap<String, String> = self.environment.clone().into_iter().filter(known).collect();
+        self.process = Some(Process::start_program(program, &["run"], environment));
+    }
+
     /// Starts the program and waits until it has seen the cluster and recorded [`NAME`].
     pub async fn start(&mut self) {
         self.launch(&["run"]);

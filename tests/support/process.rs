@@ -33,7 +33,16 @@ pub struct Process {
 impl Process {
     /// Starts the program with these arguments, in this environment and no other.
     pub fn start(arguments: &[&str], environment: impl IntoIterator<Item = (String, String)>) -> Self {
-        let mut child = Command::new(program())
+        Self::start_program(&program(), arguments, environment)
+    }
+
+    /// The same for another release of the program.
+    pub fn start_program(
+        program: &str,
+        arguments: &[&str],
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
+        let mut child = Command::new(program)
             .args(arguments)
             .env_clear()
             .envs(environment)
