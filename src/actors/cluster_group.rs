@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actix::{
@@ -41,6 +42,9 @@ const WORDS_CHARS_MAX: usize = 200;
 
 /// How long a rollout may take to say how it stands, before the beat goes without it.
 const WORDS_WITHIN: Duration = Duration::from_secs(1);
+
+/// Brokers made in this process. Each begins to count its beats anew, so each is a life of its own to those who hear them.
+static LIVES: AtomicU64 = AtomicU64::new(0);
 
 /// The actor. See the module's text.
 pub struct ClusterGroupActor {
@@ -79,6 +83,11 @@ impl Reporter {
     }
 }
 
+/// A name for the next broker of the process that is called so.
+fn life_of(boot: &str) -> String {
+    format!("{boot}-{}", LIVES.fetch_add(1, Ordering::Relaxed))
+}
+
 impl ClusterGroupActor {
     /// The broker of the group whose own ledger is `origin` and held `pin` when it was opened. `watcher` starts the rollouts
     /// that are wanted, `root` begins anew when the ledger is lost.
@@ -100,7 +109,7 @@ impl ClusterGroupActor {
         let identity = Identity {
             member: own.member.clone(),
             origin: origin.clone(),
-            boot: own.grouping.as_ref().map(|grouping| grouping.boot.clone()).unwrap_or_default(),
+            boot: own.grouping.as_ref().map(|grouping| life_of(&grouping.boot)).unwrap_or_default(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             silent: own.grouping.as_ref().is_some_and(|grouping| grouping.silent),
         };

@@ -9,6 +9,7 @@
 //! purge, and that it is silent never one to go on without it.
 
 mod settings;
+mod voice;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,6 +20,7 @@ use crate::domain::id::{Member, Origin, WorkloadId, config_hash};
 use crate::domain::machine::Timestamp;
 
 pub use settings::{difference, settings};
+pub use voice::{Brought, Voice};
 
 /// How long a beat speaks for its member. It is left every 5 s and kept for 30 s by a board, and a board is read at least
 /// every 6 s.
@@ -30,9 +32,6 @@ const TWINS_FOR: Duration = Duration::from_secs(60);
 /// Changes between two ledgers of one name, within [`TWINS_FOR`], that make two clusters of them. A ledger that was
 /// re-created changes once, and beats of the old one that were late on some board make it three.
 const TURNS_MIN: usize = 4;
-
-/// Ledgers of one name that are told apart.
-const ORIGINS_MAX: usize = 4;
 
 /// Names that are remembered beside the members'. A group has far fewer; without a key anybody who writes to a board can
 /// make up more.
@@ -48,8 +47,11 @@ pub struct Beat {
     pub member: Member,
     /// Its ledger: two clusters that took one name are told apart by it.
     pub origin: Origin,
-    /// One life of its process, for people.
+    /// One life of its process: which of two beats came first is judged within one life only.
     pub boot: String,
+    /// Counts the beats of this life, from 1; 0 in those of older programs, which do not count.
+    #[serde(default)]
+    pub count: u64,
     /// The program's version.
     pub version: String,
     /// The hash of its configuration, as in its records.
@@ -60,7 +62,7 @@ pub struct Beat {
     pub settings: BTreeMap<String, String>,
     /// How its rollouts in flight stand, in words.
     pub words: BTreeMap<WorkloadId, String>,
-    /// Milliseconds since the Unix epoch by its own clock, and later than in the beat before. Only compared with other beats of the same member.
+    /// Milliseconds since the Unix epoch by its own clock, and later than in the beat before. Older programs order by it.
     pub at_ms: i64,
 }
 
@@ -115,31 +117,6 @@ pub struct Standing {
     pub config: String,
 }
 
-/// What is known of one other member.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Voice {
-    /// Its newest beat.
-    pub beat: Beat,
-    /// When it was last heard of.
-    pub at: Timestamp,
-    /// Its ledgers, with the newest beat of each.
-    origins: BTreeMap<Origin, i64>,
-    /// The ledger that was heard of last, and when it was another one before.
-    last: Origin,
-    turns: Vec<Timestamp>,
-}
-
-/// What a beat brought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Brought {
-    /// Nothing that was not known.
-    Nothing,
-    /// Something newer of the same ledger.
-    News,
-    /// The first beat, or one of another ledger than before: from now on that one's records count.
-    Ledger,
-}
-
 /// The register of members. See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Roster {
@@ -166,35 +143,14 @@ impl Roster {
         Self { own, origin, configured, settings, pin, voices: BTreeMap::new(), twin: None }
     }
 
-    /// Takes in a beat of another member.
-    pub fn hear(&mut self, now: Timestamp, beat: Beat) -> Brought {
-        let Some(voice) = self.voices.get_mut(&beat.member) else {
-            let origins = BTreeMap::from([(beat.origin.clone(), beat.at_ms)]);
-            let voice = Voice { last: beat.origin.clone(), at: now, origins, turns: Vec::new(), beat };
-            self.voices.insert(voice.beat.member.clone(), voice);
-            self.limit();
-            return Brought::Ledger;
-        };
-        let known = voice.origins.get(&beat.origin).copied();
-        if known.is_some_and(|at_ms| beat.at_ms <= at_ms) {
-            return Brought::Nothing;
+    /// Takes in a beat of another member, from this board.
+    pub fn hear(&mut self, now: Timestamp, board: usize, beat: Beat) -> Brought {
+        if let Some(voice) = self.voices.get_mut(&beat.member) {
+            return voice.hear(now, board, beat);
         }
-        voice.at = now;
-        voice.origins.insert(beat.origin.clone(), beat.at_ms);
-        if voice.origins.len() > ORIGINS_MAX {
-            let oldest = voice.origins.iter().min_by_key(|(_, at_ms)| **at_ms).map(|(origin, _)| origin.clone());
-            voice.origins.retain(|origin, _| Some(origin) != oldest.as_ref());
-        }
-        if voice.last != beat.origin {
-            voice.last = beat.origin.clone();
-            voice.turns.push(now);
-            voice.turns.retain(|at| now.since(*at) <= TWINS_FOR);
-        }
-        if beat.at_ms <= voice.beat.at_ms && beat.origin != voice.beat.origin {
-            return Brought::Nothing;
-        }
-        let before = std::mem::replace(&mut voice.beat, beat);
-        if before.origin == voice.beat.origin { Brought::News } else { Brought::Ledger }
+        self.voices.insert(beat.member.clone(), Voice::new(now, board, beat));
+        self.limit();
+        Brought::Ledger
     }
 
     /// Forgets the strangers that were heard of longest ago, beyond [`STRANGERS_MAX`].
@@ -326,11 +282,7 @@ impl Roster {
     fn twins(&self, now: Timestamp) -> Option<String> {
         let (name, ledgers) = match &self.twin {
             Some((other, at)) if now.since(*at) <= TWINS_FOR => (&self.own, vec![&self.origin, other]),
-            Some(_) | None => {
-                let turns = |voice: &&Voice| voice.turns.iter().filter(|at| now.since(**at) <= TWINS_FOR).count();
-                let twin = self.voices.values().find(|voice| turns(voice) >= TURNS_MIN)?;
-                (&twin.beat.member, twin.origins.keys().collect())
-            }
+            Some(_) | None => self.voices.values().find_map(|voice| Some((&voice.beat.member, voice.twins(now)?)))?,
         };
         let ledgers: Vec<_> = ledgers.iter().map(|origin| origin.to_string()).collect();
         Some(format!(

@@ -16,6 +16,7 @@ macro_rules! promises {
     ($($name:literal),* $(,)?) => { &[$(($name, |_, state: &State| !state.past.broken.contains($name))),*] };
 }
 
+mod beats;
 mod group;
 mod hashed;
 mod mutants;

@@ -13,7 +13,7 @@ const NAMES: [&str; 4] = ["eu-1", "eu-2", "us-1", "us-2"];
 /// What happens to a roster.
 #[derive(Clone, Debug)]
 enum Turn {
-    /// A beat of this member, from this ledger, so much later by its own clock.
+    /// A beat of this member, of this life of its process over this ledger, so much later by its own clock.
     Beat(usize, u8, i64),
     /// A beat of our own name, from this ledger.
     Own(u8),
@@ -62,7 +62,7 @@ proptest! {
                     clock += 5_000;
                     let origin = format!("{}-{ledger}", NAMES[who]).as_str().into();
                     let at_ms = clock + later;
-                    let _ = roster.hear(at, Beat { member: NAMES[who].into(), origin, at_ms, ..Beat::default() });
+                    let _ = roster.hear(at, 0, Beat { member: NAMES[who].into(), origin, at_ms, ..Beat::default() });
                 }
                 Turn::Own(ledger) => {
                     let origin = format!("o{ledger}").as_str().into();

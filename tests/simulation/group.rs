@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::Actor;
-use allclear::actors::message::Observation;
+use allclear::actors::message::{Drain, Observation};
 use allclear::actors::root::Root;
 use allclear::actors::{Grouping, Settings, Surroundings};
 use allclear::domain::id::{Member, Seq};
 use allclear::domain::notice::Kind;
 use allclear::domain::record::Change;
 use allclear::domain::roster::Pin;
-use allclear::ports::{Ledger, Posting};
+use allclear::ports::{Clock, Ledger, Posting};
 use allclear::telemetry::Metrics;
 use tokio::sync::oneshot;
 
@@ -40,12 +40,30 @@ pub fn member(name: &str) -> Settings {
     Settings { member: name.into(), grouping: Some(Grouping::default()), ..settings() }
 }
 
+/// A clock of which the wall's time is an hour behind.
+struct SetBack(Arc<dyn Clock>);
+
+impl Clock for SetBack {
+    fn now(&self) -> allclear::domain::machine::Timestamp {
+        self.0.now()
+    }
+
+    fn wall_ms(&self) -> i64 {
+        self.0.wall_ms() - 3_600_000
+    }
+}
+
 /// Starts one member.
 pub fn start(world: &World, settings: Settings) -> Life {
+    start_with(world, settings, |clock| clock)
+}
+
+fn start_with(world: &World, settings: Settings, clock: impl FnOnce(Arc<dyn Clock>) -> Arc<dyn Clock>) -> Life {
     world.life_begins();
     let (give_up, given_up) = oneshot::channel();
-    let surroundings =
-        Surroundings { ports: world.ports(), metrics: Arc::new(Metrics::default()), settings: Arc::new(settings) };
+    let mut ports = world.ports();
+    ports.clock = clock(ports.clock);
+    let surroundings = Surroundings { ports, metrics: Arc::new(Metrics::default()), settings: Arc::new(settings) };
     Life { world: world.clone(), root: Root::new(surroundings, give_up).start(), given_up }
 }
 
@@ -158,6 +176,31 @@ fn a_ledger_deleted_under_a_quiet_member_is_begun_anew_and_the_group_goes_on() {
         for board in &boards {
             assert_eq!(board.shows("eu-2", &id("web")).await, Some(Posting::Show(Box::new(baseline.clone()))));
         }
+        release(&lives, 3, "3").await;
+        pass(60_000).await;
+        assert_eq!(creations(&worlds), 2);
+    });
+}
+
+#[test]
+fn a_member_that_starts_again_with_its_clock_set_back_and_a_new_ledger_is_heard_and_counts() {
+    play(async {
+        let (worlds, _) = group(2);
+        let mut lives = start_all(&worlds);
+        agreed(&lives).await;
+        release(&lives, 2, "2").await;
+        pass(60_000).await;
+        assert_eq!(creations(&worlds), 1);
+        let ends = lives.pop().expect("two lives");
+        ends.root.send(Drain).await.expect("it ends");
+        pass(5_000).await;
+        worlds[1].life_ends();
+        worlds[1].lose_ledger();
+        lives.push(start_with(&worlds[1], member(NAMES[1]), |clock| Arc::new(SetBack(clock))));
+        pass(30_000).await;
+        let group = lives[0].observe().await.group.expect("a group");
+        let heard = group.members.iter().find(|member| member.name == NAMES[1]).and_then(|member| member.heard_s);
+        assert!(heard.is_some_and(|seconds| seconds < 10), "{group:#?}");
         release(&lives, 3, "3").await;
         pass(60_000).await;
         assert_eq!(creations(&worlds), 2);

@@ -58,7 +58,7 @@ pub struct Identity {
     pub member: Member,
     /// Our ledger.
     pub origin: Origin,
-    /// One life of the process.
+    /// One life of this broker: another in each process, and whenever one is made anew in it.
     pub boot: String,
     /// The program's version.
     pub version: String,
@@ -94,6 +94,8 @@ pub struct Broker {
     /// The pin was read since it was last found to be another one than we thought.
     pin_known: bool,
     beat_due: Timestamp,
+    /// Beats made so far.
+    beats: u64,
     /// The time our last beat bears.
     beaten_ms: i64,
     absent_due: Timestamp,
@@ -205,6 +207,7 @@ impl Broker {
             pinning: Lane::default(),
             pin_known: false,
             beat_due: Timestamp::default(),
+            beats: 0,
             beaten_ms: i64::MIN,
             absent_due: Timestamp::default(),
             silences: BTreeMap::new(),

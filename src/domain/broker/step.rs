@@ -143,7 +143,7 @@ impl Broker {
         }
         let mut changed = BTreeSet::new();
         for beat in beats {
-            self.hear_beat(now, beat, beaten, &mut changed);
+            self.hear_beat(now, (index, beaten), beat, &mut changed);
         }
         for heard in heard {
             if heard.member == self.identity.member {
@@ -175,7 +175,14 @@ impl Broker {
         }
     }
 
-    fn hear_beat(&mut self, now: Timestamp, beat: Beat, beaten: bool, changed: &mut BTreeSet<WorkloadId>) {
+    /// Takes in a beat of this board, on which we had left one when it was begun to be read, or had not.
+    fn hear_beat(
+        &mut self,
+        now: Timestamp,
+        (board, beaten): (usize, bool),
+        beat: Beat,
+        changed: &mut BTreeSet<WorkloadId>,
+    ) {
         let Some(roster) = &mut self.roster else { return };
         if beat.member == self.identity.member {
             if beaten {
@@ -187,7 +194,7 @@ impl Broker {
         let said =
             |roster: &super::Roster| roster.voice(&member).map(|voice| voice.beat.words.clone()).unwrap_or_default();
         let before = said(roster);
-        let brought = roster.hear(now, beat);
+        let brought = roster.hear(now, board, beat);
         let after = said(roster);
         let other_words =
             before.keys().chain(after.keys()).filter(|workload| before.get(*workload) != after.get(*workload));
@@ -250,13 +257,15 @@ impl Broker {
     /// Leaves a beat on every board.
     fn beat(&mut self, words: BTreeMap<WorkloadId, String>, at_ms: i64) {
         let Some(roster) = &self.roster else { return };
-        // Others take a beat that bears no later time for an earlier one; two may fall into one millisecond, and a wall's
-        // clock may be set back.
+        self.beats = self.beats.saturating_add(1);
+        // Older programs take a beat that bears no later time for an earlier one; two may fall into one millisecond, and a
+        // wall's clock may be set back.
         self.beaten_ms = at_ms.max(self.beaten_ms.saturating_add(1));
         let beat = Beat {
             member: self.identity.member.clone(),
             origin: self.identity.origin.clone(),
             boot: self.identity.boot.clone(),
+            count: self.beats,
             version: self.identity.version.clone(),
             config: self.standing.config.clone(),
             members: roster.pin().map(|pin| pin.members.clone()).unwrap_or_default(),

@@ -34,11 +34,11 @@ fn hold(roster: &Roster, seconds: u64, servers: &Servers) -> String {
 fn members_are_learnt_pinned_and_stay() {
     let mut roster = roster(&[], None);
     assert_eq!(hold(&roster, 0, &servers(3)), "1 of 3 members are known: eu-1; 2 have not been heard of");
-    roster.hear(at(1), beat("eu-2", "o2", 1));
+    roster.hear(at(1), 0, beat("eu-2", "o2", 1));
     let words = "2 of 3 members are known: eu-1, eu-2; the third has not been heard of";
     assert_eq!(hold(&roster, 1, &servers(3)), words);
     assert_eq!(roster.wanted_pin(at(1), &servers(3)), None);
-    roster.hear(at(2), beat("us-1", "o3", 1));
+    roster.hear(at(2), 0, beat("us-1", "o3", 1));
     let pin = roster.wanted_pin(at(2), &servers(3)).unwrap();
     assert_eq!(pin, Pin { members: names(&["eu-1", "eu-2", "us-1"]), of: 3, ..Pin::default() });
     assert_eq!(hold(&roster, 2, &servers(3)), "the members are being written to the ledger");
@@ -55,8 +55,8 @@ fn another_number_of_servers_makes_the_members_unknown() {
     let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
     assert_eq!(hold(&roster, 0, &servers(2)), "");
     assert!(hold(&roster, 0, &servers(3)).contains("1 of 3 members are known"));
-    roster.hear(at(1), beat("eu-2", "o2", 1));
-    roster.hear(at(1), beat("us-1", "o3", 1));
+    roster.hear(at(1), 0, beat("eu-2", "o2", 1));
+    roster.hear(at(1), 0, beat("us-1", "o3", 1));
     assert_eq!(roster.wanted_pin(at(1), &servers(3)).unwrap().of, 3);
 }
 
@@ -76,7 +76,7 @@ fn a_server_that_is_away_at_the_start_does_not_undo_the_pin() {
 fn a_forgotten_member_is_none_until_the_number_of_servers_changes() {
     for configured in [&[][..], &["eu-1", "eu-2", "us-1"]] {
         let mut roster = forgot_us_1(configured);
-        roster.hear(at(1), beat("us-1", "o3", 1));
+        roster.hear(at(1), 0, beat("us-1", "o3", 1));
         let standing = roster.standing(at(1), &servers(3));
         assert_eq!((standing.hold, standing.members), (None, names(&["eu-1", "eu-2"])));
     }
@@ -97,7 +97,7 @@ fn whoever_takes_the_place_of_a_forgotten_member_is_waited_for() {
     // Or by what is heard of it, also where another one is silent just then.
     let mut learnt = forgot_us_1(&[]);
     assert_eq!(hold(&learnt, 0, &servers(3)), "");
-    learnt.hear(at(1), beat("ap-1", "o4", 1));
+    learnt.hear(at(1), 0, beat("ap-1", "o4", 1));
     assert!(!hold(&learnt, 1, &servers(3)).is_empty());
     let pin = learnt.wanted_pin(at(1), &servers(3)).unwrap();
     assert_eq!(pin, Pin { members: names(&["ap-1", "eu-1", "eu-2"]), of: 3, ..Pin::default() });
@@ -108,8 +108,8 @@ fn whoever_takes_the_place_of_a_forgotten_member_is_waited_for() {
 #[test]
 fn a_newcomer_takes_nobodys_place_who_is_only_silent() {
     let mut roster = roster(&[], Some((&["eu-1", "eu-2", "us-1"], 3)));
-    roster.hear(at(900), beat("eu-2", "o2", 1));
-    roster.hear(at(900), beat("ap-1", "o4", 1));
+    roster.hear(at(900), 0, beat("eu-2", "o2", 1));
+    roster.hear(at(900), 0, beat("ap-1", "o4", 1));
     assert_eq!(roster.wanted_pin(at(900), &servers(3)), None);
     assert!(hold(&roster, 900, &servers(3)).starts_with("more members than servers: ap-1, eu-1, eu-2, us-1, and 3"));
 }
@@ -117,7 +117,7 @@ fn a_newcomer_takes_nobodys_place_who_is_only_silent() {
 #[test]
 fn more_names_than_servers_hold_even_if_the_members_are_pinned() {
     let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
-    roster.hear(at(1), beat("us-1", "o3", 1));
+    roster.hear(at(1), 0, beat("us-1", "o3", 1));
     assert!(hold(&roster, 1, &servers(2)).starts_with("more members than servers: eu-1, eu-2, us-1, and 2"));
     // It was renamed, or went away.
     assert_eq!(hold(&roster, 60, &servers(2)), "");
@@ -155,23 +155,67 @@ fn our_own_name_with_another_ledger_holds_for_a_while() {
 fn two_ledgers_that_take_turns_under_one_name_are_two_clusters() {
     let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
     for turn in 0..4 {
-        roster.hear(at(5 * turn), beat("eu-2", "a", 5_000 * i64::try_from(turn).unwrap()));
+        roster.hear(at(5 * turn), 0, beat("eu-2", "a", 5_000 * i64::try_from(turn).unwrap()));
         // Its clock is an hour behind.
-        roster.hear(at(5 * turn + 2), beat("eu-2", "b", 5_000 * i64::try_from(turn).unwrap() - 3_600_000));
+        roster.hear(at(5 * turn + 2), 0, beat("eu-2", "b", 5_000 * i64::try_from(turn).unwrap() - 3_600_000));
     }
     assert!(hold(&roster, 20, &servers(2)).contains("two clusters of the group are called eu-2 (ledgers a and b)"));
 }
 
+/// A beat as programs leave it: of this life, the how manieth in it, by a clock that is of no account.
+fn counted(boot: &str, origin: &str, count: u64) -> Beat {
+    let at_ms = -i64::try_from(count).unwrap();
+    Beat { boot: boot.to_owned(), count, ..beat("eu-2", origin, at_ms) }
+}
+
 #[test]
-fn a_ledger_that_was_recreated_is_no_second_cluster() {
+fn a_ledger_that_was_recreated_is_no_second_cluster_and_counts_once_its_beats_go_on() {
     let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
-    assert_eq!(roster.hear(at(0), beat("eu-2", "a", 100)), Brought::Ledger);
-    assert_eq!(roster.hear(at(0), beat("eu-2", "a", 100)), Brought::Nothing);
-    assert_eq!(roster.hear(at(5), beat("eu-2", "b", 110)), Brought::Ledger);
-    assert_eq!(roster.hear(at(5), beat("eu-2", "a", 105)), Brought::Nothing, "late, from another board");
-    assert_eq!(roster.hear(at(10), beat("eu-2", "b", 115)), Brought::News);
-    assert_eq!(hold(&roster, 10, &servers(2)), "");
+    assert_eq!(roster.hear(at(0), 0, counted("x", "a", 100)), Brought::Ledger);
+    assert_eq!(roster.hear(at(0), 0, counted("x", "a", 100)), Brought::Nothing);
+    assert_eq!(roster.hear(at(5), 0, counted("y", "b", 1)), Brought::Nothing, "it may be an old one");
+    assert_eq!(roster.hear(at(10), 0, counted("y", "b", 2)), Brought::Ledger);
+    assert_eq!(roster.hear(at(10), 1, counted("x", "a", 101)), Brought::Nothing, "late, from another board");
+    assert_eq!(roster.hear(at(15), 0, counted("y", "b", 3)), Brought::News);
+    assert_eq!(hold(&roster, 15, &servers(2)), "");
     assert_eq!(roster.voice(&"eu-2".into()).unwrap().beat.origin, "b".into());
+}
+
+#[test]
+fn a_process_that_starts_again_is_heard_whatever_its_clock_says_and_the_one_before_it_is_not() {
+    let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
+    let hour = 3_600_000;
+    roster.hear(at(0), 0, Beat { at_ms: hour, ..counted("x", "a", 40) });
+    assert_eq!(roster.hear(at(5), 0, Beat { at_ms: 5, ..counted("y", "a", 1) }), Brought::News);
+    assert_eq!(roster.hear(at(10), 1, Beat { at_ms: 2 * hour, ..counted("x", "a", 39) }), Brought::Nothing);
+    assert_eq!(roster.hear(at(10), 2, Beat { at_ms: 2 * hour, ..counted("x", "a", 41) }), Brought::Nothing);
+    assert_eq!(roster.voice(&"eu-2".into()).unwrap().beat.boot, "y");
+    // Both live, and one of them ends: whoever goes on is heard.
+    assert_eq!(roster.hear(at(15), 1, counted("x", "a", 42)), Brought::News);
+}
+
+#[test]
+fn beats_of_older_programs_that_do_not_count_are_ordered_by_their_time_within_a_life() {
+    let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
+    let old = |boot: &str, at_ms| Beat { boot: boot.to_owned(), ..beat("eu-2", "a", at_ms) };
+    assert_eq!(roster.hear(at(0), 0, old("x", 50)), Brought::Ledger);
+    assert_eq!(roster.hear(at(5), 0, old("x", 49)), Brought::Nothing);
+    assert_eq!(roster.hear(at(5), 0, old("x", 51)), Brought::News);
+    assert_eq!(roster.hear(at(9), 0, counted("y", "a", 1)), Brought::News, "it was upgraded");
+    assert_eq!(roster.hear(at(14), 0, old("z", 7)), Brought::News, "and taken back");
+    let text = serde_json::to_string(&counted("y", "a", 1)).unwrap();
+    assert_eq!(serde_json::from_str::<Beat>(&text.replace(r#""count":1,"#, "")).unwrap().count, 0);
+}
+
+#[test]
+fn a_member_that_starts_again_and_again_fills_no_memory() {
+    let mut roster = roster(&[], None);
+    for life in 0..1_000 {
+        roster.hear(at(life), 0, counted(&format!("life-{life}"), "a", 1));
+        assert_eq!(roster.voice(&"eu-2".into()).unwrap().beat.boot, format!("life-{life}"));
+    }
+    let size = format!("{:?}", roster.voice(&"eu-2".into())).len();
+    assert!(size < 20_000, "{size} bytes in words");
 }
 
 #[test]
@@ -180,21 +224,21 @@ fn a_peer_with_other_members_or_settings_is_told_apart_by_name() {
     let theirs = roster(&[], Some((&["eu-1", "eu-2", "us-1"], 3)));
     let standing = theirs.standing(at(0), &servers(3));
     let beat = |roster: &Roster, config: String| Beat { settings: roster.settings(), config, ..beat("eu-2", "o2", 1) };
-    ours.hear(at(0), beat(&theirs, standing.config.clone()));
+    ours.hear(at(0), 0, beat(&theirs, standing.config.clone()));
     let words = "group.members is \"eu-1, eu-2, us-1\" there and \"eu-1, eu-2\" here";
     assert_eq!(ours.differences(&"eu-2".into()), [words]);
     assert_ne!(ours.standing(at(0), &servers(2)).config, standing.config);
     let same = ours.standing(at(0), &servers(2)).config;
-    ours.hear(at(1), Beat { at_ms: 2, ..beat(&ours, same) });
+    ours.hear(at(1), 0, Beat { at_ms: 2, ..beat(&ours, same) });
     assert_eq!(ours.differences(&"eu-2".into()), Vec::<String>::new());
 }
 
 #[test]
 fn made_up_names_fill_no_memory_and_drive_no_member_out() {
     let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
-    roster.hear(at(0), beat("eu-2", "o2", 1));
+    roster.hear(at(0), 0, beat("eu-2", "o2", 1));
     for number in 0..5_000_u64 {
-        roster.hear(at(number), beat(&format!("x-{number}"), "o", 1));
+        roster.hear(at(number), 0, beat(&format!("x-{number}"), "o", 1));
     }
     assert_eq!(roster.voices().count(), STRANGERS_MAX + 1);
     assert!(roster.voice(&"eu-2".into()).is_some() && roster.voice(&"x-4999".into()).is_some());
