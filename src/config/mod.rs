@@ -116,13 +116,21 @@ pub fn read_file(path: &Path) -> io::Result<String> {
     if text.len() as u64 > FILE_BYTES_MAX { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(text) }
 }
 
+/// Why a file cannot be read, the way people say it.
+fn unread(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        other => other.to_string(),
+    }
+}
+
 fn file_layer(inputs: &Inputs<'_>, known: &Layer, findings: &mut Findings) -> Layer {
     let path = inputs.file.as_deref().unwrap_or(Path::new(FILE_DEFAULT));
     match (inputs.read)(path) {
         Ok(text) => layers::of_file(&text, path, known, findings),
         Err(error) if error.kind() == io::ErrorKind::NotFound && inputs.file.is_none() => Layer::default(),
         Err(error) => {
-            let message = format!("cannot be read: {}", error.kind());
+            let message = format!("cannot be read: {}", unread(&error));
             let fix = if inputs.file.is_some() {
                 "name an existing file with --config"
             } else {

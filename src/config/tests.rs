@@ -43,9 +43,10 @@ fn the_defaults_are_those_that_were_decided() {
 fn the_examples_are_valid() {
     let example = include_str!("../../configs/example.toml");
     let hooks = include_str!("../../configs/webhooks.json");
-    let loaded = load_with(&[("c.toml", example), ("/etc/allclear/webhooks.json", hooks)], &[], &[]).unwrap();
+    let path = ("WEBHOOKS_CONFIG", "/etc/allclear/webhooks.json");
+    let loaded = load_with(&[("c.toml", example), (path.1, hooks)], &[path], &[]).unwrap();
     assert_eq!(loaded.warnings, []);
-    assert!(!loaded.config.is_grouped(), "this version refuses to start in a group");
+    assert!(!loaded.config.is_grouped(), "nobody is in a group by copying a file");
     assert_eq!(loaded.config.webhooks.hooks.len(), 2);
     let installed = load_with(&[("c.toml", include_str!("../../deploy/base/config.toml"))], &[], &[]).unwrap();
     assert_eq!(installed.warnings, []);
@@ -190,7 +191,7 @@ fn all_layers_are_judged_at_once() {
         "c.toml:2:1: purge.debonce: is not a key; fix: did you mean purge.debounce?",
         "c.toml:4:10: log.format = \"xml\": is not a choice; fix: write json or text",
         "environment ALLCLEAR__PURGE__PATH: purge.path: is not a key; fix: did you mean purge.paths?",
-        "environment WEBHOOKS_CONFIG: webhooks.file = \"/missing\": names a file that cannot be read: entity not found; \
+        "environment WEBHOOKS_CONFIG: webhooks.file = \"/missing\": names a file that cannot be read: there is no such file; \
          fix: mount the file there, or leave webhooks.file (WEBHOOKS_CONFIG) empty",
         "environment allclear__log__level: allclear__log__level: is not in capitals; fix: write it as ALLCLEAR__LOG__LEVEL",
     ];
@@ -327,7 +328,7 @@ fn the_key_of_a_group_is_read_from_its_file() {
     assert_eq!(good.group.key.unwrap().expose(), b"0123456789abcdef0123456789abcdef");
     let short = problems(&[("/key", "s3cret")], &key);
     assert!(short[0].contains("= \"/key\": names a file with a key of 6 bytes"), "{short:?}");
-    assert!(problems(&[], &key)[0].contains("cannot be read: entity not found"));
+    assert!(problems(&[], &key)[0].contains("cannot be read: there is no such file"));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::values::Values;
 use super::webhooks::{self, HookDefaults, ReadFile};
 use super::{
     AbsentPolicy, CloudFront, Config, Distributions, Group, GroupPolicy, Http, Leader, Ledger, LedgerBackend, Log,
-    LogFormat, Namespaces, Purge, Redis, Rollout, Version, Watch, Webhooks, ZeroReplicas,
+    LogFormat, Namespaces, Purge, Redis, Rollout, Version, Watch, Webhooks, ZeroReplicas, unread,
 };
 use crate::domain::id::is_name;
 use crate::domain::paths::{self, PATHS_ADVISED_MAX, PathSet, WILDCARDS_ADVISED_MAX};
@@ -192,7 +192,7 @@ fn redis_ca(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Option<Vec<u8
             "write certificates in PEM into it, -----BEGIN CERTIFICATE-----",
         ),
         Err(error) => {
-            let message = format!("names a file that cannot be read: {}", error.kind());
+            let message = format!("names a file that cannot be read: {}", unread(&error));
             Refused::new(message, "mount the certificates there, or leave redis.ca_file empty")
         }
     };
@@ -255,7 +255,7 @@ fn group_key(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Option<Secre
     let text = match read(&path) {
         Ok(text) => text,
         Err(error) => {
-            let message = format!("names a file that cannot be read: {}", error.kind());
+            let message = format!("names a file that cannot be read: {}", unread(&error));
             return values.refuse(
                 key,
                 value,

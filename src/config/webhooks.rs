@@ -20,6 +20,7 @@ use super::layers::Lines;
 use super::mask::{Secret, shown};
 use super::problem::{Findings, Place};
 use super::suggest::nearest;
+use super::unread;
 use super::values::parse_duration;
 use crate::domain::notice::Kind;
 
@@ -74,7 +75,7 @@ pub(super) fn read(
     match read_file(path) {
         Ok(text) => parse(&text, path, defaults, read_file, findings),
         Err(error) => {
-            let message = format!("names a file that cannot be read: {}", error.kind());
+            let message = format!("names a file that cannot be read: {}", unread(&error));
             let fix = "mount the file there, or leave webhooks.file (WEBHOOKS_CONFIG) empty";
             findings.refuse(place, "webhooks.file", Some(shown(&path.to_string_lossy())), message, fix);
             None
@@ -194,7 +195,7 @@ impl HookReader<'_> {
             // Relative to the webhooks file, so that the two can be mounted together.
             let path = reader.path.parent().unwrap_or(Path::new("")).join(text);
             let content = (reader.read_file)(&path).map_err(|error| {
-                let message = format!("names a file that cannot be read: {}", error.kind());
+                let message = format!("names a file that cannot be read: {}", unread(&error));
                 Refused::new(message, format!("mount the key as {}", shown(&path.to_string_lossy())))
             })?;
             key(content.trim())
@@ -454,7 +455,7 @@ mod tests {
             (
                 4,
                 52,
-                "/webhooks/1/secretFile/1: names a file that cannot be read: entity not found; fix: mount the key as /etc/allclear/gone",
+                "/webhooks/1/secretFile/1: names a file that cannot be read: there is no such file; fix: mount the key as /etc/allclear/gone",
             ),
             (4, 74, "/webhooks/1/workloads: is a text; fix: write a list"),
             (5, 15, "/webhooks/2/name: is given twice"),

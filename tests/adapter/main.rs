@@ -29,4 +29,5 @@ mod kubernetes;
 mod kubernetes_conformance;
 mod ledger;
 mod published;
+mod readme;
 mod webhook;

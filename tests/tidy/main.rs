@@ -13,6 +13,7 @@
 mod code;
 mod deploy;
 mod documents;
+mod shipped;
 mod source;
 
 /// Fails with one line for each place that breaks the rule.

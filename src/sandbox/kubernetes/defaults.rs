@@ -34,7 +34,13 @@ pub fn fill(kind: Kind, object: &mut Value) {
             ensure(object, "", "spec");
             set(object, "/spec", "finalizers", json!(["kubernetes"]));
         }
+        Kind::Secret => set(object, "", "type", json!("Opaque")),
         Kind::ConfigMap
+        | Kind::ServiceAccount
+        | Kind::Role
+        | Kind::RoleBinding
+        | Kind::ClusterRole
+        | Kind::ClusterRoleBinding
         | Kind::Ingress
         | Kind::HttpRoute
         | Kind::GrpcRoute
@@ -52,7 +58,18 @@ pub fn initial_status(kind: Kind) -> Option<Value> {
         Kind::Service | Kind::Ingress => Some(json!({"loadBalancer": {}})),
         Kind::Deployment => Some(json!({})),
         Kind::ReplicaSet => Some(json!({"replicas": 0})),
-        Kind::ConfigMap | Kind::HttpRoute | Kind::GrpcRoute | Kind::Gateway | Kind::Event | Kind::Lease => None,
+        Kind::ConfigMap
+        | Kind::Secret
+        | Kind::ServiceAccount
+        | Kind::Role
+        | Kind::RoleBinding
+        | Kind::ClusterRole
+        | Kind::ClusterRoleBinding
+        | Kind::HttpRoute
+        | Kind::GrpcRoute
+        | Kind::Gateway
+        | Kind::Event
+        | Kind::Lease => None,
     }
 }
 

@@ -32,6 +32,18 @@ pub enum Kind {
     Event,
     /// `coordination.k8s.io/v1` Lease.
     Lease,
+    /// `v1` Secret.
+    Secret,
+    /// `v1` ServiceAccount.
+    ServiceAccount,
+    /// `rbac.authorization.k8s.io/v1` Role. Kept, and allows nothing: everything is allowed here.
+    Role,
+    /// `rbac.authorization.k8s.io/v1` RoleBinding.
+    RoleBinding,
+    /// `rbac.authorization.k8s.io/v1` ClusterRole.
+    ClusterRole,
+    /// `rbac.authorization.k8s.io/v1` ClusterRoleBinding.
+    ClusterRoleBinding,
 }
 
 /// What raises `metadata.generation`. Observed on kube-apiserver 1.36.
@@ -102,6 +114,10 @@ const fn gateway(plural: &'static str, singular: &'static str, kind: &'static st
     }
 }
 
+const fn rbac(plural: &'static str, singular: &'static str, kind: &'static str) -> Description {
+    Description { group: "rbac.authorization.k8s.io", ..core(plural, singular, kind) }
+}
+
 /// The group of the Gateway API, which a cluster may lack.
 pub const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 
@@ -144,9 +160,19 @@ static EVENT: Description =
 static LEASE: Description =
     Description { group: "coordination.k8s.io", unconditional_update: false, ..core("leases", "lease", "Lease") };
 
+static SECRET: Description = core("secrets", "secret", "Secret");
+static SERVICE_ACCOUNT: Description =
+    Description { short_names: &["sa"], ..core("serviceaccounts", "serviceaccount", "ServiceAccount") };
+static ROLE: Description = rbac("roles", "role", "Role");
+static ROLE_BINDING: Description = rbac("rolebindings", "rolebinding", "RoleBinding");
+static CLUSTER_ROLE: Description =
+    Description { namespaced: false, ..rbac("clusterroles", "clusterrole", "ClusterRole") };
+static CLUSTER_ROLE_BINDING: Description =
+    Description { namespaced: false, ..rbac("clusterrolebindings", "clusterrolebinding", "ClusterRoleBinding") };
+
 impl Kind {
     /// Every kind, in table order.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 18] = [
         Kind::Namespace,
         Kind::Pod,
         Kind::Service,
@@ -159,6 +185,12 @@ impl Kind {
         Kind::Gateway,
         Kind::Event,
         Kind::Lease,
+        Kind::Secret,
+        Kind::ServiceAccount,
+        Kind::Role,
+        Kind::RoleBinding,
+        Kind::ClusterRole,
+        Kind::ClusterRoleBinding,
     ];
 
     /// The row of the table.
@@ -176,6 +208,12 @@ impl Kind {
             Kind::Gateway => &GATEWAY,
             Kind::Event => &EVENT,
             Kind::Lease => &LEASE,
+            Kind::Secret => &SECRET,
+            Kind::ServiceAccount => &SERVICE_ACCOUNT,
+            Kind::Role => &ROLE,
+            Kind::RoleBinding => &ROLE_BINDING,
+            Kind::ClusterRole => &CLUSTER_ROLE,
+            Kind::ClusterRoleBinding => &CLUSTER_ROLE_BINDING,
         }
     }
 

@@ -1,0 +1,115 @@
+//! Every file that is shipped to be used is good as it is, and so is what README shows: whoever copies it starts with something
+//! that works.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use allclear::config::{Inputs, load};
+use serde_json::Value;
+
+use crate::none;
+use crate::source::{File, file, files};
+
+/// Where the configuration under test is.
+const CONFIG: &str = "config.toml";
+
+/// The files of a machine, and the environment there.
+type Given<'a> = BTreeMap<&'a str, &'a str>;
+
+/// What is wrong with a configuration.
+fn problems(config: Option<&str>, files: &Given<'_>, environment: &Given<'_>) -> Option<String> {
+    let read = |path: &Path| {
+        let text = if path == Path::new(CONFIG) { config } else { files.get(path.to_str().unwrap()).copied() };
+        text.map(str::to_owned).ok_or_else(|| io::ErrorKind::NotFound.into())
+    };
+    let inputs = Inputs {
+        file: config.map(|_| CONFIG.into()),
+        environment: environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+        flags: BTreeMap::new(),
+        service_account_namespace: None,
+        read: &read,
+    };
+    load(&inputs).err().map(|invalid| invalid.to_string())
+}
+
+fn webhook_problems(text: &str) -> Option<String> {
+    let files = Given::from([("webhooks.json", text)]);
+    problems(None, &files, &Given::from([("WEBHOOKS_CONFIG", "webhooks.json")]))
+}
+
+/// One of ours, by how it is named.
+fn wrong_with(shipped: &File) -> Option<String> {
+    let File { path, text } = shipped;
+    let (_, name) = path.rsplit_once('/').unwrap();
+    match name.rsplit_once('.').map_or(name, |(_, ending)| ending) {
+        "toml" => problems(Some(text), &Given::new(), &Given::new()),
+        "json" if name == "webhooks.json" => webhook_problems(text),
+        "json" => serde_json::from_str::<Value>(text).err().map(|error| error.to_string()),
+        "yaml" => {
+            let parts = text.split("\n---\n").map(serde_saphyr::from_str::<Value>);
+            parts.filter_map(Result::err).map(|error| error.to_string()).next()
+        }
+        "Dockerfile" => None,
+        _ => Some("nobody knows how to check it".to_owned()),
+    }
+}
+
+#[test]
+fn every_shipped_file_is_good_as_it_is() {
+    let shipped = files("configs").into_iter().chain(files("deploy"));
+    let wrong = shipped.filter_map(|file| Some(format!("{}: {}", file.path, wrong_with(&file)?)));
+    none("a shipped file that does not work", &wrong.collect::<Vec<_>>());
+}
+
+/// The blocks of README in this language.
+fn blocks(readme: &str, language: &str) -> Vec<String> {
+    let parts = readme.split("\n```").skip(1).step_by(2);
+    parts.filter_map(|part| part.strip_prefix(language)?.strip_prefix('\n')).map(str::to_owned).collect()
+}
+
+/// What is proposed in comments, or shown in README, works on a machine that has what it names.
+#[test]
+fn every_configuration_that_is_proposed_is_good_once_what_it_names_is_there() {
+    let hooks = file("configs/webhooks.json").text;
+    let key = "0".repeat(64);
+    let there = Given::from([
+        ("/etc/allclear/redis-ca.pem", "-----BEGIN CERTIFICATE-----"),
+        ("/etc/allclear/group-key", key.as_str()),
+        ("/etc/allclear/webhooks.json", hooks.as_str()),
+    ]);
+    // As README gives them.
+    let environment = Given::from([
+        ("REDIS_HOST", "redis.eu-1.internal"),
+        ("REMOTE_REDIS_HOSTS", "redis.eu-2.internal,redis.us-1.internal:6380"),
+    ]);
+    let readme = file("README.md").text;
+    assert!(
+        environment.iter().all(|(name, value)| readme.contains(&format!("{name}={value}"))),
+        "as README gives them"
+    );
+    let mut proposed: Vec<(String, String)> = ["configs/example.toml", "deploy/base/config.toml"]
+        .map(|path| (path.to_owned(), file(path).text.lines().map(uncommented).collect::<Vec<_>>().join("\n")))
+        .into();
+    let shown = blocks(&readme, "toml");
+    assert!(!shown.is_empty(), "README shows a configuration");
+    proposed.extend(shown.into_iter().map(|block| ("README.md".to_owned(), block)));
+    let wrong = proposed.iter().filter_map(|(place, text)| {
+        let own = if text.contains("redis.example.com") { Given::new() } else { environment.clone() };
+        Some(format!("{place}: {}\n{text}", problems(Some(text), &there, &own)?))
+    });
+    none("a proposed configuration that does not work", &wrong.collect::<Vec<_>>());
+    let hooks: Vec<String> =
+        blocks(&readme, "json").into_iter().filter(|block| block.contains("\"webhooks\"")).collect();
+    assert!(!hooks.is_empty(), "README shows webhooks");
+    let wrong: Vec<String> = hooks.into_iter().filter_map(|block| webhook_problems(&block)).collect();
+    none("README shows webhooks that do not work", &wrong);
+}
+
+/// `# key = value` and `# [section]` without the sign.
+fn uncommented(line: &str) -> &str {
+    let bare = line.strip_prefix("# ").unwrap_or(line);
+    let key = bare.split(" = ").next().unwrap_or_default();
+    let is_key = bare.contains(" = ") && key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    if is_key || (bare.starts_with('[') && bare.ends_with(']')) { bare } else { line }
+}
