@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
+use std::time::Duration;
 
 use allclear::domain::distribution::DistributionId;
 use allclear::domain::group::alone;
@@ -16,6 +17,7 @@ use allclear::domain::machine::{Machine, Timestamp};
 use allclear::domain::policy::Policy;
 use allclear::domain::purge::Progress;
 use allclear::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout, baseline};
+use allclear::domain::serving::OldPods;
 use allclear::domain::workload::{Replicas, Workload};
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -76,7 +78,8 @@ impl fmt::Display for Step {
 fn life() -> Vec<Step> {
     let old = sight("2026.11.19", 1, PODS);
     let record = old.version.as_ref().ok().map(|version| baseline(&old, version, Seq(0)));
-    let mut machine = Rollout::resume(identity(), Policy::default(), Seq(0), record);
+    let policy = Policy { settle: Duration::ZERO, ..Policy::default() };
+    let mut machine = Rollout::resume(identity(), policy, Seq(0), record);
     let mut sights: VecDeque<Workload> = (0..=PODS).map(|updated| sight("2026.11.20", 2, updated)).collect();
     let mut events = VecDeque::new();
     let mut steps = Vec::new();
@@ -101,6 +104,7 @@ fn answers(effect: &Effect, machine: &Rollout) -> Vec<Event> {
             vec![Event::ViewChanged(alone(&member, &origin, Some(record)))]
         }
         Effect::Look => vec![Event::Looked(seen())],
+        Effect::FindOldPods(_) => vec![Event::OldPodsFound(OldPods::default())],
         Effect::FindSite(_) => {
             let hosts = Host::parse("www.example.com").into_iter().collect();
             vec![Event::SiteFound(FoundSite { hosts, origins: BTreeSet::new() })]

@@ -21,6 +21,7 @@ use crate::domain::paths::PathSet;
 use crate::domain::readiness::Pod;
 use crate::domain::record::Record;
 use crate::domain::roster::{Beat, Pin};
+use crate::domain::serving::Serving;
 use crate::domain::site::SiteFacts;
 use crate::domain::workload::Workload;
 
@@ -121,6 +122,8 @@ pub trait ClusterView: Send + Sync {
     async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError>;
     /// Reads the pods of one namespace once, with their labels.
     async fn pods(&self, namespace: &str) -> Result<Vec<(BTreeMap<String, String>, Pod)>, PortError>;
+    /// Reads the pods of a workload afresh, not from any cache, and which of them Services send requests to.
+    async fn serving(&self, workload: &Workload) -> Result<Serving, PortError>;
     /// Reads what may route to the workloads of one namespace.
     async fn site_facts(&self, namespace: &str) -> Result<SiteFacts, PortError>;
 }

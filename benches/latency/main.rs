@@ -100,6 +100,8 @@ impl Group {
             let quick = [
                 ("ALLCLEAR__PURGE__CREATIONS_PER_SECOND", "100"),
                 ("ALLCLEAR__PURGE__DEBOUNCE", "0s"),
+                // The figure is counted from the end of the settling.
+                ("ALLCLEAR__ROLLOUT__SETTLE", "0s"),
                 ("ALLCLEAR__PURGE__POLL_FIRST", "100ms"),
             ];
             let mut environment: BTreeMap<String, String> = world.environment().into_iter().collect();

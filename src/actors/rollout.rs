@@ -26,6 +26,7 @@ use crate::domain::notice::Notice;
 use crate::domain::purge::Order;
 use crate::domain::record::{Phase, Record};
 use crate::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout, Summary};
+use crate::domain::serving::old_pods;
 use crate::domain::site::{SiteFacts, site};
 use crate::domain::workload::Workload;
 use crate::ports::{PortError, Retry, StoreError};
@@ -263,6 +264,20 @@ impl RolloutActor {
         );
     }
 
+    fn find_old_pods(&mut self, workload: Box<Workload>, ctx: &mut Context<Self>) {
+        let ports = self.surroundings.ports.clone();
+        let metrics = self.surroundings.metrics.clone();
+        let id = workload.id.clone();
+        self.ask(ctx, async move { ports.cluster.serving(&workload).await }, move |seen| match seen {
+            Ok(seen) => Event::OldPodsFound(old_pods(&seen)),
+            Err(error) => {
+                metrics.failure("read_serving");
+                tracing::warn!(workload = %id.spoken(), %error, "could not look for old pods; trying again");
+                Event::OldPodsUnseen(error.to_string())
+            }
+        });
+    }
+
     fn find_site(&mut self, workload: Box<Workload>, ctx: &mut Context<Self>) {
         let ports = self.surroundings.ports.clone();
         let metrics = self.surroundings.metrics.clone();
@@ -382,6 +397,7 @@ impl Drives<Rollout> for RolloutActor {
             Effect::Absent(floor) => self.tell_absent(floor),
             Effect::Look => self.look(None, ctx),
             Effect::Recheck(vector) => self.look(Some(vector), ctx),
+            Effect::FindOldPods(workload) => self.find_old_pods(workload, ctx),
             Effect::FindSite(workload) => self.find_site(workload, ctx),
             Effect::Match(vector, plan) => self.match_plan(vector, plan, ctx),
             Effect::Purge(order) => self.order(order, ctx),

@@ -198,6 +198,10 @@ pub enum Namespaces {
 pub struct Rollout {
     /// A rollout that is not complete after this has failed.
     pub timeout: Duration,
+    /// How long it is waited after the last old pod has stopped serving (decision 33).
+    pub settle: Duration,
+    /// How long old pods that still serve are waited for; zero means not at all.
+    pub drain_timeout: Duration,
     /// What a workload with zero replicas is.
     pub zero_replicas: ZeroReplicas,
 }
@@ -382,6 +386,8 @@ impl Config {
     pub fn policy(&self) -> Policy {
         Policy {
             rollout_timeout: self.rollout.timeout,
+            settle: self.rollout.settle,
+            drain_timeout: self.rollout.drain_timeout,
             zero_is_complete: self.rollout.zero_replicas == ZeroReplicas::Complete,
             same_digest_is_same: self.version.same_digest_is_same,
             paths: self.purge.paths.clone(),

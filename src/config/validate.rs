@@ -108,9 +108,11 @@ fn watch(values: &mut Values<'_>) -> Option<Watch> {
 
 fn rollout(values: &mut Values<'_>) -> Option<Rollout> {
     let timeout = values.duration("rollout.timeout", SECOND..=DAY);
+    let settle = values.duration("rollout.settle", Duration::ZERO..=5 * MINUTE);
+    let drain_timeout = values.duration("rollout.drain_timeout", Duration::ZERO..=DAY);
     let choices = [("wait", ZeroReplicas::Wait), ("complete", ZeroReplicas::Complete)];
     let zero_replicas = values.choice("rollout.zero_replicas", &choices);
-    Some(Rollout { timeout: timeout?, zero_replicas: zero_replicas? })
+    Some(Rollout { timeout: timeout?, settle: settle?, drain_timeout: drain_timeout?, zero_replicas: zero_replicas? })
 }
 
 fn purge(values: &mut Values<'_>) -> Option<Purge> {

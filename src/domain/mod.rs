@@ -29,6 +29,7 @@ pub mod rollout;
 pub mod roster;
 pub mod rules;
 pub mod selector;
+pub mod serving;
 pub mod site;
 pub mod tally;
 pub mod workload;

@@ -11,6 +11,11 @@ use crate::domain::rules::Rules;
 pub struct Policy {
     /// How long a rollout may take before it is recorded as failed. A workload's annotation overrides it.
     pub rollout_timeout: Duration,
+    /// How long a rollout waits after its last old pod has stopped serving: kube-proxies, Ingress controllers and load balancers
+    /// hear of it a moment later.
+    pub settle: Duration,
+    /// How long old pods are waited for; zero means not at all.
+    pub drain_timeout: Duration,
     /// Whether a workload scaled to zero counts as complete. By default it neither completes nor fails (decision 20).
     pub zero_is_complete: bool,
     /// Whether one digest under two tags is one version.
@@ -70,10 +75,18 @@ pub enum Choice {
 /// own verdict, which names a reason, comes first (decision 24).
 pub const ROLLOUT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(15 * 60);
 
+/// Load balancers take one or two seconds to hear that an endpoint does not serve any more (decision 33).
+pub const SETTLE_DEFAULT: Duration = Duration::from_secs(3);
+
+/// Kubernetes gives a pod 30 s to end; twice that covers nearly all that ask for more (decision 33).
+pub const DRAIN_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
+
 impl Default for Policy {
     fn default() -> Self {
         Self {
             rollout_timeout: ROLLOUT_TIMEOUT_DEFAULT,
+            settle: SETTLE_DEFAULT,
+            drain_timeout: DRAIN_TIMEOUT_DEFAULT,
             zero_is_complete: false,
             same_digest_is_same: true,
             paths: PathSet::default(),

@@ -135,6 +135,8 @@ pub struct Pod {
     pub ready: bool,
     /// It has a deletion timestamp.
     pub terminating: bool,
+    /// Its containers have ended for good.
+    pub finished: bool,
     /// What is wrong with it, for example `ImagePullBackOff` or `Unschedulable: 0/3 nodes are available`.
     pub trouble: Option<String>,
 }
@@ -146,6 +148,10 @@ pub struct Pods {
     pub ready: u32,
     /// Pods of the new version.
     pub updated: u32,
+    /// Pods of any version that are on their way out.
+    pub leaving: u32,
+    /// Those of them that are still ready.
+    pub leaving_ready: u32,
     /// The first troubled pods by name, each with what is wrong.
     pub troubled: Vec<(String, String)>,
 }
@@ -153,13 +159,18 @@ pub struct Pods {
 /// Troubled pods named in one sentence; more of them nearly always suffer from the same thing.
 const TROUBLED_PODS_MAX: usize = 2;
 
-/// Sums up the pods of `version`. Old pods count only for what they keep: nothing here.
+/// Sums up the pods of `version`, and those that go.
 pub fn summarise<'a>(pods: impl IntoIterator<Item = &'a Pod>, version: &Version) -> Pods {
     let mut summary = Pods::default();
     for pod in pods {
+        if pod.terminating {
+            summary.leaving += 1;
+            summary.leaving_ready += u32::from(pod.ready);
+            continue;
+        }
         // A pod may have containers the template has not: sidecars are injected on the way.
         let made_from = |images: &Version| version.iter().all(|(name, image)| images.image(name) == Some(image));
-        if pod.terminating || !pod.version.as_ref().is_some_and(made_from) {
+        if !pod.version.as_ref().is_some_and(made_from) {
             continue;
         }
         summary.updated += 1;
@@ -249,7 +260,13 @@ mod tests {
 
     #[test]
     fn words_name_the_troubled_pod() {
-        let pods = Pods { ready: 2, updated: 3, troubled: vec![("web-x4".into(), "ImagePullBackOff".into())] };
+        let pods = Pods {
+            ready: 2,
+            updated: 3,
+            leaving: 0,
+            leaving_ready: 0,
+            troubled: vec![("web-x4".into(), "ImagePullBackOff".into())],
+        };
         let wait = Wait::Pods { available: 2, desired: 5 };
         assert_eq!(words(&wait, Some(&pods)), "2 of 5 pods ready; web-x4: ImagePullBackOff");
     }

@@ -15,6 +15,7 @@ use futures_util::StreamExt;
 
 mod lease;
 mod reading;
+mod serving;
 mod watching;
 
 /// Nothing on loopback takes this long; whoever waits longer waits for ever.

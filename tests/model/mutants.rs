@@ -25,6 +25,8 @@ pub enum Mutant {
     ObservedGenerationIgnored,
     /// Votes are dropped when another version comes.
     VoteWithdrawn,
+    /// Nobody looks whether old pods still serve.
+    OldPodsIgnored,
     /// A notice gets the time at which it is told.
     NoticeRestamped,
 }
@@ -63,7 +65,7 @@ mod caught {
     use stateright::{Checker, HasDiscoveries, Model};
 
     use super::Mutant;
-    use crate::rollout::{quick, sight, world};
+    use crate::rollout::{behind_the_barrier, quick, sight, world};
     use crate::world::{Faults, World};
 
     /// Some search of the mutant breaks the named property.
@@ -125,6 +127,13 @@ mod caught {
     fn a_vote_that_is_withdrawn() {
         let world = world(quick(&[("b", 2), ("a", 3)]));
         breaks(Mutant::VoteWithdrawn, world, "GA-5: a vote stays until its vector is closed");
+    }
+
+    #[test]
+    fn a_vote_while_an_old_pod_serves() {
+        let faults = Faults { early: 2, ..Faults::default() };
+        let world = World { faults, ..behind_the_barrier(true) };
+        breaks(Mutant::OldPodsIgnored, world, "a vote waits for the last old pod, or for the bound");
     }
 
     #[test]

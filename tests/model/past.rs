@@ -1,9 +1,11 @@
 //! What has happened in a run, as far as a property asks for it, and the judgement of every write and every purge.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use allclear::domain::id::{NoticeId, Seq};
 use allclear::domain::image::Version;
+use allclear::domain::machine::Timestamp;
 use allclear::domain::notice::Notice;
 use allclear::domain::purge::Order;
 use allclear::domain::record::{Failure, Phase, Record};
@@ -28,6 +30,8 @@ pub struct Past {
     pub notices: BTreeMap<NoticeId, (Notice, bool)>,
     /// The version the edge was last made to agree with, and whether another one has completed since.
     pub edge: Option<(Version, bool)>,
+    /// Since when an old pod has served, and since when none does, in searches that are about it.
+    pub served: (Option<Timestamp>, Option<Timestamp>),
     /// Broken promises, by name.
     pub broken: BTreeSet<&'static str>,
 }
@@ -41,6 +45,28 @@ impl State {
 
     pub fn breaks(&mut self, promise: &'static str) {
         self.remember(|past| past.broken.extend([promise]));
+    }
+}
+
+/// The script has moved on: an old pod may have begun to serve beside the new ones, or have ended.
+pub fn note_serving(next: &mut State, serving: &BTreeSet<usize>) {
+    let (at, now) = (next.at, next.now);
+    if serving.contains(&at) {
+        next.remember(|past| past.served = (past.served.0.or(Some(now)), None));
+    } else if next.past.served.0.is_some() {
+        next.remember(|past| past.served.1 = past.served.1.or(Some(now)));
+    }
+}
+
+/// Judges the first write of a vote by who served until then, and for how long.
+pub fn note_vote(next: &mut State, record: &Record, serving: &BTreeSet<usize>, (settle, bound): (Duration, Duration)) {
+    let now = next.now;
+    let (Some(began), ended) = next.past.served else { return };
+    let first = record.votes.iter().any(|vote| !next.past.voted.contains(&vote.seq));
+    let waited_in_vain = ended.unwrap_or(now).since(began) >= bound;
+    let early = serving.contains(&next.at) || ended.is_some_and(|ended| now.since(ended) < settle);
+    if first && early && !waited_in_vain {
+        next.breaks("a vote waits for the last old pod, or for the bound");
     }
 }
 

@@ -53,6 +53,7 @@ const PROMISES: &[(&str, Condition)] = promises![
     "O5: a notice keeps its bytes",
     "a rollout fails only after a fresh look",
     "a tick moves its deadline",
+    "a vote waits for the last old pod, or for the bound",
 ];
 
 /// What holds when nothing but faults can happen any more.
@@ -151,14 +152,27 @@ fn rollout(version: &str, generation: i64) -> Vec<Option<Workload>> {
 }
 
 pub fn world(script: Vec<Option<Workload>>) -> World {
-    let policy = Policy { rollout_timeout: Duration::from_secs(2), ..Policy::default() };
+    // Without the barrier, but in the searches that are about it.
+    let (settle, drain_timeout) = (Duration::ZERO, Duration::ZERO);
+    let policy = Policy { rollout_timeout: Duration::from_secs(2), settle, drain_timeout, ..Policy::default() };
     let record =
         script[0].as_ref().map(|workload| baseline(workload, workload.version.as_ref().expect("a version"), Seq(0)));
-    World { script, record, policy, workers: 1, faults: Faults::default(), sited: true, mutant: None }
+    let serving = BTreeSet::new();
+    World { script, record, policy, workers: 1, faults: Faults::default(), serving, sited: true, mutant: None }
 }
 
 pub fn a_to_b() -> Vec<Option<Workload>> {
     [vec![sight("a", 1, true, 2)], rollout("b", 2)].concat()
+}
+
+/// `b` is complete by its counts while an old pod still serves, and then that has ended, if it `ends`.
+pub fn behind_the_barrier(ends: bool) -> World {
+    let mut script = vec![sight("a", 1, true, 2), sight("b", 2, false, 2), sight("b", 2, true, 2)];
+    script.extend(ends.then(|| sight("b", 2, true, 2)));
+    let world = world(script);
+    let (settle, drain_timeout) = (Duration::from_secs(1), Duration::from_secs(5));
+    let policy = Policy { settle, drain_timeout, ..world.policy.clone() };
+    World { policy, serving: BTreeSet::from([2]), ..world }
 }
 
 /// From version `a` through others, each not observed and then complete.
@@ -209,6 +223,18 @@ fn one_rollout_survives_two_crashes() {
 fn one_rollout_survives_a_lost_answer() {
     let world = World { faults: Faults { lost: 1, ..Faults::default() }, ..world(quick(&[("b", 2)])) };
     search("A→B, lost answer", world, &["ends purged"], 4_305);
+}
+
+#[test]
+fn no_vote_is_cast_while_an_old_pod_serves() {
+    let faults = Faults { crashes: 1, early: 1, ..Faults::default() };
+    search("barrier", World { faults, ..behind_the_barrier(true) }, &["ends purged"], 9_475);
+}
+
+#[test]
+fn an_old_pod_that_never_ends_holds_up_no_purge_for_ever() {
+    let faults = Faults { lost: 1, ..Faults::default() };
+    search("barrier, bound", World { faults, ..behind_the_barrier(false) }, &["ends purged"], 2_393);
 }
 
 #[test]

@@ -10,9 +10,10 @@ use allclear::domain::id::{InvalidationId, Member, Origin, Reference, Seq, Workl
 use allclear::domain::machine::{Machine, Timestamp};
 use allclear::domain::policy::Policy;
 use allclear::domain::purge::{Order, Progress};
-use allclear::domain::readiness::{Standing, standing};
+use allclear::domain::readiness::{Pod, Standing, standing};
 use allclear::domain::record::{Phase, Record};
 use allclear::domain::rollout::{self, Attention, Effect, Event, FoundSite, Identity, Rollout};
+use allclear::domain::serving::{OldPods, Serving, old_pods};
 use allclear::domain::workload::Workload;
 
 use crate::hashed::Hashed;
@@ -29,6 +30,8 @@ pub struct World {
     pub policy: Policy,
     pub workers: usize,
     pub faults: Faults,
+    /// Places of the script at which an old pod still serves.
+    pub serving: BTreeSet<usize>,
     /// Whether the workload has a host.
     pub sited: bool,
     pub mutant: Option<Mutant>,
@@ -200,14 +203,20 @@ impl World {
     pub fn after(&self, state: &State, action: &Action) -> State {
         let mut next = state.clone();
         match *action {
-            Action::Script => next.at += 1,
+            Action::Script => {
+                next.at += 1;
+                past::note_serving(&mut next, &self.serving);
+            }
             Action::Watch(w, place) => self.watch(&mut next, w, place),
             Action::Perform(w, c) => {
                 let answer = self.perform(&mut next, w, c);
                 // An answer that says nothing which time could change may arrive at once.
                 let effect = next.workers[w].calls[c].effect.clone();
                 next.workers[w].calls[c].answer = Some(Hashed::new(answer));
-                if !matches!(*effect, Effect::Store(_) | Effect::Look | Effect::Recheck(_) | Effect::Purge(_)) {
+                if !matches!(
+                    *effect,
+                    Effect::Store(_) | Effect::Look | Effect::FindOldPods(_) | Effect::Recheck(_) | Effect::Purge(_)
+                ) {
                     self.answer(&mut next, w, c);
                 }
             }
@@ -296,6 +305,7 @@ impl World {
                 self.doubt(next);
                 Event::Looked(self.fresh(next, w))
             }
+            Effect::FindOldPods(_) => Event::OldPodsFound(self.old_pods(next.at)),
             Effect::FindSite(_) => {
                 let host = self.sited.then(|| "www.example.com".parse().expect("a host"));
                 Event::SiteFound(FoundSite { hosts: host.into_iter().collect(), ..FoundSite::default() })
@@ -336,6 +346,19 @@ impl World {
         }
     }
 
+    /// What a reading of the pods shows: while an old one serves, it is there beside a new one.
+    fn old_pods(&self, at: usize) -> OldPods {
+        if !self.serving.contains(&at) || self.mutant == Some(Mutant::OldPodsIgnored) {
+            return OldPods::default();
+        }
+        let pod = |name: &str, terminating| {
+            let pod =
+                Pod { name: name.into(), version: None, ready: true, terminating, finished: false, trouble: None };
+            ([("pod-template-hash".to_owned(), name.to_owned())].into(), pod)
+        };
+        old_pods(&Serving { pods: vec![pod("new", false), pod("old", true)], endpoints: Vec::new() })
+    }
+
     fn doubt(&self, next: &mut State) {
         let Some(workload) = &self.script[next.at] else { return };
         if standing(workload, false) != Standing::Complete {
@@ -354,6 +377,7 @@ impl World {
         if (record.revision != expected || below) && self.mutant != Some(Mutant::NoCompareAndSet) {
             return Event::Conflicted(held.cloned().map(Box::new), next.floor);
         }
+        past::note_vote(next, &record, &self.serving, (self.policy.settle, self.policy.drain_timeout));
         past::note_write(next, &record);
         next.ledger = Some(Hashed::new(record));
         Event::Stored
@@ -459,6 +483,7 @@ fn failure(effect: &Effect) -> Option<Event> {
     Some(match effect {
         Effect::Store(_) | Effect::Remove(_) => Event::StoreFailed("no answer".to_owned()),
         Effect::Look => Event::LookFailed("no answer".to_owned()),
+        Effect::FindOldPods(_) => Event::OldPodsUnseen("no answer".to_owned()),
         Effect::FindSite(_) => Event::SiteFailed("no answer".to_owned()),
         Effect::Recheck(_) => Event::RecheckFailed("no answer".to_owned()),
         Effect::Match(vector, _) => Event::MatchFailed(vector.clone(), "the listing failed".to_owned()),

@@ -1,8 +1,10 @@
 //! Each defect known of the program this one replaces, as a fact about this one.
 
+use std::time::{Duration, Instant};
+
 use allclear::sandbox::cloudfront::Distribution;
 use allclear::sandbox::http::{Action, Fault, Reply, When};
-use allclear::sandbox::kubernetes::{Kind, PodFate};
+use allclear::sandbox::kubernetes::{Kind, PodFate, Timings};
 use serde_json::json;
 
 use crate::scene::{DISTRIBUTION, NAME, NAMESPACE, Scene, image};
@@ -86,6 +88,26 @@ async fn old_pods_that_are_all_ready_before_the_new_generation_is_observed_are_n
     scene.thaw();
     scene.wait_until_over(2).await;
     assert_eq!(scene.purged(), [DISTRIBUTION]);
+}
+
+/// The counts of the Deployment say that it is complete; then the old pods end; then the default `rollout.settle` passes.
+#[tokio::test]
+async fn old_pods_that_have_not_ended_hold_up_the_purge_and_so_does_the_settling() {
+    let mut scene = Scene::new().await.with("ALLCLEAR__ROLLOUT__SETTLE", "3s");
+    scene.world.kubernetes.set_timings(Timings { pod_gone: Duration::from_secs(2), ..Timings::IMMEDIATE });
+    scene.start().await;
+    scene.roll_out("1.1");
+    let waits = async |scene: &Scene| scene.waits_for().await.contains("still serve");
+    scene.wait_until("it waits for old pods", waits).await;
+    let gone = async |scene: &Scene| scene.world.kubernetes.list(Kind::Pod, NAMESPACE).len() == 3;
+    scene.wait_until("the old pods have ended", gone).await;
+    let ended = Instant::now();
+    assert!(scene.purged().is_empty());
+    scene.wait_until("it is purged", async |scene| !scene.purged().is_empty()).await;
+    // Both moments are seen a little late.
+    assert!(ended.elapsed() > Duration::from_millis(2_500), "{:?} after the last old pod", ended.elapsed());
+    scene.wait_until_over(2).await;
+    assert_eq!(scene.reasons_of(NAME).iter().filter(|reason| *reason == "WorkloadFaulty").count(), 0);
 }
 
 /// Goal: no success, no failure, however long. Method: another rollout, which begins later, is the clock.

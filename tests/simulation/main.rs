@@ -15,6 +15,7 @@
 #[path = "../support/fakes.rs"]
 mod fakes;
 
+mod barrier;
 mod chaos;
 mod facts;
 mod group;

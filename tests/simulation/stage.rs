@@ -117,7 +117,11 @@ pub fn settings() -> Settings {
         member: "eu-1".into(),
         group: "default".to_owned(),
         grouping: None,
-        policy: Policy { rollout_timeout: Duration::from_secs(600), ..Policy::default() },
+        policy: Policy {
+            rollout_timeout: Duration::from_secs(600),
+            settle: Duration::from_millis(300),
+            ..Policy::default()
+        },
         pace: Pace::default(),
         freshness: Freshness::default(),
         outbox: delivery::Settings { schedules: BTreeMap::from(schedules), ..delivery::Settings::default() },

@@ -5,6 +5,8 @@
 
 #[path = "fakes/board.rs"]
 mod board;
+#[path = "fakes/dice.rs"]
+mod dice;
 #[path = "fakes/ports.rs"]
 mod ports;
 
@@ -21,12 +23,14 @@ use allclear::domain::paths::PathSet;
 use allclear::domain::purge::CdnErrorClass;
 use allclear::domain::readiness::{Standing, standing};
 use allclear::domain::record::Record;
+use allclear::domain::serving::Serving;
 use allclear::domain::workload::Workload;
 use allclear::ports::{CdnError, Ledger, PortError, Ports, Sight};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 pub use self::board::Server;
+pub use self::dice::Dice;
 use self::ports::FakeClock;
 
 /// What every simulated panic says, so that a real one is told from it.
@@ -50,30 +54,6 @@ pub enum Fault {
     Panic,
     /// It never answers.
     Hang,
-}
-
-/// Numbers that look random and follow from a seed (splitmix64, <https://prng.di.unimi.it/splitmix64.c>).
-#[derive(Clone, Debug)]
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.roll() % bound.max(1)
-    }
-
-    /// True in so many of a thousand cases.
-    pub fn chance(&mut self, per_mille: u64) -> bool {
-        self.below(1000) < per_mille
-    }
 }
 
 /// How often calls go wrong by chance, each in a thousand.
@@ -135,6 +115,8 @@ pub struct State {
     before: Millis,
     life_began: Option<Instant>,
     pub cluster: BTreeMap<WorkloadId, Workload>,
+    /// The pods of workloads that are of interest, and who of them serves.
+    pub serving: BTreeMap<WorkloadId, Serving>,
     watches: Vec<mpsc::UnboundedSender<Shown>>,
     /// Watches under way, opened so far.
     pub watches_opened: usize,
@@ -183,6 +165,7 @@ impl World {
             before: 0,
             life_began: None,
             cluster: BTreeMap::new(),
+            serving: BTreeMap::new(),
             watches: Vec::new(),
             watches_opened: 0,
             ledger: MemoryLedger::new(Origin("ledger-0".to_owned())),

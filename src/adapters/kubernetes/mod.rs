@@ -11,8 +11,10 @@ mod decode;
 mod events;
 mod lease;
 mod lines;
+mod list;
 mod pods;
 mod routing;
+mod serving;
 mod site;
 mod text;
 mod watch;
@@ -36,10 +38,12 @@ pub use watch::Tempo;
 
 use crate::domain::id::WorkloadId;
 use crate::domain::readiness::Pod;
+use crate::domain::serving::Serving;
 use crate::domain::site::SiteFacts;
 use crate::domain::workload::Workload;
 use crate::ports::{ClusterView, Flow, PodSight, PortError, Retry, Sight};
 use call::{Collection, Failure, Resource};
+use serving::ServingReader;
 use site::SiteReader;
 use text::{Name, Reading};
 use watch::Look;
@@ -133,6 +137,7 @@ pub struct Cluster {
     scope: Scope,
     tempo: Tempo,
     sites: SiteReader,
+    serving: ServingReader,
     /// The API server has refused a streaming list; all watches share this.
     streaming_refused: Arc<AtomicBool>,
 }
@@ -146,6 +151,7 @@ impl Cluster {
             scope,
             tempo,
             sites: SiteReader::new(clients.request.clone()),
+            serving: ServingReader::new(clients.request.clone()),
             streaming_refused: Arc::default(),
         }
     }
@@ -223,6 +229,10 @@ impl ClusterView for Cluster {
             Err(PortError::passing(attempt, "the watch ended"))
         };
         tokio::time::timeout(ANSWER_MAX, listing).await.unwrap_or(Err(late))
+    }
+
+    async fn serving(&self, workload: &Workload) -> Result<Serving, PortError> {
+        self.serving.read(workload).await
     }
 
     async fn site_facts(&self, namespace: &str) -> Result<SiteFacts, PortError> {

@@ -19,6 +19,10 @@ const ORDINARY: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 /// Reasons that say all there is to say; the message behind them only repeats the image or the container.
 const PLAIN: [&str; 4] = ["ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "CrashLoopBackOff"];
 
+/// Phases of a pod whose containers have ended for good.
+/// <https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-phase>
+const FINISHED: [&str; 2] = ["Succeeded", "Failed"];
+
 /// A pod, and the labels it is selected by.
 pub(super) type LabelledPod = (BTreeMap<String, String>, Pod);
 
@@ -35,6 +39,7 @@ pub(super) fn pod(json: &str) -> Result<LabelledPod, String> {
         version: raw.spec.version(None).ok(),
         ready,
         terminating: raw.metadata.deletion_timestamp.is_some(),
+        finished: status.phase.as_deref().is_some_and(|phase| FINISHED.contains(&phase)),
         trouble: if ready { None } else { status.trouble() },
     };
     Ok((raw.metadata.labels.unwrap_or_default(), pod))

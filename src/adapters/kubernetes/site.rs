@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kube::Client;
-use kube::api::{GetParams, ListParams};
+use kube::api::GetParams;
 use tokio::time::Instant;
 
 use super::call::{Collection, Failure, Resource, read};
+use super::list::{self, ANSWER_MAX, BYTES_MAX};
 use super::routing::{self, GATEWAYS, GRPC_ROUTES, HTTP_ROUTES, INGRESSES, SERVICES};
-use super::text::{self, Decoder, Reading};
+use super::text::{self, Decoder};
 use crate::domain::site::{GatewayFact, SiteFacts};
 use crate::ports::PortError;
 
@@ -25,16 +26,6 @@ const FACTS_AGE_MAX: Duration = Duration::from_secs(5);
 
 /// How long a kind the API server does not know is not asked for again.
 const UNKNOWN_FOR: Duration = Duration::from_secs(5 * 60);
-
-/// Longest wait for one answer.
-const ANSWER_MAX: Duration = Duration::from_secs(15);
-
-/// Objects in one page, and pages of one list: more than 50,000 Services in one namespace are not read.
-const PAGE: u32 = 500;
-const PAGES_MAX: usize = 100;
-
-/// Most bytes of one answer.
-const BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Reads facts, at most one reading of a namespace at a time.
 pub(super) struct SiteReader {
@@ -96,7 +87,7 @@ impl SiteReader {
 
     async fn list<T>(&self, resource: Resource, namespace: &str, decode: Decoder<T>) -> Result<Vec<T>, PortError> {
         let collection = Collection::of(resource, namespace);
-        let listed = self.list_all(&collection, decode).await;
+        let listed = list::all(&self.client, &collection, None, decode).await;
         listed.map_err(|failure| collection.attempt("list").failed(failure))
     }
 
@@ -111,38 +102,13 @@ impl SiteReader {
             return Ok(Vec::new());
         }
         let collection = Collection::of(resource, namespace);
-        match self.list_all(&collection, decode).await {
+        match list::all(&self.client, &collection, None, decode).await {
             Err(Failure { status: Some(404), .. }) => {
                 self.unknown().insert(resource.plural, Instant::now() + UNKNOWN_FOR);
                 Ok(Vec::new())
             }
             listed => listed.map_err(|failure| collection.attempt("list").failed(failure)),
         }
-    }
-
-    /// Reads all pages. An object that cannot be read is left out: it must not hide the others.
-    async fn list_all<T>(&self, collection: &Collection, decode: Decoder<T>) -> Result<Vec<T>, Failure> {
-        let mut items = Vec::new();
-        let mut token = None;
-        for _ in 0..PAGES_MAX {
-            let params = ListParams { limit: Some(PAGE), continue_token: token, ..ListParams::default() };
-            let request = kube::core::Request::new(collection.path()).list(&params).map_err(Failure::unanswered)?;
-            let page = text::page(&read(&self.client, request, ANSWER_MAX, BYTES_MAX).await?, decode)?;
-            for reading in page.items {
-                match reading {
-                    Reading::Read(item) => items.push(item),
-                    Reading::Unreadable(name, why) => {
-                        let resource = collection.resource.plural;
-                        tracing::warn!(resource, namespace = %name.namespace, name = %name.name, why, "object left out");
-                    }
-                }
-            }
-            token = page.next;
-            if token.is_none() {
-                return Ok(items);
-            }
-        }
-        Err(Failure::unanswered(format!("more than {PAGES_MAX} pages of {PAGE} objects")))
     }
 
     /// A Gateway, often of another namespace. One that does not exist, or that we may not read, is left out; the site then

@@ -15,6 +15,7 @@ use crate::domain::readiness::Pod;
 use crate::domain::record::{Change, Closed, Edge, Outcome as Ended, Phase, Purge, PurgeState, Record, Vote};
 use crate::domain::rules::Rules;
 use crate::domain::selector::LabelSelector;
+use crate::domain::serving::Serving;
 use crate::domain::site::{IngressFact, IngressRule, ServiceFact, SiteFacts};
 use crate::domain::workload::{Replicas, Tuning, Workload};
 use crate::ports::{CdnError, CdnErrorClass, Flow, Invalidation, InvalidationStatus, PodSight, PortError, Sight};
@@ -54,6 +55,10 @@ impl ClusterView for Cluster {
 
     async fn pods(&self, _: &str) -> Result<Vec<(Labels, Pod)>, PortError> {
         self.pods.clone()
+    }
+
+    async fn serving(&self, _: &Workload) -> Result<Serving, PortError> {
+        panic!("explain takes no part in the barrier")
     }
 
     async fn site_facts(&self, _: &str) -> Result<SiteFacts, PortError> {
@@ -202,6 +207,7 @@ impl World {
             version: Some(version("1.2.4")),
             ready: trouble.is_none(),
             terminating: false,
+            finished: false,
             trouble: trouble.map(str::to_owned),
         };
         let pods = [pod("web-7c9-a1", None), pod("web-7c9-b2", None), pod("web-7c9-x4", Some("ImagePullBackOff"))];

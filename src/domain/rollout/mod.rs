@@ -17,6 +17,7 @@
 
 mod agree;
 mod ask;
+mod barrier;
 mod clock;
 mod execute;
 mod finish;
@@ -39,7 +40,9 @@ use crate::domain::purge::{Order, Progress};
 use crate::domain::readiness::Pods;
 use crate::domain::record::Record;
 use crate::domain::rollout::ask::Ask;
+use crate::domain::rollout::barrier::Barrier;
 use crate::domain::rollout::execute::Task;
+use crate::domain::serving::OldPods;
 use crate::domain::workload::Workload;
 
 pub use observe::{Attention, attention, baseline, faults, unusable};
@@ -112,6 +115,8 @@ pub struct Rollout {
     /// Since when the rollout's clock runs; `None` while it stands still.
     running_since: Option<Timestamp>,
     suspicion: Option<Suspicion>,
+    barrier: Option<Barrier>,
+    old_pods: Ask,
     /// The records of all members, as the group actor last told them; our own is in it once it was published.
     view: View,
     /// Whether the durable record was shown to the group in this life.
@@ -146,6 +151,10 @@ pub enum Event {
     LookFailed(String),
     /// The rollout's pods changed.
     PodsSeen(Pods),
+    /// An [`Effect::FindOldPods`] was answered.
+    OldPodsFound(OldPods),
+    /// It was not, for this reason.
+    OldPodsUnseen(String),
     /// The write under way is durable.
     Stored,
     /// Somebody else wrote first; this is what the ledger holds, and the floor a new record must start above.
@@ -189,6 +198,8 @@ pub enum Effect {
     Absent(Seq),
     /// Read the workload afresh.
     Look,
+    /// Read afresh which pods of an earlier template may still answer.
+    FindOldPods(Box<Workload>),
     /// Find out by which hosts the workload is reached.
     FindSite(Box<Workload>),
     /// Read the workload afresh, after all members were seen complete (GA-4).
@@ -212,6 +223,7 @@ impl Effect {
             Self::Publish(_) => "publish",
             Self::Absent(_) => "absent",
             Self::Look => "look",
+            Self::FindOldPods(_) => "find_old_pods",
             Self::FindSite(_) => "find_site",
             Self::Recheck(_) => "recheck",
             Self::Match(..) => "match",
@@ -239,6 +251,8 @@ impl Rollout {
             pods: None,
             running_since: None,
             suspicion: None,
+            barrier: None,
+            old_pods: Ask::default(),
             view: View::default(),
             published: false,
             site: None,
@@ -296,7 +310,7 @@ impl Rollout {
 
     /// Ends every rest that is over, so that no deadline stays in the past.
     fn wake(&mut self, now: Timestamp) {
-        let asks = [&mut self.store, &mut self.look, &mut self.site_ask, &mut self.recheck];
+        let asks = [&mut self.store, &mut self.look, &mut self.old_pods, &mut self.site_ask, &mut self.recheck];
         for ask in asks.into_iter().chain(self.matching.values_mut()).chain(self.telling.values_mut()) {
             ask.wake(now);
         }
@@ -361,7 +375,12 @@ impl Machine for Rollout {
             Event::Missed => self.watched(None),
             Event::Looked(workload) => fresh = self.looked(now, workload),
             Event::LookFailed(why) => self.look.failed(now, &key, &why),
-            Event::PodsSeen(pods) => self.pods = Some(pods),
+            Event::PodsSeen(pods) => {
+                self.nudge();
+                self.pods = Some(pods);
+            }
+            Event::OldPodsFound(found) => self.old_pods_found(now, found),
+            Event::OldPodsUnseen(why) => self.old_pods_unseen(now, &why),
             Event::Stored => effects = self.stored(),
             Event::Conflicted(current, floor) => {
                 effects = self.conflicted(now, current.map(|record| *record), floor);
@@ -404,10 +423,11 @@ impl Machine for Rollout {
         if self.ended {
             return None;
         }
-        let asks = [&self.store, &self.look, &self.site_ask, &self.recheck];
+        let asks = [&self.store, &self.look, &self.old_pods, &self.site_ask, &self.recheck];
         let asks =
             asks.into_iter().chain(self.matching.values()).chain(self.telling.values()).filter_map(Ask::deadline);
-        let own = [self.tidy_deadline(), self.turn_deadline(), self.patience_deadline()].into_iter().flatten();
+        let own = [self.tidy_deadline(), self.turn_deadline(), self.patience_deadline(), self.barrier_deadline()];
+        let own = own.into_iter().flatten();
         asks.chain(own).chain(self.rolling_deadlines()).min()
     }
 }

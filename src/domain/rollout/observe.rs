@@ -124,6 +124,7 @@ impl Rollout {
 
     fn stop_clock(&mut self, now: Timestamp) {
         self.suspicion = None;
+        self.leave_barrier();
         if self.running_since.is_some() {
             self.keep_time(now, false);
         }
@@ -256,12 +257,13 @@ impl Rollout {
     /// Supervises a rollout in flight: complete, failed, or waiting with a reason.
     fn supervise(&mut self, now: Timestamp, workload: &Workload, fresh: bool) -> Option<Effect> {
         match standing(workload, self.policy.zero_is_complete) {
-            Standing::Complete => {
-                self.complete(now);
-                return None;
+            Standing::Complete => return self.hold(now, workload),
+            Standing::DeadlineExceeded { last_update } => {
+                self.leave_barrier();
+                return self.suspect(now, workload, last_update, fresh);
             }
-            Standing::DeadlineExceeded { last_update } => return self.suspect(now, workload, last_update, fresh),
             Standing::Waiting(wait) => {
+                self.leave_barrier();
                 self.suspicion = None;
                 if wait.counts() != self.running_since.is_some() {
                     self.keep_time(now, wait.counts());
@@ -280,7 +282,8 @@ impl Rollout {
         None
     }
 
-    fn complete(&mut self, now: Timestamp) {
+    /// All that was to be waited for is over; `remark` says what was not.
+    pub(super) fn complete(&mut self, now: Timestamp, remark: &str) {
         self.stop_clock(now);
         let elapsed = self.elapsed(now);
         // A life that began just now has not watched it take any time.
@@ -294,7 +297,7 @@ impl Rollout {
         for vote in &mut draft.votes {
             vote.overtaken |= vote.version != draft.version;
         }
-        self.announce(now, Kind::RolloutCompleted, format!("all {pods} pods available{after}"));
+        self.announce(now, Kind::RolloutCompleted, format!("all {pods} pods available{after}{remark}"));
     }
 
     fn suspect(&mut self, now: Timestamp, workload: &Workload, last_update: String, fresh: bool) -> Option<Effect> {

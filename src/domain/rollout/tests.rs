@@ -1,5 +1,6 @@
 //! Rollouts as stories. `tests/model` searches every order of events; these say in a line each what must come out.
 
+mod barrier;
 mod group;
 
 use std::collections::BTreeSet;
@@ -59,9 +60,14 @@ struct Story {
 }
 
 impl Story {
+    /// Without the barrier, which is a story of its own.
     fn begin(workload: Workload) -> Self {
+        Self::under(Policy { settle: Duration::ZERO, drain_timeout: Duration::ZERO, ..Policy::default() }, workload)
+    }
+
+    fn under(policy: Policy, workload: Workload) -> Self {
         let record = baseline(&workload, workload.version.as_ref().unwrap(), Seq(0));
-        let machine = Rollout::resume(identity(), Policy::default(), Seq(0), Some(record));
+        let machine = Rollout::resume(identity(), policy, Seq(0), Some(record));
         let (now, effects, held) = (Timestamp::from_millis(0), Vec::new(), BTreeSet::new());
         let mut story = Self { machine, now, cluster: None, effects, held };
         story.see(workload);
@@ -102,6 +108,7 @@ impl Story {
                     self.step(Event::ViewChanged(agreement::alone(&identity.member, &identity.origin, Some(&record))));
                 }
                 Effect::Look => self.step(Event::Looked(fresh)),
+                Effect::FindOldPods(_) => self.step(Event::OldPodsFound(OldPods::default())),
                 Effect::FindSite(_) => {
                     let hosts = BTreeSet::from(["www.example.com".parse().unwrap()]);
                     self.step(Event::SiteFound(FoundSite { hosts, ..FoundSite::default() }));

@@ -84,6 +84,12 @@ pub struct PurgeSummary {
     pub state: String,
 }
 
+/// A rollout that is complete by its counts, where nobody says what else it waits for, and what comes next.
+const AT_THE_BARRIER: (&str, &str) = (
+    "every pod is new and available; waiting until no old pod serves any more",
+    "purges when no old pod serves any more",
+);
+
 impl Summary {
     /// Puts a record and what is known of its workload into words.
     pub fn new(
@@ -143,6 +149,12 @@ impl Rollout {
             }
             Sight::Gone if self.draft.is_none() => {
                 "the workload was deleted; its record goes too".clone_into(&mut summary.state);
+            }
+            Sight::Seen(_) if record.phase == Phase::Rolling => {
+                if let Some(words) = self.barrier_in_words(now) {
+                    AT_THE_BARRIER.1.clone_into(&mut summary.next);
+                    summary.state = words;
+                }
             }
             Sight::Seen(_) if record.awaits_vote() || self.candidate().is_some() => {
                 summary.state = self.hindrance(now).unwrap_or(summary.state);
@@ -218,7 +230,8 @@ fn state(
             }
             let waits = match workload.map(|workload| standing(workload, policy.zero_is_complete)) {
                 None => "the workload has not been seen since the start".to_owned(),
-                Some(Standing::Complete) => "complete, being recorded".to_owned(),
+                // The clock stands still.
+                Some(Standing::Complete) => return (AT_THE_BARRIER.0.to_owned(), AT_THE_BARRIER.1.to_owned()),
                 Some(Standing::DeadlineExceeded { .. }) => {
                     "the Deployment missed its progress deadline; being confirmed by a second look".to_owned()
                 }

@@ -13,8 +13,17 @@ const VALUE_CHARS_MAX: usize = 200;
 /// What the configuration hash covers besides the members; `keyed` says that records are signed.
 pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
     // Taken apart, so that a new setting is either covered or left out on purpose.
-    let Policy { rollout_timeout: _, zero_is_complete, same_digest_is_same, paths, on_recovered, on_rollback, group } =
-        policy;
+    let Policy {
+        rollout_timeout: _,
+        settle: _,
+        drain_timeout: _,
+        zero_is_complete,
+        same_digest_is_same,
+        paths,
+        on_recovered,
+        on_rollback,
+        group,
+    } = policy;
     let Agreement { timeout: _, at_timeout, absent_left_out, takeover: _, repository_prefixes, rules } = group;
     let paths: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
     let words = [

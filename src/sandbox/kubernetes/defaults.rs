@@ -46,7 +46,8 @@ pub fn fill(kind: Kind, object: &mut Value) {
         | Kind::GrpcRoute
         | Kind::Gateway
         | Kind::Event
-        | Kind::Lease => {}
+        | Kind::Lease
+        | Kind::EndpointSlice => {}
     }
 }
 
@@ -69,7 +70,8 @@ pub fn initial_status(kind: Kind) -> Option<Value> {
         | Kind::GrpcRoute
         | Kind::Gateway
         | Kind::Event
-        | Kind::Lease => None,
+        | Kind::Lease
+        | Kind::EndpointSlice => None,
     }
 }
 

@@ -44,6 +44,8 @@ pub enum Kind {
     ClusterRole,
     /// `rbac.authorization.k8s.io/v1` ClusterRoleBinding.
     ClusterRoleBinding,
+    /// `discovery.k8s.io/v1` EndpointSlice.
+    EndpointSlice,
 }
 
 /// What raises `metadata.generation`. Observed on kube-apiserver 1.36.
@@ -159,6 +161,11 @@ static EVENT: Description =
     Description { group: "events.k8s.io", short_names: &["ev"], ..core("events", "event", "Event") };
 static LEASE: Description =
     Description { group: "coordination.k8s.io", unconditional_update: false, ..core("leases", "lease", "Lease") };
+static ENDPOINT_SLICE: Description = Description {
+    group: "discovery.k8s.io",
+    generation: Generation::AllButMetadata,
+    ..core("endpointslices", "endpointslice", "EndpointSlice")
+};
 
 static SECRET: Description = core("secrets", "secret", "Secret");
 static SERVICE_ACCOUNT: Description =
@@ -172,7 +179,7 @@ static CLUSTER_ROLE_BINDING: Description =
 
 impl Kind {
     /// Every kind, in table order.
-    pub const ALL: [Kind; 18] = [
+    pub const ALL: [Kind; 19] = [
         Kind::Namespace,
         Kind::Pod,
         Kind::Service,
@@ -191,6 +198,7 @@ impl Kind {
         Kind::RoleBinding,
         Kind::ClusterRole,
         Kind::ClusterRoleBinding,
+        Kind::EndpointSlice,
     ];
 
     /// The row of the table.
@@ -214,6 +222,7 @@ impl Kind {
             Kind::RoleBinding => &ROLE_BINDING,
             Kind::ClusterRole => &CLUSTER_ROLE,
             Kind::ClusterRoleBinding => &CLUSTER_ROLE_BINDING,
+            Kind::EndpointSlice => &ENDPOINT_SLICE,
         }
     }
 

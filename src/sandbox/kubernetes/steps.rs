@@ -99,6 +99,11 @@ impl KubernetesStandIn {
         controller.notice(&self.store().lock());
         // Garbage is not counted: its removal is a change, which the next turn notices.
         let cleaned = self.write(|writer| Ok(controller.collect_garbage(writer)));
+        // Nor are EndpointSlices: no controller here waits for them.
+        let _ = self.write(|writer| {
+            controller.publish_endpoints(writer);
+            Ok(())
+        });
         let keys = controller.take_due(elapsed, limit);
         for key in &keys {
             let reconciled = self.write(|writer| controller.reconcile(writer, key, &now));

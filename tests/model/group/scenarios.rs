@@ -13,7 +13,9 @@ use crate::rollout::{quick, sight};
 
 fn policy() -> Policy {
     let group = Agreement { timeout: Duration::from_secs(3600), ..Agreement::default() };
-    Policy { rollout_timeout: Duration::from_secs(900), group, ..Policy::default() }
+    // The barrier is each member's own; the searches of one member have it.
+    let (settle, drain_timeout) = (Duration::ZERO, Duration::ZERO);
+    Policy { rollout_timeout: Duration::from_secs(900), settle, drain_timeout, group, ..Policy::default() }
 }
 
 /// A cluster in which the workload goes through these states, and has been at the first one for long.

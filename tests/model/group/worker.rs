@@ -12,6 +12,7 @@ use allclear::domain::policy::{Agreement, Policy};
 use allclear::domain::purge::{Order, Progress};
 use allclear::domain::record::{Outcome, PurgeState, Record, Vote};
 use allclear::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout};
+use allclear::domain::serving::OldPods;
 use allclear::domain::workload::Workload;
 
 use crate::group::mutants::Mutant;
@@ -113,6 +114,7 @@ impl<'a> Worker<'a> {
                     let fresh = self.sight(self.job.at);
                     self.step(Event::Looked(fresh));
                 }
+                Effect::FindOldPods(_) => self.step(Event::OldPodsFound(OldPods::default())),
                 Effect::FindSite(_) => {
                     let hosts = BTreeSet::from(["www.example.com".parse().expect("a host")]);
                     self.step(Event::SiteFound(FoundSite { hosts, ..FoundSite::default() }));

@@ -13,6 +13,7 @@ use allclear::domain::purge::CdnErrorClass;
 use allclear::domain::readiness::Pod;
 use allclear::domain::record::Record;
 use allclear::domain::roster::Pin;
+use allclear::domain::serving::Serving;
 use allclear::domain::site::{IngressFact, IngressRule, SiteFacts};
 use allclear::domain::workload::Workload;
 use allclear::ports::{
@@ -77,6 +78,12 @@ impl ClusterView for World {
         let at = state.now();
         state.reads.push(Read { at, workload: id.clone(), sight: sight.clone() });
         if lost { Err(failed("cluster.workload")) } else { Ok(sight) }
+    }
+
+    async fn serving(&self, workload: &Workload) -> Result<Serving, PortError> {
+        let lost = self.port("cluster.serving", &workload.id.to_string()).await?;
+        let seen = self.state().serving.get(&workload.id).cloned().unwrap_or_default();
+        if lost { Err(failed("cluster.serving")) } else { Ok(seen) }
     }
 
     async fn site_facts(&self, namespace: &str) -> Result<SiteFacts, PortError> {

@@ -1,4 +1,5 @@
-//! The controllers of a cluster, as far as a rollout needs them: Deployments, ReplicaSets, scheduler and kubelet.
+//! The controllers of a cluster, as far as a rollout needs them: Deployments, ReplicaSets, EndpointSlices, scheduler and
+//! kubelet.
 //!
 //! Level-triggered like the real ones: [`Controller::step`] looks at what has changed, moves every such Deployment one
 //! step on and remembers when to look again. With no delays in [`Timings`] one step is: at most one pod per Deployment
@@ -6,9 +7,10 @@
 //! any two states that a client could see.
 //!
 //! Rules and messages follow `pkg/controller/deployment` (Kubernetes 1.33). Left out: proportional scaling in the
-//! middle of a rollout, collisions of template hashes, pods without an owner (they only end), nodes, probes, endpoints.
+//! middle of a rollout, collisions of template hashes, pods without an owner (they only end), nodes, probes.
 
 mod conditions;
+mod endpoints;
 mod pods;
 mod rollout;
 
@@ -21,10 +23,11 @@ use super::resource::Kind;
 use super::selector::Selector;
 use super::store::{Scope, State};
 use super::write::{DeleteOptions, Writer};
+use endpoints::Endpoints;
 use pods::PodRun;
 
 /// The kinds the controllers watch.
-pub const WATCHED: [Kind; 3] = [Kind::Deployment, Kind::ReplicaSet, Kind::Pod];
+pub const WATCHED: [Kind; 4] = [Kind::Deployment, Kind::ReplicaSet, Kind::Service, Kind::Pod];
 
 /// Changes read from the log at once.
 const CHANGES_PER_TURN: usize = 1_000;
@@ -97,6 +100,8 @@ pub struct Controller {
     pods: BTreeMap<String, PodRun>,
     /// When a pod of this Deployment (by UID) last became ready.
     last_ready: BTreeMap<String, Duration>,
+    /// Which pods Services lead to.
+    endpoints: Endpoints,
 }
 
 impl Controller {
@@ -113,6 +118,7 @@ impl Controller {
             ending: BTreeSet::new(),
             pods: BTreeMap::new(),
             last_ready: BTreeMap::new(),
+            endpoints: Endpoints::default(),
         }
     }
 
@@ -142,7 +148,7 @@ impl Controller {
                 };
                 for change in &changes {
                     seen = change.object.version;
-                    self.notice_object(kind, &change.object, change.removed);
+                    self.notice_object(state, kind, &change.object, change.removed);
                 }
                 if changes.len() < CHANGES_PER_TURN {
                     break;
@@ -185,6 +191,11 @@ impl Controller {
         Ok(())
     }
 
+    /// Writes the EndpointSlices that follow from what was noticed.
+    pub fn publish_endpoints(&mut self, writer: &mut Writer<'_>) {
+        self.endpoints.publish(writer);
+    }
+
     /// Removes what has lost its owner, and ends pods that nobody owns; returns how many objects that were.
     pub fn collect_garbage(&mut self, writer: &mut Writer<'_>) -> usize {
         let mut collected = 0;
@@ -207,11 +218,11 @@ impl Controller {
     fn relist(&mut self, state: &State, kind: Kind) {
         let scope = Scope { kind, namespace: String::new(), selector: Selector::default() };
         for object in state.list(&scope) {
-            self.notice_object(kind, &object, false);
+            self.notice_object(state, kind, &object, false);
         }
     }
 
-    fn notice_object(&mut self, kind: Kind, object: &super::object::Object, removed: bool) {
+    fn notice_object(&mut self, state: &State, kind: Kind, object: &super::object::Object, removed: bool) {
         match kind {
             Kind::Deployment => {
                 self.deployments.insert(object.uid.clone(), object.key.clone());
@@ -235,7 +246,9 @@ impl Controller {
                     self.orphaned.insert(object.uid.clone());
                 }
             }
+            Kind::Service => self.endpoints.notice_service(state, object, removed),
             _ => {
+                self.endpoints.notice_pod(object, removed);
                 match object.owner.as_ref().and_then(|owner| self.deployments.get(owner)) {
                     Some(deployment) => drop(self.dirty.insert(deployment.clone())),
                     None if pods::is_terminating(&object.value()) => drop(self.ending.insert(object.key.clone())),

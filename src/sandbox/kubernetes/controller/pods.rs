@@ -204,7 +204,8 @@ impl Controller {
     }
 }
 
-fn is_ready(pod: &Value) -> bool {
+/// Whether its Ready condition is true.
+pub fn is_ready(pod: &Value) -> bool {
     let conditions = pod.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
     conditions.into_iter().any(|condition| text(condition, "/type") == "Ready" && text(condition, "/status") == "True")
 }

@@ -1,0 +1,141 @@
+//! The pods of one workload and the EndpointSlices that name them, read afresh while a rollout is at the barrier.
+//!
+//! Not watched: a rollout at the barrier asks once or a few times, for its own pods alone, and most find no pod on its way out
+//! and then cost no second request. The watch of pods, which is there anyway, says when asking again is worth it. A watch of
+//! EndpointSlices would list those of all workloads of the namespace for each release, and could still be late.
+//!
+//! Not for what the answer means; see [`crate::domain::serving`].
+
+use std::sync::Arc;
+
+use kube::Client;
+use serde::Deserialize;
+use tokio::sync::Semaphore;
+
+use super::call::{Collection, Resource};
+use super::text::Decoder;
+use super::{PODS, list, pods};
+use crate::domain::serving::{Endpoint, Serving};
+use crate::domain::workload::Workload;
+use crate::ports::PortError;
+
+/// <https://kubernetes.io/docs/reference/kubernetes-api/service-resources/endpoint-slice-v1/>
+const ENDPOINT_SLICES: Resource = Resource { group: "discovery.k8s.io", version: "v1", plural: "endpointslices" };
+
+/// Readings at the same time. A reading takes some ten milliseconds, so a release of hundreds of workloads is still read
+/// every second or two, and an API server, which serves 400 requests at once by default, hardly notices.
+const READINGS_MAX: usize = 8;
+
+/// Reads who serves, a few workloads at a time.
+pub(super) struct ServingReader {
+    client: Client,
+    places: Arc<Semaphore>,
+}
+
+impl ServingReader {
+    pub fn new(client: Client) -> Self {
+        Self { client, places: Arc::new(Semaphore::new(READINGS_MAX)) }
+    }
+
+    /// The pods of a workload, and, if one of them is on its way out, what EndpointSlices of the namespace say.
+    pub async fn read(&self, workload: &Workload) -> Result<Serving, PortError> {
+        let _place = self.places.acquire().await;
+        let selector = workload.selector.to_string();
+        let pods = self.list(PODS, workload, Some(&selector), pods::pod).await?;
+        let endpoints = if pods.iter().any(|(_, pod)| pod.terminating && !pod.finished) {
+            self.list(ENDPOINT_SLICES, workload, None, endpoints).await?.into_iter().flatten().collect()
+        } else {
+            Vec::new()
+        };
+        Ok(Serving { pods, endpoints })
+    }
+
+    async fn list<T>(
+        &self,
+        resource: Resource,
+        workload: &Workload,
+        labels: Option<&str>,
+        decode: Decoder<T>,
+    ) -> Result<Vec<T>, PortError> {
+        let collection = Collection::of(resource, &workload.id.namespace);
+        let listed = list::all(&self.client, &collection, labels, decode).await;
+        listed.map_err(|failure| collection.attempt("list").failed(failure))
+    }
+}
+
+/// The endpoints of an EndpointSlice that are pods.
+fn endpoints(json: &str) -> Result<Vec<Endpoint>, String> {
+    let slice: Slice = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let endpoint = |raw: RawEndpoint| {
+        let pod = raw.target_ref.filter(|target| target.kind.as_deref() == Some("Pod"))?.name?;
+        Some(Endpoint { pod, serves: raw.conditions.unwrap_or_default().serves() })
+    };
+    Ok(slice.endpoints.into_iter().flatten().filter_map(endpoint).collect())
+}
+
+#[derive(Deserialize)]
+struct Slice {
+    endpoints: Option<Vec<RawEndpoint>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawEndpoint {
+    conditions: Option<Conditions>,
+    target_ref: Option<TargetRef>,
+}
+
+#[derive(Default, Deserialize)]
+struct Conditions {
+    ready: Option<bool>,
+    serving: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct TargetRef {
+    kind: Option<String>,
+    name: Option<String>,
+}
+
+impl Conditions {
+    /// `serving` is what `ready` would be if the pod were not terminating; where it is not said, `ready` holds, and where that
+    /// is not said either, it is true. A Service that publishes addresses that are not ready has `ready` in any case.
+    fn serves(&self) -> bool {
+        self.serving.or(self.ready).unwrap_or(true) || self.ready == Some(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn serves(conditions: Value) -> Vec<Endpoint> {
+        let pod = json!({"kind": "Pod", "namespace": "shop", "name": "web-1"});
+        let slice = json!({
+            "metadata": {"name": "web-x", "labels": {"kubernetes.io/service-name": "web"}}, "addressType": "IPv4",
+            "endpoints": [
+                {"addresses": ["10.0.0.1"], "conditions": conditions, "targetRef": pod},
+                {"addresses": ["10.0.0.2"], "conditions": {"ready": true}},
+                {"addresses": ["10.0.0.3"], "targetRef": {"kind": "VM", "name": "old"}},
+            ],
+        });
+        endpoints(&slice.to_string()).unwrap()
+    }
+
+    #[test]
+    fn an_endpoint_serves_unless_its_conditions_say_that_it_does_not() {
+        let web = |serves| vec![Endpoint { pod: "web-1".into(), serves }];
+        assert_eq!(serves(json!({"ready": true, "serving": true, "terminating": false})), web(true));
+        assert_eq!(serves(json!({"ready": false, "serving": true, "terminating": true})), web(true));
+        assert_eq!(serves(json!({"ready": false, "serving": false, "terminating": true})), web(false));
+        assert_eq!(serves(json!({"ready": false, "serving": null})), web(false));
+        assert_eq!(
+            serves(json!({"ready": true, "serving": false, "terminating": true})),
+            web(true),
+            "published unready"
+        );
+        assert_eq!(serves(json!(null)), web(true));
+        assert_eq!(endpoints(&json!({"endpoints": null}).to_string()), Ok(Vec::new()));
+    }
+}

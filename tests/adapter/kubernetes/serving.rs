@@ -1,0 +1,93 @@
+//! Who serves: pods of one workload and the EndpointSlices of its namespace, read afresh.
+
+use std::time::Duration;
+
+use allclear::domain::readiness::{Standing, standing};
+use allclear::domain::serving::old_pods;
+use allclear::ports::{ClusterView, Retry};
+use allclear::sandbox::kubernetes::{Kind, KubernetesStandIn, Timings};
+use serde_json::{Value, json};
+
+use super::{Bench, web};
+
+/// Pods take this long to end.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// A new version of `web`, complete by its counts, whose old pods have not ended.
+async fn rolled_out(expose: bool) -> Bench {
+    let bench = Bench::start().await;
+    bench.api.set_timings(Timings { pod_gone: GRACE, ..Timings::IMMEDIATE });
+    for name in ["web", "blog"] {
+        bench.api.deploy("shop", name, &format!("shop/{name}:1"), 2).unwrap();
+    }
+    if expose {
+        bench.api.expose("shop", "web", "www.example.com").unwrap();
+    }
+    bench.api.expose("shop", "blog", "blog.example.com").unwrap();
+    bench.api.settle();
+    bench.api.set_image("shop", "web", "web", "shop/web:2").unwrap();
+    bench.api.settle();
+    bench
+}
+
+async fn old(bench: &Bench) -> String {
+    let view = bench.view();
+    let workload = view.workload(&web()).await.unwrap().unwrap();
+    assert_eq!(standing(&workload, false), Standing::Complete, "terminating pods are in no count");
+    old_pods(&view.serving(&workload).await.unwrap()).to_string()
+}
+
+fn conditions(api: &KubernetesStandIn, service: &str) -> Vec<Value> {
+    let slices = api.list(Kind::EndpointSlice, "shop");
+    let own = slices.iter().filter(|slice| slice["metadata"]["labels"]["kubernetes.io/service-name"] == *service);
+    own.flat_map(|slice| slice["endpoints"].as_array().unwrap()).map(|end| end["conditions"].clone()).collect()
+}
+
+#[tokio::test]
+async fn old_pods_serve_until_their_endpoints_say_otherwise() {
+    let bench = rolled_out(true).await;
+    let leaving = json!({"ready": false, "serving": true, "terminating": true});
+    let staying = json!({"ready": true, "serving": true, "terminating": false});
+    let seen = conditions(&bench.api, "web");
+    assert_eq!(seen.iter().filter(|conditions| **conditions == leaving).count(), 2, "{seen:?}");
+    assert_eq!(seen.iter().filter(|conditions| **conditions == staying).count(), 2, "{seen:?}");
+    assert!(old(&bench).await.ends_with("still serve"));
+    // They fail their readiness probes while they end.
+    for mut pod in bench.api.list(Kind::Pod, "shop") {
+        if !pod["metadata"]["deletionTimestamp"].is_null() {
+            pod["status"]["conditions"] = json!([{"type": "Ready", "status": "False"}]);
+            bench.api.put(pod).unwrap();
+        }
+    }
+    bench.api.settle();
+    assert_eq!(old(&bench).await, "no old pod serves any more");
+    assert_eq!(bench.api.list(Kind::Pod, "shop").len(), 6, "though all of them are still there");
+}
+
+#[tokio::test]
+async fn without_a_service_old_pods_serve_until_they_are_gone() {
+    let bench = rolled_out(false).await;
+    assert!(old(&bench).await.ends_with("still serve"));
+    bench.api.run_for(GRACE);
+    assert_eq!(old(&bench).await, "no old pod serves any more");
+    let slices = bench.seen(|seen| seen.path.contains("endpointslices"));
+    assert_eq!(slices.len(), 1, "where no pod is ending, nobody is asked who serves");
+    let pods = bench.seen(|seen| seen.path.ends_with("/pods"));
+    assert!(pods.iter().all(|seen| seen.query.get("labelSelector").is_some_and(|selector| selector == "app=web")));
+    assert!(pods.iter().chain(&slices).all(|seen| !seen.query.contains_key("resourceVersion")), "{pods:?}");
+}
+
+#[tokio::test]
+async fn whoever_may_not_see_who_serves_is_told_which_right_is_missing() {
+    for (plural, resource) in [("/pods", "pods"), ("/endpointslices", "endpointslices.discovery.k8s.io")] {
+        let bench = rolled_out(true).await;
+        let view = bench.view();
+        let workload = view.workload(&web()).await.unwrap().unwrap();
+        bench.refuse(403, 10, move |request| request.path.ends_with(plural));
+        let error = view.serving(&workload).await.unwrap_err();
+        assert_eq!(
+            (error.attempted.as_str(), error.retry),
+            (format!("failed to list {resource} in shop").as_str(), Retry::Never)
+        );
+    }
+}
