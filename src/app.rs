@@ -176,6 +176,8 @@ pub struct Views {
     pub own_namespace: String,
     /// Where the ledger is looked for, in words.
     pub ledger_place: String,
+    /// The only member, where there is no group.
+    pub alone: Member,
 }
 
 /// Where the ledger is when nobody says otherwise: the namespace of `deploy/base`.
@@ -209,6 +211,7 @@ pub async fn views(
         group: neighbours(config, &clients).await?,
         own_namespace: clients.namespace,
         ledger_place,
+        alone: Member(alone(config)),
     })
 }
 

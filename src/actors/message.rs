@@ -19,6 +19,7 @@ use crate::domain::record::Record;
 use crate::domain::rollout::Summary;
 use crate::domain::selector::LabelSelector;
 use crate::domain::tally::Tally;
+use crate::domain::unwell::Unwell;
 use crate::domain::workload::Workload;
 
 /// Watcher → rollout: the workload was seen, or (`None`) is gone.
@@ -205,6 +206,8 @@ pub struct Observation {
     pub recent: Vec<Summary>,
     /// Workloads whose actor crashed too often, and are left alone for a while.
     pub quarantined: Vec<WorkloadId>,
+    /// Workloads whose newest rollout did not end well.
+    pub unwell: Vec<Unwell>,
     /// Purges on their way.
     pub purges: Vec<PurgeSeen>,
     /// Distributions known, and for how many seconds; `None` before the first listing.
@@ -274,6 +277,7 @@ impl Observation {
             rollouts,
             recent,
             quarantined,
+            unwell,
             purges,
             distributions,
             deliveries,
@@ -287,6 +291,7 @@ impl Observation {
         self.rollouts.extend(rollouts);
         self.recent.extend(recent);
         self.quarantined.extend(quarantined);
+        self.unwell.extend(unwell);
         self.purges.extend(purges);
         self.distributions = self.distributions.or(distributions);
         self.deliveries.extend(deliveries);

@@ -50,6 +50,23 @@ pub struct Question {
     pub policy: Policy,
     /// Where the ledger is looked for, in words: `namespace allclear`.
     pub ledger_place: String,
+    /// Who we are where there is no Redis.
+    pub us: Us,
+}
+
+/// A cluster without a Redis, as the controller calls it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Us {
+    /// The only member.
+    pub member: String,
+    /// The name of its group.
+    pub group: String,
+}
+
+impl Default for Us {
+    fn default() -> Self {
+        Self { member: "self".to_owned(), group: "default".to_owned() }
+    }
 }
 
 /// Answers. Exit codes: 0 found, 1 not found or unreadable, 2 not a name.

@@ -346,10 +346,11 @@ fn look(
                 Ok(views) => views,
                 Err(error) => return failed(&error),
             };
-            let app::Views { cluster, ledger, cdn, group, own_namespace, ledger_place } = views;
+            let app::Views { cluster, ledger, cdn, group, own_namespace, ledger_place, alone } = views;
+            let us = explain::Us { member: alone.to_string(), group: loaded.config.group.name.clone() };
             let sources = explain::Sources { cluster, ledger, cdn, group };
             let policy = loaded.config.policy();
-            let question = explain::Question { namespace, name, own_namespace, policy, ledger_place };
+            let question = explain::Question { namespace, name, own_namespace, policy, ledger_place, us };
             answer(&sources, &question).await
         })
     })

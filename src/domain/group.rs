@@ -162,6 +162,28 @@ pub fn others_seek(view: &View, own: &Member) -> bool {
     others.any(|(_, known)| known.as_ref().is_some_and(|known| known.record.seeks()))
 }
 
+/// The other members that wait for `own`, by why they do: each has completed something that `own` has not, or has voted where
+/// `own` has not.
+pub fn waiters(view: &View, own: &Member, agreement: &Agreement) -> BTreeMap<String, BTreeSet<Member>> {
+    let mut waiters: BTreeMap<String, BTreeSet<Member>> = BTreeMap::new();
+    let Some(us) = view.members.get(own).and_then(Option::as_ref) else { return waiters };
+    for (member, known) in view.members.iter().filter(|(member, _)| *member != own) {
+        let Some(theirs) = known.as_ref().map(|known| &known.record) else { continue };
+        let lacks = |vote: &&Vote| {
+            vote.closed.is_none() && vote.vector.0.contains_key(own) && us.record.vote(&vote.vector).is_none()
+        };
+        let why = match theirs.votes.iter().find(lacks) {
+            Some(_) => Some("has not voted yet".to_owned()),
+            None if theirs.awaits_vote() => why_waited_for(us, theirs, &view.config, agreement),
+            None => None,
+        };
+        if let Some(why) = why {
+            waiters.entry(why).or_default().insert(member.clone());
+        }
+    }
+    waiters
+}
+
 /// What became of `vector`, for which at least one vote is stored. A member that holds an open vote for it never misses
 /// another's for having been dropped: votes stay until all have closed theirs (decision 2).
 pub fn fate(view: &View, vector: &Vector) -> Fate {

@@ -32,4 +32,5 @@ pub mod selector;
 pub mod serving;
 pub mod site;
 pub mod tally;
+pub mod unwell;
 pub mod workload;

@@ -23,6 +23,9 @@ pub struct Tally {
     pub workload: WorkloadId,
     /// How it is, in one sentence.
     pub state: String,
+    /// Who waits for this cluster, and since when it is the one: what it has not done that they have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<String>,
     /// Each member, ourselves included.
     pub members: Vec<Ballot>,
     /// The purges of what was decided, as far as any member has recorded them.
@@ -66,16 +69,54 @@ pub struct Executed {
 impl Tally {
     /// What a complete rollout of ours waits for, and what follows, where that is other members; one record alone cannot know.
     pub fn awaits(&self) -> Option<(String, String)> {
+        if let Some(blocks) = &self.blocks {
+            return Some((blocks.clone(), UNBLOCKED_BY.to_owned()));
+        }
         let others = self.members.iter().any(|ballot| ballot.awaited.is_some() && !ballot.is_self);
         others.then(|| (self.state.clone(), "goes on when they have completed it, and voted".to_owned()))
     }
+}
+
+/// What follows where others wait for this cluster, and it waits for nobody.
+pub(crate) const UNBLOCKED_BY: &str = "they go on when it is complete here at their version, and votes";
+
+/// Who waits for this cluster and why, where it waits for nobody itself: `eu-1 and us-1 wait for this cluster, since it is at
+/// web: 1, complete`.
+pub fn blocks(view: &View, own: &Member, agreement: &Agreement) -> Option<String> {
+    let known = view.members.get(own).and_then(Option::as_ref);
+    if view.hold.is_some() || known.is_some_and(|known| known.record.seeks()) {
+        return None;
+    }
+    let waiters = group::waiters(view, own, agreement);
+    let said = waiters.iter().map(|(why, members)| {
+        let wait = if members.len() == 1 { "waits" } else { "wait" };
+        format!("{} {wait} for this cluster, since it {why}", in_a_row(members))
+    });
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn in_a_row(members: &BTreeSet<Member>) -> String {
+    let (last, others) = match members.iter().next_back() {
+        Some(last) => (last, members.iter().filter(|member| *member != last).cloned().collect::<BTreeSet<_>>()),
+        None => return String::new(),
+    };
+    if others.is_empty() { last.to_string() } else { format!("{} and {last}", listed(&others)) }
+}
+
+/// By whose record the others are measured: our own, but where it has no news that of the first that has.
+fn measure<'a>(view: &'a View, own: &'a Member) -> &'a Member {
+    let seeks =
+        |member: &Member| view.members.get(member).and_then(Option::as_ref).is_some_and(|known| known.record.seeks());
+    if seeks(own) { own } else { view.members.keys().find(|member| seeks(member)).unwrap_or(own) }
 }
 
 /// The tally of `workload` as `own` sees it.
 pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agreement) -> Tally {
     let vector = newest_open(view, own);
     let fate = vector.map(|vector| group::fate(view, vector));
-    let verdict = group::judge(view, own, agreement);
+    let verdict = group::judge(view, measure(view, own), agreement);
     let awaited = awaited(view, fate.as_ref(), &verdict);
     let ballot = |(member, known): (&Member, &Option<Known>)| {
         let record = known.as_ref().map(|known| &known.record);
@@ -92,6 +133,7 @@ pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agree
     Tally {
         workload: workload.clone(),
         state: state(view, vector, fate.as_ref(), &verdict),
+        blocks: blocks(view, own, agreement),
         members: view.members.iter().map(ballot).collect(),
         purges: vector.map_or_else(Vec::new, |vector| purges(view, vector)),
     }
@@ -245,6 +287,31 @@ mod tests {
             [None, Some("is still rolling out: 2 of 5 pods ready"), Some("has not published the workload yet")]
         );
         assert_eq!((seen.members[0].is_self, seen.members[2].phase.as_str()), (true, "unknown"));
+    }
+
+    #[test]
+    fn a_cluster_that_others_wait_for_knows_it_and_why_and_is_no_good_news_on_their_pages() {
+        let done = |member: &str, tag| known(member, 2, tag, Phase::Complete);
+        let (name, mut at_rest) = known("a", 7, "1", Phase::Complete);
+        at_rest.as_mut().unwrap().record.closed = Seq(7);
+        let view = view([(name, at_rest), done("b", "2"), done("c", "2"), ("d".into(), None)]);
+        let seen = of(&view);
+        assert_eq!(seen.blocks.as_deref(), Some("b and c wait for this cluster, since it is at web: 1, complete"));
+        assert_eq!(seen.state, "waiting for a, d", "as those say that wait");
+        let own = &seen.members[0];
+        assert_eq!((own.awaited.as_deref(), own.phase.as_str()), (Some("is at web: 1, complete"), "complete"));
+        assert_eq!(seen.awaits().unwrap().0, seen.blocks.unwrap(), "that is how it stands here");
+        let theirs = tally(&WorkloadId::deployment("shop", "web"), &view, &"b".into(), &Agreement::default());
+        assert_eq!(theirs.blocks, None, "b is not the one");
+        assert_eq!(
+            theirs.members,
+            seen.members.iter().map(|seen| Ballot { is_self: seen.member == "b", ..seen.clone() }).collect::<Vec<_>>()
+        );
+
+        let timed_out = Phase::Failed(crate::domain::record::Failure::TimedOut);
+        let failed = self::view([known("a", 2, "2", timed_out), done("b", "2"), known("c", 2, "2", Phase::Rolling)]);
+        let blocks = of(&failed).blocks;
+        assert_eq!(blocks.as_deref(), Some("b waits for this cluster, since it failed: the rollout timeout passed"));
     }
 
     #[test]

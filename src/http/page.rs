@@ -14,6 +14,7 @@ use super::About;
 use crate::actors::message::{DeliverySeen, Observation, PurgeSeen};
 use crate::domain::id::WorkloadId;
 use crate::domain::rollout::{Summary, duration};
+use crate::domain::unwell::Unwell;
 
 /// The page's style sheet. Its hash is in the content security policy, so it goes into the page byte for byte.
 pub const STYLE: &str = include_str!("page.css");
@@ -88,6 +89,10 @@ impl Health {
         if !seen.quarantined.is_empty() {
             let left = count(seen.quarantined.len(), "workload is", "workloads are");
             troubles.push(format!("{left} left alone after repeated crashes; see Quarantined below"));
+        }
+        if !seen.unwell.is_empty() {
+            let rollouts = count(seen.unwell.len(), "workload", "workloads");
+            troubles.push(format!("the newest rollout of {rollouts} did not end well; see Needs a look below"));
         }
         let (mood, headline) = match (seen.synced, troubles.len(), seen.rollouts.len()) {
             (false, 0, _) => (Mood::Busy, "Starting: listing the workloads of the cluster".to_owned()),
@@ -165,6 +170,7 @@ fn body(about: &About, seen: &Observation) -> Markup {
         (more(seen.rollouts.len()))
         @if seen.rollouts.is_empty() { (nothing_in_flight(seen)) }
         @if let Some(group) = &seen.group { (group::section(group)) }
+        @if !seen.unwell.is_empty() { (unwell(&seen.unwell)) }
         @if !seen.quarantined.is_empty() { (quarantined(&seen.quarantined)) }
         @let stray: Vec<&PurgeSeen> = seen.purges.iter().filter(|purge| !rollout::owns(seen, purge)).collect();
         @if !stray.is_empty() { (purges(&stray)) }
@@ -220,6 +226,30 @@ fn quarantined(workloads: &[WorkloadId]) -> Markup {
                     li {
                         span.who { (workload.spoken()) }
                         span { "crashed too often and is left alone for a few minutes; its record is unchanged. The log says why." }
+                    }
+                }
+            }
+            (more(workloads.len()))
+        }
+    }
+}
+
+/// Rollouts that did not end well, until a later one does.
+fn unwell(workloads: &[Unwell]) -> Markup {
+    html! {
+        h2 { "Needs a look" (tally(workloads.len())) }
+        div.card {
+            ul.rows {
+                @for Unwell { workload, reason, state } in workloads.iter().take(SHOWN_MAX) {
+                    li {
+                        span.who { (workload.spoken()) }
+                        div {
+                            span.pill.warn { (reason.name()) } " " (state)
+                            div.quiet {
+                                code { "allclear explain -n " (workload.namespace) " " (workload.name) }
+                                " says why; the next rollout that ends well ends this"
+                            }
+                        }
                     }
                 }
             }

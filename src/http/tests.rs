@@ -9,6 +9,8 @@ use crate::actors::message::{DeliverySeen, PurgeSeen};
 use crate::domain::broker::{MemberSeen, PathSeen, Seen};
 use crate::domain::id::WorkloadId;
 use crate::domain::rollout::{MemberSummary, PurgeSummary, Stage, Summary};
+use crate::domain::tally::{Ballot, Tally};
+use crate::domain::unwell::{Reason, Unwell};
 
 struct Showing(Observation);
 
@@ -251,6 +253,39 @@ fn busy(name: &str) -> Observation {
         }],
         ..synced()
     }
+}
+
+#[actix::test]
+async fn the_page_is_not_green_while_a_rollout_has_ended_badly_or_a_cluster_is_waited_for() {
+    let workload = WorkloadId::deployment("shop", "web");
+    let state = "web: 1 → <2>: not purged: the rollout timeout passed".to_owned();
+    let unwell = vec![Unwell { workload: workload.clone(), reason: Reason::Failed, state }];
+    let serving = start(showing(Observation { unwell, ..synced() })).await;
+    let page = ask(serving.address(), "GET", "/").await;
+    assert!(page.contains("web: 1 → &lt;2&gt;: not purged") && page.contains("explain -n shop web"), "{page}");
+    assert!(page.contains("health warn") && !page.contains("All clear"), "{page}");
+    serving.stop().await;
+
+    let ballot = |member: &str, awaited: Option<&str>| Ballot {
+        member: member.to_owned(),
+        phase: "complete".to_owned(),
+        awaited: awaited.map(str::to_owned),
+        ..Ballot::default()
+    };
+    let blocks = "eu-2 waits for this cluster, since it is at web: 1, complete";
+    let members = vec![ballot("eu-1", Some("is at web: 1, complete")), ballot("eu-2", None)];
+    let tally = Tally { workload, state: String::new(), blocks: Some(blocks.to_owned()), members, purges: Vec::new() };
+    let mut seen = busy("web");
+    seen.tallies.push(tally);
+    let serving = start(showing(seen)).await;
+    let page = ask(serving.address(), "GET", "/").await;
+    assert!(page.contains(blocks), "{page}");
+    assert!(
+        page.contains("eu-1<span class=\"pill warn\">complete")
+            && page.contains("eu-2<span class=\"pill good\">complete"),
+        "{page}"
+    );
+    serving.stop().await;
 }
 
 #[actix::test]

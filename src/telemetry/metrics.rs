@@ -13,11 +13,17 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::domain::notice::Notice;
+use crate::domain::unwell::Reason;
 
 /// A label set of one static word.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByKind {
     kind: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByEnd {
+    reason: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -92,6 +98,7 @@ pub struct Metrics {
     rollouts: Gauge<i64, AtomicI64>,
     deliveries: Gauge<i64, AtomicI64>,
     quarantined: Gauge<i64, AtomicI64>,
+    unwell: Family<ByEnd, Gauge>,
     relists: Counter<u64, AtomicU64>,
     board_calls: Family<ByCall, Counter>,
     board_failures: Family<ByReason, Counter>,
@@ -117,6 +124,7 @@ impl Default for Metrics {
             rollouts: Gauge::default(),
             deliveries: Gauge::default(),
             quarantined: Gauge::default(),
+            unwell: Family::default(),
             relists: Counter::default(),
             board_calls: Family::default(),
             board_failures: Family::default(),
@@ -136,6 +144,7 @@ impl Default for Metrics {
             rollouts,
             deliveries,
             quarantined,
+            unwell,
             relists,
             board_calls,
             board_failures,
@@ -156,6 +165,11 @@ impl Default for Metrics {
             deliveries.clone(),
         );
         registry.register("workloads_quarantined", "Workloads whose actor crashed too often", quarantined.clone());
+        registry.register(
+            "workloads_unwell",
+            "Workloads whose newest rollout did not end well, by reason",
+            unwell.clone(),
+        );
         registry.register("relists", "Times the cluster was listed afresh", relists.clone());
         registry.register("board_calls", "Calls to a Redis of the group that were answered", board_calls.clone());
         registry.register("board_failures", "Calls to a Redis of the group that failed", board_failures.clone());
@@ -243,6 +257,17 @@ impl Metrics {
         self.workloads.set(i64::try_from(records).unwrap_or(i64::MAX));
         self.rollouts.set(i64::try_from(rollouts).unwrap_or(i64::MAX));
         self.quarantined.set(i64::try_from(quarantined).unwrap_or(i64::MAX));
+    }
+
+    /// In what ways the newest rollouts of workloads did not end well.
+    pub fn unwell(&self, reasons: impl Iterator<Item = Reason>) {
+        let mut counts = Reason::ALL.map(|reason| (reason, 0));
+        for found in reasons {
+            counts.iter_mut().filter(|(reason, _)| *reason == found).for_each(|(_, count)| *count += 1);
+        }
+        for (reason, count) in counts {
+            self.unwell.get_or_create(&ByEnd { reason: reason.name() }).set(count);
+        }
     }
 
     /// How many deliveries are on their way.

@@ -60,6 +60,7 @@ impl World {
             own_namespace: "shop".to_owned(),
             policy: Policy::default(),
             ledger_place: "namespace allclear".to_owned(),
+            us: allclear::cli::explain::Us::default(),
         };
         explain(&self.sources, &question, output).await
     }

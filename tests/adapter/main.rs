@@ -25,6 +25,7 @@ mod by_hand;
 mod cloudfront;
 mod commands;
 mod explain;
+mod health;
 mod kubernetes;
 mod kubernetes_conformance;
 mod ledger;

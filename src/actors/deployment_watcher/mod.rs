@@ -25,6 +25,7 @@ use crate::domain::budget::Budget;
 use crate::domain::id::{Origin, WorkloadId};
 use crate::domain::record::Record;
 use crate::domain::rollout::{Attention, Summary, attention, unusable};
+use crate::domain::unwell;
 use crate::domain::workload::Workload;
 use crate::ports::{Ledgered, Sight};
 
@@ -194,6 +195,8 @@ impl DeploymentWatcher {
         if self.listings.is_empty() && !self.draining {
             self.write_baselines(ctx);
         }
+        // A few nanoseconds for each record.
+        self.surroundings.metrics.unwell(self.records.values().filter_map(unwell::reason));
     }
 
     fn count(&self) {
@@ -308,6 +311,7 @@ impl Handler<Observe> for DeploymentWatcher {
             workloads: self.records.len(),
             recent: self.recent.clone(),
             quarantined: self.quarantined.keys().cloned().collect(),
+            unwell: self.records.iter().filter_map(|(id, record)| unwell::unwell(id, record)).collect(),
             ..Observation::default()
         };
         Box::pin(join_all(children).into_actor(self).map(move |seen, _, _| {

@@ -255,6 +255,7 @@ fn question(namespace: Option<&str>, name: Option<&str>) -> Question {
         own_namespace: "shop".into(),
         policy: Policy::default(),
         ledger_place: "namespace allclear".into(),
+        us: Us::default(),
     }
 }
 

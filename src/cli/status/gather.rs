@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::actors::message::{DeliverySeen, Observation};
 use crate::cli::explain::model::Section;
-use crate::cli::explain::{Question, Sources, is_news, list_workloads, news, peek};
+use crate::cli::explain::{Question, Sources, Us, is_news, list_workloads, news, peek};
 use crate::cli::listen::{self, Group};
 use crate::domain::delivery::{Delivery, State};
 use crate::domain::id::WorkloadId;
@@ -15,6 +15,7 @@ use crate::domain::readiness::{self, Pod, Pods, Standing, standing};
 use crate::domain::record::Record;
 use crate::domain::rollout::Summary;
 use crate::domain::tally::Tally;
+use crate::domain::unwell::unwell;
 use crate::domain::workload::Workload;
 use crate::http::{About, state_json};
 use crate::ports::Ledgered;
@@ -54,7 +55,9 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     let (pods, unlisted) = pods(sources, &seeing, &in_flight).await;
     complete &= unlisted.is_empty();
     troubles.extend(unlisted);
-    let mut observation = Observation { workloads: seeing.count(), ..Observation::default() };
+    let wanted = ledgered.records.iter().filter(|(id, _)| seeing.is_wanted(id));
+    let unwell = wanted.filter_map(|(id, record)| unwell(id, record)).collect();
+    let mut observation = Observation { workloads: seeing.count(), unwell, ..Observation::default() };
     for id in &in_flight {
         let record = ledgered.records.get(id);
         let mut summary = seeing.summary(id, &pods);
@@ -78,7 +81,7 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     }
     (observation.troubles, observation.synced) = (troubles, complete);
     let boards = group.as_ref().filter(|group| group.seen.is_none()).map(|group| group.boards.clone());
-    let about = about(sources, group.as_ref());
+    let about = about(sources, question, group.as_ref());
     observation.group = group.and_then(|group| group.seen);
     let mut state = state_json(&about, &observation);
     if let Some(fields) = state.as_object_mut() {
@@ -90,12 +93,16 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     (state, complete)
 }
 
-fn about(sources: &Sources, group: Option<&Group>) -> About {
-    About {
-        member: group.map_or_else(|| "unknown".to_owned(), |group| group.member.to_string()),
-        group: sources.group.as_ref().map(|group| group.name.clone()).unwrap_or_default(),
-        dry_run: false,
-    }
+/// Who answers. Without a Redis nobody has to be asked what the cluster is called.
+fn about(sources: &Sources, question: &Question, group: Option<&Group>) -> About {
+    let Us { member, group: name } = question.us.clone();
+    let member = match (group, &sources.group) {
+        (Some(group), _) => group.member.to_string(),
+        (None, Some(_)) => "unknown".to_owned(),
+        (None, None) => member,
+    };
+    let group = sources.group.as_ref().map_or(name, |group| group.name.clone());
+    About { member, group, dry_run: false }
 }
 
 /// What is known of this cluster.

@@ -40,7 +40,7 @@ pub async fn state(server: &Url, namespace: Option<&str>) -> Result<Value, Strin
 /// Leaves what is of one namespace, and what is of none. How many workloads it has is not in the state, so that number goes.
 fn keep(state: &mut Value, namespace: &str) {
     let Some(fields) = state.as_object_mut() else { return };
-    for name in ["rollouts", "recent", "tallies", "deliveries", "quarantined"] {
+    for name in ["rollouts", "recent", "tallies", "deliveries", "quarantined", "unwell"] {
         if let Some(list) = fields.get_mut(name).and_then(Value::as_array_mut) {
             list.retain(|item| namespace_of(item) == Some(namespace));
         }

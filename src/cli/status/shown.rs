@@ -26,6 +26,14 @@ pub struct Shown {
     purges: Vec<Purge>,
     deliveries: Vec<Delivery>,
     quarantined: Vec<String>,
+    unwell: Vec<Unwell>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Unwell {
+    workload: String,
+    state: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -54,6 +62,7 @@ struct RolloutPurge {
 struct Tally {
     workload: String,
     state: String,
+    blocks: Option<String>,
     members: Vec<Ballot>,
     purges: Vec<Executed>,
 }
@@ -118,9 +127,12 @@ impl fmt::Display for Shown {
             self.rollout(&mut Page { f }, rollout, tally)?;
         }
         let mut page = Page { f };
-        if !(troubles.is_empty() && self.agreement.is_none() && self.boards.is_empty() && self.deliveries.is_empty()) {
+        let plain = troubles.is_empty() && self.agreement.is_none() && self.boards.is_empty();
+        if !(plain && self.deliveries.is_empty() && self.unwell.is_empty() && self.quarantined.is_empty()) {
             writeln!(page.f)?;
         }
+        let unwell = |Unwell { workload, state }: &Unwell| format!("{}: {state}", spoken(workload));
+        page.part("Needs a look", self.unwell.iter().map(unwell))?;
         if let Some(agreement) = &self.agreement {
             let pinned = agreement.members.iter().any(|member| member.agreed);
             page.part("Members", agreement.members.iter().map(|member| member_line(member, pinned)))?;
@@ -143,13 +155,20 @@ impl Shown {
         tallied::is_further(trouble, self.boards().map(|board| board.trouble.as_ref()), differing)
     }
 
+    /// As the page has it: nothing is wrong, and nothing ended badly.
+    fn is_well(&self) -> bool {
+        let delivered = !self.deliveries.iter().any(|delivery| delivery.given_up);
+        self.troubles.is_empty() && self.unwell.is_empty() && self.quarantined.is_empty() && delivered
+    }
+
     fn headline(&self) -> String {
         let known = self.workloads.map(|number| count(number, "workload", "workloads"));
         let none =
             known.as_ref().map_or_else(|| "none in flight".to_owned(), |known| format!("{known} and none in flight"));
         match (&self.standing_by, self.rollouts.len(), known) {
             (Some(leader), ..) => format!("standing by, {} leads", plain(leader)),
-            (None, 0, _) if self.troubles.is_empty() => format!("all clear, {none}"),
+            (None, 0, _) if self.is_well() => format!("all clear, {none}"),
+            (None, 0, _) if self.troubles.is_empty() => format!("{none}, but something needs a look"),
             (None, 0, _) => format!("{none}, but see the troubles below"),
             (None, in_flight, Some(known)) => format!("{in_flight} of {known} in flight"),
             (None, in_flight, None) => format!("{in_flight} in flight"),
@@ -164,6 +183,7 @@ impl Shown {
         page.part("State", std::iter::once(state.clone()).chain(agreed.filter(|agreed| agreed != state)))?;
         page.part("Next", [next.clone()])?;
         if let Some(tally) = tally {
+            page.part("Blocks", tally.blocks.iter().filter(|blocks| !state.starts_with(blocks.as_str())).cloned())?;
             page.part("Members", tallied::members(&tally.members))?;
         }
         match tally.filter(|tally| !tally.purges.is_empty()) {

@@ -15,6 +15,7 @@ use crate::domain::readiness::{self, Pods, Standing, standing};
 use crate::domain::record::{Closed, Phase, Purge, PurgeState, Record, Vote};
 use crate::domain::rollout::ask::Ask;
 use crate::domain::rollout::{Rollout, Sight};
+use crate::domain::tally;
 use crate::domain::workload::Workload;
 
 /// What a person wants to know of a rollout at a glance.
@@ -167,6 +168,10 @@ impl Rollout {
                 let missing: Vec<String> = missing.iter().map(|m| format!("{m}, which {}", said(m))).collect();
                 summary.state = format!("waiting for {}", missing.join("; "));
             }
+        }
+        let blocks = tally::blocks(&self.view, &self.identity.member, &self.policy.group);
+        if let Some(blocks) = blocks.filter(|_| record.phase == Phase::Complete) {
+            (summary.state, summary.next) = (blocks, tally::UNBLOCKED_BY.to_owned());
         }
         for trouble in self.troubles(now) {
             summary.state.push_str("; ");

@@ -34,6 +34,7 @@ pub fn card(about: &About, seen: &Observation, summary: &Summary) -> Markup {
             p.state.over[summary.phase == "failed"] { (summary.state) }
             p.next { "Next: " (summary.next) }
             @for condition in &summary.conditions { p.fault { (condition) } }
+            @if let Some(blocks) = blocks(seen, summary) { p.fault { (blocks) } }
             (tree(about, seen, summary))
             @if !summary.history.is_empty() {
                 ul.before { @for closed in &summary.history { li { (closed) } } }
@@ -53,6 +54,12 @@ fn way(summary: &Summary) -> Markup {
             }
         }
     }
+}
+
+/// Who waits for this cluster, unless the state says so.
+fn blocks<'a>(seen: &'a Observation, summary: &Summary) -> Option<&'a String> {
+    let tally = seen.tallies.iter().find(|tally| tally.workload == summary.workload)?;
+    tally.blocks.as_ref().filter(|blocks| !summary.state.starts_with(blocks.as_str()))
 }
 
 /// group → member → phase → purges → webhooks.
@@ -91,11 +98,19 @@ fn tree(about: &About, seen: &Observation, summary: &Summary) -> Markup {
 fn part(ballot: &Ballot) -> Markup {
     html! {
         li {
-            span.kind { "member" } (ballot.member) span.pill.(mood(&ballot.phase)) { (ballot.phase) }
+            span.kind { "member" } (ballot.member) span.pill.(stand(ballot)) { (ballot.phase) }
             @if ballot.voted { span.pill.good { "voted" } }
             span.change { (ballot.version) }
             @if let Some(why) = &ballot.awaited { p.next { "awaited: " (why) } }
         }
+    }
+}
+
+/// One that is complete and waited for all the same is no good news.
+fn stand(ballot: &Ballot) -> &'static str {
+    match (mood(&ballot.phase), &ballot.awaited) {
+        ("good", Some(_)) => "warn",
+        (mood, _) => mood,
     }
 }
 
