@@ -106,6 +106,8 @@ pub enum PodSight {
     Seen(BTreeMap<String, String>, Pod),
     /// A pod was deleted, by name.
     Gone(String),
+    /// All pods have been seen at least once since [`PodSight::Restarted`].
+    Synced,
     /// The watch failed and is being started again.
     Trouble(PortError),
 }
@@ -124,6 +126,8 @@ pub trait ClusterView: Send + Sync {
     async fn pods(&self, namespace: &str) -> Result<Vec<(BTreeMap<String, String>, Pod)>, PortError>;
     /// Reads the pods of a workload afresh, not from any cache, and which of them Services send requests to.
     async fn serving(&self, workload: &Workload) -> Result<Serving, PortError>;
+    /// Whether a Service that selects the workload's pods publishes their addresses before they are ready.
+    async fn publishes_unready(&self, workload: &Workload) -> Result<bool, PortError>;
     /// Reads what may route to the workloads of one namespace.
     async fn site_facts(&self, namespace: &str) -> Result<SiteFacts, PortError>;
 }

@@ -125,10 +125,10 @@ pub struct FollowPods {
     pub report_to: actix::Recipient<PodsReported>,
 }
 
-/// Pod watcher → rollout.
+/// Pod watcher → rollout: how its pods are, or that they cannot be seen for a time.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub struct PodsReported(pub Pods);
+pub struct PodsReported(pub Option<Pods>);
 
 /// Which actor.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,8 @@
-//! The pods of one namespace, watched only while a rollout there is in flight, for the words they put to its waiting.
+//! The pods of one namespace, watched only while a rollout there is in flight: for the words they put to its waiting, for whether
+//! one of them was ever ready, and to know when to look for old pods again.
 //!
-//! Completeness never depends on it: that is judged by the workload's own counts. So whatever is lost here costs a sentence.
+//! Completeness never depends on it: that is judged by the workload's own counts. Whatever is lost here costs a sentence, or a
+//! purge too many where a rollout is rolled back: followers are told of every time at which pods could not be seen.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,6 +31,8 @@ pub struct PodWatcher {
     collar: Collar,
     pods: BTreeMap<String, (Labels, Pod)>,
     followers: BTreeMap<WorkloadId, (FollowPods, Option<Pods>)>,
+    /// All pods have been seen since the listing began; what is said before says nothing of those that are not there.
+    synced: bool,
     /// A report is due within [`REPORT_EVERY`].
     reporting: bool,
 }
@@ -38,7 +42,7 @@ impl PodWatcher {
     pub fn new(surroundings: Surroundings, first: FollowPods, collar: Collar) -> Self {
         let namespace = first.workload.namespace.clone();
         let followers = BTreeMap::from([(first.workload.clone(), (first, None))]);
-        Self { surroundings, namespace, collar, pods: BTreeMap::new(), followers, reporting: false }
+        Self { surroundings, namespace, collar, pods: BTreeMap::new(), followers, synced: false, reporting: false }
     }
 
     fn report_soon(&mut self, ctx: &mut Context<Self>) {
@@ -55,12 +59,28 @@ impl PodWatcher {
         if self.followers.is_empty() {
             return ctx.stop();
         }
+        if !self.synced {
+            return;
+        }
         for (follow, told) in self.followers.values_mut() {
             let own = self.pods.values().filter(|(labels, _)| follow.selector.matches(labels)).map(|(_, pod)| pod);
             let pods = summarise(own, &follow.version);
-            if told.as_ref() != Some(&pods) && follow.report_to.try_send(PodsReported(pods.clone())).is_ok() {
+            if told.as_ref() != Some(&pods) && follow.report_to.try_send(PodsReported(Some(pods.clone()))).is_ok() {
                 *told = Some(pods);
             }
+        }
+    }
+}
+
+impl PodWatcher {
+    /// Tells every follower that for a time nobody sees its pods.
+    fn report_blindness(&mut self) {
+        for (follow, told) in self.followers.values_mut() {
+            if follow.report_to.try_send(PodsReported(None)).is_err() {
+                // Until the next report it counts as not having seen any.
+                self.surroundings.metrics.overflow("rollout");
+            }
+            *told = None;
         }
     }
 }
@@ -80,11 +100,19 @@ impl Actor for PodWatcher {
 impl StreamHandler<PodSight> for PodWatcher {
     fn handle(&mut self, sight: PodSight, ctx: &mut Self::Context) {
         match sight {
-            PodSight::Restarted => self.pods.clear(),
+            PodSight::Restarted => {
+                if self.synced {
+                    self.report_blindness();
+                }
+                self.synced = false;
+                self.pods.clear();
+            }
+            PodSight::Synced => self.synced = true,
             PodSight::Seen(labels, pod) => drop(self.pods.insert(pod.name.clone(), (labels, pod))),
             PodSight::Gone(name) => drop(self.pods.remove(&name)),
             PodSight::Trouble(error) => {
                 self.surroundings.metrics.failure("watch_pods");
+                self.report_blindness();
                 tracing::debug!(%error, namespace = %self.namespace, "the watch of pods was interrupted");
             }
         }

@@ -24,7 +24,7 @@ use crate::domain::group::Plan;
 use crate::domain::id::{NoticeId, Origin, Seq, Vector, WorkloadId};
 use crate::domain::notice::Notice;
 use crate::domain::purge::Order;
-use crate::domain::record::{Phase, Record};
+use crate::domain::record::Record;
 use crate::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout, Summary};
 use crate::domain::serving::old_pods;
 use crate::domain::site::{SiteFacts, site};
@@ -124,6 +124,7 @@ impl RolloutActor {
         self.shell = Some(Shell::new(machine, clock));
         let sight = self.start.sight.take();
         self.feed(sight.map_or(Event::Missed, Event::Seen), ctx);
+        self.follow_pods(ctx);
     }
 
     fn feed_unless_draining(&mut self, event: Event, ctx: &mut Context<Self>) {
@@ -138,20 +139,36 @@ impl RolloutActor {
     /// Asks for the pods of the rollout in flight, once for each.
     fn follow_pods(&mut self, ctx: &mut Context<Self>) {
         let Some(rollout) = self.shell.as_ref().map(Shell::machine) else { return };
-        let Some(record) = rollout.durable().filter(|record| record.phase == Phase::Rolling) else { return };
-        let Some(workload) = rollout.workload().filter(|_| self.following != Some(record.seq)) else { return };
+        let Some((seq, version)) = rollout.rolling() else { return };
+        let Some(workload) = rollout.workload().filter(|_| self.following != Some(seq)) else { return };
         let follow = FollowPods {
             workload: workload.id.clone(),
             selector: workload.selector.clone(),
-            version: record.version.clone(),
+            version: version.clone(),
             report_to: ctx.address().recipient(),
         };
-        self.following = Some(record.seq);
+        let workload = workload.clone();
+        self.following = Some(seq);
         if self.pods.try_send(follow).is_err() {
-            // Only words depend on it; the next sight asks again.
+            // What nobody sees counts as served; the next sight asks again.
             self.surroundings.metrics.overflow("pod_watcher");
             self.following = None;
         }
+        self.see_services(workload, ctx);
+    }
+
+    fn see_services(&mut self, workload: Workload, ctx: &mut Context<Self>) {
+        let ports = self.surroundings.ports.clone();
+        let metrics = self.surroundings.metrics.clone();
+        let seen = async move { ports.cluster.publishes_unready(&workload).await };
+        self.ask(ctx, seen, move |seen| match seen {
+            Ok(publish_unready) => Event::ServicesSeen { publish_unready },
+            Err(error) => {
+                metrics.failure("read_services");
+                tracing::debug!(%error, "could not read the Services of a workload");
+                Event::PodsUnseen
+            }
+        });
     }
 
     fn store(&mut self, record: Option<Box<Record>>, revision: u64, ctx: &mut Context<Self>) {
@@ -426,7 +443,7 @@ impl Handler<PodsReported> for RolloutActor {
     type Result = ();
 
     fn handle(&mut self, PodsReported(pods): PodsReported, ctx: &mut Self::Context) {
-        self.feed_unless_draining(Event::PodsSeen(pods), ctx);
+        self.feed_unless_draining(pods.map_or(Event::PodsUnseen, Event::PodsSeen), ctx);
     }
 }
 

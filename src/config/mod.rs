@@ -41,7 +41,7 @@ pub use reference::{Reference, reference, reference_table};
 pub use show::Effective;
 
 use crate::domain::paths::PathSet;
-use crate::domain::policy::{Agreement, Choice, Policy};
+use crate::domain::policy::{Agreement, Choice, OnRollback, Policy};
 use crate::domain::rules::Rules;
 use layers::Layer;
 use problem::Findings;
@@ -237,8 +237,8 @@ pub struct Purge {
     pub creations_per_second: f64,
     /// A rollout that completes after it was recorded as failed (decision 4).
     pub on_recovered: Choice,
-    /// A failed rollout that is rolled back to what was there before, and is at the edge still (decision 4).
-    pub on_rollback: Choice,
+    /// A rollout that is rolled back, before it was complete, to what the edge was last made to agree with (decision 31).
+    pub on_rollback: OnRollback,
 }
 
 /// `distributions.*`

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::domain::id::is_name;
 use crate::domain::paths::{self, PATHS_ADVISED_MAX, PathSet, WILDCARDS_ADVISED_MAX};
-use crate::domain::policy::Choice;
+use crate::domain::policy::{Choice, OnRollback};
 use crate::domain::record::VOTE_PATH_BYTES_MAX;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -122,7 +122,8 @@ fn purge(values: &mut Values<'_>) -> Option<Purge> {
     let poll_first = values.duration("purge.poll_first", Duration::from_millis(100)..=5 * MINUTE);
     let creations_per_second = values.number("purge.creations_per_second", 0.01..=100.0);
     let on_recovered = values.choice("purge.on_recovered", &[("purge", Choice::Purge), ("skip", Choice::Skip)]);
-    let on_rollback = values.choice("purge.on_rollback", &[("close", Choice::Skip), ("purge", Choice::Purge)]);
+    let rollback = [("if-served", OnRollback::IfServed), ("purge", OnRollback::Purge), ("close", OnRollback::Close)];
+    let on_rollback = values.choice("purge.on_rollback", &rollback);
     Some(Purge {
         paths: paths?,
         debounce: debounce?,

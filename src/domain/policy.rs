@@ -25,7 +25,7 @@ pub struct Policy {
     /// What to do when a rollout that was recorded as failed completes after all.
     pub on_recovered: Choice,
     /// What to do when a version returns although no other one completed in between.
-    pub on_rollback: Choice,
+    pub on_rollback: OnRollback,
     /// How the members of a group agree. Without effect while alone.
     pub group: Agreement,
 }
@@ -62,6 +62,19 @@ impl Default for Agreement {
     }
 }
 
+/// What follows when a workload goes back to the version the edge was last made to agree with, and the one in between never
+/// completed (decision 31).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OnRollback {
+    /// A purge, if the version that was left may have answered a request: the edge may have it.
+    #[default]
+    IfServed,
+    /// A purge, in any case.
+    Purge,
+    /// None: nothing but what has completed counts.
+    Close,
+}
+
 /// Whether a purge follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Choice {
@@ -91,7 +104,7 @@ impl Default for Policy {
             same_digest_is_same: true,
             paths: PathSet::default(),
             on_recovered: Choice::Purge,
-            on_rollback: Choice::Skip,
+            on_rollback: OnRollback::IfServed,
             group: Agreement::default(),
         }
     }

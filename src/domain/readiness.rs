@@ -135,6 +135,8 @@ pub struct Pod {
     pub ready: bool,
     /// It has a deletion timestamp.
     pub terminating: bool,
+    /// It has got beyond `Pending`: it may have been ready before it was seen.
+    pub started: bool,
     /// Its containers have ended for good.
     pub finished: bool,
     /// What is wrong with it, for example `ImagePullBackOff` or `Unschedulable: 0/3 nodes are available`.
@@ -148,6 +150,8 @@ pub struct Pods {
     pub ready: u32,
     /// Pods of the new version.
     pub updated: u32,
+    /// Pods of the new version that are not ready, or are on their way out, and may have been ready before they were seen.
+    pub started: u32,
     /// Pods of any version that are on their way out.
     pub leaving: u32,
     /// Those of them that are still ready.
@@ -163,14 +167,15 @@ const TROUBLED_PODS_MAX: usize = 2;
 pub fn summarise<'a>(pods: impl IntoIterator<Item = &'a Pod>, version: &Version) -> Pods {
     let mut summary = Pods::default();
     for pod in pods {
+        // A pod may have containers the template has not: sidecars are injected on the way.
+        let made_from = |images: &Version| version.iter().all(|(name, image)| images.image(name) == Some(image));
+        let own = pod.version.as_ref().is_some_and(made_from);
+        summary.started += u32::from(own && pod.started && (pod.terminating || !pod.ready));
         if pod.terminating {
             summary.leaving += 1;
             summary.leaving_ready += u32::from(pod.ready);
-            continue;
         }
-        // A pod may have containers the template has not: sidecars are injected on the way.
-        let made_from = |images: &Version| version.iter().all(|(name, image)| images.image(name) == Some(image));
-        if !pod.version.as_ref().is_some_and(made_from) {
+        if pod.terminating || !own {
             continue;
         }
         summary.updated += 1;
@@ -263,6 +268,7 @@ mod tests {
         let pods = Pods {
             ready: 2,
             updated: 3,
+            started: 1,
             leaving: 0,
             leaving_ready: 0,
             troubled: vec![("web-x4".into(), "ImagePullBackOff".into())],

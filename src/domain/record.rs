@@ -198,7 +198,7 @@ pub enum Edge {
     /// Nothing but the settled version has completed since it was settled.
     #[default]
     Settled,
-    /// Another version has completed, so the edge may hold it until the next purge.
+    /// Another version has completed or may have been served (decision 31), so the edge may hold it until the next purge.
     Moved,
     /// Never purged, and the first sight was in the middle of a rollout: the edge may hold anything.
     Unknown,
@@ -220,7 +220,7 @@ pub struct Vote {
     #[serde(rename = "c", default, skip_serializing_if = "is_default")]
     pub change: Change,
     /// This member returned to the version the edge already has, which `purge.on_rollback` takes for no reason of its own to
-    /// purge (decision 4).
+    /// purge (decision 31).
     #[serde(rename = "x", default, skip_serializing_if = "is_default")]
     pub returned: bool,
     /// It completed after it was recorded as failed, and `purge.on_recovered` says to skip the purge of all then.
@@ -257,7 +257,8 @@ pub struct Vote {
     /// Every notice written about it, so that what happens again in another life is not told twice in other words.
     #[serde(rename = "n", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub noticed: BTreeSet<NoticeId>,
-    /// Another version has completed here since it was cast: the edge may hold that one when the purge is done.
+    /// Another version has completed or may have been served here since it was cast: the edge may hold that one when the purge
+    /// is done.
     #[serde(rename = "k", default, skip_serializing_if = "is_default")]
     pub overtaken: bool,
     /// What became of the vector. The vote stays until every member has recorded that (decision 2).

@@ -90,7 +90,15 @@ mod tests {
     use super::*;
 
     fn pod(name: &str, hash: &str, terminating: bool) -> (Labels, Pod) {
-        let pod = Pod { name: name.into(), version: None, ready: true, terminating, finished: false, trouble: None };
+        let pod = Pod {
+            name: name.into(),
+            version: None,
+            ready: true,
+            terminating,
+            started: false,
+            finished: false,
+            trouble: None,
+        };
         (Labels::from([("app".into(), "web".into()), (TEMPLATE_HASH.into(), hash.into())]), pod)
     }
 

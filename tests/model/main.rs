@@ -21,6 +21,7 @@ mod group;
 mod hashed;
 mod mutants;
 mod past;
+mod pods;
 mod purge;
 mod rollout;
 mod world;

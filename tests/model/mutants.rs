@@ -27,6 +27,8 @@ pub enum Mutant {
     VoteWithdrawn,
     /// Nobody looks whether old pods still serve.
     OldPodsIgnored,
+    /// Nobody sees that a pod was ready before its version was left.
+    ServedUnseen,
     /// A notice gets the time at which it is told.
     NoticeRestamped,
 }
@@ -65,7 +67,7 @@ mod caught {
     use stateright::{Checker, HasDiscoveries, Model};
 
     use super::Mutant;
-    use crate::rollout::{behind_the_barrier, quick, sight, world};
+    use crate::rollout::{behind_the_barrier, quick, rolled_back, sight, world};
     use crate::world::{Faults, World};
 
     /// Some search of the mutant breaks the named property.
@@ -134,6 +136,11 @@ mod caught {
         let faults = Faults { early: 2, ..Faults::default() };
         let world = World { faults, ..behind_the_barrier(true) };
         breaks(Mutant::OldPodsIgnored, world, "a vote waits for the last old pod, or for the bound");
+    }
+
+    #[test]
+    fn a_served_version_that_nobody_saw() {
+        breaks(Mutant::ServedUnseen, rolled_back(true), "LIVE-2: the edge agrees with what completed last");
     }
 
     #[test]

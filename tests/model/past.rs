@@ -9,6 +9,7 @@ use allclear::domain::machine::Timestamp;
 use allclear::domain::notice::Notice;
 use allclear::domain::purge::Order;
 use allclear::domain::record::{Failure, Phase, Record};
+use allclear::domain::workload::Workload;
 
 use crate::hashed::Hashed;
 use crate::world::State;
@@ -55,6 +56,18 @@ pub fn note_serving(next: &mut State, serving: &BTreeSet<usize>) {
         next.remember(|past| past.served = (past.served.0.or(Some(now)), None));
     } else if next.past.served.0.is_some() {
         next.remember(|past| past.served.1 = past.served.1.or(Some(now)));
+    }
+}
+
+/// A pod of the version that the ledger says is rolling, or has failed, answers requests: the edge may have it.
+pub fn note_served(next: &mut State, workload: Option<&Workload>) {
+    let version = workload.and_then(|workload| workload.version.as_ref().ok());
+    let followed = |record: &Record| matches!(record.phase, Phase::Rolling | Phase::Failed(_));
+    let known = next.ledger.as_deref().is_some_and(|record| followed(record) && Some(&record.version) == version);
+    if known {
+        next.remember(|past| {
+            past.edge.iter_mut().for_each(|(edge, moved)| *moved |= Some(&*edge) != version);
+        });
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use allclear::domain::id::Seq;
-use allclear::domain::policy::Policy;
+use allclear::domain::policy::{OnRollback, Policy};
 use allclear::domain::record::{Outcome, Phase};
 use allclear::domain::rollout::baseline;
 use allclear::domain::workload::{Progressing, Replicas, Tuning, Workload};
@@ -154,11 +154,18 @@ fn rollout(version: &str, generation: i64) -> Vec<Option<Workload>> {
 pub fn world(script: Vec<Option<Workload>>) -> World {
     // Without the barrier, but in the searches that are about it.
     let (settle, drain_timeout) = (Duration::ZERO, Duration::ZERO);
-    let policy = Policy { rollout_timeout: Duration::from_secs(2), settle, drain_timeout, ..Policy::default() };
+    let policy = Policy {
+        rollout_timeout: Duration::from_secs(2),
+        settle,
+        drain_timeout,
+        // So that what was served needs no watch of pods, but in the searches that are about it.
+        on_rollback: OnRollback::Close,
+        ..Policy::default()
+    };
     let record =
         script[0].as_ref().map(|workload| baseline(workload, workload.version.as_ref().expect("a version"), Seq(0)));
-    let serving = BTreeSet::new();
-    World { script, record, policy, workers: 1, faults: Faults::default(), serving, sited: true, mutant: None }
+    let (serving, served) = (BTreeSet::new(), BTreeSet::new());
+    World { script, record, policy, workers: 1, faults: Faults::default(), serving, served, sited: true, mutant: None }
 }
 
 pub fn a_to_b() -> Vec<Option<Workload>> {
@@ -173,6 +180,18 @@ pub fn behind_the_barrier(ends: bool) -> World {
     let (settle, drain_timeout) = (Duration::from_secs(1), Duration::from_secs(5));
     let policy = Policy { settle, drain_timeout, ..world.policy.clone() };
     World { policy, serving: BTreeSet::from([2]), ..world }
+}
+
+/// `b` never completes, and `a` comes back. Whether a pod of `b` was ready in between is in no count of the Deployment.
+pub fn rolled_back(served: bool) -> World {
+    let replicas = Replicas { desired: 2, total: 3, updated: 1, ready: 2, available: 2 };
+    let stuck = || sight("b", 2, true, 1).map(|workload| Workload { replicas, ..workload });
+    let script =
+        vec![sight("a", 1, true, 2), stuck(), stuck(), stuck(), sight("a", 3, false, 2), sight("a", 3, true, 2)];
+    let world = world(script);
+    let policy = Policy { on_rollback: OnRollback::IfServed, ..world.policy.clone() };
+    let faults = Faults { crashes: 1, ..Faults::default() };
+    World { policy, faults, served: served.then_some(2).into_iter().collect(), ..world }
 }
 
 /// From version `a` through others, each not observed and then complete.
@@ -223,6 +242,16 @@ fn one_rollout_survives_two_crashes() {
 fn one_rollout_survives_a_lost_answer() {
     let world = World { faults: Faults { lost: 1, ..Faults::default() }, ..world(quick(&[("b", 2)])) };
     search("A→B, lost answer", world, &["ends purged"], 4_305);
+}
+
+#[test]
+fn a_version_that_was_never_served_leaves_nothing_at_the_edge() {
+    search("never served", rolled_back(false), &["ends returned"], 401);
+}
+
+#[test]
+fn a_version_that_was_served_and_is_left_is_purged() {
+    search("served, then left", rolled_back(true), &["ends purged"], 989);
 }
 
 #[test]

@@ -10,10 +10,9 @@ use allclear::domain::id::{InvalidationId, Member, Origin, Reference, Seq, Workl
 use allclear::domain::machine::{Machine, Timestamp};
 use allclear::domain::policy::Policy;
 use allclear::domain::purge::{Order, Progress};
-use allclear::domain::readiness::{Pod, Standing, standing};
+use allclear::domain::readiness::{Standing, standing};
 use allclear::domain::record::{Phase, Record};
 use allclear::domain::rollout::{self, Attention, Effect, Event, FoundSite, Identity, Rollout};
-use allclear::domain::serving::{OldPods, Serving, old_pods};
 use allclear::domain::workload::Workload;
 
 use crate::hashed::Hashed;
@@ -32,6 +31,8 @@ pub struct World {
     pub faults: Faults,
     /// Places of the script at which an old pod still serves.
     pub serving: BTreeSet<usize>,
+    /// Places of the script at which a pod of the version that is rolled out there is ready, though no count shows it.
+    pub served: BTreeSet<usize>,
     /// Whether the workload has a host.
     pub sited: bool,
     pub mutant: Option<Mutant>,
@@ -206,6 +207,8 @@ impl World {
             Action::Script => {
                 next.at += 1;
                 past::note_serving(&mut next, &self.serving);
+                let served = self.script[next.at].as_ref().filter(|_| self.served.contains(&next.at));
+                past::note_served(&mut next, served);
             }
             Action::Watch(w, place) => self.watch(&mut next, w, place),
             Action::Perform(w, c) => {
@@ -259,6 +262,7 @@ impl World {
     /// A sight reaches a worker: as in production, a machine is made only if the sight asks for one.
     fn watch(&self, next: &mut State, w: usize, place: usize) {
         let stale = place < next.workers[w].cursor.unwrap_or(next.at);
+        let unseen = next.workers[w].cursor.map_or(place, |cursor| cursor + 1);
         if stale {
             next.left.stale -= 1;
         }
@@ -276,8 +280,10 @@ impl World {
             let machine = Rollout::resume(identity(), self.policy.clone(), next.floor, record.cloned());
             next.workers[w].machine = Some(Hashed::new(machine));
         }
+        (unseen..=place).for_each(|place| self.show_pods(next, w, place));
         let event = sight.map_or(Event::Missed, |workload| Event::Seen(Box::new(workload)));
         self.step(next, w, event);
+        self.show_pods(next, w, place);
     }
 
     fn seen(&self, mut workload: Workload) -> Workload {
@@ -344,19 +350,6 @@ impl World {
         if complete && same && record.phase == Phase::Complete && self.mutant != Some(Mutant::NoRecheck) {
             next.remember(|past| past.proved.extend([record.seq]));
         }
-    }
-
-    /// What a reading of the pods shows: while an old one serves, it is there beside a new one.
-    fn old_pods(&self, at: usize) -> OldPods {
-        if !self.serving.contains(&at) || self.mutant == Some(Mutant::OldPodsIgnored) {
-            return OldPods::default();
-        }
-        let pod = |name: &str, terminating| {
-            let pod =
-                Pod { name: name.into(), version: None, ready: true, terminating, finished: false, trouble: None };
-            ([("pod-template-hash".to_owned(), name.to_owned())].into(), pod)
-        };
-        old_pods(&Serving { pods: vec![pod("new", false), pod("old", true)], endpoints: Vec::new() })
     }
 
     fn doubt(&self, next: &mut State) {
@@ -434,7 +427,7 @@ impl World {
         self.step(next, w, answer);
     }
 
-    fn step(&self, next: &mut State, w: usize, event: Event) {
+    pub fn step(&self, next: &mut State, w: usize, event: Event) {
         let Some(machine) = next.workers[w].machine.as_deref() else { return };
         let mut machine = machine.clone();
         let effects = machine.step(next.now, event);

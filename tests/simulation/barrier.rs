@@ -1,11 +1,14 @@
-//! Old pods that still serve when the counts of a Deployment say that its rollout is complete.
+//! Pods that no count of a Deployment tells of: old ones that still serve when its rollout is complete, and new ones that have
+//! served when it is taken back.
 
 use allclear::domain::notice::Kind;
 use allclear::domain::readiness::Pod;
+use allclear::domain::record::Outcome;
 use allclear::domain::serving::{Endpoint, Serving};
+use allclear::ports::PortError;
 
 use crate::fakes::{Fault, Millis, World};
-use crate::stage::{id, life, roll_out, settled};
+use crate::stage::{Stage, deployment, id, life, roll_out, settled};
 
 /// The time of the settling in these tests, and the bound.
 const SETTLE: Millis = 300;
@@ -14,7 +17,15 @@ const BOUND: Millis = 60_000;
 /// Two pods of the new template, and one of the old that is on its way out and serves, as far as an endpoint says so.
 fn serving(old_serves: bool) -> Serving {
     let pod = |name: &str, hash: &str, terminating| {
-        let pod = Pod { name: name.into(), version: None, ready: true, terminating, finished: false, trouble: None };
+        let pod = Pod {
+            name: name.into(),
+            version: None,
+            ready: true,
+            terminating,
+            started: false,
+            finished: false,
+            trouble: None,
+        };
         ([("pod-template-hash".to_owned(), hash.to_owned())].into(), pod)
     };
     let endpoint = |pod: &str, serves| Endpoint { pod: pod.into(), serves };
@@ -94,4 +105,47 @@ fn a_process_killed_at_the_barrier_waits_again_and_purges_once() {
         life.pass(30_000).await;
         assert_eq!(world.creations("EWEB").len(), 1);
     });
+}
+
+/// How a rollout of version 2, of which the Deployment says nothing but that it was asked for, ends when it is taken back.
+fn taken_back(prepare: impl Fn(&World)) -> Option<Outcome> {
+    let world = settled(1, &["web"]);
+    prepare(&world);
+    life(&world, async |life| {
+        life.pass(2_000).await;
+        world.set(deployment("web", 1, 2, "2", Stage::Unobserved));
+        life.pass(10_000).await;
+        world.set(deployment("web", 1, 3, "1", Stage::Complete));
+        life.pass(60_000).await;
+    });
+    world.record(&id("web")).and_then(|record| record.history.last().map(|closed| closed.outcome.clone()))
+}
+
+#[test]
+fn a_rollout_that_is_taken_back_is_purged_if_it_may_have_been_served() {
+    let pod = |ready| {
+        let version = deployment("web", 1, 2, "2", Stage::Unobserved).version.ok();
+        Pod {
+            name: "web-new-1".into(),
+            version,
+            ready,
+            terminating: false,
+            started: false,
+            finished: false,
+            trouble: None,
+        }
+    };
+    let pods = |ready| {
+        let pod = pod(ready);
+        move |world: &World| world.state().pods = Ok(vec![pod.clone()])
+    };
+    assert_eq!(taken_back(pods(false)), Some(Outcome::Returned));
+    assert_eq!(taken_back(pods(true)), Some(Outcome::Purged));
+    let unreadable = PortError::lasting("failed to watch pods in shop", "forbidden");
+    assert_eq!(taken_back(|world| world.state().pods = Err(unreadable.clone())), Some(Outcome::Purged));
+    let published = |world: &World| {
+        pods(false)(world);
+        world.state().publishes_unready = true;
+    };
+    assert_eq!(taken_back(published), Some(Outcome::Purged));
 }

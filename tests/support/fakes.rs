@@ -21,7 +21,7 @@ use allclear::domain::id::{InvalidationId, Member, NoticeId, Origin, Reference, 
 use allclear::domain::notice::{Kind, Notice};
 use allclear::domain::paths::PathSet;
 use allclear::domain::purge::CdnErrorClass;
-use allclear::domain::readiness::{Standing, standing};
+use allclear::domain::readiness::{Pod, Standing, standing};
 use allclear::domain::record::Record;
 use allclear::domain::serving::Serving;
 use allclear::domain::workload::Workload;
@@ -117,6 +117,10 @@ pub struct State {
     pub cluster: BTreeMap<WorkloadId, Workload>,
     /// The pods of workloads that are of interest, and who of them serves.
     pub serving: BTreeMap<WorkloadId, Serving>,
+    /// What a watch of pods begins with; all are of the workload that is watched.
+    pub pods: Result<Vec<Pod>, PortError>,
+    /// Whether Services publish pods before they are ready.
+    pub publishes_unready: bool,
     watches: Vec<mpsc::UnboundedSender<Shown>>,
     /// Watches under way, opened so far.
     pub watches_opened: usize,
@@ -166,6 +170,8 @@ impl World {
             life_began: None,
             cluster: BTreeMap::new(),
             serving: BTreeMap::new(),
+            pods: Ok(Vec::new()),
+            publishes_unready: false,
             watches: Vec::new(),
             watches_opened: 0,
             ledger: MemoryLedger::new(Origin("ledger-0".to_owned())),

@@ -182,11 +182,7 @@ impl ClusterView for Cluster {
     fn watch_pods(&self, namespace: &str) -> Flow<PodSight> {
         let collection = Collection::of(PODS, namespace);
         let attempt = collection.attempt("watch").to_string();
-        let looks = self.look(collection, pods::pod);
-        Box::pin(looks.filter_map(move |look| {
-            let sight = pod_sight(look, &attempt);
-            async move { sight }
-        }))
+        Box::pin(self.look(collection, pods::pod).map(move |look| pod_sight(look, &attempt)))
     }
 
     async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
@@ -235,6 +231,10 @@ impl ClusterView for Cluster {
         self.serving.read(workload).await
     }
 
+    async fn publishes_unready(&self, workload: &Workload) -> Result<bool, PortError> {
+        self.serving.publishes_unready(workload).await
+    }
+
     async fn site_facts(&self, namespace: &str) -> Result<SiteFacts, PortError> {
         self.sites.facts(namespace).await
     }
@@ -257,17 +257,16 @@ fn sight(scope: Option<String>, look: Look<Workload>, all: bool) -> Sight {
     }
 }
 
-fn pod_sight(look: Look<pods::LabelledPod>, attempt: &str) -> Option<PodSight> {
+fn pod_sight(look: Look<pods::LabelledPod>, attempt: &str) -> PodSight {
     match look {
-        Look::Restarted => Some(PodSight::Restarted),
-        Look::Seen(Reading::Read((labels, pod))) => Some(PodSight::Seen(labels, pod)),
+        Look::Restarted => PodSight::Restarted,
+        Look::Seen(Reading::Read((labels, pod))) => PodSight::Seen(labels, pod),
         Look::Seen(Reading::Unreadable(name, why)) => {
-            Some(PodSight::Trouble(PortError::lasting(attempt, format!("pod {} cannot be read: {why}", name.name))))
+            PodSight::Trouble(PortError::lasting(attempt, format!("pod {} cannot be read: {why}", name.name)))
         }
-        Look::Gone(name) => Some(PodSight::Gone(name.name)),
-        // Pods only explain; nobody waits until all of them are known.
-        Look::Synced => None,
-        Look::Trouble(error) => Some(PodSight::Trouble(error)),
+        Look::Gone(name) => PodSight::Gone(name.name),
+        Look::Synced => PodSight::Synced,
+        Look::Trouble(error) => PodSight::Trouble(error),
     }
 }
 

@@ -39,6 +39,7 @@ pub(super) fn pod(json: &str) -> Result<LabelledPod, String> {
         version: raw.spec.version(None).ok(),
         ready,
         terminating: raw.metadata.deletion_timestamp.is_some(),
+        started: status.phase.as_deref().is_some_and(|phase| phase != "Pending"),
         finished: status.phase.as_deref().is_some_and(|phase| FINISHED.contains(&phase)),
         trouble: if ready { None } else { status.trouble() },
     };

@@ -13,8 +13,10 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use super::call::{Collection, Resource};
+use super::routing::SERVICES;
 use super::text::Decoder;
 use super::{PODS, list, pods};
+use crate::domain::selector::{Labels, is_subset};
 use crate::domain::serving::{Endpoint, Serving};
 use crate::domain::workload::Workload;
 use crate::ports::PortError;
@@ -50,6 +52,14 @@ impl ServingReader {
         Ok(Serving { pods, endpoints })
     }
 
+    /// Whether a Service that selects the workload's pods publishes their addresses before they are ready.
+    pub async fn publishes_unready(&self, workload: &Workload) -> Result<bool, PortError> {
+        let _place = self.places.acquire().await;
+        let services = self.list(SERVICES, workload, None, publishing).await?;
+        let selects = |selector: &Labels| !selector.is_empty() && is_subset(selector, &workload.template_labels);
+        Ok(services.into_iter().flatten().any(|selector| selects(&selector)))
+    }
+
     async fn list<T>(
         &self,
         resource: Resource,
@@ -61,6 +71,25 @@ impl ServingReader {
         let listed = list::all(&self.client, &collection, labels, decode).await;
         listed.map_err(|failure| collection.attempt("list").failed(failure))
     }
+}
+
+/// The selector of a Service that publishes addresses of pods that are not ready; `None` for all others.
+fn publishing(json: &str) -> Result<Option<Labels>, String> {
+    let service: Service = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let spec = service.spec.filter(|spec| spec.publish_not_ready_addresses == Some(true));
+    Ok(spec.and_then(|spec| spec.selector))
+}
+
+#[derive(Deserialize)]
+struct Service {
+    spec: Option<ServiceSpec>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ServiceSpec {
+    publish_not_ready_addresses: Option<bool>,
+    selector: Option<Labels>,
 }
 
 /// The endpoints of an EndpointSlice that are pods.

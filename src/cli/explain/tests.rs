@@ -61,6 +61,10 @@ impl ClusterView for Cluster {
         panic!("explain takes no part in the barrier")
     }
 
+    async fn publishes_unready(&self, _: &Workload) -> Result<bool, PortError> {
+        panic!("explain takes no part in it")
+    }
+
     async fn site_facts(&self, _: &str) -> Result<SiteFacts, PortError> {
         self.facts.clone()
     }
@@ -207,6 +211,7 @@ impl World {
             version: Some(version("1.2.4")),
             ready: trouble.is_none(),
             terminating: false,
+            started: false,
             finished: false,
             trouble: trouble.map(str::to_owned),
         };

@@ -55,7 +55,7 @@ impl fmt::Display for Outcome {
             Self::Purged => f.write_str("purged"),
             Self::NothingNew => f.write_str("not purged: nothing had changed"),
             Self::Returned => f.write_str(
-                "not purged: back to the version the edge already has, and no other one completed in between \
+                "not purged: back to the version the edge already has, and no other one was served or completed in between \
                  (purge.on_rollback = \"purge\" changes that)",
             ),
             Self::RecoveredSkipped => f.write_str(

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::domain::group::{self, Decision, Fate, Verdict, View};
 use crate::domain::id::{Seq, Vector};
 use crate::domain::machine::Timestamp;
-use crate::domain::policy::{Choice, Policy};
+use crate::domain::policy::{Choice, OnRollback, Policy};
 use crate::domain::readiness::{Standing, standing};
 use crate::domain::record::{
     Brief, Change, Edge, Outcome, Phase, RECORD_BYTES_MAX, Record, VOTE_GROWTH_BYTES, VOTE_HOST_BYTES_MAX, VOTES_MAX,
@@ -251,7 +251,7 @@ fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, 
         seq: draft.seq,
         version: draft.version.clone(),
         change,
-        returned: change == Change::Changed && edge_has_it && policy.on_rollback == Choice::Skip,
+        returned: change == Change::Changed && edge_has_it && policy.on_rollback != OnRollback::Purge,
         late: change == Change::Recovered && policy.on_recovered == Choice::Skip,
         rules: policy.group.rules,
         config: draft.config.clone(),

@@ -96,6 +96,7 @@ impl Rollout {
         if self.is_turn(now, vector, Task::Tell) {
             self.announce_end(now, &vote);
         }
+        let served = self.may_be_served();
         let Some(draft) = &mut self.draft else { return };
         let change = words::change(draft.settled().filter(|_| vote.seq == draft.seq), &vote.version);
         let purges = vote.purges.iter().map(|(id, purge)| (id.clone(), purge.invalidation.clone())).collect();
@@ -104,6 +105,8 @@ impl Rollout {
         let newest = !draft.history.iter().any(later);
         draft.close(Closed { seq: vote.seq, change, outcome: outcome.clone(), why: vote.why.clone(), purges });
         if outcome == Outcome::Purged && newest {
+            let overtaken = served && vote.version != draft.version;
+            let vote = Vote { overtaken: vote.overtaken || overtaken, ..vote };
             settle(draft, &vote);
         }
         self.release(vector);

@@ -23,6 +23,7 @@ mod execute;
 mod finish;
 mod observe;
 mod patience;
+mod served;
 mod sight;
 mod words;
 mod write;
@@ -38,10 +39,11 @@ use crate::domain::notice::Notice;
 use crate::domain::policy::Policy;
 use crate::domain::purge::{Order, Progress};
 use crate::domain::readiness::Pods;
-use crate::domain::record::Record;
+use crate::domain::record::{Phase, Record};
 use crate::domain::rollout::ask::Ask;
 use crate::domain::rollout::barrier::Barrier;
 use crate::domain::rollout::execute::Task;
+use crate::domain::rollout::served::Served;
 use crate::domain::serving::OldPods;
 use crate::domain::workload::Workload;
 
@@ -112,6 +114,7 @@ pub struct Rollout {
     sight: Sight,
     look: Ask,
     pods: Option<Pods>,
+    served: Served,
     /// Since when the rollout's clock runs; `None` while it stands still.
     running_since: Option<Timestamp>,
     suspicion: Option<Suspicion>,
@@ -151,6 +154,13 @@ pub enum Event {
     LookFailed(String),
     /// The rollout's pods changed.
     PodsSeen(Pods),
+    /// For a time the rollout's pods could not be seen.
+    PodsUnseen,
+    /// Whether Services publish the rollout's pods before they are ready.
+    ServicesSeen {
+        /// One does.
+        publish_unready: bool,
+    },
     /// An [`Effect::FindOldPods`] was answered.
     OldPodsFound(OldPods),
     /// It was not, for this reason.
@@ -238,6 +248,7 @@ impl Rollout {
     /// The machine of a workload whose record the ledger holds in this state. `floor` matters only if there is none.
     pub fn resume(identity: Identity, policy: Policy, floor: Seq, record: Option<Record>) -> Self {
         Self {
+            served: Served::resumed(&policy, record.as_ref()),
             identity,
             policy,
             floor,
@@ -274,9 +285,11 @@ impl Rollout {
         self.durable.as_ref()
     }
 
-    /// The version whose pods matter: that of the rollout in flight.
-    pub fn version(&self) -> Option<&crate::domain::image::Version> {
-        self.draft.as_ref().map(|record| &record.version)
+    /// The rollout in flight, whose pods are to be watched, and its version. It need not be durable: what its pods did before
+    /// they are watched, nobody sees.
+    pub fn rolling(&self) -> Option<(Seq, &crate::domain::image::Version)> {
+        let rolling = self.draft.as_ref().filter(|record| record.phase == Phase::Rolling);
+        rolling.map(|record| (record.seq, &record.version))
     }
 
     /// The newest sight of the workload.
@@ -377,8 +390,11 @@ impl Machine for Rollout {
             Event::LookFailed(why) => self.look.failed(now, &key, &why),
             Event::PodsSeen(pods) => {
                 self.nudge();
+                self.note_pods(&pods);
                 self.pods = Some(pods);
             }
+            Event::PodsUnseen => self.note_blindness(),
+            Event::ServicesSeen { publish_unready } => self.note_services(publish_unready),
             Event::OldPodsFound(found) => self.old_pods_found(now, found),
             Event::OldPodsUnseen(why) => self.old_pods_unseen(now, &why),
             Event::Stored => effects = self.stored(),

@@ -6,10 +6,11 @@ use crate::domain::id::{Seq, group_rollout_id};
 use crate::domain::image::Version;
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::{Kind, Notice};
-use crate::domain::policy::Policy;
+use crate::domain::policy::{OnRollback, Policy};
 use crate::domain::readiness::{self, Standing, rollout_under_way, standing};
 use crate::domain::record::{Change, Closed, Edge, Failure, Outcome, Phase, Record};
 use crate::domain::rollout::clock::ELAPSED_STORED_EVERY;
+use crate::domain::rollout::served::{Served, is_edge_elsewhere, is_proved_by_counts, move_edge};
 use crate::domain::rollout::{Effect, Rollout, Sight, Suspicion};
 use crate::domain::workload::Workload;
 use crate::domain::{id::Vector, rollout::words};
@@ -44,7 +45,10 @@ pub fn attention(record: Option<&Record>, workload: &Workload, policy: &Policy) 
     };
     let quiet = workload.tuning.disabled
         || match &workload.version {
-            Ok(version) => news(record, workload, version, policy).is_none() && !recovers(record, workload, policy),
+            Ok(version) => {
+                let changed = news(record, workload, version, policy).is_some();
+                !changed && !recovers(record, workload, policy) && !serves_after_all(record, workload, policy)
+            }
             Err(_) => true,
         };
     if quiet && !record.is_open() && faults(workload).eq(record.conditions.iter().cloned()) {
@@ -89,6 +93,14 @@ pub(super) fn news(record: &Record, workload: &Workload, version: &Version, poli
 /// A rollout recorded as failed that completed after all.
 fn recovers(record: &Record, workload: &Workload, policy: &Policy) -> bool {
     matches!(record.phase, Phase::Failed(_)) && standing(workload, policy.zero_is_complete) == Standing::Complete
+}
+
+/// A rollout recorded as failed of which a pod is ready now: the edge may have it.
+fn serves_after_all(record: &Record, workload: &Workload, policy: &Policy) -> bool {
+    policy.on_rollback == OnRollback::IfServed
+        && matches!(record.phase, Phase::Failed(_))
+        && is_edge_elsewhere(record)
+        && is_proved_by_counts(workload)
 }
 
 /// What cannot be used about the workload, sorted.
@@ -176,6 +188,7 @@ impl Rollout {
         } else if recovers(record, workload, &self.policy) {
             self.begin(now, workload, version, Change::Recovered);
         }
+        self.note_counts(workload);
         match self.draft.as_ref().map(|record| &record.phase) {
             Some(Phase::Rolling) => self.supervise(now, workload, fresh),
             Some(Phase::Complete | Phase::Failed(_) | Phase::Withdrawn | Phase::Absent) | None => None,
@@ -211,6 +224,7 @@ impl Rollout {
 
     /// A new rollout takes the place of the present one, whatever it was doing (GA-2).
     fn begin(&mut self, now: Timestamp, workload: &Workload, version: &Version, change: Change) {
+        self.leave_to_the_edge();
         let Some(previous) = self.draft.clone() else { return };
         self.conclude(now, &previous, version);
         let Some(draft) = &mut self.draft else { return };
@@ -229,6 +243,7 @@ impl Rollout {
         self.suspicion = None;
         self.site = None;
         self.pods = None;
+        self.served = Served::default();
         let message = match change {
             Change::Changed if workload.uid != previous.uid => "the workload was re-created".to_owned(),
             Change::Changed | Change::Baseline => "a new version was seen".to_owned(),
@@ -291,12 +306,7 @@ impl Rollout {
         let pods = self.workload().map_or(0, |workload| workload.replicas.updated);
         let Some(draft) = &mut self.draft else { return };
         draft.phase = Phase::Complete;
-        if draft.settled.is_some() {
-            draft.edge = draft.edge.max(Edge::Moved);
-        }
-        for vote in &mut draft.votes {
-            vote.overtaken |= vote.version != draft.version;
-        }
+        move_edge(draft);
         self.announce(now, Kind::RolloutCompleted, format!("all {pods} pods available{after}{remark}"));
     }
 
@@ -324,6 +334,7 @@ impl Rollout {
             Standing::Waiting(wait) => readiness::words(&wait, self.pods.as_ref()),
             Standing::DeadlineExceeded { .. } | Standing::Complete => self.pods_in_words(workload),
         };
+        self.leave_to_the_edge();
         let Some(draft) = &mut self.draft else { return };
         draft.phase = Phase::Failed(failure);
         self.suspicion = None;

@@ -6,6 +6,7 @@ use crate::domain::id::Seq;
 use crate::domain::machine::Timestamp;
 use crate::domain::record::Record;
 use crate::domain::record_codec;
+use crate::domain::rollout::served::Served;
 use crate::domain::rollout::{Effect, Rollout};
 
 /// How long a change that only tidies the record may wait for another one to travel with.
@@ -85,6 +86,7 @@ impl Rollout {
         self.floor = self.floor.max(floor);
         self.durable.clone_from(&current);
         self.draft = current;
+        self.served = Served::resumed(&self.policy, self.draft.as_ref());
         self.running_since = None;
         self.suspicion = None;
         self.matching.clear();

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::domain::id::config_hash;
-use crate::domain::policy::{Agreement, Choice, Policy};
+use crate::domain::policy::{Agreement, Choice, OnRollback, Policy};
 
 /// Characters of a value that a beat carries; of a longer one its beginning and its hash.
 const VALUE_CHARS_MAX: usize = 200;
@@ -32,7 +32,7 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
         ("group.policy", choice(*at_timeout, "wait", "skip")),
         ("group.repository_prefixes", repository_prefixes.join(", ")),
         ("purge.on_recovered", choice(*on_recovered, "purge", "skip")),
-        ("purge.on_rollback", choice(*on_rollback, "purge", "close")),
+        ("purge.on_rollback", rollback(*on_rollback).to_owned()),
         ("purge.paths", paths.join(", ")),
         // The program's own, and not to be set: members of two releases with different rules wait for each other (decision 41).
         ("rules", rules.to_string()),
@@ -58,6 +58,14 @@ fn choice(chosen: Choice, purge: &str, skip: &str) -> String {
     match chosen {
         Choice::Purge => purge.to_owned(),
         Choice::Skip => skip.to_owned(),
+    }
+}
+
+fn rollback(chosen: OnRollback) -> &'static str {
+    match chosen {
+        OnRollback::IfServed => "if-served",
+        OnRollback::Purge => "purge",
+        OnRollback::Close => "close",
     }
 }
 

@@ -59,6 +59,7 @@ async fn pods(flow: &mut Flow<PodSight>, holds: impl Fn(&BTreeMap<String, Pod>) 
                     pods.insert(pod.name.clone(), pod);
                 }
                 PodSight::Gone(name) => drop(pods.remove(&name)),
+                PodSight::Synced => {}
                 PodSight::Trouble(error) => panic!("{error}"),
             }
         }

@@ -91,3 +91,19 @@ async fn whoever_may_not_see_who_serves_is_told_which_right_is_missing() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_service_that_publishes_unready_pods_counts_only_for_the_pods_it_selects() {
+    let bench = rolled_out(true).await;
+    let view = bench.view();
+    let workload = view.workload(&web()).await.unwrap().unwrap();
+    let publish = |service: &str| {
+        let change = json!({"spec": {"publishNotReadyAddresses": true}});
+        bench.api.patch(Kind::Service, "shop", service, &change).unwrap();
+    };
+    assert_eq!(view.publishes_unready(&workload).await, Ok(false));
+    publish("blog");
+    assert_eq!(view.publishes_unready(&workload).await, Ok(false));
+    publish("web");
+    assert_eq!(view.publishes_unready(&workload).await, Ok(true));
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use allclear::domain::policy::{Agreement, Choice, Policy};
+use allclear::domain::policy::{Agreement, Choice, OnRollback, Policy};
 use allclear::domain::record::Record;
 use allclear::domain::workload::Workload;
 
@@ -15,7 +15,8 @@ fn policy() -> Policy {
     let group = Agreement { timeout: Duration::from_secs(3600), ..Agreement::default() };
     // The barrier is each member's own; the searches of one member have it.
     let (settle, drain_timeout) = (Duration::ZERO, Duration::ZERO);
-    Policy { rollout_timeout: Duration::from_secs(900), settle, drain_timeout, group, ..Policy::default() }
+    let on_rollback = OnRollback::Close;
+    Policy { rollout_timeout: Duration::from_secs(900), settle, drain_timeout, on_rollback, group, ..Policy::default() }
 }
 
 /// A cluster in which the workload goes through these states, and has been at the first one for long.

@@ -50,7 +50,7 @@ async fn d2() -> Outcome {
     let still = async |field: &Field| field.purges().is_empty();
     field.holds_for(PATIENTLY, "nothing is purged on a mixed vote", still).await;
     field.kill(2);
-    field[2].set("ALLCLEAR__PURGE__ON_ROLLBACK", "close");
+    field[2].set("ALLCLEAR__PURGE__ON_ROLLBACK", "if-served");
     field.revive(2).await;
     field.wait_until("it is purged when they agree", async |field| field.purges().len() == 1).await;
     let seq = field.records().iter().flatten().map(|record| record.seq.0).max().unwrap_or_default();

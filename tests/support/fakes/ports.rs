@@ -63,8 +63,15 @@ impl ClusterView for World {
     }
 
     fn watch_pods(&self, _namespace: &str) -> Flow<PodSight> {
-        let never = futures_util::stream::pending();
-        Box::pin(futures_util::StreamExt::chain(futures_util::stream::iter([PodSight::Restarted]), never))
+        let mut sights = vec![PodSight::Restarted];
+        match &self.state().pods {
+            Ok(pods) => {
+                sights.extend(pods.iter().map(|pod| PodSight::Seen(BTreeMap::new(), pod.clone())));
+                sights.push(PodSight::Synced);
+            }
+            Err(error) => sights.push(PodSight::Trouble(error.clone())),
+        }
+        Box::pin(futures_util::StreamExt::chain(futures_util::stream::iter(sights), futures_util::stream::pending()))
     }
 
     async fn pods(&self, _namespace: &str) -> Result<Vec<(BTreeMap<String, String>, Pod)>, PortError> {
@@ -84,6 +91,10 @@ impl ClusterView for World {
         let lost = self.port("cluster.serving", &workload.id.to_string()).await?;
         let seen = self.state().serving.get(&workload.id).cloned().unwrap_or_default();
         if lost { Err(failed("cluster.serving")) } else { Ok(seen) }
+    }
+
+    async fn publishes_unready(&self, _workload: &Workload) -> Result<bool, PortError> {
+        Ok(self.state().publishes_unready)
     }
 
     async fn site_facts(&self, namespace: &str) -> Result<SiteFacts, PortError> {

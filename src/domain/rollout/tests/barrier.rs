@@ -9,7 +9,15 @@ const SECOND: Duration = Duration::from_secs(1);
 /// What a look finds while this pod of the template before is on its way out.
 fn serving(old: &str) -> OldPods {
     let pod = |name: &str, hash: &str, terminating| {
-        let pod = Pod { name: name.into(), version: None, ready: true, terminating, finished: false, trouble: None };
+        let pod = Pod {
+            name: name.into(),
+            version: None,
+            ready: true,
+            terminating,
+            started: false,
+            finished: false,
+            trouble: None,
+        };
         ([("pod-template-hash".to_owned(), hash.to_owned())].into(), pod)
     };
     old_pods(&Serving { pods: vec![pod("new-1", "b", false), pod(old, "a", true)], endpoints: Vec::new() })

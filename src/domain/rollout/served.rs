@@ -1,0 +1,100 @@
+//! Whether the edge may have the version of a rollout that is not complete (decision 31): it may as soon as one pod of it was
+//! ready, or its Services publish pods that are not, or nobody could see.
+//!
+//! Nothing of it is stored while the rollout is rolling: that its record says so is enough for a later life, which has not seen
+//! it all and takes the version for served. When the rollout ends in another way than by completing, and when the purge of
+//! another version completes beside it, what is known goes into the same write.
+
+use crate::domain::policy::{OnRollback, Policy};
+use crate::domain::readiness::Pods;
+use crate::domain::record::{Edge, Phase, Record};
+use crate::domain::rollout::Rollout;
+use crate::domain::workload::Workload;
+
+/// What has been seen of the pods of the rollout in flight.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Served {
+    /// A pod of it was ready.
+    ready: bool,
+    /// There was a time at which nobody could see.
+    blind: bool,
+    /// Whether its Services publish pods that are not ready; `None` while it is not known.
+    publishes_unready: Option<bool>,
+}
+
+impl Served {
+    /// Of a rollout that somebody else has been watching until now.
+    pub(super) fn resumed(policy: &Policy, record: Option<&Record>) -> Self {
+        let rolling = record.is_some_and(|record| record.phase == Phase::Rolling);
+        Self { blind: rolling && policy.on_rollback == OnRollback::IfServed, ..Self::default() }
+    }
+}
+
+/// Whether the counts prove that a pod of the newest template is ready: more are than there are old ones. They need not show
+/// it.
+pub(super) fn is_proved_by_counts(workload: &Workload) -> bool {
+    let old = workload.replicas.total.saturating_sub(workload.replicas.updated);
+    workload.observed_generation >= workload.generation
+        && workload.replicas.updated > 0
+        && workload.replicas.ready > old
+}
+
+/// Whether the edge is thought to agree with another version than that of the record.
+pub(super) fn is_edge_elsewhere(record: &Record) -> bool {
+    record.settled.is_some() && record.edge == Edge::Settled
+}
+
+/// The edge may have the version of the record beside whatever it had.
+pub(super) fn move_edge(record: &mut Record) {
+    if record.settled.is_some() {
+        record.edge = record.edge.max(Edge::Moved);
+    }
+    for vote in &mut record.votes {
+        vote.overtaken |= vote.version != record.version;
+    }
+}
+
+impl Rollout {
+    /// Takes in what the counts say of the rollout in flight, or of one that has failed: its pods go on.
+    pub(super) fn note_counts(&mut self, workload: &Workload) {
+        if self.policy.on_rollback != OnRollback::IfServed || !is_proved_by_counts(workload) {
+            return;
+        }
+        self.served.ready = true;
+        let failed = |draft: &&mut Record| matches!(draft.phase, Phase::Failed(_)) && is_edge_elsewhere(draft);
+        self.draft.as_mut().filter(failed).into_iter().for_each(move_edge);
+    }
+
+    /// Takes in what the pods say. What the first ones that are seen did before, nobody saw.
+    pub(super) fn note_pods(&mut self, pods: &Pods) {
+        self.served.ready |= pods.ready > 0;
+        self.served.blind |= self.pods.is_none() && pods.started > 0;
+    }
+
+    /// The pods could not be seen for a time.
+    pub(super) fn note_blindness(&mut self) {
+        self.served.blind = true;
+    }
+
+    /// Whether Services publish its pods before they are ready.
+    pub(super) fn note_services(&mut self, publishes_unready: bool) {
+        self.served.publishes_unready = Some(publishes_unready);
+    }
+
+    /// Whether a request may have been answered by the rollout in flight, as far as the policy cares.
+    pub(super) fn may_be_served(&self) -> bool {
+        let rolling = self.draft.as_ref().is_some_and(|draft| draft.phase == Phase::Rolling);
+        let Served { ready, blind, publishes_unready } = self.served;
+        let pods = self.pods.as_ref();
+        let published = publishes_unready.unwrap_or(true) && pods.is_none_or(|pods| pods.updated > 0);
+        let served = ready || blind || pods.is_none() || published;
+        self.policy.on_rollback == OnRollback::IfServed && rolling && served
+    }
+
+    /// The rollout in flight ends without having completed.
+    pub(super) fn leave_to_the_edge(&mut self) {
+        if self.may_be_served() {
+            self.draft.iter_mut().for_each(move_edge);
+        }
+    }
+}
