@@ -150,6 +150,7 @@ fn sight(tag: &str, generation: i64, updated: u32) -> Workload {
         deleting: false,
         progressing: None,
         selector: Default::default(),
+        refused: None,
         template_labels: Default::default(),
         tuning: Default::default(),
     }

@@ -110,6 +110,7 @@ mod tests {
             deleting: false,
             progressing: None,
             selector: LabelSelector::of_labels(Default::default()),
+            refused: None,
             template_labels: Default::default(),
             tuning: Default::default(),
         }

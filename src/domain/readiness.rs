@@ -43,6 +43,8 @@ pub enum Wait {
         available: u32,
         /// Pods wanted.
         desired: u32,
+        /// Why Kubernetes makes no more of them, if it says so.
+        refused: Option<String>,
     },
     /// The new pods are available, but old ones are still there.
     OldPods {
@@ -70,7 +72,10 @@ impl fmt::Display for Wait {
             }
             Self::Paused => f.write_str("the rollout is paused"),
             Self::ScaledToZero => f.write_str("the workload is scaled to zero"),
-            Self::Pods { available, desired } => write!(f, "{available} of {desired} pods available"),
+            Self::Pods { available, desired, refused } => {
+                write!(f, "{available} of {desired} pods available")?;
+                refused.as_ref().map_or(Ok(()), |why| write!(f, "; {why}"))
+            }
             Self::OldPods { count: 1 } => f.write_str("1 old pod has not gone yet"),
             Self::OldPods { count } => write!(f, "{count} old pods have not gone yet"),
         }
@@ -115,7 +120,7 @@ pub fn pods_wanting(workload: &Workload) -> Wait {
     let replicas = workload.replicas;
     let old = replicas.total.saturating_sub(replicas.updated);
     let available = replicas.available.saturating_sub(old).min(replicas.updated);
-    Wait::Pods { available, desired: replicas.desired }
+    Wait::Pods { available, desired: replicas.desired, refused: workload.refused.clone() }
 }
 
 /// Whether the workload itself says that a rollout is under way. This, and not a pod that is not ready, is what makes the
@@ -195,7 +200,10 @@ pub fn words(wait: &Wait, pods: Option<&Pods>) -> String {
     let Some(pods) = pods else { return wait.to_string() };
     let counted = match wait {
         // Counted pod by pod this is exact, where the workload's own counts mix old and new.
-        Wait::Pods { desired, .. } => format!("{} of {desired} pods ready", pods.ready.min(*desired)),
+        Wait::Pods { desired, refused, .. } => {
+            let ready = format!("{} of {desired} pods ready", pods.ready.min(*desired));
+            refused.iter().fold(ready, |words, why| format!("{words}; {why}"))
+        }
         Wait::Deleting | Wait::NotObserved { .. } | Wait::Paused | Wait::ScaledToZero | Wait::OldPods { .. } => {
             wait.to_string()
         }
@@ -222,6 +230,7 @@ mod tests {
             deleting: false,
             progressing: None,
             selector: Default::default(),
+            refused: None,
             template_labels: Default::default(),
             tuning: Default::default(),
         }
@@ -238,7 +247,10 @@ mod tests {
     fn an_unschedulable_pod_is_not_success() {
         let replicas = Replicas { desired: 3, total: 3, updated: 3, ready: 2, available: 2 };
         let workload = Workload { replicas, ..settled() };
-        assert_eq!(standing(&workload, false), Standing::Waiting(Wait::Pods { available: 2, desired: 3 }));
+        assert_eq!(
+            standing(&workload, false),
+            Standing::Waiting(Wait::Pods { available: 2, desired: 3, refused: None })
+        );
     }
 
     #[test]
@@ -273,7 +285,18 @@ mod tests {
             leaving_ready: 0,
             troubled: vec![("web-x4".into(), "ImagePullBackOff".into())],
         };
-        let wait = Wait::Pods { available: 2, desired: 5 };
+        let wait = Wait::Pods { available: 2, desired: 5, refused: None };
         assert_eq!(words(&wait, Some(&pods)), "2 of 5 pods ready; web-x4: ImagePullBackOff");
+    }
+
+    #[test]
+    fn words_say_why_pods_are_not_made() {
+        let refused = Some("FailedCreate: exceeded quota: compute".to_owned());
+        let replicas = Replicas { desired: 2, ..Replicas::default() };
+        let Standing::Waiting(wait) = standing(&Workload { refused, replicas, ..settled() }, false) else {
+            panic!("it is not complete")
+        };
+        assert_eq!(words(&wait, None), "0 of 2 pods available; FailedCreate: exceeded quota: compute");
+        assert_eq!(words(&wait, Some(&Pods::default())), "0 of 2 pods ready; FailedCreate: exceeded quota: compute");
     }
 }

@@ -39,6 +39,8 @@ pub struct Workload {
     pub deleting: bool,
     /// The `Progressing` condition, if there is one.
     pub progressing: Option<Progressing>,
+    /// Why pods are not made, as the `ReplicaFailure` condition says it: a quota, a LimitRange, an admission webhook.
+    pub refused: Option<String>,
     /// Which pods are its own.
     pub selector: LabelSelector,
     /// The labels of its pod template, by which Services select them.

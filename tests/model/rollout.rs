@@ -131,6 +131,7 @@ pub fn sight(version: &str, generation: i64, observed: bool, updated: u32) -> Op
         deleting: false,
         progressing: None,
         selector: Default::default(),
+        refused: None,
         template_labels: Default::default(),
         tuning: Default::default(),
     })

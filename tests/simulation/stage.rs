@@ -169,6 +169,7 @@ pub fn deployment(name: &str, uid: u64, generation: i64, tag: &str, stage: Stage
             Stage::Complete => progressing("NewReplicaSetAvailable"),
         }),
         selector: Default::default(),
+        refused: None,
         template_labels: Default::default(),
         tuning: Tuning::default(),
     }

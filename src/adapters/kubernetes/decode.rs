@@ -11,10 +11,15 @@ use std::fmt;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::pods::explained;
 use crate::domain::id::WorkloadId;
 use crate::domain::image::{Container, Image, Version};
 use crate::domain::selector::{LabelSelector, Labels};
 use crate::domain::workload::{ANNOTATION_PREFIX, Progressing, Replicas, Tuning, Workload};
+
+/// Most of the message of a `ReplicaFailure` condition that is repeated. A quota's begins with the pod's name and ends with what is
+/// requested, used and limited: about 150 characters for one resource.
+const REFUSAL_CHARS_MAX: usize = 200;
 
 /// Reads a Deployment.
 ///
@@ -42,6 +47,7 @@ pub fn deployment(json: &str) -> Result<Workload, String> {
         },
         paused: spec.paused.unwrap_or_default(),
         deleting: metadata.deletion_timestamp.is_some(),
+        refused: status.refused(),
         progressing: status.progressing(),
         selector: spec.selector,
         template_labels: spec.template.metadata.and_then(|metadata| metadata.labels).unwrap_or_default(),
@@ -117,11 +123,22 @@ struct Status {
 struct Condition {
     #[serde(rename = "type")]
     kind: String,
+    status: Option<String>,
     reason: Option<String>,
+    message: Option<String>,
     last_update_time: Option<String>,
 }
 
 impl Status {
+    /// Why the ReplicaSets cannot make their pods: `FailedCreate: pods "web-7c9-" is forbidden: exceeded quota: …`.
+    fn refused(&self) -> Option<String> {
+        let holds =
+            |condition: &&Condition| condition.kind == "ReplicaFailure" && condition.status.as_deref() == Some("True");
+        let condition = self.conditions.iter().flatten().find(holds)?;
+        let reason = condition.reason.as_deref().filter(|reason| !reason.is_empty()).unwrap_or("ReplicaFailure");
+        Some(explained(reason, condition.message.as_deref(), REFUSAL_CHARS_MAX))
+    }
+
     fn progressing(self) -> Option<Progressing> {
         let condition = self.conditions?.into_iter().find(|condition| condition.kind == "Progressing")?;
         Some(Progressing {
@@ -267,6 +284,21 @@ mod tests {
         assert_eq!(workload.tuning.hosts.map(|hosts| hosts.len()), Some(1));
         assert_eq!(workload.tuning.faults, Vec::<String>::new());
         assert!(!workload.paused && !workload.deleting);
+    }
+
+    #[test]
+    fn why_pods_are_not_made_is_read_with_the_beginning_of_the_message() {
+        let refused = |status: &str, message: String| {
+            let failure =
+                json!({"type": "ReplicaFailure", "status": status, "reason": "FailedCreate", "message": message});
+            with("/status/conditions", json!([{"type": "Available", "status": "True"}, failure])).unwrap().refused
+        };
+        let quota =
+            "pods \"web-7c9-\" is forbidden: exceeded quota: compute, requested: pods=1, used: pods=2, limited: pods=2";
+        assert_eq!(refused("True", quota.to_owned()), Some(format!("FailedCreate: {quota}")));
+        assert_eq!(refused("False", quota.to_owned()), None);
+        let long = refused("True", "ü".repeat(5_000)).unwrap();
+        assert_eq!(long.chars().count(), "FailedCreate: ".len() + REFUSAL_CHARS_MAX + 1);
     }
 
     #[test]

@@ -133,13 +133,13 @@ impl Status {
     fn unschedulable(&self) -> Option<String> {
         let condition = self.condition("PodScheduled").filter(|condition| !condition.holds())?;
         let reason = condition.reason.as_deref().filter(|reason| !reason.is_empty())?;
-        Some(explained(reason, condition.message.as_deref()))
+        Some(explained(reason, condition.message.as_deref(), WORDS_CHARS_MAX))
     }
 
     /// The pod as a whole has failed, for example by eviction.
     fn failed(&self) -> Option<String> {
         (self.phase.as_deref() == Some("Failed"))
-            .then(|| explained(self.reason.as_deref().unwrap_or("Failed"), self.message.as_deref()))
+            .then(|| explained(self.reason.as_deref().unwrap_or("Failed"), self.message.as_deref(), WORDS_CHARS_MAX))
     }
 }
 
@@ -152,7 +152,7 @@ impl ContainerStatus {
             let last = self.last_end().map(|end| format!(" after {end}")).unwrap_or_default();
             return Some(match PLAIN.contains(&reason) {
                 true => format!("{reason}{last}"),
-                false => explained(reason, waiting.message.as_deref()),
+                false => explained(reason, waiting.message.as_deref(), WORDS_CHARS_MAX),
             });
         }
         state.terminated.as_ref().and_then(Terminated::words)
@@ -177,10 +177,10 @@ impl Terminated {
     }
 }
 
-/// A reason with the beginning of its explanation.
-fn explained(reason: &str, message: Option<&str>) -> String {
+/// A reason with the beginning of its explanation, of so many characters.
+pub(super) fn explained(reason: &str, message: Option<&str>, chars_max: usize) -> String {
     let Some(message) = message.map(str::trim).filter(|message| !message.is_empty()) else { return reason.to_owned() };
-    match message.char_indices().nth(WORDS_CHARS_MAX) {
+    match message.char_indices().nth(chars_max) {
         Some((end, _)) => format!("{reason}: {}…", message.get(..end).unwrap_or_default()),
         None => format!("{reason}: {message}"),
     }

@@ -117,6 +117,7 @@ fn web() -> Workload {
         deleting: false,
         progressing: None,
         selector: LabelSelector::of_labels(labels()),
+        refused: None,
         template_labels: labels(),
         tuning: Tuning::default(),
     }

@@ -33,6 +33,7 @@ fn complete(tag: &str, generation: i64) -> Workload {
         deleting: false,
         progressing: None,
         selector: Default::default(),
+        refused: None,
         template_labels: Default::default(),
         tuning: Default::default(),
     }
@@ -194,6 +195,19 @@ fn if_unsuccessful_the_wait_times_out_on_a_fresh_look_and_nothing_is_purged() {
     assert_eq!(story.record().phase, Phase::Failed(Failure::TimedOut));
     assert_eq!(story.effects.iter().filter(|effect| **effect == Effect::Look).count(), 1);
     assert_eq!((story.purges().len(), story.told(Kind::RolloutFailed)), (0, 1));
+}
+
+#[test]
+fn a_failure_says_why_pods_were_not_made() {
+    let replicas = Replicas { desired: 2, total: 2, updated: 0, ready: 2, available: 2 };
+    let refused = Some("FailedCreate: exceeded quota: compute".to_owned());
+    let mut story = Story::begin(complete("a", 1));
+    story.see(Workload { replicas, refused, ..complete("b", 2) });
+    story.pass(Duration::from_secs(15 * 60));
+    let why = story.record().history.last().map(|closed| closed.why.clone()).unwrap_or_default();
+    assert_eq!(why, "0 of 2 pods available; FailedCreate: exceeded quota: compute");
+    let notice = |effect: &&Effect| matches!(effect, Effect::Tell(told) if told.message.contains("exceeded quota"));
+    assert_eq!(story.effects.iter().filter(notice).count(), 1);
 }
 
 #[test]
