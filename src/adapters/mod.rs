@@ -9,6 +9,17 @@ pub mod ledger;
 pub mod redis;
 pub mod webhook;
 
+/// Whom an API server has refused, by its own words (`User "jane" cannot list resource …`), for the advice that follows.
+pub(crate) fn whom(refusal: &str) -> String {
+    let user = refusal.split_once("User \"").and_then(|(_, rest)| rest.split_once('"')).map(|(user, _)| user);
+    let account = user.and_then(|user| user.strip_prefix("system:serviceaccount:")?.split_once(':'));
+    match (user, account) {
+        (_, Some((namespace, account))) => format!("the service account {account} of namespace {namespace}"),
+        (Some(user), None) => format!("the user {user}"),
+        (None, None) => "whoever these credentials are for".to_owned(),
+    }
+}
+
 /// The error with the whole chain of its causes: the innermost ("connection refused") is the one that helps. A cause that
 /// the words before it quote is not said again.
 pub(crate) fn in_words(error: &dyn std::error::Error) -> String {
@@ -22,4 +33,19 @@ pub(crate) fn in_words(error: &dyn std::error::Error) -> String {
         cause = inner.source();
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whom_to_give_a_right_is_in_the_words_of_the_refusal() {
+        let refusal =
+            |user: &str| format!("pods is forbidden: User \"{user}\" cannot list resource \"pods\" in API group \"\"");
+        assert_eq!(whom(&refusal("jane@example.com")), "the user jane@example.com");
+        let account = refusal("system:serviceaccount:allclear:watcher");
+        assert_eq!(whom(&account), "the service account watcher of namespace allclear");
+        assert_eq!(whom("Forbidden"), "whoever these credentials are for");
+    }
 }

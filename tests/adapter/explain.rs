@@ -11,7 +11,7 @@ use allclear::domain::id::WorkloadId;
 use allclear::domain::policy::Policy;
 use allclear::domain::record_codec::decode;
 use allclear::sandbox::cloudfront::{self as stand_in, CloudFrontStandIn, Distribution};
-use allclear::sandbox::http::{Action, Fault, Reply, Server, When};
+use allclear::sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use allclear::sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};
 
@@ -157,4 +157,72 @@ async fn a_slip_of_the_pen_is_corrected() {
     let outcome = world.ask(Some("wbe"), Output::Table).await;
     assert_eq!(outcome.code, 1);
     assert_eq!(outcome.err, "error: there is no Deployment wbe in namespace shop; did you mean shop/web?\n");
+}
+
+/// What README says `explain` needs: the verbs, by the plural, and where it needs them.
+const RIGHTS: [(&str, &[&str]); 8] = [
+    ("deployments", &["get", "list", "watch"]),
+    ("pods", &["list"]),
+    ("services", &["list"]),
+    ("ingresses", &["list"]),
+    ("httproutes", &["list"]),
+    ("grpcroutes", &["list"]),
+    ("gateways", &["get"]),
+    ("configmaps", &["get", "list"]),
+];
+
+/// The verb and the plural by which a server judges a request, as Kubernetes derives them.
+/// <https://kubernetes.io/docs/reference/access-authn-authz/authorization/#determine-the-request-verb>
+fn judged(request: &Request) -> (String, String) {
+    let parts: Vec<&str> = request.path.trim_matches('/').split('/').collect();
+    let rest = if parts.first() == Some(&"api") { &parts[2..] } else { &parts[3..] };
+    let rest = if rest.first() == Some(&"namespaces") && rest.len() > 2 { &rest[2..] } else { rest };
+    let verb = match (request.method.as_str(), rest.len()) {
+        ("GET", 1) if request.query.get("watch").is_some_and(|watch| watch != "0" && watch != "false") => "watch",
+        ("GET", 1) => "list",
+        ("GET", _) => "get",
+        (other, _) => other,
+    };
+    (verb.to_owned(), rest[0].to_owned())
+}
+
+fn is_allowed(request: &Request) -> bool {
+    let (verb, plural) = judged(request);
+    RIGHTS.iter().any(|(of, verbs)| *of == plural && verbs.contains(&verb.as_str()))
+}
+
+#[tokio::test]
+async fn whoever_has_the_rights_that_readme_lists_is_told_everything() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let row = "| `explain`, `status` | get, list and watch Deployments; list Pods, Services, Ingresses and routes; get \
+               Gateways; get and list ConfigMaps in the namespace of the ledger |";
+    assert!(readme.contains(row), "README lists other rights than this test");
+    let world = World::start().await;
+    world.api.set_image("shop", "web", "web", "shop/web:1.2.4").unwrap();
+    let body = json!({
+        "kind": "Status", "code": 403, "reason": "Forbidden", "message": "User \"jane\" cannot do this",
+    });
+    let answer = Action::Answer(Reply::full(403, "application/json", body.to_string()));
+    let refused = Fault::once(When::Before, answer).matching(|request| !is_allowed(request));
+    world.server.inject(refused.times(1_000));
+    let seen = world.json("web").await.to_string();
+    let forbidden: Vec<_> = world.server.seen().into_iter().filter(|seen| seen.status == Some(403)).collect();
+    assert!(forbidden.is_empty(), "{forbidden:#?}");
+    assert!(world.server.seen().iter().any(|seen| seen.path.ends_with("/pods")), "it looks at the pods");
+    assert!(!seen.contains("cannot do this"), "{seen}");
+}
+
+#[tokio::test]
+async fn a_missing_right_is_to_be_given_to_whoever_asked() {
+    let world = World::start().await;
+    let message = "pods is forbidden: User \"jane\" cannot list resource \"pods\"";
+    let body = json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": message}).to_string();
+    let answer = Action::Answer(Reply::full(403, "application/json", body));
+    world
+        .server
+        .inject(Fault::once(When::Before, answer).matching(|request| request.path.ends_with("/pods")).times(10));
+    world.api.set_image("shop", "web", "web", "shop/web:1.2.4").unwrap();
+    let seen = world.json("web").await.to_string();
+    assert!(seen.contains("allow the user jane to list pods in shop"), "{seen}");
+    assert!(!seen.contains("our service account"), "{seen}");
 }

@@ -15,7 +15,7 @@ use kube::Client;
 use kube::client::Body;
 use serde::Deserialize;
 
-use crate::adapters::in_words;
+use crate::adapters::{in_words, whom};
 use crate::ports::{PortError, Retry};
 
 /// Longest wait that a `Retry-After` can ask of us. API servers say seconds; minutes come from a broken proxy.
@@ -131,7 +131,7 @@ impl Attempt<'_> {
                 Retry::Never,
             ),
             Some(403) => (
-                format!("{message}; allow our service account to {} {resource} {}", self.verb, self.collection.place()),
+                format!("{message}; allow {} to {} {resource} {}", whom(&message), self.verb, self.collection.place()),
                 Retry::Never,
             ),
             Some(code @ (400 | 404 | 405 | 406 | 413 | 415 | 422)) => {
@@ -285,14 +285,15 @@ mod tests {
 
     #[test]
     fn a_missing_right_names_verb_resource_and_namespace() {
-        let status = r#"{"kind":"Status","code":403,"reason":"Forbidden","message":"deployments.apps is forbidden"}"#;
+        let status =
+            r#"{"kind":"Status","code":403,"reason":"Forbidden","message":"User \"jane\" cannot list deployments"}"#;
         let shop = Collection::of(DEPLOYMENTS, "shop");
         let error = shop.attempt("list").failed(answer(403, None, status));
         assert_eq!(error.retry, Retry::Never);
         assert_eq!(
             error.to_string(),
-            "failed to list deployments.apps in shop: deployments.apps is forbidden; \
-             allow our service account to list deployments.apps in shop"
+            "failed to list deployments.apps in shop: User \"jane\" cannot list deployments; \
+             allow the user jane to list deployments.apps in shop"
         );
     }
 

@@ -207,24 +207,8 @@ impl ClusterView for Cluster {
 
     async fn pods(&self, namespace: &str) -> Result<Vec<(BTreeMap<String, String>, Pod)>, PortError> {
         let collection = Collection::of(PODS, namespace);
-        let attempt = collection.attempt("list").to_string();
-        let late = PortError::passing(attempt.clone(), format!("no answer within {ANSWER_MAX:?}"));
-        let mut looks = self.look(collection, pods::pod);
-        let listing = async move {
-            let mut listed = Vec::new();
-            while let Some(look) = looks.next().await {
-                match look {
-                    Look::Restarted => listed.clear(),
-                    Look::Seen(Reading::Read(pod)) => listed.push(pod),
-                    // It only explains; the others explain as well without it.
-                    Look::Seen(Reading::Unreadable(..)) | Look::Gone(_) => {}
-                    Look::Synced => return Ok(listed),
-                    Look::Trouble(error) => return Err(error),
-                }
-            }
-            Err(PortError::passing(attempt, "the watch ended"))
-        };
-        tokio::time::timeout(ANSWER_MAX, listing).await.unwrap_or(Err(late))
+        let listed = list::all(&self.request, &collection, None, pods::pod).await;
+        listed.map_err(|failure| collection.attempt("list").failed(failure))
     }
 
     async fn serving(&self, workload: &Workload) -> Result<Serving, PortError> {

@@ -46,5 +46,8 @@ async fn a_denied_lease_names_the_missing_right() {
     let error = seat(&bench, "a").take(None).await.unwrap_err();
     assert_eq!(error.retry, Retry::Never);
     let words = error.to_string();
-    assert!(words.ends_with("allow our service account to create leases.coordination.k8s.io in default"), "{words}");
+    assert!(
+        words.ends_with("allow whoever these credentials are for to create leases.coordination.k8s.io in default"),
+        "{words}"
+    );
 }

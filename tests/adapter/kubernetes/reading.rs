@@ -167,7 +167,9 @@ async fn a_site_that_cannot_be_read_names_the_missing_right() {
     let error = bench.view().site_facts("shop").await.unwrap_err();
     assert_eq!(error.retry, Retry::Never);
     assert!(
-        error.to_string().ends_with("allow our service account to list ingresses.networking.k8s.io in shop"),
+        error
+            .to_string()
+            .ends_with("allow whoever these credentials are for to list ingresses.networking.k8s.io in shop"),
         "{error}"
     );
 }
@@ -220,7 +222,10 @@ async fn an_event_that_may_not_be_made_names_the_missing_right() {
     let events = Events::new(bench.clients.request.clone(), "");
     let error = events.publish(&notice("x"), "u").await.unwrap_err();
     assert_eq!(error.retry, Retry::Never);
-    assert!(error.to_string().ends_with("allow our service account to create events.events.k8s.io in shop"), "{error}");
+    assert!(
+        error.to_string().ends_with("allow whoever these credentials are for to create events.events.k8s.io in shop"),
+        "{error}"
+    );
 }
 
 #[tokio::test]

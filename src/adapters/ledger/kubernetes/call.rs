@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use crate::adapters::in_words;
+use crate::adapters::{in_words, whom};
 use crate::ports::{PortError, Retry};
 
 /// Longest a call may take. The API server itself gives up on a request after 60 s, but a ledger that takes 10 s is as
@@ -67,9 +67,12 @@ impl Call<'_> {
             403 => Failed::Other(PortError::lasting(
                 self.attempted(),
                 format!(
-                    "{}; allow our service account the verb \"{}\" on \"configmaps\" in namespace {} (the Role in \
-                     deploy/ lists all that the ledger needs)",
-                    status.message, self.verb, self.namespace
+                    "{}; allow {} the verb \"{}\" on \"configmaps\" in namespace {} (the Role in deploy/ lists all that \
+                     the ledger needs)",
+                    status.message,
+                    whom(&status.message),
+                    self.verb,
+                    self.namespace
                 ),
             )),
             // A request the server understood and will not take: the same one will not be taken later either.
