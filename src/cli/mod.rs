@@ -96,7 +96,7 @@ enum Command {
         #[arg(short, long, value_enum, default_value = "table")]
         output: Format,
     },
-    /// Show every rollout in flight: what it waits for in which member, votes, purges, and how the boards are
+    /// Show every rollout in flight, what it waits for in which cluster, what needs a look, and the Redis servers
     Status {
         /// Draw it again every 2 seconds, until Ctrl-C
         #[arg(short, long)]
@@ -104,7 +104,7 @@ enum Command {
         /// Only of this namespace
         #[arg(short, long)]
         namespace: Option<String>,
-        /// Ask a running allclear, by the address of its status page, instead of the cluster and the boards
+        /// Ask a running allclear, by the address of its status page, instead of the cluster and the Redis servers
         #[arg(long, value_name = "URL")]
         server: Option<url::Url>,
         /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
@@ -275,7 +275,10 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             print(&outcome)
         }),
         Command::Completion { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "allclear", &mut io::stdout());
+            // Into memory first: the library panics where its reader has gone away.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "allclear", &mut script);
+            let _ = io::stdout().write_all(&script);
             ExitCode::SUCCESS
         }
     }

@@ -165,12 +165,12 @@ fn body(about: &About, seen: &Observation) -> Markup {
     }
     html! {
         (numbers(seen))
+        @if !seen.unwell.is_empty() { (unwell(&seen.unwell)) }
         h2 { "In flight" (tally(seen.rollouts.len())) }
         @for summary in seen.rollouts.iter().take(SHOWN_MAX) { (rollout::card(about, seen, summary)) }
         (more(seen.rollouts.len()))
         @if seen.rollouts.is_empty() { (nothing_in_flight(seen)) }
         @if let Some(group) = &seen.group { (group::section(group)) }
-        @if !seen.unwell.is_empty() { (unwell(&seen.unwell)) }
         @if !seen.quarantined.is_empty() { (quarantined(&seen.quarantined)) }
         @let stray: Vec<&PurgeSeen> = seen.purges.iter().filter(|purge| !rollout::owns(seen, purge)).collect();
         @if !stray.is_empty() { (purges(&stray)) }

@@ -77,3 +77,18 @@ async fn a_dry_run_by_hand_needs_none_of_this() {
     let ready = async |scene: &Scene| scene.is_synced().await;
     scene.wait_until("it watches", ready).await;
 }
+
+#[tokio::test]
+async fn a_kubeconfig_that_is_missing_is_named() {
+    let scene = Scene::new().await;
+    let mut environment = scene.environment.clone();
+    environment.insert("KUBECONFIG".to_owned(), "/missing/by-variable".to_owned());
+    for (arguments, path) in [
+        (&["explain"][..], "/missing/by-variable"),
+        (&["run"], "/missing/by-variable"),
+        (&["--kubeconfig", "/missing/by-flag", "status"], "/missing/by-flag"),
+    ] {
+        let (code, log) = refused(&scene, arguments, &environment).await;
+        assert!(code == Some(1) && log.contains(path), "{arguments:?}: {log}");
+    }
+}

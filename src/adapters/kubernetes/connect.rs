@@ -52,10 +52,15 @@ pub struct Clients {
 pub enum Error {
     /// Nothing says where an API server is.
     #[error(
-        "failed to find a Kubernetes cluster: there is no kubeconfig (KUBECONFIG, ~/.kube/config), and this is not a \
-         pod ({0}); give --kubeconfig, or run in the cluster with a service account"
+        "failed to find a Kubernetes cluster: {looked}, and this is not a pod ({cause}); name a kubeconfig that exists by \
+         --kubeconfig or KUBECONFIG, or run in the cluster with a service account"
     )]
-    NoCluster(String),
+    NoCluster {
+        /// Where a kubeconfig was looked for.
+        looked: String,
+        /// Why this is not a pod.
+        cause: String,
+    },
     /// There is a kubeconfig, and it cannot be used.
     #[error("failed to use the kubeconfig {place}: {cause}")]
     Kubeconfig {
@@ -103,7 +108,7 @@ async fn configuration(options: &Options) -> Result<(Config, String), Error> {
         Ok(config) => Ok((config, "the kubeconfig of KUBECONFIG or ~/.kube/config".to_owned())),
         Err(error) if options.context.is_none() && is_absent(&error) => match Config::incluster() {
             Ok(config) => Ok((config, "the service account of this pod".to_owned())),
-            Err(error) => Err(Error::NoCluster(error.to_string())),
+            Err(not_a_pod) => Err(Error::NoCluster { looked: looked(&error), cause: not_a_pod.to_string() }),
         },
         Err(cause) => Err(Error::Kubeconfig { place: "of KUBECONFIG or ~/.kube/config".to_owned(), cause }),
     }
@@ -127,6 +132,14 @@ fn is_absent(error: &KubeconfigError) -> bool {
         KubeconfigError::FindPath => true,
         KubeconfigError::ReadConfig(cause, _) => cause.kind() == std::io::ErrorKind::NotFound,
         _ => false,
+    }
+}
+
+/// Where a kubeconfig was looked for, by its path where there is one.
+fn looked(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(_, path) => format!("the kubeconfig {} does not exist", path.display()),
+        _ => "there is no KUBECONFIG, and no home directory with a kubeconfig".to_owned(),
     }
 }
 

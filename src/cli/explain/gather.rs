@@ -110,7 +110,7 @@ fn peeked(ledgered: Result<Option<Ledgered>, PortError>, question: &Question) ->
     match ledgered {
         Ok(Some(ledgered)) => Section::Known(ledgered),
         Ok(None) => Section::missing(format!(
-            "there is no ledger in {}; ledger.namespace (ALLCLEAR__LEDGER__NAMESPACE) says where allclear keeps it",
+            "there is no ledger in {}; ledger.namespace (ALLCLEAR__LEDGER__NAMESPACE, --ledger-namespace) says where allclear keeps it",
             question.ledger_place
         )),
         Err(error) => Section::missing(error),
@@ -364,9 +364,10 @@ fn words(
         }
         (_, _, Some(summary)) => (summary.state.clone(), summary.next.clone()),
         (Ok(Some(workload)), Section::Known(_), None) => (
-            format!("{}; allclear has not recorded it", itself(workload)),
+            format!("{}; not recorded in the ledger in {}", itself(workload), question.ledger_place),
             format!(
-                "nothing, until allclear runs and watches namespace {}; its first sight purges nothing",
+                "nothing, until allclear runs and watches namespace {}; its first sight purges nothing. If its ledger is \
+                 elsewhere, name it by --ledger-namespace",
                 workload.id.namespace
             ),
         ),

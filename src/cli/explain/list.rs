@@ -34,8 +34,11 @@ pub async fn all(sources: &Sources, question: &Question) -> (Listing, bool) {
     missing.extend(records_of);
     let ids: BTreeSet<&WorkloadId> = listed.workloads.keys().chain(records.keys()).collect();
     let wanted = |id: &&WorkloadId| question.namespace.as_ref().is_none_or(|namespace| *namespace == id.namespace);
+    let shown: Vec<&WorkloadId> = ids.into_iter().filter(wanted).collect();
+    let unrecorded = complete && shown.iter().any(|id| !records.contains_key(*id));
     let row = |id| row(id, listed.workloads.get(id), records.get(id), &question.policy);
-    (Listing { workloads: ids.into_iter().filter(wanted).map(row).collect(), missing }, complete)
+    let workloads = shown.into_iter().map(row).collect();
+    (Listing { workloads, unrecorded_in: unrecorded.then(|| question.ledger_place.clone()), missing }, complete)
 }
 
 fn row(id: &WorkloadId, workload: Option<&Workload>, record: Option<&Record>, policy: &Policy) -> Row {
@@ -79,6 +82,9 @@ impl fmt::Display for Listing {
             }
         } else if self.missing.is_empty() {
             writeln!(f, "there are no Deployments here")?;
+        }
+        if let Some(place) = &self.unrecorded_in {
+            writeln!(f, "not recorded: in the ledger in {place}; --ledger-namespace looks into another")?;
         }
         for why in &self.missing {
             writeln!(f, "missing: {why}")?;

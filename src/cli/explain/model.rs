@@ -196,6 +196,9 @@ pub struct WebhookSeen {
 pub struct Listing {
     /// The workloads, by namespace and name.
     pub workloads: Vec<Row>,
+    /// The ledger that has no record of some of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unrecorded_in: Option<String>,
     /// What could not be read; the rest is complete without it.
     pub missing: Vec<String>,
 }

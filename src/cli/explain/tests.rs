@@ -405,8 +405,8 @@ async fn a_change_nobody_recorded_and_a_workload_without_a_record_are_told_apart
     let mut world = World::new(web());
     world.records.clear();
     let text = world.text().await;
-    assert!(text.contains("; allclear has not recorded it\n"), "{text}");
-    assert!(text.contains("Record        none\n"), "{text}");
+    assert!(text.contains("; not recorded in the ledger in namespace allclear\n"), "{text}");
+    assert!(text.contains("Record        none\n") && text.contains("--ledger-namespace"), "{text}");
     let text = World::new(Workload { tuning: Tuning { disabled: true, ..Tuning::default() }, ..web() }).text().await;
     assert!(text.contains("State         taken out by its owner"), "{text}");
 }
@@ -452,6 +452,7 @@ NAMESPACE  NAME    VERSION  PHASE    STATE                                  LAST
 shop       web     1.2.4    rolling  2 of 5 pods available, 13m 30s of 15m  web: 1.2.2 → 1.2.3
                                      left
 shop       worker  1.2.4    –        complete; not recorded                 –
+not recorded: in the ledger in namespace allclear; --ledger-namespace looks into another
 ";
     assert_eq!((outcome.code, outcome.out.as_str()), (0, expected));
     let outcome = world().ask(None, Output::Json).await;

@@ -446,6 +446,14 @@ fn a_clock_that_stands_still_says_why() {
     story.see(Workload { version: Err("\"WEB\" is not an image".into()), ..half("b", 3) });
     let state = story.state();
     assert_eq!(state, "its image cannot be read: \"WEB\" is not an image; the clock stands still at 1m of 15m");
+    let none = Replicas { desired: 0, total: 0, updated: 0, ready: 0, available: 0 };
+    story.see(Workload { replicas: none, ..half("b", 4) });
+    assert_eq!(story.state(), "the workload is scaled to zero; the clock stands still at 1m of 15m");
+    story.see(Workload { paused: true, ..half("b", 5) });
+    assert_eq!(story.state(), "the rollout is paused; the clock stands still at 1m of 15m");
+    let mut fresh = Story::begin(complete("a", 1));
+    fresh.see(Workload { paused: true, ..half("b", 2) });
+    assert_eq!(fresh.state(), "the rollout is paused; the clock stands still");
 }
 
 #[test]

@@ -230,8 +230,7 @@ fn state(
         Phase::Rolling => {
             let next = "purges when every pod is of the new version and available".to_owned();
             if let Some(why) = workload.and_then(unfollowed) {
-                let clock = format!("{} of {}", duration(elapsed), duration(timeout));
-                return (format!("{why}; the clock stands still at {clock}"), next);
+                return (format!("{why}; {}", stopped(elapsed, timeout)), next);
             }
             let waits = match workload.map(|workload| standing(workload, policy.zero_is_complete)) {
                 None => "the workload has not been seen since the start".to_owned(),
@@ -239,6 +238,9 @@ fn state(
                 Some(Standing::Complete) => return (AT_THE_BARRIER.0.to_owned(), AT_THE_BARRIER.1.to_owned()),
                 Some(Standing::DeadlineExceeded { .. }) => {
                     "the Deployment missed its progress deadline; being confirmed by a second look".to_owned()
+                }
+                Some(Standing::Waiting(wait)) if !wait.counts() => {
+                    return (format!("{}; {}", readiness::words(&wait, pods), stopped(elapsed, timeout)), next);
                 }
                 Some(Standing::Waiting(wait)) => readiness::words(&wait, pods),
             };
@@ -253,6 +255,14 @@ fn state(
         Phase::Absent => ("the cluster does not have the workload".to_owned(), "waits for it".to_owned()),
         Phase::Complete => complete(record),
     }
+}
+
+/// A clock that does not run: a number that never changes would look like one that does.
+fn stopped(elapsed: Duration, timeout: Duration) -> String {
+    if elapsed < Duration::from_secs(1) {
+        return "the clock stands still".to_owned();
+    }
+    format!("the clock stands still at {} of {}", duration(elapsed), duration(timeout))
 }
 
 /// Why nothing can be said of a workload's rollout now.
