@@ -53,21 +53,21 @@ fn wildcard_covers(alias: &str, name: &str) -> bool {
     alias.strip_prefix('*').is_some_and(|dot_domain| name.ends_with(dot_domain) && name.len() > dot_domain.len())
 }
 
-/// Distributions of the first rule that knows one name: exact alias, longest wildcard alias, own name, origin.
+/// Distributions that one name reaches: those CloudFront would serve it from (exact alias, else longest wildcard alias), and
+/// those that have it as own name or origin.
 fn serving<'a>(all: &[&'a Distribution], name: &str, own_names: bool) -> BTreeSet<&'a DistributionId> {
     let by = |test: &dyn Fn(&Distribution) -> bool| -> BTreeSet<&'a DistributionId> {
         all.iter().filter(|one| test(one)).map(|one| &one.id).collect()
     };
-    let exact = by(&|one| one.aliases.iter().any(|alias| alias == name));
-    if !exact.is_empty() {
-        return exact;
-    }
     let covering = all.iter().flat_map(|one| &one.aliases).filter(|alias| wildcard_covers(alias, name));
-    if let Some(longest) = covering.max_by_key(|alias| alias.len()) {
-        return by(&|one| one.aliases.contains(longest));
+    let longest = covering.max_by_key(|alias| alias.len());
+    let mut found = by(&|one| one.aliases.iter().any(|alias| alias == name));
+    if found.is_empty() {
+        found.extend(by(&|one| longest.is_some_and(|longest| one.aliases.contains(longest))));
     }
-    let own = by(&|one| own_names && one.domain_name == name);
-    if own.is_empty() { by(&|one| one.origins.iter().any(|origin| origin == name)) } else { own }
+    found.extend(by(&|one| own_names && one.domain_name == name));
+    found.extend(by(&|one| one.origins.iter().any(|origin| origin == name)));
+    found
 }
 
 /// Names a host stands for, enough of them to reach every distribution the host reaches: each known name beneath it,
@@ -86,10 +86,11 @@ fn witnesses(all: &[&Distribution], host: &Host) -> Vec<String> {
         .collect()
 }
 
-fn naive(all: &[Distribution], host: &Host) -> BTreeSet<DistributionId> {
+fn naive(all: &[Distribution], host: &Host, elsewhere: &[String]) -> BTreeSet<DistributionId> {
     let matchable: Vec<&Distribution> =
         all.iter().filter(|one| one.enabled && !one.staging && !one.tenant_only).collect();
-    let names = witnesses(&matchable, host);
+    let mut names = witnesses(&matchable, host);
+    names.retain(|name| !host.is_wildcard() || !elsewhere.contains(name));
     names.iter().flat_map(|name| serving(&matchable, name, !host.is_wildcard())).cloned().collect()
 }
 
@@ -107,7 +108,19 @@ proptest! {
     #[test]
     fn the_index_finds_what_the_rule_says(all in distributions(), host in host()) {
         let found = ids(&matched(&Index::new(all.clone()), std::slice::from_ref(&host)));
-        prop_assert_eq!(found, naive(&all, &host), "{} among {:#?}", host, all);
+        prop_assert_eq!(found, naive(&all, &host, &[]), "{} among {:#?}", host, all);
+    }
+
+    // Names that lead elsewhere are taken out of what a wildcard stands for, and of nothing else.
+    #[test]
+    fn the_index_leaves_out_what_leads_elsewhere(
+        all in distributions(),
+        host in host(),
+        elsewhere in prop::collection::vec(name(), 0..4),
+    ) {
+        let except = elsewhere.iter().map(|name| Host::parse(name).unwrap()).collect();
+        let found = ids(&Index::new(all.clone()).matches_except([&host], [""; 0], &except));
+        prop_assert_eq!(found, naive(&all, &host, &elsewhere), "{} but {:?} among {:#?}", host, elsewhere, all);
     }
 
     #[test]

@@ -1,17 +1,19 @@
 //! The index of all distributions, which finds those a site is served by.
 //!
-//! One name belongs to the first of these that knows it, to all of its distributions if several do:
+//! A name reaches, each with all of its distributions:
 //!
-//! 1. an alias that is the name,
-//! 2. the longest wildcard alias over it. CloudFront's `*.example.com` covers any depth and never `example.com`; of
-//!    overlapping aliases CloudFront takes the more specific one, whatever DNS says
+//! 1. an alias that is the name; else the longest wildcard alias over it. CloudFront's `*.example.com` covers any depth
+//!    and never `example.com`; of overlapping aliases CloudFront takes the more specific one, whatever DNS says
 //!    (<https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/alternate-domain-names-wildcard.html>),
-//! 3. a distribution's own domain name,
-//! 4. an origin that is the name: the distribution fetches from the site.
+//! 2. whatever the aliases do, a distribution whose own domain name it is,
+//! 3. and one that has it as an origin: the distribution fetches from the site.
 //!
 //! A wildcard *host* stands for all the names it covers (how deep, the [`Host`] says), so it reaches every
-//! distribution that one of these names belongs to by rules 1, 2 and 4. Rule 3 is for names people write down: nobody
-//! is served under `*.cloudfront.net` as a whole. Each load balancer name matches origins only.
+//! distribution that one of these names reaches by rules 1 and 3, but for the names that are known to lead elsewhere.
+//! Rule 2 is for names people write down: nobody is served under `*.cloudfront.net` as a whole.
+//!
+//! Each load balancer name matches origins only, and no distribution all of whose aliases are known to lead elsewhere:
+//! it fetches from the load balancer what is not this site's.
 //!
 //! A disabled, staging or tenant-only distribution never matches and never hides another one; that it would have
 //! matched is reported.
@@ -36,7 +38,8 @@ pub struct Matches {
     pub unmatched: Vec<Host>,
     /// Load balancers that are nobody's origin, sorted.
     pub unmatched_origins: Vec<String>,
-    /// Distributions that would match if they were not disabled, staging or for tenants only, and why; sorted.
+    /// Distributions that would match if they were not disabled, staging or for tenants only, or if not all their aliases
+    /// led elsewhere, and why; sorted.
     pub skipped: Vec<(DistributionId, String)>,
 }
 
@@ -97,34 +100,71 @@ impl Index {
         hosts: impl IntoIterator<Item = &'a Host>,
         load_balancers: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Matches {
+        self.matches_except(hosts, load_balancers, &BTreeSet::new())
+    }
+
+    /// The same, where it is known that the names in `except` lead elsewhere though a wildcard or a load balancer among the
+    /// others covers them. A host itself is never one of them.
+    #[must_use]
+    pub fn matches_except<'a>(
+        &self,
+        hosts: impl IntoIterator<Item = &'a Host>,
+        load_balancers: impl IntoIterator<Item = impl AsRef<str>>,
+        except: &BTreeSet<Host>,
+    ) -> Matches {
         let mut found: BTreeMap<&DistributionId, BTreeSet<Reason>> = BTreeMap::new();
         let mut skipped = found.clone();
+        let mut elsewhere = found.clone();
         let mut unmatched = BTreeSet::new();
         let mut unmatched_origins = BTreeSet::new();
         for host in hosts {
-            if collect(self.matchable.serving(host), &mut found) == 0 {
+            if collect(self.matchable.serving(host, except), &mut found) == 0 {
                 unmatched.insert(host.clone());
             }
-            collect(self.unmatchable.serving(host), &mut skipped);
+            collect(self.unmatchable.serving(host, except), &mut skipped);
         }
         for name in load_balancers {
             let name = name.as_ref();
-            if collect(self.matchable.fetching_from(name), &mut found) == 0 {
+            let fetching = self.matchable.fetching_from(name);
+            let (others, ours): (Vec<_>, Vec<_>) =
+                fetching.into_iter().partition(|(id, _)| self.get(id).is_some_and(|one| leads_elsewhere(one, except)));
+            collect(others, &mut elsewhere);
+            if collect(ours, &mut found) == 0 {
                 unmatched_origins.insert(name.to_owned());
             }
             collect(self.unmatchable.fetching_from(name), &mut skipped);
         }
-        let skipped = skipped.into_iter().filter_map(|(id, reasons)| {
-            let state = self.get(id)?.unmatchable()?;
+        elsewhere.retain(|id, _| !found.contains_key(id));
+        let skipped = skipped.into_iter().filter_map(|(id, reasons)| Some((id, self.get(id)?.unmatchable()?, reasons)));
+        let elsewhere = elsewhere.into_iter().map(|(id, reasons)| (id, ALIASES_LEAD_ELSEWHERE, reasons));
+        let words = |(id, state, reasons): (&DistributionId, &str, BTreeSet<Reason>)| {
             Some((id.clone(), format!("{state}; otherwise by {}", reasons.first()?)))
-        });
+        };
+        let skipped: BTreeSet<_> = skipped.chain(elsewhere).filter_map(words).collect();
         Matches {
-            skipped: skipped.collect(),
+            skipped: skipped.into_iter().collect(),
             by_distribution: found.into_iter().map(|(id, why)| (id.clone(), why.into_iter().collect())).collect(),
             unmatched: unmatched.into_iter().collect(),
             unmatched_origins: unmatched_origins.into_iter().collect(),
         }
     }
+}
+
+/// Why a distribution that fetches from a load balancer of the site is left out.
+const ALIASES_LEAD_ELSEWHERE: &str = "for aliases that all lead to other workloads";
+
+/// Whether people reach other workloads by every alias of a distribution. One without aliases is used by its own name.
+fn leads_elsewhere(distribution: &Distribution, except: &BTreeSet<Host>) -> bool {
+    let mut aliases = distribution.aliases.iter().map(|text| Host::parse(text).map(Host::at_any_depth));
+    !except.is_empty()
+        && !distribution.aliases.is_empty()
+        && aliases.all(|alias| alias.is_ok_and(|alias| is_excepted(&alias, except)))
+}
+
+/// Whether all that `host` stands for is in `except`.
+fn is_excepted(host: &Host, except: &BTreeSet<Host>) -> bool {
+    // Plain names, of which there may be hundreds, are looked up; wildcards are few.
+    except.contains(host) || except.iter().take_while(|one| one.is_wildcard()).any(|one| one.covers(host))
 }
 
 /// Adds what was found to what is known, and says how much it was.
@@ -178,48 +218,62 @@ impl Names {
     }
 
     /// The distributions that serve this host, by the rules at the top of this file.
-    fn serving(&self, host: &Host) -> Vec<(&DistributionId, Reason)> {
+    fn serving(&self, host: &Host, except: &BTreeSet<Host>) -> Vec<(&DistributionId, Reason)> {
         let reversed = reverse(host.domain());
         match host.depth() {
             None => self.serving_name(host, &reversed),
-            Some(depth) => self.serving_wildcard(host, depth, &reversed),
+            Some(depth) => self.serving_wildcard(host, depth, &reversed, except),
         }
     }
 
     fn serving_name(&self, host: &Host, reversed: &str) -> Vec<(&DistributionId, Reason)> {
+        let mut found = Vec::new();
         if let Some(ids) = self.aliases.get(reversed) {
-            return each(ids, || Reason::Alias(host.clone()));
+            found.extend(each(ids, || Reason::Alias(host.clone())));
+        } else if let Some((domain, ids)) = parent(reversed).and_then(|beyond| nearest(&self.wildcard_aliases, beyond))
+        {
+            found.extend(each(ids, || Reason::WildcardAlias { host: host.clone(), alias: star(domain) }));
         }
-        if let Some((domain, ids)) = parent(reversed).and_then(|beyond| nearest(&self.wildcard_aliases, beyond)) {
-            return each(ids, || Reason::WildcardAlias { host: host.clone(), alias: star(domain) });
-        }
-        if let Some(ids) = self.own.get(reversed) {
-            return each(ids, || Reason::OwnName(host.clone()));
-        }
-        let origins = self.origins.get(&reverse(canonical_origin(host.as_str())));
-        origins.map(|ids| each(ids, || Reason::Origin(host.clone()))).unwrap_or_default()
+        let own = self.own.get(reversed).into_iter();
+        found.extend(own.flat_map(|ids| each(ids, || Reason::OwnName(host.clone()))));
+        let origins = self.origins.get(&reverse(canonical_origin(host.as_str()))).into_iter();
+        found.extend(origins.flat_map(|ids| each(ids, || Reason::Origin(host.clone()))));
+        found
     }
 
-    fn serving_wildcard(&self, host: &Host, depth: Depth, reversed: &str) -> Vec<(&DistributionId, Reason)> {
+    fn serving_wildcard(
+        &self,
+        host: &Host,
+        depth: Depth,
+        reversed: &str,
+        except: &BTreeSet<Host>,
+    ) -> Vec<(&DistributionId, Reason)> {
+        let is_ours = |text: &str| {
+            except.is_empty() || Host::parse(text).is_ok_and(|name| !is_excepted(&name.at_any_depth(), except))
+        };
         let mut found = Vec::new();
         for (name, ids) in beneath(&self.aliases, reversed, depth) {
-            found.extend(each(ids, || Reason::AliasBeneath { host: host.clone(), alias: reverse(name) }));
+            let alias = reverse(name);
+            if is_ours(&alias) {
+                found.extend(each(ids, || Reason::AliasBeneath { host: host.clone(), alias: alias.clone() }));
+            }
         }
         if depth == Depth::Any {
             for (domain, ids) in beneath(&self.wildcard_aliases, reversed, depth) {
-                found.extend(each(ids, || Reason::AliasBeneath { host: host.clone(), alias: star(domain) }));
+                let alias = star(domain);
+                if is_ours(&alias) {
+                    found.extend(each(ids, || Reason::AliasBeneath { host: host.clone(), alias: alias.clone() }));
+                }
             }
         }
         // The names that no longer alias takes: there are always some, since labels cannot be exhausted.
         if let Some((domain, ids)) = nearest(&self.wildcard_aliases, reversed) {
             found.extend(each(ids, || Reason::WildcardAlias { host: host.clone(), alias: star(domain) }));
-            return found;
         }
         for (name, ids) in beneath(&self.origins, reversed, depth) {
-            let taken = self.aliases.contains_key(name)
-                || parent(name).is_some_and(|beyond| nearest(&self.wildcard_aliases, beyond).is_some());
-            if !taken {
-                found.extend(each(ids, || Reason::OriginBeneath { host: host.clone(), origin: reverse(name) }));
+            let origin = reverse(name);
+            if is_ours(&origin) {
+                found.extend(each(ids, || Reason::OriginBeneath { host: host.clone(), origin: origin.clone() }));
             }
         }
         found
@@ -292,128 +346,4 @@ fn canonical_origin(name: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn distribution(id: &str, aliases: &[&str], origins: &[&str]) -> Distribution {
-        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        Distribution {
-            id: DistributionId::parse(id).unwrap(),
-            domain_name: format!("{}.cloudfront.net", id.to_ascii_lowercase()),
-            aliases: owned(aliases),
-            origins: owned(origins),
-            enabled: true,
-            staging: false,
-            tenant_only: false,
-            cache_tags: false,
-        }
-    }
-
-    /// The matches of one host, as `id: reason` lines.
-    fn of(index: &Index, host: &str) -> Vec<String> {
-        let matches = index.matches([&Host::parse(host).unwrap()], [""; 0]);
-        let lines =
-            matches.by_distribution.iter().flat_map(|(id, why)| why.iter().map(move |one| format!("{id}: {one}")));
-        lines.collect()
-    }
-
-    #[test]
-    fn an_exact_alias_wins_over_a_wildcard_and_the_longest_wildcard_over_others() {
-        let index = Index::new(vec![
-            distribution("E1", &["WWW.Example.com"], &[]),
-            distribution("E2", &["*.example.com"], &[]),
-            distribution("E3", &["*.a.example.com"], &[]),
-        ]);
-        assert_eq!(of(&index, "www.example.com"), ["E1: alias www.example.com"]);
-        assert_eq!(of(&index, "x.y.example.com"), ["E2: alias *.example.com covers host x.y.example.com"]);
-        assert_eq!(of(&index, "x.a.example.com"), ["E3: alias *.a.example.com covers host x.a.example.com"]);
-    }
-
-    #[test]
-    fn a_wildcard_alias_does_not_cover_the_apex() {
-        let index = Index::new(vec![distribution("E1", &["*.example.com"], &[])]);
-        assert_eq!(of(&index, "example.com"), [""; 0]);
-        assert_eq!(of(&index, "badexample.com"), [""; 0]);
-    }
-
-    #[test]
-    fn own_name_comes_before_origin_and_both_after_aliases() {
-        let index = Index::new(vec![
-            distribution("E1", &["www.example.com"], &["origin.example.com"]),
-            distribution("E2", &[], &["www.example.com", "e1.cloudfront.net"]),
-        ]);
-        assert_eq!(of(&index, "e1.cloudfront.net"), ["E1: own domain name e1.cloudfront.net"]);
-        assert_eq!(of(&index, "origin.example.com"), ["E1: origin origin.example.com"]);
-        assert_eq!(of(&index, "www.example.com"), ["E1: alias www.example.com"]);
-    }
-
-    #[test]
-    fn an_ingress_wildcard_reaches_aliases_one_label_beneath_it_and_a_deep_one_all() {
-        let index = Index::new(vec![
-            distribution("E1", &["a.example.com"], &[]),
-            distribution("E2", &["b.a.example.com", "*.c.example.com"], &[]),
-            distribution("E3", &["example.com"], &[]),
-        ]);
-        assert_eq!(of(&index, "*.example.com"), ["E1: host *.example.com covers alias a.example.com"]);
-        assert_eq!(
-            of(&index, "**.example.com"),
-            [
-                "E1: host **.example.com covers alias a.example.com",
-                "E2: host **.example.com covers alias *.c.example.com",
-                "E2: host **.example.com covers alias b.a.example.com",
-            ]
-        );
-    }
-
-    #[test]
-    fn several_distributions_of_a_site_are_all_found() {
-        let index =
-            Index::new(vec![distribution("E1", &["a.io"], &["lb.io"]), distribution("E2", &["b.io"], &["lb.io"])]);
-        let hosts = ["a.io", "b.io", "c.io"].map(|text| Host::parse(text).unwrap());
-        let matches = index.matches(&hosts, ["LB.io", "other.io"]);
-        assert_eq!(matches.by_distribution.len(), 2);
-        assert_eq!(matches.unmatched, [Host::parse("c.io").unwrap()]);
-        assert_eq!(matches.unmatched_origins, ["other.io"]);
-    }
-
-    #[test]
-    fn a_load_balancer_is_found_with_and_without_dualstack() {
-        let index = Index::new(vec![distribution("E1", &[], &["k8s-1.eu-west-1.elb.amazonaws.com"])]);
-        let matches = index.matches([], ["dualstack.k8s-1.eu-west-1.elb.amazonaws.com"]);
-        assert_eq!(matches.by_distribution.len(), 1);
-        let index = Index::new(vec![distribution("E1", &[], &["dualstack.k8s-1.eu-west-1.elb.amazonaws.com"])]);
-        assert_eq!(index.matches([], ["k8s-1.eu-west-1.elb.amazonaws.com"]).by_distribution.len(), 1);
-        let index = Index::new(vec![distribution("E1", &[], &["lb.cn-north-1.elb.amazonaws.com.cn"])]);
-        assert_eq!(index.matches([], ["dualstack.lb.cn-north-1.elb.amazonaws.com.cn"]).by_distribution.len(), 1);
-        let index = Index::new(vec![distribution("E1", &[], &["lb.example.com"])]);
-        assert!(index.matches([], ["dualstack.lb.example.com"]).by_distribution.is_empty());
-    }
-
-    #[test]
-    fn disabled_staging_and_tenant_only_distributions_are_reported_and_hide_nothing() {
-        let index = Index::new(vec![
-            Distribution { enabled: false, ..distribution("E1", &["www.example.com"], &[]) },
-            Distribution { staging: true, ..distribution("E2", &["*.example.com"], &[]) },
-            Distribution { tenant_only: true, ..distribution("E3", &[], &["lb.example.com"]) },
-            distribution("E4", &["*.example.com"], &[]),
-        ]);
-        let matches = index.matches([&Host::parse("www.example.com").unwrap()], ["lb.example.com"]);
-        assert_eq!(matches.by_distribution.keys().map(DistributionId::as_str).collect::<Vec<_>>(), ["E4"]);
-        let skipped: Vec<String> = matches.skipped.iter().map(|(id, why)| format!("{id} is {why}")).collect();
-        assert_eq!(
-            skipped,
-            [
-                "E1 is disabled; otherwise by alias www.example.com",
-                "E3 is for tenants only; otherwise by origin lb.example.com is the load balancer",
-            ]
-        );
-        assert!(index.has_tenant_only());
-    }
-
-    #[test]
-    fn a_name_that_cannot_be_read_costs_only_itself() {
-        let index = Index::new(vec![distribution("E1", &["not a host", "a.io"], &["10.0.0.1"])]);
-        assert_eq!(of(&index, "a.io"), ["E1: alias a.io"]);
-        assert_eq!(index.unreadable().len(), 2);
-    }
-}
+mod tests;
