@@ -20,9 +20,9 @@ use crate::actors::message::{
 use crate::actors::root::Directory;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{ANSWER_WITHIN, MAILBOX_MAX, Surroundings, insist};
-use crate::domain::group::Plan;
 use crate::domain::id::{NoticeId, Origin, Seq, Vector, WorkloadId};
 use crate::domain::notice::Notice;
+use crate::domain::plan::Plan;
 use crate::domain::purge::Order;
 use crate::domain::record::Record;
 use crate::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout, Summary};
@@ -313,6 +313,7 @@ impl RolloutActor {
                 Event::SiteFound(FoundSite {
                     hosts: found.hosts.into_keys().collect::<BTreeSet<_>>(),
                     origins: found.origins,
+                    except: found.except,
                 })
             }
             Err(error) => {

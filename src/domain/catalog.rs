@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::domain::distribution::{Distribution, DistributionId, Index};
-use crate::domain::group::Plan;
 use crate::domain::machine::{Machine, Timestamp};
+use crate::domain::plan::Plan;
 use crate::domain::retry;
 
 /// How often the account is listed.
@@ -109,7 +109,7 @@ impl Catalog {
     }
 
     fn asked(&mut self, now: Timestamp, token: Token, plan: Plan) -> Vec<Effect> {
-        if !plan.distributions.is_empty() {
+        if plan.hosts.is_empty() && plan.origins.is_empty() {
             return vec![Effect::Answer(token, Ok(plan.distributions))];
         }
         let (found, complete) = self.find(&plan);
@@ -125,11 +125,11 @@ impl Catalog {
         self.list_if_due(now).into_iter().collect()
     }
 
-    /// The distributions of a plan by the present listing, and whether every host and origin has one.
+    /// The distributions of a plan by the present listing, beside those it names, and whether every host and origin has one.
     fn find(&self, plan: &Plan) -> (BTreeSet<DistributionId>, bool) {
-        let matches = self.index.matches(&plan.hosts, &plan.origins);
+        let matches = self.index.matches_except(&plan.hosts, &plan.origins, &plan.except);
         let complete = matches.unmatched.is_empty() && matches.unmatched_origins.is_empty();
-        (matches.by_distribution.into_keys().collect(), complete)
+        (matches.by_distribution.into_keys().chain(plan.distributions.iter().cloned()).collect(), complete)
     }
 
     /// When the account is to be listed next: soon for a question, at the interval otherwise, never while it rests.
@@ -236,6 +236,18 @@ mod tests {
         let listed = catalog.step(at(62), Event::Listed(vec![distribution("E2", "www.example.com")]));
         assert_eq!(listed.len(), 2, "both found the distribution made after the first listing: {listed:?}");
         assert!(listed.iter().all(|effect| matches!(effect, Effect::Answer(_, Ok(found)) if found.len() == 1)));
+    }
+
+    #[test]
+    fn named_distributions_are_answered_beside_what_the_hosts_match() {
+        let named = |plan: Plan, id: &str| Plan { distributions: [id.parse().expect("an id")].into(), ..plan };
+        let mut catalog = Catalog::new(Freshness::default());
+        let only_named = catalog.step(at(0), Event::Asked(1, named(Plan::default(), "E9")));
+        assert!(matches!(only_named.as_slice(), [Effect::Answer(1, Ok(found))] if found.len() == 1), "{only_named:?}");
+        assert_eq!(catalog.step(at(0), Event::Asked(2, named(plan("shop.example.com"), "E9"))), vec![Effect::List]);
+        let listed = catalog.step(at(1), Event::Listed(vec![distribution("E1", "shop.example.com")]));
+        let both = ["E1", "E9"].map(|id| id.parse().expect("an id")).into();
+        assert_eq!(listed, vec![Effect::Answer(2, Ok(both))]);
     }
 
     #[test]

@@ -11,11 +11,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::distribution::DistributionId;
-use crate::domain::host::Host;
 use crate::domain::id::{Component, Member, Origin, Seq, Vector};
 use crate::domain::image::brief;
-use crate::domain::paths::PathSet;
+use crate::domain::plan::Plan;
 use crate::domain::policy::Agreement;
 use crate::domain::record::{Brief, Change, Outcome, Phase, Record, Vote};
 use crate::domain::rules::Rules;
@@ -81,19 +79,6 @@ pub enum Decision {
     Execute(Plan),
     /// Nothing needs purging.
     Close(Outcome),
-}
-
-/// What is to be purged: the union over the votes (decision 11).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Plan {
-    /// By these hosts.
-    pub hosts: BTreeSet<Host>,
-    /// By these load balancer names.
-    pub origins: BTreeSet<String>,
-    /// These, instead of what hosts and origins match; empty unless an owner named some.
-    pub distributions: BTreeSet<DistributionId>,
-    /// These paths.
-    pub paths: PathSet,
 }
 
 /// Judges the newest rollout of every member, as `own` sees them.
@@ -298,17 +283,8 @@ fn decide(votes: &BTreeMap<&Member, &Vote>) -> Decision {
     if news().all(|vote| vote.returned) {
         return Decision::Close(Outcome::Returned);
     }
-    let paths = votes.values().flat_map(|vote| vote.paths.iter().cloned()).collect();
-    let mut plan = Plan { paths, ..Plan::default() };
-    for vote in votes.values() {
-        plan.hosts.extend(vote.hosts.iter().cloned());
-        plan.origins.extend(vote.origins.iter().cloned());
-        plan.distributions.extend(vote.distributions.iter().cloned());
-    }
-    if plan.hosts.is_empty() && plan.origins.is_empty() && plan.distributions.is_empty() {
-        return Decision::Close(Outcome::NoSite);
-    }
-    Decision::Execute(plan)
+    let plan = Plan::of(&votes.values().copied().collect::<Vec<_>>());
+    if plan.is_empty() { Decision::Close(Outcome::NoSite) } else { Decision::Execute(plan) }
 }
 
 /// The view of a group with one member.

@@ -141,6 +141,18 @@ impl Host {
             (Depth::Any, Some(_), Some(_)) => true,
         }
     }
+
+    /// Whether some name is both of this host and of `other`. Names are trees: two hosts that meet are one within the other.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.covers(other) || other.covers(self)
+    }
+
+    /// The names that are both of this host and of `other`.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Option<Self> {
+        if self.covers(other) { Some(other.clone()) } else { other.covers(self).then(|| self.clone()) }
+    }
 }
 
 /// How many labels `name` has in front of `domain`; `None` if it is not `domain` or beneath it.

@@ -19,6 +19,7 @@ pub mod lease;
 pub mod machine;
 pub mod notice;
 pub mod paths;
+pub mod plan;
 pub mod policy;
 pub mod purge;
 pub mod readiness;

@@ -42,6 +42,10 @@ pub const RECORD_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of host names in one vote: about a thousand hosts, far above CloudFront's quota of 100 aliases a distribution.
 pub const VOTE_HOST_BYTES_MAX: usize = 24 * 1024;
 
+/// Bytes of names in one vote that lead elsewhere: about 200 names. Those beyond it are left out, which purges too much rather
+/// than too little.
+pub const VOTE_EXCEPT_BYTES_MAX: usize = 4 * 1024;
+
 /// Bytes of paths in one vote. With [`VOTE_HOST_BYTES_MAX`] and what else is in a vote it stays below
 /// [`RECORD_BYTES_MAX`], so the first vote of a record can always be written; configuration and annotations are held to it.
 pub const VOTE_PATH_BYTES_MAX: usize = 16 * 1024;
@@ -239,7 +243,11 @@ pub struct Vote {
     /// The hosts this member serves the workload by.
     #[serde(rename = "h", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub hosts: BTreeSet<Host>,
-    /// Load balancer host names, for Ingresses that name no host.
+    /// Names that are known to lead elsewhere, though a wildcard among the hosts covers them, or the load balancers are asked
+    /// for them.
+    #[serde(rename = "e", default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub except: BTreeSet<Host>,
+    /// Load balancer host names, for rules that name no host.
     #[serde(rename = "o", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub origins: BTreeSet<String>,
     /// Distributions the owner named, instead of what the hosts match.

@@ -95,14 +95,14 @@ fn purge() -> impl Strategy<Value = Purge> {
 prop_compose! {
     fn vote()(
         vector in vector(), seq in seq(), version in version(), change in change(), returned: bool, hosts in hosts(),
-        origins in btree_set(text(), 0..2), distributions in btree_set(distribution(), 0..2), paths in paths(),
+        except in hosts(), origins in btree_set(text(), 0..2), distributions in btree_set(distribution(), 0..2), paths in paths(),
         purges in btree_map(distribution(), purge(), 0..2), stalled: bool,
         noticed in btree_set("msg_[0-9a-f]{32}".prop_map(NoticeId), 0..3), late: bool, config in "[0-9a-f]{0,16}",
         at_ms: i64, overtaken: bool, closed in option::of(outcome()), why in text(),
         rules in select(vec![Rules::FIRST, Rules::CURRENT]),
     ) -> Vote {
         Vote {
-            vector, seq, version, change, returned, hosts, origins, distributions, paths, purges, stalled, noticed, late,
+            vector, seq, version, change, returned, hosts, except, origins, distributions, paths, purges, stalled, noticed, late,
             rules, config, at_ms, overtaken, closed, why,
         }
     }

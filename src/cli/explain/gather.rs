@@ -216,7 +216,7 @@ fn distributions(
         Err(error) => return Section::missing(error),
     };
     each(site, |site| {
-        let matches = index.matches(site.hosts.keys(), &site.origins);
+        let matches = index.matches_except(site.hosts.keys(), &site.origins, &site.except);
         let seen = |id: &DistributionId, why: Vec<String>| DistributionSeen {
             id: id.to_string(),
             domain: index.get(id).map(|distribution| distribution.domain_name.clone()),

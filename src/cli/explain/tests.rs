@@ -356,6 +356,7 @@ async fn an_open_vote_shows_its_purges() {
         change: Change::Changed,
         returned: false,
         hosts: BTreeSet::from([Host::parse("www.example.com").unwrap()]),
+        except: BTreeSet::new(),
         origins: BTreeSet::new(),
         distributions: BTreeSet::new(),
         paths: PathSet::default(),

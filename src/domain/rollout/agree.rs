@@ -8,8 +8,8 @@ use crate::domain::machine::Timestamp;
 use crate::domain::policy::{Choice, OnRollback, Policy};
 use crate::domain::readiness::{Standing, standing};
 use crate::domain::record::{
-    Brief, Change, Edge, Outcome, Phase, RECORD_BYTES_MAX, Record, VOTE_GROWTH_BYTES, VOTE_HOST_BYTES_MAX, VOTES_MAX,
-    Vote,
+    Brief, Change, Edge, Outcome, Phase, RECORD_BYTES_MAX, Record, VOTE_EXCEPT_BYTES_MAX, VOTE_GROWTH_BYTES,
+    VOTE_HOST_BYTES_MAX, VOTES_MAX, Vote,
 };
 use crate::domain::record_codec;
 use crate::domain::rollout::finish::fitting;
@@ -257,6 +257,7 @@ fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, 
         config: draft.config.clone(),
         at_ms,
         hosts: fitting(&site.hosts, VOTE_HOST_BYTES_MAX, |host| host.as_str().len()).cloned().collect(),
+        except: fitting(&site.except, VOTE_EXCEPT_BYTES_MAX, |host| host.as_str().len()).cloned().collect(),
         origins: site.origins.clone(),
         distributions: workload.tuning.distributions.clone().unwrap_or_default(),
         paths: workload.tuning.paths.clone().unwrap_or_else(|| policy.paths.clone()),

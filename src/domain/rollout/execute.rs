@@ -7,11 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::distribution::DistributionId;
-use crate::domain::group::{self, Decision, Fate, Plan};
+use crate::domain::group::{self, Decision, Fate};
 use crate::domain::id::{Vector, group_rollout_id, purge_reference, rank};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::Kind;
 use crate::domain::paths::PathSet;
+use crate::domain::plan::Plan;
 use crate::domain::purge::Order;
 use crate::domain::record::{Outcome, Purge, PurgeState, Vote};
 use crate::domain::rollout::{Effect, Rollout};

@@ -31,11 +31,12 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::distribution::DistributionId;
-use crate::domain::group::{Plan, View};
+use crate::domain::group::View;
 use crate::domain::host::Host;
 use crate::domain::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
 use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::notice::Notice;
+use crate::domain::plan::Plan;
 use crate::domain::policy::Policy;
 use crate::domain::purge::{Order, Progress};
 use crate::domain::readiness::Pods;
@@ -86,8 +87,10 @@ enum Sight {
 pub struct FoundSite {
     /// Its hosts.
     pub hosts: BTreeSet<Host>,
-    /// Load balancer names of Ingresses that name no host.
+    /// Load balancer names, of rules that name no host.
     pub origins: BTreeSet<String>,
+    /// Names that lead elsewhere, though a wildcard among the hosts covers them or the load balancers are asked for them.
+    pub except: BTreeSet<Host>,
 }
 
 /// A missed progress deadline seen once.

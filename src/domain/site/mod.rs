@@ -36,9 +36,11 @@ pub const REJECTED_MAX: usize = 100;
 pub struct Site {
     /// Every host, with all the places it came from.
     pub hosts: BTreeMap<Host, BTreeSet<Source>>,
-    /// Host names of load balancers that lead here without naming any host (an Ingress that has only a default
-    /// backend): a distribution may have one as its origin. Lower case.
+    /// Host names of load balancers that lead here by a rule that names no host: a distribution may have one as its
+    /// origin. Lower case.
     pub origins: BTreeSet<String>,
+    /// Names that lead elsewhere, though a wildcard among the hosts covers them or the load balancers are asked for them.
+    pub except: BTreeSet<Host>,
     /// What looked like a host and is not one: where it was found, and why it was left out. Sorted.
     pub rejected: Vec<(String, String)>,
 }
@@ -129,6 +131,7 @@ impl Findings {
         Site {
             hosts: self.hosts.into_iter().take(HOSTS_MAX).collect(),
             origins: self.origins.into_iter().take(HOSTS_MAX).collect(),
+            except: BTreeSet::new(),
             rejected: self.rejected.into_iter().take(REJECTED_MAX).collect(),
         }
     }
