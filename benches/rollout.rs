@@ -4,7 +4,7 @@
 //! The life is lived once, by answering every effect as production would; then each of its steps is measured by itself.
 #![allow(clippy::print_stdout, reason = "a bench answers on standard output")]
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
@@ -105,9 +105,9 @@ fn answers(effect: &Effect, machine: &Rollout) -> Vec<Event> {
         }
         Effect::Look => vec![Event::Looked(seen())],
         Effect::FindOldPods(_) => vec![Event::OldPodsFound(OldPods::default())],
-        Effect::FindSite(_) => {
+        Effect::FindSite(..) => {
             let hosts = Host::parse("www.example.com").into_iter().collect();
-            vec![Event::SiteFound(FoundSite { hosts, origins: BTreeSet::new() })]
+            vec![Event::SiteFound(FoundSite { hosts, ..FoundSite::default() })]
         }
         Effect::Recheck(vector) => vec![Event::Rechecked(vector.clone(), seen())],
         Effect::Match(vector, _) => {

@@ -27,7 +27,7 @@ use crate::domain::purge::Order;
 use crate::domain::record::Record;
 use crate::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout, Summary};
 use crate::domain::serving::old_pods;
-use crate::domain::site::{SiteFacts, site};
+use crate::domain::site::{Age, SiteFacts, site};
 use crate::domain::workload::Workload;
 use crate::ports::{PortError, Retry, StoreError};
 
@@ -295,14 +295,15 @@ impl RolloutActor {
         });
     }
 
-    fn find_site(&mut self, workload: Box<Workload>, ctx: &mut Context<Self>) {
+    fn find_site(&mut self, workload: Box<Workload>, age: Age, ctx: &mut Context<Self>) {
         let ports = self.surroundings.ports.clone();
         let metrics = self.surroundings.metrics.clone();
         let id = workload.id.clone();
         // What its owner has named is not looked for, so it does not depend on what can be read.
-        let named = workload.tuning.hosts.is_some() || workload.tuning.distributions.is_some();
-        let facts =
-            async move { if named { Ok(SiteFacts::default()) } else { ports.cluster.site_facts(&id.namespace).await } };
+        let named = workload.tuning.names_its_site();
+        let facts = async move {
+            if named { Ok(SiteFacts::default()) } else { ports.cluster.site_facts(&id.namespace, age).await }
+        };
         self.ask(ctx, facts, move |facts| match facts {
             Ok(facts) => {
                 let hosts = workload.tuning.hosts.as_deref();
@@ -416,7 +417,7 @@ impl Drives<Rollout> for RolloutActor {
             Effect::Look => self.look(None, ctx),
             Effect::Recheck(vector) => self.look(Some(vector), ctx),
             Effect::FindOldPods(workload) => self.find_old_pods(workload, ctx),
-            Effect::FindSite(workload) => self.find_site(workload, ctx),
+            Effect::FindSite(workload, age) => self.find_site(workload, age, ctx),
             Effect::Match(vector, plan) => self.match_plan(vector, plan, ctx),
             Effect::Purge(order) => self.order(order, ctx),
             Effect::Tell(notice) => self.tell(notice, ctx),

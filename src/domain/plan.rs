@@ -35,7 +35,7 @@ impl Plan {
     pub fn of(votes: &[&Vote]) -> Self {
         let distributions: BTreeSet<_> = votes.iter().flat_map(|vote| vote.distributions.iter().cloned()).collect();
         let first = votes.iter().any(|vote| vote.rules == Rules::FIRST);
-        let by_hosts = |vote: &&&Vote| vote.distributions.is_empty() && !(first && !distributions.is_empty());
+        let by_hosts = |vote: &&&Vote| if first { distributions.is_empty() } else { vote.distributions.is_empty() };
         let matched: Vec<&Vote> = votes.iter().filter(by_hosts).copied().collect();
         Self {
             hosts: matched.iter().flat_map(|vote| vote.hosts.iter().cloned()).collect(),

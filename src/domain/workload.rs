@@ -115,6 +115,11 @@ const LIST_LEN_MAX: usize = 100;
 const ROLLOUT_TIMEOUT_RANGE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 60 * 60));
 
 impl Tuning {
+    /// Whether the owner has named what is purged, so that nothing has to lead to the workload.
+    pub fn names_its_site(&self) -> bool {
+        self.hosts.is_some() || self.distributions.is_some()
+    }
+
     /// Reads the annotations of a workload. A bad one is left out and named in [`Tuning::faults`].
     pub fn read<'a>(annotations: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut tuning = Self::default();

@@ -312,7 +312,7 @@ impl World {
                 Event::Looked(self.fresh(next, w))
             }
             Effect::FindOldPods(_) => Event::OldPodsFound(self.old_pods(next.at)),
-            Effect::FindSite(_) => {
+            Effect::FindSite(..) => {
                 let host = self.sited.then(|| "www.example.com".parse().expect("a host"));
                 Event::SiteFound(FoundSite { hosts: host.into_iter().collect(), ..FoundSite::default() })
             }
@@ -461,7 +461,7 @@ impl World {
 impl World {
     /// Without failing calls, when these are answered makes no difference to anything but the size of the search.
     fn answer_at_once(&self, next: &mut State, w: usize) {
-        let quick = |call: &Call| matches!(*call.effect, Effect::FindSite(_) | Effect::Match(..) | Effect::Tell(_));
+        let quick = |call: &Call| matches!(*call.effect, Effect::FindSite(..) | Effect::Match(..) | Effect::Tell(_));
         while self.faults.lost == 0
             && let Some(c) = next.workers[w].calls.iter().position(quick)
         {
@@ -477,7 +477,7 @@ fn failure(effect: &Effect) -> Option<Event> {
         Effect::Store(_) | Effect::Remove(_) => Event::StoreFailed("no answer".to_owned()),
         Effect::Look => Event::LookFailed("no answer".to_owned()),
         Effect::FindOldPods(_) => Event::OldPodsUnseen("no answer".to_owned()),
-        Effect::FindSite(_) => Event::SiteFailed("no answer".to_owned()),
+        Effect::FindSite(..) => Event::SiteFailed("no answer".to_owned()),
         Effect::Recheck(_) => Event::RecheckFailed("no answer".to_owned()),
         Effect::Match(vector, _) => Event::MatchFailed(vector.clone(), "the listing failed".to_owned()),
         Effect::Tell(notice) => Event::TellFailed(notice.id.clone(), "no answer".to_owned()),

@@ -21,3 +21,4 @@ mod paths;
 mod record;
 mod roster;
 mod site;
+mod site_requests;

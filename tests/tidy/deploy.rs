@@ -10,7 +10,7 @@ use crate::source::{file, files, rust};
 /// All rights there are, as "group/resource: verbs", or "group/resource/name: verbs" where they are limited to one object. A new
 /// one is added here in the commit that needs it, with the reason in the manifest. Nothing here names Secrets, and nothing
 /// changes a workload.
-const CLUSTER_RIGHTS: [(&str, &str); 10] = [
+const CLUSTER_RIGHTS: [(&str, &str); 11] = [
     ("/namespaces/kube-system", "get"),
     ("/pods", "list watch"),
     ("/services", "list"),
@@ -20,6 +20,7 @@ const CLUSTER_RIGHTS: [(&str, &str); 10] = [
     ("gateway.networking.k8s.io/gateways", "get"),
     ("gateway.networking.k8s.io/grpcroutes", "list"),
     ("gateway.networking.k8s.io/httproutes", "list"),
+    ("gateway.networking.k8s.io/referencegrants", "list"),
     ("networking.k8s.io/ingresses", "list"),
 ];
 

@@ -9,6 +9,7 @@ mod call;
 mod connect;
 mod decode;
 mod events;
+mod gateway;
 mod lease;
 mod lines;
 mod list;
@@ -39,7 +40,7 @@ pub use watch::Tempo;
 use crate::domain::id::WorkloadId;
 use crate::domain::readiness::Pod;
 use crate::domain::serving::Serving;
-use crate::domain::site::SiteFacts;
+use crate::domain::site::{Age, SiteFacts};
 use crate::domain::workload::Workload;
 use crate::ports::{ClusterView, Flow, PodSight, PortError, Retry, Sight};
 use call::{Collection, Failure, Resource};
@@ -219,8 +220,8 @@ impl ClusterView for Cluster {
         self.serving.publishes_unready(workload).await
     }
 
-    async fn site_facts(&self, namespace: &str) -> Result<SiteFacts, PortError> {
-        self.sites.facts(namespace).await
+    async fn site_facts(&self, namespace: &str, age: Age) -> Result<SiteFacts, PortError> {
+        self.sites.facts(namespace, age).await
     }
 }
 

@@ -16,7 +16,7 @@ use crate::domain::policy::Policy;
 use crate::domain::readiness::{self, Pods, Standing, standing};
 use crate::domain::record::{Outcome, Phase, Record};
 use crate::domain::rollout::{Summary, closed, faults};
-use crate::domain::site::{Site, SiteFacts, site};
+use crate::domain::site::{Age, Site, SiteFacts, site};
 use crate::domain::tally::Tally;
 use crate::domain::workload::Workload;
 use crate::ports::{CdnError, Ledgered, PortError};
@@ -45,7 +45,7 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
     let (workload, ledgered, facts, distributions, deliveries) = futures_util::join!(
         sources.cluster.workload(id),
         sources.ledger.peek(),
-        sources.cluster.site_facts(&id.namespace),
+        sources.cluster.site_facts(&id.namespace, Age::Fresh),
         sources.cdn.distributions(),
         sources.ledger.deliveries(),
     );

@@ -16,7 +16,7 @@ use crate::domain::record::{Change, Closed, Edge, Outcome as Ended, Phase, Purge
 use crate::domain::rules::Rules;
 use crate::domain::selector::LabelSelector;
 use crate::domain::serving::Serving;
-use crate::domain::site::{IngressFact, IngressRule, ServiceFact, SiteFacts};
+use crate::domain::site::{Age, IngressFact, IngressRule, ServiceFact, SiteFacts};
 use crate::domain::workload::{Replicas, Tuning, Workload};
 use crate::ports::{CdnError, CdnErrorClass, Flow, Invalidation, InvalidationStatus, PodSight, PortError, Sight};
 
@@ -65,7 +65,7 @@ impl ClusterView for Cluster {
         panic!("explain takes no part in it")
     }
 
-    async fn site_facts(&self, _: &str) -> Result<SiteFacts, PortError> {
+    async fn site_facts(&self, _: &str, _: Age) -> Result<SiteFacts, PortError> {
         self.facts.clone()
     }
 }
@@ -166,7 +166,11 @@ fn record() -> Record {
 
 /// An Ingress leads two hosts to a Service that selects `app=web`; one of the hosts is none.
 fn facts() -> SiteFacts {
-    let rule = |host: &str| IngressRule { host: Some(host.into()), backends: vec!["web-svc".into()] };
+    let rule = |host: &str| IngressRule {
+        host: Some(host.into()),
+        backends: vec!["web-svc".into()],
+        ..IngressRule::default()
+    };
     SiteFacts {
         services: vec![ServiceFact {
             namespace: "shop".into(),

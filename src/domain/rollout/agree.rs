@@ -15,6 +15,7 @@ use crate::domain::record_codec;
 use crate::domain::rollout::finish::fitting;
 use crate::domain::rollout::observe::news;
 use crate::domain::rollout::{Effect, FoundSite, Rollout};
+use crate::domain::site::Age;
 use crate::domain::workload::Workload;
 
 impl Rollout {
@@ -159,11 +160,23 @@ impl Rollout {
             return self.site_ask.is_due(now).then(|| {
                 self.site_ask.asked();
                 self.site_of = record.seq;
-                Effect::FindSite(Box::new(workload))
+                Effect::FindSite(Box::new(workload), self.site_age)
             });
         }
         self.recheck.asked();
         Some(Effect::Recheck(vector))
+    }
+
+    /// Nothing leads to the workload, as far as is known: looked for once more, past all that is kept.
+    pub(super) fn doubt_empty_site(&mut self) {
+        let named = self.workload().is_some_and(|workload| workload.tuning.names_its_site());
+        let empty = self.site.as_ref().is_some_and(|site| site.hosts.is_empty() && site.origins.is_empty());
+        if empty && !named && self.site_age == Age::Recent {
+            self.site = None;
+            self.site_age = Age::Fresh;
+        } else {
+            self.site_age = Age::Recent;
+        }
     }
 
     /// The fresh look before a vote came back. It counts only if the group still stands where it stood.

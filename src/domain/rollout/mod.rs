@@ -46,6 +46,7 @@ use crate::domain::rollout::barrier::Barrier;
 use crate::domain::rollout::execute::Task;
 use crate::domain::rollout::served::Served;
 use crate::domain::serving::OldPods;
+use crate::domain::site::Age;
 use crate::domain::workload::Workload;
 
 pub use observe::{Attention, attention, baseline, faults, unusable};
@@ -128,6 +129,9 @@ pub struct Rollout {
     /// Whether the durable record was shown to the group in this life.
     published: bool,
     site: Option<FoundSite>,
+    /// How old the facts may be from which the site is found. Fresh after nothing was found in recent ones: a rollout is not
+    /// closed for want of hosts by what was known before it.
+    site_age: Age,
     site_ask: Ask,
     /// The rollout whose site was asked for: an answer about another one says nothing about this one's hosts.
     site_of: Seq,
@@ -214,7 +218,7 @@ pub enum Effect {
     /// Read afresh which pods of an earlier template may still answer.
     FindOldPods(Box<Workload>),
     /// Find out by which hosts the workload is reached.
-    FindSite(Box<Workload>),
+    FindSite(Box<Workload>, Age),
     /// Read the workload afresh, after all members were seen complete (GA-4).
     Recheck(Vector),
     /// Find the distributions of a decided plan.
@@ -237,7 +241,7 @@ impl Effect {
             Self::Absent(_) => "absent",
             Self::Look => "look",
             Self::FindOldPods(_) => "find_old_pods",
-            Self::FindSite(_) => "find_site",
+            Self::FindSite(..) => "find_site",
             Self::Recheck(_) => "recheck",
             Self::Match(..) => "match",
             Self::Purge(_) => "purge",
@@ -270,6 +274,7 @@ impl Rollout {
             view: View::default(),
             published: false,
             site: None,
+            site_age: Age::Recent,
             site_ask: Ask::default(),
             site_of: Seq::default(),
             recheck: Ask::default(),
@@ -409,6 +414,7 @@ impl Machine for Rollout {
             Event::SiteFound(site) => {
                 self.site_ask.answered();
                 self.site = self.draft.as_ref().filter(|draft| draft.seq == self.site_of).map(|_| site);
+                self.doubt_empty_site();
             }
             Event::SiteFailed(why) => self.site_ask.failed(now, &key, &why),
             Event::Rechecked(vector, workload) => self.rechecked(now, &vector, workload),

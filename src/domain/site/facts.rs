@@ -1,15 +1,15 @@
 //! What is read from a cluster to find a site: small owned structs with the few fields decisions use. Hosts are kept as
 //! written; one that cannot be read must not cost the object it is in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::domain::selector::Labels;
 
-/// Everything known about how requests reach Services. Order and duplicates do not matter; objects of other namespaces
-/// are welcome (a route may lead from one namespace to another).
+/// Everything known about how requests reach Services. Order and duplicates do not matter. Objects of other namespaces are
+/// welcome: a route may lead from one namespace to another, and what others take is not a workload's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SiteFacts {
     /// Services.
@@ -20,6 +20,34 @@ pub struct SiteFacts {
     pub routes: Vec<RouteFact>,
     /// Gateways.
     pub gateways: Vec<GatewayFact>,
+    /// What is allowed to lead from one namespace to another.
+    pub grants: Vec<GrantFact>,
+}
+
+impl SiteFacts {
+    /// Whether more has to be known of other namespaces than a reading of one tells: what they take of a wildcard's names, or
+    /// of a load balancer, is not this one's.
+    #[must_use]
+    pub fn depends_on_others(&self) -> bool {
+        let wide = |host: Option<&str>| host.is_none_or(|host| host.trim().is_empty() || host.trim().starts_with('*'));
+        let ingress = |ingress: &IngressFact| {
+            ingress.default_backend.is_some() || ingress.rules.iter().any(|rule| wide(rule.host.as_deref()))
+        };
+        let route = |route: &RouteFact| {
+            route.hostnames.is_empty() || route.hostnames.iter().any(|host| wide(Some(host.as_str())))
+        };
+        self.ingresses.iter().any(ingress) || self.routes.iter().any(route)
+    }
+}
+
+/// How old facts may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Age {
+    /// Some seconds, and kinds that a cluster lacked minutes ago are taken to be missing.
+    #[default]
+    Recent,
+    /// Read after the question, whatever was known before it.
+    Fresh,
 }
 
 /// What matters of a Service.
@@ -42,7 +70,8 @@ pub struct IngressFact {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// `spec.ingressClassName`, for people to read; nothing is decided from it.
+    /// `spec.ingressClassName`, or the annotation of old. Ingresses of one class are served together: of two rules the one
+    /// with the more specific host takes a request.
     pub class: Option<String>,
     /// Its rules.
     pub rules: Vec<IngressRule>,
@@ -63,6 +92,21 @@ pub struct IngressRule {
     pub host: Option<String>,
     /// Names of the Services its paths lead to.
     pub backends: Vec<String>,
+    /// How much of its host it takes.
+    pub reach: Reach,
+}
+
+/// How much of its host a rule takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// Every request: one of its paths is `/`.
+    #[default]
+    Whole,
+    /// Requests for some paths; the others go on to rules that name no host, and to the default backend.
+    Part,
+    /// The rule has no `http` at all: the default backend gets every request for the host.
+    Default,
 }
 
 /// Which kind of route.
@@ -90,23 +134,50 @@ pub struct RouteFact {
     pub hostnames: Vec<String>,
     /// The Services its rules lead to: namespace (the route's own unless the reference names one) and name.
     pub backends: Vec<(String, String)>,
-    /// The Gateways it is attached to. Parents of other kinds are left out.
+    /// Whether one of its rules takes every request for its hosts.
+    pub whole: bool,
+    /// What it is attached to: Gateways and sets of listeners. Parents of other kinds are left out: a mesh serves nobody outside.
     pub parents: Vec<ParentFact>,
     /// Its annotations; only external-dns' host names are read.
     pub annotations: BTreeMap<String, String>,
 }
 
-/// A route's reference to a Gateway.
+/// Which kind of parent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ParentKind {
+    /// A Gateway.
+    #[default]
+    Gateway,
+    /// A set of listeners that adds to a Gateway. It is not read, so what it accepts is taken as the route has it.
+    ListenerSet,
+}
+
+impl fmt::Display for ParentKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gateway => "Gateway",
+            Self::ListenerSet => "ListenerSet",
+        })
+    }
+}
+
+/// A route's reference to a parent, and what the parent's controller says to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ParentFact {
-    /// The Gateway's namespace (the route's own unless the reference names one).
+    /// Its kind.
+    pub kind: ParentKind,
+    /// Its namespace (the route's own unless the reference names one).
     pub namespace: String,
-    /// The Gateway's name.
+    /// Its name.
     pub name: String,
     /// `sectionName`: the one listener meant; `None` is all of them.
     pub listener: Option<String>,
     /// `port`: the one port meant; `None` is all of them.
     pub port: Option<u16>,
+    /// Whether a controller has written the condition `Accepted` for exactly this reference. A controller must write it when it
+    /// first sees the route, and a route without one is attached to nothing.
+    /// <https://gateway-api.sigs.k8s.io/reference/spec/#routeparentstatus>
+    pub accepted: bool,
 }
 
 /// What matters of a Gateway.
@@ -131,6 +202,22 @@ pub struct ListenerFact {
     pub port: u16,
     /// Its host, as written; `None` or empty is every host.
     pub hostname: Option<String>,
+    /// The kinds of routes it takes; `None` is both.
+    pub kinds: Option<BTreeSet<RouteKind>>,
+    /// Whether routes of its own namespace alone may attach. Where labels of namespaces decide it, which we do not read, the
+    /// acceptance of the whole reference has to do.
+    pub same_namespace: bool,
+}
+
+/// A `ReferenceGrant`: in its namespace, routes of others may lead to Services.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct GrantFact {
+    /// Its namespace, which is that of the Services.
+    pub namespace: String,
+    /// The kinds of routes and the namespaces they may lead from.
+    pub from: Vec<(RouteKind, String)>,
+    /// The Services they may lead to; `None` is all of the namespace.
+    pub services: Option<BTreeSet<String>>,
 }
 
 impl fmt::Display for RouteKind {

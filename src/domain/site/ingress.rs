@@ -1,107 +1,140 @@
 //! Hosts from Ingresses (`networking.k8s.io/v1`).
 //!
-//! An Ingress may serve many workloads, so each host is asked for by itself: the rule that takes it must lead here.
+//! An Ingress may serve many workloads, so each host is asked for by itself: some request for it must lead here. By the
+//! API's text a rule is chosen by its host first, a rule without `http` sends its host to the default backend, a rule
+//! without host takes all hosts, and the default backend gets what no rule takes
+//! (<https://kubernetes.io/docs/reference/kubernetes-api/service-resources/ingress-v1/>).
+//!
 //! Hosts no rule takes (of the TLS section or for external-dns) belong to the Service that gets the rest, or, if
-//! nobody else is in the Ingress, to the only one there is.
+//! nobody else is in the Ingress, to the only one there is: controllers have annotations of their own for more hosts.
 
 use std::collections::BTreeSet;
 
-use super::facts::IngressRule;
+use super::facts::{IngressRule, Reach};
+use super::others::{Others, Scope};
 use super::{Findings, IngressFact, Source, annotation};
 use crate::domain::host::Host;
 
 /// Adds what `ingress` says about the workload whose Services are `services`.
-pub(super) fn find(ingress: &IngressFact, workload_name: &str, services: &BTreeSet<&str>, findings: &mut Findings) {
-    let view = View::new(ingress, workload_name, services);
+pub(super) fn find(
+    ingress: &IngressFact,
+    workload_name: &str,
+    services: &BTreeSet<&str>,
+    others: &Others<'_>,
+    findings: &mut Findings,
+) {
+    let view = View::new(ingress, workload_name, services, others);
     if !view.leads_here && !view.by_name {
         return;
     }
     let name = format!("{}/{}", ingress.namespace, ingress.name);
+    let add = |findings: &mut Findings, host: Host, source: Source| {
+        let except = others.beneath(&view.class, &host);
+        findings.add_except(host, source, except);
+    };
     let rule_place = format!("Ingress {name} rule");
-    for text in ingress.rules.iter().filter(|rule| view.takes(rule)).filter_map(host_of) {
-        if let Some(host) = findings.read(text, &rule_place) {
+    for rule in &ingress.rules {
+        let Some(text) = host_of(rule) else { continue };
+        // What a bad host leads to cannot be told by its name.
+        let is_told = view.by_name || view.sends_here(rule);
+        let host = if is_told { findings.read(text, &rule_place) } else { Host::parse(text).ok() };
+        if let Some(host) = host.filter(|host| view.by_name || view.leads(host)) {
             let source =
                 if view.by_name { Source::OwnIngress(name.clone()) } else { Source::IngressRule(name.clone()) };
-            findings.add(host, source);
+            add(findings, host, source);
         }
     }
     let tls_place = format!("Ingress {name} TLS");
     for text in ingress.tls_hosts.iter().map(String::as_str).filter(|text| !text.trim().is_empty()) {
         // What a bad host of a shared Ingress belongs to cannot be told, so everybody there hears of it.
         if let Some(host) = findings.read(text, &tls_place).filter(|host| view.owns_certificate(host)) {
-            findings.add(host, Source::IngressTls(name.clone()));
+            add(findings, host, Source::IngressTls(name.clone()));
         }
     }
     let place = format!("Ingress {name}");
     for host in annotation::hosts(&ingress.annotations, &place, findings) {
         if view.owns(&host) {
-            findings.add(host, Source::ExternalDns(place.clone()));
+            add(findings, host, Source::ExternalDns(place.clone()));
         }
     }
-    if view.names_no_host {
+    if view.rest_leads_here || (view.by_name && view.names_no_host) {
         for text in &ingress.load_balancers {
-            findings.add_origin(text, &format!("load balancer of Ingress {name}"));
+            others.take_balancer(text, &format!("Ingress {name}"), &ingress.namespace, findings);
         }
     }
 }
 
 /// An Ingress as one workload sees it.
 struct View<'a> {
+    ingress: &'a IngressFact,
     services: &'a BTreeSet<&'a str>,
+    others: &'a Others<'a>,
+    class: Scope<'a>,
     /// Something in it leads to a Service of the workload.
     leads_here: bool,
     /// Nothing in it does, but it has the workload's name.
     by_name: bool,
-    /// What no rule takes leads to the workload.
+    /// What no rule with a host takes leads to the workload.
     rest_leads_here: bool,
     /// Nothing in it leads anywhere else.
     exclusive: bool,
     /// Neither rules nor the TLS section name a host.
     names_no_host: bool,
-    /// The hosts of the rules, and whether the workload gets them.
+    /// The hosts of the rules, and whether the rule itself leads to the workload.
     rules: Vec<(Host, bool)>,
 }
 
 impl<'a> View<'a> {
-    fn new(ingress: &IngressFact, workload_name: &str, services: &'a BTreeSet<&'a str>) -> Self {
-        let here = |service: &String| services.contains(service.as_str());
-        let rest_leads_here = ingress.default_backend.iter().any(here)
-            || ingress.rules.iter().any(|rule| host_of(rule).is_none() && rule.backends.iter().any(here));
-        let leads_here = rest_leads_here || ingress.rules.iter().any(|rule| rule.backends.iter().any(here));
-        let by_name = !leads_here && ingress.name == workload_name;
+    fn new(
+        ingress: &'a IngressFact,
+        workload_name: &str,
+        services: &'a BTreeSet<&'a str>,
+        others: &'a Others<'a>,
+    ) -> Self {
+        let here = |service: &&str| services.contains(service);
+        let mut all = ingress.rules.iter().flat_map(|rule| &rule.backends).chain(&ingress.default_backend);
+        let leads_here = all.clone().any(|service| here(&service.as_str()));
         let mut view = Self {
+            ingress,
             services,
+            others,
+            class: Scope::Class(ingress.class.as_deref()),
             leads_here,
-            by_name,
-            rest_leads_here,
-            exclusive: ingress.default_backend.iter().all(here)
-                && ingress.rules.iter().all(|rule| rule.backends.iter().all(here)),
+            by_name: !leads_here && ingress.name == workload_name,
+            rest_leads_here: rest(ingress).iter().any(here),
+            exclusive: all.all(|service| here(&service.as_str())),
             names_no_host: ingress.rules.iter().all(|rule| host_of(rule).is_none())
                 && ingress.tls_hosts.iter().all(|host| host.trim().is_empty()),
             rules: Vec::new(),
         };
-        let read = |rule: &IngressRule| Some((Host::parse(host_of(rule)?).ok()?, view.takes(rule)));
+        let read = |rule: &IngressRule| Some((Host::parse(host_of(rule)?).ok()?, view.sends_here(rule)));
         view.rules = ingress.rules.iter().filter_map(read).collect();
         view
     }
 
-    /// Whether a rule leads to the workload.
-    fn takes(&self, rule: &IngressRule) -> bool {
-        self.by_name || rule.backends.iter().any(|service| self.services.contains(service.as_str()))
+    /// Whether a rule by itself leads to the workload.
+    fn sends_here(&self, rule: &IngressRule) -> bool {
+        targets(self.ingress, rule).any(|service| self.services.contains(service))
     }
 
-    /// Whether the workload gets requests for a host that stands outside the rules. The rule for exactly this host
-    /// decides, else the wildcard rule over it, else who gets the rest.
+    /// Whether some request for `host` leads to the workload: by the rules that take the host, or as part of what they leave.
+    fn leads(&self, host: &Host) -> bool {
+        let mut deciding = self.deciding(host).peekable();
+        deciding.any(|ours| ours) || (self.rest_leads_here && !self.others.is_taken(&self.class, host))
+    }
+
+    /// Whether each rule that takes `host` leads to the workload: those of exactly this host, else the wildcards over it.
+    fn deciding(&self, host: &Host) -> impl Iterator<Item = bool> {
+        let exact = |rule: &Host| rule.domain() == host.domain() && same_kind(rule, host);
+        let is_exact = self.rules.iter().any(|(rule, _)| exact(rule));
+        let deciding =
+            self.rules.iter().filter(move |(rule, _)| if is_exact { exact(rule) } else { rule.covers(host) });
+        deciding.map(|(_, ours)| *ours)
+    }
+
+    /// Whether the workload gets requests for a host that stands outside the rules.
     fn owns(&self, host: &Host) -> bool {
-        let exact = self.rules.iter().filter(|(rule, _)| rule.domain() == host.domain() && same_kind(rule, host));
-        let covering = self.rules.iter().filter(|(rule, _)| rule.covers(host));
-        let deciding: Vec<bool> = exact.map(|(_, ours)| *ours).collect();
-        let deciding = if deciding.is_empty() { covering.map(|(_, ours)| *ours).collect() } else { deciding };
-        if deciding.is_empty() {
-            self.by_name || self.rest_leads_here || self.exclusive
-        } else {
-            deciding.contains(&true)
-        }
+        self.by_name || self.leads(host) || (self.exclusive && self.deciding(host).next().is_none())
     }
 
     /// The same for a host of the TLS section. A wildcard there says which certificate is used: unless a rule has the
@@ -113,6 +146,22 @@ impl<'a> View<'a> {
     }
 }
 
+/// The Services that get requests for a host that no rule names.
+pub(super) fn rest(ingress: &IngressFact) -> BTreeSet<&str> {
+    let hostless = || ingress.rules.iter().filter(|rule| host_of(rule).is_none());
+    let mut rest: BTreeSet<&str> = hostless().flat_map(|rule| targets(ingress, rule)).collect();
+    if !hostless().any(|rule| rule.reach == Reach::Whole) {
+        rest.extend(ingress.default_backend.as_deref());
+    }
+    rest
+}
+
+/// The Services a rule leads to.
+fn targets<'a>(ingress: &'a IngressFact, rule: &'a IngressRule) -> impl Iterator<Item = &'a str> {
+    let default = ingress.default_backend.as_deref().filter(|_| rule.reach == Reach::Default);
+    rule.backends.iter().map(String::as_str).chain(default)
+}
+
 /// Whether both are wildcards or neither is. Depth does not count: external-dns and Ingress write the same text for
 /// different depths.
 fn same_kind(one: &Host, other: &Host) -> bool {
@@ -120,6 +169,6 @@ fn same_kind(one: &Host, other: &Host) -> bool {
 }
 
 /// The host of a rule; an empty one means every host, like none.
-fn host_of(rule: &IngressRule) -> Option<&str> {
+pub(super) fn host_of(rule: &IngressRule) -> Option<&str> {
     rule.host.as_deref().map(str::trim).filter(|host| !host.is_empty())
 }

@@ -4,6 +4,9 @@
 //! that, the Ingress of the workload's own name, as the program before this one had it. An annotation on the workload
 //! overrides everything found. A workload without hosts is simply not a site.
 //!
+//! A host is the workload's only if some request for it reaches the workload (decision 32): what other objects take is
+//! left out ([`Site::except`]), and so is what nobody accepted or allowed.
+//!
 //! What one object gets wrong lands in [`Site::rejected`] and disturbs no other object. The result does not depend on
 //! the order of the facts.
 //!
@@ -12,6 +15,7 @@
 mod annotation;
 mod facts;
 mod ingress;
+mod others;
 mod route;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +23,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::facts::{GatewayFact, IngressFact, IngressRule, ListenerFact, ParentFact, RouteFact, RouteKind};
-pub use self::facts::{ServiceFact, SiteFacts};
+pub use self::facts::{Age, GatewayFact, GrantFact, IngressFact, IngressRule, ListenerFact, ParentFact, ParentKind};
+pub use self::facts::{Reach, RouteFact, RouteKind, ServiceFact, SiteFacts};
+use self::others::Others;
 use crate::domain::host::Host;
 use crate::domain::selector::{Labels, is_subset};
 
@@ -85,11 +90,12 @@ pub fn site(
             service.name.as_str()
         })
         .collect();
+    let others = Others::new(facts);
     for ingress in facts.ingresses.iter().filter(|ingress| ingress.namespace == namespace) {
-        ingress::find(ingress, workload_name, &services, &mut findings);
+        ingress::find(ingress, workload_name, &services, &others, &mut findings);
     }
     for route in &facts.routes {
-        route::find(route, namespace, &services, &facts.gateways, &mut findings);
+        route::find(route, namespace, &services, facts, &others, &mut findings);
     }
     findings.finish()
 }
@@ -100,17 +106,51 @@ struct Findings {
     hosts: BTreeMap<Host, BTreeSet<Source>>,
     origins: BTreeSet<String>,
     rejected: BTreeSet<(String, String)>,
+    claims: Vec<Claim>,
+}
+
+/// Something that covers many names.
+struct Claim {
+    /// A wildcard; `None` for a load balancer, of which every name may be asked.
+    wildcard: Option<Host>,
+    /// The names that lead elsewhere, as far as this claim goes.
+    except: BTreeSet<Host>,
+}
+
+impl Claim {
+    /// Whether nothing of `name` is claimed.
+    fn leaves(&self, name: &Host) -> bool {
+        self.except.contains(name) || self.wildcard.as_ref().is_some_and(|wildcard| !wildcard.overlaps(name))
+    }
 }
 
 impl Findings {
     fn add(&mut self, host: Host, source: Source) {
+        self.add_except(host, source, BTreeSet::new());
+    }
+
+    /// Adds a host; if it is a wildcard, `except` are the names beneath it that others take.
+    fn add_except(&mut self, host: Host, source: Source, except: BTreeSet<Host>) {
+        if host.is_wildcard() {
+            self.claims.push(Claim { wildcard: Some(host.clone()), except });
+        }
         self.hosts.entry(host).or_default().insert(source);
     }
 
-    fn add_origin(&mut self, text: &str, place: &str) {
+    /// Adds a load balancer, behind which others take the names in `except`.
+    fn add_origin(&mut self, text: &str, place: &str, except: BTreeSet<Host>) {
         if let Some(host) = self.read(text, place).filter(|host| !host.is_wildcard()) {
             self.origins.insert(host.to_string());
+            self.claims.push(Claim { wildcard: None, except });
         }
+    }
+
+    /// The names that lead elsewhere by every claim that covers them, and that are no hosts of the workload.
+    fn except(&self) -> BTreeSet<Host> {
+        let names: BTreeSet<&Host> = self.claims.iter().flat_map(|claim| &claim.except).collect();
+        let elsewhere =
+            |name: &&&Host| !self.hosts.contains_key(**name) && self.claims.iter().all(|claim| claim.leaves(name));
+        names.iter().filter(elsewhere).map(|name| (*name).clone()).collect()
     }
 
     /// Reads a host; what is none is rejected, naming the place.
@@ -123,6 +163,7 @@ impl Findings {
     }
 
     fn finish(mut self) -> Site {
+        let except = self.except();
         // Cut after sorting, so that the same facts in another order give the same site.
         let total = self.hosts.len().max(self.origins.len());
         if total > HOSTS_MAX {
@@ -131,7 +172,7 @@ impl Findings {
         Site {
             hosts: self.hosts.into_iter().take(HOSTS_MAX).collect(),
             origins: self.origins.into_iter().take(HOSTS_MAX).collect(),
-            except: BTreeSet::new(),
+            except: except.into_iter().take(HOSTS_MAX).collect(),
             rejected: self.rejected.into_iter().take(REJECTED_MAX).collect(),
         }
     }
@@ -179,221 +220,4 @@ impl fmt::Display for Source {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn labels(pairs: &[(&str, &str)]) -> Labels {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
-    }
-
-    fn owned(texts: &[&str]) -> Vec<String> {
-        texts.iter().map(|text| (*text).to_owned()).collect()
-    }
-
-    /// A Service of namespace `shop` that selects `app=<app>`.
-    fn service(name: &str, app: &str) -> ServiceFact {
-        let selector = labels(&[("app", app)]);
-        ServiceFact { namespace: "shop".into(), name: name.into(), selector, ..Default::default() }
-    }
-
-    /// An Ingress of namespace `shop`; each rule leads a host to one Service.
-    fn ingress(name: &str, rules: &[(&str, &str)]) -> IngressFact {
-        let rule =
-            |(host, backend): &(&str, &str)| IngressRule { host: Some((*host).into()), backends: owned(&[backend]) };
-        let rules = rules.iter().map(rule).collect();
-        IngressFact { namespace: "shop".into(), name: name.into(), rules, ..Default::default() }
-    }
-
-    fn route(name: &str, hostnames: &[&str]) -> RouteFact {
-        RouteFact {
-            namespace: "shop".into(),
-            name: name.into(),
-            hostnames: owned(hostnames),
-            backends: vec![("shop".into(), "web-svc".into())],
-            parents: vec![ParentFact { namespace: "infra".into(), name: "edge".into(), ..Default::default() }],
-            ..Default::default()
-        }
-    }
-
-    /// The site of Deployment `shop/web`, whose pods are `app=web` and which Service `web-svc` selects.
-    fn of(mut facts: SiteFacts) -> Site {
-        facts.services.extend([service("web-svc", "web"), service("api-svc", "api")]);
-        site("web", "shop", &labels(&[("app", "web"), ("pod-template-hash", "1")]), None, &facts)
-    }
-
-    fn of_ingress(ingress: IngressFact) -> Site {
-        of(SiteFacts { ingresses: vec![ingress], ..Default::default() })
-    }
-
-    fn of_route(route: RouteFact, gateway: GatewayFact) -> Site {
-        of(SiteFacts { routes: vec![route], gateways: vec![gateway], ..Default::default() })
-    }
-
-    fn hosts(site: &Site) -> Vec<&str> {
-        site.hosts.keys().map(Host::as_str).collect()
-    }
-
-    fn words(site: &Site) -> Vec<String> {
-        let lines = site.hosts.iter().flat_map(|(host, why)| why.iter().map(move |source| format!("{host}: {source}")));
-        lines.collect()
-    }
-
-    #[test]
-    fn an_ingress_of_another_name_is_found_through_the_service() {
-        let site = of_ingress(ingress("public", &[("www.example.com", "web-svc")]));
-        assert_eq!(words(&site), ["www.example.com: Ingress shop/public rule"]);
-    }
-
-    #[test]
-    fn all_hosts_of_a_workload_are_found_and_none_of_its_neighbours() {
-        let rules = [("b.example.com", "web-svc"), ("a.example.com", "web-svc"), ("api.example.com", "api-svc")];
-        assert_eq!(hosts(&of_ingress(ingress("shared", &rules))), ["a.example.com", "b.example.com"]);
-        // The name of an Ingress that can be traced says nothing more.
-        assert_eq!(hosts(&of_ingress(ingress("web", &rules))), ["a.example.com", "b.example.com"]);
-    }
-
-    #[test]
-    fn the_ingress_of_the_workloads_own_name_counts_when_nothing_leads_to_its_services() {
-        let site = of_ingress(ingress("web", &[("www.example.com", "external")]));
-        assert_eq!(words(&site), ["www.example.com: Ingress shop/web of the workload's own name"]);
-        assert!(of_ingress(ingress("other", &[("www.example.com", "external")])).is_empty());
-        let elsewhere = IngressFact { namespace: "blog".into(), ..ingress("web", &[("www.example.com", "web-svc")]) };
-        assert!(of_ingress(elsewhere).is_empty());
-    }
-
-    #[test]
-    fn an_ingress_with_only_a_default_backend_gives_its_load_balancer_as_origin() {
-        let only_default = IngressFact {
-            default_backend: Some("web-svc".into()),
-            load_balancers: owned(&["K8S-1.elb.amazonaws.com"]),
-            ..ingress("public", &[])
-        };
-        let site = of_ingress(only_default.clone());
-        assert!(site.hosts.is_empty());
-        assert_eq!(site.origins, BTreeSet::from(["k8s-1.elb.amazonaws.com".to_owned()]));
-        let rule = IngressRule { host: Some(String::new()), backends: owned(&["web-svc"]) };
-        let hostless = IngressFact { default_backend: None, rules: vec![rule], ..only_default.clone() };
-        assert_eq!(of_ingress(hostless), site);
-        let with_host = IngressFact { tls_hosts: owned(&["www.example.com"]), ..only_default };
-        let site = of_ingress(with_host);
-        assert_eq!(words(&site), ["www.example.com: Ingress shop/public TLS"]);
-        assert!(site.origins.is_empty());
-    }
-
-    #[test]
-    fn a_certificate_gives_hosts_only_where_they_lead_here() {
-        let tls_hosts = owned(&["www.example.com", "shop.example.com", "*.example.com"]);
-        let rules = [("www.example.com", "web-svc")];
-        let exclusive = IngressFact { tls_hosts: tls_hosts.clone(), ..ingress("public", &rules) };
-        assert_eq!(
-            words(&of_ingress(exclusive)),
-            [
-                "shop.example.com: Ingress shop/public TLS",
-                "www.example.com: Ingress shop/public rule",
-                "www.example.com: Ingress shop/public TLS",
-            ]
-        );
-        let shared = IngressFact { tls_hosts, ..ingress("public", &[rules[0], ("api.example.com", "api-svc")]) };
-        assert_eq!(hosts(&of_ingress(shared)), ["www.example.com"]);
-    }
-
-    #[test]
-    fn a_workload_without_ingress_is_simply_not_a_site() {
-        let site = of(SiteFacts::default());
-        assert!(site.is_empty() && site.rejected.is_empty());
-    }
-
-    #[test]
-    fn a_service_without_selector_leads_nowhere() {
-        let manual = ServiceFact { selector: Labels::new(), ..service("manual", "web") };
-        let facts = SiteFacts {
-            services: vec![manual],
-            ingresses: vec![ingress("public", &[("www.example.com", "manual")])],
-            ..Default::default()
-        };
-        assert!(of(facts).is_empty());
-    }
-
-    #[test]
-    fn a_route_gives_its_host_names_at_any_depth() {
-        let site = of_route(route("web", &["www.example.com", "*.shop.example.com"]), GatewayFact::default());
-        assert_eq!(words(&site), ["**.shop.example.com: HTTPRoute shop/web", "www.example.com: HTTPRoute shop/web"]);
-        let elsewhere = RouteFact { backends: vec![("blog".into(), "web-svc".into())], ..route("web", &["a.io"]) };
-        assert!(of_route(elsewhere, GatewayFact::default()).is_empty());
-        let from_elsewhere = RouteFact { namespace: "infra".into(), ..route("web", &["a.io"]) };
-        assert_eq!(hosts(&of_route(from_elsewhere, GatewayFact::default())), ["a.io"]);
-    }
-
-    #[test]
-    fn a_route_without_host_names_has_those_of_its_listeners() {
-        let listener = |name: &str, port, host: Option<&str>| ListenerFact {
-            name: name.into(),
-            port,
-            hostname: host.map(str::to_owned),
-        };
-        let gateway = GatewayFact {
-            namespace: "infra".into(),
-            name: "edge".into(),
-            listeners: vec![listener("http", 80, None), listener("https", 443, Some("*.example.com"))],
-            addresses: owned(&["lb.example.net"]),
-        };
-        let open = RouteFact { kind: RouteKind::Grpc, ..route("web", &[]) };
-        let site = of_route(open.clone(), gateway.clone());
-        assert_eq!(words(&site), ["**.example.com: listener of Gateway infra/edge for GRPCRoute shop/web"]);
-        assert!(site.origins.is_empty());
-        let mut to_http = open.clone();
-        to_http.parents[0].listener = Some("http".into());
-        let site = of_route(to_http, gateway);
-        assert!(site.hosts.is_empty());
-        assert_eq!(site.origins, BTreeSet::from(["lb.example.net".to_owned()]));
-        let site = of_route(open, GatewayFact::default());
-        assert!(site.is_empty() && site.rejected[0].1.contains("infra/edge, which was not found"));
-    }
-
-    #[test]
-    fn external_dns_names_are_hosts_of_the_service_ingress_or_route_they_are_on() {
-        let annotation = |host: &str| labels(&[("external-dns.alpha.kubernetes.io/hostname", host)]);
-        let facts = SiteFacts {
-            services: vec![ServiceFact { annotations: annotation("s.io, t.io."), ..service("web-lb", "web") }],
-            ingresses: vec![IngressFact {
-                annotations: labels(&[("external-dns.kubernetes.io/hostname", "*.i.io")]),
-                ..ingress("public", &[("www.i.io", "web-svc")])
-            }],
-            routes: vec![RouteFact { annotations: annotation("r.io"), ..route("web", &["www.r.io"]) }],
-            ..Default::default()
-        };
-        let site = of(facts);
-        assert_eq!(hosts(&site), ["**.i.io", "r.io", "s.io", "t.io", "www.i.io", "www.r.io"]);
-        assert!(words(&site).contains(&"s.io: external-dns annotation on Service shop/web-lb".to_owned()));
-    }
-
-    #[test]
-    fn an_annotation_on_the_workload_overrides_all() {
-        let facts = SiteFacts { ingresses: vec![ingress("web", &[("www.example.com", "x")])], ..Default::default() };
-        let tuned: Vec<Host> = vec!["shop.example.com".parse().unwrap(), "*.example.net".parse().unwrap()];
-        let site = site("web", "shop", &Labels::new(), Some(&tuned), &facts);
-        assert_eq!(
-            words(&site),
-            ["**.example.net: annotation on the workload", "shop.example.com: annotation on the workload"]
-        );
-    }
-
-    #[test]
-    fn a_bad_host_is_rejected_with_its_place_and_costs_nothing_else() {
-        let rules = [("10.0.0.1", "web-svc"), ("www.example.com", "web-svc"), ("bad host", "api-svc")];
-        let site = of_ingress(ingress("public", &rules));
-        assert_eq!(hosts(&site), ["www.example.com"]);
-        assert_eq!(site.rejected.len(), 1);
-        assert_eq!(site.rejected[0].0, "Ingress shop/public rule");
-        assert!(site.rejected[0].1.contains("IP address"));
-    }
-
-    #[test]
-    fn a_site_is_bounded_and_says_so() {
-        let many: Vec<String> = (0..HOSTS_MAX + 5).map(|number| format!("h{number}.example.com")).collect();
-        let rules: Vec<(&str, &str)> = many.iter().map(|host| (host.as_str(), "web-svc")).collect();
-        let site = of_ingress(ingress("public", &rules));
-        assert_eq!(site.hosts.len(), HOSTS_MAX);
-        assert!(site.rejected[0].1.contains("1005 hosts"));
-    }
-}
+mod tests;

@@ -45,6 +45,7 @@ pub fn fill(kind: Kind, object: &mut Value) {
         | Kind::HttpRoute
         | Kind::GrpcRoute
         | Kind::Gateway
+        | Kind::ReferenceGrant
         | Kind::Event
         | Kind::Lease
         | Kind::EndpointSlice => {}
@@ -69,6 +70,7 @@ pub fn initial_status(kind: Kind) -> Option<Value> {
         | Kind::HttpRoute
         | Kind::GrpcRoute
         | Kind::Gateway
+        | Kind::ReferenceGrant
         | Kind::Event
         | Kind::Lease
         | Kind::EndpointSlice => None,

@@ -28,6 +28,8 @@ pub enum Kind {
     GrpcRoute,
     /// `gateway.networking.k8s.io/v1` Gateway.
     Gateway,
+    /// `gateway.networking.k8s.io/v1` ReferenceGrant, as releases since 1.5 serve it.
+    ReferenceGrant,
     /// `events.k8s.io/v1` Event.
     Event,
     /// `coordination.k8s.io/v1` Lease.
@@ -157,6 +159,11 @@ static INGRESS: Description = Description {
 static HTTP_ROUTE: Description = gateway("httproutes", "httproute", "HTTPRoute");
 static GRPC_ROUTE: Description = gateway("grpcroutes", "grpcroute", "GRPCRoute");
 static GATEWAY: Description = Description { short_names: &["gtw"], ..gateway("gateways", "gateway", "Gateway") };
+static REFERENCE_GRANT: Description = Description {
+    short_names: &["refgrant"],
+    status: false,
+    ..gateway("referencegrants", "referencegrant", "ReferenceGrant")
+};
 static EVENT: Description =
     Description { group: "events.k8s.io", short_names: &["ev"], ..core("events", "event", "Event") };
 static LEASE: Description =
@@ -179,7 +186,7 @@ static CLUSTER_ROLE_BINDING: Description =
 
 impl Kind {
     /// Every kind, in table order.
-    pub const ALL: [Kind; 19] = [
+    pub const ALL: [Kind; 20] = [
         Kind::Namespace,
         Kind::Pod,
         Kind::Service,
@@ -190,6 +197,7 @@ impl Kind {
         Kind::HttpRoute,
         Kind::GrpcRoute,
         Kind::Gateway,
+        Kind::ReferenceGrant,
         Kind::Event,
         Kind::Lease,
         Kind::Secret,
@@ -214,6 +222,7 @@ impl Kind {
             Kind::HttpRoute => &HTTP_ROUTE,
             Kind::GrpcRoute => &GRPC_ROUTE,
             Kind::Gateway => &GATEWAY,
+            Kind::ReferenceGrant => &REFERENCE_GRANT,
             Kind::Event => &EVENT,
             Kind::Lease => &LEASE,
             Kind::Secret => &SECRET,

@@ -8,6 +8,7 @@ use allclear::adapters::kubernetes::{ConnectError, Events, Options, Scope, conne
 use allclear::domain::id::{NoticeId, Seq};
 use allclear::domain::notice::{Kind as NoticeKind, Notice};
 use allclear::domain::readiness::Pod;
+use allclear::domain::site::Age;
 use allclear::ports::{ClusterView, EventSink, Flow, PodSight, Retry};
 use allclear::sandbox::http::{Action, Fault, When};
 use allclear::sandbox::kubernetes::Kind;
@@ -107,6 +108,10 @@ fn a_route() -> Value {
             "parentRefs": [{"name": "edge", "namespace": "infra"}, {"name": "missing", "namespace": "infra"}],
             "rules": [{"backendRefs": [{"name": "web", "port": 80}]}],
         },
+        "status": {"parents": [{
+            "controllerName": "example.com/gateway", "parentRef": {"name": "edge", "namespace": "infra"},
+            "conditions": [{"type": "Accepted", "status": "True"}],
+        }]},
     })
 }
 
@@ -127,12 +132,74 @@ async fn a_site_is_read_from_services_ingresses_routes_and_gateways() {
     bench.api.expose("blog", "cms", "blog.example.com").unwrap();
     bench.api.apply(a_route()).unwrap();
     bench.api.apply(a_gateway()).unwrap();
-    let facts = bench.view().site_facts("shop").await.unwrap();
+    let facts = bench.view().site_facts("shop", Age::Recent).await.unwrap();
     assert_eq!(facts.services.iter().map(|fact| fact.name.as_str()).collect::<Vec<_>>(), ["web"]);
     assert_eq!(facts.ingresses[0].rules[0].host.as_deref(), Some("www.example.com"));
     assert_eq!(facts.routes[0].backends, [("shop".to_owned(), "web".to_owned())]);
     assert_eq!(facts.gateways[0].listeners[0].hostname.as_deref(), Some("shop.example.com"));
     assert_eq!(facts.gateways.len(), 1);
+    let accepted: Vec<bool> = facts.routes[0].parents.iter().map(|parent| parent.accepted).collect();
+    assert_eq!(accepted, [true, false]);
+}
+
+/// A grant names the namespaces from which routes may lead here: those are read too, and no others.
+#[tokio::test]
+async fn routes_of_other_namespaces_are_read_where_a_grant_allows_them() {
+    let bench = Bench::start().await;
+    let mut route = a_route();
+    route["metadata"]["namespace"] = json!("infra");
+    route["spec"]["rules"][0]["backendRefs"][0]["namespace"] = json!("shop");
+    bench.api.apply(route).unwrap();
+    let view = bench.view();
+    assert!(view.site_facts("shop", Age::Fresh).await.unwrap().routes.is_empty());
+    let grant = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "ReferenceGrant",
+        "metadata": {"namespace": "shop", "name": "from-infra"},
+        "spec": {
+            "from": [{"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": "infra"}],
+            "to": [{"group": "", "kind": "Service"}],
+        },
+    });
+    bench.api.apply(grant).unwrap();
+    let facts = view.site_facts("shop", Age::Fresh).await.unwrap();
+    assert_eq!((facts.grants.len(), facts.routes.len()), (1, 1));
+    assert_eq!(facts.routes[0].backends, [("shop".to_owned(), "web".to_owned())]);
+    bench.refuse(403, u32::MAX, |request| request.path.contains("/referencegrants"));
+    let facts = view.site_facts("shop", Age::Fresh).await.unwrap();
+    assert_eq!((facts.grants.len(), facts.routes.len()), (0, 0), "a right that is missing costs nothing else");
+}
+
+/// What others take matters to whoever has a wildcard or no host, and is not read for anybody else.
+#[tokio::test]
+async fn other_namespaces_are_read_only_for_a_namespace_with_wide_hosts() {
+    let bench = Bench::start().await;
+    bench.api.expose("shop", "web", "www.example.com").unwrap();
+    bench.api.expose("blog", "cms", "*.example.com").unwrap();
+    let view = bench.view();
+    let everywhere = || bench.seen(|seen| seen.path.ends_with("networking.k8s.io/v1/ingresses")).len();
+    assert_eq!(view.site_facts("shop", Age::Recent).await.unwrap().ingresses.len(), 1);
+    assert_eq!(everywhere(), 0);
+    assert_eq!(view.site_facts("blog", Age::Recent).await.unwrap().ingresses.len(), 2);
+    assert_eq!(everywhere(), 1);
+    bench.refuse(403, u32::MAX, |request| request.path.ends_with("networking.k8s.io/v1/ingresses"));
+    assert_eq!(bench.view().site_facts("blog", Age::Recent).await.unwrap().ingresses.len(), 1);
+}
+
+/// A cluster that lacked the Gateway API minutes ago may have it now.
+#[tokio::test]
+async fn a_fresh_look_asks_again_for_kinds_that_were_missing() {
+    let bench = Bench::start().await;
+    bench.api.set_gateway_api(false);
+    let view = bench.view();
+    assert!(view.site_facts("shop", Age::Recent).await.unwrap().routes.is_empty());
+    bench.api.set_gateway_api(true);
+    bench.api.apply(a_route()).unwrap();
+    assert!(view.site_facts("shop", Age::Recent).await.unwrap().routes.is_empty(), "it was not there a moment ago");
+    assert_eq!(view.site_facts("shop", Age::Fresh).await.unwrap().routes.len(), 1);
+    let asked = futures_util::future::join_all((0..10).map(|_| view.site_facts("shop", Age::Fresh))).await;
+    assert!(asked.iter().all(|facts| facts.as_ref().is_ok_and(|facts| facts.routes.len() == 1)));
+    let lists = bench.seen(|seen| seen.path.ends_with("/namespaces/shop/services")).len();
+    assert!(lists <= 4, "ten who ask at once share a reading or two, not {lists}");
 }
 
 #[tokio::test]
@@ -141,7 +208,7 @@ async fn a_gateway_we_may_not_read_is_left_out() {
     bench.api.apply(a_route()).unwrap();
     bench.api.apply(a_gateway()).unwrap();
     bench.refuse(403, u32::MAX, |request| request.path.contains("/gateways/"));
-    let facts = bench.view().site_facts("shop").await.unwrap();
+    let facts = bench.view().site_facts("shop", Age::Recent).await.unwrap();
     assert_eq!((facts.routes.len(), facts.gateways.len()), (1, 0));
 }
 
@@ -152,11 +219,11 @@ async fn a_site_is_read_once_for_all_who_ask_and_unknown_kinds_are_remembered() 
     bench.api.set_gateway_api(false);
     bench.api.expose("shop", "web", "www.example.com").unwrap();
     let view = bench.view();
-    let asked = futures_util::future::join_all((0..10).map(|_| view.site_facts("shop"))).await;
+    let asked = futures_util::future::join_all((0..10).map(|_| view.site_facts("shop", Age::Recent))).await;
     assert!(asked.iter().all(|facts| facts.as_ref().is_ok_and(|facts| facts.services.len() == 1)));
     let lists = |plural: &str| bench.seen(|seen| seen.path.ends_with(plural)).len();
     assert_eq!((lists("/services"), lists("/httproutes"), lists("/grpcroutes")), (1, 1, 1));
-    view.site_facts("blog").await.unwrap();
+    view.site_facts("blog", Age::Recent).await.unwrap();
     assert_eq!((lists("/services"), lists("/httproutes"), lists("/grpcroutes")), (2, 1, 1));
 }
 
@@ -164,7 +231,7 @@ async fn a_site_is_read_once_for_all_who_ask_and_unknown_kinds_are_remembered() 
 async fn a_site_that_cannot_be_read_names_the_missing_right() {
     let bench = Bench::start().await;
     bench.refuse(403, u32::MAX, |request| request.path.ends_with("/ingresses"));
-    let error = bench.view().site_facts("shop").await.unwrap_err();
+    let error = bench.view().site_facts("shop", Age::Recent).await.unwrap_err();
     assert_eq!(error.retry, Retry::Never);
     assert!(
         error

@@ -115,7 +115,7 @@ impl<'a> Worker<'a> {
                     self.step(Event::Looked(fresh));
                 }
                 Effect::FindOldPods(_) => self.step(Event::OldPodsFound(OldPods::default())),
-                Effect::FindSite(_) => {
+                Effect::FindSite(..) => {
                     let hosts = BTreeSet::from(["www.example.com".parse().expect("a host")]);
                     self.step(Event::SiteFound(FoundSite { hosts, ..FoundSite::default() }));
                 }

@@ -14,7 +14,7 @@ use allclear::domain::readiness::Pod;
 use allclear::domain::record::Record;
 use allclear::domain::roster::Pin;
 use allclear::domain::serving::Serving;
-use allclear::domain::site::{IngressFact, IngressRule, SiteFacts};
+use allclear::domain::site::{Age, IngressFact, IngressRule, SiteFacts};
 use allclear::domain::workload::Workload;
 use allclear::ports::{
     Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Invalidation, InvalidationStatus, Ledger, Ledgered, Notifier,
@@ -97,7 +97,7 @@ impl ClusterView for World {
         Ok(self.state().publishes_unready)
     }
 
-    async fn site_facts(&self, namespace: &str) -> Result<SiteFacts, PortError> {
+    async fn site_facts(&self, namespace: &str, _age: Age) -> Result<SiteFacts, PortError> {
         let lost = self.port("cluster.site_facts", namespace).await?;
         if lost {
             return Err(failed("cluster.site_facts"));
@@ -105,7 +105,7 @@ impl ClusterView for World {
         let ingress = |id: &WorkloadId| IngressFact {
             namespace: id.namespace.clone(),
             name: id.name.clone(),
-            rules: vec![IngressRule { host: Some(format!("{}.example.com", id.name)), backends: Vec::new() }],
+            rules: vec![IngressRule { host: Some(format!("{}.example.com", id.name)), ..IngressRule::default() }],
             ..IngressFact::default()
         };
         Ok(SiteFacts { ingresses: self.state().cluster.keys().map(ingress).collect(), ..SiteFacts::default() })

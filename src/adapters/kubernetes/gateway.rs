@@ -1,0 +1,442 @@
+//! Routes, Gateways and grants of the Gateway API, reduced to the facts a site is found from.
+//!
+//! The types are our own: a published crate for kube 5 does not exist, and a few fields are all that is used.
+//! <https://gateway-api.sigs.k8s.io/reference/spec/>
+//!
+//! Not for finding the site; that is [`crate::domain::site`].
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::call::Resource;
+use super::routing::{Object, read};
+use crate::domain::site::{GatewayFact, GrantFact, ListenerFact, ParentFact, ParentKind, RouteFact, RouteKind};
+
+/// The group of the Gateway API, in which everything used but `ReferenceGrant` is `v1` since its release 1.1.
+const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
+
+/// The group of its experiments, in which sets of listeners were tried out first.
+const EXPERIMENTS_GROUP: &str = "gateway.networking.x-k8s.io";
+
+/// `HTTPRoute`s.
+pub(super) const HTTP_ROUTES: Resource = Resource { group: GATEWAY_GROUP, version: "v1", plural: "httproutes" };
+
+/// `GRPCRoute`s.
+pub(super) const GRPC_ROUTES: Resource = Resource { group: GATEWAY_GROUP, version: "v1", plural: "grpcroutes" };
+
+/// Gateways.
+pub(super) const GATEWAYS: Resource = Resource { group: GATEWAY_GROUP, version: "v1", plural: "gateways" };
+
+/// `ReferenceGrant`s as they are served since release 0.6.
+pub(super) const GRANTS: Resource = Resource { group: GATEWAY_GROUP, version: "v1beta1", plural: "referencegrants" };
+
+/// The same where only the newer version is served.
+pub(super) const GRANTS_V1: Resource = Resource { group: GATEWAY_GROUP, version: "v1", plural: "referencegrants" };
+
+/// Reads an `HTTPRoute`.
+pub(super) fn http_route(json: &str) -> Result<RouteFact, String> {
+    route(json, RouteKind::Http)
+}
+
+/// Reads a `GRPCRoute`.
+pub(super) fn grpc_route(json: &str) -> Result<RouteFact, String> {
+    route(json, RouteKind::Grpc)
+}
+
+fn route(json: &str, kind: RouteKind) -> Result<RouteFact, String> {
+    let Object { metadata, spec, status } = read::<RouteSpec, RouteStatus>(json)?;
+    let spec = spec.unwrap_or_default();
+    let home = metadata.namespace.as_str();
+    let rules = spec.rules.unwrap_or_default();
+    let whole = rules.iter().any(RouteRule::is_whole);
+    let backends = rules.into_iter().flat_map(|rule| rule.backend_refs.unwrap_or_default());
+    let backends = backends.filter(|to| to.is("", "Service")).map(|to| (to.namespace_or(home), to.name));
+    // One entry for each reference and controller, the reference as the route has it.
+    let said = status.and_then(|status| status.parents).unwrap_or_default();
+    let accepted: Vec<ParentFact> =
+        said.into_iter().filter(ParentStatus::is_accepted).filter_map(|said| said.parent_ref?.parent(home)).collect();
+    let parents = spec.parent_refs.into_iter().flatten().filter_map(|to| to.parent(home));
+    let parents = parents.map(|parent| ParentFact { accepted: accepted.contains(&parent), ..parent });
+    Ok(RouteFact {
+        kind,
+        hostnames: spec.hostnames.unwrap_or_default(),
+        backends: backends.collect(),
+        whole,
+        parents: parents.collect(),
+        namespace: metadata.namespace,
+        name: metadata.name,
+        annotations: metadata.annotations,
+    })
+}
+
+/// Reads a Gateway.
+pub(super) fn gateway(json: &str) -> Result<GatewayFact, String> {
+    let Object { metadata, spec, status } = read::<GatewaySpec, GatewayStatus>(json)?;
+    let listeners = spec.and_then(|spec| spec.listeners).unwrap_or_default();
+    let addresses = status.and_then(|status| status.addresses).unwrap_or_default();
+    Ok(GatewayFact {
+        namespace: metadata.namespace,
+        name: metadata.name,
+        listeners: listeners.into_iter().map(Listener::fact).collect(),
+        addresses: addresses
+            .into_iter()
+            .filter(|address| address.kind.as_deref() == Some("Hostname"))
+            .filter_map(|address| address.value)
+            .collect(),
+    })
+}
+
+/// Reads a `ReferenceGrant`.
+pub(super) fn grant(json: &str) -> Result<GrantFact, String> {
+    let Object { metadata, spec, .. } = read::<GrantSpec, IgnoredAny>(json)?;
+    let spec = spec.unwrap_or_default();
+    let routes = spec.from.into_iter().flatten().filter(|from| from.group.as_deref() == Some(GATEWAY_GROUP));
+    let from = routes.filter_map(|from| Some((route_kind(from.kind.as_deref()?)?, from.namespace?)));
+    let is_service =
+        |to: &Granted| to.group.as_deref().unwrap_or_default().is_empty() && to.kind.as_deref() == Some("Service");
+    let to: Vec<Granted> = spec.to.into_iter().flatten().filter(is_service).collect();
+    let all = to.iter().any(|to| to.name.is_none());
+    Ok(GrantFact {
+        namespace: metadata.namespace,
+        from: from.collect(),
+        services: (!all).then(|| to.into_iter().filter_map(|to| to.name).collect()),
+    })
+}
+
+fn route_kind(kind: &str) -> Option<RouteKind> {
+    match kind {
+        "HTTPRoute" => Some(RouteKind::Http),
+        "GRPCRoute" => Some(RouteKind::Grpc),
+        _ => None,
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RouteSpec {
+    hostnames: Option<Vec<String>>,
+    parent_refs: Option<Vec<Reference>>,
+    rules: Option<Vec<RouteRule>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RouteRule {
+    backend_refs: Option<Vec<Reference>>,
+    matches: Option<Vec<RouteMatch>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RouteMatch {
+    path: Option<PathMatch>,
+    method: Option<IgnoredAny>,
+    #[serde(default)]
+    headers: Option<Vec<IgnoredAny>>,
+    #[serde(default)]
+    query_params: Option<Vec<IgnoredAny>>,
+}
+
+#[derive(Deserialize)]
+struct PathMatch {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    value: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RouteStatus {
+    parents: Option<Vec<ParentStatus>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ParentStatus {
+    parent_ref: Option<Reference>,
+    conditions: Option<Vec<Condition>>,
+}
+
+#[derive(Deserialize)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    status: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct GrantSpec {
+    from: Option<Vec<Granted>>,
+    to: Option<Vec<Granted>>,
+}
+
+#[derive(Deserialize)]
+struct Granted {
+    group: Option<String>,
+    kind: Option<String>,
+    namespace: Option<String>,
+    name: Option<String>,
+}
+
+/// A reference of the Gateway API; what an absent group or kind means depends on where it stands.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Reference {
+    group: Option<String>,
+    kind: Option<String>,
+    namespace: Option<String>,
+    name: String,
+    section_name: Option<String>,
+    port: Option<u16>,
+}
+
+#[derive(Deserialize)]
+struct GatewaySpec {
+    listeners: Option<Vec<Listener>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Listener {
+    name: String,
+    port: u16,
+    hostname: Option<String>,
+    protocol: Option<String>,
+    allowed_routes: Option<AllowedRoutes>,
+}
+
+#[derive(Deserialize)]
+struct AllowedRoutes {
+    namespaces: Option<AllowedNamespaces>,
+    kinds: Option<Vec<AllowedKind>>,
+}
+
+#[derive(Deserialize)]
+struct AllowedNamespaces {
+    from: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct AllowedKind {
+    group: Option<String>,
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct GatewayStatus {
+    addresses: Option<Vec<Address>>,
+}
+
+#[derive(Deserialize)]
+struct Address {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    value: Option<String>,
+}
+
+impl RouteRule {
+    /// Whether it takes every request. A rule without matches does.
+    fn is_whole(&self) -> bool {
+        self.matches.as_ref().is_none_or(|matches| matches.is_empty() || matches.iter().any(RouteMatch::is_every))
+    }
+}
+
+impl RouteMatch {
+    fn is_every(&self) -> bool {
+        let some = |list: &Option<Vec<IgnoredAny>>| list.as_ref().is_some_and(|list| !list.is_empty());
+        let is_root = |path: &PathMatch| {
+            path.kind.as_deref().is_none_or(|kind| kind == "PathPrefix")
+                && path.value.as_deref().is_none_or(|value| value == "/")
+        };
+        self.method.is_none()
+            && !some(&self.headers)
+            && !some(&self.query_params)
+            && self.path.as_ref().is_none_or(is_root)
+    }
+}
+
+impl ParentStatus {
+    fn is_accepted(&self) -> bool {
+        let accepted = |condition: &Condition| {
+            condition.kind.as_deref() == Some("Accepted") && condition.status.as_deref() == Some("True")
+        };
+        self.conditions.iter().flatten().any(accepted)
+    }
+}
+
+impl Listener {
+    /// A listener without `allowedRoutes` takes those of its own namespace, of the kinds its protocol has.
+    fn fact(self) -> ListenerFact {
+        let Self { name, port, hostname, protocol, allowed_routes } = self;
+        let (namespaces, kinds) = allowed_routes.map_or((None, None), |allowed| (allowed.namespaces, allowed.kinds));
+        let from = namespaces.and_then(|namespaces| namespaces.from);
+        let named = kinds.filter(|kinds| !kinds.is_empty()).map(|kinds| {
+            let ours = kinds.iter().filter(|one| one.group.as_deref().unwrap_or(GATEWAY_GROUP) == GATEWAY_GROUP);
+            ours.filter_map(|one| route_kind(&one.kind)).collect::<BTreeSet<_>>()
+        });
+        let speaks_http = !matches!(protocol.as_deref(), Some("TLS" | "TCP" | "UDP"));
+        let is_open = speaks_http && from.as_deref() != Some("None");
+        ListenerFact {
+            name,
+            port,
+            hostname,
+            kinds: if is_open { named } else { Some(BTreeSet::new()) },
+            same_namespace: from.as_deref().is_none_or(|from| from == "Same"),
+        }
+    }
+}
+
+impl Reference {
+    /// Whether it refers to this kind, which is what it does when it names none.
+    fn is(&self, group: &str, kind: &str) -> bool {
+        self.group.as_deref().unwrap_or(group) == group && self.kind.as_deref().unwrap_or(kind) == kind
+    }
+
+    /// The parent it means, if that serves people outside. A parent is a Gateway where it names no kind.
+    fn parent(self, home: &str) -> Option<ParentFact> {
+        let group = self.group.as_deref().unwrap_or(GATEWAY_GROUP);
+        let kind = match (group, self.kind.as_deref().unwrap_or("Gateway")) {
+            (GATEWAY_GROUP, "Gateway") => ParentKind::Gateway,
+            (GATEWAY_GROUP, "ListenerSet") | (EXPERIMENTS_GROUP, "XListenerSet") => ParentKind::ListenerSet,
+            _ => return None,
+        };
+        Some(ParentFact {
+            kind,
+            namespace: self.namespace_or(home),
+            name: self.name,
+            listener: self.section_name,
+            port: self.port,
+            accepted: false,
+        })
+    }
+
+    fn namespace_or(&self, home: &str) -> String {
+        self.namespace.as_deref().unwrap_or(home).to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_route_keeps_only_services_and_gateways_and_completes_their_namespaces() {
+        let object = json!({
+            "metadata": {"namespace": "shop", "name": "web"},
+            "spec": {
+                "hostnames": ["www.example.com"],
+                "parentRefs": [
+                    {"name": "edge", "namespace": "infra", "sectionName": "https", "port": 443},
+                    {"name": "mesh", "kind": "Service", "group": ""},
+                    {"name": "edge", "namespace": "infra"},
+                    {"name": "more", "kind": "ListenerSet"},
+                ],
+                "rules": [
+                    {"backendRefs": [{"name": "web", "port": 80}, {"name": "api", "namespace": "back"}]},
+                    {"backendRefs": [{"name": "bucket", "kind": "Bucket", "group": "example.com"}]},
+                    {},
+                ],
+            },
+            "status": {"parents": [
+                {
+                    "parentRef": {"group": GATEWAY_GROUP, "kind": "Gateway", "name": "edge", "namespace": "infra",
+                        "sectionName": "https", "port": 443},
+                    "conditions": [
+                        {"type": "ResolvedRefs", "status": "False"}, {"type": "Accepted", "status": "True"},
+                    ],
+                },
+                {
+                    "parentRef": {"name": "edge", "namespace": "infra"},
+                    "conditions": [{"type": "Accepted", "status": "False"}],
+                },
+                {"parentRef": {"name": "more", "kind": "ListenerSet"}, "conditions": [{"type": "Accepted", "status": "True"}]},
+            ]},
+        });
+        let fact = http_route(&object.to_string()).unwrap();
+        assert!(fact.whole, "a rule without matches takes all paths");
+        assert_eq!(fact.backends, [("shop".into(), "web".into()), ("back".into(), "api".into())]);
+        let listener = Some("https".to_owned());
+        let kind = ParentKind::Gateway;
+        let (namespace, name) = ("infra".to_owned(), "edge".to_owned());
+        let edge = ParentFact { kind, namespace, name, listener, port: Some(443), accepted: true };
+        let refused = ParentFact { listener: None, port: None, accepted: false, ..edge.clone() };
+        let more = ParentFact {
+            kind: ParentKind::ListenerSet,
+            namespace: "shop".into(),
+            name: "more".into(),
+            accepted: true,
+            ..ParentFact::default()
+        };
+        assert_eq!(fact.parents, [edge, refused, more]);
+    }
+
+    #[test]
+    fn a_route_takes_a_whole_host_only_if_one_match_asks_for_nothing() {
+        let whole = |matches: serde_json::Value| {
+            let spec = json!({"rules": [{"matches": matches}]});
+            let object = json!({"metadata": {"namespace": "shop", "name": "web"}, "spec": spec});
+            http_route(&object.to_string()).unwrap().whole
+        };
+        for every in [json!([]), json!([{}]), json!([{"path": {"type": "PathPrefix", "value": "/"}}])] {
+            assert!(whole(every.clone()), "{every}");
+        }
+        for part in [
+            json!([{"path": {"type": "Exact", "value": "/"}}]),
+            json!([{"path": {"value": "/api"}}]),
+            json!([{"headers": [{"name": "canary", "value": "1"}]}]),
+            json!([{"method": "GET"}, {"queryParams": [{"name": "v", "value": "2"}]}]),
+        ] {
+            assert!(!whole(part.clone()), "{part}");
+        }
+    }
+
+    #[test]
+    fn a_grant_tells_who_may_lead_to_which_services() {
+        let object = |to: serde_json::Value| {
+            json!({
+                "metadata": {"namespace": "shop", "name": "from-infra"},
+                "spec": {
+                    "from": [
+                        {"group": GATEWAY_GROUP, "kind": "HTTPRoute", "namespace": "infra"},
+                        {"group": GATEWAY_GROUP, "kind": "Gateway", "namespace": "infra"},
+                    ],
+                    "to": to,
+                },
+            })
+        };
+        let fact = |to| grant(&object(to).to_string()).unwrap();
+        let named = fact(json!([{"group": "", "kind": "Service", "name": "web"}, {"group": "", "kind": "Secret"}]));
+        assert_eq!(named.from, [(RouteKind::Http, "infra".to_owned())]);
+        assert_eq!(named.services, Some(BTreeSet::from(["web".to_owned()])));
+        assert_eq!(fact(json!([{"group": "", "kind": "Service"}])).services, None);
+    }
+
+    #[test]
+    fn a_gateway_tells_its_listeners_and_the_host_names_among_its_addresses() {
+        let object = json!({
+            "metadata": {"namespace": "infra", "name": "edge"},
+            "spec": {"listeners": [
+                {"name": "https", "port": 443, "protocol": "HTTPS", "hostname": "*.example.com"},
+                {"name": "all", "port": 80, "protocol": "HTTP", "allowedRoutes": {
+                    "namespaces": {"from": "All"}, "kinds": [{"kind": "GRPCRoute"}],
+                }},
+                {"name": "tls", "port": 8443, "protocol": "TLS"},
+            ]},
+            "status": {"addresses": [
+                {"type": "Hostname", "value": "lb.example.net"}, {"type": "IPAddress", "value": "192.0.2.1"},
+            ]},
+        });
+        let fact = gateway(&object.to_string()).unwrap();
+        assert_eq!(fact.addresses, ["lb.example.net"]);
+        let [https, all, tls] = fact.listeners.as_slice() else { panic!("{:?}", fact.listeners) };
+        assert_eq!(
+            (https.hostname.as_deref(), &https.kinds, https.same_namespace),
+            (Some("*.example.com"), &None, true)
+        );
+        assert_eq!((&all.kinds, all.same_namespace), (&Some(BTreeSet::from([RouteKind::Grpc])), false));
+        assert_eq!(tls.kinds, Some(BTreeSet::new()));
+    }
+}
