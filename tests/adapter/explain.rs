@@ -160,7 +160,7 @@ async fn a_slip_of_the_pen_is_corrected() {
 }
 
 /// What README says `explain` needs: the verbs, by the plural, and where it needs them.
-const RIGHTS: [(&str, &[&str]); 8] = [
+const RIGHTS: [(&str, &[&str]); 9] = [
     ("deployments", &["get", "list", "watch"]),
     ("pods", &["list"]),
     ("services", &["list"]),
@@ -168,6 +168,7 @@ const RIGHTS: [(&str, &[&str]); 8] = [
     ("httproutes", &["list"]),
     ("grpcroutes", &["list"]),
     ("gateways", &["get"]),
+    ("referencegrants", &["list"]),
     ("configmaps", &["get", "list"]),
 ];
 
@@ -194,8 +195,8 @@ fn is_allowed(request: &Request) -> bool {
 #[tokio::test]
 async fn whoever_has_the_rights_that_readme_lists_is_told_everything() {
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
-    let row = "| `explain`, `status` | get, list and watch Deployments; list Pods, Services, Ingresses and routes; get \
-               Gateways; get and list ConfigMaps in the namespace of the ledger |";
+    let row = "| `explain`, `status` | get, list and watch Deployments; list Pods, Services, Ingresses, routes and \
+               ReferenceGrants; get Gateways; get and list ConfigMaps in the namespace of the ledger |";
     assert!(readme.contains(row), "README lists other rights than this test");
     let world = World::start().await;
     world.api.set_image("shop", "web", "web", "shop/web:1.2.4").unwrap();
