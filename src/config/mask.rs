@@ -64,9 +64,27 @@ pub fn shown(text: &str) -> String {
 }
 
 /// One item of a longer text, such as a comma list. When the whole holds an `@`, an item without one may be the first
-/// half of a password with a comma in it, so nothing of it is shown.
+/// half of a password with a comma in it, so nothing of it is shown, unless every item is an address by itself.
 pub fn shown_item(item: &str, whole: &str) -> String {
-    if whole.contains('@') && !item.contains('@') { MASK.to_owned() } else { shown(item) }
+    let may_be_half = whole.contains('@') && !item.contains('@');
+    if may_be_half && !whole.split(',').all(|item| is_address(item.trim())) { MASK.to_owned() } else { shown(item) }
+}
+
+/// Whether a text is an address, with a user and a password or without: what follows the comma of a password is none.
+fn is_address(text: &str) -> bool {
+    let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+    let server = match rest.rsplit_once('@') {
+        Some(_) if scheme.is_empty() => return false,
+        Some((_, server)) => server,
+        None => rest,
+    };
+    let server = server.split_once('/').map_or(server, |(server, _)| server);
+    let (host, port) = match server.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port),
+        _ => (server, "0"),
+    };
+    let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']');
+    !host.is_empty() && host.chars().all(is_host) && port.parse::<u16>().is_ok()
 }
 
 /// What follows `://`. The last `@` counts, because people forget to escape one in a password.
@@ -132,5 +150,17 @@ mod tests {
     fn half_a_password_in_a_comma_list_is_not_shown() {
         assert_eq!(shown_item("redis://:hun", "redis://:hun,ter@cache"), "•••");
         assert_eq!(shown_item("cache-a", "cache-a,cache-b"), "cache-a");
+        // A number is taken for a port; what follows it is no address.
+        assert_eq!(shown_item("redis://me:123", "redis://me:123,45@cache"), "•••");
+        assert_eq!(shown_item("ter", "redis://me:hun,ter,x@cache"), "•••");
+    }
+
+    #[test]
+    fn addresses_without_a_password_are_shown_beside_one_that_has_it() {
+        let whole = "redis.eu-2:6379,rediss://me:secret@redis.us-1:6380/2,[::1]:7000,cache__6379";
+        for plain in ["redis.eu-2:6379", "[::1]:7000", "cache__6379"] {
+            assert_eq!(shown_item(plain, whole), plain);
+        }
+        assert_eq!(shown_item("rediss://me:secret@redis.us-1:6380/2", whole), "rediss://•••@redis.us-1:6380/2");
     }
 }
