@@ -13,7 +13,7 @@ use futures_core::Stream;
 
 use crate::domain::delivery::{Delivery, Reply};
 use crate::domain::distribution::{Distribution, DistributionId};
-use crate::domain::id::{InvalidationId, Origin, Reference, Seq, WorkloadId};
+use crate::domain::id::{InvalidationId, Member, Origin, Reference, Seq, WorkloadId};
 use crate::domain::lease::{Claim, Replica};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::Notice;
@@ -310,6 +310,12 @@ pub trait Board: Send + Sync {
     async fn beat(&self, beat: &Beat) -> Result<Option<Beat>, PortError>;
     /// Reads what is new since `from`.
     async fn read(&self, from: &Cursor) -> Result<News, PortError>;
+    /// Why the server takes no writes now, by its own word, if that is so: it is a replica, or full. For those that only look;
+    /// whoever writes finds out.
+    async fn refuses(&self) -> Result<Option<String>, PortError>;
+    /// Removes everything that a member has left there, its records and its beat; says how many records there were. For one
+    /// that was forgotten.
+    async fn forget(&self, member: &Member) -> Result<usize, PortError>;
     /// Says that something may have changed, whenever another member posts and after each connecting; for ever, connecting
     /// again by itself. Lossy; many posts of one moment are told once.
     fn wake_ups(&self) -> Flow<()>;

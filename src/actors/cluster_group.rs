@@ -26,8 +26,11 @@ use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::broker::{Broker, Effect, Event, Identity};
 use crate::domain::group::View;
-use crate::domain::id::{Origin, WorkloadId};
-use crate::domain::roster::{Pin, Roster, settings};
+use crate::domain::id::{Origin, Seq, WorkloadId};
+use crate::domain::image::brief;
+use crate::domain::notice::{Kind, Notice};
+use crate::domain::rollout::Summary;
+use crate::domain::roster::{Hold, Pin, Reason, Roster, settings};
 use crate::domain::tally::tally;
 use crate::ports::{Board, PinError, PortError};
 
@@ -106,14 +109,16 @@ impl ClusterGroupActor {
             let settings = settings(&own.policy, grouping.keyed);
             Roster::new(own.member.clone(), origin.clone(), grouping.members.clone(), settings, pin)
         });
+        let names: Vec<String> = boards.iter().map(|board| board.name().to_owned()).collect();
         let identity = Identity {
             member: own.member.clone(),
             origin: origin.clone(),
             boot: own.grouping.as_ref().map(|grouping| life_of(&grouping.boot)).unwrap_or_default(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            // Our own comes first. Its address tells people more than a name made from a UID.
+            place: names.first().cloned().unwrap_or_default(),
             silent: own.grouping.as_ref().is_some_and(|grouping| grouping.silent),
         };
-        let names = boards.iter().map(|board| board.name().to_owned()).collect();
         let shell = Shell::new(Broker::new(identity, roster, names), surroundings.ports.clock.clone());
         Self {
             surroundings,
@@ -176,6 +181,46 @@ impl ClusterGroupActor {
         }
     }
 
+    fn tell_hold(&self, Hold { reason, words }: &Hold) {
+        self.surroundings.metrics.held(*reason, true);
+        tracing::warn!(reason = reason.name(), why = words, "the group was held up; nothing is purged");
+    }
+
+    fn tell_release(&self, reason: Reason) {
+        self.surroundings.metrics.held(reason, false);
+        tracing::warn!(reason = reason.name(), "the group was released; it is held up for this reason no more");
+    }
+
+    /// Puts an Event on a workload that waits. It is for recent eyes; should it be lost, the status says the same.
+    fn tell_held_up(&mut self, workload: &WorkloadId, hold: &Hold, ctx: &mut Context<Self>) {
+        let view = self.shell.machine().view(self.shell.now(), workload);
+        let own = view.members.get(&self.surroundings.settings.member).and_then(Option::as_ref);
+        let Some(record) = own.map(|known| &known.record) else { return };
+        let at_ms = self.surroundings.ports.clock.wall_ms();
+        let rollout = format!("{}/{workload}/{}", self.origin, record.seq);
+        let notice = Notice {
+            id: Notice::id_of(&rollout, Kind::GroupStalled, &format!("held/{}/{at_ms}", hold.reason.name())),
+            kind: Kind::GroupStalled,
+            at_ms,
+            workload: workload.clone(),
+            seq: record.seq,
+            rollout,
+            change: brief(&record.version),
+            message: format!("not purged while the group is held up: {}", hold.words),
+            hosts: Vec::new(),
+            purges: Vec::new(),
+            late: false,
+        };
+        let (events, metrics, uid) =
+            (self.surroundings.ports.events.clone(), self.surroundings.metrics.clone(), record.uid.clone());
+        let publish = async move {
+            if events.publish(&notice, &uid).await.is_err() {
+                metrics.failure("event");
+            }
+        };
+        ctx.spawn(publish.into_actor(self));
+    }
+
     fn reporter(&self) -> Reporter {
         Reporter { root: self.root.clone(), origin: self.origin.clone() }
     }
@@ -191,8 +236,9 @@ impl ClusterGroupActor {
         let clock = self.surroundings.ports.clock.clone();
         self.ask(ctx, async move { (join_all(asked).await, clock.wall_ms()) }, |(seen, at_ms)| {
             let rollouts = seen.into_iter().flatten().flat_map(|seen| seen.rollouts);
-            let words = rollouts
-                .map(|summary| (summary.workload, summary.state.chars().take(WORDS_CHARS_MAX).collect::<String>()));
+            let words = rollouts.filter_map(|Summary { workload, seq, own, .. }| {
+                Some((workload, (Seq(seq), own?.chars().take(WORDS_CHARS_MAX).collect::<String>())))
+            });
             Event::WordsGathered(words.collect(), at_ms)
         });
     }
@@ -217,7 +263,6 @@ impl Drives<Broker> for ClusterGroupActor {
     fn perform(&mut self, effect: Effect, ctx: &mut Context<Self>) {
         self.surroundings.metrics.effect("broker", effect.name());
         let ledger = self.surroundings.ports.ledger.clone();
-        let words = |error: PortError| error.to_string();
         match effect {
             Effect::Identify(index) => {
                 let call = |board: Arc<dyn Board>| async move { board.identity().await };
@@ -248,7 +293,7 @@ impl Drives<Broker> for ClusterGroupActor {
             Effect::GatherWords => self.gather_words(ctx),
             Effect::ReadLedger => self.ask(ctx, async move { ledger.peek().await }, move |read| {
                 let read = read.map(|read| read.map(|ledgered| (ledgered.origin, ledgered.records)));
-                Event::LedgerRead(read.map_err(words))
+                Event::LedgerRead(read.map_err(|error| error.to_string()))
             }),
             Effect::LoadRecord(workload) => {
                 let reporter = self.reporter();
@@ -274,6 +319,9 @@ impl Drives<Broker> for ClusterGroupActor {
                 self.ask(ctx, store, move |(stored, pin)| Event::PinStored(pin, reporter.heed(stored)));
             }
             Effect::Tell(workload) => self.tell(&workload),
+            Effect::TellHold(hold) => self.tell_hold(&hold),
+            Effect::TellRelease(reason) => self.tell_release(reason),
+            Effect::TellHeldUp(workload, hold) => self.tell_held_up(&workload, &hold, ctx),
             Effect::Want(workload) => {
                 // It is wanted again in 5 s if nobody follows it by then.
                 if self.watcher.try_send(Wanted(workload)).is_err() {

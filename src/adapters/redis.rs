@@ -38,7 +38,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 macro_rules! rights {
     () => {
         "~allclear:* &allclear:* +hello +ping +info +select +evalsha +script|load +subscribe +publish +get +set \
-         +exists +expire +persist +strlen +hget +hmget +hset +hdel +hscan +hstrlen +sadd +srandmember +zadd +zrem +zscore \
+         +exists +expire +persist +del +srem +strlen +hget +hmget +hset +hdel +hscan +hstrlen +sadd +srandmember +zadd +zrem +zscore \
          +zrange +zrangebyscore +zrevrangebyscore"
     };
 }
@@ -65,6 +65,17 @@ const REASONS: &[(&str, bool, &str)] = &[
     ("MASTERDOWN", true, "the replica has lost its primary"),
     ("MOVED", false, "this is a Redis Cluster, which is not supported; use a single server or a proxy"),
     ("CLUSTERDOWN", true, "the Redis Cluster is down"),
+];
+
+/// Parts of what the TLS library says of a certificate, and what to do about it.
+const CERTIFICATE: &[(&str, &str)] = &[
+    (
+        "UnknownIssuer",
+        "its certificate is signed by an authority that is not trusted here; put that authority's certificate, PEM, into the \
+         file that redis.ca_file names",
+    ),
+    ("NotValidForName", "its certificate is for another host name than the address in redis.url or group.remotes"),
+    ("Expired", "its certificate has expired; renew it"),
 ];
 
 /// A Redis server. Connects with the first call and again after every loss.
@@ -180,6 +191,11 @@ impl Server {
     }
 }
 
+/// What is to be done about a reason of this name.
+fn advice(name: &str) -> &'static str {
+    REASONS.iter().find(|(reason, ..)| *reason == name).map_or("", |(_, _, advice)| advice)
+}
+
 /// The name of the reason, whether it may pass by itself, and what to do about it.
 fn classify(error: &RedisError) -> (&str, bool, &str) {
     let said = error.detail().unwrap_or_default();
@@ -191,6 +207,10 @@ fn classify(error: &RedisError) -> (&str, bool, &str) {
     }
     if error.is_timeout() {
         return ("timeout", true, "");
+    }
+    let certificate = CERTIFICATE.iter().find(|(part, _)| error.to_string().contains(part));
+    if let Some((_, advice)) = certificate {
+        return ("certificate", false, advice);
     }
     if error.is_connection_refusal() {
         return ("refused", true, "");

@@ -1,4 +1,4 @@
-//! `allclear group show` and `allclear group forget MEMBER`.
+//! `allclear group show`, `allclear group forget MEMBER` and `allclear group add MEMBER`.
 //!
 //! What is shown is what was heard on the boards just now and what the ledger has pinned. Forgetting is a write to the pin
 //! of this cluster's ledger, by compare-and-set; each remaining member has to be told so itself (decision 5).
@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use futures_util::future::join_all;
 use serde::Serialize;
 
 use crate::app::Neighbours;
@@ -20,7 +21,7 @@ use crate::cli::tallied;
 use crate::domain::broker::{MemberSeen, PathSeen};
 use crate::domain::group::{Fate, fate};
 use crate::domain::id::{Member, WorkloadId};
-use crate::domain::roster::{Pin, listed};
+use crate::domain::roster::{Hold, Pin, listed};
 use crate::ports::Ledgered;
 
 /// Everything about the group.
@@ -34,6 +35,8 @@ pub struct Shown {
     pub pinned: Section<Option<BTreeSet<Member>>>,
     /// Why nothing is agreed on; `None` when nothing is in the way.
     pub hold: Option<String>,
+    /// All that holds the group up, or a part of it.
+    pub holds: Vec<Hold>,
     /// Records are signed.
     pub keyed: bool,
     /// The hash of our configuration, as far as it must be the same in all members.
@@ -69,6 +72,7 @@ fn shown(neighbours: &Neighbours, heard: Group, ledger: &Section<Ledgered>) -> S
             Section::Missing { missing } => Section::missing(missing),
         },
         hold: seen.hold,
+        holds: seen.holds,
         keyed: neighbours.keyed,
         config: seen.config,
         members: seen.members,
@@ -104,9 +108,14 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
     }
     let members: BTreeSet<Member> = pin.members.iter().filter(|other| **other != member).cloned().collect();
     let forgotten = pin.forgotten.iter().cloned().chain([member.clone()]).collect();
-    let next = Pin { members, of: pin.of, forgotten };
+    let next = Pin { members, forgotten, ..pin.clone() };
     let heard = listen(neighbours, own, Some(&ledgered), &question.policy).await;
     let named = neighbours.members.contains(&member);
+    // Whoever agrees with others without it has forgotten it already.
+    let done = |other: &Member| {
+        heard.beats.get(other).is_some_and(|beat| !beat.members.is_empty() && !beat.members.contains(&member))
+    };
+    let rest: BTreeSet<Member> = next.members.iter().filter(|other| *other != own && !done(other)).cloned().collect();
     match consent.ask(&plan(question, (&pin, &next), (&member, named), heard, &ledgered)) {
         Answer::Yes => {}
         Answer::No => return Outcome { out: "nothing was changed\n".to_owned(), err: String::new(), code: 0 },
@@ -114,15 +123,58 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
     }
     match sources.ledger.store_pin(&next, Some(&pin)).await {
         Ok(true) => {
-            let rest: BTreeSet<Member> = next.members.iter().filter(|other| *other != own).cloned().collect();
             let elsewhere = if rest.is_empty() {
                 String::new()
             } else {
                 format!("now run it in {} too: until then they wait for {name}\n", listed(&rest))
             };
             let named = if named { named_too(&member) + "\n" } else { String::new() };
-            Outcome { out: format!("{name} is forgotten here\n{elsewhere}{named}"), err: String::new(), code: 0 }
+            let left = clean(neighbours, &member).await;
+            Outcome { out: format!("{name} is forgotten here\n{elsewhere}{named}{left}"), err: String::new(), code: 0 }
         }
+        Ok(false) => refused(
+            "nothing was changed: the members in the ledger changed at the same moment; look again with allclear group show",
+        ),
+        Err(error) => refused(&error.to_string()),
+    }
+}
+
+/// Removes what a forgotten member has left on the boards. Says where that could not be done: it is only in the way of the eye.
+async fn clean(neighbours: &Neighbours, member: &Member) -> String {
+    let cleaning =
+        neighbours.boards.iter().map(|board| async { (board.name().to_owned(), board.forget(member).await) });
+    let failed = join_all(cleaning).await.into_iter().filter_map(|(name, cleaned)| Some((name, cleaned.err()?)));
+    failed.map(|(name, error)| format!("what it has left on Redis {name} is still there: {error}\n")).collect()
+}
+
+/// Adds a member again that was forgotten. Exit codes: 0 added, or nothing to do; 1 not done.
+pub async fn add(sources: &Sources, question: &Question, name: &str) -> Outcome {
+    if let Err(why) = grouped(sources) {
+        return refused(&why);
+    }
+    let ledgered = match peek(sources, question).await {
+        Section::Known(ledgered) => ledgered,
+        Section::Missing { missing } => return refused(&missing),
+    };
+    let member = Member(name.to_owned());
+    let Some(pin) = ledgered.pin.filter(|pin| pin.forgotten.contains(&member)) else {
+        return refused(&format!(
+            "{} was not forgotten here; a cluster that never was a member is added by its Redis in group.remotes and, where \
+             the members are named, its name in group.members",
+            plain(name)
+        ));
+    };
+    let forgotten = pin.forgotten.iter().filter(|other| **other != member).cloned().collect();
+    let next = Pin { forgotten, ..pin.clone() };
+    match sources.ledger.store_pin(&next, Some(&pin)).await {
+        Ok(true) => Outcome {
+            out: format!(
+                "{name} is not forgotten here any more; it is a member, and waited for, as soon as it is heard of, or named in \
+                 group.members\nnow run it in the other members too\n"
+            ),
+            err: String::new(),
+            code: 0,
+        },
         Ok(false) => refused(
             "nothing was changed: the members in the ledger changed at the same moment; look again with allclear group show",
         ),
@@ -220,13 +272,11 @@ pub(crate) fn refused(why: &str) -> Outcome {
 
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { group, member, pinned, hold, keyed, config, members, boards, troubles } = self;
+        let Self { group, member, pinned, hold: _, holds, keyed, config, members, boards, troubles } = self;
         writeln!(f, "group {}, seen from member {}", plain(group), plain(member))?;
         let mut page = Page { f };
-        page.part(
-            "State",
-            [hold.as_ref().map_or_else(|| "agreed".to_owned(), |hold| format!("nothing is agreed on: {hold}"))],
-        )?;
+        let held = holds.iter().map(|hold| format!("nothing is agreed on: {}", hold.words));
+        page.part("State", if holds.is_empty() { vec!["agreed".to_owned()] } else { held.collect() })?;
         page.section("Pinned", pinned, |pinned| {
             vec![pinned.as_ref().map_or_else(|| "nobody yet: the members are still being learnt".to_owned(), listed)]
         })?;
@@ -245,17 +295,24 @@ impl fmt::Display for Shown {
         page.part("Redis", boards.iter().map(board_line))?;
         let differing = || members.iter().filter(|member| !member.differences.is_empty()).map(|member| &member.name);
         let known = || boards.iter().map(|board| board.trouble.as_ref());
+        let is_held = |trouble: &String| holds.iter().any(|hold| tallied::is_of_hold(trouble, &hold.words));
         let further = troubles.iter().filter(|trouble| tallied::is_further(trouble, known(), differing()));
+        let further = further.filter(|trouble| !is_held(trouble));
         page.part("Troubles", further.cloned())
     }
 }
 
 fn member_line(member: &MemberSeen, pinned: bool) -> String {
-    let MemberSeen { name, is_self, agreed, heard_s, version, differences } = member;
-    let heard = match (is_self, heard_s, version) {
+    let MemberSeen { name, is_self, agreed, heard_s, version, differences, disbelieved, place } = member;
+    let heard = match (is_self, disbelieved, heard_s, version) {
         (true, ..) => "this member".to_owned(),
-        (false, Some(_), Some(version)) => format!("heard of within 30 s, allclear {version}"),
-        (false, ..) => "not heard of: it is down, or none of its Redis servers is reached".to_owned(),
+        (false, Some(why), ..) => format!("heard of, and not believed: {why}"),
+        (false, None, Some(_), Some(version)) => format!("heard of within 30 s, allclear {version}"),
+        (false, None, ..) => "not heard of: it is down, or none of its Redis servers is reached".to_owned(),
+    };
+    let heard = match place {
+        Some(place) if !is_self => format!("{heard}, its own Redis is {place}"),
+        Some(_) | None => heard,
     };
     let agreed = if *agreed || !pinned { "" } else { "; not among the members that are pinned" };
     let differs = if differences.is_empty() { String::new() } else { format!("; differs: {}", differences.join("; ")) };

@@ -15,12 +15,15 @@ use crate::domain::id::{Member, Origin, WorkloadId};
 use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::policy::{Agreement, Policy};
 use crate::domain::record::Record;
-use crate::domain::roster::{Beat, Roster, settings};
+use crate::domain::roster::{Beat, Hold, Reason, Roster, settings};
 use crate::domain::tally::{Tally, tally};
 use crate::ports::{BEAT_TTL, Board, Cursor, Heard, Ledgered, News, Posting};
 
 /// How long one board is listened to. 10,000 records of a member come in 20 answers of a few milliseconds each.
 const BOARD_WITHIN: Duration = Duration::from_secs(15);
+
+/// Beats by which one board may be behind another: what is on the way, and one attempt again.
+const BEATS_BEHIND: u64 = 3;
 
 /// One moment is all there is: what was heard, was heard now.
 const NOW: Timestamp = Timestamp::from_millis(0);
@@ -86,6 +89,8 @@ impl Group {
 struct Told {
     identity: Result<String, String>,
     pages: Vec<News>,
+    /// Why it takes no writes, as far as it says so.
+    refuses: Option<String>,
     /// Why it could not be read to its end.
     broken: Option<String>,
 }
@@ -100,6 +105,7 @@ pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: Option<&
         origin: origin.clone(),
         boot: String::new(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        place: String::new(),
         silent: false,
     };
     let roster = grouped.then(|| {
@@ -109,6 +115,7 @@ pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: Option<&
     });
     let names: Vec<String> = boards.iter().map(|board| board.name().to_owned()).collect();
     let told = join_all(boards.iter().map(read)).await;
+    let unwritten = unwritten(member, &names, &told);
     let mut heard = Hearing { broker: Broker::new(identity, roster, names.clone()), effects: Vec::new() };
     for (index, told) in told.iter().enumerate() {
         heard.take(Event::Identified(index, told.identity.clone()));
@@ -139,12 +146,14 @@ pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: Option<&
         }
     }
     let Hearing { broker, effects } = heard;
-    let sought = effects.into_iter().filter_map(|effect| match effect {
-        Effect::Want(workload) => Some(workload),
-        _ => None,
-    });
-    let sought = sought.collect();
-    let (mut seen, boards, mut troubles) = (broker.seen(NOW), broker.boards_seen(NOW), broker.troubles(NOW));
+    let wanted = |effect| if let Effect::Want(workload) = effect { Some(workload) } else { None };
+    let sought = effects.into_iter().filter_map(wanted).collect();
+    let (mut seen, mut boards, mut troubles) = (broker.seen(NOW), broker.boards_seen(NOW), broker.troubles(NOW));
+    for (index, why) in unwritten {
+        let shown = seen.iter_mut().filter_map(|seen| seen.boards.get_mut(index)).chain(boards.get_mut(index));
+        shown.filter(|board| board.trouble.is_none()).for_each(|board| board.trouble = Some(why.clone()));
+        troubles.push(why);
+    }
     let ledger_read = ledgered.is_some();
     let hold = if ledger_read { shared(member, &origin, &twins) } else { Some(UNREAD.to_owned()) };
     if let (Some(seen), Some(hold)) = (&mut seen, &hold) {
@@ -155,6 +164,36 @@ pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: Option<&
     }
     let (member, agreement) = (member.clone(), policy.group.clone());
     Group { member, seen, boards, troubles, own, beats, sought, hold, ledger_read, broker, agreement }
+}
+
+/// The boards that do not take what our running instance writes, and why: by their own word, or because they lack the beat that
+/// it has left on others.
+fn unwritten(member: &Member, names: &[String], told: &[Told]) -> Vec<(usize, String)> {
+    let own = |told: &Told| {
+        let beats = told.pages.iter().flat_map(|page| &page.beats).filter(|beat| beat.member == *member);
+        beats.map(|beat| (beat.boot.clone(), beat.count)).max_by_key(|(_, count)| *count)
+    };
+    let newest = told.iter().filter_map(own).max_by_key(|(_, count)| *count);
+    let why = |(told, name): (&Told, &String)| {
+        if told.broken.is_some() {
+            return None;
+        }
+        if let Some(why) = &told.refuses {
+            return Some(format!("failed to write in Redis {name}: {why}"));
+        }
+        let (boot, count) = newest.as_ref()?;
+        let lacks = match own(told) {
+            None => true,
+            Some((there, number)) => there == *boot && number.saturating_add(BEATS_BEHIND) < *count,
+        };
+        lacks.then(|| {
+            format!(
+                "failed to write in Redis {name}: {member}'s allclear leaves its beats elsewhere and not there; its log and \
+                 allclear_board_failures_total say why"
+            )
+        })
+    };
+    told.iter().zip(names).map(why).enumerate().filter_map(|(index, why)| Some((index, why?))).collect()
 }
 
 /// Two clusters that took one name. A running allclear finds the other's beat where it had left its own; whoever looks once
@@ -174,7 +213,10 @@ fn shared(member: &Member, origin: &Origin, others: &BTreeSet<Origin>) -> Option
 /// Puts a hold in the place of the one that the broker came to.
 fn overrule(seen: &mut Seen, troubles: &mut Vec<String>, hold: &str) {
     let told = |hold: &str| format!("nothing is purged: {hold}");
-    let before = seen.hold.replace(hold.to_owned()).map(|before| told(&before));
+    let before = seen.hold.replace(hold.to_owned());
+    seen.holds.retain(|known| Some(&known.words) != before.as_ref());
+    seen.holds.insert(0, Hold::new(Reason::Members, hold));
+    let before = before.map(|before| told(&before));
     troubles.retain(|trouble| Some(trouble) != before.as_ref());
     troubles.push(told(hold));
 }
@@ -182,6 +224,7 @@ fn overrule(seen: &mut Seen, troubles: &mut Vec<String>, hold: &str) {
 /// Leaves out what was compared with members that are not known.
 fn compare_nothing(seen: &mut Seen, troubles: &mut Vec<String>) {
     seen.config.clear();
+    seen.holds.retain(|hold| hold.reason != Reason::Configuration);
     for member in &mut seen.members {
         troubles.retain(|trouble| !tallied::is_of_difference(trouble, &member.name));
         member.differences.clear();
@@ -201,12 +244,13 @@ impl Hearing {
 }
 
 async fn read(board: &Arc<dyn Board>) -> Told {
-    let mut pages = Vec::new();
+    let (mut pages, mut refuses) = (Vec::new(), None);
     let reading = async {
         let identity = board.identity().await.map_err(|error| error.to_string());
         if let Err(why) = identity {
             return (Err(why.clone()), Some(why));
         }
+        refuses = board.refuses().await.ok().flatten();
         let mut cursor = Cursor::default();
         loop {
             match board.read(&cursor).await {
@@ -225,5 +269,5 @@ async fn read(board: &Arc<dyn Board>) -> Told {
     let late = || format!("{} has not told everything within {} s", board.name(), BOARD_WITHIN.as_secs());
     let (identity, broken) =
         tokio::time::timeout(BOARD_WITHIN, reading).await.unwrap_or_else(|_| (Err(late()), Some(late())));
-    Told { identity, pages, broken }
+    Told { identity, pages, refuses, broken }
 }

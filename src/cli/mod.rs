@@ -114,7 +114,7 @@ enum Command {
         #[arg(short, long, value_enum, default_value = "table")]
         output: Format,
     },
-    /// Show the group of clusters, or forget a member of it
+    /// Show the group of clusters, or forget a member of it, or have it back
     Group {
         /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
         #[arg(long, global = true, value_name = "NAMESPACE")]
@@ -149,6 +149,11 @@ enum GroupAction {
         /// How to print it
         #[arg(short, long, value_enum, default_value = "table")]
         output: Format,
+    },
+    /// Have a member back that was forgotten, as soon as it is heard of
+    Add {
+        /// Its name
+        member: String,
     },
     /// Take a member that will not come back out of the members that this cluster's ledger has pinned
     Forget {
@@ -255,11 +260,12 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         Command::Group { ledger_namespace, action } => {
             let output = match action {
                 GroupAction::Show { output } => output.into(),
-                GroupAction::Forget { .. } => config::Output::Table,
+                GroupAction::Add { .. } | GroupAction::Forget { .. } => config::Output::Table,
             };
             look(global, environment, ledger_namespace, (None, None), output, async |sources, question| {
                 print(&match &action {
                     GroupAction::Show { .. } => group::show(sources, question, output).await,
+                    GroupAction::Add { member } => group::add(sources, question, member).await,
                     GroupAction::Forget { member, yes } => {
                         group::forget(sources, question, member, Consent::new(*yes)).await
                     }

@@ -40,6 +40,11 @@ pub(crate) fn is_further<'a>(
         && !differing.any(|name| is_of_difference(trouble, name))
 }
 
+/// Whether a trouble is this hold, in the same words.
+pub(crate) fn is_of_hold(trouble: &str, words: &str) -> bool {
+    trouble.strip_prefix("nothing is purged: ") == Some(words)
+}
+
 /// Whether a trouble is that this member's configuration differs from ours.
 pub(crate) fn is_of_difference(trouble: &str, member: &str) -> bool {
     trouble.starts_with(&format!("{member} has another configuration"))

@@ -71,6 +71,8 @@ pub struct News {
     pub beats: Vec<Beat>,
     /// Copies that were not believed, in words: a wrong MAC, a body that is no record. Never with their content.
     pub rejected: Vec<String>,
+    /// Members whose beat was not believed, and why, in words.
+    pub disbelieved: BTreeMap<Member, String>,
     /// The board has lost what we posted, in part or in whole: everything is to be posted again.
     pub lost: bool,
     /// Where to read on.

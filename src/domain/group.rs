@@ -29,8 +29,21 @@ pub struct Known {
     pub record: Record,
     /// It was heard of lately. Only of one that is left out must that be so.
     pub alive: bool,
-    /// How it stands, in the member's own words, or that nothing is heard of the member. For people; no decision reads it.
-    pub words: Option<String>,
+    /// What else is known of it. For people; no decision reads it.
+    pub told: Told,
+}
+
+/// What is known of a member beside its record, in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Told {
+    /// That nothing is heard of it, and since when.
+    pub silence: Option<String>,
+    /// In which settings it differs from us, a sentence each.
+    pub differs: Vec<String>,
+    /// What is to be done about that.
+    pub cure: Option<String>,
+    /// How the rollout its record is about stands, as it says itself, of itself (decision 36).
+    pub own: Option<String>,
 }
 
 /// What one member knows of the group and of one workload in it.
@@ -92,21 +105,45 @@ pub fn judge(view: &View, own: &Member, agreement: &Agreement) -> Verdict {
             waiting.insert(member.clone(), "has not published the workload yet".to_owned());
             continue;
         };
-        let Known { origin, record, words, current, alive } = known;
+        let Known { origin, record, current, alive, told: _ } = known;
         if record.phase == Phase::Absent && agreement.absent_left_out && *current && *alive {
             continue;
         }
         let reference = *reference.get_or_insert(record);
         match why_waited_for(known, reference, &view.config, agreement) {
             Some(reason) => {
-                let words = words.as_ref().filter(|_| member != own && record.phase == Phase::Rolling);
-                let reason = words.map_or_else(|| reason.clone(), |words| format!("{reason}: {words}"));
+                let reason = if member == own { reason } else { with_what_is_told(known, reason) };
                 waiting.insert(member.clone(), reason);
             }
             None => drop(vector.insert(member.clone(), Component { origin: origin.clone(), seq: record.seq })),
         }
     }
     if waiting.is_empty() { Verdict::Candidate(Vector(vector)) } else { Verdict::Waiting(waiting) }
+}
+
+/// The reason to wait for a member, with what else is known of it.
+fn with_what_is_told(Known { record, told, .. }: &Known, reason: String) -> String {
+    let Told { silence, differs, cure: _, own } = told;
+    let mut parts = vec![match own.as_ref().filter(|_| record.phase == Phase::Rolling) {
+        Some(own) => format!("{reason}: {own}"),
+        None => reason,
+    }];
+    parts.extend(silence.iter().map(|silence| format!("it {silence}")));
+    if !differs.is_empty() {
+        parts.push(format!("it has another configuration, {}", differs.join(", ")));
+    }
+    parts.join("; ")
+}
+
+/// What somebody has to do before anything can be agreed on, as far as that is known.
+pub fn cure(view: &View) -> Option<String> {
+    if view.hold.is_some() {
+        return Some("goes on by itself when that is mended".to_owned());
+    }
+    let cures: BTreeSet<&str> =
+        view.members.values().flatten().filter_map(|known| known.told.cure.as_deref()).collect();
+    let cures: Vec<&str> = cures.into_iter().collect();
+    (!cures.is_empty()).then(|| format!("{}; then it goes on by itself", cures.join("; ")))
 }
 
 /// Why a member keeps the others from voting, if it does.
@@ -127,7 +164,7 @@ fn why_waited_for(known: &Known, reference: &Record, config: &str, agreement: &A
         Phase::Failed(failure) => Some(format!("failed: {failure}")),
         Phase::Withdrawn => Some("has withdrawn".to_owned()),
         Phase::Complete if record.config != config => {
-            Some("was recorded under another configuration of the group".to_owned())
+            Some("has completed it under another configuration of the group".to_owned())
         }
         Phase::Complete => None,
     }
@@ -198,8 +235,13 @@ pub fn fate(view: &View, vector: &Vector) -> Fate {
 
 /// What is to be said of a member whose vote is missing. Its own words are as old as its last beat.
 pub fn missing_vote(view: &View, member: &Member) -> String {
-    let words = view.members.get(member).and_then(|known| known.as_ref()?.words.as_ref());
-    words.map_or_else(|| "has not voted yet".to_owned(), |words| format!("has not voted yet (last heard: {words})"))
+    let reason = "has not voted yet".to_owned();
+    let Some(known) = view.members.get(member).and_then(Option::as_ref) else { return reason };
+    let reason = match &known.told.own {
+        Some(own) if known.record.phase != Phase::Rolling => format!("{reason} (last heard: {own})"),
+        Some(_) | None => reason,
+    };
+    with_what_is_told(known, reason)
 }
 
 /// Whether every other member has recorded that `vector` is closed, as far as that matters: for a dead one, those who have
@@ -250,7 +292,7 @@ pub fn leave_out(view: &View, vector: &Vector, brief: &mut Brief) {
 
 /// Why a member that has not voted for a vector with this component never will.
 fn why_dead(known: &Known, component: &Component, vector: &Vector) -> Option<String> {
-    let Known { origin, record, current, alive: _, words: _ } = known;
+    let Known { origin, record, current, alive: _, told: _ } = known;
     if *origin != component.origin {
         return current.then(|| "its ledger was re-created".to_owned());
     }
@@ -294,7 +336,7 @@ pub fn alone(member: &Member, origin: &Origin, record: Option<&Record>) -> View 
         current: true,
         alive: true,
         record: record.clone(),
-        words: None,
+        told: Told::default(),
     });
     View { members: BTreeMap::from([(member.clone(), known)]), ..View::default() }
 }

@@ -8,6 +8,7 @@
 //! (decision 5). A beat is a report: it names members and explains waiting. That a member is alive is never a reason to
 //! purge, and that it is silent never one to go on without it.
 
+mod hold;
 mod settings;
 mod voice;
 
@@ -16,9 +17,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::id::{Member, Origin, WorkloadId, config_hash};
+use crate::domain::id::{Member, Origin, Seq, WorkloadId, config_hash};
 use crate::domain::machine::Timestamp;
 
+pub use hold::{Hold, Reason};
 pub use settings::{difference, settings};
 pub use voice::{Brought, Voice};
 
@@ -40,6 +42,9 @@ const STRANGERS_MAX: usize = 100;
 /// The setting that names the members; it is not known before they are agreed on.
 const MEMBERS: &str = "group.members";
 
+/// The number of the rules the release judges by, among the settings.
+const RULES: &str = "rules";
+
 /// What a member tells of itself every few seconds, on every board it reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Beat {
@@ -60,13 +65,25 @@ pub struct Beat {
     pub members: BTreeSet<Member>,
     /// The settings its configuration hash covers, in words, so that a difference can be named.
     pub settings: BTreeMap<String, String>,
-    /// How its rollouts in flight stand, in words.
+    /// How its rollouts in flight stand, in words, and only what it knows of itself.
     pub words: BTreeMap<WorkloadId, String>,
+    /// Which rollout each of these words is about, by its number here. Older programs do not say so, and their words are not
+    /// shown (decision 36).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seqs: BTreeMap<WorkloadId, Seq>,
+    /// Where it runs, for people: a name that says more than one made from a UID. Empty where it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub place: String,
     /// Milliseconds since the Unix epoch by its own clock, and later than in the beat before. Older programs order by it.
     pub at_ms: i64,
 }
 
 impl Beat {
+    /// How its rollout of this number stands, in its own words.
+    pub fn words_of(&self, workload: &WorkloadId, seq: Seq) -> Option<&String> {
+        self.words.get(workload).filter(|_| self.seqs.get(workload) == Some(&seq))
+    }
+
     /// Whether it says more than that its member lives and how its rollouts stand: another process or ledger than in the
     /// `earlier` beat, other members, another configuration. The others should hear of that at once.
     pub fn is_news(&self, earlier: Option<&Self>) -> bool {
@@ -82,10 +99,14 @@ pub struct Pin {
     pub members: BTreeSet<Member>,
     /// The number of servers there were then. When another number is configured, the members are learnt anew.
     pub of: usize,
-    /// Who was a member then and was forgotten since. Whoever is neither this nor a member is new, and the members are
-    /// learnt anew.
+    /// Who was a member and was forgotten since, until it is added again. Whoever is neither this nor a member is new, and
+    /// the members are learnt anew.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub forgotten: BTreeSet<Member>,
+    /// The servers that have answered once, by address: one that never has may be a mistake, and a member behind it that
+    /// nobody waits for. Empty in pins of older programs, which did not say; then all of them are believed.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub answered: BTreeSet<String>,
 }
 
 /// The group's servers, as far as they have said who they are.
@@ -93,6 +114,8 @@ pub struct Pin {
 pub struct Servers {
     /// Different ones.
     pub distinct: usize,
+    /// Those that have said so, by address.
+    pub identified: BTreeSet<String>,
     /// Those that have not said so, by address.
     pub unidentified: BTreeSet<String>,
     /// Not all of them have been asked yet.
@@ -102,7 +125,12 @@ pub struct Servers {
 impl Servers {
     /// Whether there may be this many.
     fn may_be(&self, number: usize) -> bool {
-        (self.distinct..=self.distinct + self.unidentified.len()).contains(&number)
+        (self.distinct..=self.most()).contains(&number)
+    }
+
+    /// How many there may be at most.
+    fn most(&self) -> usize {
+        self.distinct + self.unidentified.len()
     }
 }
 
@@ -112,7 +140,7 @@ pub struct Standing {
     /// The members; while there is a hold, whoever is known.
     pub members: BTreeSet<Member>,
     /// Why nothing may be done.
-    pub hold: Option<String>,
+    pub hold: Option<Hold>,
     /// The hash of our configuration, the members included.
     pub config: String,
 }
@@ -206,27 +234,46 @@ impl Roster {
 
     /// What is to be stored in the ledger over [`Roster::pin`], if anything.
     pub fn wanted_pin(&self, now: Timestamp, servers: &Servers) -> Option<Pin> {
-        if servers.untried || self.twins(now).is_some() || self.usable_pin(now, servers).is_some() {
+        if servers.untried || self.twins(now).is_some() {
             return None;
         }
-        let mut known = self.known(now);
+        if let Some(pin) = self.usable_pin(now, servers) {
+            let answered = self.answered(servers);
+            return (answered != pin.answered).then(|| Pin { answered, ..pin.clone() });
+        }
+        let mut known = self.known(now, servers);
         known.extend(self.fitting_pin(servers).into_iter().flat_map(|pin| pin.members.clone()));
+        let pin = |members: BTreeSet<Member>, of| {
+            // Our own name was another one if the pin does not have it: the old one is nobody's any more.
+            let renamed = self.pin.iter().filter(|pin| !pin.members.contains(&self.own)).flat_map(|pin| &pin.members);
+            let forgotten = self.pin.iter().flat_map(|pin| &pin.forgotten).chain(renamed);
+            let forgotten = forgotten.filter(|name| !members.contains(*name));
+            Pin { forgotten: forgotten.cloned().collect(), answered: self.answered(servers), members, of }
+        };
         if !self.configured.is_empty() {
             let of = self.configured.len();
             let fits = self.configured.contains(&self.own) && servers.may_be(of);
-            return (fits && known.is_subset(&self.configured)).then(|| Pin {
-                members: self.configured.clone(),
-                of,
-                ..Pin::default()
-            });
+            return (fits && known.is_subset(&self.configured)).then(|| pin(self.configured.clone(), of));
         }
         let complete = servers.unidentified.is_empty() && known.len() == servers.distinct;
-        complete.then_some(Pin { members: known, of: servers.distinct, ..Pin::default() })
+        complete.then(|| pin(known, servers.distinct))
+    }
+
+    /// The servers that have answered once, of those that are configured now. Where an older program did not say, they are
+    /// taken down in the moment in which as many answer as there are members.
+    fn answered(&self, servers: &Servers) -> BTreeSet<String> {
+        let before = self.pin.as_ref().map(|pin| &pin.answered);
+        let unsaid = before.is_some_and(BTreeSet::is_empty);
+        if unsaid && self.pin.as_ref().is_some_and(|pin| servers.distinct < pin.of) {
+            return BTreeSet::new();
+        }
+        let still = before.into_iter().flatten().filter(|name| servers.unidentified.contains(*name));
+        still.chain(&servers.identified).cloned().collect()
     }
 
     /// Who the members are, or why that is not known.
     pub fn standing(&self, now: Timestamp, servers: &Servers) -> Standing {
-        let known = || self.known(now).into_iter().chain(self.configured.iter().cloned()).collect();
+        let known = || self.known(now, servers).into_iter().chain(self.configured.iter().cloned()).collect();
         let members = self.pin.as_ref().map_or_else(known, |pin| pin.members.clone());
         let settings = self.settings();
         let pairs = settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -245,6 +292,51 @@ impl Roster {
         differences
     }
 
+    /// What is to be done about the differences to a member, if there are any.
+    pub fn cure(&self, member: &Member) -> Option<String> {
+        let beat = &self.voices.get(member).filter(|_| !self.differences(member).is_empty())?.beat;
+        let ours = self.settings();
+        let differ = |name: &str| beat.settings.get(name) != ours.get(name);
+        let rules =
+            |settings: &BTreeMap<String, String>| settings.get(RULES).and_then(|rules| rules.parse::<u32>().ok());
+        if differ(RULES) {
+            let older = if rules(&beat.settings) < rules(&ours) { member } else { &self.own };
+            return Some(format!("upgrade allclear in {older}: its release judges by older rules"));
+        }
+        let names = beat.settings.keys().chain(ours.keys()).filter(|name| differ(name) && *name != MEMBERS);
+        let names: BTreeSet<&str> = names.map(String::as_str).collect();
+        if !names.is_empty() {
+            let names = names.into_iter().collect::<Vec<_>>().join(", ");
+            return Some(format!(
+                "give {names} one value in {member} and in {}, and restart what was changed",
+                self.own
+            ));
+        }
+        if !differ(MEMBERS) {
+            return Some(format!("run one version of allclear in {member} and in {}", self.own));
+        }
+        let (theirs, pin) = (&beat.members, self.pin.as_ref()?);
+        let left = listed(&theirs.intersection(&pin.forgotten).cloned().collect());
+        Some(match () {
+            () if theirs.is_empty() => {
+                format!("{member} does not know the members yet; allclear group show there says why")
+            }
+            () if !left.is_empty() => format!("run allclear group forget {left} in {member} too"),
+            () if !theirs.contains(&self.own) => format!(
+                "{member} does not count this cluster among its members: if it was forgotten there, run allclear group add \
+                 {0} there to have it back, or stop allclear here",
+                self.own
+            ),
+            () => {
+                format!(
+                    "give {member} and {} the same servers in redis.url and group.remotes, and the same group.members; \
+                         one of them may still have to forget a member",
+                    self.own
+                )
+            }
+        })
+    }
+
     /// Since when, roughly, nothing has been heard of a member; `None` if it was heard of just now.
     pub fn silence(&self, now: Timestamp, member: &Member) -> Option<String> {
         let Some(voice) = self.voices.get(member) else { return Some("has not been heard of yet".to_owned()) };
@@ -252,16 +344,21 @@ impl Roster {
         (silent > HEARD_FOR).then(|| format!("has not been heard of for {}", roughly(silent)))
     }
 
-    /// Ourselves and whoever was heard of lately.
-    fn known(&self, now: Timestamp) -> BTreeSet<Member> {
-        let heard = self.voices.iter().filter(|(_, voice)| now.since(voice.at) <= HEARD_FOR);
-        heard.map(|(member, _)| member.clone()).chain([self.own.clone()]).collect()
+    /// Ourselves and whoever was heard of lately, but for those that were forgotten.
+    fn known(&self, now: Timestamp, servers: &Servers) -> BTreeSet<Member> {
+        let heard = self.voices.iter().filter(|(_, voice)| now.since(voice.at) <= HEARD_FOR).map(|(member, _)| member);
+        let heard: BTreeSet<&Member> = heard.chain([&self.own]).collect();
+        let Some(Pin { forgotten, of, .. }) = &self.pin else { return heard.into_iter().cloned().collect() };
+        let new: BTreeSet<Member> = heard.iter().copied().filter(|name| !forgotten.contains(*name)).cloned().collect();
+        // A further server that nobody else has come with adds whoever is heard again.
+        let is_added = servers.distinct > *of && new.len() < servers.distinct;
+        if is_added { heard.into_iter().cloned().collect() } else { new }
     }
 
     /// The pin, where it still fits what is configured and nobody is heard of, or configured, who was left out of it without
     /// being forgotten.
     fn usable_pin(&self, now: Timestamp, servers: &Servers) -> Option<&Pin> {
-        let known = self.known(now);
+        let known = self.known(now, servers);
         self.fitting_pin(servers).filter(|pin| {
             let mut others = known.iter().chain(&self.configured);
             others.all(|member| pin.members.contains(member) || pin.forgotten.contains(member))
@@ -276,87 +373,6 @@ impl Roster {
                 && servers.may_be(pin.of)
                 && (configured.is_empty() || pin.members.is_subset(configured))
         })
-    }
-
-    /// Two clusters that took one name.
-    fn twins(&self, now: Timestamp) -> Option<String> {
-        let (name, ledgers) = match &self.twin {
-            Some((other, at)) if now.since(*at) <= TWINS_FOR => (&self.own, vec![&self.origin, other]),
-            Some(_) | None => self.voices.values().find_map(|voice| Some((&voice.beat.member, voice.twins(now)?)))?,
-        };
-        let ledgers: Vec<_> = ledgers.iter().map(|origin| origin.to_string()).collect();
-        Some(format!(
-            "two clusters of the group are called {name} (ledgers {}); give one of them another name by group.member",
-            ledgers.join(" and ")
-        ))
-    }
-
-    fn hold(&self, now: Timestamp, servers: &Servers) -> Option<String> {
-        let Self { own, configured, .. } = self;
-        if let Some(twins) = self.twins(now) {
-            return Some(twins);
-        }
-        if !configured.is_empty() && !configured.contains(own) {
-            return Some(format!("group.members does not name this cluster, {own}, but {}", listed(configured)));
-        }
-        if servers.untried {
-            return Some("the group's servers are being asked who they are".to_owned());
-        }
-        let most = servers.distinct + servers.unidentified.len();
-        let pin = self.fitting_pin(servers);
-        let counted = match pin {
-            Some(pin) => &pin.members,
-            None => configured,
-        };
-        let all: BTreeSet<Member> = self.known(now).union(counted).cloned().collect();
-        if all.len() > most {
-            let retired = match pin {
-                None if !configured.is_empty() => {
-                    ", and a member that has retired must be taken out of group.members too"
-                }
-                None | Some(_) => "",
-            };
-            return Some(format!(
-                "more members than servers: {}, and {most} different servers are configured; each cluster's own Redis \
-                 must be in redis.url or group.remotes of all of them{retired}",
-                listed(&all)
-            ));
-        }
-        if self.usable_pin(now, servers).is_some() {
-            return None;
-        }
-        Some(self.unpinned(&all, servers))
-    }
-
-    /// Why there is no usable pin.
-    fn unpinned(&self, known: &BTreeSet<Member>, servers: &Servers) -> String {
-        let Self { configured, .. } = self;
-        let least = servers.distinct;
-        if !configured.is_empty() && configured.len() < least {
-            return format!(
-                "group.members names {} members ({}), and {least} different servers are configured; each member has one",
-                configured.len(),
-                listed(configured)
-            );
-        }
-        if configured.is_empty() && !servers.unidentified.is_empty() {
-            let silent: Vec<&str> = servers.unidentified.iter().map(String::as_str).collect();
-            return format!(
-                "it is not known how many members the group has: {} has not said which server it is; known are {}",
-                silent.join(", "),
-                listed(known)
-            );
-        }
-        if configured.is_empty() && known.len() < servers.distinct {
-            let missing = match (servers.distinct - known.len(), servers.distinct) {
-                (1, 2) => "the second has not been heard of".to_owned(),
-                (1, 3) => "the third has not been heard of".to_owned(),
-                (1, n) => format!("the {n}th has not been heard of"),
-                (n, _) => format!("{n} have not been heard of"),
-            };
-            return format!("{} of {} members are known: {}; {missing}", known.len(), servers.distinct, listed(known));
-        }
-        "the members are being written to the ledger".to_owned()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::domain::group::{self, Decision, Fate, Known, Verdict, View};
 use crate::domain::id::{Member, Vector, WorkloadId, rank};
 use crate::domain::image::brief;
 use crate::domain::policy::Agreement;
-use crate::domain::record::{PurgeState, Record};
+use crate::domain::record::{Phase, PurgeState, Record};
 use crate::domain::rollout::duration;
 use crate::domain::roster::listed;
 
@@ -26,6 +26,8 @@ pub struct Tally {
     /// Who waits for this cluster, and since when it is the one: what it has not done that they have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks: Option<String>,
+    /// What somebody has to do before it goes on; `None` where it goes on by itself.
+    pub next: Option<String>,
     /// Each member, ourselves included.
     pub members: Vec<Ballot>,
     /// The purges of what was decided, as far as any member has recorded them.
@@ -73,7 +75,8 @@ impl Tally {
             return Some((blocks.clone(), UNBLOCKED_BY.to_owned()));
         }
         let others = self.members.iter().any(|ballot| ballot.awaited.is_some() && !ballot.is_self);
-        others.then(|| (self.state.clone(), "goes on when they have completed it, and voted".to_owned()))
+        let next = || self.next.clone().unwrap_or_else(|| "goes on when they have completed it, and voted".to_owned());
+        (others || self.next.is_some()).then(|| (self.state.clone(), next()))
     }
 }
 
@@ -117,7 +120,10 @@ pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agree
     let vector = newest_open(view, own);
     let fate = vector.map(|vector| group::fate(view, vector));
     let verdict = group::judge(view, measure(view, own), agreement);
-    let awaited = awaited(view, fate.as_ref(), &verdict);
+    // Of a record at rest nobody is waited for, whatever it is at elsewhere.
+    let under_way = |known: &Known| known.record.seeks() || known.record.phase == Phase::Rolling;
+    let is_at_rest = !view.members.values().flatten().any(under_way);
+    let awaited = if is_at_rest { BTreeMap::new() } else { awaited(view, fate.as_ref(), &verdict) };
     let ballot = |(member, known): (&Member, &Option<Known>)| {
         let record = known.as_ref().map(|known| &known.record);
         Ballot {
@@ -132,7 +138,12 @@ pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agree
     };
     Tally {
         workload: workload.clone(),
-        state: state(view, vector, fate.as_ref(), &verdict),
+        state: if is_at_rest && view.hold.is_none() {
+            at_rest(&verdict)
+        } else {
+            state(view, vector, fate.as_ref(), &verdict)
+        },
+        next: if is_at_rest { None } else { group::cure(view) },
         blocks: blocks(view, own, agreement),
         members: view.members.iter().map(ballot).collect(),
         purges: vector.map_or_else(Vec::new, |vector| purges(view, vector)),
@@ -181,6 +192,14 @@ fn state(view: &View, vector: Option<&Vector>, fate: Option<&Fate>, verdict: &Ve
             let names: BTreeSet<Member> = waiting.keys().cloned().collect();
             format!("waiting for {}", listed(&names))
         }
+    }
+}
+
+/// What is to be said of a workload that nobody rolls out, and for which nobody waits.
+fn at_rest(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Candidate(_) => "at rest: all members have the same version".to_owned(),
+        Verdict::Waiting(_) => "at rest: nobody waits for a purge of it".to_owned(),
     }
 }
 
@@ -234,10 +253,10 @@ pub fn ago(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::group::Known;
+    use crate::domain::group::{Known, Told};
     use crate::domain::id::{Component, Origin, Seq};
     use crate::domain::image::{Container, Image, Version};
-    use crate::domain::record::{Change, Phase, Purge, Vote};
+    use crate::domain::record::{Change, Purge, Vote};
 
     fn version(tag: &str) -> Version {
         [(Container::Main("web".into()), Image::parse(&format!("shop/web:{tag}")).unwrap())].into_iter().collect()
@@ -253,8 +272,8 @@ mod tests {
             closed: Seq(seq - 1),
             ..Record::absent(Seq(seq))
         };
-        let words = Some("2 of 5 pods ready".to_owned());
-        (member.into(), Some(Known { origin: origin(member), current: true, alive: true, record, words }))
+        let told = Told { own: Some("2 of 5 pods ready".to_owned()), ..Told::default() };
+        (member.into(), Some(Known { origin: origin(member), current: true, alive: true, record, told }))
     }
 
     fn origin(member: &str) -> Origin {
@@ -338,6 +357,40 @@ mod tests {
     #[test]
     fn what_was_a_moment_ago_was_just_now() {
         assert_eq!([ago(0), ago(1), ago(250)], ["just now", "1s ago", "4m 10s ago"]);
+    }
+
+    #[test]
+    fn a_difference_is_said_with_the_setting_and_what_to_do_about_it() {
+        let (b, other) = known("b", 2, "2", Phase::Complete);
+        let told = Told {
+            differs: vec!["purge.paths is \"/a\" there and \"/*\" here".to_owned()],
+            cure: Some("give purge.paths one value in b and in a".to_owned()),
+            ..Told::default()
+        };
+        let mut other = Known { told, ..other.unwrap() };
+        other.record.config = "other".to_owned();
+        let seen = of(&view([known("a", 2, "2", Phase::Complete), (b, Some(other))]));
+        let awaited = seen.members[1].awaited.clone().unwrap();
+        assert!(awaited.contains("purge.paths is \"/a\" there and \"/*\" here"), "{awaited}");
+        let (state, next) = seen.awaits().unwrap();
+        assert_eq!(state, "waiting for b");
+        assert_eq!(next, "give purge.paths one value in b and in a; then it goes on by itself");
+    }
+
+    #[test]
+    fn nobody_is_waited_for_in_a_record_at_rest() {
+        let at_rest = |member: &str, seq, tag| {
+            let (name, known) = known(member, seq, tag, Phase::Complete);
+            let mut known = known.unwrap();
+            known.record.change = Change::Baseline;
+            known.record.config = if member == "a" { String::new() } else { format!("as in {member}") };
+            (name, Some(known))
+        };
+        let seen = of(&view([at_rest("a", 1, "2"), at_rest("b", 4, "3"), ("c".into(), None)]));
+        assert!(seen.members.iter().all(|ballot| ballot.awaited.is_none()), "{seen:#?}");
+        assert_eq!((seen.state.as_str(), seen.awaits()), ("at rest: nobody waits for a purge of it", None));
+        let seen = of(&view([at_rest("a", 1, "2"), known("b", 4, "2", Phase::Rolling)]));
+        assert_eq!(seen.state, "waiting for b", "somebody rolls out");
     }
 
     #[test]

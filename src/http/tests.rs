@@ -222,6 +222,7 @@ fn busy(name: &str) -> Observation {
         change: format!("{name}: 1.2.3 → 1.2.4"),
         state: name.to_owned(),
         next: "tells the webhooks when all are completed".to_owned(),
+        own: None,
         stage: Stage::Purge,
         members: vec![MemberSummary { member: name.to_owned(), phase: "complete", version: name.to_owned() }],
         purges: vec![PurgeSummary {
@@ -274,7 +275,14 @@ async fn the_page_is_not_green_while_a_rollout_has_ended_badly_or_a_cluster_is_w
     };
     let blocks = "eu-2 waits for this cluster, since it is at web: 1, complete";
     let members = vec![ballot("eu-1", Some("is at web: 1, complete")), ballot("eu-2", None)];
-    let tally = Tally { workload, state: String::new(), blocks: Some(blocks.to_owned()), members, purges: Vec::new() };
+    let tally = Tally {
+        workload,
+        state: String::new(),
+        next: None,
+        blocks: Some(blocks.to_owned()),
+        members,
+        purges: Vec::new(),
+    };
     let mut seen = busy("web");
     seen.tallies.push(tally);
     let serving = start(showing(seen)).await;

@@ -257,6 +257,16 @@ impl Board for MemberBoard {
         Ok(news)
     }
 
+    async fn refuses(&self) -> Result<Option<String>, PortError> {
+        self.reached("learn whether it takes writes").map(|_| None)
+    }
+
+    async fn forget(&self, member: &Member) -> Result<usize, PortError> {
+        let mut state = self.reached("forget a member")?;
+        state.beats.remove(member);
+        Ok(state.shelves.remove(member).map_or(0, |shelf| shelf.copies.len()))
+    }
+
     fn wake_ups(&self) -> Flow<()> {
         let (says, said) = mpsc::channel(1);
         let mut state = self.board.state();

@@ -13,6 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::domain::notice::Notice;
+use crate::domain::roster;
 use crate::domain::unwell::Reason;
 
 /// A label set of one static word.
@@ -61,6 +62,11 @@ struct ByReason {
     reason: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByHold {
+    reason: &'static str,
+}
+
 /// Why a call to a Redis failed, as far as there are names for it; what adapters put first into their words.
 const REASONS: [&str; 17] = [
     "timeout",
@@ -104,6 +110,7 @@ pub struct Metrics {
     board_failures: Family<ByReason, Counter>,
     board_rejections: Family<ByBoard, Counter>,
     board_answered: Family<ByBoard, Gauge>,
+    held: Family<ByHold, Gauge>,
 }
 
 fn seconds() -> Histogram {
@@ -130,6 +137,7 @@ impl Default for Metrics {
             board_failures: Family::default(),
             board_rejections: Family::default(),
             board_answered: Family::default(),
+            held: Family::default(),
             registry: Mutex::new(Registry::default()),
         };
         let Self {
@@ -146,10 +154,12 @@ impl Default for Metrics {
             quarantined,
             unwell,
             relists,
-            board_calls,
-            board_failures,
-            board_rejections,
-            board_answered,
+            // These are registered with the group's.
+            board_calls: _,
+            board_failures: _,
+            board_rejections: _,
+            board_answered: _,
+            held: _,
         } = &metrics;
         registry.register("notices", "Transitions told, by kind", notices.clone());
         registry.register("effects", "Effects performed, by machine and effect", effects.clone());
@@ -171,6 +181,15 @@ impl Default for Metrics {
             unwell.clone(),
         );
         registry.register("relists", "Times the cluster was listed afresh", relists.clone());
+        metrics.register_group(&mut registry);
+        Self { registry: Mutex::new(registry), ..metrics }
+    }
+}
+
+impl Metrics {
+    /// Those of the group and its boards.
+    fn register_group(&self, registry: &mut Registry) {
+        let Self { board_calls, board_failures, board_rejections, board_answered, held, .. } = self;
         registry.register("board_calls", "Calls to a Redis of the group that were answered", board_calls.clone());
         registry.register("board_failures", "Calls to a Redis of the group that failed", board_failures.clone());
         registry.register("board_rejections", "Copies of records that were not believed", board_rejections.clone());
@@ -179,11 +198,9 @@ impl Default for Metrics {
             "When a Redis of the group last answered, in seconds since the Unix epoch",
             board_answered.clone(),
         );
-        Self { registry: Mutex::new(registry), ..metrics }
+        registry.register("group_held", "Whether the group is held up, 1 or 0, by reason", held.clone());
     }
-}
 
-impl Metrics {
     /// A transition: one INFO line and one count. Told again after a restart, it is logged again.
     pub fn notice(&self, notice: &Notice) {
         self.notices.get_or_create(&ByKind { kind: notice.kind.name() }).inc();
@@ -244,6 +261,11 @@ impl Metrics {
                 self.board_answered.get_or_create(&ByBoard { board }).set(wall_ms / 1_000);
             }
         }
+    }
+
+    /// Whether the group is held up for this reason.
+    pub fn held(&self, reason: roster::Reason, held: bool) {
+        self.held.get_or_create(&ByHold { reason: reason.name() }).set(i64::from(held));
     }
 
     /// Copies on a Redis of the group that were not believed.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use allclear::domain::distribution::DistributionId;
-use allclear::domain::group::{Known, View, alone};
+use allclear::domain::group::{Known, Told, View, alone};
 use allclear::domain::id::{Component, Member, Seq, WorkloadId};
 use allclear::domain::machine::{Machine, Timestamp};
 use allclear::domain::policy::Policy;
@@ -111,7 +111,7 @@ fn members_that_voted_under_the_first_release_purge_under_its_reference() {
     let stored = matched("default", &before, |record| {
         let known = |(member, component): (&Member, &Component)| {
             let (origin, record) = (component.origin.clone(), record.clone());
-            (member.clone(), Some(Known { origin, current: true, alive: true, record, words: None }))
+            (member.clone(), Some(Known { origin, current: true, alive: true, record, told: Told::default() }))
         };
         View { members: vector.0.iter().map(known).collect(), ..View::default() }
     });

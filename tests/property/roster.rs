@@ -38,6 +38,7 @@ fn turn() -> impl Strategy<Value = Turn> {
 fn servers() -> impl Strategy<Value = Servers> {
     (0..4_usize, 0..3_usize, prop::bool::weighted(0.1)).prop_map(|(distinct, silent, untried)| Servers {
         distinct,
+        identified: (0..distinct).map(|number| format!("redis-up-{number}")).collect(),
         unidentified: (0..silent).map(|number| format!("redis-{number}")).collect(),
         untried,
     })
@@ -80,10 +81,10 @@ proptest! {
                     }
                 }
                 Turn::Forget => {
-                    let kept = roster.pin().cloned().map(|Pin { mut members, of, mut forgotten }| {
+                    let kept = roster.pin().cloned().map(|Pin { mut members, of, mut forgotten, answered }| {
                         forgotten.extend(members.iter().filter(|member| **member != own).cloned());
                         members.retain(|member| *member == own);
-                        Pin { members, of, forgotten }
+                        Pin { members, of, forgotten, answered }
                     });
                     roster.pinned(kept);
                 }

@@ -11,7 +11,7 @@ use allclear::actors::{Grouping, Settings, Surroundings};
 use allclear::domain::id::{Member, Seq};
 use allclear::domain::notice::Kind;
 use allclear::domain::record::Change;
-use allclear::domain::roster::Pin;
+use allclear::domain::roster::Reason;
 use allclear::ports::{Clock, Ledger, Posting};
 use allclear::telemetry::Metrics;
 use tokio::sync::oneshot;
@@ -346,6 +346,15 @@ fn members_that_differ_in_a_setting_or_in_their_members_do_not_agree_and_say_why
         assert_eq!(creations(&worlds), 0);
         let seen = lives[0].observe().await;
         let words = "rollout.zero_replicas is \"complete\" there and \"wait\" here";
+        let holds = &seen.group.as_ref().expect("a group").holds;
+        assert!(holds.len() == 1 && holds[0].reason == Reason::Configuration, "{holds:?}");
+        for world in &worlds {
+            let published = world.state().published.clone();
+            let told: Vec<_> = published.iter().filter(|(_, _, notice)| notice.kind == Kind::GroupStalled).collect();
+            assert_eq!(told.len(), 1, "an Event on the workload that waits, once: {told:#?}");
+            let message = &told[0].2.message;
+            assert!(message.contains("give rollout.zero_replicas one value"), "{message}");
+        }
         assert!(seen.troubles.iter().any(|trouble| trouble.contains(words)), "{:?}", seen.troubles);
     });
 }
@@ -377,26 +386,6 @@ fn a_ledger_that_was_set_back_holds_its_workload_and_no_other() {
         let seen = lives[0].observe().await;
         assert_eq!(seen.group.as_ref().expect("a group").regressed, [id("web")]);
         assert!(seen.troubles.iter().any(|trouble| trouble.contains("StateRegressed")), "{:?}", seen.troubles);
-    });
-}
-
-#[test]
-fn a_member_that_is_forgotten_is_not_waited_for_any_more() {
-    play(async {
-        let (worlds, _) = group(2);
-        let lives = start_all(&worlds);
-        agreed(&lives).await;
-        let gone = Pin { members: BTreeSet::from(["eu-1".into()]), of: 2, forgotten: BTreeSet::from(["eu-2".into()]) };
-        let ledger = worlds[0].state().ledger.clone();
-        let pin = ledger.pin().await.unwrap();
-        assert!(ledger.store_pin(&gone, pin.as_ref()).await.unwrap());
-        pass(15_000).await;
-        let seen = lives[0].observe().await;
-        let agreed: Vec<_> = seen.group.expect("a group").members.into_iter().filter(|member| member.agreed).collect();
-        assert_eq!(agreed.iter().map(|member| member.name.as_str()).collect::<Vec<_>>(), ["eu-1"]);
-        release(&lives[..1], 2, "2").await;
-        pass(60_000).await;
-        assert_eq!(creations(&worlds[..1]), 1);
     });
 }
 
@@ -436,3 +425,5 @@ fn a_workload_a_member_does_not_have_is_told_to_be_absent() {
         assert_eq!(worlds[1].asked("cluster.workload", "cart").len(), looked);
     });
 }
+
+mod names;

@@ -25,6 +25,7 @@
 //! are lost as well. Evicted copies are found by looking at some of our own with every read.
 
 mod copy;
+mod role;
 mod scripts;
 mod seal;
 mod wake;
@@ -77,6 +78,7 @@ pub struct RedisBoard {
     copies: Copies,
     merge: Script,
     read: Script,
+    forget: Script,
     stamps: Mutex<Stamps>,
 }
 
@@ -105,6 +107,7 @@ impl RedisBoard {
             copies: Copies::new(group, key),
             merge: Script::new(scripts::MERGE),
             read: Script::new(scripts::READ),
+            forget: Script::new(scripts::FORGET),
             stamps: Mutex::default(),
         }
     }
@@ -386,7 +389,10 @@ impl Board for RedisBoard {
             match self.copies.beat(&member, beat) {
                 _ if beat.is_empty() => {}
                 Ok(beat) => news.beats.push(beat),
-                Err(why) => news.rejected.push(format!("the beat of {member}: {why}")),
+                Err(why) => {
+                    news.rejected.push(format!("the beat of {member}: {why}"));
+                    news.disbelieved.insert(member.clone(), why);
+                }
             }
             if member != self.member {
                 cursor.insert(member, number(stamp));
@@ -394,6 +400,31 @@ impl Board for RedisBoard {
         }
         news.cursor = Cursor(cursor);
         Ok(news)
+    }
+
+    async fn refuses(&self) -> Result<Option<String>, PortError> {
+        let ask = |mut redis: ConnectionManager| async move {
+            let mut said = String::new();
+            for section in ["replication", "memory"] {
+                match cmd("INFO").arg(section).query_async::<String>(&mut redis).await {
+                    Ok(info) => said.push_str(&info),
+                    // Forbidden, or renamed away: then it is not known.
+                    Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm) => {}
+                    Err(error) if error.code() == Some("ERR") => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(said)
+        };
+        Ok(role::refusal(&self.server.call("learn whether it takes writes", ask).await?))
+    }
+
+    async fn forget(&self, member: &Member) -> Result<usize, PortError> {
+        let mut script = self.forget.prepare_invoke();
+        script.key(self.key("index", &member.0)).key(format!("{}members", self.prefix));
+        script.arg(&self.prefix).arg(&member.0);
+        let forget = |mut redis: ConnectionManager| async move { script.invoke_async::<usize>(&mut redis).await };
+        self.server.call("forget a member", forget).await
     }
 
     fn wake_ups(&self) -> Flow<()> {

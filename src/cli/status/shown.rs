@@ -70,8 +70,15 @@ struct Tally {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Agreement {
+    holds: Vec<Hold>,
     members: Vec<Member>,
     boards: Vec<Board>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Hold {
+    words: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -121,6 +128,8 @@ impl fmt::Display for Shown {
         if let Some(leader) = standing_by {
             return writeln!(f, "  ask {} for what goes on: its name begins with that of its pod", plain(leader));
         }
+        let holds = || self.agreement.iter().flat_map(|agreement| &agreement.holds);
+        Page { f }.part("Held up", holds().map(|hold| format!("nothing is purged: {}", hold.words)))?;
         for rollout in rollouts {
             writeln!(f)?;
             let tally = tallies.iter().find(|tally| tally.workload == rollout.workload);
@@ -151,6 +160,10 @@ impl Shown {
 
     fn is_further(&self, trouble: &str) -> bool {
         let members = self.agreement.iter().flat_map(|agreement| &agreement.members);
+        let mut holds = self.agreement.iter().flat_map(|agreement| &agreement.holds);
+        if holds.any(|hold| tallied::is_of_hold(trouble, &hold.words)) {
+            return false;
+        }
         let differing = members.filter(|member| !member.differences.is_empty()).map(|member| &member.name);
         tallied::is_further(trouble, self.boards().map(|board| board.trouble.as_ref()), differing)
     }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::board::{Heard, Posting};
-use crate::domain::group::Known;
+use crate::domain::group::{Known, Told};
 use crate::domain::id::{Member, Origin, Seq, WorkloadId};
 use crate::domain::record::Record;
 
@@ -75,7 +75,7 @@ impl Copies {
     pub(super) fn of(&self, workload: &WorkloadId, member: &Member) -> Option<Known> {
         let record = self.copies.get(workload)?.get(member)?.record.as_deref()?.clone();
         let (origin, current) = (self.ledgers.get(member)?.clone(), self.confirmed.contains(member));
-        Some(Known { origin, current, alive: false, record, words: None })
+        Some(Known { origin, current, alive: false, record, told: Told::default() })
     }
 
     /// The workloads in which anybody waits for the rest of the group, also one that was forgotten.

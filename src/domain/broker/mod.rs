@@ -16,6 +16,7 @@
 
 mod ahead;
 mod copies;
+mod holds;
 mod lane;
 mod path;
 mod seen;
@@ -25,14 +26,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::domain::board::{Cursor, News, Posted, Posting};
-use crate::domain::group::{self, Known, View};
+use crate::domain::group::{self, Known, Told, View};
 use crate::domain::id::{Member, Origin, Seq, WorkloadId};
 use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::record::Record;
-use crate::domain::roster::{Beat, HEARD_FOR, Pin, Roster, Servers, Standing};
+use crate::domain::roster::{Beat, HEARD_FOR, Hold, Pin, Reason, Roster, Servers, Standing};
 
 use ahead::Ahead;
 use copies::Copies;
+use holds::Holds;
 use lane::Lane;
 use path::Path;
 
@@ -62,6 +64,8 @@ pub struct Identity {
     pub boot: String,
     /// The program's version.
     pub version: String,
+    /// Where it runs, for people; empty where that is not known.
+    pub place: String,
     /// Nothing is posted, and no beat is left: others must not count on us (decision 23).
     pub silent: bool,
 }
@@ -101,6 +105,8 @@ pub struct Broker {
     absent_due: Timestamp,
     /// What members' silence was when the rollouts were last told.
     silences: BTreeMap<Member, String>,
+    /// What holds the group up, and of what was told.
+    holds: Holds,
 }
 
 /// What a ledger holds: its identity, and all records.
@@ -129,8 +135,8 @@ pub enum Event {
     Posted(usize, Result<Vec<Posted>, String>),
     /// An [`Effect::Beat`] was: with the beat of our name that was there before.
     Beaten(usize, Result<Option<Box<Beat>>, String>),
-    /// An [`Effect::GatherWords`] was answered, at this time of the wall's clock.
-    WordsGathered(BTreeMap<WorkloadId, String>, i64),
+    /// An [`Effect::GatherWords`] was answered, at this time of the wall's clock: each with the rollout it is about.
+    WordsGathered(BTreeMap<WorkloadId, (Seq, String)>, i64),
     /// An [`Effect::ReadLedger`] was answered: with what the ledger holds, if there is one.
     LedgerRead(Result<Option<Kept>, String>),
     /// An [`Effect::LoadRecord`] was: the record, and the floor no `seq` of a later one can fall below.
@@ -166,6 +172,12 @@ pub enum Effect {
     Tell(WorkloadId),
     /// Have a rollout follow this workload: another member waits for our part.
     Want(WorkloadId),
+    /// Tell that the group is held up.
+    TellHold(Hold),
+    /// Tell that it is held up for this reason no more.
+    TellRelease(Reason),
+    /// Tell on this workload, which waits, that the group is held up.
+    TellHeldUp(WorkloadId, Hold),
 }
 
 impl Effect {
@@ -183,6 +195,9 @@ impl Effect {
             Self::StorePin(..) => "store_pin",
             Self::Tell(_) => "tell",
             Self::Want(_) => "want",
+            Self::TellHold(_) => "tell_hold",
+            Self::TellRelease(_) => "tell_release",
+            Self::TellHeldUp(..) => "tell_held_up",
         }
     }
 }
@@ -211,6 +226,7 @@ impl Broker {
             beaten_ms: i64::MIN,
             absent_due: Timestamp::default(),
             silences: BTreeMap::new(),
+            holds: Holds::default(),
         };
         broker.standing = broker.stand(Timestamp::default());
         broker
@@ -224,17 +240,24 @@ impl Broker {
         let known = |member: &Member| {
             if member == own {
                 let record = record?.clone();
-                return Some(Known { origin: origin.clone(), current: true, alive: true, record, words: None });
+                return Some(Known {
+                    origin: origin.clone(),
+                    current: true,
+                    alive: true,
+                    record,
+                    told: Told::default(),
+                });
             }
             let known = self.copies.of(workload, member)?;
             let alive = roster.silence(now, member).is_none();
-            Some(Known { alive, words: self.words(roster, now, member, workload), ..known })
+            let told = told(roster, now, member, workload, known.record.seq);
+            Some(Known { alive, told, ..known })
         };
         let Standing { members, hold, config } = &self.standing;
         View {
             number: 0,
             config: config.clone(),
-            hold: hold.clone().or_else(|| self.ahead.hold(workload)),
+            hold: hold.as_ref().map(|hold| hold.words.clone()).or_else(|| self.ahead.hold(workload)),
             set_back: self.ahead.set_back(workload),
             members: members.iter().map(|member| (member.clone(), known(member))).collect(),
         }
@@ -248,12 +271,14 @@ impl Broker {
         let Some(roster) = &self.roster else { return Standing::default() };
         let mut standing = roster.standing(now, &self.servers());
         if self.identity.silent {
-            standing.hold = Some("this is a dry run: nothing is agreed on with other members".to_owned());
+            let words = "this is a dry run: nothing is agreed on with other members";
+            standing.hold = Some(Hold::new(Reason::DryRun, words));
         } else if standing.hold.is_some()
             && roster.pin().is_none()
             && let Some(why) = self.pinning.trouble()
         {
-            standing.hold = Some(format!("the members cannot be kept in the ledger: {why}"));
+            standing.hold =
+                Some(Hold::new(Reason::Members, format!("the members cannot be kept in the ledger: {why}")));
         }
         standing
     }
@@ -264,6 +289,12 @@ impl Broker {
         let silent = self.paths.iter().filter(|path| path.identity.is_none());
         Servers {
             distinct: identities.len(),
+            identified: self
+                .paths
+                .iter()
+                .filter(|path| path.identity.is_some())
+                .map(|path| path.name.clone())
+                .collect(),
             unidentified: silent.map(|path| path.name.clone()).collect(),
             untried: self.paths.iter().any(|path| !path.identify.was_tried()),
         }
@@ -284,24 +315,23 @@ impl Broker {
         self.is_wanted(workload).then(|| Effect::Want(workload.clone()))
     }
 
-    /// What a member says of a workload, or what is to be said of the member. Its words are those of its last beat, which is up
-    /// to 5 s old; they are only shown of a rollout that is still under way.
-    fn words(&self, roster: &Roster, now: Timestamp, member: &Member, workload: &WorkloadId) -> Option<String> {
-        let silence = roster.silence(now, member);
-        let difference = || {
-            let differences = roster.differences(member);
-            (!differences.is_empty()).then(|| format!("has another configuration: {}", differences.join("; ")))
-        };
-        let said = || roster.voice(member)?.beat.words.get(workload).cloned();
-        silence.or_else(difference).or_else(said)
-    }
-
     /// Whether another member waits for our part in it and nobody sees to it.
     fn is_wanted(&self, workload: &WorkloadId) -> bool {
         self.copies.is_sought_by(workload, &self.standing.members)
             && !self.followed.contains_key(workload)
             && !self.absent.contains_key(workload)
             && !self.identity.silent
+    }
+}
+
+/// What is to be said of a member. Its own words are those of its last beat, which is up to 5 s old, and count for the rollout
+/// they are about.
+fn told(roster: &Roster, now: Timestamp, member: &Member, workload: &WorkloadId, seq: Seq) -> Told {
+    Told {
+        silence: roster.silence(now, member),
+        differs: roster.differences(member),
+        cure: roster.cure(member),
+        own: roster.voice(member).and_then(|voice| voice.beat.words_of(workload, seq)).cloned(),
     }
 }
 

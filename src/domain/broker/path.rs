@@ -48,6 +48,8 @@ pub(super) struct Path {
     pub(super) rejected: u64,
     /// What was wrong with the last of them, and when.
     pub(super) rejection: Option<(String, Timestamp)>,
+    /// Members whose beats there were not believed lately, why, and when.
+    pub(super) disbelieved: BTreeMap<Member, (String, Timestamp)>,
     /// Records that cannot be kept there, and why.
     pub(super) refused: BTreeMap<WorkloadId, String>,
     /// Everything is to be posted.
@@ -83,6 +85,7 @@ impl Path {
             write: Lane::default(),
             rejected: 0,
             rejection: None,
+            disbelieved: BTreeMap::new(),
             refused: BTreeMap::new(),
             refill: true,
             beaten: false,

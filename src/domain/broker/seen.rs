@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Broker;
-use crate::domain::id::WorkloadId;
+use crate::domain::id::{Member, WorkloadId};
 use crate::domain::machine::Timestamp;
+use crate::domain::roster::{Hold, Reason};
 
 /// How long a copy that was not believed is told of.
 const REJECTION_SHOWN_FOR: Duration = Duration::from_secs(300);
@@ -16,6 +17,9 @@ const REJECTION_SHOWN_FOR: Duration = Duration::from_secs(300);
 pub struct Seen {
     /// Why nothing is agreed on; `None` when nothing is in the way.
     pub hold: Option<String>,
+    /// All that holds the group up, or a part of it: that, and members whose settings or keys differ, and workloads whose
+    /// ledger was set back.
+    pub holds: Vec<Hold>,
     /// The hash of our configuration, the members included.
     pub config: String,
     /// The members, ourselves included, and whoever else is heard of.
@@ -41,6 +45,10 @@ pub struct MemberSeen {
     pub version: Option<String>,
     /// In which settings it differs from us.
     pub differences: Vec<String>,
+    /// Why its beats are not believed, if they are there.
+    pub disbelieved: Option<String>,
+    /// Where it runs, as it says itself: a name that tells more than one made from a UID.
+    pub place: Option<String>,
 }
 
 /// One board.
@@ -71,7 +79,7 @@ impl Broker {
         let mut names: Vec<_> = self.standing.members.iter().chain(others).chain([own]).collect();
         names.sort();
         names.dedup();
-        let member = |name: &&crate::domain::id::Member| {
+        let member = |name: &&Member| {
             let voice = roster.voice(name).filter(|_| *name != own);
             let version = voice.map_or_else(
                 || (*name == own).then(|| self.identity.version.clone()),
@@ -84,10 +92,17 @@ impl Broker {
                 heard_s: voice.map(|voice| now.since(voice.at).as_secs()),
                 version,
                 differences: if *name == own { Vec::new() } else { roster.differences(name) },
+                disbelieved: self.disbelieved(now).find(|(member, _)| member == name).map(|(_, why)| why.clone()),
+                place: match voice {
+                    Some(voice) => Some(voice.beat.place.clone()),
+                    None => (*name == own).then(|| self.identity.place.clone()),
+                }
+                .filter(|place| !place.is_empty()),
             }
         };
         Some(Seen {
-            hold: self.standing.hold.clone(),
+            hold: self.standing.hold.as_ref().map(|hold| hold.words.clone()),
+            holds: self.held_up(now),
             config: self.standing.config.clone(),
             members: names.iter().map(member).collect(),
             boards: self.boards_seen(now),
@@ -131,7 +146,9 @@ impl Broker {
             format!("{} does not take the record of {}: {why}", path.name, workload.spoken())
         }));
         troubles.extend(self.refill.trouble().map(|why| format!("cannot read the ledger for the boards: {why}")));
-        let Some(Seen { hold, members, .. }) = self.seen(now) else { return troubles };
+        let Some(Seen { hold, holds, members, .. }) = self.seen(now) else { return troubles };
+        let keys = holds.into_iter().filter(|hold| hold.reason == Reason::Key);
+        troubles.extend(keys.map(|hold| format!("nothing is purged: {}", hold.words)));
         troubles.extend(hold.map(|hold| format!("nothing is purged: {hold}")));
         troubles.extend(
             self.ahead
@@ -140,17 +157,28 @@ impl Broker {
         );
         let differing = members.into_iter().filter(|member| !member.differences.is_empty());
         troubles.extend(differing.map(|MemberSeen { name, differences, .. }| {
-            format!("{name} has another configuration, so nothing is agreed on with it: {}", differences.join("; "))
+            let cure = self.roster.as_ref().and_then(|roster| roster.cure(&Member(name.clone())));
+            let cure = cure.map_or_else(String::new, |cure| format!("; {cure}"));
+            format!(
+                "{name} has another configuration, so nothing is agreed on with it: {}{cure}",
+                differences.join("; ")
+            )
         }));
         if let Some(roster) = &self.roster {
             let agreed = roster.pin().map(|pin| &pin.members);
             let strangers = roster.voices().filter(|(name, voice)| {
                 agreed.is_some_and(|agreed| !agreed.contains(*name)) && now.since(voice.at) <= super::HEARD_FOR
             });
+            let forgotten = |name| roster.pin().is_some_and(|pin| pin.forgotten.contains(name));
             troubles.extend(strangers.map(|(name, _)| {
-                format!(
-                    "{name} is heard of and is not a member: it was forgotten, or its servers are not configured here"
-                )
+                if forgotten(name) {
+                    format!(
+                        "{name} is heard of and was forgotten, so nobody waits for it: stop its allclear, or run allclear \
+                         group add {name} in every other member to have it back"
+                    )
+                } else {
+                    format!("{name} is heard of and is not a member: its servers are not configured here")
+                }
             }));
         }
         troubles

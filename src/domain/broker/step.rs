@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use super::path::show;
-use super::{BEAT_EVERY, Broker, Effect, Event, Machine, PIN_EVERY, RESTS_FOR, WANTED_MAX};
+use super::{BEAT_EVERY, Broker, Effect, Event, HEARD_FOR, Machine, PIN_EVERY, RESTS_FOR, WANTED_MAX};
 use crate::domain::board::{News, PASSING_TTL, Posted, Posting};
 use crate::domain::id::{Member, Seq, WorkloadId};
 use crate::domain::machine::Timestamp;
@@ -35,6 +35,7 @@ impl Machine for Broker {
             self.silences = silences;
             effects.extend(self.followed.keys().cloned().map(Effect::Tell));
         }
+        effects.extend(self.mind_holds(now));
         effects
     }
 
@@ -43,7 +44,8 @@ impl Machine for Broker {
         let paths = self.paths.iter().filter_map(|path| path.next_deadline(grouped));
         let refill = self.refill.deadline().filter(|_| self.paths.iter().any(super::Path::wants_refill));
         let pin = self.pinning.deadline().filter(|_| grouped);
-        paths.chain(refill).chain(pin).chain(grouped.then_some(self.beat_due)).min()
+        let holds = self.holds.deadline();
+        paths.chain(refill).chain(pin).chain(grouped.then_some(self.beat_due)).chain(holds).min()
     }
 }
 
@@ -126,7 +128,7 @@ impl Broker {
 
     fn read(&mut self, now: Timestamp, index: usize, news: Result<Box<News>, String>) -> Vec<Effect> {
         let Some(path) = self.paths.get_mut(index) else { return Vec::new() };
-        let News { heard, beats, rejected, lost, cursor, more } = match news {
+        let News { heard, beats, rejected, disbelieved, lost, cursor, more } = match news {
             Ok(news) => *news,
             Err(why) => {
                 path.read_failed(now, why);
@@ -136,6 +138,8 @@ impl Broker {
         path.refill |= lost;
         path.rejected = path.rejected.saturating_add(u64::try_from(rejected.len()).unwrap_or(u64::MAX));
         path.rejection = rejected.into_iter().next_back().map(|why| (why, now)).or(path.rejection.take());
+        path.disbelieved.extend(disbelieved.into_iter().map(|(member, why)| (member, (why, now))));
+        path.disbelieved.retain(|_, (_, at)| now.since(*at) <= HEARD_FOR);
         path.was_read(now, cursor, more);
         let beaten = path.beaten_before;
         if !self.is_grouped() {
@@ -191,13 +195,18 @@ impl Broker {
             return;
         }
         let (member, origin) = (beat.member.clone(), beat.origin.clone());
-        let said =
-            |roster: &super::Roster| roster.voice(&member).map(|voice| voice.beat.words.clone()).unwrap_or_default();
+        let said = |roster: &super::Roster| {
+            let voice = roster.voice(&member);
+            voice.map(|voice| (voice.beat.words.clone(), voice.beat.seqs.clone())).unwrap_or_default()
+        };
         let before = said(roster);
         let brought = roster.hear(now, board, beat);
         let after = said(roster);
-        let other_words =
-            before.keys().chain(after.keys()).filter(|workload| before.get(*workload) != after.get(*workload));
+        let other_words = before
+            .0
+            .keys()
+            .chain(after.0.keys())
+            .filter(|workload| spoken(&before, workload) != spoken(&after, workload));
         changed.extend(other_words.filter(|workload| self.followed.contains_key(*workload)).cloned());
         if brought == Brought::Ledger && self.copies.count(&member, &origin) {
             self.paths.iter_mut().for_each(|path| path.rewind(now, &member));
@@ -255,7 +264,7 @@ impl Broker {
     }
 
     /// Leaves a beat on every board.
-    fn beat(&mut self, words: BTreeMap<WorkloadId, String>, at_ms: i64) {
+    fn beat(&mut self, words: BTreeMap<WorkloadId, (Seq, String)>, at_ms: i64) {
         let Some(roster) = &self.roster else { return };
         self.beats = self.beats.saturating_add(1);
         // Older programs take a beat that bears no later time for an earlier one; two may fall into one millisecond, and a
@@ -270,7 +279,9 @@ impl Broker {
             config: self.standing.config.clone(),
             members: roster.pin().map(|pin| pin.members.clone()).unwrap_or_default(),
             settings: roster.settings(),
-            words,
+            seqs: words.iter().map(|(workload, (seq, _))| (workload.clone(), *seq)).collect(),
+            words: words.into_iter().map(|(workload, (_, words))| (workload, words)).collect(),
+            place: self.identity.place.clone(),
             at_ms: self.beaten_ms,
         };
         self.paths.iter_mut().for_each(|path| path.leave(Box::new(beat.clone())));
@@ -398,4 +409,11 @@ impl Broker {
         let others = self.standing.members.iter().filter(|member| **member != self.identity.member);
         others.filter_map(|member| Some((member.clone(), roster.silence(now, member)?))).collect()
     }
+}
+
+/// The words a member has about its rollouts, and which of them each is about.
+type Spoken = (BTreeMap<WorkloadId, String>, BTreeMap<WorkloadId, Seq>);
+
+fn spoken<'a>((words, seqs): &'a Spoken, workload: &WorkloadId) -> (Option<&'a String>, Option<&'a Seq>) {
+    (words.get(workload), seqs.get(workload))
 }

@@ -23,6 +23,7 @@ fn broker(pin: Option<&[&str]>, boards: usize) -> Broker {
         origin: "o1".into(),
         boot: String::new(),
         version: "0.1.0".into(),
+        place: String::new(),
         silent: false,
     };
     let roster = pin.map(|members| {
@@ -274,7 +275,7 @@ fn a_newer_copy_of_our_own_record_is_compared_with_the_ledger() {
 #[test]
 fn beats_go_to_every_board_and_say_whom_we_agree_with() {
     let mut broker = grouped();
-    let effects = broker.step(at(5), Event::WordsGathered(BTreeMap::from([(id("web"), "waits".into())]), 77));
+    let effects = broker.step(at(5), Event::WordsGathered(BTreeMap::from([(id("web"), (Seq(2), "waits".into()))]), 77));
     let beats: Vec<_> = effects
         .iter()
         .filter_map(|effect| match effect {
@@ -411,4 +412,85 @@ fn with_more_than_can_be_woken_at_a_time_all_have_their_turn() {
         seen.extend(woken);
     }
     assert_eq!(seen.len(), 250, "nobody answered, and still");
+}
+
+fn told(effects: &[Effect]) -> Vec<String> {
+    let tells = effects.iter().filter_map(|effect| match effect {
+        Effect::TellHold(hold) => Some(format!("held by {}", hold.reason.name())),
+        Effect::TellRelease(reason) => Some(format!("released by {}", reason.name())),
+        Effect::TellHeldUp(workload, hold) => Some(format!("{} held up by {}", workload.name, hold.reason.name())),
+        _ => None,
+    });
+    tells.collect()
+}
+
+#[test]
+fn a_hold_is_told_once_when_it_has_lasted_once_on_each_workload_that_waits_and_once_when_it_ends() {
+    let mut broker = grouped();
+    let beat = |rules: &str, count| {
+        let own = broker.roster.as_ref().map(Roster::settings).unwrap_or_default();
+        let settings =
+            own.into_iter().map(|(name, value)| if name == "rules" { (name, rules.into()) } else { (name, value) });
+        let (settings, members) = (settings.collect(), BTreeSet::from(["eu-1".into(), "eu-2".into()]));
+        Beat {
+            member: "eu-2".into(),
+            origin: "o2".into(),
+            boot: "x".into(),
+            count,
+            settings,
+            members,
+            ..Beat::default()
+        }
+    };
+    let (other, config) = (beat("99", 1), broker.standing.config.clone());
+    let same = Beat { config, ..beat(&broker.roster.as_ref().unwrap().settings()["rules"], 2) };
+    let heard = |beat: Beat| Event::Read(0, Ok(Box::new(News { beats: vec![beat], ..News::default() })));
+    published(&mut broker, "web", seeking(1));
+    published(&mut broker, "idle", record(1, 1));
+    assert_eq!(told(&broker.step(at(2), heard(other))), Vec::<String>::new());
+    assert!(broker.next_deadline().unwrap() <= at(22));
+    assert_eq!(told(&broker.tick(at(21))), Vec::<String>::new(), "it may pass by itself");
+    assert_eq!(told(&broker.tick(at(22))), ["held by configuration", "web held up by configuration"]);
+    assert_eq!(told(&broker.tick(at(23))), Vec::<String>::new());
+    let late = broker.step(at(24), Event::Published(id("late"), Box::new(seeking(1))));
+    assert_eq!(told(&late), ["late held up by configuration"]);
+    assert_eq!(told(&broker.step(at(30), heard(same))), ["released by configuration"]);
+    assert!(broker.seen(at(30)).unwrap().holds.is_empty());
+}
+
+#[test]
+fn a_member_whose_key_differs_is_named_and_is_not_down() {
+    let mut broker = grouped();
+    let disbelieved = BTreeMap::from([("eu-2".into(), "wrongly signed".to_owned())]);
+    broker.step(at(1), Event::Read(0, Ok(Box::new(News { disbelieved, ..News::default() }))));
+    let seen = broker.seen(at(1)).unwrap();
+    assert_eq!(seen.members[1].disbelieved.as_deref(), Some("wrongly signed"));
+    let [hold] = &seen.holds[..] else { panic!("{:?}", seen.holds) };
+    assert!(hold.reason == Reason::Key && hold.words.contains("eu-2: wrongly signed"), "{hold:?}");
+    assert!(broker.seen(at(60)).unwrap().holds.is_empty(), "nothing of it was seen any more");
+}
+
+#[test]
+fn words_about_an_earlier_rollout_are_not_shown_of_a_later_one() {
+    let mut broker = grouped();
+    published(&mut broker, "web", seeking(1));
+    let rolling = Record { phase: crate::domain::record::Phase::Rolling, ..record(3, 1) };
+    broker.step(at(1), Event::Read(0, news(vec![heard(&id("web"), rolling)])));
+    let says = |seqs: &[(WorkloadId, Seq)], count| {
+        let words = BTreeMap::from([(id("web"), "ImagePullBackOff".to_owned())]);
+        let seqs = seqs.iter().cloned().collect();
+        let beat = Beat { member: "eu-2".into(), origin: "o2".into(), count, words, seqs, ..Beat::default() };
+        Event::Read(0, Ok(Box::new(News { beats: vec![beat], ..News::default() })))
+    };
+    let own = |broker: &Broker| {
+        let view = broker.view(at(1), &id("web"));
+        view.members[&Member::from("eu-2")].as_ref().and_then(|known| known.told.own.clone())
+    };
+    broker.step(at(1), says(&[(id("web"), Seq(2))], 1));
+    assert_eq!(own(&broker), None, "they are of the rollout before");
+    broker.step(at(2), says(&[], 2));
+    assert_eq!(own(&broker), None, "an older program does not say what they are about");
+    let effects = broker.step(at(3), says(&[(id("web"), Seq(3))], 3));
+    assert_eq!(own(&broker).as_deref(), Some("ImagePullBackOff"));
+    assert!(effects.contains(&Effect::Tell(id("web"))));
 }

@@ -33,6 +33,10 @@ pub struct Summary {
     pub state: String,
     /// What happens next.
     pub next: String,
+    /// How it stands by itself, without a word of other members; `None` where it waits for them alone. This is what the
+    /// others are told (decision 36).
+    #[serde(skip)]
+    pub own: Option<String>,
     /// Where it is on its way.
     pub stage: Stage,
     /// What is known of each member of the group, this one included. Empty where only one record is looked at.
@@ -107,6 +111,7 @@ impl Summary {
             seq: record.seq.0,
             phase: record.phase.name(),
             change: change(record.settled(), &record.version),
+            own: Some(state.clone()),
             state,
             next,
             stage: stage(record),
@@ -126,6 +131,7 @@ impl Summary {
             change: String::new(),
             state,
             next: "goes on from its record".to_owned(),
+            own: None,
             stage: Stage::Idle,
             members: Vec::new(),
             purges: Vec::new(),
@@ -154,11 +160,20 @@ impl Rollout {
             Sight::Seen(_) if record.phase == Phase::Rolling => {
                 if let Some(words) = self.barrier_in_words(now) {
                     AT_THE_BARRIER.1.clone_into(&mut summary.next);
+                    summary.own = Some(words.clone());
                     summary.state = words;
                 }
             }
             Sight::Seen(_) if record.awaits_vote() || self.candidate().is_some() => {
-                summary.state = self.hindrance(now).unwrap_or(summary.state);
+                if let Some(waiting) = self.waits_for_others() {
+                    summary.state = waiting;
+                    summary.next =
+                        group::cure(&self.view).unwrap_or_else(|| "votes when they have completed it".to_owned());
+                    summary.own = None;
+                } else if let Some(hindrance) = self.hindrance(now) {
+                    summary.state.clone_from(&hindrance);
+                    summary.own = Some(hindrance);
+                }
             }
             Sight::Unknown | Sight::Missing | Sight::Gone | Sight::Seen(_) => {}
         }
@@ -167,6 +182,8 @@ impl Rollout {
                 let said = |member: &Member| group::missing_vote(&self.view, member);
                 let missing: Vec<String> = missing.iter().map(|m| format!("{m}, which {}", said(m))).collect();
                 summary.state = format!("waiting for {}", missing.join("; "));
+                summary.next = group::cure(&self.view).unwrap_or_else(|| "purges when they have voted".to_owned());
+                summary.own = None;
             }
         }
         let blocks = tally::blocks(&self.view, &self.identity.member, &self.policy.group);
@@ -176,8 +193,15 @@ impl Rollout {
         for trouble in self.troubles(now) {
             summary.state.push_str("; ");
             summary.state.push_str(&trouble);
+            let own = summary.own.take().map_or_else(|| trouble.clone(), |own| format!("{own}; {trouble}"));
+            summary.own = Some(own);
         }
         Some(summary)
+    }
+
+    /// For whom a complete rollout waits, unless it has something to mend itself first.
+    fn waits_for_others(&self) -> Option<String> {
+        self.workload().filter(|workload| unfollowed(workload).is_none()).and_then(|_| self.waiting_for())
     }
 
     /// Why a complete rollout is not voted for yet.
@@ -185,9 +209,6 @@ impl Rollout {
         let workload = self.workload()?;
         if let Some(why) = unfollowed(workload) {
             return Some(format!("complete, and not purged: {why}"));
-        }
-        if let Some(waiting) = self.waiting_for() {
-            return Some(waiting);
         }
         let asks = [("cannot find its hosts", &self.site_ask), ("cannot vote for it yet", &self.recheck)];
         if let Some(trouble) = asks.into_iter().find_map(|(what, ask)| trouble(what, ask, now)) {

@@ -27,7 +27,7 @@ fn roster(configured: &[&str], pin: Option<(&[&str], usize)>) -> Roster {
 }
 
 fn hold(roster: &Roster, seconds: u64, servers: &Servers) -> String {
-    roster.standing(at(seconds), servers).hold.unwrap_or_default()
+    roster.standing(at(seconds), servers).hold.map(|hold| hold.words).unwrap_or_default()
 }
 
 #[test]
@@ -84,7 +84,12 @@ fn a_forgotten_member_is_none_until_the_number_of_servers_changes() {
 
 fn forgot_us_1(configured: &[&str]) -> Roster {
     let mut roster = roster(configured, None);
-    roster.pinned(Some(Pin { members: names(&["eu-1", "eu-2"]), of: 3, forgotten: names(&["us-1"]) }));
+    roster.pinned(Some(Pin {
+        members: names(&["eu-1", "eu-2"]),
+        of: 3,
+        forgotten: names(&["us-1"]),
+        ..Pin::default()
+    }));
     roster
 }
 
@@ -100,7 +105,8 @@ fn whoever_takes_the_place_of_a_forgotten_member_is_waited_for() {
     learnt.hear(at(1), 0, beat("ap-1", "o4", 1));
     assert!(!hold(&learnt, 1, &servers(3)).is_empty());
     let pin = learnt.wanted_pin(at(1), &servers(3)).unwrap();
-    assert_eq!(pin, Pin { members: names(&["ap-1", "eu-1", "eu-2"]), of: 3, ..Pin::default() });
+    let forgotten = names(&["us-1"]);
+    assert_eq!(pin, Pin { members: names(&["ap-1", "eu-1", "eu-2"]), of: 3, forgotten, ..Pin::default() });
     learnt.pinned(Some(pin));
     assert_eq!(hold(&learnt, 1, &servers(3)), "");
 }
@@ -242,4 +248,152 @@ fn made_up_names_fill_no_memory_and_drive_no_member_out() {
     }
     assert_eq!(roster.voices().count(), STRANGERS_MAX + 1);
     assert!(roster.voice(&"eu-2".into()).is_some() && roster.voice(&"x-4999".into()).is_some());
+}
+
+fn answering(answered: &[&str], silent: &[&str]) -> Servers {
+    let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    Servers { distinct: answered.len(), identified: set(answered), unidentified: set(silent), untried: false }
+}
+
+#[test]
+fn a_server_that_never_answered_is_named_and_holds_until_it_answered_once_or_is_taken_out() {
+    let both = answering(&["a:1", "b:1"], &[]);
+    let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
+    // What an older program pinned says nothing of servers; it is taken down when all answer.
+    assert_eq!(roster.wanted_pin(at(0), &answering(&["a:1"], &["b:1"])), None);
+    let pin = roster.wanted_pin(at(0), &both).unwrap();
+    assert_eq!(pin.answered, both.identified);
+    roster.pinned(Some(pin));
+    assert_eq!(roster.wanted_pin(at(0), &both), None);
+    assert_eq!(hold(&roster, 0, &answering(&["a:1"], &["b:1"])), "", "it has answered once");
+    // A third is added, with a mistake in its address: as many as are pinned answer.
+    let typo = answering(&["a:1", "b:1"], &["redsi-c:1"]);
+    let standing = roster.standing(at(1), &typo);
+    let held = standing.hold.unwrap();
+    assert!(held.reason == Reason::Servers && held.words.starts_with("redsi-c:1 has never answered"), "{held:?}");
+    assert_eq!(roster.wanted_pin(at(1), &typo), None);
+    assert_eq!(hold(&roster, 1, &both), "", "it was taken out");
+    // Another address of a server that is known.
+    let alias = Servers { distinct: 2, ..answering(&["a:1", "b:1", "10.0.0.7:1"], &[]) };
+    let pin = roster.wanted_pin(at(2), &alias).unwrap();
+    assert_eq!(pin.answered, alias.identified);
+    roster.pinned(Some(pin));
+    let away = Servers { distinct: 2, ..answering(&["a:1", "b:1"], &["10.0.0.7:1"]) };
+    assert_eq!((hold(&roster, 3, &away).as_str(), roster.wanted_pin(at(3), &away)), ("", None));
+}
+
+#[test]
+fn named_members_are_pinned_and_their_servers_have_to_answer_once() {
+    let mut roster = roster(&["eu-1", "eu-2"], None);
+    let half = answering(&["a:1"], &["b:1"]);
+    let pin = roster.wanted_pin(at(0), &half).unwrap();
+    roster.pinned(Some(pin));
+    assert!(hold(&roster, 0, &half).starts_with("b:1 has never answered"), "{}", hold(&roster, 0, &half));
+    let both = answering(&["a:1", "b:1"], &[]);
+    roster.pinned(roster.wanted_pin(at(1), &both));
+    assert_eq!(hold(&roster, 2, &half), "");
+}
+
+#[test]
+fn a_retired_member_that_returns_stops_nobody_and_stays_forgotten_until_it_is_added() {
+    let mut roster = forgot_us_1(&[]);
+    // Its server is taken out, and it still posts to those of the others.
+    let two = answering(&["a:1", "b:1"], &[]);
+    roster.hear(at(1), 0, beat("eu-2", "o2", 1));
+    roster.hear(at(1), 0, beat("us-1", "o3", 1));
+    let pin = roster.wanted_pin(at(1), &two).unwrap();
+    assert_eq!((&pin.members, pin.of, &pin.forgotten), (&names(&["eu-1", "eu-2"]), 2, &names(&["us-1"])));
+    roster.pinned(Some(pin));
+    for seconds in [2, 5] {
+        assert_eq!(hold(&roster, seconds, &two), "");
+    }
+    // Its server is configured again, and it is heard: that adds it.
+    let three = answering(&["a:1", "b:1", "c:1"], &[]);
+    let pin = roster.wanted_pin(at(3), &three).unwrap();
+    assert_eq!((&pin.members, &pin.forgotten), (&names(&["eu-1", "eu-2", "us-1"]), &names(&[])));
+    // Unless another one has come with that server.
+    roster.hear(at(3), 0, beat("ap-1", "o4", 1));
+    let pin = roster.wanted_pin(at(3), &three).unwrap();
+    assert_eq!((&pin.members, &pin.forgotten), (&names(&["ap-1", "eu-1", "eu-2"]), &names(&["us-1"])));
+}
+
+#[test]
+fn a_member_with_another_name_than_before_is_named_with_both_and_with_either_cure() {
+    for configured in [&[][..], &["eu-1", "eu-2", "us-1"]] {
+        let mut roster = roster(configured, Some((&["eu-1", "eu-2", "us-1"], 3)));
+        roster.hear(at(1), 0, beat("eu-2", "o2", 1));
+        roster.hear(at(1), 0, beat("c-2ce3de2e", "o3", 1));
+        let words = hold(&roster, 1, &servers(3));
+        for part in ["c-2ce3de2e is heard of, and us-1 is not", "its old name back", "allclear group forget us-1"] {
+            assert!(words.contains(part), "{part}: {words}");
+        }
+    }
+}
+
+#[test]
+fn a_member_is_renamed_by_the_recipe() {
+    // The others forget the old name; the new one takes its place.
+    let mut other = roster(&[], Some((&["eu-1", "eu-2", "us-1"], 3)));
+    other.hear(at(1), 0, beat("eu-2", "o2", 1));
+    other.hear(at(1), 0, beat("us-east", "o3", 1));
+    assert_ne!(hold(&other, 1, &servers(3)), "");
+    other.pinned(Some(Pin { members: names(&["eu-1", "eu-2"]), of: 3, forgotten: names(&["us-1"]), ..Pin::default() }));
+    let pin = other.wanted_pin(at(2), &servers(3)).unwrap();
+    assert_eq!(pin.members, names(&["eu-1", "eu-2", "us-east"]));
+    other.pinned(Some(pin));
+    assert_eq!(hold(&other, 2, &servers(3)), "");
+    // The renamed one has its old name in its ledger, and drops it by itself.
+    let old = Pin { members: names(&["eu-1", "eu-2", "us-1"]), of: 3, ..Pin::default() };
+    let settings = settings(&Policy::default(), false);
+    let mut renamed = Roster::new("us-east".into(), "o3".into(), BTreeSet::new(), settings, Some(old));
+    renamed.hear(at(1), 0, beat("eu-2", "o2", 1));
+    renamed.hear(at(1), 0, Beat { member: "eu-1".into(), ..beat("eu-1", "o1", 1) });
+    let pin = renamed.wanted_pin(at(1), &servers(3)).unwrap();
+    assert_eq!((pin.members, pin.forgotten), (names(&["eu-1", "eu-2", "us-east"]), names(&["us-1"])));
+}
+
+#[test]
+fn every_difference_has_a_cure_that_names_the_cluster() {
+    let pin = |members: &[&str], forgotten: &[&str]| {
+        Some(Pin { members: names(members), of: 3, forgotten: names(forgotten), ..Pin::default() })
+    };
+    let of = |own: &str, settings: BTreeMap<String, String>, pin| {
+        Roster::new(own.into(), own.into(), BTreeSet::new(), settings, pin)
+    };
+    let usual = || settings(&Policy::default(), false);
+    let with = |name: &str, value: &str| {
+        let mut settings = usual();
+        settings.insert(name.to_owned(), value.to_owned());
+        settings
+    };
+    let all: &[&str] = &["eu-1", "eu-2", "us-1"];
+    let rows = [
+        (usual(), pin(all, &[]), None),
+        (with("purge.paths", "/a"), pin(all, &[]), Some("give purge.paths one value in eu-2 and in eu-1")),
+        (with("rules", "99"), pin(all, &[]), Some("upgrade allclear in eu-1")),
+        (with("rules", "0"), pin(all, &[]), Some("upgrade allclear in eu-2")),
+        (
+            usual(),
+            pin(&["eu-2", "us-1"], &["eu-1"]),
+            Some(
+                "eu-2 does not count this cluster among its members: if it was forgotten there, run allclear group add eu-1 there",
+            ),
+        ),
+        (usual(), None, Some("eu-2 does not know the members yet")),
+    ];
+    for (settings, theirs, cure) in rows {
+        let mut ours = of("eu-1", usual(), pin(all, &[]));
+        let there = of("eu-2", settings, theirs);
+        let config = there.standing(at(0), &servers(3)).config;
+        let members = there.pin().map(|pin| pin.members.clone()).unwrap_or_default();
+        ours.hear(at(0), 0, Beat { settings: there.settings(), config, members, ..beat("eu-2", "o2", 1) });
+        let said = ours.cure(&"eu-2".into());
+        assert!(said.as_deref().unwrap_or("-").starts_with(cure.unwrap_or("-")), "{said:?}");
+        assert_eq!(said.is_none(), ours.differences(&"eu-2".into()).is_empty());
+    }
+    let mut ours = of("eu-1", usual(), pin(&["eu-1", "eu-2"], &["us-1"]));
+    let there = of("eu-2", usual(), pin(all, &[]));
+    let config = there.standing(at(0), &servers(3)).config;
+    ours.hear(at(0), 0, Beat { settings: there.settings(), config, members: names(all), ..beat("eu-2", "o2", 1) });
+    assert_eq!(ours.cure(&"eu-2".into()).unwrap(), "run allclear group forget us-1 in eu-2 too");
 }

@@ -11,6 +11,7 @@ pub fn section(group: &Seen) -> Markup {
     html! {
         h2 { "Group" (tally(group.members.len())) }
         div.card {
+            @for hold in &group.holds { p.fault { "Nothing is purged: " (hold.words) } }
             ul.rows {
                 @for member in group.members.iter().take(SHOWN_MAX) { (row(member)) }
                 @for board in group.boards.iter().take(SHOWN_MAX) { (redis(board)) }
@@ -28,6 +29,7 @@ fn row(member: &MemberSeen) -> Markup {
                 @if !member.agreed { span.pill.warn { "not agreed" } " " }
                 @match (member.is_self, member.heard_s) {
                     (true, _) => "this member",
+                    (false, _) if member.disbelieved.is_some() => "heard of, and not believed",
                     (false, Some(age)) => { "heard of " (ago(age)) }
                     (false, None) => "not heard of since this process started",
                 }

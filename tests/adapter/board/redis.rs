@@ -159,6 +159,41 @@ async fn two_databases_of_one_server_are_two_boards() {
 }
 
 #[tokio::test]
+async fn what_a_forgotten_member_has_left_is_removed_and_nothing_else() {
+    let redis = Redis::start();
+    let (old, two) = (board(&redis, "old-name"), board(&redis, "eu-2"));
+    for one in [&old, &two] {
+        post(one, "a", show(1, 1)).await;
+    }
+    old.beat(&beat("old-name", 1)).await.unwrap();
+    // Without a signature, it is a trouble for everybody who has a key.
+    let keyed = board_at(&redis.url(), "eu-1", Some("key"));
+    let rejected = async || read(&keyed, &mut Cursor::default()).await.rejected;
+    assert_eq!(rejected().await.len(), 3, "{:?}", rejected().await);
+    assert_eq!(keyed.forget(&"old-name".into()).await.unwrap(), 1);
+    assert!(rejected().await.iter().all(|why| why.contains("eu-2")), "{:?}", rejected().await);
+    let keys: Vec<String> = redis.command(&["KEYS", "*"]);
+    assert!(keys.iter().all(|key| !key.contains("old-name")), "{keys:?}");
+    assert_eq!(all(&two).await.len(), 0, "of others");
+    assert_eq!(keyed.forget(&"old-name".into()).await.unwrap(), 0, "again");
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_writes_says_so_to_whoever_only_looks() {
+    let (redis, primary) = (Redis::start(), Redis::start());
+    let one = board(&redis, "eu-1");
+    assert_eq!(one.refuses().await.unwrap(), None);
+    redis.command::<()>(&["REPLICAOF", "127.0.0.1", &primary.port().to_string()]);
+    let words = one.refuses().await.unwrap().unwrap();
+    assert!(words.starts_with("READONLY: ") && words.contains(&format!("127.0.0.1:{}", primary.port())), "{words}");
+    redis.command::<()>(&["REPLICAOF", "NO", "ONE"]);
+    redis.command::<()>(&["CONFIG", "SET", "maxmemory", "1"]);
+    let words = one.refuses().await.unwrap().unwrap();
+    assert!(words.starts_with("OOM: ") && words.contains("give it more"), "{words}");
+    assert!(one.beat(&beat("eu-1", 1)).await.is_err(), "and so it is");
+}
+
+#[tokio::test]
 async fn the_rights_we_ask_for_are_enough() {
     let redis = Redis::start();
     let modest = format!("on >secret-word {RIGHTS}");
@@ -180,6 +215,8 @@ async fn the_rights_we_ask_for_are_enough() {
         one.beat(&beat("eu-1", 1)).await.unwrap();
         let news = read(&two, &mut Cursor::default()).await;
         assert_eq!((news.heard.len(), news.beats.len(), news.rejected.len()), (1, 1, 0));
+        assert_eq!(two.refuses().await.unwrap(), None);
+        assert_eq!(two.forget(&"eu-1".into()).await.unwrap(), 1);
     }
 }
 
@@ -200,6 +237,7 @@ async fn we_ask_for_no_right_that_we_do_not_use() {
     for board in [&one, &two] {
         read(board, &mut Cursor::default()).await;
     }
+    two.forget(&"eu-1".into()).await.unwrap();
     let ledger = RedisLedger::new(Server::new(&url).unwrap(), "default");
     ledger.open().await.unwrap();
     ledger.store(&web(), &record(1, 1)).await.unwrap();
@@ -259,7 +297,7 @@ async fn an_encrypted_connection_needs_a_certificate_it_can_verify() {
 
     let url = format!("rediss://localhost:{port}");
     let unknown = board_at(&url, "eu-1", None).identity().await.unwrap_err();
-    assert!(unknown.cause.starts_with("connection: ") && unknown.cause.contains("UnknownIssuer"), "{unknown}");
+    assert!(unknown.cause.starts_with("certificate: ") && unknown.cause.contains("redis.ca_file"), "{unknown}");
     let ca = std::fs::read(file("ca.pem")).unwrap();
     let trusting = |url: &str| RedisBoard::new(Server::trusting(url, &ca).unwrap(), "default", &"eu-1".into(), None);
     let known = trusting(&url);

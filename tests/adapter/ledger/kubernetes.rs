@@ -262,7 +262,7 @@ async fn a_deleted_ledger_is_noticed_by_its_members_and_by_a_shard_that_would_be
     let ledger = cluster.opened().await;
     let [first, _] = <[_; 2]>::try_from(neighbours(2)).unwrap();
     cluster.delete().await;
-    let pin = Pin { members: ["eu-1".into()].into(), of: 1, forgotten: ["us-1".into()].into() };
+    let pin = Pin { members: ["eu-1".into()].into(), of: 1, forgotten: ["us-1".into()].into(), ..Pin::default() };
     assert!(matches!(ledger.pin().await, Err(PinError::Lost(_))));
     assert!(matches!(ledger.store_pin(&pin, None).await, Err(PinError::Lost(_))));
     assert_eq!(cluster.ledger().pin().await.unwrap(), None, "whoever never opened one has lost none");

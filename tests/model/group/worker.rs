@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use allclear::domain::distribution::DistributionId;
-use allclear::domain::group::{Known, View};
+use allclear::domain::group::{Known, Told, View};
 use allclear::domain::id::{InvalidationId, Member, Vector, group_rollout_id, purge_reference};
 use allclear::domain::machine::{Machine, Timestamp};
 use allclear::domain::notice::{Kind, Notice};
@@ -189,7 +189,7 @@ impl<'a> Worker<'a> {
                     current: true,
                     alive: true,
                     record: own.clone(),
-                    words: None,
+                    told: Told::default(),
                 });
             }
             let (origin, record) = self.job.copies[m].clone()?;
@@ -198,7 +198,7 @@ impl<'a> Worker<'a> {
             if self.world.mutant == Some(Mutant::FactsForVotes) {
                 believe_facts(&mut record, own);
             }
-            Some(Known { origin, current, alive: true, record, words: None })
+            Some(Known { origin, current, alive: true, record, told: Told::default() })
         };
         let members: BTreeMap<Member, Option<Known>> = (0..members).map(|m| (name(m), known(m))).collect();
         View { config: config.to_owned(), members, ..View::default() }

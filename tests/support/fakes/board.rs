@@ -43,6 +43,14 @@ impl Board for Lonely {
         Ok(News { lost, ..News::default() })
     }
 
+    async fn refuses(&self) -> Result<Option<String>, PortError> {
+        Ok(None)
+    }
+
+    async fn forget(&self, _: &Member) -> Result<usize, PortError> {
+        Ok(0)
+    }
+
     fn wake_ups(&self) -> Flow<()> {
         Box::pin(futures_util::stream::pending())
     }
@@ -152,6 +160,14 @@ impl Board for Seat {
 
     async fn read(&self, from: &Cursor) -> Result<News, PortError> {
         self.call("board.read", "", self.board.read(from)).await
+    }
+
+    async fn refuses(&self) -> Result<Option<String>, PortError> {
+        self.board.refuses().await
+    }
+
+    async fn forget(&self, member: &Member) -> Result<usize, PortError> {
+        self.board.forget(member).await
     }
 
     fn wake_ups(&self) -> Flow<()> {

@@ -1,5 +1,6 @@
 //! What is written on the board for a posting, and what is believed of what others wrote there.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::seal::{Seal, Signed, joined, split};
@@ -105,7 +106,7 @@ impl Copies {
         let json = |beat: &Beat| serde_json::to_string(beat).map_err(|error| error.to_string());
         let mut body = json(beat)?;
         if body.len() > RECORD_BYTES_MAX {
-            body = json(&Beat { words: std::collections::BTreeMap::new(), ..beat.clone() })?;
+            body = json(&Beat { words: BTreeMap::new(), seqs: BTreeMap::new(), ..beat.clone() })?;
         }
         if body.len() > RECORD_BYTES_MAX {
             return Err(format!("a beat of {} bytes: it may have at most {RECORD_BYTES_MAX}", body.len()));

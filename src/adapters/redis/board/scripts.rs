@@ -110,6 +110,20 @@ redis.call('PUBLISH', channel, member .. ' ' .. workload .. ' ' .. rev)
 return {'stored', now, lost}
 ";
 
+/// Removes everything of one member: it was forgotten, and what it left would be read, and perhaps disbelieved, for ever. One
+/// that lives posts again.
+///
+/// KEYS: its index, the set of members. ARGV: the prefix of all keys, its name. Answers how many records there were.
+pub const FORGET: &str = r"
+local prefix, member = ARGV[1], ARGV[2]
+local records = redis.pcall('ZRANGE', KEYS[1], 0, -1)
+if records.err then records = {} end
+for _, workload in ipairs(records) do redis.call('DEL', prefix .. 'rec:' .. member .. ':' .. workload) end
+for _, kind in ipairs({'index', 'passing', 'stamp', 'hb'}) do redis.call('DEL', prefix .. kind .. ':' .. member) end
+redis.call('SREM', KEYS[2], member)
+return #records
+";
+
 /// Reads what changed since the reader's cursor, whose beats are there, and whether our own copies are.
 ///
 /// KEYS: the set of members. ARGV: the prefix of all other keys, our own name, the most records and bytes to answer with,

@@ -1,7 +1,7 @@
 //! One member of a group, by what the others have published.
 
 use super::*;
-use crate::domain::group::{Known, View};
+use crate::domain::group::{Known, Told, View};
 use crate::domain::id::{Component, Vector};
 use crate::domain::policy::Agreement;
 use crate::domain::record::Vote;
@@ -9,7 +9,7 @@ use crate::domain::record::Vote;
 const TIMEOUT: Duration = Duration::from_secs(1_800);
 
 fn known(origin: &str, record: Record) -> Option<Known> {
-    Some(Known { origin: origin.into(), current: true, alive: true, record, words: None })
+    Some(Known { origin: origin.into(), current: true, alive: true, record, told: Told::default() })
 }
 
 /// `eu-1` with a rollout of `b` that is complete, in a group with these other members.

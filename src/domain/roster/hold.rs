@@ -1,0 +1,208 @@
+//! Why nothing is agreed on: each reason names what is wrong and what ends it.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::{HEARD_FOR, Pin, Roster, Servers, TWINS_FOR, listed};
+use crate::domain::id::Member;
+use crate::domain::machine::Timestamp;
+
+/// The reason of a hold, by which it is counted. In the order in which they are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The servers are being asked who they are, for the first time.
+    Starting,
+    /// A dry run takes no part.
+    DryRun,
+    /// Two clusters have one name.
+    Twins,
+    /// Who the members are is not known, or not agreed on.
+    Members,
+    /// A configured server has never answered.
+    Servers,
+    /// What a member says is not believed: the keys differ.
+    Key,
+    /// A member has other settings.
+    Configuration,
+    /// The ledger of a workload was set back (`StateRegressed`).
+    SetBack,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Starting,
+        Self::DryRun,
+        Self::Twins,
+        Self::Members,
+        Self::Servers,
+        Self::Key,
+        Self::Configuration,
+        Self::SetBack,
+    ];
+
+    /// The metric label.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::DryRun => "dry_run",
+            Self::Twins => "twins",
+            Self::Members => "members",
+            Self::Servers => "servers",
+            Self::Key => "key",
+            Self::Configuration => "configuration",
+            Self::SetBack => "set_back",
+        }
+    }
+}
+
+/// Why nothing is agreed on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Hold {
+    /// The reason.
+    pub reason: Reason,
+    /// The same in words, and what ends it.
+    pub words: String,
+}
+
+impl Hold {
+    /// A hold for this reason.
+    pub fn new(reason: Reason, words: impl Into<String>) -> Self {
+        Self { reason, words: words.into() }
+    }
+}
+
+impl Roster {
+    /// Two clusters that took one name.
+    pub(super) fn twins(&self, now: Timestamp) -> Option<String> {
+        let (name, ledgers) = match &self.twin {
+            Some((other, at)) if now.since(*at) <= TWINS_FOR => (&self.own, vec![&self.origin, other]),
+            Some(_) | None => self.voices.values().find_map(|voice| Some((&voice.beat.member, voice.twins(now)?)))?,
+        };
+        let ledgers: Vec<_> = ledgers.iter().map(|origin| origin.to_string()).collect();
+        Some(format!(
+            "two clusters of the group are called {name} (ledgers {}); give one of them another name by group.member",
+            ledgers.join(" and ")
+        ))
+    }
+
+    /// Why nothing may be done, if so.
+    pub(super) fn hold(&self, now: Timestamp, servers: &Servers) -> Option<Hold> {
+        let Self { own, configured, .. } = self;
+        if let Some(twins) = self.twins(now) {
+            return Some(Hold::new(Reason::Twins, twins));
+        }
+        if !configured.is_empty() && !configured.contains(own) {
+            return Some(Hold::new(Reason::Members, self.unnamed()));
+        }
+        if servers.untried {
+            return Some(Hold::new(Reason::Starting, "the group's servers are being asked who they are"));
+        }
+        let pin = self.fitting_pin(servers);
+        let counted = match pin {
+            Some(pin) => &pin.members,
+            None => configured,
+        };
+        let all: BTreeSet<Member> = self.known(now, servers).union(counted).cloned().collect();
+        if all.len() > servers.most() {
+            return Some(Hold::new(Reason::Members, self.surplus(now, &all, servers)));
+        }
+        if self.usable_pin(now, servers).is_some() {
+            return self.unanswered(servers).map(|words| Hold::new(Reason::Servers, words));
+        }
+        Some(Hold::new(Reason::Members, self.unpinned(&all, servers)))
+    }
+
+    /// The configuration names members, and not this one.
+    fn unnamed(&self) -> String {
+        let Self { own, configured, .. } = self;
+        format!(
+            "group.members does not name this cluster, {own}, but {}; set group.member here to the name of this cluster in \
+             that list, or put {own} into the list in every member",
+            listed(configured)
+        )
+    }
+
+    /// Servers that never answered, of which it is not known whom they stand for.
+    fn unanswered(&self, servers: &Servers) -> Option<String> {
+        let Pin { answered, .. } = self.pin.as_ref().filter(|pin| !pin.answered.is_empty())?;
+        let never: Vec<&str> = servers.unidentified.difference(answered).map(String::as_str).collect();
+        (!never.is_empty()).then(|| {
+            format!(
+                "{} has never answered, so it is not known whether a member is behind it that is to be waited for; mend the \
+                 address in redis.url or group.remotes, or take it out, and restart; once it has answered it may be away",
+                never.join(", ")
+            )
+        })
+    }
+
+    /// There are more names than servers: one is new, or has another name than before.
+    fn surplus(&self, now: Timestamp, all: &BTreeSet<Member>, servers: &Servers) -> String {
+        let most = servers.most();
+        let pinned = self.fitting_pin(servers).map(|pin| &pin.members);
+        let is_heard = |name: &&Member| {
+            **name == self.own || self.voices.get(*name).is_some_and(|voice| now.since(voice.at) <= HEARD_FOR)
+        };
+        let members = pinned.unwrap_or(&self.configured);
+        let silent: BTreeSet<Member> = members.iter().filter(|name| !is_heard(name)).cloned().collect();
+        let new: BTreeSet<Member> = all.difference(members).cloned().collect();
+        let begin = format!("more members than servers: {}, and {most} different servers are configured", listed(all));
+        if !silent.is_empty() && !new.is_empty() {
+            let called: Vec<String> = new.iter().map(|name| self.called(name)).collect();
+            let (silent, called, new) = (listed(&silent), called.join(", "), listed(&new));
+            return format!(
+                "{begin}; {called} is heard of, and {silent} is not: if {silent} is now called {new}, give it its old name back \
+                 by group.member (a name that begins with c- is one that nobody gave), or run allclear group forget {silent} \
+                 in every other member; if {new} is another cluster, add its Redis to redis.url or group.remotes everywhere"
+            );
+        }
+        let retired = match pinned {
+            None if !self.configured.is_empty() => {
+                ", and a member that has retired must be taken out of group.members too"
+            }
+            None | Some(_) => "",
+        };
+        format!("{begin}; each cluster's own Redis must be in redis.url or group.remotes of all of them{retired}")
+    }
+
+    /// A member's name, with where it runs if it says so.
+    fn called(&self, name: &Member) -> String {
+        match self.voices.get(name).map(|voice| &voice.beat.place).filter(|place| !place.is_empty()) {
+            Some(place) => format!("{name} (whose own Redis is {place})"),
+            None => name.to_string(),
+        }
+    }
+
+    /// Why there is no usable pin.
+    fn unpinned(&self, known: &BTreeSet<Member>, servers: &Servers) -> String {
+        let Self { configured, .. } = self;
+        let least = servers.distinct;
+        if !configured.is_empty() && configured.len() < least {
+            return format!(
+                "group.members names {} members ({}), and {least} different servers are configured; each member has one",
+                configured.len(),
+                listed(configured)
+            );
+        }
+        if configured.is_empty() && !servers.unidentified.is_empty() {
+            let silent: Vec<&str> = servers.unidentified.iter().map(String::as_str).collect();
+            return format!(
+                "it is not known how many members the group has: {} has not said which server it is; known are {}",
+                silent.join(", "),
+                listed(known)
+            );
+        }
+        if configured.is_empty() && known.len() < servers.distinct {
+            let missing = match (servers.distinct - known.len(), servers.distinct) {
+                (1, 2) => "the second has not been heard of".to_owned(),
+                (1, 3) => "the third has not been heard of".to_owned(),
+                (1, n) => format!("the {n}th has not been heard of"),
+                (n, _) => format!("{n} have not been heard of"),
+            };
+            return format!("{} of {} members are known: {}; {missing}", known.len(), servers.distinct, listed(known));
+        }
+        "the members are being written to the ledger".to_owned()
+    }
+}
