@@ -410,8 +410,9 @@ async fn a_change_nobody_recorded_and_a_workload_without_a_record_are_told_apart
     let mut world = World::new(web());
     world.records.clear();
     let text = world.text().await;
-    assert!(text.contains("; not recorded in the ledger in namespace allclear\n"), "{text}");
-    assert!(text.contains("Record        none\n") && text.contains("--ledger-namespace"), "{text}");
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("; not recorded in the ledger in namespace allclear Next "), "{text}");
+    assert!(flat.contains("name it by --ledger-namespace") && text.contains("Record        none\n"), "{text}");
     let text = World::new(Workload { tuning: Tuning { disabled: true, ..Tuning::default() }, ..web() }).text().await;
     assert!(text.contains("State         taken out by its owner"), "{text}");
 }
