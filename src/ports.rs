@@ -3,7 +3,7 @@
 //! A port never decides: it does what it is told, within a bound of time, and reports. Every method of every port answers;
 //! an adapter that could wait for ever has a time-out of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use crate::domain::delivery::{Delivery, Reply};
 use crate::domain::distribution::{Distribution, DistributionId};
 use crate::domain::id::{InvalidationId, Member, Origin, Reference, Seq, WorkloadId};
 use crate::domain::lease::{Claim, Replica};
+use crate::domain::listed::{Listed, Scope};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::Notice;
 use crate::domain::paths::PathSet;
@@ -154,7 +155,7 @@ pub enum StoreError {
     Lost(PortError),
 }
 
-/// The members of the group could not be read from the ledger, or not be stored in it.
+/// What the ledger says of itself could not be read, or not be stored: the members of the group, the scopes that are listed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PinError {
     /// The ledger could not be asked, or it is not known whether it did it.
@@ -177,6 +178,8 @@ pub struct Ledgered {
     pub unreadable: BTreeMap<WorkloadId, String>,
     /// The members of the group as they were agreed on; `None` before that, or where it cannot be read.
     pub pin: Option<Pin>,
+    /// The scopes of which every workload is on record.
+    pub listed: Listed,
 }
 
 /// Where a member keeps its records: durable, compare-and-set, one writer cluster (GA-1).
@@ -205,6 +208,9 @@ pub trait Ledger: Send + Sync {
     /// Stores who the members are, if the ledger still holds `over`. Says whether it holds `pin` now; storing what is already
     /// there succeeds.
     async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PinError>;
+    /// Remembers, for as long as the ledger lives, that every workload of these scopes is on record. Said after the last of
+    /// them was written.
+    async fn store_listed(&self, scopes: &BTreeSet<Scope>) -> Result<(), PinError>;
     /// All deliveries that are not finished, dead letters included.
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError>;
     /// Stores a delivery, replacing an earlier state of the same id.

@@ -119,7 +119,7 @@ impl ClusterGroupActor {
             place: names.first().cloned().unwrap_or_default(),
             silent: own.grouping.as_ref().is_some_and(|grouping| grouping.silent),
         };
-        let shell = Shell::new(Broker::new(identity, roster, names), surroundings.ports.clock.clone());
+        let shell = Shell::new(Broker::new(identity, roster, names), &surroundings);
         Self {
             surroundings,
             origin,

@@ -42,10 +42,9 @@ pub struct Invalidator {
 impl Invalidator {
     /// An actor with nothing on its way.
     pub fn new(surroundings: Surroundings, collar: Collar, obituary: Obituary) -> Self {
-        let clock = &surroundings.ports.clock;
         Self {
-            purges: Shell::new(Purger::new(surroundings.settings.pace.clone()), clock.clone()),
-            catalog: Shell::new(Catalog::new(surroundings.settings.freshness.clone()), clock.clone()),
+            purges: Shell::new(Purger::new(surroundings.settings.pace.clone()), &surroundings),
+            catalog: Shell::new(Catalog::new(surroundings.settings.freshness.clone()), &surroundings),
             collar,
             obituary,
             questions: BTreeMap::new(),

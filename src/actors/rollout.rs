@@ -25,7 +25,7 @@ use crate::domain::notice::Notice;
 use crate::domain::plan::Plan;
 use crate::domain::purge::Order;
 use crate::domain::record::Record;
-use crate::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout, Summary};
+use crate::domain::rollout::{Arrival, Effect, Event, FoundSite, Identity, Rollout, Summary};
 use crate::domain::serving::old_pods;
 use crate::domain::site::{Age, SiteFacts, site};
 use crate::domain::workload::Workload;
@@ -37,8 +37,10 @@ pub struct Start {
     pub workload: WorkloadId,
     /// The ledger's identity.
     pub origin: Origin,
-    /// The sight that asked for it; `None` when the workload is gone.
+    /// The newest sight; `None` when the workload is gone.
     pub sight: Option<Box<Workload>>,
+    /// What the workload is taken for if it has no record, by the sight that asked for the rollout.
+    pub arrival: Arrival,
 }
 
 /// The actor. See the module's text.
@@ -92,8 +94,7 @@ impl RolloutActor {
 
     /// Reads the record, again and again until it can be read.
     fn load(&self, ctx: &mut Context<Self>) {
-        let ports = self.surroundings.ports.clone();
-        let metrics = self.surroundings.metrics.clone();
+        let Surroundings { ports, metrics, .. } = self.surroundings.clone();
         let workload = self.start.workload.clone();
         let progress = self.loading.clone();
         let loading = insist("load_record", metrics, move || {
@@ -110,7 +111,7 @@ impl RolloutActor {
 
     fn begin(&mut self, record: Option<Record>, floor: Seq, ctx: &mut Context<Self>) {
         let settings = &self.surroundings.settings;
-        let clock = self.surroundings.ports.clock.clone();
+        let clock = &self.surroundings.ports.clock;
         let now = i64::try_from(clock.now().as_millis()).unwrap_or(i64::MAX);
         let identity = Identity {
             workload: self.start.workload.clone(),
@@ -120,10 +121,10 @@ impl RolloutActor {
             origin: self.start.origin.clone(),
             epoch_ms: clock.wall_ms().saturating_sub(now),
         };
-        let machine = Rollout::resume(identity, settings.policy.clone(), floor, record);
-        self.shell = Some(Shell::new(machine, clock));
-        let sight = self.start.sight.take();
-        self.feed(sight.map_or(Event::Missed, Event::Seen), ctx);
+        let machine = Rollout::resume(identity, settings.policy.clone(), floor, record).arriving(self.start.arrival);
+        self.shell = Some(Shell::new(machine, &self.surroundings));
+        let sight = self.start.sight.take().map_or(Event::Missed, Event::Seen);
+        self.feed(sight, ctx);
         self.follow_pods(ctx);
     }
 
@@ -158,8 +159,7 @@ impl RolloutActor {
     }
 
     fn see_services(&mut self, workload: Workload, ctx: &mut Context<Self>) {
-        let ports = self.surroundings.ports.clone();
-        let metrics = self.surroundings.metrics.clone();
+        let Surroundings { ports, metrics, .. } = self.surroundings.clone();
         let seen = async move { ports.cluster.publishes_unready(&workload).await };
         self.ask(ctx, seen, move |seen| match seen {
             Ok(publish_unready) => Event::ServicesSeen { publish_unready },
@@ -262,8 +262,7 @@ impl RolloutActor {
     }
 
     fn look(&mut self, recheck: Option<Vector>, ctx: &mut Context<Self>) {
-        let ports = self.surroundings.ports.clone();
-        let metrics = self.surroundings.metrics.clone();
+        let Surroundings { ports, metrics, .. } = self.surroundings.clone();
         let workload = self.start.workload.clone();
         self.ask(
             ctx,
@@ -282,8 +281,7 @@ impl RolloutActor {
     }
 
     fn find_old_pods(&mut self, workload: Box<Workload>, ctx: &mut Context<Self>) {
-        let ports = self.surroundings.ports.clone();
-        let metrics = self.surroundings.metrics.clone();
+        let Surroundings { ports, metrics, .. } = self.surroundings.clone();
         let id = workload.id.clone();
         self.ask(ctx, async move { ports.cluster.serving(&workload).await }, move |seen| match seen {
             Ok(seen) => Event::OldPodsFound(old_pods(&seen)),
@@ -296,8 +294,7 @@ impl RolloutActor {
     }
 
     fn find_site(&mut self, workload: Box<Workload>, age: Age, ctx: &mut Context<Self>) {
-        let ports = self.surroundings.ports.clone();
-        let metrics = self.surroundings.metrics.clone();
+        let Surroundings { ports, metrics, .. } = self.surroundings.clone();
         let id = workload.id.clone();
         // What its owner has named is not looked for, so it does not depend on what can be read.
         let named = workload.tuning.names_its_site();
@@ -351,8 +348,7 @@ impl RolloutActor {
         if self.noticed.insert(notice.id.clone()) {
             self.surroundings.metrics.notice(&notice);
         }
-        let ports = self.surroundings.ports.clone();
-        let metrics = self.surroundings.metrics.clone();
+        let Surroundings { ports, metrics, .. } = self.surroundings.clone();
         let uid = self.shell.as_ref().and_then(|shell| shell.machine().durable()).map(|record| record.uid.clone());
         let webhook = self.directory.webhook().clone();
         let id = notice.id.clone();

@@ -117,7 +117,7 @@ impl Root {
             .ports
             .lease
             .as_ref()
-            .map(|lease| Shell::new(Election::new(lease.replica().clone(), clock.now()), clock.clone()));
+            .map(|lease| Shell::new(Election::new(lease.replica().clone(), clock.now()), &surroundings));
         Self {
             surroundings,
             leash: Leash::default(),

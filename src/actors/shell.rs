@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, SpawnHandle, WrapFuture};
 
+use crate::actors::Surroundings;
 use crate::domain::machine::{Machine, Timestamp};
 use crate::ports::Clock;
+use crate::telemetry::Metrics;
 
-/// The shortest a timer is set for. A machine whose deadline has passed is ticked again at once, but never in a loop that
-/// would keep the thread from everything else.
+/// The shortest a timer is set for. A machine leaves no deadline in the past, but the time since may have passed it.
 const TIMER_MIN: Duration = Duration::from_millis(1);
 
 /// A machine, its clock and its timer.
@@ -19,12 +20,15 @@ pub struct Shell<M> {
     machine: M,
     clock: Arc<dyn Clock>,
     timer: Option<(Timestamp, SpawnHandle)>,
+    /// Where a deadline in the past is counted.
+    metrics: Arc<Metrics>,
 }
 
 impl<M: Machine> Shell<M> {
     /// Takes a machine into the shell. Nothing happens before its first event.
-    pub fn new(machine: M, clock: Arc<dyn Clock>) -> Self {
-        Self { machine, clock, timer: None }
+    pub fn new(machine: M, surroundings: &Surroundings) -> Self {
+        let (clock, metrics) = (surroundings.ports.clock.clone(), surroundings.metrics.clone());
+        Self { machine, clock, timer: None, metrics }
     }
 
     /// The machine, to look at.
@@ -50,8 +54,19 @@ pub trait Drives<M: Machine + 'static>: Actor<Context = Context<Self>> {
     fn feed(&mut self, event: M::Event, ctx: &mut Context<Self>) {
         let Some(shell) = self.shell() else { return };
         let now = shell.now();
-        let effects = shell.machine.step(now, event);
+        let effects = shell.machine.step_and_catch_up(now, event);
+        self.expect_no_deadline_before(now);
         self.perform_all(effects, ctx);
+    }
+
+    /// No machine leaves a deadline in the past: it would be ticked every millisecond. Asserted in tests, counted elsewhere.
+    fn expect_no_deadline_before(&mut self, now: Timestamp) {
+        let Some(shell) = self.shell() else { return };
+        let overdue = shell.machine.is_due(now);
+        debug_assert!(!overdue, "a deadline in the past: {:?} at {now:?}", shell.machine);
+        if overdue {
+            shell.metrics.failure("deadline_in_past");
+        }
     }
 
     /// Lets the machine notice that time has passed.
@@ -59,6 +74,7 @@ pub trait Drives<M: Machine + 'static>: Actor<Context = Context<Self>> {
         let Some(shell) = self.shell() else { return };
         let now = shell.now();
         let effects = shell.machine.tick(now);
+        self.expect_no_deadline_before(now);
         self.perform_all(effects, ctx);
     }
 

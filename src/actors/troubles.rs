@@ -10,6 +10,7 @@ use crate::ports::PortError;
 pub struct Troubles {
     watch: Option<String>,
     baselines: Option<String>,
+    listed: Option<String>,
     /// Workloads of which nothing can be recorded, and why; until it can be.
     unreadable: BTreeMap<WorkloadId, String>,
 }
@@ -34,6 +35,14 @@ impl Troubles {
         self.baselines = failed;
     }
 
+    /// How the last attempt ended to remember which namespaces are listed.
+    pub fn listed_noted(&mut self, failed: Option<String>) {
+        if let (Some(why), None) = (&failed, &self.listed) {
+            tracing::warn!(why, "could not store which namespaces are listed; trying again");
+        }
+        self.listed = failed;
+    }
+
     /// This workload is left out, and why.
     pub fn unreadable(&mut self, id: &WorkloadId, why: String) {
         if self.unreadable.get(id) != Some(&why) {
@@ -50,8 +59,9 @@ impl Troubles {
     /// All of them, a sentence each.
     pub fn words(&self) -> impl Iterator<Item = String> {
         let baselines = self.baselines.iter().map(|why| format!("cannot write first records: {why}"));
+        let listed = self.listed.iter().map(|why| format!("cannot store which namespaces are listed: {why}"));
         let unreadable = self.unreadable.iter().map(|(id, why)| format!("{} cannot be read: {why}", id.spoken()));
-        self.watch.iter().cloned().chain(baselines).chain(unreadable)
+        self.watch.iter().cloned().chain(baselines).chain(listed).chain(unreadable)
     }
 }
 

@@ -28,7 +28,7 @@ pub struct Webhook {
 impl Webhook {
     /// An actor that reads the outbox first.
     pub fn new(surroundings: Surroundings, collar: Collar, obituary: Obituary) -> Self {
-        let outbox = Shell::new(Outbox::new(surroundings.settings.outbox.clone()), surroundings.ports.clock.clone());
+        let outbox = Shell::new(Outbox::new(surroundings.settings.outbox.clone()), &surroundings);
         Self { surroundings, collar, obituary, outbox, waiting: BTreeMap::new() }
     }
 

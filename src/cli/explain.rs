@@ -13,7 +13,7 @@ mod near;
 mod tests;
 mod text;
 
-pub(crate) use gather::{is_news, news, peek};
+pub(crate) use gather::peek;
 pub(crate) use near::list as list_workloads;
 
 use std::sync::Arc;

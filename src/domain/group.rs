@@ -118,6 +118,12 @@ pub fn judge(view: &View, own: &Member, agreement: &Agreement) -> Verdict {
             None => drop(vector.insert(member.clone(), Component { origin: origin.clone(), seq: record.seq })),
         }
     }
+    let ready = |member: &&Member| vector.contains_key(*member);
+    for member in view.members.keys().filter(ready) {
+        if let Some(reason) = why_not_one_version(view, member, &vector, agreement) {
+            waiting.insert(member.clone(), reason);
+        }
+    }
     if waiting.is_empty() { Verdict::Candidate(Vector(vector)) } else { Verdict::Waiting(waiting) }
 }
 
@@ -144,6 +150,21 @@ pub fn cure(view: &View) -> Option<String> {
         view.members.values().flatten().filter_map(|known| known.told.cure.as_deref()).collect();
     let cures: Vec<&str> = cures.into_iter().collect();
     (!cures.is_empty()).then(|| format!("{}; then it goes on by itself", cures.join("; ")))
+}
+
+/// That a member agrees with us, and not with another one: its digest is known, and so is another's (decision 30).
+fn why_not_one_version(
+    view: &View,
+    member: &Member,
+    ready: &BTreeMap<Member, Component>,
+    agreement: &Agreement,
+) -> Option<String> {
+    let version = |member| view.members.get(member).and_then(Option::as_ref).map(|known| &known.record.version);
+    let own = version(member)?;
+    let other = ready.keys().filter(|other| *other != member).find(|other| {
+        version(other).is_some_and(|version| !own.same_across(version, &agreement.repository_prefixes))
+    })?;
+    Some(format!("is at {}, and {other} at {}", brief(own), version(other).map(brief)?))
 }
 
 /// Why a member keeps the others from voting, if it does.
@@ -319,7 +340,9 @@ fn decide(votes: &BTreeMap<&Member, &Vote>) -> Decision {
     if news().next().is_none() {
         return Decision::Close(Outcome::NothingNew);
     }
-    if news().any(|vote| vote.late) {
+    // A request is purged, whatever else another member says (rules 2).
+    let requested = news().any(|vote| vote.change == Change::Requested && vote.rules > Rules::FIRST);
+    if news().any(|vote| vote.late) && !requested {
         return Decision::Close(Outcome::RecoveredSkipped);
     }
     if news().all(|vote| vote.returned) {

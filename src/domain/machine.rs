@@ -55,8 +55,23 @@ pub trait Machine: Clone + Debug + Eq + Hash {
     /// Lets time pass. Harmless when early, late or repeated.
     fn tick(&mut self, now: Timestamp) -> Vec<Self::Effect>;
 
-    /// When [`Machine::tick`] next has work; the shell arms exactly one timer for it.
+    /// When [`Machine::tick`] next has work; the shell arms exactly one timer for it. Right after a tick it is in the future, or
+    /// there is none: a machine with a deadline that no tick moves would keep its thread from everything else.
     fn next_deadline(&self) -> Option<Timestamp>;
+
+    /// Whether something is due.
+    fn is_due(&self, now: Timestamp) -> bool {
+        self.next_deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Takes a step, and ticks at once if something is due after it.
+    fn step_and_catch_up(&mut self, now: Timestamp, event: Self::Event) -> Vec<Self::Effect> {
+        let mut effects = self.step(now, event);
+        if self.is_due(now) {
+            effects.extend(self.tick(now));
+        }
+        effects
+    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub mod host;
 pub mod id;
 pub mod image;
 pub mod lease;
+pub mod listed;
 pub mod machine;
 pub mod notice;
 pub mod paths;

@@ -19,7 +19,10 @@ pub enum Kind {
     /// The rollout is complete in this cluster.
     #[serde(rename = "rollout.completed")]
     RolloutCompleted,
-    /// The rollout missed its deadline, or another version took its place before it was complete.
+    /// Another version took its place before it was purged, or the one before it came back.
+    #[serde(rename = "rollout.superseded")]
+    RolloutSuperseded,
+    /// The rollout missed its deadline, or the workload was deleted in the middle of it.
     #[serde(rename = "rollout.failed")]
     RolloutFailed,
     /// The group has waited longer than its timeout for a member.
@@ -53,9 +56,10 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order of a rollout's life.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::RolloutStarted,
         Self::RolloutCompleted,
+        Self::RolloutSuperseded,
         Self::RolloutFailed,
         Self::GroupStalled,
         Self::GroupInDoubt,
@@ -73,6 +77,7 @@ impl Kind {
         match self {
             Self::RolloutStarted => "rollout.started",
             Self::RolloutCompleted => "rollout.completed",
+            Self::RolloutSuperseded => "rollout.superseded",
             Self::RolloutFailed => "rollout.failed",
             Self::GroupStalled => "group.stalled",
             Self::GroupInDoubt => "group.in_doubt",
@@ -91,6 +96,7 @@ impl Kind {
         match self {
             Self::RolloutStarted => "RolloutStarted",
             Self::RolloutCompleted => "RolloutCompleted",
+            Self::RolloutSuperseded => "RolloutSuperseded",
             Self::RolloutFailed => "RolloutFailed",
             Self::GroupStalled => "GroupStalled",
             Self::GroupInDoubt => "GroupInDoubt",
@@ -116,6 +122,7 @@ impl Kind {
             | Self::WorkloadFaulty => true,
             Self::RolloutStarted
             | Self::RolloutCompleted
+            | Self::RolloutSuperseded
             | Self::PurgeStarted
             | Self::PurgeCompleted
             | Self::PurgeSkipped => false,
@@ -124,7 +131,7 @@ impl Kind {
 
     /// A program that knows only the first form of a record cannot read it.
     pub const fn is_new(self) -> bool {
-        matches!(self, Self::PurgeOwed)
+        matches!(self, Self::PurgeOwed | Self::RolloutSuperseded)
     }
 
     /// The kind of this name.

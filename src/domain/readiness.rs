@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::domain::image::Version;
-use crate::domain::workload::Workload;
+use crate::domain::workload::{Progressing, Workload};
 
 /// What one sight of a workload says about its current rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -123,10 +123,16 @@ pub fn pods_wanting(workload: &Workload) -> Wait {
     Wait::Pods { available, desired: replicas.desired, refused: workload.refused.clone() }
 }
 
-/// Whether the workload itself says that a rollout is under way. This, and not a pod that is not ready, is what makes the
-/// first sight of a workload a rollout: a crash-looping pod at install time is a baseline (decision 1).
+/// Whether the workload itself says that a rollout is under way: the controller has not acted on its newest spec, pods of the
+/// newest template are missing or old ones are left, or the newest ReplicaSet has not become available yet. This, and not a
+/// pod that is not ready, is what makes the first sight of a workload a rollout: one that crashes long after it was complete
+/// is a baseline (decision 28).
 pub fn rollout_under_way(workload: &Workload) -> bool {
-    workload.observed_generation < workload.generation || workload.replicas.updated < workload.replicas.total
+    let replicas = workload.replicas;
+    workload.observed_generation < workload.generation
+        || replicas.updated < replicas.desired
+        || replicas.updated < replicas.total
+        || workload.progressing.as_ref().is_some_and(Progressing::is_not_available_yet)
 }
 
 /// One pod of a workload with a rollout in flight.
@@ -215,7 +221,7 @@ pub fn words(wait: &Wait, pods: Option<&Pods>) -> String {
 mod tests {
     use super::*;
     use crate::domain::id::WorkloadId;
-    use crate::domain::workload::{Progressing, Replicas};
+    use crate::domain::workload::Replicas;
 
     /// Three pods of the current generation, all available.
     fn settled() -> Workload {
@@ -273,6 +279,29 @@ mod tests {
         let progressing = Progressing { reason: "ProgressDeadlineExceeded".into(), last_update: "t1".into() };
         let workload = Workload { progressing: Some(progressing), ..settled() };
         assert_eq!(standing(&workload, false), Standing::DeadlineExceeded { last_update: "t1".into() });
+    }
+
+    #[test]
+    fn a_first_sight_is_under_way_while_the_newest_replica_set_was_never_available() {
+        let with = |reason: &str, replicas: Replicas| {
+            let progressing =
+                (!reason.is_empty()).then(|| Progressing { reason: reason.into(), last_update: "t".into() });
+            rollout_under_way(&Workload { progressing, replicas, ..settled() })
+        };
+        let all = settled().replicas;
+        let slow = Replicas { ready: 0, available: 0, ..all };
+        // As a real 1.36 says it: pods that never were ready, then pods that crash after they were.
+        for reason in ["NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "ProgressDeadlineExceeded"] {
+            assert!(with(reason, slow), "{reason}");
+        }
+        assert!(!with("NewReplicaSetAvailable", slow), "crashed long after it was complete");
+        assert!(!with("", slow), "no progress deadline, so nothing is said");
+        assert!(!with("NewReplicaSetAvailable", all));
+        // Recreate: the old pods are gone, and no new one is there yet.
+        assert!(with("", Replicas { total: 0, updated: 0, ready: 0, available: 0, desired: 3 }));
+        assert!(with("", Replicas { total: 4, ..all }), "an old pod is left");
+        assert!(!with("NewReplicaSetAvailable", Replicas::default()), "scaled to zero");
+        assert!(rollout_under_way(&Workload { generation: 5, ..settled() }));
     }
 
     #[test]

@@ -121,6 +121,20 @@ pub struct Record {
     /// it is adopted nothing is agreed on.
     #[serde(rename = "x", default, skip_serializing_if = "Option::is_none")]
     pub set_back: Option<(Seq, u64)>,
+    /// Its owner had taken it out by `enabled: "false"`: what ran meanwhile was not followed, so being switched on again is a
+    /// change (decision 28).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub off: bool,
+    /// The version is that of chosen containers, by annotation. Where an old program dropped this, removing the annotation is one
+    /// change too many.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub chosen: bool,
+    /// The first rollout that a purge was asked for with, by `requested-at`, until one of it or of a later rollout is complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Seq>,
+    /// The version before, while the rollout is open and the edge does not tell it. Only for words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Version>,
     /// What cannot be used about the workload, in words; `explain` shows it.
     #[serde(rename = "f", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub conditions: BTreeSet<String>,
@@ -342,6 +356,10 @@ impl Record {
             last: None,
             stalled: false,
             set_back: None,
+            off: false,
+            chosen: false,
+            request: None,
+            from: None,
             conditions: BTreeSet::new(),
         }
     }
@@ -372,6 +390,11 @@ impl Record {
         }
     }
 
+    /// What the version replaces, in words: what the edge was made to agree with, or what ran before.
+    pub fn before(&self) -> Option<&Version> {
+        self.from.as_ref().or_else(|| self.settled())
+    }
+
     /// The vote for this vector, closed or not.
     pub fn vote(&self, vector: &Vector) -> Option<&Vote> {
         self.votes.iter().find(|vote| vote.vector == *vector)
@@ -393,6 +416,11 @@ impl Record {
         self.phase == Phase::Rolling || !self.votes.is_empty() || !self.untold.is_empty() || self.awaits_vote()
     }
 
+    /// Its rollout is neither voted for nor closed.
+    pub fn is_in_flight(&self) -> bool {
+        self.phase == Phase::Rolling || self.awaits_vote()
+    }
+
     /// Complete, news, and neither voted for nor closed.
     pub fn awaits_vote(&self) -> bool {
         self.phase == Phase::Complete
@@ -406,6 +434,8 @@ impl Record {
     pub fn close(&mut self, closed: Closed) {
         if closed.outcome != Outcome::Dead {
             self.closed = self.closed.max(closed.seq);
+            // The history has it in words now.
+            self.from = self.from.take().filter(|_| self.closed < self.seq);
         }
         self.history.push(closed);
         let excess = self.history.len().saturating_sub(HISTORY_MAX);

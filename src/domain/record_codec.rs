@@ -22,7 +22,9 @@ pub fn form(record: &Record) -> u32 {
             || vote.purges.values().any(Purge::is_new)
             || vote.closed.as_ref().is_some_and(Outcome::is_new)
     };
-    let is_new = !record.owed.is_empty()
+    let is_new = record.off
+        || record.request.is_some()
+        || !record.owed.is_empty()
         || record.votes.iter().any(vote)
         || record.history.iter().any(|closed| closed.outcome.is_new())
         || record.untold.iter().any(|notice| notice.kind.is_new());

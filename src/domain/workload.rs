@@ -73,14 +73,29 @@ pub struct Progressing {
     pub last_update: String,
 }
 
+/// The reason of a missed progress deadline.
+const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
+
+/// The reasons by which the Deployment controller says that the newest ReplicaSet is not complete, from
+/// <https://github.com/kubernetes/kubernetes/blob/v1.34.0/pkg/controller/deployment/util/deployment_util.go#L66-L100>.
+const NOT_AVAILABLE_YET: [&str; 5] =
+    ["NewReplicaSetCreated", "FoundNewReplicaSet", "ReplicaSetUpdated", "ReplicaSetCreateError", DEADLINE_EXCEEDED];
+
 impl Progressing {
     /// The controller has given up waiting for progress.
     pub fn deadline_exceeded(&self) -> bool {
-        self.reason == "ProgressDeadlineExceeded"
+        self.reason == DEADLINE_EXCEEDED
+    }
+
+    /// The newest ReplicaSet has never been available: it was created, found, updated, could not be created, or ran out of time.
+    /// Once it was, the reason stays `NewReplicaSetAvailable`, whatever becomes of its pods. A paused or just resumed Deployment
+    /// says nothing of it.
+    pub fn is_not_available_yet(&self) -> bool {
+        NOT_AVAILABLE_YET.contains(&self.reason.as_str())
     }
 }
 
-/// What the owner of a workload asked for by `allclear.dev/…` annotations. Anything unset falls back to configuration.
+/// What the owner of a workload asked for, by `allclear.dev/…` annotations and the deadline in its spec. Anything unset falls back to configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tuning {
     /// `enabled: "false"` takes the workload out.
@@ -95,6 +110,9 @@ pub struct Tuning {
     pub containers: Option<BTreeSet<String>>,
     /// `rollout-timeout`.
     pub rollout_timeout: Option<Duration>,
+    /// How long its own spec lets a rollout go without progress: `progressDeadlineSeconds` and `minReadySeconds`. `None` where
+    /// there is no deadline.
+    pub own_deadline: Option<Duration>,
     /// `requested-at`: a changed value asks for a purge now.
     pub requested_at: Option<String>,
     /// Annotations that could not be used, and why; each becomes a condition, never a crash.
@@ -168,6 +186,17 @@ impl Tuning {
         }
         Ok(())
     }
+}
+
+/// `progressDeadlineSeconds` by which Kubernetes says that there is none.
+const NO_DEADLINE: u32 = 2_147_483_647;
+
+/// How long a Deployment lets its pods take, by the two fields of its spec. Kubernetes' default is 600 seconds
+/// (<https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#progress-deadline-seconds>).
+pub fn own_deadline(progress_deadline: Option<u32>, min_ready: Option<u32>) -> Option<Duration> {
+    let deadline = progress_deadline.unwrap_or(600);
+    let seconds = u64::from(deadline).saturating_add(u64::from(min_ready.unwrap_or_default()));
+    (deadline != NO_DEADLINE).then(|| Duration::from_secs(seconds))
 }
 
 /// Reads a comma list, blanks trimmed; empty items are forgiven, an empty list is not.

@@ -17,6 +17,7 @@ macro_rules! promises {
 }
 
 mod beats;
+mod failure;
 mod group;
 mod hashed;
 mod mutants;

@@ -31,6 +31,10 @@ pub enum Mutant {
     ServedUnseen,
     /// A notice gets the time at which it is told.
     NoticeRestamped,
+    /// A request counts for the rollout it came with and no other.
+    RequestForgotten,
+    /// That all others are on record is forgotten with each life.
+    ListedForgotten,
 }
 
 impl Mutant {
@@ -39,6 +43,9 @@ impl Mutant {
         if self == Self::VoteWithdrawn {
             let seq = record.seq;
             record.votes.retain(|vote| vote.seq == seq);
+        }
+        if self == Self::RequestForgotten {
+            record.request = None;
         }
         record
     }
@@ -63,7 +70,7 @@ impl Mutant {
 mod caught {
     use std::collections::BTreeSet;
 
-    use allclear::domain::workload::Workload;
+    use allclear::domain::workload::{Tuning, Workload};
     use stateright::{Checker, HasDiscoveries, Model};
 
     use super::Mutant;
@@ -141,6 +148,21 @@ mod caught {
     #[test]
     fn a_served_version_that_nobody_saw() {
         breaks(Mutant::ServedUnseen, rolled_back(true), "LIVE-2: the edge agrees with what completed last");
+    }
+
+    #[test]
+    fn a_request_that_is_forgotten_with_its_rollout() {
+        let tuning = Tuning { requested_at: Some("1".to_owned()), ..Tuning::default() };
+        let asking = |workload: Option<Workload>| workload.map(|w| Workload { tuning: tuning.clone(), ..w });
+        let script = vec![sight("a", 1, true, 2), asking(sight("b", 2, true, 1)), asking(sight("a", 3, true, 2))];
+        let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(script) };
+        breaks(Mutant::RequestForgotten, world, "LIVE-3: a request is purged");
+    }
+
+    #[test]
+    fn forgetting_that_all_others_are_on_record() {
+        let world = World { record: None, ..world(vec![None, sight("a", 1, true, 2)]) };
+        breaks(Mutant::ListedForgotten, world, "LIVE-2: the edge agrees with what completed last");
     }
 
     #[test]

@@ -83,13 +83,23 @@ pub fn note_vote(next: &mut State, record: &Record, serving: &BTreeSet<usize>, (
     }
 }
 
-/// Judges a write by what the ledger held before.
-pub fn note_write(next: &mut State, record: &Record) {
+/// What runs: the digest of each image where it is known, else its name and tag.
+pub fn content(version: &Version) -> Vec<String> {
+    let images = version.iter().map(|(container, image)| (container.to_string(), image.to_string()));
+    images
+        .map(|(container, image)| format!("{container} {}", image.split_once('@').map_or(image.as_str(), |(_, d)| d)))
+        .collect()
+}
+
+/// Judges a write by what the ledger held before. `listed`: a workload that is written for the first time is new, so the edge
+/// may have anything.
+pub fn note_write(next: &mut State, record: &Record, listed: bool) {
     let floor = next.floor;
     let held = next.ledger.clone();
     let mut past = (*next.past).clone();
     let meaning = (record.uid.clone(), record.version.clone());
-    if past.meaning.entry(record.seq).or_insert_with(|| meaning.clone()) != &meaning || record.seq <= floor {
+    let known = past.meaning.entry(record.seq).or_insert_with(|| meaning.clone());
+    if known.0 != meaning.0 || content(&known.1) != content(&meaning.1) || record.seq <= floor {
         past.broken.insert("GA-2: a number means one rollout");
     }
     for notice in &record.untold {
@@ -107,8 +117,8 @@ pub fn note_write(next: &mut State, record: &Record) {
             past.broken.insert("a rollout fails only after a fresh look");
         }
     }
-    if held.is_none() && record.phase == Phase::Complete {
-        past.edge = Some((record.version.clone(), false));
+    if held.is_none() {
+        past.edge = Some((record.version.clone(), listed || record.phase == Phase::Rolling));
     }
     if let Some(held) = held.as_deref() {
         if record.seq < held.seq {
@@ -128,7 +138,7 @@ pub fn note_write(next: &mut State, record: &Record) {
     if record.phase == Phase::Complete
         && let Some((version, moved)) = &mut past.edge
     {
-        *moved |= record.version != *version;
+        *moved |= content(&record.version) != content(version);
     }
     next.past = Hashed::new(past);
 }
@@ -155,7 +165,8 @@ pub fn note_creation(next: &mut State, seq: Seq, order: &Order) {
         past.broken.insert("SAFE-4: nothing for a failed or superseded rollout");
     }
     let version = past.meaning.get(&seq).map(|(_, version)| version.clone());
-    let other = record.is_some_and(|r| r.phase == Phase::Complete && Some(&r.version) != version.as_ref());
+    let other = record
+        .is_some_and(|r| r.phase == Phase::Complete && Some(content(&r.version)) != version.as_ref().map(content));
     if newest {
         past.edge = version.map(|version| (version, other));
     }

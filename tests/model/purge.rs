@@ -76,8 +76,9 @@ impl World {
     }
 
     fn step(&mut self, event: Event) {
-        let effects = self.purger.step(self.now, event);
+        let effects = self.purger.step_and_catch_up(self.now, event);
         self.take(effects);
+        assert!(!self.purger.is_due(self.now), "a deadline stays in the past");
     }
 
     fn take(&mut self, effects: Vec<Effect>) {

@@ -12,9 +12,10 @@ use allclear::domain::policy::Policy;
 use allclear::domain::purge::{Order, Progress};
 use allclear::domain::readiness::{Standing, standing};
 use allclear::domain::record::{Phase, Record};
-use allclear::domain::rollout::{self, Attention, Effect, Event, FoundSite, Identity, Rollout};
+use allclear::domain::rollout::{self, Arrival, Attention, Effect, Event, FoundSite, Identity, Rollout};
 use allclear::domain::workload::Workload;
 
+use crate::failure::failure;
 use crate::hashed::Hashed;
 use crate::mutants::Mutant;
 use crate::past::{self, Past};
@@ -26,6 +27,8 @@ pub struct World {
     pub script: Vec<Option<Workload>>,
     /// The record in the ledger at the beginning.
     pub record: Option<Record>,
+    /// Whether all other workloads are on record: one without a record is new.
+    pub listed: bool,
     pub policy: Policy,
     pub workers: usize,
     pub faults: Faults,
@@ -252,8 +255,8 @@ impl World {
         next.now = next.now.max(deadline);
         let mut machine = machine.clone();
         let effects = machine.tick(next.now);
-        if machine.next_deadline().is_some_and(|again| again <= next.now) {
-            next.breaks("a tick moves its deadline");
+        if machine.is_due(next.now) {
+            next.breaks("no deadline is in the past");
         }
         next.workers[w].machine = Some(Hashed::new(machine));
         self.ask(next, w, effects);
@@ -270,14 +273,17 @@ impl World {
         let sight = self.script[place].clone().map(|workload| self.seen(workload));
         if next.workers[w].machine.is_none() {
             let record = next.ledger.as_deref();
+            let listed = self.listed && self.mutant != Some(Mutant::ListedForgotten);
             let wanted = match &sight {
-                Some(workload) => rollout::attention(record, workload, &self.policy) != Attention::Idle,
+                Some(workload) => rollout::attention(record, workload, listed, &self.policy) != Attention::Idle,
                 None => record.is_some(),
             };
             if !wanted {
                 return;
             }
+            let arrival = sight.as_ref().map_or(Arrival::New, |workload| Arrival::of(workload, listed));
             let machine = Rollout::resume(identity(), self.policy.clone(), next.floor, record.cloned());
+            let machine = machine.arriving(arrival);
             next.workers[w].machine = Some(Hashed::new(machine));
         }
         (unseen..=place).for_each(|place| self.show_pods(next, w, place));
@@ -346,7 +352,9 @@ impl World {
     fn prove(&self, next: &mut State) {
         let (Some(record), Some(workload)) = (next.ledger.clone(), &self.script[next.at]) else { return };
         let complete = standing(workload, self.policy.zero_is_complete) == Standing::Complete;
-        let same = record.uid == workload.uid && workload.version.as_ref() == Ok(&record.version);
+        let same =
+            workload.version.as_ref().is_ok_and(|version| past::content(version) == past::content(&record.version));
+        let same = same && record.uid == workload.uid;
         if complete && same && record.phase == Phase::Complete && self.mutant != Some(Mutant::NoRecheck) {
             next.remember(|past| past.proved.extend([record.seq]));
         }
@@ -371,7 +379,7 @@ impl World {
             return Event::Conflicted(held.cloned().map(Box::new), next.floor);
         }
         past::note_vote(next, &record, &self.serving, (self.policy.settle, self.policy.drain_timeout));
-        past::note_write(next, &record);
+        past::note_write(next, &record, self.listed);
         next.ledger = Some(Hashed::new(record));
         Event::Stored
     }
@@ -381,7 +389,7 @@ impl World {
             Some(held) if held.revision == revision => {
                 next.floor = next.floor.max(held.seq);
                 next.ledger = None;
-                // What comes back is a first sight, and a first sight of something complete is a baseline (decision 1).
+                // What comes back is judged by its own first record.
                 next.remember(|past| past.edge = None);
                 Event::Stored
             }
@@ -431,6 +439,9 @@ impl World {
         let Some(machine) = next.workers[w].machine.as_deref() else { return };
         let mut machine = machine.clone();
         let effects = machine.step(next.now, event);
+        if machine.is_due(next.now) {
+            next.breaks("no deadline is in the past");
+        }
         next.workers[w].machine = Some(Hashed::new(machine));
         self.ask(next, w, effects);
     }
@@ -470,19 +481,4 @@ impl World {
             self.answer(next, w, c);
         }
     }
-}
-
-fn failure(effect: &Effect) -> Option<Event> {
-    Some(match effect {
-        Effect::Store(_) | Effect::Remove(_) => Event::StoreFailed("no answer".to_owned()),
-        Effect::Look => Event::LookFailed("no answer".to_owned()),
-        Effect::FindOldPods(_) => Event::OldPodsUnseen("no answer".to_owned()),
-        Effect::FindSite(..) => Event::SiteFailed("no answer".to_owned()),
-        Effect::Recheck(_) => Event::RecheckFailed("no answer".to_owned()),
-        Effect::Match(vector, _) => Event::MatchFailed(vector.clone(), "the listing failed".to_owned()),
-        Effect::Tell(notice) => Event::TellFailed(notice.id.clone(), "no answer".to_owned()),
-        // Whoever carries purges out was rebuilt, and has forgotten it.
-        Effect::Purge(_) => Event::PeersRestarted,
-        Effect::Publish(_) | Effect::Absent(_) | Effect::End => return None,
-    })
 }

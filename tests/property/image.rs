@@ -111,17 +111,20 @@ proptest! {
         prop_assert!(one != other || one.same_content(&other, false));
     }
 
-    // Method: the rule of decision 12, written out once more for versions of one container.
+    // What completed twice in between is compared with what was purged: sameness must carry over.
+    #[test]
+    fn sameness_in_one_cluster_is_transitive(all in prop::array::uniform3(image()), digests: bool) {
+        let [one, two, three] = all.map(|image| Version::from_iter([(Container::Main("web".into()), image.parse().unwrap())]));
+        let same = |left: &Version, right: &Version| left.same_content(right, digests);
+        prop_assert!(!(same(&one, &two) && same(&two, &three)) || same(&one, &three));
+    }
+
+    // Method: the rule of decisions 12 and 30, written out once more for versions of one container.
     #[test]
     fn sameness_follows_the_written_rule(mine in image(), theirs in image()) {
         let (mine, theirs): (Image, Image) = (mine.parse().unwrap(), theirs.parse().unwrap());
-        let expected = if mine.digest().is_some() && theirs.digest().is_some() {
-            mine.digest() == theirs.digest()
-        } else {
-            mine.registry() == theirs.registry()
-                && mine.repository() == theirs.repository()
-                && mine.tag() == theirs.tag()
-        };
+        let name = |image: &Image| (image.registry().to_owned(), image.repository().to_owned(), image.tag().map(str::to_owned));
+        let expected = mine.digest() == theirs.digest() && (mine.digest().is_some() || name(&mine) == name(&theirs));
         let version = |image: &Image| Version::from_iter([(Container::Main("web".into()), image.clone())]);
         prop_assert_eq!(version(&mine).same_content(&version(&theirs), true), expected);
     }

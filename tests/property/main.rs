@@ -13,6 +13,7 @@
 
 #[cfg(feature = "runtime")]
 mod config;
+mod deadlines;
 mod delivery;
 mod distribution;
 mod golden;

@@ -156,10 +156,11 @@ prop_compose! {
         untold in vec(notice(), 0..2), conditions in btree_set(text(), 0..3),
         (config, last, stalled) in ("[0-9a-f]{0,16}", option::of(vector().prop_map(|v| Brief::of(&v))), any::<bool>()),
         set_back in option::of((seq(), any::<u64>())),
+        (off, chosen, request, from) in (any::<bool>(), any::<bool>(), option::of(seq()), option::of(version())),
     ) -> Record {
         Record {
             revision, uid, seq, version, generation, change, phase, elapsed_ms, settled, edge, closed, requested_at,
-            votes, owed, history, untold, config, last, stalled, set_back, conditions,
+            votes, owed, history, untold, config, last, stalled, set_back, off, chosen, request, from, conditions,
         }
     }
 }
@@ -215,7 +216,8 @@ proptest! {
     #[test]
     fn a_record_without_anything_new_is_of_the_first_form(mut record in record()) {
         record.owed.clear();
-        record.untold.retain(|notice| notice.kind != Kind::PurgeOwed);
+        (record.off, record.request) = (false, None);
+        record.untold.retain(|notice| !matches!(notice.kind, Kind::PurgeOwed | Kind::RolloutSuperseded));
         record.history.retain(|closed| closed.outcome != Outcome::Owed);
         for vote in &mut record.votes {
             vote.rules = Rules::FIRST;
@@ -233,6 +235,14 @@ proptest! {
         vote.rules = Rules::CURRENT;
         record.votes.push(vote);
         let written = encode(&record).unwrap();
+        prop_assert!(written.starts_with("{\"z\":2,"), "{}", written);
+    }
+
+    // A request that is not answered yet, and that a workload was switched off, must survive it too.
+    #[test]
+    fn a_record_that_remembers_a_request_or_a_switch_is_of_the_second_form(record in record(), seq in seq(), switched: bool) {
+        let (off, request) = if switched { (true, None) } else { (false, Some(seq)) };
+        let written = encode(&Record { off, request, ..record }).unwrap();
         prop_assert!(written.starts_with("{\"z\":2,"), "{}", written);
     }
 

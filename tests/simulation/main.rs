@@ -22,5 +22,6 @@ mod group;
 mod group_chaos;
 mod group_script;
 mod leading;
+mod sights;
 mod stage;
 mod supervision;

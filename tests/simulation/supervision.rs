@@ -224,9 +224,9 @@ fn a_singleton_that_keeps_crashing_ends_the_process() {
         for _ in 0..20 {
             world.plan(method, about, 0, Fault::Panic);
         }
+        world.set(deployment("cart", 1, 1, "1", Stage::Complete));
         life(&world, async |life| {
             life.pass(2_000).await;
-            world.set(deployment("cart", 1, 1, "1", Stage::Complete));
             roll_out(life, "web", 2, "2", 5_000).await;
             life.pass(30_000).await;
             let given_up = life.has_given_up().unwrap_or_else(|| panic!("{who} went on"));
@@ -330,10 +330,11 @@ fn a_ledger_that_is_deleted_under_us_is_opened_again_and_everything_is_built_fro
 #[test]
 fn a_baseline_that_meets_a_deleted_ledger_opens_the_next_one() {
     let world = settled(1, &["web"]);
+    world.set(deployment("cart", 1, 1, "1", Stage::Complete));
+    world.plan("ledger.store_all", "shop/cart", 0, Fault::Delay(3_000));
     life(&world, async |life| {
         life.pass(2_000).await;
         world.lose_ledger();
-        world.set(deployment("cart", 1, 1, "1", Stage::Complete));
         life.pass(10_000).await;
     });
     assert!(world.record(&id("cart")).is_some() && world.record(&id("web")).is_some());
@@ -377,11 +378,10 @@ fn a_workload_that_could_not_be_read_once_is_taken_up_when_it_can_be() {
 fn a_workload_deleted_while_its_baseline_is_written_leaves_no_record() {
     for gone_at in [500, 1_500, 4_000] {
         let world = settled(1, &["web"]);
+        world.plan("ledger.store_all", "shop/cart", 0, Fault::FailAfter(1_000));
+        world.plan("ledger.store_all", "shop/cart", 0, Fault::Delay(1_000));
+        world.set(deployment("cart", 1, 1, "1", Stage::Complete));
         life(&world, async |life| {
-            life.pass(2_000).await;
-            world.plan("ledger.store_all", "shop/cart", 0, Fault::FailAfter(1_000));
-            world.plan("ledger.store_all", "shop/cart", 0, Fault::Delay(1_000));
-            world.set(deployment("cart", 1, 1, "1", Stage::Complete));
             life.pass(gone_at).await;
             world.delete(&id("cart"));
             life.pass(30_000).await;
@@ -394,10 +394,9 @@ fn a_workload_deleted_while_its_baseline_is_written_leaves_no_record() {
 fn a_version_seen_while_the_baseline_before_it_is_written_is_not_forgotten() {
     for fault in [Fault::FailAfter(1_000), Fault::Delay(1_000)] {
         let world = settled(1, &["web"]);
+        world.plan("ledger.store_all", "shop/cart", 0, fault);
+        world.set(deployment("cart", 1, 1, "1", Stage::Complete));
         life(&world, async |life| {
-            life.pass(2_000).await;
-            world.plan("ledger.store_all", "shop/cart", 0, fault);
-            world.set(deployment("cart", 1, 1, "1", Stage::Complete));
             life.pass(500).await;
             world.set(deployment("cart", 1, 2, "2", Stage::Complete));
             life.pass(60_000).await;

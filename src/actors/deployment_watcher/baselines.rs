@@ -1,14 +1,16 @@
 //! The records of workloads seen for the first time: written together, so that ten thousand of them cost a few writes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::DeploymentWatcher;
 use crate::actors::message::Show;
 use crate::domain::id::WorkloadId;
+use crate::domain::listed::Scope;
 use crate::domain::record::Record;
-use crate::ports::StoreError;
+use crate::domain::rollout::Arrival;
+use crate::ports::{PinError, StoreError};
 
 impl DeploymentWatcher {
     /// Writes the baselines found so far, all at once, so that the ledger can put them into few writes.
@@ -61,7 +63,36 @@ impl DeploymentWatcher {
             for (id, record) in unnumbered {
                 actor.baseline_unwritten(id, record, ctx);
             }
+            actor.note_listed_scopes(ctx);
             actor.count();
+        }));
+    }
+
+    /// Remembers for later lives which scopes are listed, once all of their workloads are on record.
+    pub(super) fn note_listed_scopes(&mut self, ctx: &mut Context<Self>) {
+        let unnoted = std::mem::take(&mut self.unnoted);
+        let waits = |scope: &Scope| self.baselines.keys().chain(&self.writing).any(|id| scope.contains(id));
+        let (waiting, scopes): (BTreeSet<Scope>, BTreeSet<Scope>) = unnoted.into_iter().partition(waits);
+        self.unnoted = waiting;
+        if scopes.is_empty() {
+            return;
+        }
+        let ledger = self.surroundings.ports.ledger.clone();
+        let (directory, origin) = (self.directory.clone(), self.origin.clone());
+        let noting = async move {
+            let noted = ledger.store_listed(&scopes).await;
+            if matches!(noted, Err(PinError::Lost(_))) {
+                directory.report_lost(&origin);
+            }
+            (scopes, noted)
+        };
+        ctx.spawn(noting.into_actor(self).map(|(scopes, noted), actor, _| {
+            if noted.is_err() {
+                actor.surroundings.metrics.failure("store_listed");
+                // Again with the next sweep.
+                actor.unnoted.extend(scopes);
+            }
+            actor.troubles.listed_noted(noted.err().map(|error| error.to_string()));
         }));
     }
 
@@ -87,7 +118,7 @@ impl DeploymentWatcher {
                 match self.overtaken.remove(&id) {
                     Some(sight) => self.attend(&id, sight, ctx),
                     // Somebody else wrote first, and the sight was not kept: a rollout actor looks afresh.
-                    None => self.start(&id, None, ctx),
+                    None => self.start(&id, None, Arrival::Baseline, ctx),
                 }
             }
             Some(StoreError::Unavailable(_) | StoreError::Lost(_)) => {

@@ -11,7 +11,7 @@ use crate::actors::message::{Died, End, Wanted, Who};
 use crate::actors::rollout::{RolloutActor, Start};
 use crate::domain::id::WorkloadId;
 use crate::domain::record::Record;
-use crate::domain::rollout::Summary;
+use crate::domain::rollout::{Arrival, Summary, timeout};
 use crate::domain::workload::Workload;
 
 /// How long a workload whose actor crashed too often is left alone before it is tried again (decision 16).
@@ -21,11 +21,19 @@ const QUARANTINE: Duration = Duration::from_secs(300);
 const RECENT_MAX: usize = 50;
 
 impl DeploymentWatcher {
-    pub(super) fn start(&mut self, id: &WorkloadId, sight: Option<Box<Workload>>, ctx: &mut Context<Self>) {
+    /// Starts a rollout actor. `arrival` is what the workload is taken for if it has no record: a life that follows a crash is
+    /// given what the first one was.
+    pub(super) fn start(
+        &mut self,
+        id: &WorkloadId,
+        sight: Option<Box<Workload>>,
+        arrival: Arrival,
+        ctx: &mut Context<Self>,
+    ) {
         if self.draining {
             return;
         }
-        let start = Start { workload: id.clone(), origin: self.origin.clone(), sight: sight.clone() };
+        let start = Start { workload: id.clone(), origin: self.origin.clone(), sight: sight.clone(), arrival };
         let pods = ctx.address().recipient();
         let obituary = Obituary::new(ctx.address().recipient(), Who::Rollout(id.clone()));
         let child = RolloutActor::new(
@@ -36,14 +44,15 @@ impl DeploymentWatcher {
             self.leash.collar(),
             obituary,
         );
-        self.children.insert(id.clone(), Child { addr: child.start(), latest: sight, lagging: false, astray: false });
+        let child = Child { addr: child.start(), latest: sight, arrival, lagging: false, astray: false };
+        self.children.insert(id.clone(), child);
         self.count();
     }
 
     /// A child is dead. What it leaves is looked at again in the light of the newest sight.
     pub(super) fn bury(&mut self, id: &WorkloadId, end: End, ctx: &mut Context<Self>) {
         let Some(child) = self.children.get(id).filter(|child| !child.addr.connected()) else { return };
-        let latest = child.latest.clone();
+        let (latest, arrival) = (child.latest.clone(), child.arrival);
         self.children.remove(id);
         match end {
             End::Finished(record) => {
@@ -58,17 +67,17 @@ impl DeploymentWatcher {
                 }
             }
             End::Drained => {}
-            End::Crashed => self.rebuild(id, latest, ctx),
+            End::Crashed => self.rebuild(id, latest, arrival, ctx),
         }
         self.count();
     }
 
-    fn rebuild(&mut self, id: &WorkloadId, latest: Option<Box<Workload>>, ctx: &mut Context<Self>) {
+    fn rebuild(&mut self, id: &WorkloadId, latest: Option<Box<Workload>>, arrival: Arrival, ctx: &mut Context<Self>) {
         let now = self.surroundings.ports.clock.now();
         self.surroundings.metrics.restart("rollout");
         if self.budgets.entry(id.clone()).or_default().spend(now) {
             tracing::error!(workload = %id.spoken(), "the rollout's actor crashed; it is rebuilt from the ledger");
-            return self.start(id, latest, ctx);
+            return self.start(id, latest, arrival, ctx);
         }
         tracing::error!(
             workload = %id.spoken(),
@@ -79,7 +88,7 @@ impl DeploymentWatcher {
         let id = id.clone();
         ctx.run_later(QUARANTINE, move |actor, ctx| {
             if let Some(latest) = actor.quarantined.remove(&id) {
-                actor.start(&id, latest, ctx);
+                actor.start(&id, latest, arrival, ctx);
             }
         });
     }
@@ -87,7 +96,7 @@ impl DeploymentWatcher {
     fn remember(&mut self, id: &WorkloadId, record: Option<&Record>, latest: Option<&Workload>) {
         let Some(record) = record.filter(|record| !record.history.is_empty()) else { return };
         let policy = &self.surroundings.settings.policy;
-        let clock = (record.elapsed(), policy.rollout_timeout);
+        let clock = (record.elapsed(), timeout(latest, policy));
         self.recent.retain(|summary| summary.workload != *id);
         self.recent.insert(0, Summary::new(id, record, latest, None, clock, policy));
         self.recent.truncate(RECENT_MAX);
@@ -114,7 +123,8 @@ impl Handler<Wanted> for DeploymentWatcher {
         let is_being_written = self.baselines.contains_key(&id) || self.writing.contains(&id);
         // Before everything was listed a workload may have no record yet and be about to get one.
         if self.synced && !is_seen_to && !is_being_written && !self.barred.contains_key(&id) {
-            self.start(&id, None, ctx);
+            let arrival = if self.listed.covers(&id) { Arrival::New } else { Arrival::Open };
+            self.start(&id, None, arrival, ctx);
         }
     }
 }

@@ -23,8 +23,9 @@ use crate::actors::troubles::Troubles;
 use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::budget::Budget;
 use crate::domain::id::{Origin, WorkloadId};
+use crate::domain::listed::{Listed, Scope};
 use crate::domain::record::Record;
-use crate::domain::rollout::{Attention, Summary, attention, unusable};
+use crate::domain::rollout::{Arrival, Attention, Summary, attention, unusable};
 use crate::domain::unwell;
 use crate::domain::workload::Workload;
 use crate::ports::{Ledgered, Sight};
@@ -40,6 +41,8 @@ struct Child {
     addr: Addr<RolloutActor>,
     /// The newest sight, kept so that one that came too late for the actor is not lost; `None` for "gone".
     latest: Option<Box<Workload>>,
+    /// What the sight that asked for it made of a workload without a record.
+    arrival: Arrival,
     /// The child's mailbox was full: the newest sight is sent again.
     lagging: bool,
     /// Its mailbox was full when peers were rebuilt: where they are is told again.
@@ -59,6 +62,10 @@ pub struct DeploymentWatcher {
     budgets: BTreeMap<WorkloadId, Budget>,
     /// Workloads that are left alone for a while, with their newest sight; `None` for "gone".
     quarantined: BTreeMap<WorkloadId, Option<Box<Workload>>>,
+    /// Where a workload without a record is new.
+    listed: Listed,
+    /// Scopes listed in this life of which the ledger does not know it yet.
+    unnoted: BTreeSet<Scope>,
     pods: BTreeMap<String, Addr<PodWatcher>>,
     /// For each scope being listed, the workloads seen since its listing began.
     listings: BTreeMap<Option<String>, BTreeSet<WorkloadId>>,
@@ -85,7 +92,7 @@ impl DeploymentWatcher {
         collar: Collar,
         obituary: Obituary,
     ) -> Self {
-        let Ledgered { origin, records, unreadable, pin: _ } = ledgered;
+        let Ledgered { origin, records, unreadable, pin: _, listed } = ledgered;
         Self {
             surroundings,
             directory,
@@ -97,6 +104,8 @@ impl DeploymentWatcher {
             children: BTreeMap::new(),
             budgets: BTreeMap::new(),
             quarantined: BTreeMap::new(),
+            listed,
+            unnoted: BTreeSet::new(),
             pods: BTreeMap::new(),
             listings: BTreeMap::new(),
             baselines: BTreeMap::new(),
@@ -148,7 +157,16 @@ impl DeploymentWatcher {
             return;
         }
         let policy = &self.surroundings.settings.policy;
-        match sight.as_ref().map(|workload| attention(self.records.get(id), workload, policy)) {
+        if let (Some(workload), Some(pending)) = (&sight, self.baselines.get(id)) {
+            // What it was at first sight is written first, and then this is judged in its light.
+            let news = attention(Some(pending), workload, true, policy) != Attention::Idle;
+            if news || self.overtaken.contains_key(id) {
+                self.overtaken.insert(id.clone(), sight);
+            }
+            return;
+        }
+        let listed = self.listed.covers(id);
+        match sight.as_ref().map(|workload| attention(self.records.get(id), workload, listed, policy)) {
             Some(Attention::Idle) => {}
             Some(Attention::Baseline(record)) => {
                 // The sight is not kept: ten thousand of them are more than all the rest of the process.
@@ -157,9 +175,15 @@ impl DeploymentWatcher {
                     self.write_baselines(ctx);
                 }
             }
-            Some(Attention::Rollout) => self.start(id, sight, ctx),
+            Some(Attention::Rollout) => {
+                let arrival = sight.as_ref().map_or(Arrival::New, |workload| Arrival::of(workload, listed));
+                self.start(id, sight, arrival, ctx);
+            }
             // A baseline whose write failed may have been written after all.
-            None if self.baselines.remove(id).is_some() || self.records.contains_key(id) => self.start(id, None, ctx),
+            None if self.baselines.remove(id).is_some() || self.records.contains_key(id) => {
+                self.overtaken.remove(id);
+                self.start(id, None, Arrival::New, ctx);
+            }
             None => {}
         }
     }
@@ -174,8 +198,14 @@ impl DeploymentWatcher {
             for id in gone.cloned().collect::<BTreeSet<_>>() {
                 self.attend(&id, None, ctx);
             }
+            let scope = Scope::of(scope.as_deref());
+            if !self.listed.is_whole(&scope) {
+                self.listed.add(scope.clone());
+                self.unnoted.insert(scope);
+            }
         }
         self.write_baselines(ctx);
+        self.note_listed_scopes(ctx);
         self.count();
     }
 
@@ -194,6 +224,7 @@ impl DeploymentWatcher {
         }
         if self.listings.is_empty() && !self.draining {
             self.write_baselines(ctx);
+            self.note_listed_scopes(ctx);
         }
         // A few nanoseconds for each record.
         self.surroundings.metrics.unwell(self.records.values().filter_map(unwell::reason));

@@ -15,7 +15,7 @@ use super::pods::explained;
 use crate::domain::id::WorkloadId;
 use crate::domain::image::{Container, Image, Version};
 use crate::domain::selector::{LabelSelector, Labels};
-use crate::domain::workload::{ANNOTATION_PREFIX, Progressing, Replicas, Tuning, Workload};
+use crate::domain::workload::{ANNOTATION_PREFIX, Progressing, Replicas, Tuning, Workload, own_deadline};
 
 /// Most of the message of a `ReplicaFailure` condition that is repeated. A quota's begins with the pod's name and ends with what is
 /// requested, used and limited: about 150 characters for one resource.
@@ -31,6 +31,7 @@ pub fn deployment(json: &str) -> Result<Workload, String> {
     let status = status.unwrap_or_default();
     let annotations = metadata.annotations.iter().map(|(key, value)| (key.as_str(), value.as_str()));
     let mut tuning = Tuning::read(annotations);
+    tuning.own_deadline = own_deadline(spec.progress_deadline_seconds.map(count), spec.min_ready_seconds.map(count));
     let version = spec.template.spec.version(tuning.containers.as_ref()).and_then(|all| chosen(all, &mut tuning));
     Ok(Workload {
         id: WorkloadId::deployment(metadata.namespace, metadata.name),
@@ -89,9 +90,12 @@ struct Metadata {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Spec {
     replicas: Option<i64>,
     paused: Option<bool>,
+    progress_deadline_seconds: Option<i64>,
+    min_ready_seconds: Option<i64>,
     selector: LabelSelector,
     template: Template,
 }
@@ -227,6 +231,8 @@ pub(super) fn annotations<'de, D: Deserializer<'de>>(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use serde_json::{Value, json};
 
@@ -309,7 +315,21 @@ mod tests {
             assert_eq!(workload.replicas, Replicas { desired: 3, ..Replicas::default() });
         }
         assert_eq!(with("/spec/replicas", json!(null)).unwrap().replicas.desired, 1);
-        assert_eq!(with("/metadata/annotations", json!(null)).unwrap().tuning, Tuning::default());
+        let tuning = Tuning { own_deadline: Some(Duration::from_secs(600)), ..Tuning::default() };
+        assert_eq!(with("/metadata/annotations", json!(null)).unwrap().tuning, tuning);
+    }
+
+    #[test]
+    fn the_deadline_of_its_own_is_read_and_a_missing_one_is_none() {
+        let own = |deadline: Value, min_ready: Value| {
+            let mut object = example();
+            object["spec"]["progressDeadlineSeconds"] = deadline;
+            object["spec"]["minReadySeconds"] = min_ready;
+            deployment(&object.to_string()).unwrap().tuning.own_deadline.map(|deadline| deadline.as_secs())
+        };
+        assert_eq!(own(json!(null), json!(null)), Some(600));
+        assert_eq!(own(json!(3600), json!(120)), Some(3720));
+        assert_eq!(own(json!(2_147_483_647), json!(120)), None, "no deadline");
     }
 
     #[test]

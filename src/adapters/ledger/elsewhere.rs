@@ -2,12 +2,13 @@
 //!
 //! For commands. An empty ledger of their own would look like one in which nothing is in flight.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Seq, WorkloadId};
+use crate::domain::listed::Scope;
 use crate::domain::record::Record;
 use crate::domain::roster::Pin;
 use crate::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
@@ -59,6 +60,10 @@ impl Ledger for Elsewhere {
     }
 
     async fn store_pin(&self, _: &Pin, _: Option<&Pin>) -> Result<bool, PinError> {
+        Err(unreachable().into())
+    }
+
+    async fn store_listed(&self, _: &BTreeSet<Scope>) -> Result<(), PinError> {
         Err(unreachable().into())
     }
 

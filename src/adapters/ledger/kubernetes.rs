@@ -2,20 +2,22 @@
 //!
 //! | object | holds |
 //! |---|---|
-//! | `allclear-ledger` | the form of the ledger, and the members of the group; its UID is the origin |
+//! | `allclear-ledger` | the form of the ledger, the members of the group, and what is listed; its UID is the origin |
 //! | `allclear-ledger-00` … `-63` | a shard of the records each, created with its first record |
 //! | `allclear-outbox-<id>` | one delivery each |
 //!
 //! A shard is owned by the `allclear-ledger` it was created under. So `kubectl delete configmap allclear-ledger` deletes
 //! the ledger (the garbage collector takes the shards), and shards of an earlier ledger, restored from some backup, are
 //! recognised and count as empty. Deleting one shard under a running process is healed from its copy; deleting it while
-//! nothing runs forgets its records and their numbers: delete the ledger, never a shard.
+//! nothing runs forgets its records and their numbers, and its workloads are taken as they are: delete the ledger, never a
+//! shard.
 //!
-//! [`shard`] knows what is in a shard, [`writer`] when it is written, [`outbox`] keeps the deliveries,
-//! [`pin`] the members, and [`find`] knows by what a ledger is found; this file joins them.
+//! [`shard`] knows what is in a shard, [`writer`] when it is written, [`outbox`] keeps the deliveries, [`pin`] the members
+//! and [`listed`] the scopes that are listed, and [`find`] knows by what a ledger is found; this file joins them.
 
 mod call;
 pub mod find;
+mod listed;
 mod outbox;
 mod pin;
 mod shard;
@@ -32,11 +34,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube::api::{Api, ListParams, PostParams};
 
 use self::call::{Call, Failed};
+use self::listed::Shards;
 use self::shard::{Change, Shard};
 use self::writer::{Copy, Lane, ShardStore, WRITES_AT_ONCE_MAX, Writes};
 use super::{SHARDS, pin_of, shard_of};
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Origin, Seq, WorkloadId};
+use crate::domain::listed::Scope;
 use crate::domain::record::Record;
 use crate::domain::roster::Pin;
 use crate::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
@@ -69,6 +73,7 @@ pub struct KubernetesLedger {
     meta: Mutex<Option<OwnerReference>>,
     lanes: Vec<Lane>,
     writes: Writes,
+    shards: Shards,
     outbox: Mutex<BTreeSet<String>>,
 }
 
@@ -88,6 +93,7 @@ impl KubernetesLedger {
             meta: Mutex::default(),
             lanes: std::iter::repeat_with(Lane::default).take(SHARDS).collect(),
             writes: Writes::default(),
+            shards: Shards::default(),
             outbox: Mutex::default(),
         }
     }
@@ -179,10 +185,21 @@ impl KubernetesLedger {
         }
     }
 
-    /// All shards of this ledger, by name.
-    async fn read_shards(&self, meta: &OwnerReference) -> Result<BTreeMap<String, Copy>, PortError> {
-        let maps = self.list("shard").await?.into_iter();
-        Ok(maps.filter_map(|map| Some((map.metadata.name.clone()?, copy_of(map, meta)))).collect())
+    /// All shards of this ledger, and which objects they are.
+    async fn read_shards(
+        &self,
+        meta: &OwnerReference,
+    ) -> Result<(BTreeMap<usize, Copy>, BTreeMap<usize, String>), PortError> {
+        let (mut copies, mut present) = (BTreeMap::new(), BTreeMap::new());
+        for map in self.list("shard").await? {
+            let index = (0..SHARDS).find(|index| map.metadata.name.as_ref() == Some(&shard_name(*index)));
+            let Some(index) = index else { continue };
+            if is_ours(&map, meta) {
+                present.insert(index, listed::brief(&map));
+            }
+            copies.insert(index, copy_of(map, meta));
+        }
+        Ok((copies, present))
     }
 
     /// The meta object of the ledger that was opened, opening it now if nobody has.
@@ -253,14 +270,14 @@ impl KubernetesLedger {
 impl Ledger for KubernetesLedger {
     async fn open(&self) -> Result<Ledgered, PortError> {
         let (meta, map) = self.find_or_create_meta().await?;
-        let mut copies = self.read_shards(&meta).await?;
+        let (mut copies, present) = self.read_shards(&meta).await?;
         self.label(&map).await;
-        let pin = pin::of(&map).and_then(|text| pin_of(text).ok());
         *self.meta.lock().unwrap_or_else(PoisonError::into_inner) = Some(meta.clone());
-        let mut opened = Ledgered { origin: Origin(meta.uid), pin, ..Ledgered::default() };
+        let mut opened = ledgered(meta, &map, &present);
+        self.shards.adopt(present, &opened.listed);
         for (index, lane) in self.lanes.iter().enumerate() {
             let none = Copy { shard: Shard::default(), version: None };
-            let copy = copies.remove(&shard_name(index)).unwrap_or(none);
+            let copy = copies.remove(&index).unwrap_or(none);
             gather(&copy.shard, &mut opened);
             lane.adopt(copy).await;
         }
@@ -270,9 +287,8 @@ impl Ledger for KubernetesLedger {
     async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
         let Some(map) = self.get(META_NAME).await? else { return Ok(None) };
         let meta = self.read_meta(&map)?;
-        let copies = self.read_shards(&meta).await?;
-        let pin = pin::of(&map).and_then(|text| pin_of(text).ok());
-        let mut seen = Ledgered { origin: Origin(meta.uid), pin, ..Ledgered::default() };
+        let (copies, present) = self.read_shards(&meta).await?;
+        let mut seen = ledgered(meta, &map, &present);
         copies.values().for_each(|copy| gather(&copy.shard, &mut seen));
         Ok(Some(seen))
     }
@@ -313,6 +329,10 @@ impl Ledger for KubernetesLedger {
         self.write_pin(pin, over).await
     }
 
+    async fn store_listed(&self, scopes: &BTreeSet<Scope>) -> Result<(), PinError> {
+        self.write_listed(scopes).await
+    }
+
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {
         self.list_deliveries().await
     }
@@ -345,18 +365,14 @@ impl ShardStore for Stored<'_> {
     async fn write(&self, copy: &Copy) -> Result<String, Failed> {
         let mut map = self.config_map(&copy.shard);
         let written = match &copy.version {
-            None => {
-                self.still_our_ledger().await?;
-                self.ledger.create(&self.name, &map).await
-            }
+            None => self.create(&map).await,
             Some(version) => {
                 map.metadata.resource_version = Some(version.clone());
                 match self.ledger.replace(&self.name, &map).await {
                     // Deleted under us: what we hold is the only copy left of what was in it.
                     Err(Failed::NotFound) => {
-                        self.still_our_ledger().await?;
                         map.metadata.resource_version = None;
-                        self.ledger.create(&self.name, &map).await
+                        self.create(&map).await
                     }
                     written => written,
                 }
@@ -376,6 +392,13 @@ impl Stored<'_> {
         let mut map = config_map(&self.name, "shard", &about, shard.entries().clone());
         map.metadata.owner_references = Some(vec![self.meta.clone()]);
         map
+    }
+
+    async fn create(&self, map: &ConfigMap) -> Result<ConfigMap, Failed> {
+        self.still_our_ledger().await?;
+        let created = self.ledger.create(&self.name, map).await?;
+        self.ledger.note_shard(self.index, &created).await;
+        Ok(created)
     }
 
     /// Checks that the ledger itself was not deleted: shards of a deleted ledger must not rise again. A shard that is created
@@ -436,9 +459,18 @@ fn gather(shard: &Shard, read: &mut Ledgered) {
     }
 }
 
+/// What the ledger's own object says.
+fn ledgered(meta: OwnerReference, map: &ConfigMap, present: &BTreeMap<usize, String>) -> Ledgered {
+    let pin = pin::of(map).and_then(|text| pin_of(text).ok());
+    Ledgered { origin: Origin(meta.uid), pin, listed: listed::of(map, present), ..Ledgered::default() }
+}
+
+fn is_ours(map: &ConfigMap, meta: &OwnerReference) -> bool {
+    map.metadata.owner_references.iter().flatten().any(|owner| owner.uid == meta.uid)
+}
+
 /// What a shard holds, as far as it belongs to this ledger.
 fn copy_of(map: ConfigMap, meta: &OwnerReference) -> Copy {
-    let ours = map.metadata.owner_references.iter().flatten().any(|owner| owner.uid == meta.uid);
-    let shard = if ours { Shard::of(map.data.unwrap_or_default()) } else { Shard::default() };
+    let shard = if is_ours(&map, meta) { Shard::of(map.data.unwrap_or_default()) } else { Shard::default() };
     Copy { shard, version: map.metadata.resource_version }
 }

@@ -1,6 +1,6 @@
 //! A ledger that lasts as long as the process: for the demo, for dry runs, and for tests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use super::{Ruling, judge_removal, judge_store, shard_of, unusable};
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Origin, Seq, WorkloadId};
+use crate::domain::listed::{Listed, Scope};
 use crate::domain::record::Record;
 use crate::domain::record_codec;
 use crate::domain::roster::Pin;
@@ -26,6 +27,7 @@ struct State {
     floors: BTreeMap<usize, Seq>,
     deliveries: BTreeMap<String, Delivery>,
     pin: Option<Pin>,
+    listed: Listed,
 }
 
 impl MemoryLedger {
@@ -59,8 +61,9 @@ impl State {
 #[async_trait]
 impl Ledger for MemoryLedger {
     async fn open(&self) -> Result<Ledgered, PortError> {
-        let State { records, pin, .. } = &*self.state();
-        Ok(Ledgered { origin: self.origin.clone(), records: records.clone(), pin: pin.clone(), ..Ledgered::default() })
+        let State { records, pin, listed, .. } = &*self.state();
+        let (origin, records, unreadable) = (self.origin.clone(), records.clone(), BTreeMap::new());
+        Ok(Ledgered { origin, records, unreadable, pin: pin.clone(), listed: listed.clone() })
     }
 
     async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
@@ -110,6 +113,12 @@ impl Ledger for MemoryLedger {
             state.pin = Some(pin.clone());
         }
         Ok(state.pin.as_ref() == Some(pin))
+    }
+
+    async fn store_listed(&self, scopes: &BTreeSet<Scope>) -> Result<(), PinError> {
+        let mut state = self.state();
+        scopes.iter().for_each(|scope| state.listed.add(scope.clone()));
+        Ok(())
     }
 
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {

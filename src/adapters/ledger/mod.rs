@@ -14,23 +14,13 @@ pub mod kubernetes;
 pub mod memory;
 pub mod redis;
 
-use sha2::{Digest, Sha256};
+pub use crate::domain::listed::{SHARDS, shard_of};
 
 use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::record::Record;
 use crate::domain::record_codec::CodecError;
 use crate::domain::roster::Pin;
 use crate::ports::PortError;
-
-/// Shards of a ledger. 10,000 workloads give 156 records a shard: about 40 KB idle, so that one write is cheap, while a
-/// first start costs 65 writes (bound: 100, fault L1) and a ConfigMap (1 MiB) has room for records of 6 KB each.
-pub const SHARDS: usize = 64;
-
-/// The shard a workload belongs to. Stored ledgers rest on it: another function would lose every record.
-pub fn shard_of(workload: &WorkloadId) -> usize {
-    let digest = Sha256::digest(workload.to_string().as_bytes());
-    usize::from(digest.first().copied().unwrap_or_default()) % SHARDS
-}
 
 /// A name no ledger had before: 128 random bits, because an origin must never come twice (GA-2). If it did, the numbers
 /// counted under it would repeat, and CloudFront would answer a new purge with the old one.
@@ -88,24 +78,4 @@ fn pin_text(pin: &Pin) -> Result<String, PortError> {
 /// The pin a text stands for.
 fn pin_of(text: &str) -> Result<Pin, PortError> {
     serde_json::from_str(text).map_err(|error| PortError::lasting("failed to read the members of the group", error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_workload_stays_in_its_shard_for_ever() {
-        // Pinned: a change here orphans the records of every ledger there is.
-        assert_eq!(shard_of(&WorkloadId::deployment("shop", "web")), 7);
-    }
-
-    #[test]
-    fn ten_thousand_workloads_spread_evenly_over_the_shards() {
-        let mut sizes = [0_usize; SHARDS];
-        for number in 0..10_000 {
-            sizes[shard_of(&WorkloadId::deployment(format!("team-{}", number % 50), format!("app-{number}")))] += 1;
-        }
-        assert!(sizes.iter().all(|size| (100..=220).contains(size)), "{sizes:?}");
-    }
 }

@@ -3,7 +3,7 @@
 //! | key | type | holds |
 //! |---|---|---|
 //! | `allclear:{name}:origin` | string | a random id: a ledger that was emptied is another one |
-//! | `allclear:{name}:records` | hash | workload → `revision seq json` |
+//! | `allclear:{name}:records` | hash | workload → `revision seq json`; `listed namespace` (or `*`) → `1` |
 //! | `allclear:{name}:floors` | hash | shard → seq |
 //! | `allclear:{name}:deliveries` | hash | id → json |
 //! | `allclear:{name}:pin` | string | the members of the group, as json |
@@ -12,7 +12,7 @@
 //! evicted first (ARCHITECTURE.md, *Measured*). Every change is one script, which is refused once the origin is
 //! another one than was opened: a Redis that lost its data under us must not be taken for one that never had any.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use ::redis::{Script, cmd};
@@ -22,6 +22,7 @@ use super::{fresh_origin, pin_of, pin_text, shard_of, unusable};
 use crate::adapters::redis::Server;
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Origin, Seq, WorkloadId};
+use crate::domain::listed::Scope;
 use crate::domain::record::Record;
 use crate::domain::record_codec::{decode, encode};
 use crate::domain::roster::Pin;
@@ -88,6 +89,17 @@ if (redis.call('GET', KEYS[2]) or '') == ARGV[3] then redis.call('SET', KEYS[2],
 return redis.call('GET', KEYS[2]) or ''
 ";
 
+/// KEYS origin, records; ARGV origin, then each scope that is listed.
+const LIST: &str = r"
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'lost' end
+for i = 2, #ARGV do redis.call('HSET', KEYS[2], 'listed ' .. ARGV[i], '1') end
+return 'done'
+";
+
+/// What begins the entry of a scope that is listed. It is kept among the records so that it goes where they go: a Redis that
+/// evicted them must not say that all workloads are on record. No workload's name has a blank.
+const LISTED_PREFIX: &str = "listed ";
+
 /// A ledger in Redis.
 #[derive(Debug)]
 pub struct RedisLedger {
@@ -145,6 +157,10 @@ impl RedisLedger {
         let pin = self.pin_text().await?.and_then(|text| pin_of(&text).ok());
         let mut ledgered = Ledgered { origin, pin, ..Ledgered::default() };
         for (name, value) in self.scan("read the ledger", &self.records_key).await? {
+            if let Some(scope) = name.strip_prefix(LISTED_PREFIX) {
+                ledgered.listed.add(Scope::of(Some(scope)));
+                continue;
+            }
             let Ok(workload) = name.parse::<WorkloadId>() else { continue };
             match read(&workload, &value) {
                 Ok(record) => drop(ledgered.records.insert(workload, record)),
@@ -304,6 +320,23 @@ impl Ledger for RedisLedger {
             return Err(PinError::Lost(PortError::lasting("failed to store the members", cause)));
         }
         Ok(pin_of(&there).as_ref() == Ok(pin))
+    }
+
+    async fn store_listed(&self, scopes: &BTreeSet<Scope>) -> Result<(), PinError> {
+        let origin = self.origin().await?;
+        let script = Script::new(LIST);
+        let mut script = script.prepare_invoke();
+        script.key(&self.origin_key).key(&self.records_key).arg(&origin.0);
+        for scope in scopes {
+            script.arg(scope.as_str());
+        }
+        let store = |mut redis: ::redis::aio::ConnectionManager| async move { script.invoke_async(&mut redis).await };
+        let done: String = self.server.call("store what is listed", store).await?;
+        if done == LOST {
+            let cause = "the ledger was emptied or replaced";
+            return Err(PinError::Lost(PortError::lasting("failed to store what is listed", cause)));
+        }
+        Ok(())
     }
 
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {

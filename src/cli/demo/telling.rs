@@ -84,6 +84,7 @@ pub fn label(reason: &str) -> &str {
     match reason {
         "RolloutStarted" => "change seen",
         "RolloutCompleted" => "rollout complete",
+        "RolloutSuperseded" => "rollout superseded",
         "RolloutFailed" => "rollout failed",
         "PurgeStarted" => "invalidation created",
         "PurgeCompleted" => "invalidation done",

@@ -11,11 +11,10 @@ use crate::cli::listen::{UNREAD, listen};
 use crate::domain::delivery::{Delivery, State};
 use crate::domain::distribution::{Distribution, DistributionId, Index};
 use crate::domain::id::WorkloadId;
-use crate::domain::image::difference;
 use crate::domain::policy::Policy;
 use crate::domain::readiness::{self, Pods, Standing, standing};
 use crate::domain::record::{Outcome, Phase, Record};
-use crate::domain::rollout::{Summary, closed, faults};
+use crate::domain::rollout::{Arrival, Summary, closed, faults, news, news_in_words, timeout};
 use crate::domain::site::{Age, Site, SiteFacts, site};
 use crate::domain::tally::Tally;
 use crate::domain::workload::Workload;
@@ -35,6 +34,8 @@ pub enum Found {
 struct Answers {
     workload: Result<Option<Workload>, PortError>,
     record: Section<Option<Record>>,
+    /// Whether all others of its namespace are on record.
+    listed: bool,
     facts: Result<SiteFacts, PortError>,
     distributions: Result<Vec<Distribution>, CdnError>,
     deliveries: Result<Vec<Delivery>, PortError>,
@@ -60,7 +61,8 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
         },
         Section::Missing { missing } => Section::Missing { missing },
     };
-    let answers = Answers { workload, record, facts, distributions, deliveries };
+    let listed = ledger.as_ref().is_some_and(|ledger| ledger.listed.covers(id));
+    let answers = Answers { workload, record, listed, facts, distributions, deliveries };
     let known_by_record = answers.record.known().is_some_and(Option::is_some);
     let found = match &answers.workload {
         Ok(None) if !known_by_record => return Found::No,
@@ -141,8 +143,7 @@ impl Answers {
             Err(error) => (None, Some(error.to_string())),
         };
         let summary = self.record.known().and_then(Option::as_ref).map(|record| {
-            let timeout = workload.known().and_then(|workload| workload.tuning.rollout_timeout);
-            let clock = (record.elapsed(), timeout.unwrap_or(policy.rollout_timeout));
+            let clock = (record.elapsed(), timeout(workload.known().copied(), policy));
             Summary::new(id, record, workload.known().copied(), pods.as_ref(), clock, policy)
         });
         let found = each(&workload, |workload| match &self.facts {
@@ -152,7 +153,8 @@ impl Answers {
         });
         let distributions = each(&workload, |workload| distributions(workload, &found, &self.distributions));
         let paths = each(&workload, |workload| Section::Known(paths(workload, policy)));
-        let (state, next) = words(question, &self.workload, &self.record, summary.as_ref(), pods.as_ref());
+        let (state, next) =
+            words(question, (&self.workload, &self.record, self.listed), summary.as_ref(), pods.as_ref());
         Explanation {
             workload: id.clone(),
             group: None,
@@ -340,8 +342,7 @@ fn webhooks(id: &WorkloadId, deliveries: &[Delivery]) -> Vec<WebhookSeen> {
 /// State and next step.
 fn words(
     question: &Question,
-    workload: &Result<Option<Workload>, PortError>,
-    record: &Section<Option<Record>>,
+    (workload, record, listed): (&Result<Option<Workload>, PortError>, &Section<Option<Record>>, bool),
     summary: Option<&Summary>,
     pods: Option<&Pods>,
 ) -> (String, String) {
@@ -355,8 +356,11 @@ fn words(
             "taken out by its owner: annotation allclear.dev/enabled is \"false\"".to_owned(),
             "nothing, until the annotation is removed".to_owned(),
         ),
-        (Ok(Some(workload)), Section::Known(Some(record)), _) if is_news(workload, record, policy) => (
-            format!("{}; allclear has not recorded this yet", news(workload, record)),
+        (Ok(Some(workload)), Section::Known(Some(record)), _) if news(record, workload, policy).is_some() => (
+            format!(
+                "{}; allclear has not recorded this yet",
+                news_in_words(record, workload, policy).unwrap_or_default()
+            ),
             format!("allclear records it at once, if it runs and watches namespace {}", workload.id.namespace),
         ),
         (Ok(None), Section::Known(Some(_)), _) => {
@@ -365,11 +369,7 @@ fn words(
         (_, _, Some(summary)) => (summary.state.clone(), summary.next.clone()),
         (Ok(Some(workload)), Section::Known(_), None) => (
             format!("{}; not recorded in the ledger in {}", itself(workload), question.ledger_place),
-            format!(
-                "nothing, until allclear runs and watches namespace {}; its first sight purges nothing. If its ledger is \
-                 elsewhere, name it by --ledger-namespace",
-                workload.id.namespace
-            ),
+            format!("{}. If its ledger is elsewhere, name it by --ledger-namespace", unrecorded(workload, listed)),
         ),
         (Ok(Some(workload)), Section::Missing { .. }, None) => {
             (itself(workload), "not known: the ledger could not be read".to_owned())
@@ -380,18 +380,21 @@ fn words(
     }
 }
 
-/// Whether the object is of another version than its record.
-pub fn is_news(workload: &Workload, record: &Record, policy: &Policy) -> bool {
-    let same =
-        |version: &crate::domain::image::Version| version.same_content(&record.version, policy.same_digest_is_same);
-    record.phase != Phase::Withdrawn
-        && (workload.uid != record.uid || workload.version.as_ref().is_ok_and(|version| !same(version)))
-}
-
-pub fn news(workload: &Workload, record: &Record) -> String {
-    match &workload.version {
-        Ok(version) if *version != record.version => difference(&record.version, version),
-        Ok(_) | Err(_) => "the Deployment was deleted and created again".to_owned(),
+/// What becomes of a workload without a record.
+fn unrecorded(workload: &Workload, listed: bool) -> String {
+    let namespace = &workload.id.namespace;
+    match Arrival::of(workload, listed) {
+        Arrival::New => format!(
+            "all others are on record, so it is new: purged when it is complete, if allclear runs and watches namespace {namespace}"
+        ),
+        Arrival::UnderWay => format!(
+            "nothing, until allclear runs and watches namespace {namespace}; purged when its rollout is complete"
+        ),
+        Arrival::Open | Arrival::Baseline => {
+            format!(
+                "nothing, until allclear runs and watches namespace {namespace}; it is then taken as it is, without a purge"
+            )
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::domain::id::WorkloadId;
 use crate::domain::policy::Policy;
 use crate::domain::readiness::{Standing, standing};
 use crate::domain::record::{Outcome, Record};
-use crate::domain::rollout::Summary;
+use crate::domain::rollout::{Summary, news_in_words, timeout};
 use crate::domain::workload::Workload;
 
 /// Columns of the terminal the table is laid out for.
@@ -44,11 +44,15 @@ pub async fn all(sources: &Sources, question: &Question) -> (Listing, bool) {
 fn row(id: &WorkloadId, workload: Option<&Workload>, record: Option<&Record>, policy: &Policy) -> Row {
     let version = workload.and_then(|workload| workload.version.as_ref().ok());
     let version = version.or_else(|| record.map(|record| &record.version)).map_or_else(String::new, tags);
-    let timeout = workload.and_then(|workload| workload.tuning.rollout_timeout).unwrap_or(policy.rollout_timeout);
-    let summary = record.map(|record| Summary::new(id, record, workload, None, (record.elapsed(), timeout), policy));
+    let clock = |record: &Record| (record.elapsed(), timeout(workload, policy));
+    let summary = record.map(|record| Summary::new(id, record, workload, None, clock(record), policy));
     let state = match (workload, &summary) {
         (Some(workload), _) if workload.tuning.disabled => "taken out by its owner".to_owned(),
-        (_, Some(summary)) => summary.state.clone(),
+        (Some(workload), Some(summary)) => match record.and_then(|record| news_in_words(record, workload, policy)) {
+            Some(news) => format!("{news}; not recorded yet"),
+            None => summary.state.clone(),
+        },
+        (None, Some(summary)) => summary.state.clone(),
         (Some(workload), None) => match standing(workload, policy.zero_is_complete) {
             Standing::Complete => "complete; not recorded".to_owned(),
             Standing::Waiting(wait) => format!("{wait}; not recorded"),

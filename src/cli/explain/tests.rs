@@ -10,6 +10,7 @@ use crate::domain::distribution::{Distribution, DistributionId};
 use crate::domain::host::Host;
 use crate::domain::id::{InvalidationId, Origin, Reference, Seq, Vector};
 use crate::domain::image::{Container, Image, Version};
+use crate::domain::listed::Scope;
 use crate::domain::paths::PathSet;
 use crate::domain::readiness::Pod;
 use crate::domain::record::{Change, Closed, Edge, Outcome as Ended, Phase, Purge, PurgeState, Record, Vote};
@@ -145,9 +146,6 @@ fn record() -> Record {
         settled: Some(version("1.2.3")),
         edge: Edge::Settled,
         closed: Seq(6),
-        requested_at: None,
-        votes: Vec::new(),
-        owed: Vec::new(),
         history: vec![Closed {
             seq: Seq(6),
             change: "web: 1.2.2 → 1.2.3".into(),
@@ -155,12 +153,7 @@ fn record() -> Record {
             why: String::new(),
             purges: vec![("E1".parse().unwrap(), Some("I1".into()))],
         }],
-        untold: Vec::new(),
-        config: String::new(),
-        last: None,
-        stalled: false,
-        set_back: None,
-        conditions: BTreeSet::new(),
+        ..Record::absent(Seq(7))
     }
 }
 
@@ -204,6 +197,7 @@ fn distribution(id: &str, alias: &str, enabled: bool) -> Distribution {
 struct World {
     cluster: Cluster,
     records: Vec<(WorkloadId, Record)>,
+    listed: bool,
     account: Account,
 }
 
@@ -223,6 +217,7 @@ impl World {
         let pods = [pod("web-7c9-a1", None), pod("web-7c9-b2", None), pod("web-7c9-x4", Some("ImagePullBackOff"))];
         Self {
             records: vec![(workload.id.clone(), record())],
+            listed: false,
             cluster: Cluster {
                 workloads: Ok(vec![workload]),
                 facts: Ok(facts()),
@@ -240,6 +235,9 @@ impl World {
         let ledger = MemoryLedger::new(Origin("o".into()));
         for (id, record) in &self.records {
             ledger.store(id, record).await.unwrap();
+        }
+        if self.listed {
+            ledger.store_listed(&BTreeSet::from([Scope::of(None)])).await.unwrap();
         }
         let sources = Sources {
             cluster: Arc::new(self.cluster),
@@ -407,12 +405,16 @@ async fn what_nobody_reaches_would_purge_nothing_and_the_remedy_is_named() {
 async fn a_change_nobody_recorded_and_a_workload_without_a_record_are_told_apart() {
     let text = World::new(Workload { version: Ok(version("1.2.5")), ..web() }).text().await;
     assert!(text.contains("State         web: 1.2.4 → 1.2.5; allclear has not recorded this yet\n"), "{text}");
-    let mut world = World::new(web());
-    world.records.clear();
-    let text = world.text().await;
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(flat.contains("; not recorded in the ledger in namespace allclear Next "), "{text}");
-    assert!(flat.contains("name it by --ledger-namespace") && text.contains("Record        none\n"), "{text}");
+    let asking = Tuning { requested_at: Some("1".into()), ..Tuning::default() };
+    let text = World::new(Workload { tuning: asking, ..web() }).text().await;
+    assert!(text.contains("a purge was requested by annotation; allclear has not recorded this yet\n"), "{text}");
+    for (listed, next) in [(false, "taken as it is, without a purge"), (true, "on record, so it is new")] {
+        let text = World { records: vec![], listed, ..World::new(web()) }.text().await;
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains("; not recorded in the ledger in namespace allclear Next "), "{text}");
+        assert!(flat.contains("name it by --ledger-namespace") && text.contains("Record        none\n"), "{text}");
+        assert!(flat.contains(next), "{text}");
+    }
     let text = World::new(Workload { tuning: Tuning { disabled: true, ..Tuning::default() }, ..web() }).text().await;
     assert!(text.contains("State         taken out by its owner"), "{text}");
 }

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::actors::message::{DeliverySeen, Observation};
 use crate::cli::explain::model::Section;
-use crate::cli::explain::{Question, Sources, Us, is_news, list_workloads, news, peek};
+use crate::cli::explain::{Question, Sources, Us, list_workloads, peek};
 use crate::cli::listen::{self, Group};
 use crate::domain::delivery::{Delivery, State};
 use crate::domain::id::WorkloadId;
 use crate::domain::policy::Policy;
 use crate::domain::readiness::{self, Pod, Pods, Standing, standing};
 use crate::domain::record::Record;
-use crate::domain::rollout::Summary;
+use crate::domain::rollout::{Summary, news, news_in_words, timeout};
 use crate::domain::tally::Tally;
 use crate::domain::unwell::unwell;
 use crate::domain::workload::Workload;
@@ -127,8 +127,8 @@ impl Seeing<'_> {
     fn in_flight(&self, group: Option<&Group>) -> BTreeSet<WorkloadId> {
         let policy = &self.question.policy;
         let open = |(id, record): (&WorkloadId, &Record)| {
-            let workload = self.workloads.get(id).filter(|workload| !workload.tuning.disabled);
-            record.is_open() || workload.is_some_and(|workload| is_news(workload, record, policy))
+            let workload = self.workloads.get(id);
+            record.is_open() || workload.is_some_and(|workload| news(record, workload, policy).is_some())
         };
         let own = self.ledgered.records.iter().filter(|entry| open(*entry)).map(|(id, _)| id.clone());
         let sought = group.into_iter().flat_map(|group| group.sought.iter().cloned());
@@ -150,10 +150,10 @@ impl Seeing<'_> {
             };
         };
         let own = workload.and_then(|workload| own_pods(workload, pods, policy));
-        let timeout = workload.and_then(|workload| workload.tuning.rollout_timeout).unwrap_or(policy.rollout_timeout);
-        let mut summary = Summary::new(id, record, workload, own.as_ref(), (record.elapsed(), timeout), policy);
-        if let Some(workload) = workload.filter(|workload| is_news(workload, record, policy)) {
-            summary.state = format!("{}; allclear has not recorded this yet", news(workload, record));
+        let clock = (record.elapsed(), timeout(workload, policy));
+        let mut summary = Summary::new(id, record, workload, own.as_ref(), clock, policy);
+        if let Some(news) = workload.and_then(|workload| news_in_words(record, workload, policy)) {
+            summary.state = format!("{news}; allclear has not recorded this yet");
             summary.next = "allclear records it at once, if it runs and watches the namespace".to_owned();
         }
         summary

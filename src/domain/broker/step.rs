@@ -23,13 +23,13 @@ impl Machine for Broker {
 
     fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
         self.find_same();
-        let mut effects = self.work(now);
         let standing = self.stand(now);
         let silences = self.silences(now);
         if standing.config != self.standing.config {
             // The others hear at once with whom we agree, and on what.
             self.beat_due = self.beat_due.min(now);
         }
+        let mut effects = self.work(now);
         if standing != self.standing || silences != self.silences {
             self.standing = standing;
             self.silences = silences;
@@ -42,7 +42,8 @@ impl Machine for Broker {
     fn next_deadline(&self) -> Option<Timestamp> {
         let grouped = self.is_grouped();
         let paths = self.paths.iter().filter_map(|path| path.next_deadline(grouped));
-        let refill = self.refill.deadline().filter(|_| self.paths.iter().any(super::Path::wants_refill));
+        let refills = !self.identity.silent && self.paths.iter().any(super::Path::wants_refill);
+        let refill = self.refill.deadline().filter(|_| refills);
         let pin = self.pinning.deadline().filter(|_| grouped);
         let holds = self.holds.deadline();
         paths.chain(refill).chain(pin).chain(grouped.then_some(self.beat_due)).chain(holds).min()

@@ -61,8 +61,8 @@ impl From<Container> for String {
 /// The images of a pod template, init containers included. Serialised as a map of container to image text.
 ///
 /// `==` compares every letter. Whether two versions mean the same is [`Version::same_content`] inside one cluster and
-/// [`Version::same_across`] between members. Neither is transitive: `web:1` is the same as `web:1@sha256:a…` and as
-/// `web:1@sha256:b…`, which are not the same as each other.
+/// [`Version::same_across`] between two members. The latter is not transitive: `web:1` is the same as `web:1@sha256:a…` and as
+/// `web:1@sha256:b…`, which are not the same as each other. So all members are compared with each other, not with one.
 ///
 /// Kept as a sorted slice: a map would set aside room for eleven containers, 1 KiB for each of ten thousand records.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -104,9 +104,16 @@ impl Version {
         Ok(Self(self.0.iter().filter(|(container, _)| names.contains(container.name())).cloned().collect()))
     }
 
-    /// Whether a change from one to the other would be no change of what runs, inside one cluster (decision 12): per
-    /// container, digests compared where both have one, else registry, repository and tag. With `same_digest_is_same`
-    /// off, a new name or tag for the same digest is a change as well.
+    /// Only the containers that `other` has too.
+    #[must_use]
+    pub fn limited_to(&self, other: &Self) -> Self {
+        Self(self.0.iter().filter(|(container, _)| other.image(container).is_some()).cloned().collect())
+    }
+
+    /// Whether a change from one to the other would be no change of what runs, inside one cluster (decisions 12 and 30): per
+    /// container, the same digest, or the same registry, repository and tag where none has one. A digest that only one of
+    /// them has is a change: the content may differ. With `same_digest_is_same` off, a new name or tag for the same digest is
+    /// a change as well.
     #[must_use]
     pub fn same_content(&self, other: &Self, same_digest_is_same: bool) -> bool {
         self.same_by(other, |mine, theirs| {
@@ -114,13 +121,14 @@ impl Version {
                 == (theirs.registry(), theirs.repository(), theirs.tag());
             match (mine.digest(), theirs.digest()) {
                 (Some(mine), Some(theirs)) => mine == theirs && (same_digest_is_same || same_name),
-                _ => same_name,
+                (None, None) => same_name,
+                (Some(_), None) | (None, Some(_)) => false,
             }
         })
     }
 
-    /// Whether two members run the same (decision 12): like [`Self::same_content`], but the registry does not count,
-    /// nor does the longest of `registry_prefixes` a repository begins with, so that regional registries and mirrors
+    /// Whether two members run the same (decisions 12 and 30): the same digest where both have one, else the same repository and
+    /// tag. The registry does not count, nor does the longest of `registry_prefixes` a repository begins with, so that regional registries and mirrors
     /// are no obstacle.
     #[must_use]
     pub fn same_across(&self, other: &Self, registry_prefixes: &[String]) -> bool {
@@ -234,7 +242,8 @@ mod tests {
         assert!(tagged.same_content(&web(&format!("app:2@{A}")), true));
         assert!(!tagged.same_content(&web(&format!("app:2@{A}")), false));
         assert!(!tagged.same_content(&web(&format!("app:1@{B}")), true));
-        assert!(tagged.same_content(&web("app:1"), true));
+        assert!(!tagged.same_content(&web("app:1"), true), "pinned, or no longer pinned: the content may differ");
+        assert!(!web("app:1").same_content(&tagged, false));
         assert!(!tagged.same_content(&web("app:2"), true));
         assert!(!web("app:1").same_content(&web("ghcr.io/library/app:1"), true));
     }

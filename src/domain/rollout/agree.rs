@@ -13,7 +13,7 @@ use crate::domain::record::{
 };
 use crate::domain::record_codec;
 use crate::domain::rollout::finish::fitting;
-use crate::domain::rollout::observe::news;
+use crate::domain::rollout::news::news;
 use crate::domain::rollout::{Effect, FoundSite, Rollout};
 use crate::domain::site::Age;
 use crate::domain::workload::Workload;
@@ -201,7 +201,8 @@ impl Rollout {
         let still = self.view.hold.is_none() && self.candidate().as_ref() == Some(vector);
         let confirmed = self.draft.as_ref().is_some_and(|draft| {
             !workload.tuning.disabled
-                && workload.version.as_ref().is_ok_and(|version| news(draft, &workload, version, policy).is_none())
+                && workload.version.is_ok()
+                && news(draft, &workload, policy).is_none()
                 && standing(&workload, policy.zero_is_complete) == Standing::Complete
         });
         let at_ms = if self.is_alone() { 0 } else { self.wall_ms(now) };
@@ -258,7 +259,13 @@ impl Rollout {
 /// The vote this member casts for `vector`: everything a purge of it depends on (GA-7).
 fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, policy: &Policy, at_ms: i64) -> Vote {
     let edge_has_it = draft.edge == Edge::Settled && draft.settled.is_none();
-    let change = if draft.seq > draft.closed { draft.change } else { Change::Baseline };
+    // A request is kept beside the change until something purged it.
+    let requested = draft.request.is_some();
+    let change = match draft.seq > draft.closed {
+        true if requested => Change::Requested,
+        true => draft.change,
+        false => Change::Baseline,
+    };
     Vote {
         vector: vector.clone(),
         seq: draft.seq,

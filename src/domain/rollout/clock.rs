@@ -4,11 +4,17 @@
 use std::time::Duration;
 
 use crate::domain::machine::{Timestamp, millis};
+use crate::domain::policy::Policy;
 use crate::domain::record::Record;
 use crate::domain::rollout::Rollout;
+use crate::domain::workload::Workload;
 
 /// How often the elapsed part of the rollout timeout is stored: a restart forgets at most this much of it.
 pub(super) const ELAPSED_STORED_EVERY: Duration = Duration::from_secs(60);
+
+/// What the Deployment controller is given beyond a Deployment's own deadline, to say that it has passed: its report and the
+/// look that confirms it take seconds, an overloaded controller up to a minute.
+const DEADLINE_MARGIN: Duration = Duration::from_secs(60);
 
 impl Rollout {
     /// The time waited for this rollout so far, not counting pauses.
@@ -27,6 +33,14 @@ impl Rollout {
     }
 
     pub(super) fn timeout(&self) -> Duration {
-        self.workload().and_then(|workload| workload.tuning.rollout_timeout).unwrap_or(self.policy.rollout_timeout)
+        timeout(self.workload(), &self.policy)
     }
+}
+
+/// How long a rollout may take: what its owner says by annotation, as it is; else `rollout.timeout`, or longer where the
+/// Deployment itself gives its pods longer.
+pub fn timeout(workload: Option<&Workload>, policy: &Policy) -> Duration {
+    let Some(tuning) = workload.map(|workload| &workload.tuning) else { return policy.rollout_timeout };
+    let own = tuning.own_deadline.map(|deadline| deadline.saturating_add(DEADLINE_MARGIN));
+    tuning.rollout_timeout.unwrap_or_else(|| own.unwrap_or_default().max(policy.rollout_timeout))
 }

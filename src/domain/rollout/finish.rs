@@ -98,16 +98,21 @@ impl Rollout {
         }
         let served = self.may_be_served();
         let Some(draft) = &mut self.draft else { return };
-        let change = words::change(draft.settled().filter(|_| vote.seq == draft.seq), &vote.version);
+        let change = words::change(draft.before().filter(|_| vote.seq == draft.seq), &vote.version);
         let purges = vote.purges.iter().map(|(id, purge)| (id.clone(), purge.invalidation.clone())).collect();
         // The purge of a later version found that one on the edge, whichever of the two completes first.
         let later = |closed: &Closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged;
         let newest = !draft.history.iter().any(later);
         draft.close(Closed { seq: vote.seq, change, outcome: outcome.clone(), why: vote.why.clone(), purges });
+        if outcome == Outcome::Purged {
+            // Asked for since, it is asked for still.
+            draft.request = draft.request.filter(|asked| *asked > vote.seq);
+        }
         if outcome == Outcome::Purged && newest {
-            let overtaken = served && vote.version != draft.version;
+            let digests = self.policy.same_digest_is_same;
+            let overtaken = served && !vote.version.same_content(&draft.version, digests);
             let vote = Vote { overtaken: vote.overtaken || overtaken, ..vote };
-            settle(draft, &vote);
+            settle(draft, &vote, digests);
         }
         self.release(vector);
     }
@@ -212,7 +217,7 @@ impl Rollout {
         let (agreed_at, hosts) = self.agreed(vector);
         let workload = self.identity.workload.clone();
         let Some(draft) = &mut self.draft else { return };
-        let settled = draft.settled().cloned();
+        let before = draft.before().cloned();
         let present = draft.seq;
         let Some(vote) = draft.votes.iter_mut().find(|vote| vote.vector == *vector) else { return };
         if !vote.noticed.insert(id.clone()) {
@@ -225,7 +230,7 @@ impl Rollout {
             workload,
             seq: vector.0.values().next().map_or(vote.seq, |first| first.seq),
             // What it replaces may differ from member to member.
-            change: words::change(settled.as_ref().filter(|_| alone && vote.seq == present), &vote.version),
+            change: words::change(before.as_ref().filter(|_| alone && vote.seq == present), &vote.version),
             rollout,
             message,
             hosts: fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect(),
@@ -251,8 +256,8 @@ const fn kind_of_end(outcome: &Outcome) -> Option<Kind> {
 }
 
 /// The edge now agrees with what was voted for, unless another version completed meanwhile.
-fn settle(draft: &mut Record, vote: &Vote) {
-    let same = draft.version == vote.version;
+fn settle(draft: &mut Record, vote: &Vote, same_digest_is_same: bool) {
+    let same = draft.version.same_content(&vote.version, same_digest_is_same);
     draft.settled = (!same).then(|| vote.version.clone());
     let moved = vote.overtaken || (!same && draft.phase == Phase::Complete);
     draft.edge = if moved { Edge::Moved } else { Edge::Settled };

@@ -21,6 +21,7 @@ mod barrier;
 mod clock;
 mod execute;
 mod finish;
+mod news;
 mod observe;
 mod patience;
 mod served;
@@ -49,7 +50,9 @@ use crate::domain::serving::OldPods;
 use crate::domain::site::Age;
 use crate::domain::workload::Workload;
 
-pub use observe::{Attention, attention, baseline, faults, unusable};
+pub use clock::timeout;
+pub use news::{Attention, attention, baseline, faults, news, news_in_words, unusable};
+pub use sight::Arrival;
 pub use words::{MemberSummary, PurgeSummary, Stage, Summary, closed, duration};
 
 /// Whose rollout it is, and where. Constant for the machine's life.
@@ -110,6 +113,8 @@ pub struct Rollout {
     floor: Seq,
     durable: Option<Record>,
     draft: Option<Record>,
+    /// What it is taken for while it has no record.
+    arrival: Arrival,
     /// The write under way; `Some(None)` is a removal.
     storing: Option<Option<Record>>,
     store: Ask,
@@ -259,6 +264,7 @@ impl Rollout {
             identity,
             policy,
             floor,
+            arrival: if record.is_some() { Arrival::New } else { Arrival::Open },
             durable: record.clone(),
             draft: record,
             storing: None,
@@ -286,6 +292,15 @@ impl Rollout {
             told_absent: false,
             ended: false,
         }
+    }
+
+    /// Says what the workload is taken for if it has no record; [`Arrival::Open`] otherwise.
+    #[must_use]
+    pub fn arriving(mut self, arrival: Arrival) -> Self {
+        if self.durable.is_none() {
+            self.arrival = arrival;
+        }
+        self
     }
 
     /// What the ledger is known to hold.
@@ -376,7 +391,8 @@ impl Rollout {
             Sight::Unknown | Sight::Missing => false,
             Sight::Gone => self.durable.is_none(),
             Sight::Seen(workload) => {
-                matches!(attention(self.durable.as_ref(), workload, &self.policy), Attention::Idle)
+                let listed = self.arrival == Arrival::New;
+                matches!(attention(self.durable.as_ref(), workload, listed, &self.policy), Attention::Idle)
             }
         };
         quiet && nothing_wanted && !self.is_wanted_by_others()

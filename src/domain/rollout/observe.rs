@@ -2,113 +2,22 @@
 
 use std::time::Duration;
 
-use crate::domain::id::{Seq, group_rollout_id};
+use crate::domain::id::group_rollout_id;
 use crate::domain::image::Version;
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::{Kind, Notice};
-use crate::domain::policy::{OnRollback, Policy};
-use crate::domain::readiness::{self, Standing, rollout_under_way, standing};
+use crate::domain::readiness::{self, Standing, standing};
 use crate::domain::record::{Change, Closed, Edge, Failure, Outcome, Phase, Record};
 use crate::domain::rollout::clock::ELAPSED_STORED_EVERY;
-use crate::domain::rollout::served::{Served, is_edge_elsewhere, is_proved_by_counts, move_edge};
-use crate::domain::rollout::{Effect, Rollout, Sight, Suspicion};
+use crate::domain::rollout::news::{baseline, faults, is_requested, news};
+use crate::domain::rollout::served::{Served, move_edge};
+use crate::domain::rollout::{Arrival, Effect, Rollout, Sight, Suspicion};
 use crate::domain::workload::Workload;
 use crate::domain::{id::Vector, rollout::words};
 
 /// A missed progress deadline must be seen twice, this far apart: a stale report can survive the first status write of a
 /// new generation, and the controller corrects it within one sync.
 const DEADLINE_CONFIRMED_AFTER: Duration = Duration::from_secs(2);
-
-/// What a sight asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Attention {
-    /// Nothing.
-    Idle,
-    /// It was never seen before and nothing is under way: a baseline record, and no more (decision 1).
-    Baseline(Box<Record>),
-    /// A rollout machine.
-    Rollout,
-}
-
-/// Whether a workload needs a rollout machine: the question asked of every sight of every workload, so it is cheap.
-pub fn attention(record: Option<&Record>, workload: &Workload, policy: &Policy) -> Attention {
-    let Some(record) = record else {
-        return match &workload.version {
-            _ if workload.tuning.disabled || workload.deleting => Attention::Idle,
-            Ok(version) if !rollout_under_way(workload) && workload.tuning.faults.is_empty() => {
-                Attention::Baseline(Box::new(baseline(workload, version, Seq::default())))
-            }
-            Ok(_) => Attention::Rollout,
-            // Nothing was recorded and nothing can be; see `unusable`.
-            Err(_) => Attention::Idle,
-        };
-    };
-    let quiet = workload.tuning.disabled
-        || match &workload.version {
-            Ok(version) => {
-                let changed = news(record, workload, version, policy).is_some();
-                !changed && !recovers(record, workload, policy) && !serves_after_all(record, workload, policy)
-            }
-            Err(_) => true,
-        };
-    if quiet && !record.is_open() && faults(workload).eq(record.conditions.iter().cloned()) {
-        Attention::Idle
-    } else {
-        Attention::Rollout
-    }
-}
-
-/// Why a workload without a record gets none, if its owner has to do something about it: no record can say so.
-pub fn unusable(record: Option<&Record>, workload: &Workload) -> Option<String> {
-    let wanted = record.is_none() && !workload.tuning.disabled && !workload.deleting;
-    (wanted && workload.version.is_err()).then(|| faults(workload).collect::<Vec<_>>().join("; "))
-}
-
-/// The record of a workload at first sight: nothing has changed yet.
-pub fn baseline(workload: &Workload, version: &Version, floor: Seq) -> Record {
-    let (_, seq) = Record::above(floor);
-    Record {
-        revision: 1,
-        uid: workload.uid.clone(),
-        version: version.clone(),
-        generation: workload.generation,
-        phase: Phase::Complete,
-        requested_at: workload.tuning.requested_at.clone(),
-        ..Record::absent(seq)
-    }
-}
-
-/// Why the workload is not what its record says, if it is not.
-pub(super) fn news(record: &Record, workload: &Workload, version: &Version, policy: &Policy) -> Option<Change> {
-    let same = version.same_content(&record.version, policy.same_digest_is_same);
-    if record.uid != workload.uid || !same {
-        Some(Change::Changed)
-    } else if workload.tuning.requested_at.is_some() && workload.tuning.requested_at != record.requested_at {
-        Some(Change::Requested)
-    } else {
-        None
-    }
-}
-
-/// A rollout recorded as failed that completed after all.
-fn recovers(record: &Record, workload: &Workload, policy: &Policy) -> bool {
-    matches!(record.phase, Phase::Failed(_)) && standing(workload, policy.zero_is_complete) == Standing::Complete
-}
-
-/// A rollout recorded as failed of which a pod is ready now: the edge may have it.
-fn serves_after_all(record: &Record, workload: &Workload, policy: &Policy) -> bool {
-    policy.on_rollback == OnRollback::IfServed
-        && matches!(record.phase, Phase::Failed(_))
-        && is_edge_elsewhere(record)
-        && is_proved_by_counts(workload)
-}
-
-/// What cannot be used about the workload, sorted.
-pub fn faults(workload: &Workload) -> impl Iterator<Item = String> {
-    let unreadable = workload.version.as_ref().err().map(|why| format!("image: {why}"));
-    let faults: std::collections::BTreeSet<String> = workload.tuning.faults.iter().cloned().chain(unreadable).collect();
-    faults.into_iter()
-}
 
 impl Rollout {
     /// Moves the draft by what is known of the workload. `fresh` means the sight is a look made just now.
@@ -122,6 +31,9 @@ impl Rollout {
             }
             Sight::Seen(workload) => {
                 self.note_faults(now, &workload);
+                if let Some(draft) = self.draft.as_mut().filter(|_| workload.tuning.disabled) {
+                    draft.off = true;
+                }
                 match &workload.version {
                     Ok(version) if !workload.tuning.disabled => self.follow(now, &workload, version, fresh),
                     // Nothing can be said of it, so no time is counted against it.
@@ -179,15 +91,12 @@ impl Rollout {
             self.first_sight(now, workload, version);
             return None;
         };
-        let in_flight = record.phase == Phase::Rolling || record.awaits_vote();
-        let change = news(record, workload, version, &self.policy);
-        if change == Some(Change::Requested) && in_flight {
-            self.join(workload);
-        } else if let Some(change) = change {
-            self.begin(now, workload, version, change);
-        } else if recovers(record, workload, &self.policy) {
-            self.begin(now, workload, version, Change::Recovered);
+        match news(record, workload, &self.policy) {
+            Some(Change::Requested) if record.is_in_flight() => self.join(workload),
+            Some(change) => self.begin(now, workload, version, change),
+            None => {}
         }
+        self.keep_current(workload, version);
         self.note_counts(workload);
         match self.draft.as_ref().map(|record| &record.phase) {
             Some(Phase::Rolling) => self.supervise(now, workload, fresh),
@@ -199,9 +108,16 @@ impl Rollout {
         if workload.deleting {
             return;
         }
+        if self.arrival == Arrival::Open {
+            self.arrival = Arrival::of(workload, false);
+        }
+        let message = match self.arrival {
+            Arrival::Open | Arrival::Baseline => None,
+            Arrival::UnderWay => Some("first seen in the middle of a rollout"),
+            Arrival::New => Some("a new workload was seen"),
+        };
         let mut record = baseline(workload, version, self.floor);
-        let under_way = rollout_under_way(workload);
-        if under_way {
+        if message.is_some() {
             record.change = Change::Changed;
             record.phase = Phase::Rolling;
             record.edge = Edge::Unknown;
@@ -209,15 +125,28 @@ impl Rollout {
             self.running_since = Some(now);
         }
         self.draft = Some(record);
-        if under_way {
-            self.announce(now, Kind::RolloutStarted, "first seen in the middle of a rollout".to_owned());
+        if let Some(message) = message {
+            self.announce(now, Kind::RolloutStarted, message.to_owned());
+        }
+    }
+
+    /// The record always holds what runs, also where only names of it have changed, or which containers count.
+    fn keep_current(&mut self, workload: &Workload, version: &Version) {
+        let digests = self.policy.same_digest_is_same;
+        let Some(draft) = &mut self.draft else { return };
+        draft.off = false;
+        draft.chosen = workload.tuning.containers.is_some();
+        if draft.version != *version {
+            let settled = draft.settled.take().map(|settled| settled.limited_to(version));
+            draft.settled = settled.filter(|settled| !settled.same_content(version, digests));
+            draft.version = version.clone();
         }
     }
 
     /// A purge requested while a rollout of the same version is in flight is that rollout's purge, come what may.
     fn join(&mut self, workload: &Workload) {
         if let Some(draft) = &mut self.draft {
-            draft.change = Change::Requested;
+            draft.request = draft.request.or(Some(draft.seq));
             draft.requested_at.clone_from(&workload.tuning.requested_at);
         }
     }
@@ -227,8 +156,9 @@ impl Rollout {
         self.leave_to_the_edge();
         let Some(previous) = self.draft.clone() else { return };
         self.conclude(now, &previous, version);
+        let (digests, requested) = (self.policy.same_digest_is_same, is_requested(&previous, workload));
         let Some(draft) = &mut self.draft else { return };
-        let settled = previous.settled().cloned();
+        let settled = previous.settled().filter(|settled| !settled.same_content(version, digests)).cloned();
         draft.uid.clone_from(&workload.uid);
         draft.seq = previous.seq.next();
         draft.version = version.clone();
@@ -237,8 +167,17 @@ impl Rollout {
         draft.phase = Phase::Rolling;
         draft.elapsed_ms = 0;
         draft.stalled = false;
-        draft.settled = settled.filter(|settled| settled != version);
+        // In words, it replaces what the edge has; where that is not known, or is this version, what was there before it.
+        draft.from = (settled.is_none() && previous.version != *version).then(|| previous.version.clone());
+        draft.settled = settled;
+        if requested {
+            draft.request = draft.request.or(Some(draft.seq));
+        }
         draft.requested_at.clone_from(&workload.tuning.requested_at);
+        if std::mem::take(&mut draft.off) {
+            // What completed meanwhile was not followed, so the edge may have it.
+            draft.edge = draft.edge.max(Edge::Moved);
+        }
         self.running_since = Some(now);
         self.suspicion = None;
         self.site = None;
@@ -246,6 +185,7 @@ impl Rollout {
         self.served = Served::default();
         let message = match change {
             Change::Changed if workload.uid != previous.uid => "the workload was re-created".to_owned(),
+            Change::Changed if previous.off => "it was switched on again".to_owned(),
             Change::Changed | Change::Baseline => "a new version was seen".to_owned(),
             Change::Recovered => "it completed after it had been recorded as failed".to_owned(),
             Change::Requested => "a purge was requested by annotation".to_owned(),
@@ -258,14 +198,15 @@ impl Rollout {
         if previous.seq <= previous.closed {
             return;
         }
-        let returns = previous.settled() == Some(next) && previous.version != *next;
+        let same = |version: &Version| version.same_content(next, self.policy.same_digest_is_same);
+        let returns = previous.settled().is_some_and(same) && !same(&previous.version);
         let outcome = match previous.phase {
             Phase::Rolling if returns => Outcome::RolledBack,
             Phase::Rolling => Outcome::Superseded,
             Phase::Complete if previous.awaits_vote() => Outcome::Superseded,
             Phase::Complete | Phase::Failed(_) | Phase::Withdrawn | Phase::Absent => return,
         };
-        self.announce(now, Kind::RolloutFailed, outcome.to_string());
+        self.announce(now, Kind::RolloutSuperseded, outcome.to_string());
         self.close_current(outcome, String::new());
     }
 
@@ -306,7 +247,7 @@ impl Rollout {
         let pods = self.workload().map_or(0, |workload| workload.replicas.updated);
         let Some(draft) = &mut self.draft else { return };
         draft.phase = Phase::Complete;
-        move_edge(draft);
+        move_edge(draft, self.policy.same_digest_is_same);
         self.announce(now, Kind::RolloutCompleted, format!("all {pods} pods available{after}{remark}"));
     }
 
@@ -362,7 +303,7 @@ impl Rollout {
     /// Remembers how the present rollout ended.
     pub(super) fn close_current(&mut self, outcome: Outcome, why: String) {
         if let Some(draft) = &mut self.draft {
-            let change = words::change(draft.settled(), &draft.version);
+            let change = words::change(draft.before(), &draft.version);
             draft.close(Closed { seq: draft.seq, change, outcome, why, purges: Vec::new() });
         }
     }
@@ -386,7 +327,7 @@ impl Rollout {
             at_ms: identity.epoch_ms.saturating_add_unsigned(now.as_millis()),
             workload: identity.workload.clone(),
             seq: draft.seq,
-            change: words::change(draft.settled(), &draft.version),
+            change: words::change(draft.before(), &draft.version),
             rollout,
             message,
             hosts: Vec::new(),

@@ -45,12 +45,12 @@ pub(super) fn is_edge_elsewhere(record: &Record) -> bool {
 }
 
 /// The edge may have the version of the record beside whatever it had.
-pub(super) fn move_edge(record: &mut Record) {
+pub(super) fn move_edge(record: &mut Record, same_digest_is_same: bool) {
     if record.settled.is_some() {
         record.edge = record.edge.max(Edge::Moved);
     }
     for vote in &mut record.votes {
-        vote.overtaken |= vote.version != record.version;
+        vote.overtaken |= !vote.version.same_content(&record.version, same_digest_is_same);
     }
 }
 
@@ -62,7 +62,8 @@ impl Rollout {
         }
         self.served.ready = true;
         let failed = |draft: &&mut Record| matches!(draft.phase, Phase::Failed(_)) && is_edge_elsewhere(draft);
-        self.draft.as_mut().filter(failed).into_iter().for_each(move_edge);
+        let digests = self.policy.same_digest_is_same;
+        self.draft.as_mut().filter(failed).into_iter().for_each(|draft| move_edge(draft, digests));
     }
 
     /// Takes in what the pods say. What the first ones that are seen did before, nobody saw.
@@ -94,7 +95,8 @@ impl Rollout {
     /// The rollout in flight ends without having completed.
     pub(super) fn leave_to_the_edge(&mut self) {
         if self.may_be_served() {
-            self.draft.iter_mut().for_each(move_edge);
+            let digests = self.policy.same_digest_is_same;
+            self.draft.iter_mut().for_each(|draft| move_edge(draft, digests));
         }
     }
 }

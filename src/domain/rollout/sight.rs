@@ -2,8 +2,35 @@
 //! bring back what is over.
 
 use crate::domain::machine::Timestamp;
+use crate::domain::readiness::rollout_under_way;
 use crate::domain::rollout::{Rollout, Sight};
 use crate::domain::workload::Workload;
+
+/// What a workload without a record is taken for. The sight that started the machine decides it, and no later one: a rollout
+/// that was under way may be complete by then (decision 28).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Arrival {
+    /// It was not seen yet. It is looked for in a scope that is not listed, so its first sight decides.
+    #[default]
+    Open,
+    /// Found by a first listing, at rest: nothing has changed.
+    Baseline,
+    /// Found by a first listing, in the middle of a rollout.
+    UnderWay,
+    /// All others are on record: it is new, whatever its state.
+    New,
+}
+
+impl Arrival {
+    /// Of a workload without a record, by this sight. `listed`: all others of its scope are on record.
+    pub fn of(workload: &Workload, listed: bool) -> Self {
+        match (listed, rollout_under_way(workload)) {
+            (true, _) => Self::New,
+            (false, true) => Self::UnderWay,
+            (false, false) => Self::Baseline,
+        }
+    }
+}
 
 impl Rollout {
     /// Takes in a sight and says so. One of the same object with an older generation comes from a lagging API server and is
@@ -33,6 +60,10 @@ impl Rollout {
             self.look.outdate();
             self.recheck.outdate();
         }
+        if let (Sight::Seen(_), None) = (&self.sight, &workload) {
+            // What comes back under its name is another one.
+            self.arrival = Arrival::New;
+        }
         match workload {
             Some(workload) => drop(self.see(workload)),
             None if self.sight != Sight::Gone => self.sight = Sight::Missing,
@@ -54,6 +85,7 @@ impl Rollout {
             Some(workload) => self.see(workload),
             None => {
                 self.sight = Sight::Gone;
+                self.arrival = Arrival::New;
                 true
             }
         };

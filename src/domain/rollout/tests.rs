@@ -3,6 +3,7 @@
 mod barrier;
 mod group;
 mod served;
+mod sights;
 mod site;
 
 use std::collections::BTreeSet;
@@ -460,7 +461,7 @@ fn a_clock_that_stands_still_says_why() {
 #[test]
 fn a_first_sight_of_an_unreadable_image_is_unusable_until_it_is_readable() {
     let ill = Workload { version: Err("\"WEB\" is not an image".into()), ..complete("a", 1) };
-    assert_eq!(attention(None, &ill, &Policy::default()), Attention::Idle);
+    assert_eq!(attention(None, &ill, true, &Policy::default()), Attention::Idle);
     assert_eq!(unusable(None, &ill).as_deref(), Some("image: \"WEB\" is not an image"));
     assert_eq!(unusable(None, &complete("a", 1)), None);
 }

@@ -110,7 +110,7 @@ impl Summary {
             workload: id.clone(),
             seq: record.seq.0,
             phase: record.phase.name(),
-            change: change(record.settled(), &record.version),
+            change: change(record.before(), &record.version),
             own: Some(state.clone()),
             state,
             next,

@@ -1,11 +1,12 @@
 //! What every ledger promises, clause by clause.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use allclear::adapters::ledger::shard_of;
 use allclear::domain::delivery::{Content, Delivery, State};
 use allclear::domain::id::{Member, NoticeId, Seq, WorkloadId};
 use allclear::domain::image::Container;
+use allclear::domain::listed::Scope;
 use allclear::domain::notice::{Kind, Notice};
 use allclear::domain::record::{Phase, RECORD_BYTES_MAX, Record};
 use allclear::domain::record_codec::decode;
@@ -214,6 +215,24 @@ pub fn delivery(kind: Kind, body: &str) -> Delivery {
         late: false,
     };
     Delivery::new(&notice, "release-bot", Content::Json(body.to_owned()))
+}
+
+pub async fn what_is_listed_stays_so_as_long_as_the_ledger_lives(bench: &dyn Bench) {
+    let other = WorkloadId::deployment("bank", "web");
+    let ledger = bench.handle().await;
+    assert!(ledger.open().await.unwrap().listed.is_empty());
+    ledger.store(&web(), &record(1)).await.unwrap();
+    for _ in 0..2 {
+        ledger.store_listed(&BTreeSet::from([Scope::of(Some("shop"))])).await.unwrap();
+    }
+    let opened = bench.handle().await.open().await.unwrap();
+    assert_eq!(opened.records.len(), 1, "what is listed is no workload");
+    assert!(opened.listed.covers(&web()) && !opened.listed.covers(&other));
+    bench.handle().await.store_listed(&BTreeSet::from([Scope::of(None)])).await.unwrap();
+    let seen = bench.handle().await.peek().await.unwrap().unwrap();
+    assert!(seen.listed.covers(&web()) && seen.listed.covers(&other) && seen.listed.is_whole(&Scope::of(None)));
+    bench.delete().await;
+    assert!(bench.handle().await.open().await.unwrap().listed.is_empty(), "another ledger");
 }
 
 pub async fn deliveries_are_kept_until_they_are_removed(bench: &dyn Bench) {

@@ -1,9 +1,13 @@
 //! The Kubernetes ledger against our stand-in of the API, over a socket, with faults in between (faults A1 to A4).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use allclear::adapters::ledger::kubernetes::{KubernetesLedger, META_NAME};
+use allclear::adapters::ledger::shard_of;
+use allclear::domain::id::WorkloadId;
+use allclear::domain::listed::{Listed, Scope};
 use allclear::domain::record::Record;
 use allclear::domain::roster::Pin;
 use allclear::ports::{Ledger, PinError, Retry, StoreError};
@@ -90,6 +94,7 @@ async fn a_first_start_with_ten_thousand_workloads_costs_less_than_a_hundred_wri
     let ledger = cluster.opened().await;
     let start = Instant::now();
     assert!(ledger.store_all(&estate(10_000)).await.is_empty());
+    ledger.store_listed(&BTreeSet::from([Scope::of(None)])).await.unwrap();
     let stored = start.elapsed();
     ledger.open().await.unwrap();
     println!(
@@ -318,4 +323,48 @@ async fn an_expired_listing_is_read_again_in_one_piece() {
     let paging = |request: &Request| request.query.contains_key("continue");
     cluster.server.inject(Fault::once(When::Before, expired).times(u32::MAX).matching(paging));
     assert_eq!(cluster.ledger().open().await.unwrap().records.len(), 1_000);
+}
+
+#[tokio::test]
+async fn a_shard_that_is_lost_or_was_set_back_while_nothing_ran_counts_as_not_listed() {
+    let cluster = Cluster::start().await;
+    let ledger = cluster.opened().await;
+    ledger.store(&web(), &record(1)).await.unwrap();
+    ledger.store_listed(&BTreeSet::from([Scope::of(None)])).await.unwrap();
+    // One shard was there when it was listed, one is created later, and one never.
+    let (later, never) = (WorkloadId::deployment("shop", "api"), WorkloadId::deployment("shop", "blog"));
+    let shards = [&web(), &later, &never].map(shard_of);
+    assert_eq!(BTreeSet::from(shards).len(), 3);
+    ledger.store(&later, &record(1)).await.unwrap();
+    let listed = |listed: Listed| [web(), later.clone(), never.clone()].map(|id| listed.covers(&id));
+    assert_eq!(listed(cluster.ledger().open().await.unwrap().listed), [true, true, true]);
+
+    let name = |workload: &WorkloadId| format!("{META_NAME}-{:02}", shard_of(workload));
+    let shard =
+        |id: &WorkloadId| cluster.shards().into_iter().find(|map| map["metadata"]["name"] == *name(id)).unwrap();
+    cluster.api.delete(Kind::ConfigMap, NAMESPACE, &name(&web())).unwrap();
+    let mut backup = shard(&later);
+    cluster.api.delete(Kind::ConfigMap, NAMESPACE, &name(&later)).unwrap();
+    for field in ["uid", "resourceVersion", "creationTimestamp"] {
+        backup["metadata"].as_object_mut().unwrap().remove(field);
+    }
+    cluster.api.apply(backup).unwrap();
+    let ledger = cluster.opened().await;
+    assert_eq!(listed(ledger.peek().await.unwrap().unwrap().listed), [false, false, true]);
+
+    // Once all is on record again, it holds again, also for a shard that nobody needs any more.
+    ledger.store_listed(&BTreeSet::from([Scope::of(None)])).await.unwrap();
+    assert_eq!(listed(cluster.ledger().open().await.unwrap().listed), [true, true, true]);
+}
+
+#[tokio::test]
+async fn a_shard_that_was_healed_under_us_stays_listed() {
+    let cluster = Cluster::start().await;
+    let ledger = cluster.opened().await;
+    ledger.store(&web(), &record(1)).await.unwrap();
+    ledger.store_listed(&BTreeSet::from([Scope::of(None)])).await.unwrap();
+    let name = format!("{META_NAME}-{:02}", shard_of(&web()));
+    cluster.api.delete(Kind::ConfigMap, NAMESPACE, &name).unwrap();
+    ledger.store(&web(), &next(&record(1))).await.unwrap();
+    assert!(cluster.ledger().open().await.unwrap().listed.covers(&web()));
 }

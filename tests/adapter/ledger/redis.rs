@@ -1,10 +1,12 @@
 //! The Redis ledger against a real `redis-server`, and what each of its refusals becomes (faults R1 to R5).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use allclear::adapters::ledger::redis::RedisLedger;
 use allclear::adapters::redis::{RIGHTS, Server};
+use allclear::domain::listed::Scope;
 use allclear::domain::notice::Kind;
 use allclear::ports::{Ledger, PortError, Retry, StoreError};
 use async_trait::async_trait;
@@ -185,4 +187,16 @@ async fn the_rights_we_ask_for_are_enough() {
     ledger.remove_delivery(&delivery.id).await.unwrap();
     ledger.remove(&web(), 1).await.unwrap();
     assert_eq!(ledger.seq_floor(&web()).await.unwrap(), record(1).seq);
+}
+
+#[tokio::test]
+async fn a_redis_that_evicted_the_records_does_not_say_that_all_is_on_record() {
+    let redis = Redis::start();
+    let first = ledger(&redis);
+    first.open().await.unwrap();
+    first.store(&web(), &record(1)).await.unwrap();
+    first.store_listed(&BTreeSet::from([Scope::of(None)])).await.unwrap();
+    redis.command::<()>(&["DEL", "allclear:{default}:records"]);
+    let opened = ledger(&redis).open().await.unwrap();
+    assert!(opened.records.is_empty() && opened.listed.is_empty());
 }

@@ -1,11 +1,12 @@
 //! The ports themselves: each method writes down what was asked, lets the plan or chance have its way, and answers from the
 //! [`World`]'s state.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use allclear::domain::delivery::{Content, Delivery, Reply};
 use allclear::domain::distribution::{Distribution, DistributionId};
 use allclear::domain::id::{InvalidationId, Reference, Seq, WorkloadId};
+use allclear::domain::listed::Scope;
 use allclear::domain::machine::Timestamp;
 use allclear::domain::notice::{Kind, Notice};
 use allclear::domain::paths::PathSet;
@@ -229,6 +230,13 @@ impl Ledger for World {
         self.pin_lost()?;
         let stored = self.ledger().store_pin(pin, over).await;
         if lost { Err(failed("ledger.store_pin").into()) } else { stored }
+    }
+
+    async fn store_listed(&self, scopes: &BTreeSet<Scope>) -> Result<(), PinError> {
+        let lost = self.port("ledger.store_listed", "").await?;
+        self.pin_lost()?;
+        self.ledger().store_listed(scopes).await?;
+        if lost { Err(failed("ledger.store_listed").into()) } else { Ok(()) }
     }
 
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {

@@ -6,7 +6,7 @@ use super::call::Failed;
 use super::{KubernetesLedger, META_NAME};
 use crate::adapters::ledger::{pin_of, pin_text};
 use crate::domain::roster::Pin;
-use crate::ports::PinError;
+use crate::ports::{PinError, PortError};
 
 /// The entry's name.
 const PIN_KEY: &str = "members";
@@ -31,22 +31,34 @@ impl KubernetesLedger {
     }
 
     pub(super) async fn write_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PinError> {
-        let opened = self.meta().await?;
         let text = pin_text(pin)?;
+        let replace = |map: &ConfigMap| {
+            let there = of(map).map(|text| pin_of(text)).transpose()?;
+            let done = there.as_ref() == Some(pin);
+            let change = (there.as_ref() == over && !done).then(|| (PIN_KEY, text.clone()));
+            Ok(Meta { answer: done || change.is_some(), change })
+        };
+        self.change_meta(replace).await
+    }
+
+    /// Changes an entry of the ledger's own object as `change` says, which sees the object as it is now.
+    pub(super) async fn change_meta<T>(
+        &self,
+        change: impl Fn(&ConfigMap) -> Result<Meta<T>, PortError> + Send,
+    ) -> Result<T, PinError> {
+        let opened = self.meta().await?;
         for _ in 0..ATTEMPTS_MAX {
             let call = self.call("update", META_NAME);
             let Some(mut map) = self.get(META_NAME).await?.filter(|map| map.metadata.uid.as_ref() == Some(&opened.uid))
             else {
                 return Err(PinError::Lost(self.lost("update", META_NAME)));
             };
-            let there = of(&map).map(|text| pin_of(text)).transpose()?;
-            if there.as_ref() != over || there.as_ref() == Some(pin) {
-                return Ok(there.as_ref() == Some(pin));
-            }
-            map.data.get_or_insert_default().insert(PIN_KEY.to_owned(), text.clone());
+            let Meta { answer, change } = change(&map)?;
+            let Some((key, text)) = change else { return Ok(answer) };
+            map.data.get_or_insert_default().insert(key.to_owned(), text);
             // With the resourceVersion that was read: nobody else's change is overwritten.
             match self.replace(META_NAME, &map).await {
-                Ok(_) => return Ok(true),
+                Ok(_) => return Ok(answer),
                 Err(Failed::Conflict) => {}
                 // Deleted since it was read just above.
                 Err(Failed::NotFound) => return Err(PinError::Lost(self.lost("update", META_NAME))),
@@ -55,4 +67,11 @@ impl KubernetesLedger {
         }
         Err(self.call("update", META_NAME).unexpected(Failed::Conflict).into())
     }
+}
+
+/// What to do to the ledger's own object, and what to answer once that is done.
+pub(super) struct Meta<T> {
+    pub(super) answer: T,
+    /// The entry to write, if any.
+    pub(super) change: Option<(&'static str, String)>,
 }

@@ -1,11 +1,12 @@
 //! A ledger that nobody may write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Seq, WorkloadId};
+use crate::domain::listed::Scope;
 use crate::domain::record::Record;
 use crate::domain::roster::Pin;
 use crate::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
@@ -40,6 +41,9 @@ impl Ledger for Absent {
         Ok(None)
     }
     async fn store_pin(&self, _: &Pin, _: Option<&Pin>) -> Result<bool, PinError> {
+        panic!("explain only looks")
+    }
+    async fn store_listed(&self, _: &BTreeSet<Scope>) -> Result<(), PinError> {
         panic!("explain only looks")
     }
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {

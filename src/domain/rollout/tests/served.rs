@@ -86,7 +86,7 @@ fn a_pod_that_is_ready_after_the_rollout_has_failed_counts_too() {
     story.pass(Duration::from_secs(15 * 60));
     assert_eq!(story.record().phase, Phase::Failed(Failure::TimedOut));
     let policy = without_barrier(OnRollback::IfServed);
-    let attended = |story: &Story, sight: &Workload| attention(Some(story.record()), sight, &policy);
+    let attended = |story: &Story, sight: &Workload| attention(Some(story.record()), sight, true, &policy);
     assert_eq!(attended(&story, &stuck("b", 2)), Attention::Idle);
     assert_eq!(attended(&story, &half("b", 2)), Attention::Rollout);
     story.see(half("b", 2));

@@ -1,0 +1,141 @@
+//! What is new about a workload, by one sight and its record: the question behind every rollout.
+
+use crate::domain::id::Seq;
+use crate::domain::image::{Version, difference};
+use crate::domain::policy::{OnRollback, Policy};
+use crate::domain::readiness::{Standing, standing};
+use crate::domain::record::{Change, Phase, Record};
+use crate::domain::rollout::Arrival;
+use crate::domain::rollout::served::{is_edge_elsewhere, is_proved_by_counts};
+use crate::domain::workload::Workload;
+
+/// What a sight asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attention {
+    /// Nothing.
+    Idle,
+    /// A first listing found it at rest: a baseline record, and no more (decision 1).
+    Baseline(Box<Record>),
+    /// A rollout machine.
+    Rollout,
+}
+
+/// Whether a workload needs a rollout machine: the question asked of every sight of every workload, so it is cheap. `listed`:
+/// all others of its scope are on record.
+pub fn attention(record: Option<&Record>, workload: &Workload, listed: bool, policy: &Policy) -> Attention {
+    let Some(record) = record else {
+        let Ok(version) = workload.version.as_ref().map_err(|_| ()) else {
+            // Nothing was recorded and nothing can be; see `unusable`.
+            return Attention::Idle;
+        };
+        return match Arrival::of(workload, listed) {
+            _ if workload.tuning.disabled || workload.deleting => Attention::Idle,
+            Arrival::Baseline if workload.tuning.faults.is_empty() => {
+                Attention::Baseline(Box::new(baseline(workload, version, Seq::default())))
+            }
+            Arrival::Open | Arrival::Baseline | Arrival::UnderWay | Arrival::New => Attention::Rollout,
+        };
+    };
+    let quiet = if workload.tuning.disabled {
+        record.off
+    } else {
+        let usable = workload.version.is_ok();
+        let unserved = !usable || !serves_after_all(record, workload, policy);
+        unserved && is_exact(record, workload) && news(record, workload, policy).is_none()
+    };
+    if quiet && !record.is_open() && faults(workload).eq(record.conditions.iter().cloned()) {
+        Attention::Idle
+    } else {
+        Attention::Rollout
+    }
+}
+
+/// Why a workload without a record gets none, if its owner has to do something about it: no record can say so.
+pub fn unusable(record: Option<&Record>, workload: &Workload) -> Option<String> {
+    let wanted = record.is_none() && !workload.tuning.disabled && !workload.deleting;
+    (wanted && workload.version.is_err()).then(|| faults(workload).collect::<Vec<_>>().join("; "))
+}
+
+/// The record of a workload at first sight: nothing has changed yet.
+pub fn baseline(workload: &Workload, version: &Version, floor: Seq) -> Record {
+    let (_, seq) = Record::above(floor);
+    Record {
+        revision: 1,
+        uid: workload.uid.clone(),
+        version: version.clone(),
+        generation: workload.generation,
+        phase: Phase::Complete,
+        requested_at: workload.tuning.requested_at.clone(),
+        chosen: workload.tuning.containers.is_some(),
+        ..Record::absent(seq)
+    }
+}
+
+/// What is new about the workload beside its record, if anything is. The watcher, `explain` and `status` ask this.
+pub fn news(record: &Record, workload: &Workload, policy: &Policy) -> Option<Change> {
+    let version = workload.version.as_ref().ok().filter(|_| !workload.tuning.disabled)?;
+    // One in flight when it was switched off goes on.
+    let was_off = record.off && !record.is_in_flight();
+    if record.uid != workload.uid || was_off || !is_same(record, workload, version, policy) {
+        Some(Change::Changed)
+    } else if is_requested(record, workload) {
+        Some(Change::Requested)
+    } else {
+        recovers(record, workload, policy).then_some(Change::Recovered)
+    }
+}
+
+/// The news in words.
+pub fn news_in_words(record: &Record, workload: &Workload, policy: &Policy) -> Option<String> {
+    let words = |version: &Version| match news(record, workload, policy)? {
+        Change::Changed if record.uid != workload.uid => {
+            Some("the Deployment was deleted and created again".to_owned())
+        }
+        Change::Changed if is_same(record, workload, version, policy) => Some("it was switched on again".to_owned()),
+        Change::Changed | Change::Baseline => Some(difference(&record.version, version)),
+        Change::Requested => Some("a purge was requested by annotation".to_owned()),
+        Change::Recovered => Some("it completed after it had been recorded as failed".to_owned()),
+    };
+    workload.version.as_ref().ok().and_then(words)
+}
+
+/// Whether the workload runs what its record says (decision 12). Where its owner has chosen other containers since, what both
+/// selections have is compared: choosing is no change of what runs.
+fn is_same(record: &Record, workload: &Workload, version: &Version, policy: &Policy) -> bool {
+    if record.chosen || workload.tuning.containers.is_some() {
+        let (before, now) = (record.version.limited_to(version), version.limited_to(&record.version));
+        return now.same_content(&before, policy.same_digest_is_same);
+    }
+    version.same_content(&record.version, policy.same_digest_is_same)
+}
+
+/// Whether `requested-at` has another value than the one that was last acted on.
+pub(super) fn is_requested(record: &Record, workload: &Workload) -> bool {
+    workload.tuning.requested_at.is_some() && workload.tuning.requested_at != record.requested_at
+}
+
+/// Whether the record holds the very images that run, and not only such with the same content.
+fn is_exact(record: &Record, workload: &Workload) -> bool {
+    let chosen = workload.tuning.containers.is_some();
+    workload.version.as_ref().map_or(true, |version| record.version == *version && record.chosen == chosen)
+}
+
+/// A rollout recorded as failed that completed after all.
+fn recovers(record: &Record, workload: &Workload, policy: &Policy) -> bool {
+    matches!(record.phase, Phase::Failed(_)) && standing(workload, policy.zero_is_complete) == Standing::Complete
+}
+
+/// A rollout recorded as failed of which a pod is ready now: the edge may have it.
+fn serves_after_all(record: &Record, workload: &Workload, policy: &Policy) -> bool {
+    policy.on_rollback == OnRollback::IfServed
+        && matches!(record.phase, Phase::Failed(_))
+        && is_edge_elsewhere(record)
+        && is_proved_by_counts(workload)
+}
+
+/// What cannot be used about the workload, sorted.
+pub fn faults(workload: &Workload) -> impl Iterator<Item = String> {
+    let unreadable = workload.version.as_ref().err().map(|why| format!("image: {why}"));
+    let faults: std::collections::BTreeSet<String> = workload.tuning.faults.iter().cloned().chain(unreadable).collect();
+    faults.into_iter()
+}
