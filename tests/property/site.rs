@@ -184,7 +184,8 @@ proptest! {
         prop_assert!(!own.is_empty() || found.is_empty());
         let alone = web(&SiteFacts { ingresses: own, ..SiteFacts::default() });
         prop_assert_eq!(alone.hosts, found.hosts);
-        prop_assert_eq!(alone.origins, found.origins);
+        // A load balancer is lost to an Ingress of another namespace that takes every name on it, and never won by one.
+        prop_assert!(found.origins.is_subset(&alone.origins));
     }
 
     #[test]
