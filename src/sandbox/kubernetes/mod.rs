@@ -223,7 +223,8 @@ impl KubernetesStandIn {
     }
 
     /// Creates a Deployment of one container, called like it, with label `app`; or gives an existing one this image and
-    /// number of replicas. Nothing runs until the controller is stepped.
+    /// number of replicas. Nothing runs until the controller is stepped. It has no progress deadline of its own, so
+    /// `rollout.timeout` alone says how long a rollout may take, and a test or the demo need not wait ten minutes.
     ///
     /// # Errors
     /// What the API would answer.
@@ -233,6 +234,7 @@ impl KubernetesStandIn {
             "metadata": {"namespace": namespace, "name": name, "labels": {"app": name}},
             "spec": {
                 "replicas": replicas,
+                "progressDeadlineSeconds": controller::NO_DEADLINE,
                 "selector": {"matchLabels": {"app": name}},
                 "template": {
                     "metadata": {"labels": {"app": name}},

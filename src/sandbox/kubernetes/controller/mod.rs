@@ -14,6 +14,7 @@ mod endpoints;
 mod pods;
 mod rollout;
 
+pub(super) use conditions::NO_DEADLINE;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
