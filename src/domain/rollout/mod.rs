@@ -23,6 +23,7 @@ mod execute;
 mod finish;
 mod news;
 mod observe;
+mod owed;
 mod patience;
 mod served;
 mod sight;
@@ -148,6 +149,12 @@ pub struct Rollout {
     telling: BTreeMap<NoticeId, Ask>,
     /// When it is this member's turn to do what each member could do; `None` once it is.
     turns: BTreeMap<(Vector, Task), Option<Timestamp>>,
+    /// When this life came to know that a vector is decided.
+    decided_at: BTreeMap<Vector, Timestamp>,
+    /// When a purge that is denied becomes owed (`None`: now), and why it is.
+    owed_at: BTreeMap<Reference, (Option<Timestamp>, String)>,
+    /// When that something is owed is told again.
+    remind_at: BTreeMap<Vector, Timestamp>,
     /// The other members were told that the workload does not exist here.
     told_absent: bool,
     ended: bool,
@@ -289,6 +296,9 @@ impl Rollout {
             ordered: BTreeSet::new(),
             telling: BTreeMap::new(),
             turns: BTreeMap::new(),
+            decided_at: BTreeMap::new(),
+            owed_at: BTreeMap::new(),
+            remind_at: BTreeMap::new(),
             told_absent: false,
             ended: false,
         }
@@ -351,6 +361,7 @@ impl Rollout {
             ask.wake(now);
         }
         self.turns.values_mut().for_each(|turn| *turn = turn.filter(|at| *at > now));
+        self.wake_owed(now);
     }
 
     /// Shows the durable record to the group once in every life; afterwards, every write does.
@@ -468,7 +479,7 @@ impl Machine for Rollout {
         let asks =
             asks.into_iter().chain(self.matching.values()).chain(self.telling.values()).filter_map(Ask::deadline);
         let own = [self.tidy_deadline(), self.turn_deadline(), self.patience_deadline(), self.barrier_deadline()];
-        let own = own.into_iter().flatten();
+        let own = own.into_iter().chain([self.owed_deadline()]).flatten();
         asks.chain(own).chain(self.rolling_deadlines()).min()
     }
 }
