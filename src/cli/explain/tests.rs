@@ -152,6 +152,7 @@ fn record() -> Record {
             outcome: Ended::Purged,
             why: String::new(),
             purges: vec![("E1".parse().unwrap(), Some("I1".into()))],
+            more: 0,
         }],
         ..Record::absent(Seq(7))
     }
@@ -363,6 +364,7 @@ async fn an_open_vote_shows_its_purges() {
         distributions: BTreeSet::new(),
         paths: PathSet::default(),
         purges: BTreeMap::from([("E1".parse().unwrap(), purge)]),
+        unlisted: None,
         stalled: false,
         noticed: BTreeSet::new(),
         late: false,
