@@ -90,7 +90,14 @@ pub struct Closed {
     /// Why, where the outcome does not say it all.
     #[serde(rename = "w", default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// Its purges.
+    /// Its purges, the first [`PURGES_NAMED_MAX`](crate::domain::record::PURGES_NAMED_MAX) of them.
     #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
     pub purges: Vec<(DistributionId, Option<InvalidationId>)>,
+    /// How many more there were.
+    #[serde(rename = "m", default, skip_serializing_if = "is_zero")]
+    pub more: usize,
+}
+
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
 }

@@ -4,7 +4,7 @@
 //! distribution the members have a rank, the first begins at once, and each later one begins a while after it came to know of
 //! the decision, unless it has seen by then that it is done. Nobody is elected, and nobody has to be alive.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::domain::distribution::DistributionId;
 use crate::domain::group::{self, Decision, Fate, Plan};
@@ -13,8 +13,8 @@ use crate::domain::machine::Timestamp;
 use crate::domain::notice::Kind;
 use crate::domain::paths::PathSet;
 use crate::domain::purge::Order;
-use crate::domain::record::{Outcome, Purge, PurgeState, Vote};
-use crate::domain::rollout::{Effect, Rollout};
+use crate::domain::record::{Count, Outcome, Purge, PurgeState, Vote};
+use crate::domain::rollout::{Effect, Rollout, window, words};
 
 /// A purge that another member has created is followed by the next rank after so many takeover times. Most complete within
 /// 25 s (95th percentile), and until then whoever created it follows it anyway.
@@ -38,22 +38,19 @@ impl Rollout {
     pub(super) fn execute(&mut self, now: Timestamp, vector: &Vector, plan: Plan) -> Vec<Effect> {
         self.adopt(vector, &plan);
         let Some(vote) = self.open_vote(vector).cloned() else { return Vec::new() };
-        if vote.purges.is_empty() {
-            let due = self.is_turn(now, vector, Task::Match);
-            let ask = self.matching.entry(vector.clone()).or_default();
-            return if due && ask.is_due(now) {
-                ask.asked();
-                vec![Effect::Match(vector.clone(), Box::new(plan))]
-            } else {
-                Vec::new()
-            };
-        }
-        if vote.purges.values().all(|purge| purge.state.ends_rollout()) {
-            let outcome = outcome(&vote.purges);
+        if vote.is_carried_out() {
+            let outcome = outcome(&vote.count());
             self.finish(now, vector, outcome, "");
             return Vec::new();
         }
         let mut effects = Vec::new();
+        if vote.wants_match() && self.is_turn(now, vector, Task::Match) {
+            let ask = self.matching.entry(vector.clone()).or_default();
+            if ask.is_due(now) {
+                ask.asked();
+                effects.push(Effect::Match(vector.clone(), Box::new(plan.clone())));
+            }
+        }
         for (distribution, purge) in vote.purges.iter().filter(|(_, purge)| !purge.state.is_final()) {
             let task = match purge.state {
                 PurgeState::Wanted => Task::Create(distribution.clone()),
@@ -109,9 +106,16 @@ impl Rollout {
         let theirs: Vec<Vote> = theirs.cloned().collect();
         let Some(vote) = self.open_vote(vector) else { return };
         for other in theirs {
-            let distributions: BTreeSet<DistributionId> = other.purges.keys().cloned().collect();
-            for (distribution, wanted) in purges(&rollout, &distributions, &plan.paths) {
-                vote.purges.entry(distribution).or_insert(wanted);
+            // A list and what is not on it belong together: it is taken as it is, or not added to.
+            let first = vote.purges.is_empty();
+            if first {
+                vote.unlisted.clone_from(&other.unlisted);
+            }
+            if first || (vote.unlisted.is_none() && other.unlisted.is_none()) {
+                for distribution in other.purges.keys() {
+                    let wanted = || wanted(&rollout, distribution, &plan.paths);
+                    vote.purges.entry(distribution.clone()).or_insert_with(wanted);
+                }
             }
             for (distribution, purge) in &mut vote.purges {
                 let Some(made) = other.purges.get(distribution) else { continue };
@@ -121,6 +125,7 @@ impl Rollout {
             }
             vote.stalled |= other.stalled;
         }
+        vote.fold();
     }
 
     fn order(&self, vector: &Vector, distribution: &DistributionId, purge: &Purge, plan: &Plan) -> Order {
@@ -140,7 +145,7 @@ impl Rollout {
     pub(super) fn matched(&mut self, now: Timestamp, vector: &Vector, distributions: &BTreeSet<DistributionId>) {
         self.matching.remove(vector);
         // Asked again because a peer was rebuilt, and answered twice: the purges of the first answer are under way.
-        if self.open_vote(vector).is_none_or(|vote| !vote.purges.is_empty()) {
+        if self.open_vote(vector).is_none_or(|vote| !vote.wants_match()) {
             return;
         }
         let rollout = self.group_rollout(vector);
@@ -149,14 +154,14 @@ impl Rollout {
         else {
             return;
         };
-        if distributions.is_empty() {
-            let hosts: Vec<&str> = plan.hosts.iter().map(|host| host.as_str()).collect();
-            self.finish(now, vector, Outcome::NoDistribution, &hosts.join(", "));
+        let room = self.room_for_purges();
+        let Some(vote) = self.open_vote(vector) else { return };
+        if distributions.is_empty() && vote.purges.is_empty() {
+            let hosts = words::some(plan.hosts.iter().map(ToString::to_string), plan.hosts.len());
+            self.finish(now, vector, Outcome::NoDistribution, &hosts);
             return;
         }
-        if let Some(vote) = self.open_vote(vector) {
-            vote.purges = purges(&rollout, distributions, &plan.paths);
-        }
+        window::list(vote, distributions, room, |distribution| wanted(&rollout, distribution, &plan.paths));
     }
 
     /// They could not be found out. Told once: somebody may have to do something, and it is asked again meanwhile.
@@ -183,14 +188,11 @@ impl Rollout {
 }
 
 /// How a vector ends whose purges have come so far.
-fn outcome(purges: &BTreeMap<DistributionId, Purge>) -> Outcome {
-    let states = || purges.values().map(|purge| &purge.state);
-    if states().any(|state| matches!(state, PurgeState::Owed(_))) {
-        Outcome::Owed
-    } else if states().all(|state| matches!(state, PurgeState::Impossible(_))) {
-        Outcome::Impossible
-    } else {
-        Outcome::Purged
+fn outcome(count: &Count) -> Outcome {
+    match count {
+        Count { completed: 0, unknown: 0, owed: 0, .. } => Outcome::Impossible,
+        Count { owed: 0, .. } => Outcome::Purged,
+        Count { .. } => Outcome::Owed,
     }
 }
 
@@ -204,10 +206,6 @@ const fn progress(state: &PurgeState) -> u8 {
     }
 }
 
-fn purges(rollout: &str, distributions: &BTreeSet<DistributionId>, paths: &PathSet) -> BTreeMap<DistributionId, Purge> {
-    let texts: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
-    let purge = |distribution: &DistributionId| {
-        Purge::wanted(purge_reference(rollout, distribution.as_str(), texts.iter().copied()))
-    };
-    distributions.iter().map(|distribution| (distribution.clone(), purge(distribution))).collect()
+fn wanted(rollout: &str, distribution: &DistributionId, paths: &PathSet) -> Purge {
+    Purge::wanted(purge_reference(rollout, distribution.as_str(), paths.iter().map(|path| path.as_str())))
 }

@@ -10,12 +10,18 @@ use crate::domain::machine::Timestamp;
 use crate::domain::notice::{Kind, Notice, PurgeFact};
 use crate::domain::paths::Path;
 use crate::domain::purge::Progress;
-use crate::domain::record::{Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, Phase, Purge, PurgeState, Record, Vote};
+use crate::domain::record::{
+    Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, PURGES_NAMED_MAX, Phase, Purge, PurgeState, Record, Vote,
+};
 use crate::domain::rollout::execute::Task;
 use crate::domain::rollout::{Rollout, words};
 
-/// How much of the reason of an end is kept with a vote: two lines of a terminal.
+/// How much of the reason of an end, or of a purge that failed, is kept with a vote: two lines of a terminal.
 const WHY_CHARS_MAX: usize = 200;
+
+/// Notices about single purges of one vote, beside that of its end. With more distributions in trouble than this, one notice
+/// says so, and the end says how many they were: at a kilobyte each, more would not fit into the record.
+const NOTICES_OF_PURGES_MAX: usize = 8;
 
 impl Rollout {
     /// A purge made progress. A report about a purge that is not ours, or already final, changes nothing.
@@ -60,7 +66,7 @@ impl Rollout {
                 (Some(Kind::PurgeFailed), message)
             }
             Progress::Impossible(why) => {
-                purge.state = PurgeState::Impossible(why.clone());
+                purge.state = PurgeState::Impossible(why.chars().take(WHY_CHARS_MAX).collect());
                 (Some(Kind::PurgeFailed), format!("invalidation of {distribution} is impossible: {why}"))
             }
             Progress::Failing(why) => {
@@ -75,8 +81,21 @@ impl Rollout {
             }
         };
         let vector = vote.vector.clone();
+        vote.fold();
         if let Some(kind) = kind {
-            self.announce_vote(now, &vector, kind, &detail, message);
+            self.announce_purge(now, &vector, kind, &detail, message);
+        }
+    }
+
+    /// Writes a notice about one purge of a vector into the draft or, after [`NOTICES_OF_PURGES_MAX`], that there are more.
+    fn announce_purge(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
+        let id = self.notice_id(vector, kind, detail, &self.identity.member);
+        let crowded = |vote: &Vote| vote.noticed.len() >= NOTICES_OF_PURGES_MAX && !vote.noticed.contains(&id);
+        if self.draft.as_ref().and_then(|draft| draft.vote(vector)).is_some_and(crowded) {
+            let message = "more distributions of this rollout are in such trouble; its end says how many they were";
+            self.announce_vote(now, vector, kind, "more", message.to_owned());
+        } else {
+            self.announce_vote(now, vector, kind, detail, message);
         }
     }
 
@@ -99,11 +118,14 @@ impl Rollout {
         let served = self.may_be_served();
         let Some(draft) = &mut self.draft else { return };
         let change = words::change(draft.settled().filter(|_| vote.seq == draft.seq), &vote.version);
-        let purges = vote.purges.iter().map(|(id, purge)| (id.clone(), purge.invalidation.clone())).collect();
+        let purges = vote.purges.iter().map(|(id, purge)| (id.clone(), purge.invalidation.clone()));
+        let purges: Vec<_> = purges.take(PURGES_NAMED_MAX).collect();
+        let more = vote.count().all().saturating_sub(purges.len());
         // The purge of a later version found that one on the edge, whichever of the two completes first.
         let later = |closed: &Closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged;
         let newest = !draft.history.iter().any(later);
-        draft.close(Closed { seq: vote.seq, change, outcome: outcome.clone(), why: vote.why.clone(), purges });
+        let why = vote.why.clone();
+        draft.close(Closed { seq: vote.seq, change, outcome: outcome.clone(), why, purges, more });
         if outcome == Outcome::Purged && newest {
             let overtaken = served && vote.version != draft.version;
             let vote = Vote { overtaken: vote.overtaken || overtaken, ..vote };
@@ -218,6 +240,9 @@ impl Rollout {
         if !vote.noticed.insert(id.clone()) {
             return;
         }
+        let mentioned: Vec<Host> =
+            fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect();
+        let purges = purge_facts(vote);
         let notice = Notice {
             id,
             kind,
@@ -228,8 +253,9 @@ impl Rollout {
             change: words::change(settled.as_ref().filter(|_| alone && vote.seq == present), &vote.version),
             rollout,
             message,
-            hosts: fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect(),
-            purges: purge_facts(vote),
+            cut: mentioned.len() < hosts.len() || is_cut(vote, &purges),
+            hosts: mentioned,
+            purges,
             late: kind == Kind::PurgeCompleted && vote.stalled,
         };
         draft.untold.push(notice);
@@ -272,17 +298,21 @@ pub(super) fn fitting<'a, T: 'a>(
     })
 }
 
+/// The first purges of a vote, as a notice mentions them.
 fn purge_facts(vote: &Vote) -> Vec<PurgeFact> {
-    let mentioned: Vec<Path> =
-        fitting(vote.paths.iter(), NOTICE_LIST_BYTES_MAX / vote.purges.len().max(1), |path| path.as_str().len())
-            .cloned()
-            .collect();
+    let each = NOTICE_LIST_BYTES_MAX / vote.purges.len().clamp(1, PURGES_NAMED_MAX);
+    let mentioned: Vec<Path> = fitting(vote.paths.iter(), each, |path| path.as_str().len()).cloned().collect();
     let fact = |(distribution, purge): (&DistributionId, &Purge)| PurgeFact {
         distribution: distribution.clone(),
         invalidation: purge.invalidation.clone(),
         paths: mentioned.clone(),
     };
-    vote.purges.iter().map(fact).collect()
+    vote.purges.iter().take(PURGES_NAMED_MAX).map(fact).collect()
+}
+
+/// Whether a notice with these facts does not mention all purges and paths of the vote.
+fn is_cut(vote: &Vote, facts: &[PurgeFact]) -> bool {
+    facts.len() < vote.count().all() || facts.iter().any(|fact| fact.paths.len() < vote.paths.len())
 }
 
 fn purges_in_words(vote: &Vote) -> String {
@@ -292,5 +322,5 @@ fn purges_in_words(vote: &Vote) -> String {
         (_, PurgeState::Owed(_)) => format!("{distribution} is not purged yet"),
         (_, _) => format!("{distribution} by another member"),
     });
-    purges.collect::<Vec<_>>().join(", ")
+    words::some(purges, vote.count().all())
 }

@@ -25,6 +25,8 @@ mod observe;
 mod patience;
 mod served;
 mod sight;
+mod tell;
+mod window;
 mod words;
 mod write;
 
@@ -134,6 +136,8 @@ pub struct Rollout {
     matching: BTreeMap<Vector, Ask>,
     ordered: BTreeSet<Reference>,
     telling: BTreeMap<NoticeId, Ask>,
+    /// Notices that are told without being in the record.
+    loose: BTreeMap<NoticeId, Notice>,
     /// When it is this member's turn to do what each member could do; `None` once it is.
     turns: BTreeMap<(Vector, Task), Option<Timestamp>>,
     /// The other members were told that the workload does not exist here.
@@ -274,6 +278,7 @@ impl Rollout {
             matching: BTreeMap::new(),
             ordered: BTreeSet::new(),
             telling: BTreeMap::new(),
+            loose: BTreeMap::new(),
             turns: BTreeMap::new(),
             told_absent: false,
             ended: false,
@@ -339,31 +344,10 @@ impl Rollout {
         self.durable.clone().map(|record| Effect::Publish(Box::new(record)))
     }
 
-    /// Tells what is durable and not yet told.
-    fn tell(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some(durable) = &self.durable else { return Vec::new() };
-        let still = |notice: &&Notice| self.draft.as_ref().is_some_and(|draft| draft.untold.contains(notice));
-        let mut effects = Vec::new();
-        for notice in durable.untold.iter().filter(still) {
-            let ask = self.telling.entry(notice.id.clone()).or_default();
-            if ask.is_due(now) {
-                ask.asked();
-                effects.push(Effect::Tell(Box::new(notice.clone())));
-            }
-        }
-        effects
-    }
-
-    fn told(&mut self, id: &NoticeId) {
-        self.telling.remove(id);
-        if let Some(draft) = &mut self.draft {
-            draft.untold.retain(|notice| notice.id != *id);
-        }
-    }
-
     /// Whether the machine has nothing to wait for any more.
     fn is_over(&self) -> bool {
-        let quiet = self.storing.is_none() && self.draft == self.durable && !self.look.is_asked();
+        let told = self.loose.is_empty();
+        let quiet = told && self.storing.is_none() && self.draft == self.durable && !self.look.is_asked();
         let nothing_wanted = match &self.sight {
             Sight::Unknown | Sight::Missing => false,
             Sight::Gone => self.durable.is_none(),

@@ -2,6 +2,7 @@
 
 mod barrier;
 mod group;
+mod many;
 mod served;
 
 use std::collections::BTreeSet;

@@ -32,11 +32,13 @@ impl Rollout {
             }
             self.untidy_since = None;
             let revision = self.durable.as_ref().map_or(0, |record| record.revision).saturating_add(1);
+            let mut excess = Vec::new();
             self.storing = Some(self.draft.as_mut().map(|draft| {
                 draft.revision = revision;
-                record_codec::shed(draft);
+                excess = record_codec::shed(draft);
                 draft.clone()
             }));
+            excess.into_iter().for_each(|notice| self.tell_loose(notice));
         }
         self.store.asked();
         match (self.storing.as_ref()?, &self.durable) {

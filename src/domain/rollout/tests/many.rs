@@ -1,0 +1,179 @@
+//! Sites with several distributions, up to as many as an account may have: each is purged, and what is written and told of them
+//! stays within its bounds.
+
+use std::collections::VecDeque;
+
+use super::*;
+use crate::domain::record::{PURGES_NAMED_MAX, RECORD_BYTES_MAX};
+use crate::domain::record_codec;
+
+/// A world in which CloudFront decides on each distribution by itself.
+struct Site {
+    machine: Rollout,
+    now: Timestamp,
+    workload: Workload,
+    distributions: BTreeSet<DistributionId>,
+    /// What becomes of the purge of a distribution.
+    fate: fn(&DistributionId) -> Vec<Progress>,
+    /// How often each was ordered.
+    ordered: BTreeMap<DistributionId, u32>,
+    told: Vec<Notice>,
+    /// The longest record that was written, in bytes.
+    longest: usize,
+    /// Purges whose answers are still to come, oldest first.
+    pending: VecDeque<(Reference, Progress)>,
+}
+
+fn fresh(_: &DistributionId) -> Vec<Progress> {
+    vec![Progress::Created("I1EXAMPLE12345".into()), Progress::Completed]
+}
+
+impl Site {
+    fn begin(distributions: usize, fate: fn(&DistributionId) -> Vec<Progress>) -> Self {
+        let workload = complete("a", 1);
+        let record = baseline(&workload, workload.version.as_ref().unwrap(), Seq(0));
+        let ids = (0..distributions).map(|n| format!("E{n:013}").parse().unwrap());
+        Self {
+            machine: Rollout::resume(identity(), Policy::default(), Seq(0), Some(record)),
+            now: Timestamp::from_millis(0),
+            workload,
+            distributions: ids.collect(),
+            fate,
+            ordered: BTreeMap::new(),
+            told: Vec::new(),
+            longest: 0,
+            pending: VecDeque::new(),
+        }
+    }
+
+    /// Rolls a version out, and goes on until nothing is left to do.
+    fn roll_out(&mut self, tag: &str, generation: i64) {
+        self.workload = complete(tag, generation);
+        let mut events = VecDeque::from([Event::Seen(Box::new(self.workload.clone()))]);
+        loop {
+            let purged = || self.pending.pop_front().map(|(reference, progress)| Event::Purged(reference, progress));
+            let effects = match (events.pop_front().or_else(purged), self.machine.next_deadline()) {
+                (Some(event), _) => self.machine.step(self.now, event),
+                (None, Some(next)) => {
+                    self.now = self.now.max(next);
+                    self.machine.tick(self.now)
+                }
+                (None, None) => return,
+            };
+            for effect in effects {
+                events.extend(self.answer(effect));
+            }
+        }
+    }
+
+    fn answer(&mut self, effect: Effect) -> Option<Event> {
+        let fresh = Some(Box::new(self.workload.clone()));
+        Some(match effect {
+            Effect::Store(record) => {
+                let text = record_codec::encode(&record).expect("a record that can be written");
+                self.longest = self.longest.max(text.len());
+                Event::Stored
+            }
+            Effect::Remove(_) => Event::Stored,
+            Effect::Publish(record) => {
+                let identity = identity();
+                Event::ViewChanged(agreement::alone(&identity.member, &identity.origin, Some(&record)))
+            }
+            Effect::Look => Event::Looked(fresh),
+            Effect::FindOldPods(_) => Event::OldPodsFound(OldPods::default()),
+            Effect::FindSite(_) => {
+                let hosts = BTreeSet::from(["www.example.com".parse().unwrap()]);
+                Event::SiteFound(FoundSite { hosts, ..FoundSite::default() })
+            }
+            Effect::Recheck(vector) => Event::Rechecked(vector, fresh),
+            Effect::Match(vector, _) => Event::Matched(vector, self.distributions.clone()),
+            Effect::Purge(order) => {
+                *self.ordered.entry(order.distribution.clone()).or_default() += 1;
+                let fate = (self.fate)(&order.distribution).into_iter();
+                self.pending.extend(fate.map(|progress| (order.reference.clone(), progress)));
+                return None;
+            }
+            Effect::Tell(notice) => {
+                let id = notice.id.clone();
+                self.told.push(*notice);
+                Event::Told(id)
+            }
+            Effect::Absent(_) | Effect::End => return None,
+        })
+    }
+
+    fn told(&self, kind: Kind) -> Vec<&Notice> {
+        self.told.iter().filter(|notice| notice.kind == kind).collect()
+    }
+
+    fn ends(&self) -> Vec<&Outcome> {
+        self.machine.durable().unwrap().history.iter().map(|closed| &closed.outcome).collect()
+    }
+}
+
+#[test]
+fn each_of_any_number_of_distributions_is_purged_once_and_the_end_is_told() {
+    for distributions in [1, 2, PURGES_NAMED_MAX + 1, 52, 53, 400, 560, 650, 10_000] {
+        let mut site = Site::begin(distributions, fresh);
+        site.roll_out("b", 2);
+        assert_eq!(site.ordered.len(), distributions);
+        assert!(site.ordered.values().all(|times| *times == 1), "{distributions}");
+        assert_eq!(site.ends(), [&Outcome::Purged], "{distributions}");
+        let told = site.told(Kind::PurgeCompleted);
+        assert_eq!(told.len(), 1, "{distributions}");
+        assert_eq!(told[0].purges.len(), distributions.min(20));
+        assert_eq!(told[0].cut, distributions > 20);
+        let more = format!(", … and {} more", distributions.saturating_sub(10));
+        assert_eq!(told[0].message.ends_with(&more), distributions > 10, "{}", told[0].message);
+        assert!(told[0].message.len() < 1024, "{}", told[0].message);
+        assert!(site.longest < RECORD_BYTES_MAX / 2, "{distributions}: {} bytes", site.longest);
+        let closed = closed(site.machine.durable().unwrap().history.last().unwrap());
+        assert_eq!(closed.contains(&more), distributions > 10, "{closed}");
+    }
+}
+
+#[test]
+fn a_life_that_begins_among_many_distributions_purges_the_rest() {
+    let mut site = Site::begin(400, |distribution| {
+        // The last third is not reached in the first life.
+        if distribution.as_str() < "E0000000000250" { fresh(distribution) } else { Vec::new() }
+    });
+    site.roll_out("b", 2);
+    assert_eq!(site.ends(), Vec::<&Outcome>::new());
+    let record = site.machine.durable().cloned();
+    site.machine = Rollout::resume(identity(), Policy::default(), Seq(0), record);
+    site.fate = fresh;
+    site.roll_out("b", 2);
+    assert_eq!((site.ordered.len(), site.ends()), (400, vec![&Outcome::Purged]));
+    assert_eq!(site.told(Kind::PurgeCompleted).len(), 1);
+}
+
+#[test]
+fn trouble_with_many_distributions_is_told_in_few_notices_and_counted_at_the_end() {
+    let mut site = Site::begin(1_000, |distribution| {
+        if distribution.as_str().ends_with('7') {
+            vec![Progress::Impossible("NoSuchDistribution: ".repeat(50))]
+        } else {
+            fresh(distribution)
+        }
+    });
+    site.roll_out("b", 2);
+    assert_eq!(site.ordered.len(), 1_000);
+    let failures = site.told(Kind::PurgeFailed);
+    assert!(failures.len() <= 10, "{}", failures.len());
+    assert!(failures.iter().any(|notice| notice.message.starts_with("more distributions")));
+    assert!(site.longest < RECORD_BYTES_MAX / 2, "{} bytes", site.longest);
+}
+
+#[test]
+fn hosts_that_a_vote_has_no_room_for_are_told() {
+    let mut site = Site::begin(1, fresh);
+    site.roll_out("b", 2);
+    assert!(site.told(Kind::WorkloadFaulty).is_empty());
+    let mut story = Story::begin(complete("a", 1));
+    story.held = ["find_site"].into();
+    story.see(complete("b", 2));
+    let hosts = (0..2_000).map(|n| format!("host-{n:04}.example.com").parse().unwrap()).collect();
+    story.step(Event::SiteFound(FoundSite { hosts, ..FoundSite::default() }));
+    assert_eq!((story.told(Kind::WorkloadFaulty), story.last()), (1, Some(&Outcome::Purged)));
+}
