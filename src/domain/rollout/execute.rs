@@ -13,8 +13,8 @@ use crate::domain::machine::Timestamp;
 use crate::domain::notice::Kind;
 use crate::domain::paths::PathSet;
 use crate::domain::purge::Order;
-use crate::domain::record::{Count, Outcome, Purge, PurgeState, Vote};
-use crate::domain::rollout::{Effect, Rollout, window, words};
+use crate::domain::record::{Outcome, Purge, PurgeState, Vote};
+use crate::domain::rollout::{Effect, Rollout, fates, window, words};
 
 /// A purge that another member has created is followed by the next rank after so many takeover times. Most complete within
 /// 25 s (95th percentile), and until then whoever created it follows it anyway.
@@ -39,8 +39,8 @@ impl Rollout {
         self.adopt(vector, &plan);
         let Some(vote) = self.open_vote(vector).cloned() else { return Vec::new() };
         if vote.is_carried_out() {
-            let outcome = outcome(&vote.count());
-            self.finish(now, vector, outcome, "");
+            let outcome = fates::outcome(&vote.count());
+            self.finish(now, vector, outcome, &fates::missing(&vote));
             return Vec::new();
         }
         let mut effects = Vec::new();
@@ -184,15 +184,6 @@ impl Rollout {
     /// When the next turn of this member comes.
     pub(super) fn turn_deadline(&self) -> Option<Timestamp> {
         self.turns.values().flatten().min().copied()
-    }
-}
-
-/// How a vector ends whose purges have come so far.
-fn outcome(count: &Count) -> Outcome {
-    match count {
-        Count { completed: 0, unknown: 0, owed: 0, .. } => Outcome::Impossible,
-        Count { owed: 0, .. } => Outcome::Purged,
-        Count { .. } => Outcome::Owed,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::domain::record::{
     Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, PURGES_NAMED_MAX, Phase, Purge, PurgeState, Record, Vote,
 };
 use crate::domain::rollout::execute::Task;
-use crate::domain::rollout::{Rollout, words};
+use crate::domain::rollout::{Rollout, fates, words};
 
 /// How much of the reason of an end, or of a purge that failed, is kept with a vote: two lines of a terminal.
 const WHY_CHARS_MAX: usize = 200;
@@ -204,12 +204,8 @@ impl Rollout {
         else {
             return;
         };
-        let unknown = vote.purges.values().any(|purge| purge.state == PurgeState::DoneByOther);
         let message = match outcome {
-            Outcome::Purged if unknown => {
-                format!("purged, but it is not known whether it is complete everywhere: {}", purges_in_words(vote))
-            }
-            Outcome::Purged => format!("the edge is fresh: {}", purges_in_words(vote)),
+            Outcome::Purged | Outcome::Partly | Outcome::PartlyOwed | Outcome::Owed => fates::told(vote, outcome),
             _ if vote.why.is_empty() => outcome.to_string(),
             _ => format!("{outcome} ({})", vote.why),
         };
@@ -268,9 +264,10 @@ const fn kind_of_end(outcome: &Outcome) -> Option<Kind> {
         Outcome::Purged => Some(Kind::PurgeCompleted),
         Outcome::Returned | Outcome::RecoveredSkipped => Some(Kind::PurgeSkipped),
         Outcome::NoDistribution | Outcome::Dead => Some(Kind::PurgeFailed),
+        Outcome::Partly => Some(Kind::PurgeFailed),
+        Outcome::Owed | Outcome::PartlyOwed => Some(Kind::PurgeOwed),
         // An impossible purge has been told when it proved to be so; the others are nobody's business.
-        // That it is owed is told as `purge.owed`.
-        Outcome::Owed | Outcome::Impossible | Outcome::NothingNew | Outcome::NoSite => None,
+        Outcome::Impossible | Outcome::NothingNew | Outcome::NoSite => None,
         // These close a rollout before its vote.
         Outcome::Failed(_) | Outcome::Superseded | Outcome::RolledBack | Outcome::Deleted | Outcome::Withdrawn => None,
     }
@@ -313,14 +310,4 @@ fn purge_facts(vote: &Vote) -> Vec<PurgeFact> {
 /// Whether a notice with these facts does not mention all purges and paths of the vote.
 fn is_cut(vote: &Vote, facts: &[PurgeFact]) -> bool {
     facts.len() < vote.count().all() || facts.iter().any(|fact| fact.paths.len() < vote.paths.len())
-}
-
-fn purges_in_words(vote: &Vote) -> String {
-    let purges = vote.purges.iter().map(|(distribution, purge)| match (&purge.invalidation, &purge.state) {
-        (Some(id), PurgeState::Completed) => format!("{distribution} by invalidation {id}"),
-        (_, PurgeState::Impossible(_)) => format!("{distribution} could not be purged"),
-        (_, PurgeState::Owed(_)) => format!("{distribution} is not purged yet"),
-        (_, _) => format!("{distribution} by another member"),
-    });
-    words::some(purges, vote.count().all())
 }

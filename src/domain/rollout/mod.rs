@@ -20,6 +20,7 @@ mod ask;
 mod barrier;
 mod clock;
 mod execute;
+mod fates;
 mod finish;
 mod observe;
 mod patience;

@@ -42,8 +42,7 @@ pub(super) fn list(
         None => Bound::Unbounded,
     };
     let mut rest = distributions.range((from, Bound::Unbounded));
-    let next: Vec<&DistributionId> =
-        rest.by_ref().take(room.min(vote.places()).max(1)).collect();
+    let next: Vec<&DistributionId> = rest.by_ref().take(room.min(vote.places()).max(1)).collect();
     let waiting = rest.count();
     vote.purges.extend(next.iter().copied().map(listed));
     match (&mut vote.unlisted, next.last()) {

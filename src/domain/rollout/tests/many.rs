@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::domain::record::{PURGES_NAMED_MAX, RECORD_BYTES_MAX};
+use crate::domain::record::{Edge, PURGES_NAMED_MAX, PurgeState, RECORD_BYTES_MAX};
 use crate::domain::record_codec;
 
 /// A world in which CloudFront decides on each distribution by itself.
@@ -14,7 +14,7 @@ struct Site {
     workload: Workload,
     distributions: BTreeSet<DistributionId>,
     /// What becomes of the purge of a distribution.
-    fate: fn(&DistributionId) -> Vec<Progress>,
+    fate: Box<dyn Fn(&DistributionId) -> Vec<Progress>>,
     /// How often each was ordered.
     ordered: BTreeMap<DistributionId, u32>,
     told: Vec<Notice>,
@@ -29,7 +29,7 @@ fn fresh(_: &DistributionId) -> Vec<Progress> {
 }
 
 impl Site {
-    fn begin(distributions: usize, fate: fn(&DistributionId) -> Vec<Progress>) -> Self {
+    fn begin(distributions: usize, fate: impl Fn(&DistributionId) -> Vec<Progress> + 'static) -> Self {
         let workload = complete("a", 1);
         let record = baseline(&workload, workload.version.as_ref().unwrap(), Seq(0));
         let ids = (0..distributions).map(|n| format!("E{n:013}").parse().unwrap());
@@ -38,7 +38,7 @@ impl Site {
             now: Timestamp::from_millis(0),
             workload,
             distributions: ids.collect(),
-            fate,
+            fate: Box::new(fate),
             ordered: BTreeMap::new(),
             told: Vec::new(),
             longest: 0,
@@ -127,8 +127,8 @@ fn each_of_any_number_of_distributions_is_purged_once_and_the_end_is_told() {
         assert_eq!(told[0].message.ends_with(&more), distributions > 10, "{}", told[0].message);
         assert!(told[0].message.len() < 1024, "{}", told[0].message);
         assert!(site.longest < RECORD_BYTES_MAX / 2, "{distributions}: {} bytes", site.longest);
-        let closed = closed(site.machine.durable().unwrap().history.last().unwrap());
-        assert_eq!(closed.contains(&more), distributions > 10, "{closed}");
+        let ended = closed(site.machine.durable().unwrap().history.last().unwrap());
+        assert_eq!(ended.contains(&more), distributions > 10, "{ended}");
     }
 }
 
@@ -142,7 +142,7 @@ fn a_life_that_begins_among_many_distributions_purges_the_rest() {
     assert_eq!(site.ends(), Vec::<&Outcome>::new());
     let record = site.machine.durable().cloned();
     site.machine = Rollout::resume(identity(), Policy::default(), Seq(0), record);
-    site.fate = fresh;
+    site.fate = Box::new(fresh);
     site.roll_out("b", 2);
     assert_eq!((site.ordered.len(), site.ends()), (400, vec![&Outcome::Purged]));
     assert_eq!(site.told(Kind::PurgeCompleted).len(), 1);
@@ -161,6 +161,10 @@ fn trouble_with_many_distributions_is_told_in_few_notices_and_counted_at_the_end
     assert_eq!(site.ordered.len(), 1_000);
     let failures = site.told(Kind::PurgeFailed);
     assert!(failures.len() <= 10, "{}", failures.len());
+    assert_eq!(site.ends(), [&Outcome::Partly]);
+    let end = &failures.last().unwrap().message;
+    assert!(end.starts_with("partly purged: ") && end.contains(", … and 890 more; "), "{end}");
+    assert!(end.ends_with(", … and 97 more"), "{end}");
     assert!(failures.iter().any(|notice| notice.message.starts_with("more distributions")));
     assert!(site.longest < RECORD_BYTES_MAX / 2, "{} bytes", site.longest);
 }
@@ -176,4 +180,86 @@ fn hosts_that_a_vote_has_no_room_for_are_told() {
     let hosts = (0..2_000).map(|n| format!("host-{n:04}.example.com").parse().unwrap()).collect();
     story.step(Event::SiteFound(FoundSite { hosts, ..FoundSite::default() }));
     assert_eq!((story.told(Kind::WorkloadFaulty), story.last()), (1, Some(&Outcome::Purged)));
+}
+
+/// What can become of one of two purges, and how the first of them is told.
+#[derive(Clone, Copy, PartialEq)]
+enum Fate {
+    Fresh,
+    Covered,
+    ByAnother,
+    Impossible,
+    Owed,
+}
+
+const FATES: [Fate; 5] = [Fate::Fresh, Fate::Covered, Fate::ByAnother, Fate::Impossible, Fate::Owed];
+
+/// Two distributions, whose purges end so.
+fn two(first: Fate, second: Fate) -> Site {
+    let mut site = Site::begin(2, |_| vec![Progress::Created("I1EXAMPLE12345".into())]);
+    site.roll_out("b", 2);
+    // Only a record can say yet that a purge is owed, so all of them are said by one.
+    let mut record = site.machine.durable().cloned().unwrap();
+    let purges = record.votes[0].purges.values_mut();
+    for (purge, fate) in purges.zip([first, second]) {
+        purge.state = match fate {
+            Fate::Fresh => PurgeState::Created,
+            Fate::Covered => PurgeState::Covered("later".into()),
+            Fate::ByAnother => PurgeState::DoneByOther,
+            Fate::Impossible => PurgeState::Impossible("NoSuchDistribution".into()),
+            Fate::Owed => PurgeState::Owed("AccessDenied".into()),
+        };
+    }
+    site.machine = Rollout::resume(identity(), Policy::default(), Seq(0), Some(record));
+    site.told.clear();
+    // What is owed is tried on, in vain.
+    site.fate = Box::new(move |distribution| {
+        let fate = if distribution.as_str().ends_with('0') { first } else { second };
+        if fate == Fate::Owed { Vec::new() } else { vec![Progress::Completed] }
+    });
+    site.roll_out("b", 2);
+    site
+}
+
+#[test]
+fn of_two_distributions_with_any_two_fates_the_end_says_which_is_fresh_and_why_the_other_is_not() {
+    for (first, second) in FATES.iter().flat_map(|first| FATES.iter().map(|second| (*first, *second))) {
+        let site = two(first, second);
+        let fates = [first, second];
+        let has = |fate| fates.contains(&fate);
+        let fresh = fates.iter().filter(|fate| !matches!(fate, Fate::Impossible | Fate::Owed)).count();
+        let shown = closed(site.machine.durable().unwrap().history.last().unwrap());
+        let (completed, failed, owed) =
+            (site.told(Kind::PurgeCompleted), site.told(Kind::PurgeFailed), site.told(Kind::PurgeOwed));
+        // All is fresh, or it is not said that it is; the edge is settled then, and only then.
+        assert_eq!(completed.len(), usize::from(fresh == 2), "{shown}");
+        let record = site.machine.durable().unwrap();
+        assert_eq!(record.edge == Edge::Settled && record.settled.is_none(), fresh == 2, "{shown}");
+        assert_eq!(owed.len(), usize::from(has(Fate::Owed)), "{shown}");
+        assert_eq!(failed.len(), usize::from(fresh == 1 && has(Fate::Impossible)), "{shown}");
+        assert_eq!(shown.contains("partly purged"), fresh == 1, "{shown}");
+        for notice in owed.iter().chain(&failed) {
+            let said = &notice.message;
+            assert_eq!(said.starts_with("partly purged: "), fresh == 1, "{said}");
+            for (fate, distribution) in fates.iter().zip(["E0000000000000", "E0000000000001"]) {
+                let words = match fate {
+                    Fate::Fresh | Fate::Covered => format!("{distribution} by invalidation I1EXAMPLE12345"),
+                    Fate::ByAnother => format!("{distribution} by another member"),
+                    Fate::Impossible => format!("{distribution} (NoSuchDistribution)"),
+                    Fate::Owed => format!("{distribution} (AccessDenied)"),
+                };
+                assert!(said.contains(&words), "{said} does not say {words}");
+            }
+        }
+    }
+}
+
+#[test]
+fn after_a_version_was_partly_purged_going_back_purges() {
+    let mut site = two(Fate::Fresh, Fate::Impossible);
+    assert_eq!(site.ends(), [&Outcome::Partly]);
+    site.ordered.clear();
+    site.fate = Box::new(fresh);
+    site.roll_out("a", 3);
+    assert_eq!((site.ordered.len(), site.ends().last()), (2, Some(&&Outcome::Purged)));
 }
