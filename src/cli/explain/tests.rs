@@ -82,6 +82,10 @@ impl Cdn for Account {
         self.0.clone()
     }
 
+    async fn has_cache_tags(&self, _: &DistributionId) -> Result<bool, CdnError> {
+        only_looks()
+    }
+
     async fn create(&self, _: &DistributionId, _: &Reference, _: &PathSet) -> Result<Invalidation, CdnError> {
         only_looks()
     }

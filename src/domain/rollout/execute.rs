@@ -4,8 +4,7 @@
 //! distribution the members have a rank, the first begins at once, and each later one begins a while after it came to know of
 //! the decision, unless it has seen by then that it is done. Nobody is elected, and nobody has to be alive.
 
-use std::collections::BTreeSet;
-
+use crate::domain::catalog::Found;
 use crate::domain::distribution::DistributionId;
 use crate::domain::group::{self, Decision, Fate, Plan};
 use crate::domain::id::{Vector, group_rollout_id, purge_reference, rank};
@@ -56,12 +55,21 @@ impl Rollout {
                 PurgeState::Wanted => Task::Create(distribution.clone()),
                 _ => Task::Follow(distribution.clone()),
             };
-            if !self.ordered.contains(&purge.reference) && self.is_turn(now, vector, task) {
+            let ordered =
+                self.ordered.contains(&purge.reference) || !self.is_choice_durable(vector, distribution, purge);
+            if !ordered && self.is_turn(now, vector, task) {
                 self.ordered.insert(purge.reference.clone());
                 effects.push(Effect::Purge(Box::new(self.order(vector, distribution, purge, &plan))));
             }
         }
         effects
+    }
+
+    /// Whether the record says what of a purge is sent, where that is a choice: another life must not choose otherwise under
+    /// the same reference.
+    fn is_choice_durable(&self, vector: &Vector, distribution: &DistributionId, purge: &Purge) -> bool {
+        let stored = || self.durable.as_ref()?.vote(vector)?.purges.get(distribution);
+        purge.sent.is_none() || stored().is_some_and(|stored| stored.sent == purge.sent)
     }
 
     /// Whether this member may do something that others may do as well: once its turn has come, it stays.
@@ -112,8 +120,9 @@ impl Rollout {
                 vote.unlisted.clone_from(&other.unlisted);
             }
             if first || (vote.unlisted.is_none() && other.unlisted.is_none()) {
-                for distribution in other.purges.keys() {
-                    let wanted = || wanted(&rollout, distribution, &plan.paths);
+                for (distribution, made) in &other.purges {
+                    let sent = made.sent.clone();
+                    let wanted = || Purge { sent, ..wanted(&rollout, distribution, &plan.paths) };
                     vote.purges.entry(distribution.clone()).or_insert_with(wanted);
                 }
             }
@@ -142,7 +151,7 @@ impl Rollout {
     }
 
     /// The distributions of a decided plan are known.
-    pub(super) fn matched(&mut self, now: Timestamp, vector: &Vector, distributions: &BTreeSet<DistributionId>) {
+    pub(super) fn matched(&mut self, now: Timestamp, vector: &Vector, found: &Found) {
         self.matching.remove(vector);
         // Asked again because a peer was rebuilt, and answered twice: the purges of the first answer are under way.
         if self.open_vote(vector).is_none_or(|vote| !vote.wants_match()) {
@@ -156,12 +165,18 @@ impl Rollout {
         };
         let room = self.room_for_purges();
         let Some(vote) = self.open_vote(vector) else { return };
-        if distributions.is_empty() && vote.purges.is_empty() {
+        if found.distributions.is_empty() && vote.purges.is_empty() {
             let hosts = words::some(plan.hosts.iter().map(ToString::to_string), plan.hosts.len());
             self.finish(now, vector, Outcome::NoDistribution, &hosts);
             return;
         }
-        window::list(vote, distributions, room, |distribution| wanted(&rollout, distribution, &plan.paths));
+        // The reference is of what was voted for. What is sent follows from what the distribution understands (decision 41).
+        let sent = |distribution: &DistributionId| {
+            let understood = !plan.paths.has_tags() || found.tagged.contains(distribution);
+            (!understood).then(|| plan.paths.without_tags())
+        };
+        let purge = |id: &DistributionId| Purge { sent: sent(id), ..wanted(&rollout, id, &plan.paths) };
+        window::list(vote, &found.distributions, room, purge);
     }
 
     /// They could not be found out. Told once: somebody may have to do something, and it is asked again meanwhile.

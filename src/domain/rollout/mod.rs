@@ -33,7 +33,7 @@ mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::distribution::DistributionId;
+use crate::domain::catalog::Found;
 use crate::domain::group::{Plan, View};
 use crate::domain::host::Host;
 use crate::domain::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
@@ -187,7 +187,7 @@ pub enum Event {
     /// It was not, for this reason.
     RecheckFailed(String),
     /// An [`Effect::Match`] was answered.
-    Matched(Vector, BTreeSet<DistributionId>),
+    Matched(Vector, Found),
     /// It was not, for this reason.
     MatchFailed(Vector, String),
     /// A purge made progress.
@@ -399,7 +399,7 @@ impl Machine for Rollout {
                 self.site = None;
                 self.recheck.failed(now, &key, &why);
             }
-            Event::Matched(vector, distributions) => self.matched(now, &vector, &distributions),
+            Event::Matched(vector, found) => self.matched(now, &vector, &found),
             Event::MatchFailed(vector, why) => self.match_failed(now, &vector, &why),
             Event::Purged(reference, progress) => self.purged(now, &reference, progress),
             Event::Told(id) => self.told(&id),

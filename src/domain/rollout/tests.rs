@@ -122,7 +122,9 @@ impl Story {
                     self.step(Event::SiteFound(FoundSite { hosts, ..FoundSite::default() }));
                 }
                 Effect::Recheck(vector) => self.step(Event::Rechecked(vector, fresh)),
-                Effect::Match(vector, _) => self.step(Event::Matched(vector, ["E1EXAMPLE".parse().unwrap()].into())),
+                Effect::Match(vector, _) => {
+                    self.step(Event::Matched(vector, BTreeSet::from(["E1EXAMPLE".parse().unwrap()]).into()));
+                }
                 Effect::Purge(order) => {
                     self.step(Event::Purged(order.reference.clone(), Progress::Created("I1".into())));
                     self.step(Event::Purged(order.reference, Progress::Completed));

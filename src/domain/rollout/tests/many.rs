@@ -4,8 +4,13 @@
 use std::collections::VecDeque;
 
 use super::*;
+use crate::domain::catalog::Found;
+use crate::domain::distribution::DistributionId;
+use crate::domain::paths::PathSet;
 use crate::domain::record::{Edge, PURGES_NAMED_MAX, PurgeState, RECORD_BYTES_MAX};
 use crate::domain::record_codec;
+
+type Becomes = dyn Fn(&DistributionId) -> Vec<Progress>;
 
 /// A world in which CloudFront decides on each distribution by itself.
 struct Site {
@@ -13,8 +18,13 @@ struct Site {
     now: Timestamp,
     workload: Workload,
     distributions: BTreeSet<DistributionId>,
+    /// Those with cache tags switched on.
+    tagged: BTreeSet<DistributionId>,
+    /// What the owner wants purged.
+    paths: Option<PathSet>,
+    orders: Vec<Order>,
     /// What becomes of the purge of a distribution.
-    fate: Box<dyn Fn(&DistributionId) -> Vec<Progress>>,
+    fate: Box<Becomes>,
     /// How often each was ordered.
     ordered: BTreeMap<DistributionId, u32>,
     told: Vec<Notice>,
@@ -38,6 +48,9 @@ impl Site {
             now: Timestamp::from_millis(0),
             workload,
             distributions: ids.collect(),
+            tagged: BTreeSet::new(),
+            paths: None,
+            orders: Vec::new(),
             fate: Box::new(fate),
             ordered: BTreeMap::new(),
             told: Vec::new(),
@@ -49,6 +62,7 @@ impl Site {
     /// Rolls a version out, and goes on until nothing is left to do.
     fn roll_out(&mut self, tag: &str, generation: i64) {
         self.workload = complete(tag, generation);
+        self.workload.tuning.paths.clone_from(&self.paths);
         let mut events = VecDeque::from([Event::Seen(Box::new(self.workload.clone()))]);
         loop {
             let purged = || self.pending.pop_front().map(|(reference, progress)| Event::Purged(reference, progress));
@@ -86,9 +100,18 @@ impl Site {
                 Event::SiteFound(FoundSite { hosts, ..FoundSite::default() })
             }
             Effect::Recheck(vector) => Event::Rechecked(vector, fresh),
-            Effect::Match(vector, _) => Event::Matched(vector, self.distributions.clone()),
+            Effect::Match(vector, _) => {
+                let (distributions, tagged) = (self.distributions.clone(), self.tagged.clone());
+                Event::Matched(vector, Found { distributions, tagged })
+            }
             Effect::Purge(order) => {
                 *self.ordered.entry(order.distribution.clone()).or_default() += 1;
+                self.orders.push((*order).clone());
+                let vote = &self.machine.durable().unwrap().votes[0];
+                if order.paths != vote.paths {
+                    // What was chosen is durable before it is sent.
+                    assert_eq!(vote.purges[&order.distribution].sent.as_ref(), Some(&order.paths));
+                }
                 let fate = (self.fate)(&order.distribution).into_iter();
                 self.pending.extend(fate.map(|progress| (order.reference.clone(), progress)));
                 return None;
@@ -180,6 +203,25 @@ fn hosts_that_a_vote_has_no_room_for_are_told() {
     let hosts = (0..2_000).map(|n| format!("host-{n:04}.example.com").parse().unwrap()).collect();
     story.step(Event::SiteFound(FoundSite { hosts, ..FoundSite::default() }));
     assert_eq!((story.told(Kind::WorkloadFaulty), story.last()), (1, Some(&Outcome::Purged)));
+}
+
+#[test]
+fn tags_are_sent_where_they_are_on_and_paths_where_not_under_one_reference() {
+    let items = |items: &[&str]| items.iter().map(|item| item.parse().unwrap()).collect::<PathSet>();
+    for (voted, without) in [(items(&["#shop"]), items(&["/*"])), (items(&["#shop", "/a"]), items(&["/a"]))] {
+        let purged = |tagged: &[&str]| {
+            let mut site = Site::begin(2, fresh);
+            site.paths = Some(voted.clone());
+            site.tagged = tagged.iter().map(|id| id.parse().unwrap()).collect();
+            site.roll_out("b", 2);
+            assert_eq!(site.ends(), [&Outcome::Purged]);
+            site.orders.into_iter().map(|order| (order.reference, order.paths)).unzip::<_, _, Vec<_>, Vec<_>>()
+        };
+        let (references, sent) = purged(&["E0000000000000"]);
+        assert_eq!(sent, [voted.clone(), without.clone()]);
+        assert_eq!(purged(&[]), (references.clone(), vec![without.clone(), without.clone()]));
+        assert_eq!(purged(&["E0000000000000", "E0000000000001"]), (references, vec![voted.clone(), voted.clone()]));
+    }
 }
 
 /// What can become of one of two purges, and how the first of them is told.
