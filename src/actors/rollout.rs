@@ -3,6 +3,8 @@
 //! One for each workload with a rollout in flight. A newer version is taken up by the same actor, because it owns the
 //! record and the purge of the version before may still be under way. Not for any decision; see `domain::rollout`.
 
+mod loading;
+
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -17,19 +19,20 @@ use crate::actors::message::{
     Absent, Drain, End, FollowPods, Forget, MatchPlan, Observation, Observe, PeersRestarted, PlaceOrder, PodsReported,
     Publish, PurgeReported, Sighted, TellNotice, ViewReported,
 };
+use crate::actors::rollout::loading::Loading;
 use crate::actors::root::Directory;
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{ANSWER_WITHIN, MAILBOX_MAX, Surroundings, insist};
+use crate::actors::{ANSWER_WITHIN, MAILBOX_MAX, Surroundings};
 use crate::domain::group::Plan;
 use crate::domain::id::{NoticeId, Origin, Seq, Vector, WorkloadId};
 use crate::domain::notice::Notice;
 use crate::domain::purge::Order;
 use crate::domain::record::Record;
-use crate::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout, Summary};
+use crate::domain::rollout::{Attended, Effect, Event, FoundSite, Identity, Rollout, Summary};
 use crate::domain::serving::old_pods;
 use crate::domain::site::{SiteFacts, site};
 use crate::domain::workload::Workload;
-use crate::ports::{PortError, Retry, StoreError};
+use crate::ports::{Retry, StoreError};
 
 /// What a rollout is started with.
 pub struct Start {
@@ -50,7 +53,7 @@ pub struct RolloutActor {
     collar: Collar,
     obituary: Obituary,
     /// `None` until the record was read.
-    shell: Option<Shell<Rollout>>,
+    shell: Option<Shell<Attended>>,
     /// How reading it goes, in words.
     loading: Rc<RefCell<String>>,
     following: Option<Seq>,
@@ -92,20 +95,15 @@ impl RolloutActor {
 
     /// Reads the record, again and again until it can be read.
     fn load(&self, ctx: &mut Context<Self>) {
-        let ports = self.surroundings.ports.clone();
-        let metrics = self.surroundings.metrics.clone();
-        let workload = self.start.workload.clone();
-        let progress = self.loading.clone();
-        let loading = insist("load_record", metrics, move || {
-            let (ledger, workload, progress) = (ports.ledger.clone(), workload.clone(), progress.clone());
-            async move {
-                let read = async { Ok((ledger.load(&workload).await?, ledger.seq_floor(&workload).await?)) }.await;
-                read.inspect_err(|error: &PortError| {
-                    progress.replace(format!("reading its record from the ledger: {error}; being tried again"));
-                })
-            }
-        });
-        ctx.spawn(loading.into_actor(self).map(|(record, floor), actor, ctx| actor.begin(record, floor, ctx)));
+        let loading = Loading {
+            surroundings: self.surroundings.clone(),
+            workload: self.start.workload.clone(),
+            origin: self.start.origin.clone(),
+            uid: self.start.sight.as_ref().map_or_else(String::new, |seen| seen.uid.clone()),
+            webhook: self.directory.webhook().clone(),
+            progress: self.loading.clone(),
+        };
+        ctx.spawn(loading.read().into_actor(self).map(|(record, floor), actor, ctx| actor.begin(record, floor, ctx)));
     }
 
     fn begin(&mut self, record: Option<Record>, floor: Seq, ctx: &mut Context<Self>) {
@@ -120,7 +118,7 @@ impl RolloutActor {
             origin: self.start.origin.clone(),
             epoch_ms: clock.wall_ms().saturating_sub(now),
         };
-        let machine = Rollout::resume(identity, settings.policy.clone(), floor, record);
+        let machine = Attended::new(Rollout::resume(identity, settings.policy.clone(), floor, record));
         self.shell = Some(Shell::new(machine, clock));
         let sight = self.start.sight.take();
         self.feed(sight.map_or(Event::Missed, Event::Seen), ctx);
@@ -400,8 +398,8 @@ impl Actor for RolloutActor {
     }
 }
 
-impl Drives<Rollout> for RolloutActor {
-    fn shell(&mut self) -> Option<&mut Shell<Rollout>> {
+impl Drives<Attended> for RolloutActor {
+    fn shell(&mut self) -> Option<&mut Shell<Attended>> {
         self.shell.as_mut()
     }
 

@@ -19,6 +19,9 @@ pub enum Kind {
     /// The rollout is complete in this cluster.
     #[serde(rename = "rollout.completed")]
     RolloutCompleted,
+    /// The rollout cannot go on: something it needs of the outside fails, or does not come; told again daily.
+    #[serde(rename = "rollout.stuck")]
+    RolloutStuck,
     /// The rollout missed its deadline, or another version took its place before it was complete.
     #[serde(rename = "rollout.failed")]
     RolloutFailed,
@@ -53,10 +56,11 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order of a rollout's life.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::RolloutStarted,
         Self::RolloutCompleted,
         Self::RolloutFailed,
+        Self::RolloutStuck,
         Self::GroupStalled,
         Self::GroupInDoubt,
         Self::PurgeStarted,
@@ -74,6 +78,7 @@ impl Kind {
             Self::RolloutStarted => "rollout.started",
             Self::RolloutCompleted => "rollout.completed",
             Self::RolloutFailed => "rollout.failed",
+            Self::RolloutStuck => "rollout.stuck",
             Self::GroupStalled => "group.stalled",
             Self::GroupInDoubt => "group.in_doubt",
             Self::PurgeStarted => "purge.started",
@@ -92,6 +97,7 @@ impl Kind {
             Self::RolloutStarted => "RolloutStarted",
             Self::RolloutCompleted => "RolloutCompleted",
             Self::RolloutFailed => "RolloutFailed",
+            Self::RolloutStuck => "RolloutStuck",
             Self::GroupStalled => "GroupStalled",
             Self::GroupInDoubt => "GroupInDoubt",
             Self::PurgeStarted => "PurgeStarted",
@@ -108,6 +114,7 @@ impl Kind {
     pub const fn is_warning(self) -> bool {
         match self {
             Self::RolloutFailed
+            | Self::RolloutStuck
             | Self::GroupStalled
             | Self::GroupInDoubt
             | Self::PurgeFailed
@@ -124,7 +131,7 @@ impl Kind {
 
     /// A program that knows only the first form of a record cannot read it.
     pub const fn is_new(self) -> bool {
-        matches!(self, Self::PurgeOwed)
+        matches!(self, Self::PurgeOwed | Self::RolloutStuck)
     }
 
     /// The kind of this name.

@@ -27,6 +27,7 @@ mod patience;
 mod served;
 mod sight;
 mod tell;
+mod waits;
 mod window;
 mod words;
 mod write;
@@ -51,6 +52,7 @@ use crate::domain::serving::OldPods;
 use crate::domain::workload::Workload;
 
 pub use observe::{Attention, attention, baseline, faults, unusable};
+pub use waits::{Attended, Unloaded, Wait};
 pub use words::{MemberSummary, PurgeSummary, Stage, Summary, closed, duration};
 
 /// Whose rollout it is, and where. Constant for the machine's life.

@@ -4,6 +4,7 @@ mod barrier;
 mod group;
 mod many;
 mod served;
+mod waits;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
