@@ -138,7 +138,7 @@ impl World {
     /// When the cluster refuses it, in words.
     pub fn add_site(&self, namespace: &str, name: &str, image: &str, host: &str, distribution: &str) -> io::Result<()> {
         let refused = |failure| io::Error::other(format!("{failure:?}"));
-        self.kubernetes.deploy(namespace, name, image, 3).map_err(refused)?;
+        self.kubernetes.deploy_undated(namespace, name, image, 3).map_err(refused)?;
         self.kubernetes.expose(namespace, name, host).map_err(refused)?;
         let origin = "ingress.example.com";
         self.cloudfront.add_distribution(cloudfront::Distribution::new(distribution).alias(host).origin(origin));

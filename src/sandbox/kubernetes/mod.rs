@@ -223,25 +223,25 @@ impl KubernetesStandIn {
     }
 
     /// Creates a Deployment of one container, called like it, with label `app`; or gives an existing one this image and
-    /// number of replicas. Nothing runs until the controller is stepped. It has no progress deadline of its own, so
-    /// `rollout.timeout` alone says how long a rollout may take, and a test or the demo need not wait ten minutes.
+    /// number of replicas. Nothing runs until the controller is stepped.
     ///
     /// # Errors
     /// What the API would answer.
     pub fn deploy(&self, namespace: &str, name: &str, image: &str, replicas: u32) -> Result<Value, Failure> {
-        self.apply(json!({
-            "apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": {"namespace": namespace, "name": name, "labels": {"app": name}},
-            "spec": {
-                "replicas": replicas,
-                "progressDeadlineSeconds": controller::NO_DEADLINE,
-                "selector": {"matchLabels": {"app": name}},
-                "template": {
-                    "metadata": {"labels": {"app": name}},
-                    "spec": {"containers": [{"name": name, "image": image, "ports": [{"containerPort": 8080}]}]},
-                },
-            },
-        }))
+        self.apply(deployment(namespace, name, image, replicas))
+    }
+
+    /// The same without a progress deadline, so that `rollout.timeout` alone says how long a rollout may take, and a test or
+    /// the demo need not wait ten minutes.
+    ///
+    /// # Errors
+    /// What the API would answer.
+    pub fn deploy_undated(&self, namespace: &str, name: &str, image: &str, replicas: u32) -> Result<Value, Failure> {
+        let mut deployment = deployment(namespace, name, image, replicas);
+        if let Some(spec) = deployment.get_mut("spec").and_then(Value::as_object_mut) {
+            spec.insert("progressDeadlineSeconds".to_owned(), json!(controller::NO_DEADLINE));
+        }
+        self.apply(deployment)
     }
 
     /// Like [`KubernetesStandIn::deploy`], and rolled out already: the status says so, but there are no ReplicaSet and
@@ -250,7 +250,7 @@ impl KubernetesStandIn {
     /// # Errors
     /// What the API would answer.
     pub fn seed(&self, namespace: &str, name: &str, image: &str, replicas: u32) -> Result<Value, Failure> {
-        let deployment = self.deploy(namespace, name, image, replicas)?;
+        let deployment = self.deploy_undated(namespace, name, image, replicas)?;
         let now = self.stamp(self.elapsed());
         let condition = |kind: &str, reason: &str| {
             json!({
@@ -425,4 +425,20 @@ impl StandIn for KubernetesStandIn {
     fn answer(&self, request: &Request) -> Reply {
         api::answer(self, request)
     }
+}
+
+/// A Deployment of one container, called like it, with label `app`.
+fn deployment(namespace: &str, name: &str, image: &str, replicas: u32) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"namespace": namespace, "name": name, "labels": {"app": name}},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": name, "image": image, "ports": [{"containerPort": 8080}]}]},
+            },
+        },
+    })
 }

@@ -208,7 +208,6 @@ mod tests {
     fn an_image_that_cannot_be_pulled_stalls_until_the_deadline_and_heals() {
         let cluster = cluster();
         cluster.deploy(SHOP, "web", "web:1", 3).unwrap();
-        cluster.patch(Kind::Deployment, SHOP, "web", &json!({"spec": {"progressDeadlineSeconds": 600}})).unwrap();
         cluster.settle();
         cluster.set_fate("web:2", Some(PodFate::CannotPull));
         cluster.set_image(SHOP, "web", "web", "web:2").unwrap();
