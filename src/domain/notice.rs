@@ -54,6 +54,17 @@ pub enum Kind {
     WorkloadFaulty,
 }
 
+/// How much something matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// A transition.
+    Info,
+    /// Something failed, or took too long, and may come right by itself.
+    Warn,
+    /// Only a person can end it.
+    Error,
+}
+
 impl Kind {
     /// Every kind, in the order of a rollout's life.
     pub const ALL: [Self; 13] = [
@@ -107,6 +118,19 @@ impl Kind {
             Self::PurgeStalled => "PurgeStalled",
             Self::PurgeSkipped => "PurgeSkipped",
             Self::WorkloadFaulty => "WorkloadFaulty",
+        }
+    }
+
+    /// How much it matters to whoever runs the program (decision 37).
+    pub const fn severity(self) -> Severity {
+        match self {
+            Self::PurgeFailed | Self::PurgeOwed | Self::WorkloadFaulty => Severity::Error,
+            Self::RolloutFailed | Self::GroupStalled | Self::GroupInDoubt | Self::PurgeStalled => Severity::Warn,
+            Self::RolloutStarted
+            | Self::RolloutCompleted
+            | Self::PurgeStarted
+            | Self::PurgeCompleted
+            | Self::PurgeSkipped => Severity::Info,
         }
     }
 

@@ -12,7 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::domain::notice::Notice;
+use crate::domain::notice::{Notice, Severity};
 use crate::domain::roster;
 use crate::domain::unwell::Reason;
 
@@ -105,12 +105,28 @@ pub struct Metrics {
     deliveries: Gauge<i64, AtomicI64>,
     quarantined: Gauge<i64, AtomicI64>,
     unwell: Family<ByEnd, Gauge>,
-    relists: Counter<u64, AtomicU64>,
+    watching: Watching,
     board_calls: Family<ByCall, Counter>,
     board_failures: Family<ByReason, Counter>,
     board_rejections: Family<ByBoard, Counter>,
     board_answered: Family<ByBoard, Gauge>,
     held: Family<ByHold, Gauge>,
+}
+
+/// How the watch of workloads goes.
+#[derive(Default)]
+struct Watching {
+    relists: Counter<u64, AtomicU64>,
+    set_backs: Counter<u64, AtomicU64>,
+    blind: Gauge<i64, AtomicI64>,
+}
+
+impl Watching {
+    fn register(&self, registry: &mut Registry) {
+        registry.register("relists", "Times the cluster was listed afresh", self.relists.clone());
+        registry.register("set_backs", "Times the cluster went back, as after a restore", self.set_backs.clone());
+        registry.register("watch_blind", "1 while changes of workloads are not noticed", self.blind.clone());
+    }
 }
 
 fn seconds() -> Histogram {
@@ -132,7 +148,7 @@ impl Default for Metrics {
             deliveries: Gauge::default(),
             quarantined: Gauge::default(),
             unwell: Family::default(),
-            relists: Counter::default(),
+            watching: Watching::default(),
             board_calls: Family::default(),
             board_failures: Family::default(),
             board_rejections: Family::default(),
@@ -153,7 +169,7 @@ impl Default for Metrics {
             deliveries,
             quarantined,
             unwell,
-            relists,
+            watching,
             // These are registered with the group's.
             board_calls: _,
             board_failures: _,
@@ -180,7 +196,7 @@ impl Default for Metrics {
             "Workloads whose newest rollout did not end well, by reason",
             unwell.clone(),
         );
-        registry.register("relists", "Times the cluster was listed afresh", relists.clone());
+        watching.register(&mut registry);
         metrics.register_group(&mut registry);
         Self { registry: Mutex::new(registry), ..metrics }
     }
@@ -201,19 +217,30 @@ impl Metrics {
         registry.register("group_held", "Whether the group is held up, 1 or 0, by reason", held.clone());
     }
 
-    /// A transition: one INFO line and one count. Told again after a restart, it is logged again.
+    /// A transition: one line, as severe as it is, and one count. Told again after a restart, it is logged again.
     pub fn notice(&self, notice: &Notice) {
         self.notices.get_or_create(&ByKind { kind: notice.kind.name() }).inc();
         let purges: Vec<String> = notice.purges.iter().map(|purge| purge.distribution.to_string()).collect();
-        tracing::info!(
-            kind = notice.kind.name(),
-            workload = %notice.workload.spoken(),
-            seq = notice.seq.0,
-            rollout = %notice.rollout,
-            change = %notice.change,
-            message = %notice.message,
-            distributions = %purges.join(","),
-        );
+        // A level is part of what the macro makes at compile time.
+        macro_rules! line {
+            ($level:ident) => {
+                tracing::event!(
+                    tracing::Level::$level,
+                    kind = notice.kind.name(),
+                    workload = %notice.workload.spoken(),
+                    seq = notice.seq.0,
+                    rollout = %notice.rollout,
+                    change = %notice.change,
+                    message = %notice.message,
+                    distributions = %purges.join(","),
+                )
+            };
+        }
+        match notice.kind.severity() {
+            Severity::Info => line!(INFO),
+            Severity::Warn => line!(WARN),
+            Severity::Error => line!(ERROR),
+        }
     }
 
     /// An effect handed to the outside.
@@ -243,7 +270,17 @@ impl Metrics {
 
     /// The cluster was listed afresh.
     pub fn relist(&self) {
-        self.relists.inc();
+        self.watching.relists.inc();
+    }
+
+    /// The cluster was set back.
+    pub fn set_back(&self) {
+        self.watching.set_backs.inc();
+    }
+
+    /// Whether changes of workloads are not noticed.
+    pub fn blind(&self, blind: bool) {
+        self.watching.blind.set(i64::from(blind));
     }
 
     /// A call to a Redis of the group that ended now: it failed for this reason, or was answered, at this

@@ -1,6 +1,6 @@
 //! What the program says about itself: log lines and metrics, from one place.
 //!
-//! Every transition is one INFO line and one count, both made by [`Metrics::notice`] from the same notice, so they cannot
+//! Every transition is one line and one count, both made by [`Metrics::notice`] from the same notice, so they cannot
 //! disagree. Not for telling users; that is `domain::notice` and its ways out.
 
 mod metrics;
@@ -10,6 +10,7 @@ pub use metrics::Metrics;
 use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 use crate::config::LogFormat;
 
@@ -18,11 +19,36 @@ use crate::config::LogFormat;
 /// # Errors
 /// If the filter cannot be read, in words.
 pub fn start_logging(filter: &str, format: LogFormat) -> Result<(), String> {
-    let filter = EnvFilter::try_new(filter).map_err(|error| format!("{filter:?} is not a log filter: {error}"))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let ours = ours(filter);
+    let filter = EnvFilter::try_new(ours).map_err(|error| format!("{filter:?} is not a log filter: {error}"))?;
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let started = match format {
         LogFormat::Json => builder.json().flatten_event(true).with_current_span(false).try_init(),
         LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
     };
     started.map_err(|error| format!("cannot start logging: {error}"))
+}
+
+/// The filter in full. A level alone is about this program: libraries say what they met with, and our adapters what it means,
+/// so lines of libraries are off unless the filter names them (`debug,kube=debug`).
+fn ours(filter: &str) -> String {
+    let part = |part: &str| match part.parse::<LevelFilter>() {
+        Ok(level) => format!("allclear={level}"),
+        Err(_) => part.to_owned(),
+    };
+    let parts = filter.split(',').map(str::trim).filter(|text| !text.is_empty()).map(part);
+    std::iter::once("off".to_owned()).chain(parts).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_is_about_our_own_lines_and_libraries_speak_where_they_are_named() {
+        assert_eq!(ours("DEBUG"), "off,allclear=debug");
+        assert_eq!(ours("info, kube=warn"), "off,allclear=info,kube=warn");
+        assert_eq!(ours("allclear::adapters=trace"), "off,allclear::adapters=trace");
+        assert_eq!(ours(""), "off");
+    }
 }
