@@ -13,6 +13,7 @@ use futures_core::Stream;
 
 use crate::domain::delivery::{Delivery, Reply};
 use crate::domain::distribution::{Distribution, DistributionId};
+use crate::domain::horizon::Mark;
 use crate::domain::id::{InvalidationId, Member, Origin, Reference, Seq, WorkloadId};
 use crate::domain::lease::{Claim, Replica};
 use crate::domain::listed::{Listed, Scope};
@@ -95,7 +96,19 @@ pub enum Sight {
         all: bool,
     },
     /// The watch of a scope failed and is being started again, after a back-off of its own; the others go on.
-    Trouble(PortError),
+    Trouble {
+        /// The namespace that is watched; `None` for all namespaces.
+        scope: Option<String>,
+        /// What failed.
+        error: PortError,
+    },
+    /// The whole cluster was set back: it was restored from a backup while we watched. Everything is listed again after this.
+    SetBack {
+        /// How far it had got.
+        from: Mark,
+        /// Where it is now.
+        to: Mark,
+    },
 }
 
 /// What a watch of pods says.

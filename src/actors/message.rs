@@ -195,6 +195,8 @@ pub struct Observe;
 pub struct Observation {
     /// Whether the workloads of the cluster have been listed since the start.
     pub synced: bool,
+    /// Why changes of workloads are not noticed at present; `None` if they are.
+    pub blind: Option<String>,
     /// The replica that works while this one stands by.
     pub standing_by: Option<String>,
     /// What is wrong with the outside, in words; empty when nothing is.
@@ -272,6 +274,7 @@ impl Observation {
     pub fn absorb(&mut self, other: Self) {
         let Self {
             synced,
+            blind,
             standing_by,
             troubles,
             workloads,
@@ -286,6 +289,7 @@ impl Observation {
             group,
         } = other;
         self.synced |= synced;
+        self.blind = self.blind.take().or(blind);
         self.standing_by = self.standing_by.take().or(standing_by);
         self.troubles.extend(troubles);
         self.workloads += workloads;

@@ -3,6 +3,10 @@
 //! One for each workload with a rollout in flight. A newer version is taken up by the same actor, because it owns the
 //! record and the purge of the version before may still be under way. Not for any decision; see `domain::rollout`.
 
+mod start;
+
+pub use start::Start;
+
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -20,28 +24,16 @@ use crate::actors::message::{
 use crate::actors::root::Directory;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{ANSWER_WITHIN, MAILBOX_MAX, Surroundings, insist};
-use crate::domain::id::{NoticeId, Origin, Seq, Vector, WorkloadId};
+use crate::domain::id::{NoticeId, Seq, Vector};
 use crate::domain::notice::Notice;
 use crate::domain::plan::Plan;
 use crate::domain::purge::Order;
 use crate::domain::record::Record;
-use crate::domain::rollout::{Arrival, Effect, Event, FoundSite, Identity, Rollout, Summary};
+use crate::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout, Summary};
 use crate::domain::serving::old_pods;
 use crate::domain::site::{Age, SiteFacts, site};
 use crate::domain::workload::Workload;
 use crate::ports::{PortError, Retry, StoreError};
-
-/// What a rollout is started with.
-pub struct Start {
-    /// Which workload.
-    pub workload: WorkloadId,
-    /// The ledger's identity.
-    pub origin: Origin,
-    /// The newest sight; `None` when the workload is gone.
-    pub sight: Option<Box<Workload>>,
-    /// What the workload is taken for if it has no record, by the sight that asked for the rollout.
-    pub arrival: Arrival,
-}
 
 /// The actor. See the module's text.
 pub struct RolloutActor {
@@ -122,6 +114,7 @@ impl RolloutActor {
             epoch_ms: clock.wall_ms().saturating_sub(now),
         };
         let machine = Rollout::resume(identity, settings.policy.clone(), floor, record).arriving(self.start.arrival);
+        let machine = machine.remembering(self.start.known.take().as_deref(), self.start.spent);
         self.shell = Some(Shell::new(machine, &self.surroundings));
         let sight = self.start.sight.take().map_or(Event::Missed, Event::Seen);
         self.feed(sight, ctx);

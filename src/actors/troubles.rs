@@ -1,14 +1,33 @@
 //! What the deployment watcher cannot do, in words: each is logged when it begins, and shown for as long as it lasts.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::domain::id::WorkloadId;
-use crate::ports::PortError;
+use crate::domain::machine::Timestamp;
+use crate::ports::{PortError, Retry};
+
+/// How long a watch may be down before we are blind: what happened before is learnt a moment later, and an API server that
+/// is replaced is back by then. A watch that is refused is blind at once.
+pub const BLIND_AFTER: Duration = Duration::from_secs(30);
+
+/// How often what only a person can end is said again.
+pub const SAID_AGAIN_AFTER: Duration = Duration::from_secs(24 * 3_600);
+
+/// A watch that is down.
+struct Down {
+    since: Timestamp,
+    refused: bool,
+    why: String,
+    /// When it was last said as an error.
+    said: Option<Timestamp>,
+}
 
 /// The troubles of one watcher.
 #[derive(Default)]
 pub struct Troubles {
-    watch: Option<String>,
+    /// Scopes whose watch is down: since when, whether only a person can end it, and why.
+    watches: BTreeMap<Option<String>, Down>,
     baselines: Option<String>,
     listed: Option<String>,
     /// Workloads of which nothing can be recorded, and why; until it can be.
@@ -16,15 +35,38 @@ pub struct Troubles {
 }
 
 impl Troubles {
-    /// The watch was interrupted.
-    pub fn watch_failed(&mut self, error: &PortError) {
-        tracing::warn!(%error, "the watch of workloads was interrupted; starting it again");
-        self.watch = Some(error.to_string());
+    /// The watch of a scope was interrupted.
+    pub fn watch_failed(&mut self, now: Timestamp, scope: Option<String>, error: &PortError) {
+        let refused = error.retry == Retry::Never;
+        let first = Down { since: now, refused, why: String::new(), said: None };
+        let begins = !self.watches.contains_key(&scope);
+        let down = self.watches.entry(scope).or_insert(first);
+        down.refused = refused;
+        down.why = error.to_string();
+        if refused {
+            if down.said.is_none_or(|said| now.since(said) >= SAID_AGAIN_AFTER) {
+                down.said = Some(now);
+                tracing::error!(%error, "the watch of workloads is refused; nothing is noticed until somebody has ended that");
+            }
+        } else if begins {
+            tracing::warn!(%error, "the watch of workloads was interrupted; starting it again");
+        } else {
+            tracing::debug!(%error, "the watch of workloads is still interrupted");
+        }
     }
 
-    /// A listing came to its end.
-    pub fn watch_works(&mut self) {
-        self.watch = None;
+    /// The listing of a scope came to its end, or its watch goes on.
+    pub fn watch_works(&mut self, now: Timestamp, scope: &Option<String>) {
+        if let Some(down) = self.watches.remove(scope) {
+            tracing::info!(for_s = now.since(down.since).as_secs(), "the watch of workloads works again");
+        }
+    }
+
+    /// Why changes of workloads are not noticed, if they are not.
+    pub fn blind(&self, now: Timestamp) -> Option<String> {
+        let blind = |down: &&Down| down.refused || now.since(down.since) >= BLIND_AFTER;
+        let down = self.watches.values().find(blind)?;
+        Some(format!("changes of workloads are not noticed for {} s: {}", now.since(down.since).as_secs(), down.why))
     }
 
     /// How the last writing of baselines ended: with what failed, or with `None` if nothing did.
@@ -61,7 +103,8 @@ impl Troubles {
         let baselines = self.baselines.iter().map(|why| format!("cannot write first records: {why}"));
         let listed = self.listed.iter().map(|why| format!("cannot store which namespaces are listed: {why}"));
         let unreadable = self.unreadable.iter().map(|(id, why)| format!("{} cannot be read: {why}", id.spoken()));
-        self.watch.iter().cloned().chain(baselines).chain(listed).chain(unreadable)
+        let watches = self.watches.values().map(|down| down.why.clone());
+        watches.chain(baselines).chain(listed).chain(unreadable)
     }
 }
 
@@ -75,10 +118,26 @@ mod tests {
         let mut troubles = Troubles::default();
         troubles.baselines_written(Some("failed to write: forbidden".into()));
         troubles.unreadable(&web, "image: \"WEB\" is not an image".into());
-        troubles.watch_works();
+        troubles.watch_works(Timestamp::default(), &None);
         assert_eq!(troubles.words().count(), 2);
         troubles.baselines_written(None);
         troubles.readable(&web);
         assert_eq!(troubles.words().next(), None);
+    }
+
+    #[test]
+    fn a_watch_that_is_refused_is_blind_at_once_and_one_that_is_down_after_a_while() {
+        let at = |seconds: u64| Timestamp::from_millis(seconds * 1_000);
+        let shop = Some("shop".to_owned());
+        let mut troubles = Troubles::default();
+        troubles.watch_failed(at(0), None, &PortError::passing("failed to watch", "no answer"));
+        troubles.watch_failed(at(29), None, &PortError::passing("failed to watch", "still none"));
+        assert_eq!(troubles.blind(at(29)), None);
+        assert!(troubles.blind(at(30)).unwrap().ends_with("for 30 s: failed to watch: still none"));
+        troubles.watch_failed(at(40), shop.clone(), &PortError::lasting("failed to watch", "forbidden"));
+        troubles.watch_works(at(41), &None);
+        assert!(troubles.blind(at(41)).unwrap().contains("forbidden"), "another scope's watch ends nothing");
+        troubles.watch_works(at(50), &shop);
+        assert_eq!(troubles.blind(at(500)), None);
     }
 }

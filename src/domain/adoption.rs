@@ -24,7 +24,11 @@ pub fn state(posting: &Posting) -> State {
 
 /// Whether the ledger, which holds `record` and otherwise this `floor`, has lost what a copy shows.
 pub fn has_regressed(record: Option<&Record>, floor: Seq, copy: &Posting) -> bool {
-    let there = state(copy);
+    lacks(record, floor, state(copy))
+}
+
+/// Whether the ledger, which holds `record` and otherwise this `floor`, does not reach a state it had before.
+pub fn lacks(record: Option<&Record>, floor: Seq, there: State) -> bool {
     match record {
         Some(record) => (record.seq, record.revision) < there,
         None => Record::above(floor).0 < there.0,

@@ -12,6 +12,7 @@ pub mod catalog;
 pub mod delivery;
 pub mod distribution;
 pub mod group;
+pub mod horizon;
 pub mod host;
 pub mod id;
 pub mod image;

@@ -127,6 +127,7 @@ impl Kind {
             Self::PurgeFailed | Self::PurgeOwed | Self::WorkloadFaulty => Severity::Error,
             Self::RolloutFailed | Self::GroupStalled | Self::GroupInDoubt | Self::PurgeStalled => Severity::Warn,
             Self::RolloutStarted
+            | Self::RolloutSuperseded
             | Self::RolloutCompleted
             | Self::PurgeStarted
             | Self::PurgeCompleted

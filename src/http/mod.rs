@@ -196,10 +196,12 @@ impl Window {
         if self.draining() {
             return Err(vec!["shutting down".to_owned()]);
         }
-        let Observation { synced, standing_by, mut troubles, .. } =
+        let Observation { synced, blind, standing_by, mut troubles, .. } =
             self.observe().await.map_err(|reason| vec![reason])?;
-        if synced {
-            return Ok("ready");
+        match blind {
+            Some(why) if synced => return Err(vec![why]),
+            None if synced => return Ok("ready"),
+            Some(_) | None => {}
         }
         if standing_by.is_some() {
             return Ok("standing by");

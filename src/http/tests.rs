@@ -134,6 +134,17 @@ async fn it_is_not_ready_before_the_workloads_are_listed_and_says_what_is_in_the
 }
 
 #[actix::test]
+async fn a_watch_that_is_blind_is_not_ready_and_still_alive() {
+    let blind = Some("changes of workloads are not noticed for 80 s: forbidden".to_owned());
+    let serving = start(showing(Observation { blind, ..synced() })).await;
+    let answer = ask(serving.address(), "GET", "/readyz").await;
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert_eq!(body(&answer), "changes of workloads are not noticed for 80 s: forbidden\n");
+    assert!(ask(serving.address(), "GET", "/livez").await.starts_with("HTTP/1.1 200 "));
+    serving.stop().await;
+}
+
+#[actix::test]
 async fn it_is_not_ready_any_more_the_moment_it_drains() {
     let front = showing(synced());
     let draining = front.draining.clone();

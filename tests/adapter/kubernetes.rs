@@ -67,6 +67,7 @@ fn brisk() -> Tempo {
         backoff: Backoff { base: Duration::from_millis(10), cap: Duration::from_millis(50) },
         answer: Duration::from_secs(5),
         idle: Duration::from_secs(10),
+        prove: None,
         ..Tempo::default()
     }
 }
@@ -184,9 +185,13 @@ impl Reader {
                 }
                 if all { "synced all".to_owned() } else { format!("synced {}", scope.as_deref().unwrap_or("*")) }
             }
-            Sight::Trouble(error) => {
+            Sight::Trouble { scope: _, error } => {
                 self.troubles.push(error);
                 "trouble".to_owned()
+            }
+            Sight::SetBack { from, to } => {
+                assert!(to < from, "{from} to {to}");
+                "set back".to_owned()
             }
         };
         self.said.push(said);

@@ -24,5 +24,6 @@ mod mutants;
 mod past;
 mod pods;
 mod purge;
+mod restore;
 mod rollout;
 mod world;

@@ -35,6 +35,8 @@ pub enum Mutant {
     RequestForgotten,
     /// That all others are on record is forgotten with each life.
     ListedForgotten,
+    /// After a restore, the process knows only what the ledger does.
+    ForgetsWhatItKnew,
 }
 
 impl Mutant {
@@ -168,5 +170,11 @@ mod caught {
     #[test]
     fn a_notice_that_is_stamped_when_it_is_told() {
         breaks(Mutant::NoticeRestamped, crashing(&[("b", 2)]), "O5: a notice keeps its bytes");
+    }
+
+    #[test]
+    fn a_process_that_forgets_what_it_knew() {
+        let world = World { faults: Faults { restores: 1, ..Faults::default() }, ..world(quick(&[("b", 2)])) };
+        breaks(Mutant::ForgetsWhatItKnew, world, "LIVE-2: the edge agrees with what completed last");
     }
 }

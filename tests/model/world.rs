@@ -52,6 +52,8 @@ pub struct Faults {
     pub stale: u8,
     /// Time passes although something else could happen first.
     pub early: u8,
+    /// The cluster, its ledger included, is restored from the backup made at the beginning.
+    pub restores: u8,
 }
 
 /// One worker process.
@@ -61,6 +63,10 @@ pub struct Worker {
     /// How far its watch has got; `None` before its first listing.
     pub cursor: Option<usize>,
     pub calls: Vec<Call>,
+    /// The record as this process knows it while nothing is under way. Kept only where there are restores.
+    pub known: Option<Hashed<Record>>,
+    /// There was a restore while its machine was at work: what that knew is compared with the ledger when it ends.
+    pub compares: bool,
 }
 
 /// A call under way: what was asked and, once it was performed, its answer on the way back.
@@ -107,6 +113,8 @@ pub enum Action {
     /// It was performed, and its answer was lost.
     Lose(usize, usize),
     Crash(usize),
+    /// The cluster is restored, and every process that lives has found out.
+    Restore,
     /// Time passes to the worker's next deadline.
     Tick(usize),
 }
@@ -123,7 +131,7 @@ fn origin() -> Origin {
     "ledger".into()
 }
 
-fn identity() -> Identity {
+pub fn identity() -> Identity {
     Identity {
         workload: web(),
         member: member(),
@@ -146,7 +154,7 @@ impl World {
             at: 0,
             ledger: self.record.clone().map(Hashed::new),
             floor: Seq(0),
-            workers: vec![Worker::default(); self.workers],
+            workers: vec![self.newborn(self.record.as_ref()); self.workers],
             left: self.faults,
             cdn: BTreeMap::new(),
             past: Hashed::new(past),
@@ -198,6 +206,9 @@ impl World {
                 }
             }
         }
+        if left.restores > 0 && state.at > 0 {
+            actions.push(Action::Restore);
+        }
         if left.early > 0 && !self.steps(state).is_empty() {
             actions.extend(self.ticks(state));
         }
@@ -239,8 +250,9 @@ impl World {
             }
             Action::Crash(w) => {
                 next.left.crashes -= 1;
-                next.workers[w] = Worker::default();
+                next.workers[w] = self.newborn(next.ledger.as_deref());
             }
+            Action::Restore => self.restore(&mut next),
             Action::Tick(w) => self.tick(&mut next, w, state),
         }
         next
@@ -282,9 +294,7 @@ impl World {
                 return;
             }
             let arrival = sight.as_ref().map_or(Arrival::New, |workload| Arrival::of(workload, listed));
-            let machine = Rollout::resume(identity(), self.policy.clone(), next.floor, record.cloned());
-            let machine = machine.arriving(arrival);
-            next.workers[w].machine = Some(Hashed::new(machine));
+            next.workers[w].machine = Some(Hashed::new(self.resume(next, w).arriving(arrival)));
         }
         (unseen..=place).for_each(|place| self.show_pods(next, w, place));
         let event = sight.map_or(Event::Missed, |workload| Event::Seen(Box::new(workload)));
@@ -452,7 +462,11 @@ impl World {
         for effect in effects {
             match effect {
                 Effect::Publish(record) => published = Some(record),
-                Effect::End => next.workers[w].machine = None,
+                Effect::End => {
+                    let ended = next.workers[w].machine.take();
+                    let durable = ended.as_deref().and_then(Rollout::durable);
+                    next.workers[w].known = self.newborn(durable).known;
+                }
                 Effect::Store(record) if self.mutant == Some(Mutant::ActsOnDraft) => {
                     let call = Call { effect: Hashed::new(Effect::Store(record)), answer: None };
                     next.workers[w].calls.push(call);
@@ -466,6 +480,7 @@ impl World {
         if let Some(record) = published {
             self.step(next, w, Event::ViewChanged(group::alone(&member(), &origin(), Some(&record))));
         }
+        self.compare(next, w);
     }
 }
 

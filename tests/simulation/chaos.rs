@@ -112,7 +112,7 @@ fn take_turn(world: &World, turn: Turn) {
         Turn::Delete(id) => world.delete(&id),
         Turn::Relist => world.relist(),
         Turn::Trouble => {
-            world.show(|| Sight::Trouble(PortError::passing("failed to watch", "as simulated")));
+            world.show(|| Sight::Trouble { scope: None, error: PortError::passing("failed to watch", "as simulated") });
             world.relist();
         }
         Turn::PanicWatchers => world.panic_watchers(),

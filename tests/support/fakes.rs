@@ -3,6 +3,8 @@
 //!
 //! A [`World`] outlives the systems that run in it, the way a cluster outlives a process.
 
+#[path = "fakes/backup.rs"]
+pub mod backup;
 #[path = "fakes/board.rs"]
 mod board;
 #[path = "fakes/dice.rs"]

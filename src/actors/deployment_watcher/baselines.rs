@@ -6,7 +6,7 @@ use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::DeploymentWatcher;
 use crate::actors::message::Show;
-use crate::domain::id::WorkloadId;
+use crate::domain::id::{Seq, WorkloadId};
 use crate::domain::listed::Scope;
 use crate::domain::record::Record;
 use crate::domain::rollout::Arrival;
@@ -24,14 +24,14 @@ impl DeploymentWatcher {
         }
         self.writing.extend(found.keys().cloned());
         let ledger = self.surroundings.ports.ledger.clone();
-        let (directory, origin) = (self.directory.clone(), self.origin.clone());
+        let (directory, origin, spent) = (self.directory.clone(), self.origin.clone(), self.spent);
         let writing = async move {
             let (mut records, mut unnumbered) = (BTreeMap::new(), BTreeMap::new());
             let mut trouble = None;
             for (id, mut record) in found {
                 match ledger.seq_floor(&id).await {
                     Ok(floor) => {
-                        record.start_above(floor);
+                        record.start_above(floor.max(spent));
                         records.insert(id, record);
                     }
                     // A floor that cannot be read now is asked for again with the next sweep.
@@ -111,6 +111,12 @@ impl DeploymentWatcher {
                 if let Some(sight) = self.overtaken.remove(&id) {
                     self.attend(&id, sight, ctx);
                 }
+            }
+            Some(StoreError::Conflict(_)) if self.spent > Seq::default() => {
+                // A record from before a restore, of a workload that this life knows to have been removed since.
+                self.writing.remove(&id);
+                self.overtaken.remove(&id);
+                self.start(&id, None, Arrival::New, ctx);
             }
             Some(StoreError::Conflict(current)) => {
                 self.writing.remove(&id);

@@ -9,7 +9,7 @@ use super::{Child, DeploymentWatcher};
 use crate::actors::lifecycle::Obituary;
 use crate::actors::message::{Died, End, Wanted, Who};
 use crate::actors::rollout::{RolloutActor, Start};
-use crate::domain::id::WorkloadId;
+use crate::domain::id::{Seq, WorkloadId};
 use crate::domain::record::Record;
 use crate::domain::rollout::{Arrival, Summary, timeout};
 use crate::domain::workload::Workload;
@@ -33,7 +33,10 @@ impl DeploymentWatcher {
         if self.draining {
             return;
         }
-        let start = Start { workload: id.clone(), origin: self.origin.clone(), sight: sight.clone(), arrival };
+        let known = self.records.get(id).cloned().map(Box::new);
+        let spent = if known.is_some() { Seq::default() } else { self.spent };
+        let (workload, origin) = (id.clone(), self.origin.clone());
+        let start = Start { workload, origin, sight: sight.clone(), arrival, known, spent };
         let pods = ctx.address().recipient();
         let obituary = Obituary::new(ctx.address().recipient(), Who::Rollout(id.clone()));
         let child = RolloutActor::new(
@@ -59,7 +62,7 @@ impl DeploymentWatcher {
                 self.remember(id, record.as_deref(), latest.as_deref());
                 match record {
                     Some(record) => drop(self.records.insert(id.clone(), *record)),
-                    None => drop(self.records.remove(id)),
+                    None => self.removed = self.removed.max(self.records.remove(id).map(|record| record.seq)),
                 }
                 self.budgets.remove(id);
                 if latest.is_some() {

@@ -6,6 +6,7 @@
 
 mod baselines;
 mod children;
+mod restored;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,7 +23,7 @@ use crate::actors::root::Directory;
 use crate::actors::troubles::Troubles;
 use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::budget::Budget;
-use crate::domain::id::{Origin, WorkloadId};
+use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::listed::{Listed, Scope};
 use crate::domain::record::Record;
 use crate::domain::rollout::{Arrival, Attention, Summary, attention, unusable};
@@ -76,6 +77,12 @@ pub struct DeploymentWatcher {
     /// Sights of those that came meanwhile; `None` for "gone".
     overtaken: BTreeMap<WorkloadId, Option<Box<Workload>>>,
     synced: bool,
+    /// The highest number of a record that this life has removed.
+    removed: Option<Seq>,
+    /// The highest number this life had seen when the cluster was last set back. Nothing new is counted from below it.
+    spent: Seq,
+    /// Workloads whose record is to be compared with the ledger since then.
+    fallen: BTreeSet<WorkloadId>,
     troubles: Troubles,
     /// Workloads whose record cannot be read, and why. They are left alone: starting one afresh would forget its purges.
     barred: BTreeMap<WorkloadId, String>,
@@ -112,6 +119,9 @@ impl DeploymentWatcher {
             writing: BTreeSet::new(),
             overtaken: BTreeMap::new(),
             synced: false,
+            removed: None,
+            spent: Seq::default(),
+            fallen: BTreeSet::new(),
             troubles: Troubles::default(),
             barred: unreadable,
             recent: Vec::new(),
@@ -191,7 +201,7 @@ impl DeploymentWatcher {
     /// The listing of a scope is complete: what of it was not contained is gone.
     fn listed(&mut self, scope: &Option<String>, all: bool, ctx: &mut Context<Self>) {
         self.synced |= all;
-        self.troubles.watch_works();
+        self.troubles.watch_works(self.surroundings.ports.clock.now(), scope);
         if let Some(seen) = self.listings.remove(scope) {
             let within = |id: &&WorkloadId| scope.as_ref().is_none_or(|namespace| *namespace == id.namespace);
             let gone = self.records.keys().chain(self.children.keys()).filter(within).filter(|id| !seen.contains(id));
@@ -225,12 +235,19 @@ impl DeploymentWatcher {
         if self.listings.is_empty() && !self.draining {
             self.write_baselines(ctx);
             self.note_listed_scopes(ctx);
+            self.look_into_fallen(ctx);
         }
         // A few nanoseconds for each record.
         self.surroundings.metrics.unwell(self.records.values().filter_map(unwell::reason));
+        self.count();
+    }
+
+    fn blind(&self) -> Option<String> {
+        self.troubles.blind(self.surroundings.ports.clock.now())
     }
 
     fn count(&self) {
+        self.surroundings.metrics.blind(!self.synced || self.blind().is_some());
         self.surroundings.metrics.workloads(self.records.len(), self.children.len(), self.quarantined.len());
     }
 }
@@ -264,10 +281,13 @@ impl StreamHandler<Sight> for DeploymentWatcher {
                 self.attend(&id, None, ctx);
             }
             Sight::Synced { scope, all } => self.listed(&scope, all, ctx),
-            Sight::Trouble(error) => {
+            Sight::Trouble { scope, error } => {
                 self.surroundings.metrics.failure("watch_workloads");
-                self.troubles.watch_failed(&error);
+                let now = self.surroundings.ports.clock.now();
+                self.troubles.watch_failed(now, scope, &error);
+                self.count();
             }
+            Sight::SetBack { from, to } => self.set_back(from, to, ctx),
         }
     }
 
@@ -338,6 +358,7 @@ impl Handler<Observe> for DeploymentWatcher {
         let barred = self.barred.iter().map(|(id, why)| format!("the record of {} cannot be read: {why}", id.spoken()));
         let own = Observation {
             synced: self.synced,
+            blind: self.blind(),
             troubles: self.troubles.words().chain(barred).collect(),
             workloads: self.records.len(),
             recent: self.recent.clone(),

@@ -14,6 +14,7 @@ mod lease;
 mod lines;
 mod list;
 mod pods;
+mod reach;
 mod routing;
 mod serving;
 mod site;
@@ -27,7 +28,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use futures_util::stream::select_all;
 use kube::Client;
 use kube::api::{GetParams, ListParams};
 
@@ -44,6 +44,7 @@ use crate::domain::site::{Age, SiteFacts};
 use crate::domain::workload::Workload;
 use crate::ports::{ClusterView, Flow, PodSight, PortError, Retry, Sight};
 use call::{Collection, Failure, Resource};
+use reach::Reach;
 use serving::ServingReader;
 use site::SiteReader;
 use text::{Name, Reading};
@@ -133,51 +134,51 @@ pub async fn cluster_uid(clients: &Clients) -> Result<String, PortError> {
 
 /// A view of one cluster.
 pub struct Cluster {
-    watch: Client,
+    looker: Looker,
     request: Client,
     scope: Scope,
-    tempo: Tempo,
     sites: SiteReader,
     serving: ServingReader,
+}
+
+/// Begins watches.
+#[derive(Clone)]
+struct Looker {
+    client: Client,
+    tempo: Tempo,
     /// The API server has refused a streaming list; all watches share this.
     streaming_refused: Arc<AtomicBool>,
+}
+
+impl Looker {
+    /// Watches a collection, noting in `reach` how far it gets.
+    fn look<T: Send + 'static>(&self, of: Collection, decode: text::Decoder<T>, reach: Reach) -> Flow<Look<T>> {
+        let shared = watch::Shared { refused: Arc::clone(&self.streaming_refused), reach };
+        Box::pin(watch::watch(self.client.clone(), of, decode, self.tempo.clone(), shared))
+    }
 }
 
 impl Cluster {
     /// A view of `scope`. Nothing is asked for before the first watch.
     pub fn new(clients: &Clients, scope: Scope, tempo: Tempo) -> Self {
         Self {
-            watch: clients.watch.clone(),
+            looker: Looker { client: clients.watch.clone(), tempo, streaming_refused: Arc::default() },
             request: clients.request.clone(),
             scope,
-            tempo,
             sites: SiteReader::new(clients.request.clone()),
             serving: ServingReader::new(clients.request.clone()),
-            streaming_refused: Arc::default(),
         }
     }
 
     fn look<T: Send + 'static>(&self, of: Collection, decode: text::Decoder<T>) -> Flow<Look<T>> {
-        let refused = Arc::clone(&self.streaming_refused);
-        Box::pin(watch::watch(self.watch.clone(), of, decode, self.tempo.clone(), refused))
+        self.looker.look(of, decode, Reach::default())
     }
 }
 
 #[async_trait]
 impl ClusterView for Cluster {
     fn watch(&self) -> Flow<Sight> {
-        let collections = self.scope.collections();
-        let mut unsynced: BTreeSet<Option<String>> = collections.iter().map(|of| of.namespace.clone()).collect();
-        let watches = collections.into_iter().map(|of| {
-            let scope = of.namespace.clone();
-            self.look(of, decode::deployment).map(move |look| (scope.clone(), look))
-        });
-        Box::pin(select_all(watches).map(move |(scope, look)| {
-            if matches!(look, Look::Synced) {
-                unsynced.remove(&scope);
-            }
-            sight(scope, look, unsynced.is_empty())
-        }))
+        reach::watch(self.looker.clone(), self.request.clone(), self.scope.collections())
     }
 
     fn watch_pods(&self, namespace: &str) -> Flow<PodSight> {
@@ -229,16 +230,14 @@ fn sight(scope: Option<String>, look: Look<Workload>, all: bool) -> Sight {
     match look {
         Look::Restarted => Sight::Restarted { scope },
         Look::Seen(Reading::Read(workload)) => Sight::Seen(Box::new(workload)),
-        Look::Seen(Reading::Unreadable(name, why)) => match named(name) {
-            Ok(id) => Sight::Unreadable(id, why),
-            Err(name) => Sight::Trouble(nameless(&name, &why)),
-        },
-        Look::Gone(name) => match named(name) {
-            Ok(id) => Sight::Gone(id),
-            Err(name) => Sight::Trouble(nameless(&name, "it was deleted")),
-        },
+        // What has no name is told under the part it has; the watch is not to blame.
+        Look::Seen(Reading::Unreadable(name, why)) => Sight::Unreadable(named(name), why),
+        Look::Gone(name) if name.namespace.is_empty() || name.name.is_empty() => {
+            Sight::Unreadable(named(name), "it was deleted, and its name cannot be read".to_owned())
+        }
+        Look::Gone(name) => Sight::Gone(named(name)),
         Look::Synced => Sight::Synced { scope, all },
-        Look::Trouble(error) => Sight::Trouble(error),
+        Look::Trouble(error) => Sight::Trouble { scope, error },
     }
 }
 
@@ -255,14 +254,6 @@ fn pod_sight(look: Look<pods::LabelledPod>, attempt: &str) -> PodSight {
     }
 }
 
-/// The workload of this name, or the name back if it is not a whole one.
-fn named(name: Name) -> Result<WorkloadId, Name> {
-    if name.namespace.is_empty() || name.name.is_empty() {
-        return Err(name);
-    }
-    Ok(WorkloadId::deployment(name.namespace, name.name))
-}
-
-fn nameless(Name { namespace, name }: &Name, why: &str) -> PortError {
-    PortError::lasting("failed to read a deployment", format!("its name is incomplete ({namespace:?}/{name:?}): {why}"))
+fn named(name: Name) -> WorkloadId {
+    WorkloadId::deployment(name.namespace, name.name)
 }

@@ -29,6 +29,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::call::{Collection, Failure, open, read};
 use super::lines::Lines;
+use super::reach::Reach;
 use super::text::{self, Decoder, Line, Name, Page, Reading};
 use crate::domain::retry::Backoff;
 use crate::ports::PortError;
@@ -59,6 +60,9 @@ pub struct Tempo {
     pub page: u32,
     /// Whether to try the streaming list first (on by default in Kubernetes 1.32 and later).
     pub streaming: bool,
+    /// How often a small list proves that the cluster was not set back; `None`: never. After a restore this is how long
+    /// nothing is noticed, and it is one request for one object.
+    pub prove: Option<Duration>,
 }
 
 impl Default for Tempo {
@@ -72,6 +76,7 @@ impl Default for Tempo {
             lively: Duration::from_secs(30),
             page: 500,
             streaming: true,
+            prove: Some(Duration::from_secs(60)),
         }
     }
 }
@@ -91,13 +96,22 @@ pub(super) enum Look<T> {
     Trouble(PortError),
 }
 
+/// What several watches have in common.
+#[derive(Clone)]
+pub(super) struct Shared {
+    /// Whether the server refuses streaming lists; shared by all watches of a server.
+    pub refused: Arc<AtomicBool>,
+    /// How far they have got.
+    pub reach: Reach,
+}
+
 /// Watches a collection for ever.
 pub(super) fn watch<T: Send + 'static>(
     client: Client,
     collection: Collection,
     decode: Decoder<T>,
     tempo: Tempo,
-    refused: Arc<AtomicBool>,
+    shared: Shared,
 ) -> impl Stream<Item = Look<T>> + Send {
     let watcher = Watcher {
         key: collection.path(),
@@ -105,7 +119,7 @@ pub(super) fn watch<T: Send + 'static>(
         collection,
         decode,
         tempo,
-        refused,
+        shared,
         phase: Phase::Unlisted,
         looks: VecDeque::new(),
         classic: false,
@@ -158,8 +172,7 @@ struct Watcher<T> {
     phase: Phase,
     /// Said, but not read yet: at most one page.
     looks: VecDeque<Look<T>>,
-    /// Whether the server refuses streaming lists; shared by all watches of a server.
-    refused: Arc<AtomicBool>,
+    shared: Shared,
     /// The next listing is not a streaming one, because the last one broke off.
     classic: bool,
     /// The next listing is in one page, because pages expired.
@@ -192,7 +205,7 @@ impl<T: Send + 'static> Watcher<T> {
         // The next listing waits, unless a watch lives long enough in between to prove that listing helps.
         self.listings = self.listings.saturating_add(1);
         self.no_list_before = Instant::now() + self.tempo.backoff.delay(self.listings, &self.key);
-        let streaming = self.tempo.streaming && !self.classic && !self.refused.load(Ordering::Relaxed);
+        let streaming = self.tempo.streaming && !self.classic && !self.shared.refused.load(Ordering::Relaxed);
         self.classic = false;
         if streaming { self.stream_list().await } else { self.list(None).await }
     }
@@ -207,7 +220,7 @@ impl<T: Send + 'static> Watcher<T> {
             }
             // 422 is how servers without the feature refuse the parameters, 400 how proxies do.
             Err(Failure { status: Some(400 | 422), .. }) => {
-                self.refused.store(true, Ordering::Relaxed);
+                self.shared.refused.store(true, Ordering::Relaxed);
                 self.list(None).await;
             }
             Err(failure) => {
@@ -232,6 +245,7 @@ impl<T: Send + 'static> Watcher<T> {
                     Some(token) => self.phase = Phase::Paging { token },
                     None => {
                         self.unpaged = false;
+                        self.shared.reach.reached(&page.version);
                         self.synced();
                         self.phase = Phase::Listed { version: page.version };
                     }
@@ -274,6 +288,7 @@ impl<T: Send + 'static> Watcher<T> {
         let since = Instant::now();
         match self.open_watch(&version, false).await {
             Ok(lines) => {
+                self.shared.reach.resumed();
                 self.phase = Phase::Watching(Following { lines, version: Some(version), since, spoke: false });
             }
             Err(failure) => self.interrupted(failure, Some(version)),
@@ -319,6 +334,7 @@ impl<T: Send + 'static> Watcher<T> {
             }
         }
         following.spoke = true;
+        following.version.iter().for_each(|version| self.shared.reach.reached(version));
         self.failures = 0;
         if resumed {
             self.synced();

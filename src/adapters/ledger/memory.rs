@@ -21,7 +21,7 @@ pub struct MemoryLedger {
     state: Arc<Mutex<State>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
     records: BTreeMap<WorkloadId, Record>,
     floors: BTreeMap<usize, Seq>,
@@ -35,6 +35,12 @@ impl MemoryLedger {
     /// [`fresh_origin`](super::fresh_origin), a simulation counts them.
     pub fn new(origin: Origin) -> Self {
         Self { origin, state: Arc::default() }
+    }
+
+    /// What is in it now, as a ledger of the same origin: a backup.
+    #[must_use]
+    pub fn backup(&self) -> Self {
+        Self { origin: self.origin.clone(), state: Arc::new(Mutex::new(self.state().clone())) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

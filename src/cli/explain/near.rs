@@ -40,11 +40,11 @@ pub async fn list(sources: &Sources) -> Listed {
             Ok(Some(Sight::Unreadable(id, why))) => {
                 listed.troubles.insert(format!("{} cannot be read: {why}", id.spoken()));
             }
-            Ok(Some(Sight::Trouble(error))) => {
+            Ok(Some(Sight::Trouble { error, .. })) => {
                 listed.troubles.insert(error.to_string());
                 deadline = deadline.min(tokio::time::Instant::now() + AFTER_TROUBLE);
             }
-            Ok(Some(Sight::Restarted { .. } | Sight::Synced { all: false, .. })) => {}
+            Ok(Some(Sight::Restarted { .. } | Sight::SetBack { .. } | Sight::Synced { all: false, .. })) => {}
             Ok(Some(Sight::Synced { all: true, .. }) | None) => return listed,
             Err(_) => {
                 if listed.troubles.is_empty() {

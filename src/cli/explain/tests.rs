@@ -41,7 +41,7 @@ impl ClusterView for Cluster {
                 let seen = workloads.iter().cloned().map(|workload| Sight::Seen(Box::new(workload)));
                 seen.chain([Sight::Synced { scope: None, all: true }]).collect()
             }
-            Err(error) => vec![Sight::Trouble(error.clone())],
+            Err(error) => vec![Sight::Trouble { scope: None, error: error.clone() }],
         };
         Box::pin(futures_util::stream::iter(sights))
     }

@@ -14,6 +14,7 @@ use crate::domain::record::{
 use crate::domain::record_codec;
 use crate::domain::rollout::finish::fitting;
 use crate::domain::rollout::news::news;
+use crate::domain::rollout::sight::Sight;
 use crate::domain::rollout::{Effect, FoundSite, Rollout};
 use crate::domain::site::Age;
 use crate::domain::workload::Workload;
@@ -72,8 +73,9 @@ impl Rollout {
 
     /// Keeps for later lives that the ledger was set back: what this one writes may overwrite the copies that prove it.
     fn note_set_back(&mut self) {
-        if let (Some(draft), Some(_)) = (&mut self.draft, self.view.set_back) {
-            draft.set_back = draft.set_back.max(self.view.set_back);
+        let found = self.view.set_back.max(self.lost);
+        if let (Some(draft), Some(_)) = (&mut self.draft, found) {
+            draft.set_back = draft.set_back.max(found);
         }
     }
 
@@ -113,7 +115,7 @@ impl Rollout {
     }
 
     /// Counts the rollout `seq` on, if it is the present one, so that the group can come to another vector with it.
-    fn renew(&mut self, seq: Seq) {
+    pub(super) fn renew(&mut self, seq: Seq) {
         let Some(draft) = self.draft.as_mut().filter(|draft| draft.seq == seq) else { return };
         let at_rest = draft.change == Change::Baseline || draft.closed >= draft.seq;
         draft.seq = draft.seq.next();
@@ -193,10 +195,10 @@ impl Rollout {
         let Some(workload) = workload else {
             self.recheck.repeat(now, &key);
             // To be confirmed by a look, as when the watch says so.
-            self.sight = super::Sight::Missing;
+            self.sight = Sight::Missing;
             return;
         };
-        self.see(workload.clone());
+        self.read(now, workload.clone());
         let policy = &self.policy;
         let still = self.view.hold.is_none() && self.candidate().as_ref() == Some(vector);
         let confirmed = self.draft.as_ref().is_some_and(|draft| {

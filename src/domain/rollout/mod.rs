@@ -24,6 +24,7 @@ mod finish;
 mod news;
 mod observe;
 mod patience;
+mod regress;
 mod served;
 mod sight;
 mod words;
@@ -46,13 +47,14 @@ use crate::domain::rollout::ask::Ask;
 use crate::domain::rollout::barrier::Barrier;
 use crate::domain::rollout::execute::Task;
 use crate::domain::rollout::served::Served;
+use crate::domain::rollout::sight::{Doubt, Sight};
 use crate::domain::serving::OldPods;
 use crate::domain::site::Age;
 use crate::domain::workload::Workload;
 
 pub use clock::timeout;
 pub use news::{Attention, attention, baseline, faults, news, news_in_words, unusable};
-pub use sight::Arrival;
+pub use sight::{Arrival, SET_BACK_AFTER};
 pub use words::{MemberSummary, PurgeSummary, Stage, Summary, closed, duration};
 
 /// Whose rollout it is, and where. Constant for the machine's life.
@@ -70,20 +72,6 @@ pub struct Identity {
     pub origin: Origin,
     /// The wall clock at timestamp zero, in milliseconds since the Unix epoch. Only ever printed.
     pub epoch_ms: i64,
-}
-
-/// What is known of the workload itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-enum Sight {
-    /// Nothing yet.
-    #[default]
-    Unknown,
-    /// The newest sight.
-    Seen(Box<Workload>),
-    /// A watch says that it is gone; to be confirmed by a fresh look.
-    Missing,
-    /// A fresh look says so too.
-    Gone,
 }
 
 /// The hosts of a workload, found in this cluster.
@@ -111,6 +99,10 @@ pub struct Rollout {
     policy: Policy,
     /// No `seq` at or below this may be used: an earlier record of the workload may have had them (decision 2).
     floor: Seq,
+    /// No `seq` at or below this may be given out again: this life has seen it used, and the ledger has forgotten it.
+    spent: Seq,
+    /// A state of the record that the ledger has lost; kept in the record of a group's member.
+    lost: Option<(Seq, u64)>,
     durable: Option<Record>,
     draft: Option<Record>,
     /// What it is taken for while it has no record.
@@ -121,6 +113,8 @@ pub struct Rollout {
     /// Since when the draft differs from the durable record in tidiness only.
     untidy_since: Option<Timestamp>,
     sight: Sight,
+    /// An older generation than the newest known was shown.
+    doubt: Option<Doubt>,
     look: Ask,
     pods: Option<Pods>,
     served: Served,
@@ -264,6 +258,8 @@ impl Rollout {
             identity,
             policy,
             floor,
+            spent: Seq::default(),
+            lost: None,
             arrival: if record.is_some() { Arrival::New } else { Arrival::Open },
             durable: record.clone(),
             draft: record,
@@ -271,6 +267,7 @@ impl Rollout {
             store: Ask::default(),
             untidy_since: None,
             sight: Sight::Unknown,
+            doubt: None,
             look: Ask::default(),
             pods: None,
             running_since: None,
@@ -386,7 +383,8 @@ impl Rollout {
 
     /// Whether the machine has nothing to wait for any more.
     fn is_over(&self) -> bool {
-        let quiet = self.storing.is_none() && self.draft == self.durable && !self.look.is_asked();
+        let quiet =
+            self.storing.is_none() && self.draft == self.durable && !self.look.is_asked() && self.doubt.is_none();
         let nothing_wanted = match &self.sight {
             Sight::Unknown | Sight::Missing => false,
             Sight::Gone => self.durable.is_none(),
@@ -467,7 +465,13 @@ impl Machine for Rollout {
         let asks = [&self.store, &self.look, &self.old_pods, &self.site_ask, &self.recheck];
         let asks =
             asks.into_iter().chain(self.matching.values()).chain(self.telling.values()).filter_map(Ask::deadline);
-        let own = [self.tidy_deadline(), self.turn_deadline(), self.patience_deadline(), self.barrier_deadline()];
+        let own = [
+            self.tidy_deadline(),
+            self.turn_deadline(),
+            self.patience_deadline(),
+            self.barrier_deadline(),
+            self.doubt_deadline(),
+        ];
         let own = own.into_iter().flatten();
         asks.chain(own).chain(self.rolling_deadlines()).min()
     }

@@ -11,7 +11,8 @@ use crate::domain::record::{Change, Closed, Edge, Failure, Outcome, Phase, Recor
 use crate::domain::rollout::clock::ELAPSED_STORED_EVERY;
 use crate::domain::rollout::news::{baseline, faults, is_requested, news};
 use crate::domain::rollout::served::{Served, move_edge};
-use crate::domain::rollout::{Arrival, Effect, Rollout, Sight, Suspicion};
+use crate::domain::rollout::sight::Sight;
+use crate::domain::rollout::{Arrival, Effect, Rollout, Suspicion};
 use crate::domain::workload::Workload;
 use crate::domain::{id::Vector, rollout::words};
 
@@ -22,7 +23,7 @@ const DEADLINE_CONFIRMED_AFTER: Duration = Duration::from_secs(2);
 impl Rollout {
     /// Moves the draft by what is known of the workload. `fresh` means the sight is a look made just now.
     pub(super) fn observe(&mut self, now: Timestamp, fresh: bool) -> Option<Effect> {
-        match self.sight.clone() {
+        let effect = match self.sight.clone() {
             Sight::Unknown => None,
             Sight::Missing => self.ask_look(now),
             Sight::Gone => {
@@ -43,7 +44,8 @@ impl Rollout {
                     }
                 }
             }
-        }
+        };
+        effect.or_else(|| self.look_into_doubt(now))
     }
 
     fn stop_clock(&mut self, now: Timestamp) {
@@ -54,7 +56,7 @@ impl Rollout {
         }
     }
 
-    fn ask_look(&mut self, now: Timestamp) -> Option<Effect> {
+    pub(super) fn ask_look(&mut self, now: Timestamp) -> Option<Effect> {
         self.look.is_due(now).then(|| {
             self.look.asked();
             Effect::Look
@@ -116,12 +118,12 @@ impl Rollout {
             Arrival::UnderWay => Some("first seen in the middle of a rollout"),
             Arrival::New => Some("a new workload was seen"),
         };
-        let mut record = baseline(workload, version, self.floor);
+        let mut record = baseline(workload, version, self.floor.max(self.spent));
         if message.is_some() {
             record.change = Change::Changed;
             record.phase = Phase::Rolling;
             record.edge = Edge::Unknown;
-            record.closed = self.floor;
+            record.closed = self.floor.max(self.spent);
             self.running_since = Some(now);
         }
         self.draft = Some(record);
@@ -160,7 +162,7 @@ impl Rollout {
         let Some(draft) = &mut self.draft else { return };
         let settled = previous.settled().filter(|settled| !settled.same_content(version, digests)).cloned();
         draft.uid.clone_from(&workload.uid);
-        draft.seq = previous.seq.next();
+        draft.seq = previous.seq.max(self.spent).next();
         draft.version = version.clone();
         draft.generation = workload.generation;
         draft.change = change;

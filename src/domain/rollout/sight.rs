@@ -1,10 +1,36 @@
-//! What watches and looks say of the workload itself. Sights come late, twice, and from API servers that lag; none of them may
-//! bring back what is over.
+//! What is known of the workload itself, and which sights are believed.
+//!
+//! An object's generation only rises, so of two sights of one object the one with the lower generation is the older and says
+//! nothing: watch caches of several API servers differ every day. Unless the cluster was restored from a backup: then the lower
+//! one is the present. A watch cannot tell these apart, a consistent read can. Two of them, [`SET_BACK_AFTER`] apart, that show
+//! a lower generation than the record has are the truth; the record's is a witness and follows.
+//!
+//! Not for what a sight means; that is `observe`.
+
+use std::time::Duration;
 
 use crate::domain::machine::Timestamp;
 use crate::domain::readiness::rollout_under_way;
-use crate::domain::rollout::{Rollout, Sight};
+use crate::domain::rollout::{Effect, Rollout};
 use crate::domain::workload::Workload;
+
+/// How far apart two consistent reads are that prove that a cluster was set back. A read that a lagging cache or a
+/// misbehaving proxy answered is put right long before.
+pub const SET_BACK_AFTER: Duration = Duration::from_secs(5);
+
+/// What is known of the workload itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) enum Sight {
+    /// Nothing yet.
+    #[default]
+    Unknown,
+    /// The newest sight.
+    Seen(Box<Workload>),
+    /// A watch says that it is gone; to be confirmed by a fresh look.
+    Missing,
+    /// A fresh look says so too.
+    Gone,
+}
 
 /// What a workload without a record is taken for. The sight that started the machine decides it, and no later one: a rollout
 /// that was under way may be complete by then (decision 28).
@@ -32,10 +58,18 @@ impl Arrival {
     }
 }
 
+/// A generation was shown that is older than the newest known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Doubt {
+    /// By a watch: a read has to tell.
+    Shown,
+    /// By a consistent read, first at this time.
+    Read(Timestamp),
+}
+
 impl Rollout {
-    /// Takes in a sight and says so. One of the same object with an older generation comes from a lagging API server and is
-    /// ignored.
-    pub(super) fn see(&mut self, workload: Box<Workload>) -> bool {
+    /// Takes in a sight and says so. One of the same object with an older generation is not believed, but looked into.
+    fn see(&mut self, workload: Box<Workload>) -> bool {
         let newest = match &self.sight {
             Sight::Seen(seen) if seen.uid == workload.uid => seen.generation,
             Sight::Seen(_) | Sight::Unknown | Sight::Missing | Sight::Gone => i64::MIN,
@@ -44,8 +78,32 @@ impl Rollout {
         let current = workload.generation >= newest.max(recorded.map_or(i64::MIN, |record| record.generation));
         if current {
             self.sight = Sight::Seen(workload);
+            self.doubt = None;
+        } else {
+            self.doubt.get_or_insert(Doubt::Shown);
         }
         current
+    }
+
+    /// Takes in what a consistent read showed, and says so. An older generation is believed when a second one shows it.
+    pub(super) fn read(&mut self, now: Timestamp, workload: Box<Workload>) -> bool {
+        let doubt = self.doubt.clone();
+        if self.see(workload.clone()) {
+            return true;
+        }
+        match doubt {
+            Some(Doubt::Read(since)) if now.since(since) >= SET_BACK_AFTER => {
+                self.draft.iter_mut().for_each(|draft| draft.generation = workload.generation);
+                self.sight = Sight::Seen(workload);
+                self.doubt = None;
+                true
+            }
+            Some(Doubt::Read(_)) => false,
+            Some(Doubt::Shown) | None => {
+                self.doubt = Some(Doubt::Read(now));
+                false
+            }
+        }
     }
 
     /// Takes in what a watch says: a sight, or that the workload is gone. Reads made before it became another object, or
@@ -66,7 +124,10 @@ impl Rollout {
         }
         match workload {
             Some(workload) => drop(self.see(workload)),
-            None if self.sight != Sight::Gone => self.sight = Sight::Missing,
+            None if self.sight != Sight::Gone => {
+                self.sight = Sight::Missing;
+                self.doubt = None;
+            }
             None => {}
         }
     }
@@ -82,10 +143,11 @@ impl Rollout {
             return false;
         }
         let current = match workload {
-            Some(workload) => self.see(workload),
+            Some(workload) => self.read(now, workload),
             None => {
                 self.sight = Sight::Gone;
                 self.arrival = Arrival::New;
+                self.doubt = None;
                 true
             }
         };
@@ -96,5 +158,22 @@ impl Rollout {
             self.look.repeat(now, &key);
         }
         current
+    }
+
+    /// Looks into an older generation, when it is time to.
+    pub(super) fn look_into_doubt(&mut self, now: Timestamp) -> Option<Effect> {
+        let due = match self.doubt.as_ref()? {
+            Doubt::Shown => true,
+            Doubt::Read(since) => now.since(*since) >= SET_BACK_AFTER,
+        };
+        if due { self.ask_look(now) } else { None }
+    }
+
+    /// When an older generation is looked into again. While a look is under way or rests, that comes first.
+    pub(super) fn doubt_deadline(&self) -> Option<Timestamp> {
+        match self.doubt.as_ref().filter(|_| self.look.is_idle())? {
+            Doubt::Shown => None,
+            Doubt::Read(since) => Some(since.after(SET_BACK_AFTER)),
+        }
     }
 }

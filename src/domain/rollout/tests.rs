@@ -2,6 +2,7 @@
 
 mod barrier;
 mod group;
+mod restored;
 mod served;
 mod sights;
 mod site;

@@ -13,8 +13,9 @@ use crate::domain::machine::Timestamp;
 use crate::domain::policy::Policy;
 use crate::domain::readiness::{self, Pods, Standing, standing};
 use crate::domain::record::{Closed, Phase, Purge, PurgeState, Record, Vote};
+use crate::domain::rollout::Rollout;
 use crate::domain::rollout::ask::Ask;
-use crate::domain::rollout::{Rollout, Sight};
+use crate::domain::rollout::sight::Sight;
 use crate::domain::tally;
 use crate::domain::workload::Workload;
 

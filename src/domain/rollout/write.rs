@@ -84,8 +84,11 @@ impl Rollout {
         self.store.repeat(now, &key);
         // A record that another worker removed took its numbers with it (decision 2).
         self.floor = self.floor.max(floor);
-        self.durable.clone_from(&current);
+        let known = std::mem::replace(&mut self.durable, current.clone());
         self.draft = current;
+        if let Some(known) = known {
+            self.compare(&known);
+        }
         self.served = Served::resumed(&self.policy, self.draft.as_ref());
         self.running_since = None;
         self.suspicion = None;

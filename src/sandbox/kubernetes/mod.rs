@@ -44,6 +44,7 @@ use crate::sandbox::http::{Reply, Request, Server, StandIn};
 use controller::Controller;
 use object::{Key, Object, text};
 use selector::Selector;
+pub use store::Backup;
 use store::{Scope, Store};
 use watch::Closing;
 use write::{Part, PatchForm, Writer};
@@ -322,6 +323,18 @@ impl KubernetesStandIn {
     pub fn expire_watches(&self) {
         self.compact();
         self.close(true);
+    }
+
+    /// A backup of everything, as a snapshot of etcd.
+    pub fn backup(&self) -> Backup {
+        self.store().lock().backup()
+    }
+
+    /// Restores a backup, as an operator does: the API server is stopped meanwhile, so every open watch ends. Whoever watches
+    /// on from a version that is not reached any more gets bookmarks and nothing else, until it is.
+    pub fn restore(&self, backup: &Backup) {
+        self.store().write(|state| state.restore(backup));
+        self.close_watches();
     }
 
     /// Installs or removes the Gateway API.

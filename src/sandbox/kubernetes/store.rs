@@ -73,6 +73,13 @@ struct Table {
     forgotten: u64,
 }
 
+/// What [`State::backup`] keeps.
+#[derive(Clone, Debug)]
+pub struct Backup {
+    version: u64,
+    objects: Vec<BTreeMap<Key, Arc<Object>>>,
+}
+
 /// The content of the store, under its lock.
 #[derive(Debug)]
 pub struct State {
@@ -112,7 +119,8 @@ impl Store {
         let latest: Vec<u64> = state.tables.iter().map(|table| table.latest()).collect();
         drop(state);
         for (signal, latest) in self.signals.iter().zip(latest) {
-            signal.send_if_modified(|seen| std::mem::replace(seen, latest.max(*seen)) < latest);
+            // It may go down, by a restore.
+            signal.send_if_modified(|seen| std::mem::replace(seen, latest) != latest);
         }
         answer
     }
@@ -240,6 +248,25 @@ impl State {
         let object = Arc::new(Object::new(kind, self.version, previous.value()));
         self.append(Change { object: object.clone(), previous: Some(previous), removed: true });
         Some(object)
+    }
+
+    /// Everything as it is now, without its history.
+    pub fn backup(&self) -> Backup {
+        Backup { version: self.version, objects: self.tables.iter().map(|table| table.objects.clone()).collect() }
+    }
+
+    /// Goes back to a backup, versions included, as an etcd that is restored from a snapshot: nobody is told, and nothing from
+    /// before is remembered. Numbers of names go on, or two objects would have one UID.
+    pub fn restore(&mut self, backup: &Backup) {
+        self.version = backup.version;
+        self.children.clear();
+        for (table, objects) in self.tables.iter_mut().zip(&backup.objects) {
+            *table = Table { objects: objects.clone(), floor: backup.version, ..Table::default() };
+            for object in objects.values() {
+                let Some(owner) = &object.owner else { continue };
+                self.children.entry(owner.clone()).or_default().insert((object.kind, object.key.clone()));
+            }
+        }
     }
 
     /// Forgets all history, as etcd does every five minutes in a real cluster.

@@ -142,7 +142,9 @@ impl Watch {
             }
             send(chunks, chunk).await?;
             let all = changes.len() < CHANGES_PER_TURN;
-            self.cursor = if all { seen } else { changes.last().map_or(seen, |change| change.object.version) };
+            let told = if all { seen } else { changes.last().map_or(seen, |change| change.object.version) };
+            // One that began at a version of the future, which a restore leaves behind, is told nothing before that.
+            self.cursor = self.cursor.max(told);
             if all {
                 return Ok(true);
             }

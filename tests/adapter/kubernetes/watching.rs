@@ -392,3 +392,48 @@ async fn a_workload_made_again_under_the_same_name_has_another_uid() {
     assert_eq!(reader.said, ["gone web", "seen web"]);
     assert_ne!(reader.known[&web()].uid, before);
 }
+
+/// A5: etcd is restored from a backup under a running watch. What it goes on from is a version of the future, so it is told
+/// nothing at all; two small lists prove it.
+#[tokio::test]
+async fn a_cluster_that_is_restored_is_noticed_and_listed_again() {
+    for scope in [Scope::All, namespaces(&["blog", "shop"])] {
+        let bench = Bench::start().await;
+        bench.api.deploy("shop", "web", "shop/web:1", 1).unwrap();
+        let backup = bench.api.backup();
+        bench.api.deploy("blog", "cms", "cms:1", 1).unwrap();
+        for image in ["shop/web:2", "shop/web:3", "shop/web:4"] {
+            bench.api.set_image("shop", "web", "web", image).unwrap();
+        }
+        let view = bench.cluster(scope, Tempo { prove: Some(Duration::from_millis(50)), ..brisk() });
+        let mut reader = Reader::synced(&view).await;
+        reader.forget();
+        bench.api.restore(&backup);
+        bench.api.set_image("shop", "web", "web", "shop/web:2").unwrap();
+        reader.until("it is noticed", |reader| reader.said("set back")).await;
+        reader.until("the present is seen", |reader| reader.version(&web()).as_deref() == Some("web shop/web:2")).await;
+        reader.until("cms is gone", |reader| reader.known.len() == 1).await;
+        bench.api.set_image("shop", "web", "web", "shop/web:3").unwrap();
+        reader
+            .until("the watch works again", |reader| reader.version(&web()).as_deref() == Some("web shop/web:3"))
+            .await;
+        assert_eq!(reader.said.iter().filter(|said| *said == "set back").count(), 1);
+    }
+}
+
+/// One answer of a server whose cache lags, or of a proxy, is no restore.
+#[tokio::test]
+async fn a_single_list_that_is_behind_sets_nothing_back() {
+    let bench = Bench::start().await;
+    bench.api.deploy("shop", "web", "shop/web:1", 1).unwrap();
+    let one = |request: &Request| request.query.get("limit").is_some_and(|limit| limit == "1");
+    let view = bench.cluster(Scope::All, Tempo { prove: Some(Duration::from_millis(50)), ..brisk() });
+    let mut reader = Reader::synced(&view).await;
+    reader.forget();
+    let old = r#"{"kind":"DeploymentList","metadata":{"resourceVersion":"1"},"items":[]}"#;
+    let answer = Action::Answer(Reply::full(200, "application/json", old));
+    bench.server.inject(Fault::once(When::Before, answer).matching(one));
+    reader.until("it is listed again", |reader| reader.said("synced all")).await;
+    assert!(!reader.said("set back"), "{:?}", reader.said);
+    assert_eq!(reader.version(&web()).as_deref(), Some("web shop/web:1"));
+}

@@ -10,7 +10,7 @@ use kube::runtime::watcher::{self, Event, InitialListStrategy};
 use serde_json::{Value, json};
 
 use super::support::{Api, Check, checks, version};
-use allclear::sandbox::kubernetes::ExpiredForm;
+use allclear::sandbox::kubernetes::{ExpiredForm, KubernetesStandIn, Options};
 
 pub const CHECKS: &[(&str, Check)] = checks![
     a_watch_tells_every_change_after_its_version,
@@ -20,6 +20,8 @@ pub const CHECKS: &[(&str, Check)] = checks![
     a_watch_of_one_name_hears_of_nothing_else,
     a_watch_ends_when_it_said,
     a_removal_has_a_version_of_its_own,
+    a_watch_from_a_version_of_the_future_is_told_nothing,
+    a_list_without_a_version_shows_that_the_cluster_was_restored_on_demand,
     a_watch_from_a_forgotten_version_is_expired_on_demand,
     an_open_watch_survives_a_compaction_on_demand,
     kubes_watcher_lists_then_watches,
@@ -104,6 +106,39 @@ async fn a_watch_ends_when_it_said(api: Api) {
     let query = format!("{}&timeoutSeconds=1", api.mine());
     let mut events = api.watch(&api.path("configmaps"), &query).await.unwrap();
     assert_eq!(events.next_change().await, "END");
+}
+
+async fn a_watch_from_a_version_of_the_future_is_told_nothing(api: Api) {
+    let now = api.post(&api.path("configmaps"), &api.config_map("a", "1")).await.unwrap();
+    let future = version(&now).parse::<u64>().unwrap() + 1_000_000_000;
+    let query = format!("{}&resourceVersion={future}&allowWatchBookmarks=true&timeoutSeconds=2", api.mine());
+    let mut events = api.watch(&api.path("configmaps"), &query).await.unwrap();
+    api.post(&api.path("configmaps"), &api.config_map("b", "1")).await.unwrap();
+    assert_eq!(events.next_change().await, "END");
+}
+
+async fn a_list_without_a_version_shows_that_the_cluster_was_restored_on_demand(outer: Api) {
+    // In a cluster of its own: the other checks are not to go back in time.
+    let cluster = KubernetesStandIn::new(Options::default());
+    let server = cluster.start().await.unwrap();
+    let api = Api::of_kubeconfig(&cluster.kubeconfig(&server)).await;
+    let api = Api { namespace: "default".to_owned(), check: outer.check, ..api };
+    let (all, one) = (api.path("configmaps"), format!("{}?limit=1", api.path("configmaps")));
+    let backup = cluster.backup();
+    for name in ["a", "b"] {
+        api.post(&all, &api.config_map(name, "1")).await.unwrap();
+    }
+    let reached = version(&api.get(&one).await.unwrap()).parse::<u64>().unwrap();
+    cluster.restore(&backup);
+    let query = format!("resourceVersion={reached}&timeoutSeconds=1");
+    let mut future = api.watch(&all, &query).await.unwrap();
+    let now = api.post(&all, &api.config_map("c", "1")).await.unwrap();
+    assert!(version(&api.get(&one).await.unwrap()).parse::<u64>().unwrap() < reached);
+    assert_eq!(future.next_change().await, "END");
+    let mut present = api.watch(&all, &format!("resourceVersion={}", version(&now))).await.unwrap();
+    api.post(&all, &api.config_map("d", "1")).await.unwrap();
+    assert_eq!(present.next_change().await, "ADDED d=1");
+    server.stop().await;
 }
 
 async fn a_removal_has_a_version_of_its_own(api: Api) {

@@ -1,0 +1,187 @@
+//! How far the watches of workloads have got, and the lists that prove that the cluster did not fall back behind them.
+//!
+//! A watch that goes on from a version of before a restore is told nothing for as long as the cluster takes to get there again,
+//! and nothing about it looks wrong. So one object is listed without a version every [`Tempo::prove`], and soon after a
+//! watch was opened again, for that is when a restored server shows itself: one request a minute for all scopes together, and
+//! 12 a minute at most while connections break. What the answers mean is decided by `domain::horizon`.
+//!
+//! Not for pods: they only explain, and their watches end with the rollouts.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::{SelectAll, select_all, unfold};
+use kube::Client;
+use kube::api::ListParams;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::call::{Collection, Failure, read};
+use super::text;
+use super::watch::Look;
+use super::{ANSWER_MAX, Looker, OBJECT_BYTES_MAX, decode, sight};
+use crate::domain::horizon::{Horizon, Mark, Verdict};
+use crate::domain::machine::{Timestamp, millis};
+use crate::domain::rollout::SET_BACK_AFTER;
+use crate::domain::workload::Workload;
+use crate::ports::{Flow, Sight};
+
+/// How far watches have got. Clones share it.
+#[derive(Clone, Default)]
+pub(super) struct Reach(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    horizon: Mutex<Horizon>,
+    resumed: Notify,
+}
+
+impl Reach {
+    /// A watch or a listing has got to this version.
+    pub fn reached(&self, version: &str) {
+        if let Some(mark) = Mark::parse(version) {
+            self.horizon().reached(mark);
+        }
+    }
+
+    /// A watch was opened again, from where it had got to.
+    pub fn resumed(&self) {
+        self.0.resumed.notify_one();
+    }
+
+    fn horizon(&self) -> MutexGuard<'_, Horizon> {
+        self.0.horizon.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The watches of several scopes, each look with its scope.
+type Looks = SelectAll<Flow<(Option<String>, Look<Workload>)>>;
+
+/// Watches workloads for ever, and begins with a listing again where the cluster was set back.
+pub(super) fn watch(looker: Looker, request: Client, scopes: Vec<Collection>) -> Flow<Sight> {
+    let reach = Reach::default();
+    let watched = Watched {
+        looks: begin(&looker, &scopes, &reach),
+        proofs: proofs(request, scopes.clone(), reach.clone(), looker.tempo.prove),
+        unsynced: scopes.iter().map(|of| of.namespace.clone()).collect(),
+        looker,
+        scopes,
+        reach,
+    };
+    Box::pin(unfold(watched, |mut watched| async move {
+        let sight = watched.next().await;
+        sight.map(|sight| (sight, watched))
+    }))
+}
+
+struct Watched {
+    looker: Looker,
+    scopes: Vec<Collection>,
+    reach: Reach,
+    looks: Looks,
+    proofs: Flow<Verdict>,
+    /// Scopes that have never been listed to the end.
+    unsynced: BTreeSet<Option<String>>,
+}
+
+impl Watched {
+    async fn next(&mut self) -> Option<Sight> {
+        loop {
+            tokio::select! {
+                look = self.looks.next() => {
+                    let (scope, look) = look?;
+                    if matches!(look, Look::Synced) {
+                        self.unsynced.remove(&scope);
+                    }
+                    return Some(sight(scope, look, self.unsynced.is_empty()));
+                }
+                Some(verdict) = self.proofs.next() => match verdict {
+                    Verdict::Level | Verdict::InDoubt => {}
+                    Verdict::CaughtUp => self.begin(),
+                    Verdict::SetBack(from, to) => {
+                        self.begin();
+                        return Some(Sight::SetBack { from, to });
+                    }
+                },
+            }
+        }
+    }
+
+    fn begin(&mut self) {
+        self.looks = begin(&self.looker, &self.scopes, &self.reach);
+    }
+}
+
+/// The watches of all scopes, from a listing on.
+fn begin(looker: &Looker, scopes: &[Collection], reach: &Reach) -> Looks {
+    select_all(scopes.iter().map(|of| -> Flow<_> {
+        let scope = of.namespace.clone();
+        let looks = looker.look(of.clone(), decode::deployment, reach.clone());
+        Box::pin(looks.map(move |look| (scope.clone(), look)))
+    }))
+}
+
+/// What small lists prove, for ever; nothing where they are not to be asked for.
+fn proofs(request: Client, scopes: Vec<Collection>, reach: Reach, every: Option<Duration>) -> Flow<Verdict> {
+    let Some(every) = every.filter(|_| !scopes.is_empty()) else { return Box::pin(futures_util::stream::pending()) };
+    let began = Instant::now();
+    let prover = Prover { request, scopes, reach, every, began, asked: 0, last: began, in_doubt: false };
+    Box::pin(unfold(prover, |mut prover| async move {
+        loop {
+            prover.pause().await;
+            // What fails is told by the watches, which meet with the same.
+            if let Some(verdict) = prover.prove().await {
+                return Some((verdict, prover));
+            }
+        }
+    }))
+}
+
+struct Prover {
+    request: Client,
+    scopes: Vec<Collection>,
+    reach: Reach,
+    every: Duration,
+    began: Instant,
+    /// Lists asked for; each of the scopes has its turn.
+    asked: usize,
+    last: Instant,
+    in_doubt: bool,
+}
+
+impl Prover {
+    /// Waits until the next list is due.
+    async fn pause(&mut self) {
+        let least = self.every.min(SET_BACK_AFTER);
+        if !self.in_doubt {
+            // Whichever comes first: whether a watch was opened again only decides how soon it is asked.
+            let _ = tokio::time::timeout(self.every, self.reach.0.resumed.notified()).await;
+        }
+        tokio::time::sleep_until(self.last + least).await;
+        self.last = Instant::now();
+    }
+
+    async fn prove(&mut self) -> Option<Verdict> {
+        let of = self.scopes.get(self.asked.checked_rem(self.scopes.len())?)?;
+        self.asked = self.asked.wrapping_add(1);
+        let before = self.reach.horizon().newest();
+        let version = newest(&self.request, of).await.inspect_err(|failure| {
+            tracing::debug!(error = %of.attempt("list").failed(failure.clone()), "cannot prove that the cluster was not set back");
+        });
+        let mark = Mark::parse(&version.ok()?)?;
+        let now = Timestamp::from_millis(millis(self.began.elapsed()));
+        let verdict = self.reach.horizon().answered(now, before, mark);
+        self.in_doubt = verdict == Verdict::InDoubt;
+        Some(verdict)
+    }
+}
+
+/// The version of a list of one object, read from what is newest.
+async fn newest(client: &Client, of: &Collection) -> Result<String, Failure> {
+    let one = ListParams { limit: Some(1), ..ListParams::default() };
+    let request = kube::core::Request::new(of.path()).list(&one).map_err(Failure::unanswered)?;
+    let body = read(client, request, ANSWER_MAX, OBJECT_BYTES_MAX).await?;
+    Ok(text::page(&body, |_| Ok(()))?.version)
+}

@@ -1,0 +1,69 @@
+//! A ledger that was set back: it holds less of the record than this life knows it to have held.
+//!
+//! A purge's reference follows from the rollout's number, so a number that was given out before must not be given out again:
+//! the reference would bring back the old invalidation, and the edge stay as it is. Alone, what the ledger has lost is written
+//! again, under the next number; where the backup was made at another version, that one has run since, so a rollout begins
+//! whatever runs now, and the edge is purged. In a group
+//! others may have seen more than this life has, so the workload is held (`StateRegressed`, see `broker::ahead`), and what was
+//! found is written into the record.
+//!
+//! What an earlier life knew is lost with it. Not for finding out that a cluster was set back; that is `horizon`.
+
+use crate::domain::adoption::lacks;
+use crate::domain::id::Seq;
+use crate::domain::record::{Change, Edge, Phase, Record};
+use crate::domain::rollout::Rollout;
+use crate::domain::rollout::served::Served;
+
+impl Rollout {
+    /// The same machine in a life that has known the ledger to hold `known`. Where it has known nothing and the ledger was set
+    /// back, `spent` is the highest number it has seen.
+    #[must_use]
+    pub fn remembering(mut self, known: Option<&Record>, spent: Seq) -> Self {
+        self.spent = spent;
+        match known {
+            Some(known) => self.compare(known),
+            // Removed by this life, and back with an old record, which may be in the middle of a rollout.
+            None if self.is_alone() && spent > Seq::default() => self.count_above(spent, true),
+            None => {}
+        }
+        self.served = Served::resumed(&self.policy, self.draft.as_ref());
+        self
+    }
+
+    /// Compares what the ledger turns out to hold with what this life has known it to hold.
+    pub(super) fn compare(&mut self, known: &Record) {
+        let there = (known.seq, known.revision);
+        if !lacks(self.durable.as_ref(), self.floor, there) {
+            // It was adopted, or nothing was lost at all.
+            self.lost = None;
+            return;
+        }
+        self.spent = self.spent.max(known.seq);
+        if self.is_alone() {
+            let held = self.durable.as_ref();
+            let ran = held.is_some_and(|held| held.version != known.version || held.uid != known.uid);
+            self.draft = Some(known.clone());
+            self.count_above(known.seq, ran);
+        } else {
+            self.lost = self.lost.max(Some(there));
+        }
+    }
+
+    /// Gives the draft a number above `spent`. If something else `ran`, it is a rollout whose end has to be purged.
+    fn count_above(&mut self, spent: Seq, ran: bool) {
+        let Some(draft) = self.draft.as_mut().filter(|draft| draft.seq <= spent) else { return };
+        if draft.closed >= draft.seq {
+            draft.closed = spent;
+        }
+        draft.seq = spent;
+        self.renew(spent);
+        if let Some(draft) = self.draft.as_mut().filter(|_| ran) {
+            draft.closed = draft.closed.min(spent);
+            draft.change = Change::Changed;
+            draft.phase = Phase::Rolling;
+            draft.edge = draft.edge.max(Edge::Moved);
+            draft.votes.iter_mut().for_each(|vote| vote.overtaken = true);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Clusters and ledgers that come back from a backup.
+
+use super::*;
+
+/// The story goes on in a life that begins with this record and knew another.
+fn resumed(story: Story, held: Option<Record>, known: Option<&Record>, spent: u64) -> Story {
+    let machine = Rollout::resume(identity(), Policy::default(), Seq(0), held).remembering(known, Seq(spent));
+    Story { machine, effects: Vec::new(), ..story }
+}
+
+impl Story {
+    fn durable(&self) -> Record {
+        self.machine.durable().unwrap().clone()
+    }
+
+    fn references(&self) -> Vec<Reference> {
+        self.purges().into_iter().cloned().collect()
+    }
+}
+
+#[test]
+fn a_deployment_that_was_restored_alone_is_seen_although_its_generation_went_back() {
+    let mut story = Story::begin(complete("a", 1));
+    story.see(complete("b", 7));
+    story.effects.clear();
+    story.see(complete("a", 3));
+    story.pass(Duration::from_secs(4));
+    assert_eq!(story.purges().len(), 0, "one read may come from a cache that lags");
+    story.pass(Duration::from_secs(6));
+    assert_eq!((story.durable().version, story.durable().generation), (version("a"), 3));
+    assert_eq!(story.purges().len(), 1);
+    story.see(complete("c", 4));
+    assert_eq!(story.durable().version, version("c"), "its generations count from there");
+    assert_eq!(story.machine.next_deadline(), None);
+}
+
+#[test]
+fn a_watch_that_lags_costs_one_look_and_changes_nothing() {
+    let mut story = Story::begin(complete("a", 1));
+    story.see(complete("b", 7));
+    story.effects.clear();
+    story.step(Event::Seen(Box::new(complete("a", 3))));
+    story.pass(Duration::from_secs(60));
+    let looks = story.effects.iter().filter(|effect| matches!(effect, Effect::Look)).count();
+    assert_eq!((looks, story.purges().len(), story.durable().version), (1, 0, version("b")));
+}
+
+#[test]
+fn what_the_ledger_has_lost_is_written_again_and_the_edge_brought_back() {
+    let mut story = Story::begin(complete("a", 1));
+    let backup = story.durable();
+    story.see(complete("b", 2));
+    let (known, before) = (story.durable(), story.references());
+    let mut story = resumed(story, Some(backup), Some(&known), 0);
+    story.see(complete("a", 1));
+    story.pass(Duration::from_secs(10));
+    let now = story.durable();
+    assert_eq!(now.version, version("a"), "what runs since the restore");
+    assert!(now.seq > known.seq, "{} after {}", now.seq, known.seq);
+    assert_eq!(story.references().len(), 1, "the edge had b");
+    assert!(!before.contains(&story.references()[0]));
+    story.see(complete("b", 2));
+    story.pass(Duration::from_secs(10));
+    assert_eq!(story.references().len(), 2, "b again is another rollout than the one before the restore");
+    assert!(before.iter().all(|reference| !story.references().contains(reference)));
+}
+
+#[test]
+fn a_rollout_under_way_finds_out_by_the_conflict_of_its_next_write() {
+    let mut story = Story::begin(complete("a", 1));
+    let backup = story.durable();
+    story.see(half("b", 2));
+    let known = story.durable();
+    story.held = ["store"].into();
+    story.see(complete("b", 2));
+    story.held.clear();
+    story.step(Event::Conflicted(Some(Box::new(backup)), Seq(0)));
+    story.pass(Duration::from_secs(10));
+    assert!(story.durable().seq > known.seq);
+    assert_eq!(story.durable().version, version("b"));
+    assert_eq!(story.references().len(), 1);
+}
+
+#[test]
+fn a_workload_this_life_had_removed_counts_above_every_number_it_has_seen() {
+    let mut story = Story::begin(complete("a", 1));
+    story.see(half("b", 2));
+    let backup = story.durable();
+    let mut story = resumed(story, Some(backup), None, 40);
+    story.see(complete("b", 2));
+    story.pass(Duration::from_secs(10));
+    assert!(story.durable().seq > Seq(40));
+    assert_eq!(story.references().len(), 1);
+}
+
+#[test]
+fn in_a_group_what_the_ledger_has_lost_is_kept_in_the_record_until_it_is_adopted() {
+    let story = Story::begin(complete("a", 1));
+    let backup = story.durable();
+    let known = Record { seq: Seq(5), revision: 9, ..backup.clone() };
+    let grouped = || Identity { grouped: true, ..identity() };
+    let resume = |held: &Record| Rollout::resume(grouped(), Policy::default(), Seq(0), Some(held.clone()));
+    let mut machine = resume(&backup).remembering(Some(&known), Seq(0));
+    let effects = machine.step(Timestamp::from_millis(0), Event::Seen(Box::new(complete("a", 1))));
+    let stored = effects.iter().find_map(|effect| if let Effect::Store(record) = effect { Some(record) } else { None });
+    assert_eq!(stored.unwrap().set_back, Some((Seq(5), 9)));
+    assert_eq!(stored.unwrap().seq, backup.seq, "nothing is counted on by itself");
+
+    let adopted = Record { seq: Seq(6), revision: 10, ..backup };
+    let mut machine = resume(&adopted).remembering(Some(&known), Seq(0));
+    let effects = machine.step(Timestamp::from_millis(0), Event::Seen(Box::new(complete("a", 1))));
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Store(_))), "{effects:?}");
+}

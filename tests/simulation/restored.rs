@@ -1,0 +1,78 @@
+//! Clusters that are restored from a backup under a running process.
+
+use crate::fakes::World;
+use crate::fakes::backup::Backup;
+use crate::stage::{Life, Stage, deployment, id, life, roll_out, settled};
+
+fn references(world: &World) -> usize {
+    world.state().created.len()
+}
+
+/// `web` has been rolled out since the backup, `blog` has not.
+async fn rolled_out_since(life: &Life) -> Backup {
+    life.pass(2_000).await;
+    let backup = life.world.backup();
+    roll_out(life, "web", 2, "2", 10_000).await;
+    life.pass(60_000).await;
+    assert_eq!((life.world.creations("EWEB").len(), life.world.creations("EBLOG").len()), (1, 0));
+    backup
+}
+
+#[test]
+fn after_a_restore_what_runs_is_purged_once_and_no_number_is_given_out_twice() {
+    let world = settled(1, &["web", "blog"]);
+    life(&world, async |life| {
+        let backup = rolled_out_since(life).await;
+        let before = life.world.record(&id("web")).unwrap();
+        life.world.restore(&backup);
+        life.pass(60_000).await;
+        let web = life.world.record(&id("web")).unwrap();
+        assert!(web.seq > before.seq && !web.is_open(), "{web:?}");
+        assert_eq!(web.version, deployment("web", 1, 1, "1", Stage::Complete).version.unwrap());
+        assert_eq!((life.world.creations("EWEB").len(), life.world.creations("EBLOG").len()), (2, 0));
+
+        roll_out(life, "web", 2, "2", 10_000).await;
+        roll_out(life, "blog", 2, "2", 10_000).await;
+        life.pass(60_000).await;
+        assert_eq!((life.world.creations("EWEB").len(), life.world.creations("EBLOG").len()), (3, 1));
+        assert_eq!(references(&life.world), 4, "each under a reference of its own");
+    });
+}
+
+#[test]
+fn a_restore_in_the_middle_of_a_rollout_ends_it_and_begins_another() {
+    let world = settled(2, &["web", "blog"]);
+    life(&world, async |life| {
+        let backup = rolled_out_since(life).await;
+        life.world.set(deployment("web", 1, 3, "3", Stage::Half));
+        life.pass(10_000).await;
+        life.world.restore(&backup);
+        life.pass(120_000).await;
+        let web = life.world.record(&id("web")).unwrap();
+        assert!(!web.is_open(), "{web:?}");
+        assert_eq!(web.version, deployment("web", 1, 1, "1", Stage::Complete).version.unwrap());
+        assert_eq!((life.world.creations("EWEB").len(), references(&life.world)), (2, 2));
+    });
+}
+
+#[test]
+fn a_workload_that_was_deleted_since_the_backup_counts_on_when_it_is_back() {
+    let world = settled(3, &["web", "blog"]);
+    life(&world, async |life| {
+        life.pass(2_000).await;
+        roll_out(life, "web", 2, "2", 10_000).await;
+        life.pass(60_000).await;
+        let backup = life.world.backup();
+        roll_out(life, "web", 3, "3", 10_000).await;
+        life.pass(60_000).await;
+        let before = life.world.record(&id("web")).unwrap();
+        life.world.delete(&id("web"));
+        life.pass(60_000).await;
+        assert_eq!(life.world.record(&id("web")), None);
+        life.world.restore(&backup);
+        life.pass(60_000).await;
+        let web = life.world.record(&id("web")).unwrap();
+        assert!(web.seq > before.seq, "{} after {}", web.seq, before.seq);
+        assert_eq!(references(&life.world), 3);
+    });
+}
