@@ -273,7 +273,7 @@ pub struct CdnError {
     pub message: String,
 }
 
-pub use crate::domain::purge::CdnErrorClass;
+pub use crate::domain::purge::{CdnErrorClass, Found};
 
 /// The content delivery network.
 #[async_trait]
@@ -289,12 +289,8 @@ pub trait Cdn: Send + Sync {
     ) -> Result<Invalidation, CdnError>;
     /// How far an invalidation is.
     async fn status(&self, distribution: &DistributionId, id: &InvalidationId) -> Result<InvalidationStatus, CdnError>;
-    /// Looks for a reference among the recent invalidations of a distribution.
-    async fn find(
-        &self,
-        distribution: &DistributionId,
-        reference: &Reference,
-    ) -> Result<Option<Invalidation>, CdnError>;
+    /// Looks for a reference among the recent invalidations of a distribution, and for what was sent under it.
+    async fn find(&self, distribution: &DistributionId, reference: &Reference) -> Result<Option<Found>, CdnError>;
 }
 
 /// Where webhooks are sent from. Knows the hooks by name; the machine never sees a URL or a secret.

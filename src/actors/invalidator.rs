@@ -93,7 +93,7 @@ impl Invalidator {
         let wanted = reference.clone();
         let call = async move { cdn.find(&distribution, &wanted).await };
         self.ask_cdn(ctx, call, "list_invalidations", move |found| match found {
-            Ok(found) => purge::Event::Searched(reference, found.map(|invalidation| invalidation.id)),
+            Ok(found) => purge::Event::Searched(reference, found),
             Err(error) => purge::Event::SearchFailed(reference, error.message),
         });
     }

@@ -26,8 +26,8 @@ use aws_sdk_cloudfront::types::{self, ConnectionMode, DistributionSummary, Inval
 
 use crate::domain::distribution::{Distribution, DistributionId};
 use crate::domain::id::{InvalidationId, Reference};
-use crate::domain::paths::PathSet;
-use crate::ports::{Cdn, CdnError, CdnErrorClass, Invalidation, InvalidationStatus};
+use crate::domain::paths::{Path, PathSet};
+use crate::ports::{Cdn, CdnError, CdnErrorClass, Found, Invalidation, InvalidationStatus};
 
 /// Most distributions read: 100 pages of 100. The service's default quota is 500 distributions per account.
 const PAGES_MAX: usize = 100;
@@ -145,14 +145,15 @@ impl CloudFront {
         Ok((invalidation(found).ok_or_else(|| truncated(attempted()))?, batch))
     }
 
-    async fn search(
-        &self,
-        distribution: &DistributionId,
-        reference: &Reference,
-    ) -> Result<Option<Invalidation>, CdnError> {
+    async fn search(&self, distribution: &DistributionId, reference: &Reference) -> Result<Option<Found>, CdnError> {
         for id in self.newest(distribution).await? {
             match self.get(distribution, &id).await {
-                Ok((found, Some(batch))) if batch.caller_reference == reference.0 => return Ok(Some(found)),
+                Ok((found, Some(batch))) if batch.caller_reference == reference.0 => {
+                    let items = batch.paths.and_then(|paths| paths.items).unwrap_or_default();
+                    // One we could not have sent says nothing of what else was: it is left out.
+                    let sent: Vec<Path> = items.iter().filter_map(|item| item.parse().ok()).collect();
+                    return Ok(PathSet::of(sent).map(|sent| Found { invalidation: found.id, sent }));
+                }
                 Ok(_) => {}
                 // Listed and gone a moment later: not the one.
                 Err(error) if error.class == CdnErrorClass::NoSuchInvalidation => {}
@@ -213,11 +214,7 @@ impl Cdn for CloudFront {
         Ok(self.get(distribution, id).await?.0.status)
     }
 
-    async fn find(
-        &self,
-        distribution: &DistributionId,
-        reference: &Reference,
-    ) -> Result<Option<Invalidation>, CdnError> {
+    async fn find(&self, distribution: &DistributionId, reference: &Reference) -> Result<Option<Found>, CdnError> {
         // Up to 21 calls, each with its own bound: together they get twice the bound of one.
         let bound = self.timeouts.operation.saturating_mul(2);
         let search = tokio::time::timeout(bound, self.search(distribution, reference));
@@ -291,8 +288,9 @@ where
             (answered(status, code, text), format!("{code} (HTTP {status}){}", spoken(code, text)))
         }
         (None, error) if is_about_credentials(error) => (CdnErrorClass::Denied, causes(error)),
-        // Not sent at all: something in the request cannot be written down, such as an impossible endpoint.
-        (None, SdkError::ConstructionFailure(_)) => (CdnErrorClass::Refused, causes(error)),
+        // Not sent at all: something in the request cannot be written down, such as an impossible endpoint. A person can
+        // mend that, and the purge is still owed.
+        (None, SdkError::ConstructionFailure(_)) => (CdnErrorClass::Unexpected, causes(error)),
         // No answer, or one that says success and cannot be read: it may have happened.
         (None, error) => (CdnErrorClass::Ambiguous, causes(error)),
     };
@@ -300,7 +298,10 @@ where
 }
 
 /// Sorts an answer that says no. Codes are those of CloudFront's API reference and of AWS's *Common errors*, both read
-/// 2026-11; the codes of throttling are those the SDK itself knows (`aws_runtime::retries::classifiers`).
+/// 2026-11; the codes of throttling, and of what passes, are those the SDK itself knows (`aws_runtime::retries::classifiers`).
+/// Final are only those that the reference lists for CreateInvalidation and that say something of what we ask for:
+/// `BatchTooLarge`, `InvalidArgument`, `NoSuchDistribution`. `MissingBody` and `InconsistentQuantities` say that a request of
+/// ours arrived damaged, and everything else may be the words of a proxy, or of another day.
 fn answered(status: u16, code: &str, text: &str) -> CdnErrorClass {
     match (code, status) {
         ("TooManyInvalidationsInProgress", _) => CdnErrorClass::TooManyInProgress,
@@ -327,15 +328,23 @@ fn answered(status: u16, code: &str, text: &str) -> CdnErrorClass {
             "ExpiredToken"
             | "ExpiredTokenException"
             | "InvalidClientTokenId"
+            | "AccessDenied"
+            | "AccessDeniedException"
+            | "IncompleteSignature"
+            | "InvalidSignatureException"
             | "MissingAuthenticationToken"
+            | "MissingAuthenticationTokenException"
+            | "NotAuthorized"
+            | "OptInRequired"
             | "RequestExpired"
             | "UnrecognizedClientException",
             _,
         )
         | (_, 401 | 403) => CdnErrorClass::Denied,
-        // 408 is a server that gave up waiting for us: like any time-out.
-        (_, 408 | 500..) => CdnErrorClass::Ambiguous,
-        _ => CdnErrorClass::Refused,
+        // 408 is a server that gave up waiting for us: like any time-out. AWS says the same with 400.
+        ("RequestTimeout" | "RequestTimeoutException", _) | (_, 408 | 500..) => CdnErrorClass::Ambiguous,
+        ("BatchTooLarge" | "InvalidArgument", 400..500) => CdnErrorClass::Refused,
+        _ => CdnErrorClass::Unexpected,
     }
 }
 
@@ -380,9 +389,9 @@ fn truncated(attempted: String) -> CdnError {
     CdnError { class: CdnErrorClass::Ambiguous, message: format!("{attempted}: the answer is incomplete") }
 }
 
-/// Repeating the same call cannot help.
+/// Nothing documents such an answer, or such a limit, as final.
 fn unusable(attempted: String, cause: &str) -> CdnError {
-    CdnError { class: CdnErrorClass::Refused, message: format!("{attempted}: {cause}") }
+    CdnError { class: CdnErrorClass::Unexpected, message: format!("{attempted}: {cause}") }
 }
 
 #[cfg(test)]
@@ -405,7 +414,15 @@ mod tests {
             (413, "BatchTooLarge", "", Refused),
             (404, "NoSuchDistribution", "", Gone),
             (404, "NoSuchInvalidation", "", NoSuchInvalidation),
-            (404, "no error code", "", Refused),
+            (400, "InconsistentQuantities", "", Unexpected),
+            (400, "MissingBody", "", Unexpected),
+            (400, "SomethingNew", "", Unexpected),
+            (404, "no error code", "", Unexpected),
+            (405, "no error code", "", Unexpected),
+            (407, "no error code", "", Unexpected),
+            (302, "no error code", "", Unexpected),
+            (400, "RequestTimeout", "", Ambiguous),
+            (400, "AccessDeniedException", "", Denied),
             (403, "AccessDenied", "", Denied),
             (403, "SignatureDoesNotMatch", "", Denied),
             (400, "ExpiredToken", "", Denied),

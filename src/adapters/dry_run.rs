@@ -10,7 +10,7 @@ use crate::domain::distribution::{Distribution, DistributionId};
 use crate::domain::id::{InvalidationId, Reference};
 use crate::domain::notice::Notice;
 use crate::domain::paths::PathSet;
-use crate::ports::{Cdn, CdnError, EventSink, Invalidation, InvalidationStatus, Notifier, PortError};
+use crate::ports::{Cdn, CdnError, EventSink, Found, Invalidation, InvalidationStatus, Notifier, PortError};
 
 /// Lists the real distributions and creates nothing.
 pub struct DryCdn(pub Arc<dyn Cdn>);
@@ -36,7 +36,7 @@ impl Cdn for DryCdn {
         Ok(InvalidationStatus::Completed)
     }
 
-    async fn find(&self, _: &DistributionId, _: &Reference) -> Result<Option<Invalidation>, CdnError> {
+    async fn find(&self, _: &DistributionId, _: &Reference) -> Result<Option<Found>, CdnError> {
         Ok(None)
     }
 }

@@ -144,6 +144,12 @@ impl Path {
 }
 
 impl PathSet {
+    /// Of these items, in normal form; `None` if there are none.
+    #[must_use]
+    pub fn of(items: Vec<Path>) -> Option<Self> {
+        (!items.is_empty()).then(|| items.into_iter().collect())
+    }
+
     /// The items, sorted.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Path> {
         self.0.iter()

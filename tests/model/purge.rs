@@ -15,6 +15,8 @@ struct World {
     purger: Purger,
     now: Timestamp,
     calls: Vec<Effect>,
+    /// Whoever orders again after a crash says that it has voted just now.
+    forgets: bool,
     /// What exists: the paths of each reference, and when it was created.
     cdn: BTreeMap<Reference, (PathSet, Timestamp)>,
     orders: BTreeMap<Reference, (Order, Timestamp)>,
@@ -67,6 +69,7 @@ impl World {
             purger,
             now,
             calls,
+            forgets: false,
             cdn: BTreeMap::new(),
             orders: BTreeMap::new(),
             ended,
@@ -114,7 +117,7 @@ impl World {
             Progress::Completed | Progress::DoneByOther | Progress::Impossible(_) => {
                 self.ended.insert(reference.clone());
             }
-            Progress::Created(_) | Progress::Failing(_) => {}
+            Progress::Created(_) | Progress::Failing(_) | Progress::Overdue(_) | Progress::SentBefore(_) => {}
         }
     }
 
@@ -165,7 +168,7 @@ impl World {
             self.orders.values().filter(|(o, _)| !self.ended.contains(&o.reference)).map(|(o, _)| o.clone()).collect();
         for mut order in open.into_iter().rev() {
             // Nothing is known of the earlier life's votes but that they are there.
-            order.voted_at = None;
+            order.voted_at = self.forgets.then_some(self.now);
             self.step(Event::Ordered(order));
         }
     }
@@ -210,6 +213,7 @@ fn step() -> impl Strategy<Value = Step> {
         NoSuchInvalidation,
         ReferenceReused,
         Refused,
+        Unexpected,
     ]);
     let reply = prop_oneof![3 => Just(Reply::Works), 1 => Just(Reply::Lost), 3 => class.prop_map(Reply::Fails)];
     prop_oneof![
@@ -265,6 +269,7 @@ fn an_order_of_an_earlier_life_covers_nothing_newer_than_itself() {
     world.now = world.now.after(Duration::from_secs(60));
     let now = Some(world.now);
     place(&mut world, "opens the window", now);
+    let now = Some(world.now.after(Duration::from_millis(1)));
     place(&mut world, "newer", now);
     place(&mut world, "earlier", None);
     world.settle();
@@ -285,4 +290,166 @@ fn a_denied_creation_is_told_once_even_after_other_failures() {
         told += purger.step(now, failed(CdnErrorClass::Denied)).len();
     }
     assert_eq!(told, 1);
+}
+
+/// A mutant: what an earlier life may have sent counts as never sent, so that a repetition covers what completed after it.
+#[test]
+fn a_repetition_that_covers_a_later_completion_is_caught() {
+    let caught = |forgets| {
+        std::panic::catch_unwind(|| {
+            let mut world = World { forgets, ..World::new() };
+            let place = |world: &mut World, name: &str| {
+                let order = Order { reference: name.into(), ..order(0, world.now) };
+                world.orders.insert(order.reference.clone(), (order.clone(), world.now));
+                world.step(Event::Ordered(order));
+            };
+            place(&mut world, "sent earlier");
+            world.answer(0, Reply::Lost);
+            world.now = world.now.after(Duration::from_secs(60));
+            place(&mut world, "complete later");
+            // Ordered again in the other order of their names: what was sent earlier goes first.
+            world.crash();
+            world.settle();
+        })
+        .is_err()
+    };
+    assert_eq!((caught(false), caught(true)), (false, true));
+}
+
+/// Two distributions, one of which answers so; `others` fresh orders of it, each of paths of its own, and none covers another.
+struct Account {
+    world: World,
+    refusal: Option<CdnErrorClass>,
+    number: u32,
+}
+
+impl Account {
+    fn new(refusal: CdnErrorClass) -> Self {
+        Self { world: World::new(), refusal: Some(refusal), number: 0 }
+    }
+
+    fn order(&mut self, distribution: &str) -> Reference {
+        self.number += 1;
+        let paths = [format!("/{}", self.number).parse().unwrap()].into_iter().collect();
+        let reference = Reference(format!("n{}", self.number));
+        let distribution = distribution.parse().unwrap();
+        let order = Order { reference: reference.clone(), distribution, paths, ..order(0, self.world.now) };
+        self.world.orders.insert(reference.clone(), (order.clone(), self.world.now));
+        self.world.step(Event::Ordered(order));
+        self.answer();
+        reference
+    }
+
+    /// All answers come at once.
+    fn answer(&mut self) {
+        while let Some(call) = self.world.calls.first() {
+            let refused = matches!(call, Effect::Create(order) if order.distribution.as_str() == "E1EXAMPLE");
+            let reply = self.refusal.filter(|_| refused).map_or(Reply::Works, Reply::Fails);
+            self.world.answer(0, reply);
+        }
+    }
+
+    /// Lets time pass.
+    fn pass(&mut self, time: Duration) {
+        let end = self.world.now.after(time);
+        while self.world.purger.next_deadline().is_some_and(|next| next <= end) {
+            self.world.tick();
+            self.answer();
+        }
+        self.world.now = end;
+    }
+
+    /// How long it takes until this one is created.
+    fn delay(&mut self, reference: &Reference) -> Duration {
+        let from = self.world.now;
+        while !self.world.cdn.contains_key(reference) {
+            self.pass(Duration::from_millis(100));
+            assert!(self.world.now.since(from) < Duration::from_secs(86_400), "{reference} waits for a day");
+        }
+        self.world.now.since(from)
+    }
+}
+
+#[test]
+fn purges_that_are_denied_delay_no_other_distribution_however_many_there_are() {
+    for owed in [100, 150, 300] {
+        let mut account = Account::new(CdnErrorClass::Denied);
+        for _ in 0..owed {
+            account.order("E1EXAMPLE");
+            account.pass(Duration::from_millis(10));
+        }
+        let mut longest = Duration::ZERO;
+        for _ in 0..200 {
+            account.pass(Duration::from_millis(33_331));
+            let fresh = account.order("E2EXAMPLE");
+            longest = longest.max(account.delay(&fresh));
+        }
+        let probes = account.world.creations.len() - 200;
+        eprintln!("{owed} denied: a fresh purge waits for {longest:?} at most, {probes} probes in 111 minutes");
+        assert!(longest <= Duration::from_millis(100), "{owed} denied purges delay another by {longest:?}");
+        assert!(probes < 60, "{probes} probes of a distribution that refuses, in 111 minutes");
+    }
+}
+
+#[test]
+fn when_a_distribution_lets_us_again_all_that_wait_for_it_go_on() {
+    let mut account = Account::new(CdnErrorClass::Denied);
+    let owed: Vec<Reference> = (0..20).map(|_| account.order("E1EXAMPLE")).collect();
+    account.pass(Duration::from_secs(3_600));
+    account.refusal = None;
+    account.pass(Duration::from_secs(5 * 60 + 20 * 2 + 30));
+    assert!(owed.iter().all(|reference| account.world.cdn.contains_key(reference)));
+}
+
+#[test]
+fn after_an_outage_the_newest_goes_first_and_covers_all_that_waited() {
+    for failure in [CdnErrorClass::Ambiguous, CdnErrorClass::Throttled, CdnErrorClass::Denied] {
+        let mut account = Account::new(failure);
+        for n in 0..12 {
+            let world = &mut account.world;
+            let now = world.now;
+            let order = Order { reference: Reference(format!("n{n}")), ..order(0, now) };
+            world.orders.insert(order.reference.clone(), (order.clone(), now));
+            world.step(Event::Ordered(order));
+            account.answer();
+            account.pass(Duration::from_secs(20));
+        }
+        account.refusal = None;
+        account.pass(Duration::from_secs(6 * 60));
+        let created: Vec<&str> = account.world.cdn.keys().map(|reference| reference.0.as_str()).collect();
+        assert_eq!((created, account.world.ended.len()), (vec!["n11"], 12), "{failure:?}");
+    }
+}
+
+#[test]
+fn however_much_is_rolled_out_what_is_owed_gets_its_turn() {
+    let mut account = Account::new(CdnErrorClass::Denied);
+    account.order("E1EXAMPLE");
+    account.refusal = None;
+    let mut others = 0;
+    while !account.world.cdn.contains_key(&Reference::from("n1")) {
+        others += 1;
+        assert!(others < 2_000, "starved by what is rolled out");
+        account.order(&format!("EBUSY{others}"));
+        account.pass(Duration::from_millis(500));
+    }
+    // It was tried again after 15 s to 30 s, when there were more others than the pace allows.
+    assert!(account.world.now <= Timestamp::from_millis(50_000), "it went at {:?}", account.world.now);
+}
+
+#[test]
+fn a_purge_is_told_to_be_late_once_when_it_is_not_made_in_time() {
+    let mut purger = Purger::new(Pace::default());
+    drop(purger.step(Timestamp::from_millis(0), Event::Ordered(order(0, Timestamp::from_millis(0)))));
+    let mut told = Vec::new();
+    let mut now = Timestamp::from_millis(0);
+    while now < Timestamp::from_millis(3_600_000) {
+        let failed = Event::CreateFailed("r0".into(), CdnErrorClass::Throttled, "Throttling".into());
+        let effects = [purger.step(now, failed), purger.tick(now)].concat();
+        let overdue = |effect: &Effect| matches!(effect, Effect::Report(_, _, Progress::Overdue(_)));
+        told.extend(effects.iter().filter(|effect| overdue(effect)).map(|_| now));
+        now = purger.next_deadline().expect("it is tried on").max(now);
+        drop(purger.tick(now).into_iter().filter(overdue).map(|_| told.push(now)).collect::<Vec<_>>());
+    }
+    assert_eq!(told, [Timestamp::from_millis(900_000)]);
 }

@@ -19,7 +19,9 @@ use crate::domain::selector::LabelSelector;
 use crate::domain::serving::Serving;
 use crate::domain::site::{Age, IngressFact, IngressRule, ServiceFact, SiteFacts};
 use crate::domain::workload::{Replicas, Tuning, Workload};
-use crate::ports::{CdnError, CdnErrorClass, Flow, Invalidation, InvalidationStatus, PodSight, PortError, Sight};
+use crate::ports::{
+    CdnError, CdnErrorClass, Flow, Found, Invalidation, InvalidationStatus, PodSight, PortError, Sight,
+};
 
 mod absent;
 
@@ -91,7 +93,7 @@ impl Cdn for Account {
         only_looks()
     }
 
-    async fn find(&self, _: &DistributionId, _: &Reference) -> Result<Option<Invalidation>, CdnError> {
+    async fn find(&self, _: &DistributionId, _: &Reference) -> Result<Option<Found>, CdnError> {
         only_looks()
     }
 }

@@ -5,17 +5,23 @@
 //! ordered ──┬──────────────▶ creating ──┬────────────────▶ polling ────────────▶ reported, forgotten
 //!           └─ within the   ▲   │       │ throttled,          │ slow: Stalled, polled on
 //!              debounce ────┘   │       │ lost answer,        │ lost: created again, same reference
-//!              window: the      │       │ denied: later,      ▼
-//!              newest goes      ▼       ▼ same reference
+//!              window: the      │       │ denied: the lane    ▼
+//!              newest goes      ▼       ▼ refuses
 //!                            impossible
 //! ```
 //!
+//! A distribution that refuses is a *lane* that is closed: one probe of it is sent from time to time, the newest that waits, and
+//! all others wait for what becomes of it. So purges that cannot be made cost what one costs, however many there are, and what
+//! was never sent goes before what was (decision 29).
+//!
 //! One creation per (vector, distribution) rests on the reference alone, which is never changed between attempts; whatever is
 //! forgotten here by a crash is ordered again and returns the same invalidation. Purges are never merged into a new identity:
-//! an older one whose paths a newer one contains is *covered* by it, once that exists (ARCHITECTURE.md, *Coalescing*).
+//! one that waits and that another contains is *covered* by it, once that exists (ARCHITECTURE.md, *Coalescing*).
 //!
 //! Not for deciding whether to purge, nor for remembering: the record does both.
 
+mod job;
+mod lane;
 mod purger;
 
 use std::time::Duration;
@@ -27,7 +33,7 @@ use crate::domain::id::{InvalidationId, Reference, WorkloadId};
 use crate::domain::machine::Timestamp;
 use crate::domain::paths::PathSet;
 
-pub use purger::{CREATIONS_BURST, Purger};
+pub use purger::{CREATIONS_BURST, Purger, REPEAT_EVERY};
 
 /// A purge to be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,7 +42,7 @@ pub struct Order {
     pub reference: Reference,
     /// Of this distribution.
     pub distribution: DistributionId,
-    /// These paths.
+    /// What is sent of it.
     pub paths: PathSet,
     /// For this workload.
     pub workload: WorkloadId,
@@ -61,12 +67,16 @@ pub enum Progress {
     },
     /// The edge is fresh.
     Completed,
+    /// The reference had been used before, with these paths: they are what was purged, whatever would have been sent now.
+    SentBefore(PathSet),
     /// The reference was used with other paths and that invalidation could not be found: done, completion unknown.
     DoneByOther,
     /// It takes longer than the completion timeout; the time waited so far. It is still waited for.
     Stalled(Duration),
-    /// It cannot be made as things are, for this reason, and is tried again slowly.
+    /// It cannot be made, or followed, before somebody does something, for this reason; it is tried on, slowly.
     Failing(String),
+    /// It could not be made within the completion timeout, for this reason; it is tried on.
+    Overdue(String),
     /// It can never be made.
     Impossible(String),
 }
@@ -88,8 +98,10 @@ pub enum CdnErrorClass {
     NoSuchInvalidation,
     /// The reference was used before with other paths.
     ReferenceReused,
-    /// Our request itself is wrong.
+    /// Our request itself is wrong: CloudFront documents so for this code. Final.
     Refused,
+    /// A refusal that nothing documents as final: a proxy's page, a code nobody knows. It may pass, or somebody has to act.
+    Unexpected,
 }
 
 /// How purges are paced.
@@ -134,9 +146,18 @@ pub enum Event {
     /// A poll failed.
     PollFailed(Reference, CdnErrorClass, String),
     /// A reference was looked for among the recent invalidations.
-    Searched(Reference, Option<InvalidationId>),
+    Searched(Reference, Option<Found>),
     /// It could not be.
     SearchFailed(Reference, String),
+}
+
+/// An invalidation that was created before.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Found {
+    /// CloudFront's id.
+    pub invalidation: InvalidationId,
+    /// What was sent.
+    pub sent: PathSet,
 }
 
 /// What is wanted.

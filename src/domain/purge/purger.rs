@@ -1,215 +1,201 @@
-//! The machine of purges: one job per reference, one window per distribution, one governor.
+//! The machine of purges: one job per creation, one lane per distribution, one governor.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::domain::distribution::DistributionId;
 use crate::domain::id::{InvalidationId, Reference};
 use crate::domain::machine::{Machine, Timestamp, millis};
-use crate::domain::purge::{CdnErrorClass, Effect, Event, Order, Pace, Progress};
-use crate::domain::retry::{self, Backoff};
+use crate::domain::purge::job::{Job, Poll, Stage, Waiter};
+use crate::domain::purge::lane::Lane;
+use crate::domain::purge::{CdnErrorClass, Effect, Event, Found, Order, Pace, Progress};
+use crate::domain::retry;
 
 /// Creations that may follow each other at once before [`Pace::creation_every`] applies. Throttling is answered anyway; this
 /// only keeps a release over a handful of distributions quick.
 pub const CREATIONS_BURST: u32 = 4;
 
-/// Polling slows down by this and no further: completion is noticed within 30 s, and a stalled purge costs two calls a
-/// minute.
-const POLL_EVERY_MAX: Duration = Duration::from_secs(30);
+/// Repetitions leave so many of the burst to what is sent for the first time, so that a purge is not late because others
+/// cannot be made.
+const BURST_KEPT: u32 = 2;
+
+/// One creation in so many is a repetition, if one waits: however much is rolled out, what is owed gets its turn.
+pub const REPEAT_EVERY: u32 = 8;
 
 /// How often an invalidation just created may be unknown to CloudFront before it is created again (decision 17).
 const UNKNOWN_TOLERATED: u32 = 3;
-
-/// Denied and gone-wrong purges: somebody has to act, so there is no hurry.
-const SLOWLY: Backoff = Backoff { base: Duration::from_secs(15), cap: Duration::from_secs(5 * 60) };
-/// One purge on its way.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Job {
-    order: Order,
-    /// Counts orders: the newest has the highest number.
-    number: u64,
-    stage: Stage,
-    /// When it was ordered.
-    arrived: Timestamp,
-    /// Failures in a row.
-    failures: u32,
-    /// Somebody was told that it fails and has to act; once is enough.
-    failing: bool,
-    /// It was reported as stalled; once is enough, even if it has to be created again.
-    stalled: bool,
-    /// Older orders this one covers, told with it.
-    covers: Vec<Order>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Stage {
-    /// Not sent yet.
-    Queued,
-    /// Sent at least once, and to be sent again at this time.
-    Resting(Timestamp),
-    /// A call is under way.
-    Calling,
-    /// The reference is being looked for.
-    Searching,
-    /// Created; its completion is awaited.
-    Polling(Poll),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Poll {
-    id: InvalidationId,
-    since: Timestamp,
-    next: Timestamp,
-    asked: bool,
-    polls: u32,
-    unknown: u32,
-}
 
 /// The machine. See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Purger {
     pace: Pace,
     jobs: BTreeMap<Reference, Job>,
-    /// Per distribution, when its debounce window ends.
-    windows: BTreeMap<DistributionId, Timestamp>,
+    lanes: BTreeMap<DistributionId, Lane>,
     /// The governor: creations are allowed while this is not further ahead than the burst (a token bucket in its
     /// "virtual scheduling" form, which needs one number and no timer).
     spent_until: Timestamp,
+    /// First sendings since the last repetition.
+    fresh_in_a_row: u32,
     orders: u64,
+}
+
+/// A creation that could be sent, and from when on, as far as its distribution is concerned.
+struct Candidate {
+    from: Timestamp,
+    number: u64,
+    reference: Reference,
+    repeated: bool,
 }
 
 impl Purger {
     /// A machine with nothing on its way.
     pub fn new(pace: Pace) -> Self {
-        Self { pace, jobs: BTreeMap::new(), windows: BTreeMap::new(), spent_until: Timestamp::default(), orders: 0 }
+        Self {
+            pace,
+            jobs: BTreeMap::new(),
+            lanes: BTreeMap::new(),
+            spent_until: Timestamp::default(),
+            fresh_in_a_row: 0,
+            orders: 0,
+        }
     }
 
     /// Purges on their way, each in words: what an operator reads while waiting.
     pub fn describe(&self, now: Timestamp) -> Vec<(Reference, DistributionId, String)> {
+        let waiting =
+            |job: &Job| match self.lanes.get(&job.own.order.distribution).and_then(|lane| lane.refusal.as_ref()) {
+                Some(refusal) => {
+                    format!("is refused; tried again in {} s: {}", refusal.until.since(now).as_secs(), refusal.why)
+                }
+                None => "waits for its turn, so that others can go with it".to_owned(),
+            };
         let words = |job: &Job| match &job.stage {
-            Stage::Queued => "waits for its turn, so that others can go with it".to_owned(),
-            Stage::Resting(until) => format!("is sent again in {} s", until.since(now).as_secs()),
+            Stage::Waiting => waiting(job),
             Stage::Calling => "is being created".to_owned(),
-            Stage::Searching => "is being looked for among the recent invalidations".to_owned(),
+            Stage::Searching(_) | Stage::SearchRests(..) => {
+                "is being looked for among the recent invalidations".to_owned()
+            }
             Stage::Polling(poll) => {
                 format!("invalidation {} in progress for {} s", poll.id, now.since(poll.since).as_secs())
             }
         };
-        self.jobs
-            .values()
-            .map(|job| (job.order.reference.clone(), job.order.distribution.clone(), words(job)))
-            .collect()
+        let jobs = self.jobs.values();
+        jobs.map(|job| (job.own.order.reference.clone(), job.own.order.distribution.clone(), words(job))).collect()
     }
 
     fn ordered(&mut self, now: Timestamp, order: Order) -> Vec<Effect> {
-        if let Some(job) = self.jobs.get(&order.reference) {
-            return job.progress(&order).into_iter().map(|progress| report(&order, progress)).collect();
+        if let Some(job) = self.jobs.get_mut(&order.reference) {
+            if job.is_waiting() {
+                // What is to be sent may have grown by what an older one owed.
+                job.own.order.paths = order.paths;
+            }
+            return job.progress(&job.own);
         }
-        let covering = self.jobs.values().find_map(|job| {
-            job.covers.iter().any(|covered| covered.reference == order.reference).then(|| job.progress(&order))
+        let covered = self.jobs.values().find_map(|job| {
+            let waiter = job.covers.iter().find(|covered| covered.order.reference == order.reference)?;
+            Some(job.progress(waiter))
         });
-        if let Some(progress) = covering {
-            return progress.into_iter().map(|progress| report(&order, progress)).collect();
+        if let Some(progress) = covered {
+            return progress;
         }
         self.orders = self.orders.saturating_add(1);
-        let stage = match &order.invalidation {
-            Some(id) => Stage::Polling(self.poll(now, id.clone())),
-            None => Stage::Queued,
-        };
-        let job = Job {
-            number: self.orders,
-            stage,
-            arrived: now,
-            failures: 0,
-            failing: false,
-            stalled: false,
-            covers: Vec::new(),
-            order,
-        };
-        self.jobs.insert(job.order.reference.clone(), job);
-        Vec::new()
-    }
-
-    fn poll(&self, now: Timestamp, id: InvalidationId) -> Poll {
-        Poll { id, since: now, next: now.after(self.pace.poll_first), asked: false, polls: 0, unknown: 0 }
-    }
-
-    /// Sends what is due: the newest queued order of each distribution whose window is over, with the older ones it
-    /// contains, and every retry whose rest is over; as far as the governor allows, oldest first.
-    fn send(&mut self, now: Timestamp) -> Vec<Effect> {
-        let mut due = self.leaders(now);
-        due.extend(self.jobs.values().filter_map(|job| match job.stage {
-            Stage::Resting(until) if until <= now => Some((job.number, job.order.reference.clone())),
-            Stage::Resting(_) | Stage::Queued | Stage::Calling | Stage::Searching | Stage::Polling(_) => None,
-        }));
-        due.sort();
+        let distribution = order.distribution.clone();
+        let mut job = Job::new(now, Waiter::new(now, order, self.orders), &self.pace);
         let mut effects = Vec::new();
-        for (_, reference) in due {
-            if !self.may_create(now) {
-                break;
-            }
+        if let Some(lane) = self.lanes.get_mut(&distribution).filter(|_| job.is_waiting()) {
+            lane.hurry(now);
+            effects = lane.why_failing().map_or_else(Vec::new, |why| job.tell_failing(why));
+        }
+        self.jobs.insert(job.own.order.reference.clone(), job);
+        effects
+    }
+
+    /// Sends what is due and what the governor allows, each with those it contains.
+    fn send(&mut self, now: Timestamp) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        while let Some(Candidate { reference, repeated, .. }) = self.next_creation(now) {
             self.spent_until = self.spent_until.max(now).after(self.pace.creation_every);
-            self.cover_older(&reference);
-            let Some(job) = self.jobs.get_mut(&reference) else { continue };
+            self.fresh_in_a_row = if repeated { 0 } else { self.fresh_in_a_row.saturating_add(1) };
+            self.cover_waiting(&reference);
+            let Some(job) = self.jobs.get_mut(&reference) else { break };
             job.stage = Stage::Calling;
-            self.windows.insert(job.order.distribution.clone(), now.after(self.pace.debounce));
-            effects.push(Effect::Create(job.order.clone()));
+            job.sent = Some(now);
+            let order = job.own.order.clone();
+            self.lanes.entry(order.distribution.clone()).or_default().window = now.after(self.pace.debounce);
+            effects.push(Effect::Create(order));
         }
         effects
     }
 
-    /// For each distribution whose window is over, the newest queued order among those that contain the oldest one: it takes
-    /// along as many as it can, and however many come after it, the oldest is never left behind.
-    fn leaders(&self, now: Timestamp) -> Vec<(u64, Reference)> {
-        let mut oldest: BTreeMap<&DistributionId, &Job> = BTreeMap::new();
-        let open = |job: &&Job| self.windows.get(&job.order.distribution).is_none_or(|until| *until <= now);
-        let queued = || self.jobs.values().filter(|job| job.stage == Stage::Queued).filter(open);
-        for job in queued() {
-            let first = oldest.entry(&job.order.distribution).or_insert(job);
-            if job.number < first.number {
-                *first = job;
-            }
-        }
-        let leader = |oldest: &&Job| {
-            let leads = queued().filter(|job| job.contains(oldest)).max_by_key(|job| job.age());
-            let leader = leads.unwrap_or(oldest);
-            (leader.number, leader.order.reference.clone())
+    /// What is sent next, if anything is now: what was never sent before what was, each in the order in which it came.
+    fn next_creation(&self, now: Timestamp) -> Option<Candidate> {
+        let due = |candidate: &Candidate| candidate.from <= now && self.governor(candidate.repeated) <= now;
+        let candidates = self.candidates();
+        let turn = self.fresh_in_a_row.saturating_add(1) >= REPEAT_EVERY;
+        let first = |one: &Candidate| {
+            (one.repeated != turn, if one.repeated { one.from } else { Timestamp::default() }, one.number)
         };
-        oldest.values().map(leader).collect()
+        candidates.into_iter().filter(due).min_by_key(first)
     }
 
-    fn may_create(&self, now: Timestamp) -> bool {
-        let burst = self.pace.creation_every.saturating_mul(CREATIONS_BURST.saturating_sub(1));
-        self.spent_until <= now.after(burst)
-    }
-
-    /// Queued orders that this one contains travel with it; only before its first sending.
-    fn cover_older(&mut self, reference: &Reference) {
-        let Some(leader) = self.jobs.get(reference).filter(|job| job.stage == Stage::Queued).cloned() else { return };
-        let travels =
-            |job: &&Job| job.stage == Stage::Queued && job.order.reference != *reference && leader.contains(job);
-        let covered = self.jobs.values().filter(travels);
-        let covered: Vec<Reference> = covered.map(|job| job.order.reference.clone()).collect();
-        let mut orders = Vec::new();
-        for older in covered {
-            if let Some(job) = self.jobs.remove(&older) {
-                orders.push(job.order);
-                orders.extend(job.covers);
-            }
+    /// One for each distribution for which something waits and nothing stands in the way.
+    fn candidates(&self) -> Vec<Candidate> {
+        let mut waiting: BTreeMap<&DistributionId, Vec<&Job>> = BTreeMap::new();
+        for job in self.jobs.values().filter(|job| job.is_waiting()) {
+            waiting.entry(&job.own.order.distribution).or_default().push(job);
         }
+        let blank = Lane::default();
+        let candidate = |(distribution, waiting): (&DistributionId, Vec<&Job>)| {
+            let lane = self.lanes.get(distribution).unwrap_or(&blank);
+            let probing = || {
+                self.jobs.values().any(|job| job.own.order.distribution == *distribution && job.stage == Stage::Calling)
+            };
+            let (job, from) = match &lane.refusal {
+                Some(_) if probing() => return None,
+                Some(refusal) => (newest(&waiting)?, refusal.until.max(lane.window)),
+                None => (leader(&waiting)?, lane.window),
+            };
+            let repeated = lane.refusal.is_some() || job.sent.is_some();
+            let reference = job.own.order.reference.clone();
+            Some(Candidate { from, number: job.own.number, reference, repeated })
+        };
+        waiting.into_iter().filter_map(candidate).collect()
+    }
+
+    /// From when on the account's pace allows a creation.
+    fn governor(&self, repeated: bool) -> Timestamp {
+        let turn = self.fresh_in_a_row.saturating_add(1) >= REPEAT_EVERY;
+        let kept = if repeated && !turn { BURST_KEPT } else { 0 };
+        let burst = CREATIONS_BURST.saturating_sub(1).saturating_sub(kept);
+        let ahead = millis(self.pace.creation_every.saturating_mul(burst));
+        Timestamp::from_millis(self.spent_until.as_millis().saturating_sub(ahead))
+    }
+
+    /// All that wait and that this one contains travel with it.
+    fn cover_waiting(&mut self, reference: &Reference) {
+        let Some(own) = self.jobs.get(reference).map(|job| job.own.clone()) else { return };
+        let travels =
+            |job: &&Job| job.is_waiting() && job.own.order.reference != own.order.reference && own.contains(&job.own);
+        let covered: Vec<Reference> =
+            self.jobs.values().filter(travels).map(|job| job.own.order.reference.clone()).collect();
+        let jobs: Vec<Job> = covered.iter().filter_map(|reference| self.jobs.remove(reference)).collect();
         if let Some(job) = self.jobs.get_mut(reference) {
-            job.covers.extend(orders);
+            job.covers.extend(jobs.into_iter().flat_map(|job| [job.own].into_iter().chain(job.covers)));
         }
     }
 
     fn created(&mut self, now: Timestamp, reference: &Reference, id: InvalidationId) -> Vec<Effect> {
-        let poll = self.poll(now, id);
-        let Some(job) = self.jobs.get_mut(reference) else { return Vec::new() };
-        if matches!(job.stage, Stage::Polling(_)) {
+        let poll = Poll::begin(now, id, &self.pace);
+        let Some(job) = self.jobs.get_mut(reference).filter(|job| !matches!(job.stage, Stage::Polling(_))) else {
             return Vec::new();
-        }
-        job.failures = 0;
+        };
         job.stage = Stage::Polling(poll);
+        // The distribution answers: the others go on, and those that this one contains need not.
+        if let Some(lane) = self.lanes.get_mut(&job.own.order.distribution) {
+            lane.refusal = None;
+        }
+        self.cover_waiting(reference);
+        let Some(job) = self.jobs.get_mut(reference) else { return Vec::new() };
+        job.forget_failing();
         job.report_to_all()
     }
 
@@ -220,70 +206,100 @@ impl Purger {
         class: CdnErrorClass,
         why: String,
     ) -> Vec<Effect> {
-        let Some(job) = self.jobs.get_mut(reference) else { return Vec::new() };
-        if job.stage != Stage::Calling {
+        let Some(job) = self.jobs.get_mut(reference).filter(|job| job.stage == Stage::Calling) else {
             return Vec::new();
-        }
-        job.failures = job.failures.saturating_add(1);
-        let key = job.order.reference.0.clone();
-        let failures = job.failures;
+        };
         match class {
             CdnErrorClass::Throttled | CdnErrorClass::TooManyInProgress | CdnErrorClass::Ambiguous => {
-                job.stage = Stage::Resting(now.after(retry::SERVICE.delay(failures, &key)));
-                Vec::new()
+                job.stage = Stage::Waiting;
+                self.refused(now, reference, why, false)
             }
-            CdnErrorClass::Denied => {
-                job.stage = Stage::Resting(now.after(SLOWLY.delay(failures, &key)));
-                job.tell_failing(why)
+            CdnErrorClass::Denied | CdnErrorClass::Unexpected | CdnErrorClass::NoSuchInvalidation => {
+                job.stage = Stage::Waiting;
+                self.refused(now, reference, why, true)
             }
             CdnErrorClass::ReferenceReused => {
-                job.stage = Stage::Searching;
-                let search = Effect::Search(job.order.reference.clone(), job.order.distribution.clone());
+                job.stage = Stage::Searching(0);
+                let order = job.own.order.clone();
                 self.release(now, reference);
-                vec![search]
+                vec![Effect::Search(order.reference, order.distribution)]
             }
             CdnErrorClass::Gone => self.conclude(reference, &Progress::Impossible(why)),
-            CdnErrorClass::NoSuchInvalidation | CdnErrorClass::Refused => {
+            CdnErrorClass::Refused => {
                 self.release(now, reference);
                 self.conclude(reference, &Progress::Impossible(why))
             }
         }
     }
 
+    /// A distribution does not let us, or does not answer. Where somebody has to act, all that wait for it are told: only one
+    /// of them is tried from now on.
+    fn refused(&mut self, now: Timestamp, reference: &Reference, why: String, needs_help: bool) -> Vec<Effect> {
+        let Some(job) = self.jobs.get(reference) else { return Vec::new() };
+        let distribution = job.own.order.distribution.clone();
+        let sent = job.sent.unwrap_or(now);
+        let lane = self.lanes.entry(distribution.clone()).or_default();
+        lane.refused(now, sent, &distribution, why, needs_help);
+        let Some(why) = lane.why_failing() else { return Vec::new() };
+        let waiting =
+            self.jobs.values_mut().filter(|job| job.is_waiting() && job.own.order.distribution == distribution);
+        waiting.flat_map(|job| job.tell_failing(why)).collect()
+    }
+
     /// Covered orders go on by themselves: what became of the one they travelled with says nothing of them.
     fn release(&mut self, now: Timestamp, reference: &Reference) {
         let covers = self.jobs.get_mut(reference).map(|job| std::mem::take(&mut job.covers)).unwrap_or_default();
-        for order in covers {
-            drop(self.ordered(now, order));
+        for waiter in covers {
+            let job = Job::new(now, waiter, &self.pace);
+            self.jobs.insert(job.own.order.reference.clone(), job);
         }
     }
 
-    fn searched(&mut self, now: Timestamp, reference: &Reference, found: Option<InvalidationId>) -> Vec<Effect> {
-        if self.jobs.get(reference).is_none_or(|job| job.stage != Stage::Searching) {
+    /// It was created before, with what was sent then: that counts, not what would have been sent now.
+    fn searched(&mut self, now: Timestamp, reference: &Reference, found: Option<Found>) -> Vec<Effect> {
+        let Some(job) = self.jobs.get_mut(reference).filter(|job| matches!(job.stage, Stage::Searching(_))) else {
             return Vec::new();
+        };
+        let Some(Found { invalidation, sent }) = found else {
+            return self.conclude(reference, &Progress::DoneByOther);
+        };
+        job.own.order.paths = sent.clone();
+        // When that was is not known, so it covers nobody else.
+        job.own.order.voted_at = None;
+        let mut effects = self.created(now, reference, invalidation);
+        if let Some(job) = self.jobs.get(reference) {
+            effects.extend(job.tell_all(&Progress::SentBefore(sent)));
         }
-        match found {
-            Some(id) => self.created(now, reference, id),
-            None => self.conclude(reference, &Progress::DoneByOther),
+        effects
+    }
+
+    fn search_failed(&mut self, now: Timestamp, reference: &Reference) {
+        let Some(job) = self.jobs.get_mut(reference) else { return };
+        if let Stage::Searching(failures) = job.stage {
+            let failures = failures.saturating_add(1);
+            job.stage = Stage::SearchRests(now.after(retry::SERVICE.delay(failures, &reference.0)), failures);
         }
     }
 
-    /// Asks about every invalidation whose time has come, and reports those that take too long.
+    /// Asks about every invalidation whose time has come, looks again for those that were not found out, and reports what
+    /// takes too long.
     fn look_after(&mut self, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
         for job in self.jobs.values_mut() {
-            let told = job.order.clone();
-            let covers = job.covers.clone();
-            let Stage::Polling(poll) = &mut job.stage else { continue };
-            let waited = now.since(poll.since);
-            if waited >= self.pace.completion_timeout && !job.stalled {
-                job.stalled = true;
-                let all = [&told].into_iter().chain(&covers);
-                effects.extend(all.map(|order| report(order, Progress::Stalled(waited))));
-            }
-            if poll.next <= now && !poll.asked {
-                poll.asked = true;
-                effects.push(Effect::Poll(told.reference.clone(), told.distribution.clone(), poll.id.clone()));
+            let (reference, distribution) = (job.own.order.reference.clone(), job.own.order.distribution.clone());
+            let lane = self.lanes.get(&distribution).and_then(|lane| lane.refusal.as_ref());
+            let why = lane.map_or("CloudFront does not answer", |refusal| refusal.why.as_str());
+            effects.extend(job.tell_late(now, &self.pace, why));
+            match &mut job.stage {
+                Stage::Polling(poll) if poll.next <= now && !poll.asked => {
+                    poll.asked = true;
+                    effects.push(Effect::Poll(reference, distribution, poll.id.clone()));
+                }
+                Stage::SearchRests(until, failures) if *until <= now => {
+                    job.stage = Stage::Searching(*failures);
+                    effects.push(Effect::Search(reference, distribution));
+                }
+                Stage::Waiting | Stage::Calling | Stage::Searching(_) | Stage::SearchRests(..) | Stage::Polling(_) => {}
             }
         }
         effects
@@ -292,11 +308,7 @@ impl Purger {
     fn still(&mut self, now: Timestamp, reference: &Reference) {
         let first = self.pace.poll_first;
         if let Some(Stage::Polling(poll)) = self.jobs.get_mut(reference).map(|job| &mut job.stage) {
-            poll.asked = false;
-            poll.polls = poll.polls.saturating_add(1);
-            // Half as long again each time: few calls for a long wait, and never later than a third of the time waited.
-            let wait = millis(first).saturating_mul(u64::from(poll.polls) + 2) / 2;
-            poll.next = now.after(Duration::from_millis(wait).min(POLL_EVERY_MAX));
+            poll.later(now, first);
         }
     }
 
@@ -310,18 +322,17 @@ impl Purger {
                 if poll.unknown < UNKNOWN_TOLERATED {
                     return Vec::new();
                 }
-                let why = format!("{why}; it is created again under the same reference");
-                job.stage = Stage::Resting(now);
-                job.tell_failing(why)
+                job.stage = Stage::Waiting;
+                job.sent = Some(now);
+                job.tell_failing(&format!("{why}; it is created again under the same reference"))
             }
             CdnErrorClass::Gone => self.conclude(reference, &Progress::Impossible(why)),
-            CdnErrorClass::Denied => job.tell_failing(why),
+            CdnErrorClass::Denied | CdnErrorClass::Unexpected | CdnErrorClass::Refused => job.tell_failing(&why),
             // A passing error of the poll never ends the wait.
             CdnErrorClass::Throttled
             | CdnErrorClass::TooManyInProgress
             | CdnErrorClass::Ambiguous
-            | CdnErrorClass::ReferenceReused
-            | CdnErrorClass::Refused => Vec::new(),
+            | CdnErrorClass::ReferenceReused => Vec::new(),
         }
     }
 
@@ -331,63 +342,27 @@ impl Purger {
     }
 
     fn advance(&mut self, now: Timestamp) -> Vec<Effect> {
-        self.windows.retain(|_, until| *until > now);
+        let waited_for =
+            |distribution: &DistributionId| self.jobs.values().any(|job| job.own.order.distribution == *distribution);
+        self.lanes
+            .retain(|distribution, lane| !lane.is_blank(now) && (lane.refusal.is_none() || waited_for(distribution)));
         let mut effects = self.send(now);
         effects.extend(self.look_after(now));
         effects
     }
 }
 
-impl Job {
-    /// How far it is, as `order` (its own or a covered one) should see it; nothing before it exists.
-    fn progress(&self, order: &Order) -> Option<Progress> {
-        let Stage::Polling(poll) = &self.stage else { return None };
-        let invalidation = poll.id.clone();
-        Some(if order.reference == self.order.reference {
-            Progress::Created(invalidation)
-        } else {
-            Progress::Covered { by: self.order.reference.clone(), invalidation }
-        })
-    }
-
-    /// Whether a purge of this one is certain to be a purge of `older` too: it has its paths, and `older` was complete before
-    /// this one can have been created by anybody. Its reference may have been used in an earlier life or by another worker,
-    /// and CloudFront then returns that earlier invalidation, which knows nothing of `older`.
-    fn contains(&self, older: &Self) -> bool {
-        self.order.distribution == older.order.distribution
-            && self.order.paths.covers(&older.order.paths)
-            && self.order.voted_at.is_some_and(|uncreated| older.complete_by() <= uncreated)
-    }
-
-    /// Orders by how late they can have been decided: those of which that is not known come first.
-    fn age(&self) -> (Option<Timestamp>, u64) {
-        (self.order.voted_at, self.number)
-    }
-
-    /// When its rollout was certainly complete.
-    fn complete_by(&self) -> Timestamp {
-        self.order.voted_at.unwrap_or(self.arrived)
-    }
-
-    fn tell_failing(&mut self, why: String) -> Vec<Effect> {
-        if std::mem::replace(&mut self.failing, true) { Vec::new() } else { self.tell_all(&Progress::Failing(why)) }
-    }
-
-    fn all(&self) -> impl Iterator<Item = &Order> {
-        [&self.order].into_iter().chain(&self.covers)
-    }
-
-    fn report_to_all(&self) -> Vec<Effect> {
-        self.all().filter_map(|order| Some(report(order, self.progress(order)?))).collect()
-    }
-
-    fn tell_all(&self, progress: &Progress) -> Vec<Effect> {
-        self.all().map(|order| report(order, progress.clone())).collect()
-    }
+/// The newest that waits: the one whose success says most.
+fn newest<'a>(waiting: &[&'a Job]) -> Option<&'a Job> {
+    waiting.iter().copied().max_by_key(|job| job.own.age())
 }
 
-fn report(order: &Order, progress: Progress) -> Effect {
-    Effect::Report(order.workload.clone(), order.reference.clone(), progress)
+/// The newest of those that contain the oldest one: it takes along as many as it can, and however many come after it, the
+/// oldest is never left behind.
+fn leader<'a>(waiting: &[&'a Job]) -> Option<&'a Job> {
+    let oldest = waiting.iter().copied().min_by_key(|job| job.own.number)?;
+    let leads = waiting.iter().copied().filter(|job| job.own.contains(&oldest.own));
+    Some(leads.max_by_key(|job| job.own.age()).unwrap_or(oldest))
 }
 
 impl Machine for Purger {
@@ -407,11 +382,7 @@ impl Machine for Purger {
             Event::PollFailed(reference, class, why) => self.poll_failed(now, &reference, class, why),
             Event::Searched(reference, found) => self.searched(now, &reference, found),
             Event::SearchFailed(reference, _) => {
-                // The same creation fails in the same way and leads back to the search.
-                if let Some(job) = self.jobs.get_mut(&reference).filter(|job| job.stage == Stage::Searching) {
-                    job.failures = job.failures.saturating_add(1);
-                    job.stage = Stage::Resting(now.after(retry::SERVICE.delay(job.failures, &reference.0)));
-                }
+                self.search_failed(now, &reference);
                 Vec::new()
             }
         };
@@ -424,21 +395,13 @@ impl Machine for Purger {
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
-        let burst = self.pace.creation_every.saturating_mul(CREATIONS_BURST.saturating_sub(1));
-        let governor = Timestamp::from_millis(self.spent_until.as_millis().saturating_sub(millis(burst)));
-        let job = |job: &Job| match &job.stage {
-            Stage::Queued => {
-                let window = self.windows.get(&job.order.distribution).copied().unwrap_or_default();
-                Some(window.max(governor))
-            }
-            Stage::Resting(until) => Some((*until).max(governor)),
-            Stage::Calling | Stage::Searching => None,
-            Stage::Polling(poll) => {
-                let stalls = (!job.stalled).then(|| poll.since.after(self.pace.completion_timeout));
-                let polls = (!poll.asked).then_some(poll.next);
-                stalls.into_iter().chain(polls).min()
-            }
-        };
-        self.jobs.values().filter_map(job).min()
+        let sends = self.candidates().into_iter().map(|one| one.from.max(self.governor(one.repeated)));
+        let looks = self.jobs.values().filter_map(|job| match &job.stage {
+            Stage::Waiting | Stage::Calling | Stage::Searching(_) => None,
+            Stage::SearchRests(until, _) => Some(*until),
+            Stage::Polling(poll) => (!poll.asked).then_some(poll.next),
+        });
+        let late = self.jobs.values().filter_map(|job| job.late_at(&self.pace));
+        sends.chain(looks).chain(late).min()
     }
 }

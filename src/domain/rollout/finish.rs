@@ -51,6 +51,10 @@ impl Rollout {
                 purge.state = PurgeState::Completed;
                 (None, String::new())
             }
+            Progress::SentBefore(sent) => {
+                purge.sent = Some(sent);
+                (None, String::new())
+            }
             Progress::DoneByOther => {
                 purge.state = PurgeState::DoneByOther;
                 let message = format!(
@@ -68,6 +72,7 @@ impl Rollout {
                 detail.push_str("/failing");
                 (Some(Kind::PurgeFailed), format!("{why}; it is tried again"))
             }
+            Progress::Overdue(_) => (None, String::new()),
             Progress::Stalled(waited) => {
                 vote.stalled = true;
                 let waited = words::duration(waited);

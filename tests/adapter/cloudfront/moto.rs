@@ -34,7 +34,7 @@ async fn an_invalidation_is_created_followed_and_found() {
     let status = cdn.status(&distribution, &created.id).await.expect("status");
     assert_eq!(status, InvalidationStatus::Completed, "moto writes it in upper case");
     let found = cdn.find(&distribution, &reference("r1")).await.expect("search").expect("found");
-    assert_eq!(found.id, created.id);
+    assert_eq!((found.invalidation, found.sent), (created.id, paths(&["/*", "/a?b&c"])));
     assert_eq!(cdn.find(&distribution, &reference("r3")).await.expect("search"), None);
 }
 

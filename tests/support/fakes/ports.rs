@@ -18,8 +18,8 @@ use allclear::domain::serving::Serving;
 use allclear::domain::site::{Age, IngressFact, IngressRule, SiteFacts};
 use allclear::domain::workload::Workload;
 use allclear::ports::{
-    Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Invalidation, InvalidationStatus, Ledger, Ledgered, Notifier,
-    PinError, PodSight, PortError, Sight, StoreError,
+    Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger, Ledgered,
+    Notifier, PinError, PodSight, PortError, Sight, StoreError,
 };
 use async_trait::async_trait;
 use tokio::sync::mpsc;
@@ -309,16 +309,12 @@ impl Cdn for World {
         }
     }
 
-    async fn find(
-        &self,
-        distribution: &DistributionId,
-        reference: &Reference,
-    ) -> Result<Option<Invalidation>, CdnError> {
+    async fn find(&self, distribution: &DistributionId, reference: &Reference) -> Result<Option<Found>, CdnError> {
         self.cdn("cdn.find", &distribution.to_string()).await?;
         let account = self.account();
         let state = account.state();
         let known = state.created.get(reference).filter(|created| created.distribution == *distribution);
-        Ok(known.map(|created| Invalidation { id: created.id.clone(), status: InvalidationStatus::InProgress }))
+        Ok(known.map(|created| Found { invalidation: created.id.clone(), sent: created.paths.clone() }))
     }
 }
 
