@@ -32,7 +32,8 @@ pub const SCHEMA: u32 = 2;
 /// below 100 KB a shard; older ones are in the log.
 pub const HISTORY_MAX: usize = 3;
 
-/// Votes kept at once. Each open one is a purge under way; a workload that has eight of them waits with its next vote.
+/// Votes that wait for other members at once; a workload that has eight of them waits with its next vote, and says so. What is
+/// decided does not count, however long its purges take (decision 29).
 pub const VOTES_MAX: usize = 8;
 
 /// Longest record that is written, in bytes of JSON. A ConfigMap has 1 MiB for 156 records (at 10,000 workloads), of which
@@ -283,6 +284,9 @@ pub struct Vote {
     /// is done.
     #[serde(rename = "k", default, skip_serializing_if = "is_default")]
     pub overtaken: bool,
+    /// When purges of it became owed, in milliseconds since the Unix epoch by this member's clock; 0 if none did.
+    #[serde(rename = "w", default, skip_serializing_if = "is_default")]
+    pub owed_ms: i64,
     /// What became of the vector. The vote stays until every member has recorded that (decision 2).
     #[serde(rename = "z", default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<Outcome>,
@@ -328,6 +332,13 @@ impl Brief {
     /// How far this is in one member, if it knows this ledger of it.
     pub fn seq(&self, member: &Member, origin: &Origin) -> Option<Seq> {
         self.0.get(member).filter(|(_, known)| *known == origin.brief()).map(|(seq, _)| *seq)
+    }
+}
+
+impl Vote {
+    /// Whether its rollout has ended, and purges of it have not.
+    pub fn owes(&self) -> bool {
+        self.closed.is_some() && self.purges.values().any(|purge| !purge.state.is_final())
     }
 }
 
@@ -400,6 +411,21 @@ impl Record {
         self.votes.iter().find(|vote| vote.vector == *vector)
     }
 
+    /// The vote for this vector, among those kept for what they owe too.
+    pub fn kept(&self, vector: &Vector) -> Option<&Vote> {
+        self.all_kept().find(|vote| vote.vector == *vector)
+    }
+
+    /// All votes, those kept for what they owe first: in the order in which they were cast, as far as they overlap.
+    pub fn all_kept(&self) -> impl DoubleEndedIterator<Item = &Vote> {
+        self.owed.iter().chain(&self.votes)
+    }
+
+    /// The same, to be changed.
+    pub fn all_kept_mut(&mut self) -> impl Iterator<Item = &mut Vote> {
+        self.owed.iter_mut().chain(&mut self.votes)
+    }
+
     /// The open vote whose own component is the rollout `seq`.
     pub fn vote_for(&self, seq: Seq) -> Option<&Vote> {
         self.votes.iter().find(|vote| vote.seq == seq && vote.closed.is_none())
@@ -413,7 +439,10 @@ impl Record {
 
     /// Whether anything is left to do for it, whatever the workload looks like.
     pub fn is_open(&self) -> bool {
-        self.phase == Phase::Rolling || !self.votes.is_empty() || !self.untold.is_empty() || self.awaits_vote()
+        self.phase == Phase::Rolling
+            || self.all_kept().next().is_some()
+            || !self.untold.is_empty()
+            || self.awaits_vote()
     }
 
     /// Its rollout is neither voted for nor closed.

@@ -19,6 +19,7 @@ const FIRST_SCHEMA: u32 = 1;
 pub fn form(record: &Record) -> u32 {
     let vote = |vote: &Vote| {
         vote.rules > Rules::FIRST
+            || vote.owed_ms != 0
             || vote.purges.values().any(Purge::is_new)
             || vote.closed.as_ref().is_some_and(Outcome::is_new)
     };

@@ -21,6 +21,7 @@ mod failure;
 mod group;
 mod hashed;
 mod mutants;
+mod owed;
 mod past;
 mod pods;
 mod purge;

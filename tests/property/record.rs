@@ -98,12 +98,12 @@ prop_compose! {
         except in hosts(), origins in btree_set(text(), 0..2), distributions in btree_set(distribution(), 0..2), paths in paths(),
         purges in btree_map(distribution(), purge(), 0..2), stalled: bool,
         noticed in btree_set("msg_[0-9a-f]{32}".prop_map(NoticeId), 0..3), late: bool, config in "[0-9a-f]{0,16}",
-        at_ms: i64, overtaken: bool, closed in option::of(outcome()), why in text(),
+        at_ms: i64, (overtaken, owed_ms) in any::<(bool, i64)>(), closed in option::of(outcome()), why in text(),
         rules in select(vec![Rules::FIRST, Rules::CURRENT]),
     ) -> Vote {
         Vote {
             vector, seq, version, change, returned, hosts, except, origins, distributions, paths, purges, stalled, noticed, late,
-            rules, config, at_ms, overtaken, closed, why,
+            rules, config, at_ms, overtaken, owed_ms, closed, why,
         }
     }
 }
@@ -220,7 +220,7 @@ proptest! {
         record.untold.retain(|notice| !matches!(notice.kind, Kind::PurgeOwed | Kind::RolloutSuperseded));
         record.history.retain(|closed| closed.outcome != Outcome::Owed);
         for vote in &mut record.votes {
-            vote.rules = Rules::FIRST;
+            (vote.rules, vote.owed_ms) = (Rules::FIRST, 0);
             vote.closed = vote.closed.take().filter(|outcome| *outcome != Outcome::Owed);
             vote.purges.values_mut().for_each(|purge| purge.sent = None);
             vote.purges.retain(|_, purge| !matches!(purge.state, PurgeState::Owed(_)));
@@ -250,7 +250,7 @@ proptest! {
     #[test]
     fn a_record_that_says_of_a_purge_what_is_new_is_of_the_second_form(record in record(), vote in vote(), which in 0..6) {
         let mut record = Record { votes: vec![], owed: vec![], history: vec![], untold: vec![], ..record };
-        let mut vote = Vote { purges: BTreeMap::new(), closed: None, rules: Rules::FIRST, ..vote };
+        let mut vote = Vote { purges: BTreeMap::new(), closed: None, rules: Rules::FIRST, owed_ms: 0, ..vote };
         let mut purge = Purge::wanted("r".into());
         let closed = Closed { seq: Seq(1), change: String::new(), outcome: Outcome::Owed, why: String::new(), purges: vec![] };
         match which {

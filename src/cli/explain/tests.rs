@@ -372,6 +372,7 @@ async fn an_open_vote_shows_its_purges() {
         config: String::new(),
         at_ms: 0,
         overtaken: false,
+        owed_ms: 0,
         closed: None,
         why: String::new(),
     });

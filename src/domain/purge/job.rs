@@ -145,6 +145,10 @@ impl Job {
         self.all().flat_map(|waiter| self.progress(waiter)).collect()
     }
 
+    pub(super) fn tell_own(&self, progress: Progress) -> Effect {
+        self.own.report(progress)
+    }
+
     pub(super) fn tell_all(&self, progress: &Progress) -> Vec<Effect> {
         self.all().map(|waiter| waiter.report(progress.clone())).collect()
     }

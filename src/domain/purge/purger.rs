@@ -84,11 +84,18 @@ impl Purger {
 
     fn ordered(&mut self, now: Timestamp, order: Order) -> Vec<Effect> {
         if let Some(job) = self.jobs.get_mut(&order.reference) {
-            if job.is_waiting() {
+            let mut effects = job.progress(&job.own);
+            if let (true, Some(id)) = (job.is_waiting(), order.invalidation) {
+                // Somebody else has made it, or one that covers it.
+                job.stage = Stage::Polling(Poll::begin(now, id, &self.pace));
+            } else if job.is_waiting() {
                 // What is to be sent may have grown by what an older one owed.
                 job.own.order.paths = order.paths;
+            } else if job.own.order.paths != order.paths {
+                // Too late: it was sent as it was.
+                effects.push(job.tell_own(Progress::SentBefore(job.own.order.paths.clone())));
             }
-            return job.progress(&job.own);
+            return effects;
         }
         let covered = self.jobs.values().find_map(|job| {
             let waiter = job.covers.iter().find(|covered| covered.order.reference == order.reference)?;
@@ -268,7 +275,7 @@ impl Purger {
         job.own.order.voted_at = None;
         let mut effects = self.created(now, reference, invalidation);
         if let Some(job) = self.jobs.get(reference) {
-            effects.extend(job.tell_all(&Progress::SentBefore(sent)));
+            effects.push(job.tell_own(Progress::SentBefore(sent)));
         }
         effects
     }

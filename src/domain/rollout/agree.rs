@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::domain::group::{self, Decision, Fate, Verdict, View};
 use crate::domain::id::{Seq, Vector};
 use crate::domain::machine::Timestamp;
+use crate::domain::notice::Kind;
 use crate::domain::policy::{Choice, OnRollback, Policy};
 use crate::domain::readiness::{Standing, standing};
 use crate::domain::record::{
@@ -33,7 +34,8 @@ impl Rollout {
         self.reconfigure();
         self.renew_for_fewer();
         let mut effects: Vec<Effect> = self.approach_vote(now).into_iter().collect();
-        for vote in self.durable.iter().flat_map(|record| record.votes.clone()).collect::<Vec<_>>() {
+        effects.extend(self.pursue(now));
+        for vote in self.durable.iter().flat_map(|record| record.all_kept().cloned()).collect::<Vec<_>>() {
             let vector = &vote.vector;
             if vote.closed.is_some() {
                 self.see_told(now, &vote);
@@ -144,7 +146,7 @@ impl Rollout {
 
     /// The steps before a vote: find the site, then look at our own workload once more (GA-4).
     fn approach_vote(&mut self, now: Timestamp) -> Option<Effect> {
-        let record = self.durable.as_ref().filter(|record| record.votes.len() < VOTES_MAX)?;
+        let record = self.durable.as_ref()?;
         if self.workload().is_none_or(|workload| workload.tuning.disabled) {
             return None;
         }
@@ -153,6 +155,13 @@ impl Rollout {
             self.site = None;
             return None;
         };
+        let open = record.votes.iter().filter(|vote| vote.closed.is_none());
+        if open.filter(|vote| matches!(group::fate(&self.view, &vote.vector), Fate::Open(_))).count() >= VOTES_MAX {
+            let why =
+                format!("{VOTES_MAX} earlier votes still wait for other members; it goes on when one of them ends");
+            self.announce(now, Kind::PurgeFailed, format!("not voted for: {why}"));
+            return None;
+        }
         if !self.recheck.is_due(now) {
             return None;
         }
@@ -215,15 +224,12 @@ impl Rollout {
                 voted.votes.push(vote(draft, vector, &workload, site, &self.policy, at_ms));
                 voted.last = (!alone).then(|| group::brief_of(&self.view, vector));
                 record_codec::shed(&mut voted);
-                let fits = |text: String| text.len() <= RECORD_BYTES_MAX - VOTE_GROWTH_BYTES;
-                if !draft.votes.is_empty() && !record_codec::encode(&voted).is_ok_and(fits) {
+                if !draft.votes.is_empty() && !has_room(&voted) {
                     // No room beside the votes before it; they are closed sooner or later. By then, its hosts may be others.
                     self.site = None;
-                    self.recheck.failed(
-                        now,
-                        &key,
-                        "its record has no room for another vote before an earlier one is closed",
-                    );
+                    let why = "its record has no room for another vote before an earlier one is closed";
+                    self.recheck.failed(now, &key, why);
+                    self.announce(now, Kind::PurgeFailed, format!("not voted for: {why}"));
                     return;
                 }
                 *draft = voted;
@@ -258,6 +264,13 @@ impl Rollout {
     }
 }
 
+/// Whether votes have room to grow. What is owed may take of that room, but stops no vote by itself.
+fn has_room(record: &Record) -> bool {
+    let votes = Record { owed: Vec::new(), ..record.clone() };
+    let fits = |text: String| text.len() <= RECORD_BYTES_MAX - VOTE_GROWTH_BYTES;
+    record_codec::encode(record).is_ok() && record_codec::encode(&votes).is_ok_and(fits)
+}
+
 /// The vote this member casts for `vector`: everything a purge of it depends on (GA-7).
 fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, policy: &Policy, at_ms: i64) -> Vote {
     let edge_has_it = draft.edge == Edge::Settled && draft.settled.is_none();
@@ -287,6 +300,7 @@ fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, 
         stalled: false,
         noticed: BTreeSet::new(),
         overtaken: false,
+        owed_ms: 0,
         closed: None,
         why: String::new(),
     }

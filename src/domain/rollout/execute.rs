@@ -14,12 +14,12 @@ use crate::domain::notice::Kind;
 use crate::domain::paths::PathSet;
 use crate::domain::plan::Plan;
 use crate::domain::purge::Order;
-use crate::domain::record::{Outcome, Purge, PurgeState, Vote};
+use crate::domain::record::{Outcome, Purge, PurgeState, Record, Vote};
 use crate::domain::rollout::{Effect, Rollout};
 
 /// A purge that another member has created is followed by the next rank after so many takeover times. Most complete within
 /// 25 s (95th percentile), and until then whoever created it follows it anyway.
-const FOLLOW_AFTER: u32 = 6;
+pub(super) const FOLLOW_AFTER: u32 = 6;
 
 /// What the members do one after the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +38,8 @@ impl Rollout {
     /// Goes on with a decided vector: match it, order what is not ordered yet in this life, and finish when all is final.
     pub(super) fn execute(&mut self, now: Timestamp, vector: &Vector, plan: Plan) -> Vec<Effect> {
         self.adopt(vector, &plan);
+        self.cover_older(vector, Some(&plan.paths));
+        self.owe(now, vector, &plan);
         let Some(vote) = self.open_vote(vector).cloned() else { return Vec::new() };
         if vote.purges.is_empty() {
             let due = self.is_turn(now, vector, Task::Match);
@@ -60,12 +62,23 @@ impl Rollout {
                 PurgeState::Wanted => Task::Create(distribution.clone()),
                 _ => Task::Follow(distribution.clone()),
             };
-            if !self.ordered.contains(&purge.reference) && self.is_turn(now, vector, task) {
+            if self.ordered.contains(&purge.reference) || !self.is_turn(now, vector, task) {
+                continue;
+            }
+            if let Some(purge) = self.chosen(vector, distribution, &plan) {
                 self.ordered.insert(purge.reference.clone());
-                effects.push(Effect::Purge(Box::new(self.order(vector, distribution, purge, &plan))));
+                effects.push(Effect::Purge(Box::new(self.order(vector, distribution, &purge, &plan))));
             }
         }
         effects
+    }
+
+    /// A purge with what is to be sent of it, once both are durable (GA-1).
+    fn chosen(&mut self, vector: &Vector, distribution: &DistributionId, plan: &Plan) -> Option<Purge> {
+        self.absorb(vector, distribution, plan, false);
+        let of = |record: Option<&Record>| record?.vote(vector)?.purges.get(distribution).cloned();
+        let purge = of(self.draft.as_ref())?;
+        of(self.durable.as_ref()).is_some_and(|stored| stored.sent == purge.sent).then_some(purge)
     }
 
     /// Whether this member may do something that others may do as well: once its turn has come, it stays.
@@ -81,7 +94,12 @@ impl Rollout {
         };
         let rank = rank(&key, &self.identity.member, vector.0.keys());
         let wait = self.policy.group.takeover.saturating_mul(rank.saturating_mul(after));
-        let turn = self.turns.entry((vector.clone(), task)).or_insert_with(|| Some(now.after(wait)));
+        // One lead for all that follows from one decision: who takes over the matching need not wait for creating once more.
+        let from = match &task {
+            Task::Match | Task::Create(_) => *self.decided_at.entry(vector.clone()).or_insert(now),
+            Task::Follow(_) | Task::Tell => now,
+        };
+        let turn = self.turns.entry((vector.clone(), task)).or_insert_with(|| Some(from.after(wait)));
         *turn = turn.filter(|at| *at > now);
         turn.is_none()
     }
@@ -126,7 +144,7 @@ impl Rollout {
 
     fn order(&self, vector: &Vector, distribution: &DistributionId, purge: &Purge, plan: &Plan) -> Order {
         // Covered by an invalidation that exists: that one is waited for, not made again.
-        let exists = matches!(purge.state, PurgeState::Created | PurgeState::Covered(_));
+        let exists = matches!(purge.state, PurgeState::Created | PurgeState::Covered(_) | PurgeState::Owed(_));
         Order {
             reference: purge.reference.clone(),
             distribution: distribution.clone(),
@@ -184,7 +202,7 @@ impl Rollout {
 }
 
 /// How a vector ends whose purges have come so far.
-fn outcome(purges: &BTreeMap<DistributionId, Purge>) -> Outcome {
+pub(super) fn outcome(purges: &BTreeMap<DistributionId, Purge>) -> Outcome {
     let states = || purges.values().map(|purge| &purge.state);
     if states().any(|state| matches!(state, PurgeState::Owed(_))) {
         Outcome::Owed
@@ -196,7 +214,7 @@ fn outcome(purges: &BTreeMap<DistributionId, Purge>) -> Outcome {
 }
 
 /// How far a purge is, as far as another member may rely on it.
-const fn progress(state: &PurgeState) -> u8 {
+pub(super) const fn progress(state: &PurgeState) -> u8 {
     match state {
         PurgeState::Wanted | PurgeState::Impossible(_) => 0,
         PurgeState::Owed(_) => 1,

@@ -15,13 +15,14 @@ use crate::domain::rollout::execute::Task;
 use crate::domain::rollout::{Rollout, words};
 
 /// How much of the reason of an end is kept with a vote: two lines of a terminal.
-const WHY_CHARS_MAX: usize = 200;
+pub(super) const WHY_CHARS_MAX: usize = 200;
 
 impl Rollout {
     /// A purge made progress. A report about a purge that is not ours, or already final, changes nothing.
     pub(super) fn purged(&mut self, now: Timestamp, reference: &Reference, progress: Progress) {
+        self.note_waits(now, reference, &progress);
         let Some(draft) = &mut self.draft else { return };
-        let Some(vote) = draft.votes.iter_mut().find(|vote| vote.purges.values().any(|p| p.reference == *reference))
+        let Some(vote) = draft.all_kept_mut().find(|vote| vote.purges.values().any(|p| p.reference == *reference))
         else {
             return;
         };
@@ -33,6 +34,8 @@ impl Rollout {
         if purge.state.is_final() {
             return;
         }
+        // Of one that is owed it has been told.
+        let untold = vote.closed.is_none();
         let distribution = distribution.to_string();
         let mut detail = distribution.clone();
         let (kind, message) = match progress {
@@ -51,10 +54,6 @@ impl Rollout {
                 purge.state = PurgeState::Completed;
                 (None, String::new())
             }
-            Progress::SentBefore(sent) => {
-                purge.sent = Some(sent);
-                (None, String::new())
-            }
             Progress::DoneByOther => {
                 purge.state = PurgeState::DoneByOther;
                 let message = format!(
@@ -70,9 +69,9 @@ impl Rollout {
             Progress::Failing(why) => {
                 // A notice of its own: the purge may still prove to be impossible.
                 detail.push_str("/failing");
-                (Some(Kind::PurgeFailed), format!("{why}; it is tried again"))
+                (untold.then_some(Kind::PurgeFailed), format!("{why}; it is tried again"))
             }
-            Progress::Overdue(_) => (None, String::new()),
+            Progress::Overdue(_) | Progress::SentBefore(_) => (None, String::new()),
             Progress::Stalled(waited) => {
                 vote.stalled = true;
                 let waited = words::duration(waited);
@@ -130,8 +129,7 @@ impl Rollout {
             && !vote.noticed.contains(&id)
         {
             if self.is_told_elsewhere(vote) {
-                let drafted = self.draft.iter_mut().flat_map(|draft| &mut draft.votes);
-                drafted.filter(|drafted| drafted.vector == *vector).for_each(|vote| vote.noticed.extend([id.clone()]));
+                self.kept_mut(vector).into_iter().for_each(|vote| vote.noticed.extend([id.clone()]));
             } else if self.is_turn(now, vector, Task::Tell) {
                 self.announce_end(now, vote);
             }
@@ -143,9 +141,11 @@ impl Rollout {
     fn is_told_elsewhere(&self, vote: &Vote) -> bool {
         let own = &self.identity.member;
         let dead = vote.closed == Some(Outcome::Dead);
-        let told = |member: &Member, record: &Record| match record.vote(&vote.vector) {
-            Some(theirs) => self
-                .id_of_end(theirs, member)
+        // Theirs may still be owed where ours is complete.
+        let kind = vote.closed.as_ref().and_then(kind_of_end);
+        let told = |member: &Member, record: &Record| match record.kept(&vote.vector) {
+            Some(theirs) => kind
+                .map(|kind| self.notice_id(&vote.vector, kind, "", member))
                 .is_some_and(|id| theirs.noticed.contains(&id) && record.untold.iter().all(|notice| notice.id != id)),
             // Who has dropped its vote knows that it is told; of a dead vector it may never have voted.
             None => !dead && record.last.as_ref().is_some_and(|last| group::is_past(&self.view, last, &vote.vector)),
@@ -157,16 +157,47 @@ impl Rollout {
     /// Drops a closed vote that is told and that no other member needs any more.
     fn release(&mut self, vector: &Vector) {
         let Some(draft) = &self.draft else { return };
-        let Some(vote) = draft.vote(vector).filter(|vote| vote.closed.is_some()) else { return };
+        let Some(vote) = draft.kept(vector).filter(|vote| vote.closed.is_some()) else { return };
         let told = |id: NoticeId| {
             let waits = !self.is_alone() && draft.untold.iter().any(|notice| notice.id == id);
             vote.noticed.contains(&id) && !waits
         };
         let dead = vote.closed == Some(Outcome::Dead);
         let known = group::all_have_closed(&self.view, vector, dead, &self.identity.member);
-        if known && self.id_of_end(vote, &self.identity.member).is_none_or(told) {
-            self.draft.iter_mut().for_each(|draft| draft.votes.retain(|vote| vote.vector != *vector));
+        if !known || !self.id_of_end(vote, &self.identity.member).is_none_or(told) {
+            return;
+        }
+        if vote.owes() {
+            self.keep_owed(vector);
+        } else if vote.owed_ms == 0 || !self.others_owe(vector) {
+            self.draft.iter_mut().for_each(|draft| {
+                draft.votes.retain(|vote| vote.vector != *vector);
+                draft.owed.retain(|vote| vote.vector != *vector);
+            });
+            self.decided_at.remove(vector);
             self.turns.retain(|(of, _), _| of != vector);
+        }
+    }
+
+    /// How a rollout that had ended with owed purges has ended after all.
+    pub(super) fn end_owed(&mut self, vote: &Vote, ended: &Outcome) {
+        let served = self.may_be_served();
+        let Some(draft) = &mut self.draft else { return };
+        if let Some(closed) = draft.history.iter_mut().find(|closed| closed.seq == vote.seq) {
+            closed.outcome = ended.clone();
+            closed.purges = vote.purges.iter().map(|(id, purge)| (id.clone(), purge.invalidation.clone())).collect();
+            closed.why.clear();
+        }
+        let later = |closed: &Closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged;
+        if *ended == Outcome::Purged {
+            // Asked for since, it is asked for still.
+            draft.request = draft.request.filter(|asked| *asked > vote.seq);
+        }
+        if *ended == Outcome::Purged && !draft.history.iter().any(later) {
+            let digests = self.policy.same_digest_is_same;
+            let elsewhere = served && !vote.version.same_content(&draft.version, digests);
+            let vote = Vote { overtaken: vote.overtaken || elsewhere, ..vote.clone() };
+            settle(draft, &vote, digests);
         }
     }
 
@@ -177,7 +208,7 @@ impl Rollout {
 
     /// What follows from the votes has one id, and the same bytes, whoever tells it. What a member has met with on the way is a
     /// notice of its own.
-    fn notice_id(&self, vector: &Vector, kind: Kind, detail: &str, member: &Member) -> NoticeId {
+    pub(super) fn notice_id(&self, vector: &Vector, kind: Kind, detail: &str, member: &Member) -> NoticeId {
         let shared = matches!(kind, Kind::PurgeStarted | Kind::PurgeCompleted | Kind::PurgeSkipped);
         let rollout = self.group_rollout(vector);
         if shared || self.is_alone() {
@@ -196,6 +227,9 @@ impl Rollout {
         let message = match outcome {
             Outcome::Purged if unknown => {
                 format!("purged, but it is not known whether it is complete everywhere: {}", purges_in_words(vote))
+            }
+            Outcome::Purged if vote.owed_ms != 0 => {
+                format!("the edge is fresh, late, for it was owed: {}", purges_in_words(vote))
             }
             Outcome::Purged => format!("the edge is fresh: {}", purges_in_words(vote)),
             _ if vote.why.is_empty() => outcome.to_string(),
@@ -219,19 +253,22 @@ impl Rollout {
         let (rollout, at_ms) = (self.group_rollout(vector), self.wall_ms(now));
         let id = self.notice_id(vector, kind, detail, &self.identity.member);
         let alone = self.is_alone();
-        let (agreed_at, hosts) = self.agreed(vector);
+        let (agreed_at, mut hosts) = self.agreed(vector);
+        if let Some(vote) = self.draft.as_ref().and_then(|draft| draft.kept(vector)).filter(|_| hosts.is_empty()) {
+            hosts.clone_from(&vote.hosts);
+        }
         let workload = self.identity.workload.clone();
         let Some(draft) = &mut self.draft else { return };
         let before = draft.before().cloned();
         let present = draft.seq;
-        let Some(vote) = draft.votes.iter_mut().find(|vote| vote.vector == *vector) else { return };
+        let Some(vote) = draft.all_kept_mut().find(|vote| vote.vector == *vector) else { return };
         if !vote.noticed.insert(id.clone()) {
             return;
         }
         let notice = Notice {
             id,
             kind,
-            at_ms: if agreed_at > 0 { agreed_at } else { at_ms },
+            at_ms: [agreed_at, vote.at_ms].into_iter().find(|agreed| *agreed > 0).unwrap_or(at_ms),
             workload,
             seq: vector.0.values().next().map_or(vote.seq, |first| first.seq),
             // What it replaces may differ from member to member.
@@ -240,7 +277,8 @@ impl Rollout {
             message,
             hosts: fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect(),
             purges: purge_facts(vote),
-            late: kind == Kind::PurgeCompleted && vote.stalled,
+            // Hooks in the old form are called for what was owed, however late (decision 29).
+            late: kind == Kind::PurgeCompleted && vote.stalled && vote.owed_ms == 0,
         };
         draft.untold.push(notice);
     }
@@ -252,9 +290,9 @@ const fn kind_of_end(outcome: &Outcome) -> Option<Kind> {
         Outcome::Purged => Some(Kind::PurgeCompleted),
         Outcome::Returned | Outcome::RecoveredSkipped => Some(Kind::PurgeSkipped),
         Outcome::NoDistribution | Outcome::Dead => Some(Kind::PurgeFailed),
+        Outcome::Owed => Some(Kind::PurgeOwed),
         // An impossible purge has been told when it proved to be so; the others are nobody's business.
-        // That it is owed is told as `purge.owed`.
-        Outcome::Owed | Outcome::Impossible | Outcome::NothingNew | Outcome::NoSite => None,
+        Outcome::Impossible | Outcome::NothingNew | Outcome::NoSite => None,
         // These close a rollout before its vote.
         Outcome::Failed(_) | Outcome::Superseded | Outcome::RolledBack | Outcome::Deleted | Outcome::Withdrawn => None,
     }

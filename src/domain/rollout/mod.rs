@@ -23,6 +23,7 @@ mod execute;
 mod finish;
 mod news;
 mod observe;
+mod owed;
 mod patience;
 mod regress;
 mod served;
@@ -142,6 +143,12 @@ pub struct Rollout {
     telling: BTreeMap<NoticeId, Ask>,
     /// When it is this member's turn to do what each member could do; `None` once it is.
     turns: BTreeMap<(Vector, Task), Option<Timestamp>>,
+    /// When this life came to know that a vector is decided.
+    decided_at: BTreeMap<Vector, Timestamp>,
+    /// When a purge that is denied becomes owed (`None`: now), and why it is.
+    owed_at: BTreeMap<Reference, (Option<Timestamp>, String)>,
+    /// When that something is owed is told again.
+    remind_at: BTreeMap<Vector, Timestamp>,
     /// The other members were told that the workload does not exist here.
     told_absent: bool,
     ended: bool,
@@ -286,6 +293,9 @@ impl Rollout {
             ordered: BTreeSet::new(),
             telling: BTreeMap::new(),
             turns: BTreeMap::new(),
+            decided_at: BTreeMap::new(),
+            owed_at: BTreeMap::new(),
+            remind_at: BTreeMap::new(),
             told_absent: false,
             ended: false,
         }
@@ -348,6 +358,7 @@ impl Rollout {
             ask.wake(now);
         }
         self.turns.values_mut().for_each(|turn| *turn = turn.filter(|at| *at > now));
+        self.wake_owed(now);
     }
 
     /// Shows the durable record to the group once in every life; afterwards, every write does.
@@ -471,6 +482,7 @@ impl Machine for Rollout {
             self.patience_deadline(),
             self.barrier_deadline(),
             self.doubt_deadline(),
+            self.owed_deadline(),
         ];
         let own = own.into_iter().flatten();
         asks.chain(own).chain(self.rolling_deadlines()).min()

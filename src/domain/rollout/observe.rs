@@ -70,7 +70,7 @@ impl Rollout {
         if record.seq > record.closed && (record.phase == Phase::Rolling || record.awaits_vote()) {
             self.announce(now, Kind::RolloutFailed, Outcome::Deleted.to_string());
             self.close_current(Outcome::Deleted, String::new());
-        } else if record.votes.is_empty() && record.untold.is_empty() {
+        } else if record.all_kept().next().is_none() && record.untold.is_empty() {
             // Its numbers are not used again even if the workload returns before the record is gone (decision 2).
             self.floor = self.floor.max(record.seq);
             self.draft = None;

@@ -49,8 +49,9 @@ pub(super) fn move_edge(record: &mut Record, same_digest_is_same: bool) {
     if record.settled.is_some() {
         record.edge = record.edge.max(Edge::Moved);
     }
-    for vote in &mut record.votes {
-        vote.overtaken |= !vote.version.same_content(&record.version, same_digest_is_same);
+    let version = record.version.clone();
+    for vote in record.all_kept_mut() {
+        vote.overtaken |= !vote.version.same_content(&version, same_digest_is_same);
     }
 }
 

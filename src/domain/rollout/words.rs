@@ -117,7 +117,7 @@ impl Summary {
             next,
             stage: stage(record),
             members: Vec::new(),
-            purges: record.votes.iter().flat_map(|vote| &vote.purges).map(purge).collect(),
+            purges: record.all_kept().flat_map(|vote| &vote.purges).map(purge).collect(),
             history: record.history.iter().rev().map(closed).collect(),
             conditions: record.conditions.iter().cloned().collect(),
         }

@@ -1,0 +1,365 @@
+//! Purges that cannot be made yet (decision 29): when they become owed, what of them is carried by newer ones, and how they end
+//! after their rollout has.
+//!
+//! ```text
+//! wanted, created ── denied for a minute, or not made in time ──▶ owed ──▶ the vote is closed, and goes to `Record::owed`
+//!                                                                  │        once all members have closed theirs
+//!                               told daily, tried on by the purger │
+//!                                                                  ├── made, and complete ──▶ told, dropped
+//!                                                                  └── a newer one contains it ──▶ carried: not tried, told with it
+//! ```
+//!
+//! Owed is no answer to whether a vector is decided or dead, and takes back no vote. Who has dropped its entry has told its end, so
+//! a member never ends a purge because another one has dropped it: only because it was made, with paths that contain its own.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::domain::distribution::DistributionId;
+use crate::domain::group::{self, Decision, Fate};
+use crate::domain::host::Host;
+use crate::domain::id::{Reference, Vector, rank};
+use crate::domain::machine::Timestamp;
+use crate::domain::notice::Kind;
+use crate::domain::paths::{Path, PathSet};
+use crate::domain::plan::Plan;
+use crate::domain::purge::{Order, Progress};
+use crate::domain::record::{NOTICE_LIST_BYTES_MAX, Purge, PurgeState, Record, Vote};
+use crate::domain::rollout::execute::{FOLLOW_AFTER, Task, outcome, progress};
+use crate::domain::rollout::finish::{WHY_CHARS_MAX, fitting};
+use crate::domain::rollout::{Effect, Rollout};
+
+/// A denied purge is owed after this: rights that are just being given take seconds to reach all of AWS, and a rollout that ends
+/// at the first refusal would say so too soon.
+const OWED_AFTER: Duration = Duration::from_secs(60);
+
+/// That something is owed is told again so often.
+const TOLD_EVERY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Entries with owed purges that are kept. Each newer one carries those before it, unless it is of other distributions; what it
+/// carries is only kept so that its end can be told.
+const OWED_MAX: usize = 4;
+
+/// Bytes of the paths of one owed purge; with more, it is of everything. They are there as often as there are distributions.
+const SENT_BYTES_MAX: usize = 1024;
+
+impl Rollout {
+    /// What a report about a purge says of how long it may still be waited for, and of what was really sent.
+    pub(super) fn note_waits(&mut self, now: Timestamp, reference: &Reference, progress: &Progress) {
+        let Some(draft) = &mut self.draft else { return };
+        let found = draft.all_kept_mut().find_map(|vote| {
+            let members = vote.vector.0.len();
+            Some((members, vote.purges.values_mut().find(|purge| purge.reference == *reference)?))
+        });
+        let Some((members, purge)) = found else { return };
+        match progress {
+            Progress::Failing(why) => {
+                let exists = purge.invalidation.is_some();
+                self.note_denied(now, members, reference, exists, why);
+            }
+            Progress::Overdue(why) => self.note_overdue(None, reference, why),
+            Progress::SentBefore(sent) => purge.sent = Some(sent.clone()),
+            Progress::Stalled(_) => {}
+            Progress::Created(_)
+            | Progress::Covered { .. }
+            | Progress::Completed
+            | Progress::DoneByOther
+            | Progress::Impossible(_) => drop(self.owed_at.remove(reference)),
+        }
+    }
+
+    /// A purge is denied, so it is owed when every rank has had its turn and a minute has passed; they tell it in their order.
+    fn note_denied(&mut self, now: Timestamp, members: usize, reference: &Reference, exists: bool, why: &str) {
+        let others = u32::try_from(members.saturating_sub(1)).unwrap_or(u32::MAX);
+        let turns = others.saturating_mul(if exists { FOLLOW_AFTER } else { 1 });
+        let wait = OWED_AFTER.saturating_add(self.policy.group.takeover.saturating_mul(turns));
+        let due = self.owed_at.get(reference).map_or_else(|| Some(now.after(wait)), |(due, _)| *due);
+        self.note_overdue(due, reference, why);
+    }
+
+    /// It is owed from then on; `None` is at once.
+    fn note_overdue(&mut self, due: Option<Timestamp>, reference: &Reference, why: &str) {
+        let why = why.chars().take(WHY_CHARS_MAX).collect();
+        self.owed_at.insert(reference.clone(), (due, why));
+    }
+
+    /// Ends every wait that is over, so that no deadline stays in the past.
+    pub(super) fn wake_owed(&mut self, now: Timestamp) {
+        self.owed_at.values_mut().for_each(|(due, _)| *due = due.filter(|due| *due > now));
+        self.remind_at.retain(|_, at| *at > now);
+    }
+
+    /// Makes owed what has waited long enough.
+    pub(super) fn owe(&mut self, now: Timestamp, vector: &Vector, plan: &Plan) {
+        let wall_ms = self.wall_ms(now);
+        let due: Vec<(DistributionId, String)> = {
+            let Some(vote) = self.draft.as_ref().and_then(|draft| draft.vote(vector)) else { return };
+            let waits = |(distribution, purge): (&DistributionId, &Purge)| {
+                let (due, why) = self.owed_at.get(&purge.reference).filter(|_| !purge.state.ends_rollout())?;
+                due.is_none().then(|| (distribution.clone(), why.clone()))
+            };
+            vote.purges.iter().filter_map(waits).collect()
+        };
+        for (distribution, why) in due {
+            self.absorb(vector, &distribution, plan, true);
+            let Some(vote) = self.kept_mut(vector) else { return };
+            if vote.owed_ms == 0 {
+                vote.owed_ms = wall_ms;
+            }
+            let Some(purge) = vote.purges.get_mut(&distribution) else { return };
+            purge.state = PurgeState::Owed(why);
+            // It is ordered anew, with what is to be sent from now on.
+            let reference = purge.reference.clone();
+            self.ordered.remove(&reference);
+        }
+    }
+
+    /// Chooses what is sent for a purge that nobody has created: what was voted for, and what older ones of this workload owe
+    /// for the same distribution, if it does not contain that. One that is owed always says it, since the votes go.
+    pub(super) fn absorb(&mut self, vector: &Vector, distribution: &DistributionId, plan: &Plan, say: bool) {
+        let Some(draft) = &self.draft else { return };
+        let Some(vote) = draft.kept(vector) else { return };
+        let Some(purge) = vote.purges.get(distribution).filter(|purge| purge.invalidation.is_none()) else { return };
+        let own = purge.sent.as_ref().unwrap_or(&plan.paths);
+        let older = draft.all_kept().filter(|older| older.seq < vote.seq && older.owes());
+        let owed = older.filter_map(|older| older.purges.get(distribution)).filter(|purge| is_missing(purge));
+        let all = owed
+            .filter_map(|purge| purge.sent.as_ref())
+            .fold(own.clone(), |all, paths| if all.covers(paths) { all } else { all.union(paths) });
+        let all = if bytes(&all) > SENT_BYTES_MAX && (say || all != plan.paths) { PathSet::default() } else { all };
+        if (say || all != plan.paths)
+            && let Some(purge) = self.kept_mut(vector).and_then(|vote| vote.purges.get_mut(distribution))
+        {
+            purge.sent = Some(all);
+        }
+    }
+
+    /// What was made for `vector` covers what older ones owe, if what was really sent contains it: they were complete everywhere
+    /// before anybody could vote for this one.
+    /// `paths` are what was voted for, where they are still known.
+    pub(super) fn cover_older(&mut self, vector: &Vector, paths: Option<&PathSet>) {
+        let Some(draft) = &mut self.draft else { return };
+        let Some(made) = draft.kept(vector).cloned() else { return };
+        let mut covered = Vec::new();
+        for older in draft.all_kept_mut().filter(|older| older.seq < made.seq && older.closed.is_some()) {
+            for (distribution, purge) in older.purges.iter_mut().filter(|(_, purge)| is_missing(purge)) {
+                let Some(newer) = made.purges.get(distribution) else { continue };
+                let Some(sent) = newer.sent.as_ref().or(paths) else { continue };
+                let contained = purge.sent.as_ref().is_some_and(|owed| sent.covers(owed));
+                let made = matches!(newer.state, PurgeState::Completed | PurgeState::Created | PurgeState::Covered(_));
+                if made && contained {
+                    purge.state = PurgeState::Covered(newer.reference.clone());
+                    purge.invalidation.clone_from(&newer.invalidation);
+                    // It is followed from now on, instead of tried.
+                    covered.push(purge.reference.clone());
+                }
+            }
+        }
+        self.ordered.retain(|reference| !covered.contains(reference));
+    }
+
+    /// Goes on with what is owed by rollouts that have ended.
+    pub(super) fn pursue(&mut self, now: Timestamp) -> Vec<Effect> {
+        let owing =
+            |record: &Record| record.all_kept().filter(|vote| vote.owes()).map(|vote| vote.vector.clone()).collect();
+        let vectors: Vec<Vector> = self.durable.as_ref().map_or_else(Vec::new, owing);
+        self.remind_at.retain(|vector, _| vectors.contains(vector));
+        let mut effects = Vec::new();
+        // From the newest on, so that what covers is known before what it covers is tried.
+        for vector in vectors.iter().rev() {
+            self.adopt_owed(vector);
+            self.cover_older(vector, None);
+            effects.extend(self.order_owed(vector));
+        }
+        for vector in &vectors {
+            self.conclude_owed(vector);
+            self.tell_daily(now, vector);
+        }
+        self.keep_few_owed(now);
+        effects
+    }
+
+    /// Takes over how far other members have come with it. That one has nothing of it says nothing: see the module's text.
+    fn adopt_owed(&mut self, vector: &Vector) {
+        let own = &self.identity.member;
+        let others = self.view.members.iter().filter(|(member, _)| *member != own);
+        let theirs = others.filter_map(|(_, known)| known.as_ref()?.record.kept(vector));
+        let theirs: Vec<Vote> = theirs.cloned().collect();
+        let Some(vote) = self.kept_mut(vector) else { return };
+        let voted = vote.paths.clone();
+        let mut made_there = Vec::new();
+        for other in theirs {
+            for (distribution, purge) in &mut vote.purges {
+                let made = other.purges.get(distribution).filter(|made| made.reference == purge.reference);
+                let Some(made) = made.filter(|made| progress(&made.state) > progress(&purge.state)) else { continue };
+                // What they have sent counts, not what we would have. Where it is what was voted for, that is at least what
+                // is kept here of it.
+                let sent = made.sent.clone().unwrap_or_else(|| voted.clone());
+                *purge = Purge { sent: Some(sent), ..made.clone() };
+                made_there.push(purge.reference.clone());
+            }
+        }
+        self.ordered.retain(|reference| !made_there.contains(reference));
+    }
+
+    /// Orders what is owed, made as it is to be sent, and not carried by a newer one.
+    fn order_owed(&mut self, vector: &Vector) -> Vec<Effect> {
+        let (Some(draft), Some(durable)) = (&self.draft, &self.durable) else { return Vec::new() };
+        let Some((vote, stored)) = draft.kept(vector).zip(durable.kept(vector)) else { return Vec::new() };
+        let mut orders = Vec::new();
+        for (distribution, purge) in vote.purges.iter().filter(|(_, purge)| !purge.state.is_final()) {
+            let known = stored.purges.get(distribution).is_some_and(|stored| stored.sent == purge.sent);
+            if !known || self.ordered.contains(&purge.reference) || self.is_carried(draft, vote, distribution, purge) {
+                continue;
+            }
+            let Some(paths) = purge.sent.clone() else { continue };
+            orders.push(Order {
+                reference: purge.reference.clone(),
+                distribution: distribution.clone(),
+                paths,
+                workload: self.identity.workload.clone(),
+                invalidation: purge.invalidation.clone(),
+                voted_at: self.voted_at.get(vector).copied(),
+            });
+        }
+        self.ordered.extend(orders.iter().map(|order| order.reference.clone()));
+        orders.into_iter().map(|order| Effect::Purge(Box::new(order))).collect()
+    }
+
+    /// Whether a newer purge of this workload and distribution is on its way that will contain it.
+    fn is_carried(&self, draft: &Record, vote: &Vote, distribution: &DistributionId, purge: &Purge) -> bool {
+        let carries = |newer: &Vote| {
+            let Some(made) = newer.purges.get(distribution) else { return false };
+            let alive = matches!(made.state, PurgeState::Wanted | PurgeState::Owed(_));
+            let contains = |sent: &PathSet| purge.sent.as_ref().is_some_and(|owed| sent.covers(owed));
+            alive
+                && match &made.sent {
+                    Some(sent) => contains(sent),
+                    None => self.plan(&newer.vector).is_some_and(|plan| contains(&plan.paths)),
+                }
+        };
+        is_missing(purge) && draft.all_kept().filter(|newer| newer.seq > vote.seq).any(carries)
+    }
+
+    fn plan(&self, vector: &Vector) -> Option<Plan> {
+        match group::fate(&self.view, vector) {
+            Fate::Decided(Decision::Execute(plan)) => Some(plan),
+            Fate::Decided(Decision::Close(_)) | Fate::Open(_) | Fate::Dead(..) | Fate::Mixed => None,
+        }
+    }
+
+    /// All of it was made, or cannot be: that is how the rollout has ended, and the edge may agree with it now.
+    fn conclude_owed(&mut self, vector: &Vector) {
+        let Some(vote) = self.kept_mut(vector).filter(|vote| vote.closed.is_some() && !vote.owes()) else { return };
+        let ended = outcome(&vote.purges);
+        if vote.closed.replace(ended.clone()) == Some(ended.clone()) {
+            return;
+        }
+        let vote = vote.clone();
+        // It is told now, so its turns begin anew.
+        self.turns.remove(&(vector.clone(), Task::Tell));
+        self.end_owed(&vote, &ended);
+    }
+
+    /// Somebody who can end it is reminded: by one member, as far as they hear of each other.
+    fn tell_daily(&mut self, now: Timestamp, vector: &Vector) {
+        let wall_ms = self.wall_ms(now);
+        let own = self.identity.member.clone();
+        let hears = |member: &&crate::domain::id::Member| {
+            **member == own || self.view.members.get(*member).and_then(Option::as_ref).is_some_and(|known| known.alive)
+        };
+        let first = rank(&self.group_rollout(vector), &own, vector.0.keys().filter(hears)) == 0;
+        let Some(vote) = self.draft.as_ref().and_then(|draft| draft.kept(vector)).filter(|vote| vote.owes()) else {
+            return;
+        };
+        let since = vote.owed_ms;
+        let reasons: BTreeSet<&str> = vote.purges.values().filter_map(|purge| reason(&purge.state)).collect();
+        let reasons = reasons.into_iter().take(3).collect::<Vec<_>>().join("; ");
+        let days = wall_ms.saturating_sub(since).max(0) / TOLD_EVERY_MS;
+        let next = since.saturating_add(TOLD_EVERY_MS.saturating_mul(days.saturating_add(1)));
+        let next = u64::try_from(next.saturating_sub(self.identity.epoch_ms)).unwrap_or_default();
+        self.remind_at.insert(vector.clone(), Timestamp::from_millis(next));
+        if days == 0 || !first || reasons.is_empty() {
+            return;
+        }
+        let day = |day: i64| format!("day {day}");
+        let before = self.notice_id(vector, Kind::PurgeOwed, &day(days.saturating_sub(1)), &own);
+        self.kept_mut(vector).into_iter().for_each(|vote| vote.noticed.retain(|id| *id != before));
+        let message = format!("still owed after {days} d, and tried on: {reasons}");
+        self.announce_vote(now, vector, Kind::PurgeOwed, &day(days), message);
+    }
+
+    /// Puts a closed vote that owes something beside the votes, in brief: nobody decides by it any more.
+    pub(super) fn keep_owed(&mut self, vector: &Vector) {
+        let Some(draft) = &mut self.draft else { return };
+        let Some(vote) = draft.vote(vector).cloned() else { return };
+        let hosts = fitting(&vote.hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect();
+        let paths: Vec<Path> =
+            fitting(vote.paths.iter(), NOTICE_LIST_BYTES_MAX, |path: &Path| path.as_str().len()).cloned().collect();
+        let paths = PathSet::of(paths).unwrap_or_else(|| vote.paths.clone());
+        draft.votes.retain(|vote| vote.vector != *vector);
+        let brief = Vote { hosts, paths, origins: BTreeSet::new(), distributions: BTreeSet::new(), ..vote };
+        draft.owed.push(brief);
+        draft.owed.sort_by_key(|vote| vote.seq);
+    }
+
+    /// Forgets the oldest of those that newer ones carry, beyond the bound, and says so.
+    fn keep_few_owed(&mut self, now: Timestamp) {
+        let Some(draft) = &self.draft else { return };
+        if draft.owed.len() <= OWED_MAX {
+            return;
+        }
+        let carried = |vote: &&Vote| {
+            let mut open = vote.purges.iter().filter(|(_, purge)| !purge.state.is_final());
+            open.all(|(distribution, purge)| self.is_carried(draft, vote, distribution, purge))
+        };
+        let Some(vector) = draft.owed.iter().find(carried).map(|vote| vote.vector.clone()) else { return };
+        let message = "taken over by the purge of a later version, which is owed too".to_owned();
+        self.announce_vote(now, &vector, Kind::PurgeSkipped, "", message);
+        self.draft.iter_mut().for_each(|draft| draft.owed.retain(|vote| vote.vector != vector));
+    }
+
+    /// Whether another member has not heard yet that what was owed has been made.
+    pub(super) fn others_owe(&self, vector: &Vector) -> bool {
+        let own = &self.identity.member;
+        let others = self.view.members.iter().filter(|(member, _)| *member != own);
+        let mut theirs = others.filter_map(|(_, known)| known.as_ref()?.record.kept(vector));
+        theirs.any(Vote::owes)
+    }
+
+    pub(super) fn kept_mut(&mut self, vector: &Vector) -> Option<&mut Vote> {
+        self.draft.as_mut()?.all_kept_mut().find(|vote| vote.vector == *vector)
+    }
+
+    /// When something becomes owed, or is told again.
+    pub(super) fn owed_deadline(&self) -> Option<Timestamp> {
+        let open = |reference: &Reference| {
+            let votes = self.draft.iter().flat_map(|draft| &draft.votes).filter(|vote| vote.closed.is_none());
+            let mut purges = votes.flat_map(|vote| vote.purges.values());
+            purges.any(|purge| purge.reference == *reference && !purge.state.ends_rollout())
+        };
+        let due = self.owed_at.iter().filter(|(reference, _)| open(reference)).filter_map(|(_, (due, _))| *due);
+        due.chain(self.remind_at.values().copied()).min()
+    }
+}
+
+/// Whether nothing is known of a purge that would make the edge fresh.
+const fn is_missing(purge: &Purge) -> bool {
+    matches!(purge.state, PurgeState::Wanted | PurgeState::Owed(_)) && purge.invalidation.is_none()
+}
+
+const fn reason(state: &PurgeState) -> Option<&str> {
+    match state {
+        PurgeState::Owed(why) => Some(why.as_str()),
+        PurgeState::Wanted
+        | PurgeState::Created
+        | PurgeState::Covered(_)
+        | PurgeState::Completed
+        | PurgeState::DoneByOther
+        | PurgeState::Impossible(_) => None,
+    }
+}
+
+fn bytes(paths: &PathSet) -> usize {
+    paths.iter().map(|path| path.as_str().len()).sum()
+}
