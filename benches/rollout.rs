@@ -4,7 +4,7 @@
 //! The life is lived once, by answering every effect as production would; then each of its steps is measured by itself.
 #![allow(clippy::print_stdout, reason = "a bench answers on standard output")]
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
@@ -111,7 +111,8 @@ fn answers(effect: &Effect, machine: &Rollout) -> Vec<Event> {
         }
         Effect::Recheck(vector) => vec![Event::Rechecked(vector.clone(), seen())],
         Effect::Match(vector, _) => {
-            vec![Event::Matched(vector.clone(), DistributionId::parse("E2QWRUHAPOMQZL").into_iter().collect())]
+            let distributions: BTreeSet<_> = DistributionId::parse("E2QWRUHAPOMQZL").into_iter().collect();
+            vec![Event::Matched(vector.clone(), distributions.into())]
         }
         Effect::Purge(order) => vec![
             Event::Purged(order.reference.clone(), Progress::Created(InvalidationId("I2J0I21PCUYOIK".to_owned()))),

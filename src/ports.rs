@@ -280,6 +280,8 @@ pub use crate::domain::purge::{CdnErrorClass, Found};
 pub trait Cdn: Send + Sync {
     /// All distributions, all pages.
     async fn distributions(&self) -> Result<Vec<Distribution>, CdnError>;
+    /// Whether a distribution has cache tags switched on, which the listing does not tell.
+    async fn has_cache_tags(&self, distribution: &DistributionId) -> Result<bool, CdnError>;
     /// Creates an invalidation. The same reference with the same paths returns the earlier one.
     async fn create(
         &self,

@@ -209,6 +209,7 @@ impl ClusterGroupActor {
             message: format!("not purged while the group is held up: {}", hold.words),
             hosts: Vec::new(),
             purges: Vec::new(),
+            cut: false,
             late: false,
         };
         let (events, metrics, uid) =

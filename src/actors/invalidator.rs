@@ -1,7 +1,7 @@
 //! The actor of the account: carries purges out and knows the distributions. Decides nothing; see `domain::purge` and
 //! `domain::catalog`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use actix::prelude::SendError;
@@ -31,7 +31,7 @@ pub struct Invalidator {
     purges: Shell<Purger>,
     catalog: Shell<Catalog>,
     /// Who asked which question.
-    questions: BTreeMap<catalog::Token, oneshot::Sender<Result<BTreeSet<DistributionId>, String>>>,
+    questions: BTreeMap<catalog::Token, oneshot::Sender<Result<catalog::Found, String>>>,
     asked: catalog::Token,
     /// Whom to tell about a workload's purges: one recipient for each, kept while it lives.
     reports: BTreeMap<WorkloadId, Recipient<PurgeReported>>,
@@ -194,6 +194,24 @@ impl Drives<Catalog> for Invalidator {
                     },
                 );
             }
+            catalog::Effect::ReadTags(id) => {
+                let cdn = self.surroundings.ports.cdn.clone();
+                let metrics = self.surroundings.metrics.clone();
+                let call = async move {
+                    let read = cdn.has_cache_tags(&id).await;
+                    (id, read)
+                };
+                Drives::<Catalog>::ask(self, ctx, call, move |(id, read)| {
+                    if read.is_err() {
+                        metrics.failure("get_distribution_config");
+                    }
+                    catalog::Event::TagsRead(id, read.map_err(|error| (error.class, error.message)))
+                });
+            }
+            catalog::Effect::TellTagsDenied(error) => tracing::error!(
+                error,
+                "cache tags count as switched off and paths are purged instead: allow cloudfront:GetDistributionConfig"
+            ),
             catalog::Effect::Answer(token, answer) => {
                 if let Some(question) = self.questions.remove(&token) {
                     // Whoever asked may have ended meanwhile.
@@ -243,7 +261,9 @@ impl Handler<Observe> for Invalidator {
         let seen = self.purges.machine().describe(now).into_iter();
         let purges =
             seen.map(|(reference, distribution, state)| PurgeSeen { reference, distribution, state }).collect();
-        let listing = self.catalog.machine().failure().map(str::to_owned);
+        let catalog = self.catalog.machine();
+        let denied = |why| format!("cache tags count as switched off, and paths are purged instead: {why}");
+        let listing = catalog.failure().map(str::to_owned).into_iter().chain(catalog.tags_denied().map(denied));
         MessageResult(Observation {
             purges,
             distributions: self.catalog.machine().known(now).map(|(count, age)| (count, age.as_secs())),

@@ -1,6 +1,6 @@
 //! The whole protocol between the actors, on one page.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use actix::prelude::{Addr, Message};
 use serde::Serialize;
@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::actors::rollout::RolloutActor;
 use crate::actors::root::Directory;
 use crate::domain::broker::Seen;
+use crate::domain::catalog::Found;
 use crate::domain::delivery::{Delivery, State};
 use crate::domain::distribution::DistributionId;
 use crate::domain::group::View;
@@ -85,7 +86,7 @@ pub struct Forget {
 }
 
 /// Which distributions serve a plan, or why that is not known; `None` if whoever was asked was rebuilt meanwhile.
-pub type Matched = Option<Result<BTreeSet<DistributionId>, String>>;
+pub type Matched = Option<Result<Found, String>>;
 
 /// Rollout → invalidator: which distributions serve this plan?
 #[derive(Message)]

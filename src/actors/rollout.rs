@@ -319,7 +319,7 @@ impl RolloutActor {
         // Without a time-out: the invalidator answers every question, after its own time-outs, or is rebuilt.
         let answer = self.directory.invalidator().send(MatchPlan(plan));
         ctx.spawn(answer.into_actor(self).map(move |answer, actor, ctx| match answer {
-            Ok(Some(Ok(distributions))) => actor.feed_unless_draining(Event::Matched(vector, distributions), ctx),
+            Ok(Some(Ok(found))) => actor.feed_unless_draining(Event::Matched(vector, found), ctx),
             Ok(Some(Err(why))) => actor.feed_unless_draining(Event::MatchFailed(vector, why), ctx),
             // It died; its successor is asked again once its address is known.
             Ok(None) | Err(_) => {}

@@ -192,6 +192,15 @@ impl Cdn for CloudFront {
         Err(unusable(attempted(), &format!("there are more than {PAGES_MAX} pages of them")))
     }
 
+    async fn has_cache_tags(&self, distribution: &DistributionId) -> Result<bool, CdnError> {
+        let attempted =
+            || format!("failed to read the configuration of {distribution}, to see whether it has cache tags");
+        let call = self.client.get_distribution_config().id(distribution.as_str());
+        let answer = call.send().await.map_err(|error| failure(attempted(), &error))?;
+        let config = answer.distribution_config.ok_or_else(|| truncated(attempted()))?;
+        Ok(config.cache_tag_config.is_some())
+    }
+
     async fn create(
         &self,
         distribution: &DistributionId,
@@ -260,7 +269,7 @@ fn distribution(summary: DistributionSummary) -> Option<Distribution> {
         enabled: summary.enabled,
         staging: summary.staging,
         tenant_only: summary.connection_mode == Some(ConnectionMode::TenantOnly),
-        // The listing does not tell; only GetDistributionConfig does, one call for each distribution.
+        // The listing does not tell; see `Cdn::has_cache_tags`.
         cache_tags: false,
     })
 }

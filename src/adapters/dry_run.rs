@@ -21,6 +21,10 @@ impl Cdn for DryCdn {
         self.0.distributions().await
     }
 
+    async fn has_cache_tags(&self, distribution: &DistributionId) -> Result<bool, CdnError> {
+        self.0.has_cache_tags(distribution).await
+    }
+
     async fn create(
         &self,
         distribution: &DistributionId,

@@ -7,6 +7,8 @@
 //!      └──▶ no current listing, or a host it does not have ──▶ listed, then answered; at most once per miss interval
 //! ```
 //!
+//! Of the distributions of a plan with cache tags it is also read which have them switched on, for the listing does not tell.
+//!
 //! A host that matches nothing is answered so only by a listing newer than the question, and all questions of one miss
 //! interval share that listing: no retry storm.
 //! Not for how hosts and aliases are compared; that is `distribution`.
@@ -17,6 +19,7 @@ use std::time::Duration;
 use crate::domain::distribution::{Distribution, DistributionId, Index};
 use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::plan::Plan;
+use crate::domain::purge::CdnErrorClass;
 use crate::domain::retry;
 
 /// How often the account is listed.
@@ -35,6 +38,25 @@ impl Default for Freshness {
     }
 }
 
+/// Distributions of one plan with cache tags whose configuration is read, one call each. A workload has one or two; those beyond
+/// are purged by paths, which is correct and only costs cache misses.
+pub const TAGS_READ_MAX: usize = 20;
+
+/// The distributions of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Found {
+    /// All of them.
+    pub distributions: BTreeSet<DistributionId>,
+    /// Those that have cache tags switched on; known only where the plan has tags.
+    pub tagged: BTreeSet<DistributionId>,
+}
+
+impl From<BTreeSet<DistributionId>> for Found {
+    fn from(distributions: BTreeSet<DistributionId>) -> Self {
+        Self { distributions, tagged: BTreeSet::new() }
+    }
+}
+
 /// Names one question, so that its answer finds back.
 pub type Token = u64;
 
@@ -49,6 +71,8 @@ pub enum Event {
     Listed(Vec<Distribution>),
     /// It could not be.
     ListFailed(String),
+    /// It was read whether a distribution has cache tags switched on, or why that could not be.
+    TagsRead(DistributionId, Result<bool, (CdnErrorClass, String)>),
 }
 
 /// What is wanted.
@@ -57,7 +81,11 @@ pub enum Effect {
     /// List all distributions.
     List,
     /// Answer a question: the distributions, possibly none, or why they are not known.
-    Answer(Token, Result<BTreeSet<DistributionId>, String>),
+    Answer(Token, Result<Found, String>),
+    /// Read whether a distribution has cache tags switched on.
+    ReadTags(DistributionId),
+    /// Say that we may not read that, so that tags count as switched off; somebody has to act.
+    TellTagsDenied(String),
 }
 
 impl Effect {
@@ -66,6 +94,8 @@ impl Effect {
         match self {
             Self::List => "list_distributions",
             Self::Answer(..) => "answer",
+            Self::ReadTags(_) => "read_tags",
+            Self::TellTagsDenied(_) => "tell_tags_denied",
         }
     }
 }
@@ -81,6 +111,13 @@ pub struct Catalog {
     rests_until: Timestamp,
     last_failure: String,
     waiting: BTreeMap<Token, Plan>,
+    /// Which distributions have cache tags switched on, and when that was read.
+    tags: BTreeMap<DistributionId, (Timestamp, bool)>,
+    reading: BTreeSet<DistributionId>,
+    /// Questions whose distributions are found, and of which it is being read whether they have tags.
+    untagged: BTreeMap<Token, BTreeSet<DistributionId>>,
+    /// Why we may not read it, while that is so.
+    denied: Option<String>,
 }
 
 impl Catalog {
@@ -95,6 +132,10 @@ impl Catalog {
             rests_until: Timestamp::default(),
             last_failure: String::new(),
             waiting: BTreeMap::new(),
+            tags: BTreeMap::new(),
+            reading: BTreeSet::new(),
+            untagged: BTreeMap::new(),
+            denied: None,
         }
     }
 
@@ -108,21 +149,109 @@ impl Catalog {
         (self.failures > 0).then_some(self.last_failure.as_str())
     }
 
+    /// Why we may not read which distributions have cache tags, if that is so.
+    pub fn tags_denied(&self) -> Option<&str> {
+        self.denied.as_deref()
+    }
+
     fn asked(&mut self, now: Timestamp, token: Token, plan: Plan) -> Vec<Effect> {
         if plan.hosts.is_empty() && plan.origins.is_empty() {
-            return vec![Effect::Answer(token, Ok(plan.distributions))];
+            let named = plan.distributions.clone();
+            return self.answer(now, token, &plan, Ok(named));
         }
         let (found, complete) = self.find(&plan);
         let current = self.listed_at.is_some_and(|at| now.since(at) < self.freshness.refresh);
         if current && complete {
-            return vec![Effect::Answer(token, Ok(found))];
+            return self.answer(now, token, &plan, Ok(found));
         }
         if !self.listing_now && now < self.rests_until {
-            return vec![Effect::Answer(token, self.answer_of_old(&plan))];
+            let old = self.answer_of_old(&plan);
+            return self.answer(now, token, &plan, old);
         }
         // A distribution made a moment ago is not in a listing made before it: only a newer one may say "none".
         self.waiting.insert(token, plan);
         self.list_if_due(now).into_iter().collect()
+    }
+
+    /// Answers, as soon as it is known which of the distributions have cache tags, where the plan has some.
+    fn answer(
+        &mut self,
+        now: Timestamp,
+        token: Token,
+        plan: &Plan,
+        found: Result<BTreeSet<DistributionId>, String>,
+    ) -> Vec<Effect> {
+        match found {
+            Ok(found) if plan.paths.has_tags() => {
+                drop(self.untagged.insert(token, found));
+                self.answer_known(now)
+            }
+            found => vec![Effect::Answer(token, found.map(Found::from))],
+        }
+    }
+
+    /// Answers the questions of whose distributions all is known, and has the others read.
+    fn answer_known(&mut self, now: Timestamp) -> Vec<Effect> {
+        let refresh = self.freshness.refresh;
+        self.tags.retain(|_, (at, _)| now.since(*at) < refresh);
+        let mut effects = Vec::new();
+        for (token, found) in std::mem::take(&mut self.untagged) {
+            let few = || found.iter().take(TAGS_READ_MAX);
+            let unknown: Vec<DistributionId> = few().filter(|id| !self.tags.contains_key(*id)).cloned().collect();
+            if unknown.is_empty() {
+                let on = |id: &&DistributionId| self.tags.get(*id).is_some_and(|(_, on)| *on);
+                let tagged = few().filter(on).cloned().collect();
+                effects.push(Effect::Answer(token, Ok(Found { distributions: found, tagged })));
+            } else {
+                let unasked = unknown.into_iter().filter(|id| self.reading.insert(id.clone()));
+                effects.extend(unasked.map(Effect::ReadTags));
+                self.untagged.insert(token, found);
+            }
+        }
+        effects
+    }
+
+    /// Where it is not for us to know, tags count as switched off: paths are always right. What may pass is asked again by
+    /// whoever wants the answer.
+    fn tags_read(
+        &mut self,
+        now: Timestamp,
+        id: DistributionId,
+        read: Result<bool, (CdnErrorClass, String)>,
+    ) -> Vec<Effect> {
+        self.reading.remove(&id);
+        let mut effects = Vec::new();
+        match read {
+            Ok(on) => {
+                self.denied = None;
+                self.tags.insert(id, (now, on));
+            }
+            Err((CdnErrorClass::Denied, why)) => {
+                if self.denied.replace(why.clone()).is_none() {
+                    effects.push(Effect::TellTagsDenied(why));
+                }
+                self.tags.insert(id, (now, false));
+            }
+            // What is wrong with the distribution or with the request shows when it is purged.
+            Err((CdnErrorClass::Gone | CdnErrorClass::Refused | CdnErrorClass::NoSuchInvalidation, _)) => {
+                self.tags.insert(id, (now, false));
+            }
+            Err((
+                CdnErrorClass::Throttled
+                | CdnErrorClass::TooManyInProgress
+                | CdnErrorClass::Ambiguous
+                | CdnErrorClass::ReferenceReused
+                | CdnErrorClass::Unexpected,
+                why,
+            )) => {
+                let concerned = |found: &BTreeSet<DistributionId>| found.iter().take(TAGS_READ_MAX).any(|of| *of == id);
+                let failed = self.untagged.iter().filter(|(_, found)| concerned(found));
+                effects.extend(failed.map(|(token, _)| Effect::Answer(*token, Err(why.clone()))));
+                self.untagged.retain(|_, found| !concerned(found));
+            }
+        }
+        effects.extend(self.answer_known(now));
+        effects
     }
 
     /// The distributions of a plan by the present listing, beside those it names, and whether every host and origin has one.
@@ -151,7 +280,11 @@ impl Catalog {
         self.listing_now = false;
         self.failures = 0;
         let waiting = std::mem::take(&mut self.waiting);
-        waiting.into_iter().map(|(token, plan)| Effect::Answer(token, Ok(self.find(&plan).0))).collect()
+        let found = |(token, plan): (Token, Plan)| {
+            let found = Ok(self.find(&plan).0);
+            self.answer(now, token, &plan, found)
+        };
+        waiting.into_iter().flat_map(found).collect()
     }
 
     fn list_failed(&mut self, now: Timestamp, why: String) -> Vec<Effect> {
@@ -160,7 +293,11 @@ impl Catalog {
         self.rests_until = now.after(retry::SERVICE.delay(self.failures, "list distributions"));
         self.last_failure = why;
         let waiting = std::mem::take(&mut self.waiting);
-        waiting.into_iter().map(|(token, plan)| Effect::Answer(token, self.answer_of_old(&plan))).collect()
+        let old = |(token, plan): (Token, Plan)| {
+            let found = self.answer_of_old(&plan);
+            self.answer(now, token, &plan, found)
+        };
+        waiting.into_iter().flat_map(old).collect()
     }
 
     /// While the account cannot be listed, what the last listing knows still holds; only a host it does not know has to
@@ -183,6 +320,7 @@ impl Machine for Catalog {
             Event::Asked(token, plan) => self.asked(now, token, plan),
             Event::Listed(listing) => self.listed(now, listing),
             Event::ListFailed(why) => self.list_failed(now, why),
+            Event::TagsRead(id, read) => self.tags_read(now, id, read),
         }
     }
 
@@ -228,14 +366,18 @@ mod tests {
         let mut catalog = Catalog::new(Freshness::default());
         assert_eq!(catalog.step(at(0), Event::Asked(1, plan("www.example.com"))), vec![Effect::List]);
         let listed = catalog.step(at(1), Event::Listed(vec![distribution("E1", "shop.example.com")]));
-        assert_eq!(listed, vec![Effect::Answer(1, Ok(BTreeSet::new()))]);
+        assert_eq!(listed, vec![Effect::Answer(1, Ok(Found::default()))]);
         assert_eq!(catalog.step(at(2), Event::Asked(2, plan("www.example.com"))), vec![]);
         assert_eq!(catalog.step(at(3), Event::Asked(3, plan("www.example.com"))), vec![]);
         assert_eq!(catalog.next_deadline(), Some(at(61)));
         assert_eq!(catalog.tick(at(61)), vec![Effect::List]);
         let listed = catalog.step(at(62), Event::Listed(vec![distribution("E2", "www.example.com")]));
         assert_eq!(listed.len(), 2, "both found the distribution made after the first listing: {listed:?}");
-        assert!(listed.iter().all(|effect| matches!(effect, Effect::Answer(_, Ok(found)) if found.len() == 1)));
+        assert!(
+            listed
+                .iter()
+                .all(|effect| matches!(effect, Effect::Answer(_, Ok(found)) if found.distributions.len() == 1))
+        );
     }
 
     #[test]
@@ -243,11 +385,10 @@ mod tests {
         let named = |plan: Plan, id: &str| Plan { distributions: [id.parse().expect("an id")].into(), ..plan };
         let mut catalog = Catalog::new(Freshness::default());
         let only_named = catalog.step(at(0), Event::Asked(1, named(Plan::default(), "E9")));
-        assert!(matches!(only_named.as_slice(), [Effect::Answer(1, Ok(found))] if found.len() == 1), "{only_named:?}");
+        assert_eq!(only_named, [answered(1, &["E9"], &[])]);
         assert_eq!(catalog.step(at(0), Event::Asked(2, named(plan("shop.example.com"), "E9"))), vec![Effect::List]);
         let listed = catalog.step(at(1), Event::Listed(vec![distribution("E1", "shop.example.com")]));
-        let both = ["E1", "E9"].map(|id| id.parse().expect("an id")).into();
-        assert_eq!(listed, vec![Effect::Answer(2, Ok(both))]);
+        assert_eq!(listed, [answered(2, &["E1", "E9"], &[])]);
     }
 
     #[test]
@@ -260,7 +401,7 @@ mod tests {
         assert_eq!(late, vec![Effect::List], "the alias may have moved to another distribution");
         let listed = catalog.step(at(701), Event::Listed(vec![distribution("E2", "shop.example.com")]));
         assert!(
-            matches!(listed.as_slice(), [Effect::Answer(1, Ok(found))] if found.contains(&"E2".parse().expect("an id")))
+            matches!(listed.as_slice(), [Effect::Answer(1, Ok(found))] if found.distributions.contains(&"E2".parse().expect("an id")))
         );
     }
 
@@ -271,9 +412,9 @@ mod tests {
         catalog.step(at(1), Event::Listed(vec![distribution("E1", "shop.example.com")]));
         assert_eq!(catalog.step(at(1000), Event::Asked(2, plan("shop.example.com"))), vec![Effect::List]);
         let down = catalog.step(at(1001), Event::ListFailed("down".into()));
-        assert!(matches!(down.as_slice(), [Effect::Answer(2, Ok(found))] if found.len() == 1));
+        assert!(matches!(down.as_slice(), [Effect::Answer(2, Ok(found))] if found.distributions.len() == 1));
         let resting = catalog.step(at(1001), Event::Asked(3, plan("shop.example.com")));
-        assert!(matches!(resting.as_slice(), [Effect::Answer(3, Ok(found))] if found.len() == 1));
+        assert!(matches!(resting.as_slice(), [Effect::Answer(3, Ok(found))] if found.distributions.len() == 1));
     }
 
     #[test]
@@ -284,5 +425,62 @@ mod tests {
         assert_eq!(failed, vec![Effect::Answer(1, Err("AccessDenied".into()))]);
         let again = catalog.step(at(0), Event::Asked(2, plan("www.example.com")));
         assert_eq!(again, vec![Effect::Answer(2, Err("AccessDenied".into()))]);
+    }
+
+    fn tagged(token: Token, distributions: &[&str]) -> Event {
+        let distributions = distributions.iter().map(|id| id.parse().expect("an id")).collect();
+        let paths = ["#shop".parse().expect("a tag")].into_iter().collect();
+        Event::Asked(token, Plan { distributions, paths, ..Plan::default() })
+    }
+
+    fn read(id: &str, read: Result<bool, (CdnErrorClass, String)>) -> Event {
+        Event::TagsRead(id.parse().expect("an id"), read)
+    }
+
+    fn answered(token: Token, distributions: &[&str], tagged: &[&str]) -> Effect {
+        let ids = |ids: &[&str]| ids.iter().map(|id| id.parse().expect("an id")).collect();
+        Effect::Answer(token, Ok(Found { distributions: ids(distributions), tagged: ids(tagged) }))
+    }
+
+    #[test]
+    fn a_plan_with_tags_is_answered_when_it_is_known_which_distributions_have_them() {
+        let mut catalog = Catalog::new(Freshness::default());
+        let reads = catalog.step(at(0), tagged(1, &["E1", "E2"]));
+        assert_eq!(reads, ["E1", "E2"].map(|id| Effect::ReadTags(id.parse().expect("an id"))));
+        assert_eq!(catalog.step(at(0), tagged(2, &["E2"])), [], "it is being read already");
+        assert_eq!(catalog.step(at(1), read("E2", Ok(true))), [answered(2, &["E2"], &["E2"])]);
+        assert_eq!(catalog.step(at(2), read("E1", Ok(false))), [answered(1, &["E1", "E2"], &["E2"])]);
+        assert_eq!(catalog.step(at(599), tagged(3, &["E1"])), [answered(3, &["E1"], &[])], "known for a while");
+        assert_eq!(catalog.step(at(700), tagged(4, &["E1"])).len(), 1, "and then read again");
+    }
+
+    #[test]
+    fn where_it_may_not_be_read_tags_count_as_off_and_that_is_told_once() {
+        let mut catalog = Catalog::new(Freshness::default());
+        drop(catalog.step(at(0), tagged(1, &["E1", "E2"])));
+        let denied = || Err((CdnErrorClass::Denied, "AccessDenied".to_owned()));
+        assert_eq!(catalog.step(at(0), read("E1", denied())), [Effect::TellTagsDenied("AccessDenied".into())]);
+        assert_eq!(catalog.step(at(0), read("E2", denied())), [answered(1, &["E1", "E2"], &[])]);
+        assert_eq!(catalog.tags_denied(), Some("AccessDenied"));
+        drop(catalog.step(at(700), tagged(2, &["E1"])));
+        assert_eq!(catalog.step(at(700), read("E1", Ok(true))), [answered(2, &["E1"], &["E1"])]);
+        assert_eq!(catalog.tags_denied(), None);
+    }
+
+    #[test]
+    fn what_may_pass_is_answered_with_its_reason_and_asked_again() {
+        let mut catalog = Catalog::new(Freshness::default());
+        drop(catalog.step(at(0), tagged(1, &["E1"])));
+        let throttled = Err((CdnErrorClass::Throttled, "Throttling".to_owned()));
+        assert_eq!(catalog.step(at(0), read("E1", throttled)), [Effect::Answer(1, Err("Throttling".into()))]);
+        assert_eq!(catalog.step(at(1), tagged(2, &["E1"])).len(), 1);
+    }
+
+    #[test]
+    fn of_very_many_distributions_only_the_first_are_read() {
+        let mut catalog = Catalog::new(Freshness::default());
+        let ids: Vec<String> = (0..100).map(|number| format!("E{number:03}")).collect();
+        let names: Vec<&str> = ids.iter().map(String::as_str).collect();
+        assert_eq!(catalog.step(at(0), tagged(1, &names)).len(), TAGS_READ_MAX);
     }
 }

@@ -43,7 +43,7 @@ pub struct Distribution {
     pub staging: bool,
     /// Whether it serves distribution tenants only (`ConnectionMode` is `tenant-only`).
     pub tenant_only: bool,
-    /// Whether it understands cache tags (it has a `CacheTagConfig`).
+    /// Whether it is known to understand cache tags (it has a `CacheTagConfig`); a listing does not tell.
     pub cache_tags: bool,
 }
 

@@ -191,6 +191,9 @@ pub struct Notice {
     /// The purges concerned, where there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub purges: Vec<PurgeFact>,
+    /// Hosts, paths or purges are missing above: there are more than a notice has room for.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
     /// The purge had been reported as stalled before; hooks in the old form are not called any more (decision 17).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,

@@ -180,11 +180,10 @@ impl PathSet {
         self.iter().any(|path| path.as_str() == EVERYTHING)
     }
 
-    /// What to purge in a distribution that knows no cache tags: everything, if any were asked for. Less would leave
-    /// what the tags meant stale; more is only paid for in cache misses.
+    /// What to purge in a distribution that knows no cache tags: the paths, or everything where only tags were asked for.
     #[must_use]
     pub fn without_tags(&self) -> Self {
-        if self.has_tags() { Self::default() } else { self.clone() }
+        self.iter().filter(|item| !item.is_tag()).cloned().collect()
     }
 
     /// Whether purging this purges all that `other` would.
@@ -445,7 +444,8 @@ mod tests {
 
     #[test]
     fn where_tags_mean_nothing_everything_is_purged_instead() {
-        assert_eq!(set(&["#shop", "/a"]).without_tags(), PathSet::default());
+        assert_eq!(set(&["#shop", "#cart"]).without_tags(), PathSet::default());
+        assert_eq!(set(&["#shop", "/a"]).without_tags(), set(&["/a"]));
         assert_eq!(set(&["/a"]).without_tags(), set(&["/a"]));
     }
 

@@ -4,6 +4,7 @@
 //! Idle records are most of them, so they are compact: short keys, nothing that is at its default. Not for the webhooks
 //! waiting to be delivered; those have objects of their own in the ledger.
 
+mod count;
 mod ending;
 mod purge;
 
@@ -21,6 +22,7 @@ use crate::domain::notice::Notice;
 use crate::domain::paths::PathSet;
 use crate::domain::rules::Rules;
 
+pub use count::{Count, PURGES_NAMED_MAX, PURGES_OPEN_MAX, Unlisted};
 pub use ending::{Closed, Outcome};
 pub use purge::{Purge, PurgeState};
 
@@ -51,8 +53,11 @@ pub const VOTE_EXCEPT_BYTES_MAX: usize = 4 * 1024;
 /// [`RECORD_BYTES_MAX`], so the first vote of a record can always be written; configuration and annotations are held to it.
 pub const VOTE_PATH_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes that are left free when a vote joins others in a record: votes grow by their purges, about 150 bytes each, and by
-/// what is told of their ends.
+/// Bytes of load balancer names in one vote. A workload has one or two, of about 70 bytes each.
+pub const VOTE_ORIGIN_BYTES_MAX: usize = 2 * 1024;
+
+/// Bytes that are left free when a vote joins others in a record, and when purges are listed: votes grow by their purges,
+/// about 150 bytes each, and by what is told of their ends.
 pub const VOTE_GROWTH_BYTES: usize = 8 * 1024;
 
 /// Bytes of hosts, and of paths, that a notice mentions: enough for a person; who wants all asks `explain`.
@@ -274,6 +279,9 @@ pub struct Vote {
     /// The purges of the decided vector, as far as this member knows.
     #[serde(rename = "g", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub purges: BTreeMap<DistributionId, Purge>,
+    /// What of them is not listed; `None` while all are.
+    #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
+    pub unlisted: Option<Unlisted>,
     /// The completion timeout passed at least once.
     #[serde(rename = "t", default, skip_serializing_if = "is_default")]
     pub stalled: bool,
@@ -338,7 +346,7 @@ impl Brief {
 impl Vote {
     /// Whether its rollout has ended, and purges of it have not.
     pub fn owes(&self) -> bool {
-        self.closed.is_some() && self.purges.values().any(|purge| !purge.state.is_final())
+        self.closed.is_some() && (!self.is_begun() || self.purges.values().any(|purge| !purge.state.is_final()))
     }
 }
 

@@ -20,6 +20,7 @@ pub fn form(record: &Record) -> u32 {
     let vote = |vote: &Vote| {
         vote.rules > Rules::FIRST
             || vote.owed_ms != 0
+            || vote.unlisted.is_some()
             || vote.purges.values().any(Purge::is_new)
             || vote.closed.as_ref().is_some_and(Outcome::is_new)
     };
@@ -91,19 +92,25 @@ pub fn encode(record: &Record) -> Result<String, CodecError> {
     if text.len() > RECORD_BYTES_MAX { Err(CodecError::TooLong { bytes: text.len() }) } else { Ok(text) }
 }
 
-/// Makes a record fit by forgetting what only tells of the past: first how old rollouts ended, then the oldest notices that
-/// could not be told, then conditions. What a purge depends on is never forgotten.
-pub fn shed(record: &mut Record) {
+/// Makes a record fit, and hands back the notices it has no room for, oldest first: whoever asked tells them, since nothing
+/// else will. Then how the oldest rollouts ended is forgotten; each was told, and is in the log. That a purge is
+/// complete, and what a purge depends on, is never taken out: a record that is too long with these alone is not written.
+pub fn shed(record: &mut Record) -> Vec<Notice> {
+    let mut excess = Vec::new();
     while matches!(encode(record), Err(CodecError::TooLong { .. })) {
-        let dispensable = |notice: &Notice| notice.kind != Kind::PurgeCompleted;
-        let oldest = record.untold.iter().position(dispensable).or((!record.untold.is_empty()).then_some(0));
+        let oldest = record.untold.iter().position(|notice| notice.kind != Kind::PurgeCompleted);
         match oldest {
-            _ if !record.history.is_empty() => drop(record.history.remove(0)),
-            Some(oldest) => drop(record.untold.remove(oldest)),
-            None if record.conditions.pop_last().is_some() => {}
-            None => return,
+            Some(oldest) => excess.push(record.untold.remove(oldest)),
+            None if !record.history.is_empty() => drop(record.history.remove(0)),
+            None => break,
         }
     }
+    excess
+}
+
+/// How many bytes a record has room for.
+pub fn room(record: &Record) -> usize {
+    encode(record).map_or(0, |text| RECORD_BYTES_MAX - text.len())
 }
 
 /// The record a text stands for. Fields this program does not know are passed over: within one form they are additions.

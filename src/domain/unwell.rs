@@ -32,11 +32,13 @@ pub enum Reason {
     Owed,
     /// A purge can never be made as it was decided.
     Impossible,
+    /// Some of its distributions are fresh, and the purges of the others can never be made.
+    Partly,
 }
 
 impl Reason {
     /// All of them, for metrics.
-    pub const ALL: [Self; 4] = [Self::Failed, Self::Withdrawn, Self::Owed, Self::Impossible];
+    pub const ALL: [Self; 5] = [Self::Failed, Self::Withdrawn, Self::Owed, Self::Impossible, Self::Partly];
 
     /// One word.
     pub const fn name(self) -> &'static str {
@@ -45,6 +47,7 @@ impl Reason {
             Self::Withdrawn => "withdrawn",
             Self::Owed => "owed",
             Self::Impossible => "impossible",
+            Self::Partly => "partly",
         }
     }
 }
@@ -63,8 +66,10 @@ pub fn reason(record: &Record) -> Option<Reason> {
             Outcome::Failed(_) => Some(Reason::Failed),
             Outcome::Withdrawn => Some(Reason::Withdrawn),
             Outcome::Impossible => Some(Reason::Impossible),
+            Outcome::Partly => Some(Reason::Partly),
             // What is owed is said by the purges above; once they are made it is well. A dead vector has not ended.
             Outcome::Owed
+            | Outcome::PartlyOwed
             | Outcome::Dead
             | Outcome::Purged
             | Outcome::NothingNew
@@ -86,7 +91,7 @@ pub fn unwell(workload: &WorkloadId, record: &Record) -> Option<Unwell> {
     let state = match (reason, &record.phase) {
         (Reason::Owed, _) => format!("a purge is owed, and tried on: {}", owed(record).collect::<Vec<_>>().join("; ")),
         (_, Phase::Failed(failure)) => ended.unwrap_or_else(|| format!("failed: {failure}")),
-        (Reason::Failed | Reason::Withdrawn | Reason::Impossible, _) => {
+        (Reason::Failed | Reason::Withdrawn | Reason::Impossible | Reason::Partly, _) => {
             ended.unwrap_or_else(|| reason.name().to_owned())
         }
     };
@@ -125,6 +130,7 @@ mod tests {
             outcome,
             why: String::new(),
             purges: Vec::new(),
+            more: 0,
         };
         Record { phase, history: outcome.map(end).into_iter().collect(), ..Record::absent(Seq(4)) }
     }
@@ -140,6 +146,7 @@ mod tests {
         assert_eq!(of(Phase::Failed(failed), None), Some(Reason::Failed), "also before its end is written");
         assert_eq!(of(Phase::Withdrawn, Some(Outcome::Withdrawn)), Some(Reason::Withdrawn));
         assert_eq!(of(Phase::Complete, Some(Outcome::Impossible)), Some(Reason::Impossible));
+        assert_eq!(of(Phase::Complete, Some(Outcome::Partly)), Some(Reason::Partly));
         let well = [Outcome::Purged, Outcome::NoSite, Outcome::NoDistribution, Outcome::Superseded, Outcome::Returned];
         for outcome in well {
             assert_eq!(of(Phase::Complete, Some(outcome.clone())), None, "{outcome}");

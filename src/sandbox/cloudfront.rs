@@ -167,6 +167,11 @@ impl CloudFrontStandIn {
         self.lock().denied = denied;
     }
 
+    /// Denies reading the configuration of distributions, as the policy before cache tags did, or stops doing so.
+    pub fn deny_configurations(&self, denied: bool) {
+        self.lock().configurations_denied = denied;
+    }
+
     /// Denies everything to one access key id, or stops doing so.
     pub fn deny_key(&self, access_key_id: &str, denied: bool) {
         let mut state = self.lock();
@@ -196,6 +201,7 @@ impl StandIn for CloudFrontStandIn {
         let call = Call { options: &self.options, request, now: Instant::now() };
         match (request.method.as_str(), request.segments().as_slice()) {
             ("GET", [API_VERSION, "distribution"]) => call.list_distributions(&state),
+            ("GET", [API_VERSION, "distribution", id, "config"]) => call.get_configuration(&state, id),
             ("POST", [API_VERSION, "distribution", id, "invalidation"]) => call.create_invalidation(&mut state, id),
             ("GET", [API_VERSION, "distribution", id, "invalidation"]) => call.list_invalidations(&state, id),
             ("GET", [API_VERSION, "distribution", distribution, "invalidation", id]) => {
@@ -250,6 +256,8 @@ impl Distribution {
 
 const API_VERSION: &str = "2020-05-31";
 
+const DENIED: &str = "User: arn:aws:iam::123456789012:user/allclear is not authorized to perform this action";
+
 #[derive(Debug, Default)]
 struct State {
     distributions: BTreeMap<String, Distribution>,
@@ -260,6 +268,7 @@ struct State {
     throttled: u32,
     denied: bool,
     denied_keys: BTreeSet<String>,
+    configurations_denied: bool,
 }
 
 #[derive(Debug)]
@@ -289,8 +298,7 @@ impl State {
             return Some(wire::error(403, "MissingAuthenticationToken", message));
         }
         if self.denied || self.denied_keys.contains(access_key_id(request)) {
-            let message = "User: arn:aws:iam::123456789012:user/allclear is not authorized to perform this action";
-            return Some(wire::error(403, "AccessDenied", message));
+            return Some(wire::error(403, "AccessDenied", DENIED));
         }
         if self.throttled > 0 {
             self.throttled -= 1;
@@ -327,6 +335,14 @@ impl Call<'_> {
         let all: Vec<(&str, String)> =
             state.distributions.values().map(|each| (each.id.as_str(), wire::distribution_summary(each))).collect();
         wire::page(self.request, self.options.page_items, "DistributionList", &all)
+    }
+
+    fn get_configuration(&self, state: &State, distribution: &str) -> Reply {
+        match state.distributions.get(distribution) {
+            _ if state.configurations_denied => wire::error(403, "AccessDenied", DENIED),
+            Some(distribution) => wire::distribution_config(distribution),
+            None => wire::no_such_distribution(),
+        }
     }
 
     fn list_invalidations(&self, state: &State, distribution: &str) -> Reply {

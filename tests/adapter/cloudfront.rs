@@ -108,6 +108,17 @@ async fn all_pages_of_the_listing_are_read_with_everything_that_matters() {
 }
 
 #[tokio::test]
+async fn whether_a_distribution_has_cache_tags_is_read_from_its_configuration() {
+    let world = World::new(stand_in::Options::default()).await;
+    world.account.add_distribution(stand_in::Distribution { cache_tags: true, ..stand_in::Distribution::new("E2") });
+    assert_eq!(world.cdn.has_cache_tags(&id("E1")).await, Ok(false));
+    assert_eq!(world.cdn.has_cache_tags(&id("E2")).await, Ok(true));
+    assert_eq!(class(world.cdn.has_cache_tags(&id("E3")).await), CdnErrorClass::Gone);
+    world.account.deny_configurations(true);
+    assert_eq!(class(world.cdn.has_cache_tags(&id("E2")).await), CdnErrorClass::Denied);
+}
+
+#[tokio::test]
 async fn a_throttled_page_does_not_lose_the_listing() {
     let world = World::new(stand_in::Options::default()).await;
     world.account.throttle(1);

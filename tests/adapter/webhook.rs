@@ -105,6 +105,7 @@ fn notice() -> Notice {
         message: "the edge is fresh".to_owned(),
         hosts: Vec::new(),
         purges: Vec::new(),
+        cut: false,
         late: false,
     }
 }

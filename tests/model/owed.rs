@@ -141,7 +141,7 @@ impl Field {
                 Effect::Recheck(vector) => self.step(m, Event::Rechecked(vector, workload)),
                 Effect::Match(..) | Effect::Purge(_) if self.nodes[m].idle => {}
                 Effect::Match(vector, _) => {
-                    self.step(m, Event::Matched(vector, [E1, E2].map(|id| id.parse().unwrap()).into()));
+                    self.step(m, Event::Matched(vector, BTreeSet::from([E1, E2].map(|id| id.parse().unwrap())).into()));
                 }
                 Effect::Purge(order) => self.feed(m, purge::Event::Ordered(*order)),
                 Effect::Tell(notice) => {

@@ -340,7 +340,7 @@ impl World {
                 Event::Rechecked(vector.clone(), if skips { seen } else { workload })
             }
             Effect::Match(vector, _) => {
-                Event::Matched(vector.clone(), BTreeSet::from(["E1EXAMPLE".parse().expect("an id")]))
+                Event::Matched(vector.clone(), BTreeSet::from(["E1EXAMPLE".parse().expect("an id")]).into())
             }
             Effect::Purge(order) => self.purge(next, order),
             Effect::Tell(notice) => {

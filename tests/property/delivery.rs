@@ -87,6 +87,7 @@ fn deliveries(notice: usize, hooks: u8) -> (NoticeId, Vec<Delivery>) {
         message: String::new(),
         hosts: Vec::new(),
         purges: Vec::new(),
+        cut: false,
         late: false,
     };
     let chosen = HOOKS.iter().enumerate().filter(|(place, _)| hooks & (1 << place) != 0);

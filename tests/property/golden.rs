@@ -59,7 +59,7 @@ fn matched(group: &str, before: &Record, view: impl Fn(&Record) -> View) -> Reco
             Effect::Publish(record) => waiting.extend(machine.step(now, Event::ViewChanged(view(&record)))),
             Effect::Match(vector, plan) => {
                 assert_eq!(plan.hosts.iter().map(|host| host.as_str()).collect::<Vec<_>>(), ["www.example.com"]);
-                waiting.extend(machine.step(now, Event::Matched(vector, BTreeSet::from([demo()]))));
+                waiting.extend(machine.step(now, Event::Matched(vector, BTreeSet::from([demo()]).into())));
             }
             Effect::Store(record) if !record.votes[0].purges.is_empty() => return *record,
             Effect::Store(_) => waiting.extend(machine.step(now, Event::Stored)),

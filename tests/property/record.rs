@@ -9,9 +9,10 @@ use allclear::domain::image::{Container, Version};
 use allclear::domain::notice::{Kind, Notice, PurgeFact};
 use allclear::domain::paths::PathSet;
 use allclear::domain::record::{
-    Brief, Change, Closed, Edge, Failure, Outcome, Phase, Purge, PurgeState, RECORD_BYTES_MAX, Record, SCHEMA, Vote,
+    Brief, Change, Closed, Edge, Failure, Outcome, Phase, Purge, PurgeState, RECORD_BYTES_MAX, Record, SCHEMA,
+    Unlisted, Vote,
 };
-use allclear::domain::record_codec::{CodecError, decode, encode};
+use allclear::domain::record_codec::{CodecError, decode, encode, shed};
 use allclear::domain::rules::Rules;
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -93,17 +94,26 @@ fn purge() -> impl Strategy<Value = Purge> {
 }
 
 prop_compose! {
+    fn unlisted()(
+        through in distribution(), completed in 0..9_usize, unknown in 0..9_usize, impossible in 0..9_usize,
+        waiting in 0..9_usize,
+    ) -> Unlisted {
+        Unlisted { through, completed, unknown, impossible, waiting }
+    }
+}
+
+prop_compose! {
     fn vote()(
         vector in vector(), seq in seq(), version in version(), change in change(), returned: bool, hosts in hosts(),
         except in hosts(), origins in btree_set(text(), 0..2), distributions in btree_set(distribution(), 0..2), paths in paths(),
         purges in btree_map(distribution(), purge(), 0..2), stalled: bool,
         noticed in btree_set("msg_[0-9a-f]{32}".prop_map(NoticeId), 0..3), late: bool, config in "[0-9a-f]{0,16}",
         at_ms: i64, (overtaken, owed_ms) in any::<(bool, i64)>(), closed in option::of(outcome()), why in text(),
-        rules in select(vec![Rules::FIRST, Rules::CURRENT]),
+        rules in select(vec![Rules::FIRST, Rules::CURRENT]), unlisted in option::of(unlisted()),
     ) -> Vote {
         Vote {
             vector, seq, version, change, returned, hosts, except, origins, distributions, paths, purges, stalled, noticed, late,
-            rules, config, at_ms, overtaken, owed_ms, closed, why,
+            rules, config, at_ms, overtaken, owed_ms, closed, why, unlisted,
         }
     }
 }
@@ -115,6 +125,8 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         Outcome::Returned,
         Outcome::NoSite,
         Outcome::Owed,
+        Outcome::Partly,
+        Outcome::PartlyOwed,
         Outcome::RolledBack,
         Outcome::Dead,
     ]);
@@ -124,9 +136,9 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 prop_compose! {
     fn closed()(
         seq in seq(), change in text(), outcome in outcome(), why in text(),
-        purges in vec((distribution(), invalidation()), 0..2),
+        purges in vec((distribution(), invalidation()), 0..2), more in 0..3_usize,
     ) -> Closed {
-        Closed { seq, change, outcome, why, purges }
+        Closed { seq, change, outcome, why, purges, more }
     }
 }
 
@@ -139,11 +151,11 @@ prop_compose! {
 prop_compose! {
     fn notice()(
         id in text(), kind in select(Kind::ALL.to_vec()), at_ms: i64, seq in seq(), rollout in text(), change in text(),
-        message in text(), hosts in hosts(), purges in vec(purge_fact(), 0..2), late: bool,
+        message in text(), hosts in hosts(), purges in vec(purge_fact(), 0..2), cut: bool, late: bool,
     ) -> Notice {
         let workload = WorkloadId::deployment("shop", "web");
         let hosts = hosts.into_iter().collect();
-        Notice { id: NoticeId(id), kind, at_ms, workload, seq, rollout, change, message, hosts, purges, late }
+        Notice { id: NoticeId(id), kind, at_ms, workload, seq, rollout, change, message, hosts, purges, cut, late }
     }
 }
 
@@ -218,10 +230,10 @@ proptest! {
         record.owed.clear();
         (record.off, record.request) = (false, None);
         record.untold.retain(|notice| !matches!(notice.kind, Kind::PurgeOwed | Kind::RolloutSuperseded));
-        record.history.retain(|closed| closed.outcome != Outcome::Owed);
+        record.history.retain(|closed| !closed.outcome.is_new());
         for vote in &mut record.votes {
-            (vote.rules, vote.owed_ms) = (Rules::FIRST, 0);
-            vote.closed = vote.closed.take().filter(|outcome| *outcome != Outcome::Owed);
+            (vote.rules, vote.owed_ms, vote.unlisted) = (Rules::FIRST, 0, None);
+            vote.closed = vote.closed.take().filter(|outcome| !outcome.is_new());
             vote.purges.values_mut().for_each(|purge| purge.sent = None);
             vote.purges.retain(|_, purge| !matches!(purge.state, PurgeState::Owed(_)));
         }
@@ -250,9 +262,10 @@ proptest! {
     #[test]
     fn a_record_that_says_of_a_purge_what_is_new_is_of_the_second_form(record in record(), vote in vote(), which in 0..6) {
         let mut record = Record { votes: vec![], owed: vec![], history: vec![], untold: vec![], ..record };
-        let mut vote = Vote { purges: BTreeMap::new(), closed: None, rules: Rules::FIRST, owed_ms: 0, ..vote };
+        let mut vote =
+            Vote { purges: BTreeMap::new(), closed: None, rules: Rules::FIRST, owed_ms: 0, unlisted: None, ..vote };
         let mut purge = Purge::wanted("r".into());
-        let closed = Closed { seq: Seq(1), change: String::new(), outcome: Outcome::Owed, why: String::new(), purges: vec![] };
+        let closed = Closed { seq: Seq(1), change: String::new(), outcome: Outcome::Owed, why: String::new(), purges: vec![], more: 0 };
         match which {
             0 => purge.sent = Some(PathSet::default()),
             1 => purge.state = PurgeState::Owed("denied".into()),
@@ -264,6 +277,33 @@ proptest! {
         record.votes.push(vote);
         let written = encode(&record).unwrap();
         prop_assert!(written.starts_with("{\"z\":2,"), "{}", written);
+    }
+
+    #[test]
+    fn a_record_that_does_not_list_all_its_purges_is_of_the_second_form(
+        mut record in record(), mut vote in vote(), unlisted in unlisted(),
+    ) {
+        (vote.rules, vote.unlisted) = (Rules::FIRST, Some(unlisted));
+        record.votes = vec![vote];
+        let written = encode(&record).unwrap();
+        prop_assert!(written.starts_with("{\"z\":2,"), "{}", written);
+    }
+
+    // Whoever sheds hands back what it takes out, and never the word that a purge is complete.
+    #[test]
+    fn a_record_that_is_too_long_gives_its_notices_back_and_keeps_that_a_purge_is_complete(
+        mut record in record(), mut notices in vec(notice(), 1..40), length in 500_usize..3_000,
+    ) {
+        for (notice, number) in notices.iter_mut().zip(0_u32..) {
+            (notice.id, notice.message) = (NoticeId(format!("msg_{number}")), "m".repeat(length));
+        }
+        record.untold = notices.clone();
+        let excess = shed(&mut record);
+        prop_assert!(excess.iter().all(|notice| notice.kind != Kind::PurgeCompleted));
+        prop_assert_eq!(excess.len() + record.untold.len(), notices.len());
+        prop_assert!(excess.iter().chain(&record.untold).all(|notice| notices.contains(notice)));
+        let only_ends = record.untold.iter().all(|notice| notice.kind == Kind::PurgeCompleted);
+        prop_assert!(encode(&record).is_ok() || (only_ends && record.history.is_empty()));
     }
 
     // Within one form a newer program may add fields.

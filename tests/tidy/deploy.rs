@@ -227,6 +227,7 @@ fn the_aws_policy_is_the_least_that_works() {
     let distributions = "arn:aws:cloudfront::*:distribution/*".to_owned();
     let expected = [
         ("cloudfront:CreateInvalidation".to_owned(), distributions.clone()),
+        ("cloudfront:GetDistributionConfig".to_owned(), distributions.clone()),
         ("cloudfront:GetInvalidation".to_owned(), distributions.clone()),
         ("cloudfront:ListDistributions".to_owned(), "*".to_owned()),
         ("cloudfront:ListInvalidations".to_owned(), distributions),
@@ -242,10 +243,11 @@ fn every_operation_the_adapter_calls_is_in_the_policy() {
     for (call, action) in [
         (".list_distributions()", "cloudfront:ListDistributions"),
         (".create_invalidation()", "cloudfront:CreateInvalidation"),
+        (".get_distribution_config()", "cloudfront:GetDistributionConfig"),
         (".get_invalidation()", "cloudfront:GetInvalidation"),
         (".list_invalidations()", "cloudfront:ListInvalidations"),
     ] {
         assert!(source.contains(call) && policy.contains(action), "{call} needs {action}");
     }
-    assert_eq!(source.matches("self.client.").count(), 4, "the adapter calls something the policy may not allow");
+    assert_eq!(source.matches("self.client.").count(), 5, "the adapter calls something the policy may not allow");
 }

@@ -151,6 +151,7 @@ mod tests {
             message: String::new(),
             hosts: Vec::new(),
             purges: Vec::new(),
+            cut: false,
             late: false,
         }
     }

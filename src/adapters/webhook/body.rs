@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Members are added in later versions, never renamed or removed. `parameters` is there if the hook has any, and
-//! `data.truncated` if lists were cut to keep the document within its bound.
+//! `data.truncated` if lists were cut to keep the notice or the document within its bound.
 
 use std::collections::BTreeMap;
 
@@ -95,7 +95,9 @@ fn document(notice: &Notice, items: usize, chars: usize) -> Result<String, serde
             message: cut(&notice.message, chars),
             hosts,
             purges,
-            truncated: items < usize::MAX && (hosts.len() < notice.hosts.len() || purges.len() < notice.purges.len())
+            truncated: notice.cut
+                || hosts.len() < notice.hosts.len()
+                || purges.len() < notice.purges.len()
                 || chars < usize::MAX,
         },
     };
@@ -155,6 +157,7 @@ mod tests {
                 invalidation: Some("I1".into()),
                 paths: vec!["/*".parse().expect("a path")],
             }],
+            cut: false,
             late: false,
         }
     }
@@ -181,6 +184,12 @@ mod tests {
         let text = json(&many).expect("text");
         assert!(text.len() <= BODY_BYTES_MAX, "{}", text.len());
         assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok());
+    }
+
+    #[test]
+    fn a_notice_that_does_not_mention_everything_says_so() {
+        let text = json(&Notice { cut: true, ..notice() }).expect("text");
+        assert!(text.contains(r#""truncated":true"#), "{text}");
     }
 
     #[test]

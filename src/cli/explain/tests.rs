@@ -85,6 +85,10 @@ impl Cdn for Account {
         self.0.clone()
     }
 
+    async fn has_cache_tags(&self, _: &DistributionId) -> Result<bool, CdnError> {
+        only_looks()
+    }
+
     async fn create(&self, _: &DistributionId, _: &Reference, _: &PathSet) -> Result<Invalidation, CdnError> {
         only_looks()
     }
@@ -154,6 +158,7 @@ fn record() -> Record {
             outcome: Ended::Purged,
             why: String::new(),
             purges: vec![("E1".parse().unwrap(), Some("I1".into()))],
+            more: 0,
         }],
         ..Record::absent(Seq(7))
     }
@@ -365,6 +370,7 @@ async fn an_open_vote_shows_its_purges() {
         distributions: BTreeSet::new(),
         paths: PathSet::default(),
         purges: BTreeMap::from([("E1".parse().unwrap(), purge)]),
+        unlisted: None,
         stalled: false,
         noticed: BTreeSet::new(),
         late: false,

@@ -17,6 +17,7 @@ fn notice(name: &str) -> Notice {
         message: String::new(),
         hosts: Vec::new(),
         purges: Vec::new(),
+        cut: false,
         late: false,
     }
 }

@@ -28,6 +28,10 @@ pub enum Outcome {
     Impossible,
     /// Its purge cannot be made yet, and is owed (decision 29).
     Owed,
+    /// Some of its distributions are fresh; the purges of the others cannot be made.
+    Partly,
+    /// Some of its distributions are fresh; purges of others are owed.
+    PartlyOwed,
     /// The rollout failed.
     Failed(Failure),
     /// Another version took its place before it was purged.
@@ -45,7 +49,7 @@ pub enum Outcome {
 impl Outcome {
     /// A program that knows only the first form of a record cannot read it.
     pub const fn is_new(&self) -> bool {
-        matches!(self, Self::Owed)
+        matches!(self, Self::Owed | Self::Partly | Self::PartlyOwed)
     }
 }
 
@@ -64,6 +68,10 @@ impl fmt::Display for Outcome {
             Self::NoSite => f.write_str("not purged: no Ingress, route or annotation gives the workload a host"),
             Self::NoDistribution => f.write_str("not purged: no distribution serves its hosts"),
             Self::Impossible => f.write_str("not purged: CloudFront cannot make the invalidation"),
+            Self::Partly => f.write_str("partly purged: CloudFront cannot make all of its invalidations"),
+            Self::PartlyOwed => {
+                f.write_str("partly purged: CloudFront does not let us make the rest yet; it is owed and tried on")
+            }
             Self::Owed => f.write_str("not purged yet: CloudFront does not let us; the purge is owed and tried on"),
             Self::Failed(failure) => write!(f, "not purged: {failure}"),
             Self::Superseded => f.write_str("not purged: another version took its place first"),
@@ -90,7 +98,14 @@ pub struct Closed {
     /// Why, where the outcome does not say it all.
     #[serde(rename = "w", default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// Its purges.
+    /// Its purges, the first [`PURGES_NAMED_MAX`](crate::domain::record::PURGES_NAMED_MAX) of them.
     #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
     pub purges: Vec<(DistributionId, Option<InvalidationId>)>,
+    /// How many more there were.
+    #[serde(rename = "m", default, skip_serializing_if = "is_zero")]
+    pub more: usize,
+}
+
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
 }

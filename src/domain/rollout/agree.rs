@@ -10,7 +10,7 @@ use crate::domain::policy::{Choice, OnRollback, Policy};
 use crate::domain::readiness::{Standing, standing};
 use crate::domain::record::{
     Brief, Change, Edge, Outcome, Phase, RECORD_BYTES_MAX, Record, VOTE_EXCEPT_BYTES_MAX, VOTE_GROWTH_BYTES,
-    VOTE_HOST_BYTES_MAX, VOTES_MAX, Vote,
+    VOTE_HOST_BYTES_MAX, VOTE_ORIGIN_BYTES_MAX, VOTES_MAX, Vote,
 };
 use crate::domain::record_codec;
 use crate::domain::rollout::finish::fitting;
@@ -223,8 +223,7 @@ impl Rollout {
                 let mut voted = draft.clone();
                 voted.votes.push(vote(draft, vector, &workload, site, &self.policy, at_ms));
                 voted.last = (!alone).then(|| group::brief_of(&self.view, vector));
-                record_codec::shed(&mut voted);
-                if !draft.votes.is_empty() && !has_room(&voted) {
+                if !draft.votes.is_empty() && !has_room(voted.clone()) {
                     // No room beside the votes before it; they are closed sooner or later. By then, its hosts may be others.
                     self.site = None;
                     let why = "its record has no room for another vote before an earlier one is closed";
@@ -235,12 +234,28 @@ impl Rollout {
                 *draft = voted;
                 self.voted_at.insert(vector.clone(), now);
                 self.recheck.answered();
+                self.mention_what_is_left_out(now, vector);
             }
             _ => {
                 // By the next time, its hosts may be others too.
                 self.site = None;
                 self.recheck.repeat(now, &key);
             }
+        }
+    }
+
+    /// A vote has room for about a thousand hosts. What is purged is what the votes say, so of the others it must be told.
+    fn mention_what_is_left_out(&mut self, now: Timestamp, vector: &Vector) {
+        let (Some(site), Some(vote)) = (&self.site, self.draft.as_ref().and_then(|draft| draft.vote(vector))) else {
+            return;
+        };
+        let left_out = (site.hosts.len() + site.origins.len()) - (vote.hosts.len() + vote.origins.len());
+        if left_out > 0 {
+            let message = format!(
+                "{left_out} of its hosts are left out of the purge, because its record has no room for them; name its \
+                 distributions by allclear.dev/distribution-ids, or fewer hosts by allclear.dev/hosts"
+            );
+            self.announce(now, Kind::WorkloadFaulty, message);
         }
     }
 
@@ -265,10 +280,11 @@ impl Rollout {
 }
 
 /// Whether votes have room to grow. What is owed may take of that room, but stops no vote by itself.
-fn has_room(record: &Record) -> bool {
+fn has_room(mut record: Record) -> bool {
+    record_codec::shed(&mut record);
     let votes = Record { owed: Vec::new(), ..record.clone() };
     let fits = |text: String| text.len() <= RECORD_BYTES_MAX - VOTE_GROWTH_BYTES;
-    record_codec::encode(record).is_ok() && record_codec::encode(&votes).is_ok_and(fits)
+    record_codec::encode(&record).is_ok() && record_codec::encode(&votes).is_ok_and(fits)
 }
 
 /// The vote this member casts for `vector`: everything a purge of it depends on (GA-7).
@@ -293,10 +309,11 @@ fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, 
         at_ms,
         hosts: fitting(&site.hosts, VOTE_HOST_BYTES_MAX, |host| host.as_str().len()).cloned().collect(),
         except: fitting(&site.except, VOTE_EXCEPT_BYTES_MAX, |host| host.as_str().len()).cloned().collect(),
-        origins: site.origins.clone(),
+        origins: fitting(&site.origins, VOTE_ORIGIN_BYTES_MAX, String::len).cloned().collect(),
         distributions: workload.tuning.distributions.clone().unwrap_or_default(),
         paths: workload.tuning.paths.clone().unwrap_or_else(|| policy.paths.clone()),
         purges: BTreeMap::new(),
+        unlisted: None,
         stalled: false,
         noticed: BTreeSet::new(),
         overtaken: false,

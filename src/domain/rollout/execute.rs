@@ -4,10 +4,9 @@
 //! distribution the members have a rank, the first begins at once, and each later one begins a while after it came to know of
 //! the decision, unless it has seen by then that it is done. Nobody is elected, and nobody has to be alive.
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use crate::domain::catalog::Found;
 use crate::domain::distribution::DistributionId;
-use crate::domain::group::{self, Decision, Fate};
+
 use crate::domain::id::{Vector, group_rollout_id, purge_reference, rank};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::Kind;
@@ -15,7 +14,7 @@ use crate::domain::paths::PathSet;
 use crate::domain::plan::Plan;
 use crate::domain::purge::Order;
 use crate::domain::record::{Outcome, Purge, PurgeState, Record, Vote};
-use crate::domain::rollout::{Effect, Rollout};
+use crate::domain::rollout::{Effect, Rollout, fates, owed, window, words};
 
 /// A purge that another member has created is followed by the next rank after so many takeover times. Most complete within
 /// 25 s (95th percentile), and until then whoever created it follows it anyway.
@@ -41,22 +40,19 @@ impl Rollout {
         self.cover_older(vector, Some(&plan.paths));
         self.owe(now, vector, &plan);
         let Some(vote) = self.open_vote(vector).cloned() else { return Vec::new() };
-        if vote.purges.is_empty() {
-            let due = self.is_turn(now, vector, Task::Match);
-            let ask = self.matching.entry(vector.clone()).or_default();
-            return if due && ask.is_due(now) {
-                ask.asked();
-                vec![Effect::Match(vector.clone(), Box::new(plan))]
-            } else {
-                Vec::new()
-            };
-        }
-        if vote.purges.values().all(|purge| purge.state.ends_rollout()) {
-            let outcome = outcome(&vote.purges);
-            self.finish(now, vector, outcome, "");
+        if vote.is_carried_out() {
+            let outcome = fates::outcome(&vote.count());
+            self.finish(now, vector, outcome, &fates::missing(&vote));
             return Vec::new();
         }
         let mut effects = Vec::new();
+        if vote.wants_match() && self.is_turn(now, vector, Task::Match) {
+            let ask = self.matching.entry(vector.clone()).or_default();
+            if ask.is_due(now) {
+                ask.asked();
+                effects.push(Effect::Match(vector.clone(), Box::new(plan.clone())));
+            }
+        }
         for (distribution, purge) in vote.purges.iter().filter(|(_, purge)| !purge.state.is_final()) {
             let task = match purge.state {
                 PurgeState::Wanted => Task::Create(distribution.clone()),
@@ -128,9 +124,17 @@ impl Rollout {
         let theirs: Vec<Vote> = theirs.cloned().collect();
         let Some(vote) = self.open_vote(vector) else { return };
         for other in theirs {
-            let distributions: BTreeSet<DistributionId> = other.purges.keys().cloned().collect();
-            for (distribution, wanted) in purges(&rollout, &distributions, &plan.paths) {
-                vote.purges.entry(distribution).or_insert(wanted);
+            // A list and what is not on it belong together: it is taken as it is, or not added to.
+            let first = vote.purges.is_empty();
+            if first {
+                vote.unlisted.clone_from(&other.unlisted);
+            }
+            if first || (vote.unlisted.is_none() && other.unlisted.is_none()) {
+                for (distribution, made) in &other.purges {
+                    let sent = made.sent.clone();
+                    let wanted = || Purge { sent, ..wanted(&rollout, distribution, &plan.paths) };
+                    vote.purges.entry(distribution.clone()).or_insert_with(wanted);
+                }
             }
             for (distribution, purge) in &mut vote.purges {
                 let Some(made) = other.purges.get(distribution) else { continue };
@@ -140,6 +144,7 @@ impl Rollout {
             }
             vote.stalled |= other.stalled;
         }
+        vote.fold();
     }
 
     fn order(&self, vector: &Vector, distribution: &DistributionId, purge: &Purge, plan: &Plan) -> Order {
@@ -156,26 +161,33 @@ impl Rollout {
     }
 
     /// The distributions of a decided plan are known.
-    pub(super) fn matched(&mut self, now: Timestamp, vector: &Vector, distributions: &BTreeSet<DistributionId>) {
+    pub(super) fn matched(&mut self, now: Timestamp, vector: &Vector, found: &Found) {
         self.matching.remove(vector);
         // Asked again because a peer was rebuilt, and answered twice: the purges of the first answer are under way.
-        if self.open_vote(vector).is_none_or(|vote| !vote.purges.is_empty()) {
-            return;
-        }
-        let rollout = self.group_rollout(vector);
-        let Some(Fate::Decided(Decision::Execute(plan))) =
-            self.view_is_current().then(|| group::fate(&self.view, vector))
-        else {
-            return;
+        let Some(vote) = self.kept_mut(vector).filter(|vote| vote.wants_match()) else { return };
+        let plan = if vote.closed.is_some() {
+            Some(owed::plan(vote))
+        } else {
+            self.view_is_current().then(|| self.plan(vector)).flatten()
         };
-        if distributions.is_empty() {
-            let hosts: Vec<&str> = plan.hosts.iter().map(|host| host.as_str()).collect();
-            self.finish(now, vector, Outcome::NoDistribution, &hosts.join(", "));
+        let Some(plan) = plan else { return };
+        let (rollout, room) = (self.group_rollout(vector), self.room_for_purges());
+        let Some(vote) = self.kept_mut(vector) else { return };
+        if found.distributions.is_empty() && vote.purges.is_empty() {
+            let hosts = words::some(plan.hosts.iter().map(ToString::to_string), plan.hosts.len());
+            self.finish(now, vector, Outcome::NoDistribution, &hosts);
             return;
         }
-        if let Some(vote) = self.open_vote(vector) {
-            vote.purges = purges(&rollout, distributions, &plan.paths);
-        }
+        // One that is owed always says what is sent of it.
+        let late = vote.closed.is_some();
+        // The reference is of what was voted for. What is sent follows from what the distribution understands (decision 41).
+        let sent = |distribution: &DistributionId| {
+            let understood = !plan.paths.has_tags() || found.tagged.contains(distribution);
+            let all = || late.then(|| plan.paths.clone());
+            if understood { all() } else { Some(plan.paths.without_tags()) }
+        };
+        let purge = |id: &DistributionId| Purge { sent: sent(id), ..wanted(&rollout, id, &plan.paths) };
+        window::list(vote, &found.distributions, room, purge);
     }
 
     /// They could not be found out. Told once: somebody may have to do something, and it is asked again meanwhile.
@@ -201,18 +213,6 @@ impl Rollout {
     }
 }
 
-/// How a vector ends whose purges have come so far.
-pub(super) fn outcome(purges: &BTreeMap<DistributionId, Purge>) -> Outcome {
-    let states = || purges.values().map(|purge| &purge.state);
-    if states().any(|state| matches!(state, PurgeState::Owed(_))) {
-        Outcome::Owed
-    } else if states().all(|state| matches!(state, PurgeState::Impossible(_))) {
-        Outcome::Impossible
-    } else {
-        Outcome::Purged
-    }
-}
-
 /// How far a purge is, as far as another member may rely on it.
 pub(super) const fn progress(state: &PurgeState) -> u8 {
     match state {
@@ -223,10 +223,6 @@ pub(super) const fn progress(state: &PurgeState) -> u8 {
     }
 }
 
-fn purges(rollout: &str, distributions: &BTreeSet<DistributionId>, paths: &PathSet) -> BTreeMap<DistributionId, Purge> {
-    let texts: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
-    let purge = |distribution: &DistributionId| {
-        Purge::wanted(purge_reference(rollout, distribution.as_str(), texts.iter().copied()))
-    };
-    distributions.iter().map(|distribution| (distribution.clone(), purge(distribution))).collect()
+fn wanted(rollout: &str, distribution: &DistributionId, paths: &PathSet) -> Purge {
+    Purge::wanted(purge_reference(rollout, distribution.as_str(), paths.iter().map(|path| path.as_str())))
 }

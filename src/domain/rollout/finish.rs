@@ -5,22 +5,29 @@ use std::collections::BTreeSet;
 use crate::domain::distribution::DistributionId;
 use crate::domain::group;
 use crate::domain::host::Host;
-use crate::domain::id::{Member, NoticeId, Reference, Vector};
+use crate::domain::id::{InvalidationId, Member, NoticeId, Reference, Vector};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::{Kind, Notice, PurgeFact};
 use crate::domain::paths::Path;
 use crate::domain::purge::Progress;
-use crate::domain::record::{Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, Phase, Purge, PurgeState, Record, Vote};
+use crate::domain::record::{
+    Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, PURGES_NAMED_MAX, Phase, Purge, PurgeState, Record, Vote,
+};
 use crate::domain::rollout::execute::Task;
-use crate::domain::rollout::{Rollout, words};
+use crate::domain::rollout::{Rollout, fates, words};
 
-/// How much of the reason of an end is kept with a vote: two lines of a terminal.
+/// How much of the reason of an end, or of a purge that failed, is kept with a vote: two lines of a terminal.
 pub(super) const WHY_CHARS_MAX: usize = 200;
+
+/// Notices about single purges of one vote, beside that of its end. With more distributions in trouble than this, one notice
+/// says so, and the end says how many they were: at a kilobyte each, more would not fit into the record.
+const NOTICES_OF_PURGES_MAX: usize = 8;
 
 impl Rollout {
     /// A purge made progress. A report about a purge that is not ours, or already final, changes nothing.
     pub(super) fn purged(&mut self, now: Timestamp, reference: &Reference, progress: Progress) {
         self.note_waits(now, reference, &progress);
+        let alone = self.is_alone();
         let Some(draft) = &mut self.draft else { return };
         let Some(vote) = draft.all_kept_mut().find(|vote| vote.purges.values().any(|p| p.reference == *reference))
         else {
@@ -48,7 +55,8 @@ impl Rollout {
                 purge.state = PurgeState::Covered(by);
                 purge.invalidation = Some(invalidation.clone());
                 let message = format!("covered by the later invalidation {invalidation} of {distribution}");
-                (first.then_some(Kind::PurgeStarted), message)
+                // Another member may have created one for it, and what both tell must be the same.
+                ((first && alone).then_some(Kind::PurgeStarted), message)
             }
             Progress::Completed => {
                 purge.state = PurgeState::Completed;
@@ -63,10 +71,14 @@ impl Rollout {
                 (Some(Kind::PurgeFailed), message)
             }
             Progress::Impossible(why) => {
-                purge.state = PurgeState::Impossible(why.clone());
+                purge.state = PurgeState::Impossible(why.chars().take(WHY_CHARS_MAX).collect());
                 (Some(Kind::PurgeFailed), format!("invalidation of {distribution} is impossible: {why}"))
             }
             Progress::Failing(why) => {
+                // Of a large site it is begun with when its rollout has ended.
+                if !untold && purge.state == PurgeState::Wanted {
+                    purge.state = PurgeState::Owed(why.chars().take(WHY_CHARS_MAX).collect());
+                }
                 // A notice of its own: the purge may still prove to be impossible.
                 detail.push_str("/failing");
                 (untold.then_some(Kind::PurgeFailed), format!("{why}; it is tried again"))
@@ -79,8 +91,21 @@ impl Rollout {
             }
         };
         let vector = vote.vector.clone();
+        vote.fold();
         if let Some(kind) = kind {
-            self.announce_vote(now, &vector, kind, &detail, message);
+            self.announce_purge(now, &vector, kind, &detail, message);
+        }
+    }
+
+    /// Writes a notice about one purge of a vector into the draft or, after [`NOTICES_OF_PURGES_MAX`], that there are more.
+    fn announce_purge(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
+        let id = self.notice_id(vector, kind, detail, &self.identity.member);
+        let crowded = |vote: &Vote| vote.noticed.len() >= NOTICES_OF_PURGES_MAX && !vote.noticed.contains(&id);
+        if self.draft.as_ref().and_then(|draft| draft.vote(vector)).is_some_and(crowded) {
+            let message = "more distributions of this rollout are in such trouble; its end says how many they were";
+            self.announce_vote(now, vector, kind, "more", message.to_owned());
+        } else {
+            self.announce_vote(now, vector, kind, detail, message);
         }
     }
 
@@ -103,11 +128,12 @@ impl Rollout {
         let served = self.may_be_served();
         let Some(draft) = &mut self.draft else { return };
         let change = words::change(draft.before().filter(|_| vote.seq == draft.seq), &vote.version);
-        let purges = vote.purges.iter().map(|(id, purge)| (id.clone(), purge.invalidation.clone())).collect();
+        let (purges, more) = named(&vote);
         // The purge of a later version found that one on the edge, whichever of the two completes first.
         let later = |closed: &Closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged;
         let newest = !draft.history.iter().any(later);
-        draft.close(Closed { seq: vote.seq, change, outcome: outcome.clone(), why: vote.why.clone(), purges });
+        let why = vote.why.clone();
+        draft.close(Closed { seq: vote.seq, change, outcome: outcome.clone(), why, purges, more });
         if outcome == Outcome::Purged {
             // Asked for since, it is asked for still.
             draft.request = draft.request.filter(|asked| *asked > vote.seq);
@@ -185,8 +211,8 @@ impl Rollout {
         let Some(draft) = &mut self.draft else { return };
         if let Some(closed) = draft.history.iter_mut().find(|closed| closed.seq == vote.seq) {
             closed.outcome = ended.clone();
-            closed.purges = vote.purges.iter().map(|(id, purge)| (id.clone(), purge.invalidation.clone())).collect();
-            closed.why.clear();
+            (closed.purges, closed.more) = named(vote);
+            closed.why = fates::missing(vote).chars().take(WHY_CHARS_MAX).collect();
         }
         let later = |closed: &Closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged;
         if *ended == Outcome::Purged {
@@ -223,15 +249,8 @@ impl Rollout {
         else {
             return;
         };
-        let unknown = vote.purges.values().any(|purge| purge.state == PurgeState::DoneByOther);
         let message = match outcome {
-            Outcome::Purged if unknown => {
-                format!("purged, but it is not known whether it is complete everywhere: {}", purges_in_words(vote))
-            }
-            Outcome::Purged if vote.owed_ms != 0 => {
-                format!("the edge is fresh, late, for it was owed: {}", purges_in_words(vote))
-            }
-            Outcome::Purged => format!("the edge is fresh: {}", purges_in_words(vote)),
+            Outcome::Purged | Outcome::Partly | Outcome::PartlyOwed | Outcome::Owed => fates::told(vote, outcome),
             _ if vote.why.is_empty() => outcome.to_string(),
             _ => format!("{outcome} ({})", vote.why),
         };
@@ -265,6 +284,9 @@ impl Rollout {
         if !vote.noticed.insert(id.clone()) {
             return;
         }
+        let mentioned: Vec<Host> =
+            fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect();
+        let purges = purge_facts(vote);
         let notice = Notice {
             id,
             kind,
@@ -275,8 +297,9 @@ impl Rollout {
             change: words::change(before.as_ref().filter(|_| alone && vote.seq == present), &vote.version),
             rollout,
             message,
-            hosts: fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect(),
-            purges: purge_facts(vote),
+            cut: mentioned.len() < hosts.len() || is_cut(vote, &purges),
+            hosts: mentioned,
+            purges,
             // Hooks in the old form are called for what was owed, however late (decision 29).
             late: kind == Kind::PurgeCompleted && vote.stalled && vote.owed_ms == 0,
         };
@@ -290,7 +313,8 @@ const fn kind_of_end(outcome: &Outcome) -> Option<Kind> {
         Outcome::Purged => Some(Kind::PurgeCompleted),
         Outcome::Returned | Outcome::RecoveredSkipped => Some(Kind::PurgeSkipped),
         Outcome::NoDistribution | Outcome::Dead => Some(Kind::PurgeFailed),
-        Outcome::Owed => Some(Kind::PurgeOwed),
+        Outcome::Partly => Some(Kind::PurgeFailed),
+        Outcome::Owed | Outcome::PartlyOwed => Some(Kind::PurgeOwed),
         // An impossible purge has been told when it proved to be so; the others are nobody's business.
         Outcome::Impossible | Outcome::NothingNew | Outcome::NoSite => None,
         // These close a rollout before its vote.
@@ -320,25 +344,27 @@ pub(super) fn fitting<'a, T: 'a>(
     })
 }
 
+/// The first purges of a vote as the history names them, and how many more there are.
+fn named(vote: &Vote) -> (Vec<(DistributionId, Option<InvalidationId>)>, usize) {
+    let purges = vote.purges.iter().map(|(id, purge)| (id.clone(), purge.invalidation.clone()));
+    let purges: Vec<_> = purges.take(PURGES_NAMED_MAX).collect();
+    let more = vote.count().all().saturating_sub(purges.len());
+    (purges, more)
+}
+
+/// The first purges of a vote, as a notice mentions them.
 fn purge_facts(vote: &Vote) -> Vec<PurgeFact> {
-    let mentioned: Vec<Path> =
-        fitting(vote.paths.iter(), NOTICE_LIST_BYTES_MAX / vote.purges.len().max(1), |path| path.as_str().len())
-            .cloned()
-            .collect();
+    let each = NOTICE_LIST_BYTES_MAX / vote.purges.len().clamp(1, PURGES_NAMED_MAX);
+    let mentioned: Vec<Path> = fitting(vote.paths.iter(), each, |path| path.as_str().len()).cloned().collect();
     let fact = |(distribution, purge): (&DistributionId, &Purge)| PurgeFact {
         distribution: distribution.clone(),
         invalidation: purge.invalidation.clone(),
         paths: mentioned.clone(),
     };
-    vote.purges.iter().map(fact).collect()
+    vote.purges.iter().take(PURGES_NAMED_MAX).map(fact).collect()
 }
 
-fn purges_in_words(vote: &Vote) -> String {
-    let purges = vote.purges.iter().map(|(distribution, purge)| match (&purge.invalidation, &purge.state) {
-        (Some(id), PurgeState::Completed) => format!("{distribution} by invalidation {id}"),
-        (_, PurgeState::Impossible(_)) => format!("{distribution} could not be purged"),
-        (_, PurgeState::Owed(_)) => format!("{distribution} is not purged yet"),
-        (_, _) => format!("{distribution} by another member"),
-    });
-    purges.collect::<Vec<_>>().join(", ")
+/// Whether a notice with these facts does not mention all purges and paths of the vote.
+fn is_cut(vote: &Vote, facts: &[PurgeFact]) -> bool {
+    facts.len() < vote.count().all() || facts.iter().any(|fact| fact.paths.len() < vote.paths.len())
 }

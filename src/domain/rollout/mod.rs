@@ -20,6 +20,7 @@ mod ask;
 mod barrier;
 mod clock;
 mod execute;
+mod fates;
 mod finish;
 mod news;
 mod observe;
@@ -28,12 +29,14 @@ mod patience;
 mod regress;
 mod served;
 mod sight;
+mod tell;
+mod window;
 mod words;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::distribution::DistributionId;
+use crate::domain::catalog::Found;
 use crate::domain::group::View;
 use crate::domain::host::Host;
 use crate::domain::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
@@ -141,6 +144,10 @@ pub struct Rollout {
     matching: BTreeMap<Vector, Ask>,
     ordered: BTreeSet<Reference>,
     telling: BTreeMap<NoticeId, Ask>,
+    /// Notices that the write under way has no room for.
+    shed: Vec<Notice>,
+    /// Notices that are told without being in the record.
+    loose: BTreeMap<NoticeId, Notice>,
     /// When it is this member's turn to do what each member could do; `None` once it is.
     turns: BTreeMap<(Vector, Task), Option<Timestamp>>,
     /// When this life came to know that a vector is decided.
@@ -195,7 +202,7 @@ pub enum Event {
     /// It was not, for this reason.
     RecheckFailed(String),
     /// An [`Effect::Match`] was answered.
-    Matched(Vector, BTreeSet<DistributionId>),
+    Matched(Vector, Found),
     /// It was not, for this reason.
     MatchFailed(Vector, String),
     /// A purge made progress.
@@ -292,6 +299,8 @@ impl Rollout {
             matching: BTreeMap::new(),
             ordered: BTreeSet::new(),
             telling: BTreeMap::new(),
+            shed: Vec::new(),
+            loose: BTreeMap::new(),
             turns: BTreeMap::new(),
             decided_at: BTreeMap::new(),
             owed_at: BTreeMap::new(),
@@ -370,32 +379,13 @@ impl Rollout {
         self.durable.clone().map(|record| Effect::Publish(Box::new(record)))
     }
 
-    /// Tells what is durable and not yet told.
-    fn tell(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some(durable) = &self.durable else { return Vec::new() };
-        let still = |notice: &&Notice| self.draft.as_ref().is_some_and(|draft| draft.untold.contains(notice));
-        let mut effects = Vec::new();
-        for notice in durable.untold.iter().filter(still) {
-            let ask = self.telling.entry(notice.id.clone()).or_default();
-            if ask.is_due(now) {
-                ask.asked();
-                effects.push(Effect::Tell(Box::new(notice.clone())));
-            }
-        }
-        effects
-    }
-
-    fn told(&mut self, id: &NoticeId) {
-        self.telling.remove(id);
-        if let Some(draft) = &mut self.draft {
-            draft.untold.retain(|notice| notice.id != *id);
-        }
-    }
-
     /// Whether the machine has nothing to wait for any more.
     fn is_over(&self) -> bool {
-        let quiet =
-            self.storing.is_none() && self.draft == self.durable && !self.look.is_asked() && self.doubt.is_none();
+        let quiet = self.loose.is_empty()
+            && self.storing.is_none()
+            && self.draft == self.durable
+            && !self.look.is_asked()
+            && self.doubt.is_none();
         let nothing_wanted = match &self.sight {
             Sight::Unknown | Sight::Missing => false,
             Sight::Gone => self.durable.is_none(),
@@ -448,7 +438,7 @@ impl Machine for Rollout {
                 self.site = None;
                 self.recheck.failed(now, &key, &why);
             }
-            Event::Matched(vector, distributions) => self.matched(now, &vector, &distributions),
+            Event::Matched(vector, found) => self.matched(now, &vector, &found),
             Event::MatchFailed(vector, why) => self.match_failed(now, &vector, &why),
             Event::Purged(reference, progress) => self.purged(now, &reference, progress),
             Event::Told(id) => self.told(&id),

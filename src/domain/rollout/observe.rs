@@ -306,7 +306,7 @@ impl Rollout {
     pub(super) fn close_current(&mut self, outcome: Outcome, why: String) {
         if let Some(draft) = &mut self.draft {
             let change = words::change(draft.before(), &draft.version);
-            draft.close(Closed { seq: draft.seq, change, outcome, why, purges: Vec::new() });
+            draft.close(Closed { seq: draft.seq, change, outcome, why, purges: Vec::new(), more: 0 });
         }
     }
 
@@ -334,6 +334,7 @@ impl Rollout {
             message,
             hosts: Vec::new(),
             purges: Vec::new(),
+            cut: false,
             late: false,
         });
     }

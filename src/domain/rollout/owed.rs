@@ -24,10 +24,13 @@ use crate::domain::notice::Kind;
 use crate::domain::paths::{Path, PathSet};
 use crate::domain::plan::Plan;
 use crate::domain::purge::{Order, Progress};
-use crate::domain::record::{NOTICE_LIST_BYTES_MAX, Purge, PurgeState, Record, Vote};
-use crate::domain::rollout::execute::{FOLLOW_AFTER, Task, outcome, progress};
+use crate::domain::record::{
+    NOTICE_LIST_BYTES_MAX, Purge, PurgeState, Record, VOTE_EXCEPT_BYTES_MAX, VOTE_HOST_BYTES_MAX,
+    VOTE_ORIGIN_BYTES_MAX, Vote,
+};
+use crate::domain::rollout::execute::{FOLLOW_AFTER, Task, progress};
 use crate::domain::rollout::finish::{WHY_CHARS_MAX, fitting};
-use crate::domain::rollout::{Effect, Rollout};
+use crate::domain::rollout::{Effect, Rollout, fates};
 
 /// A denied purge is owed after this: rights that are just being given take seconds to reach all of AWS, and a rollout that ends
 /// at the first refusal would say so too soon.
@@ -169,6 +172,7 @@ impl Rollout {
         for vector in vectors.iter().rev() {
             self.adopt_owed(vector);
             self.cover_older(vector, None);
+            effects.extend(self.list_owed(now, vector));
             effects.extend(self.order_owed(vector));
         }
         for vector in &vectors {
@@ -241,7 +245,7 @@ impl Rollout {
         is_missing(purge) && draft.all_kept().filter(|newer| newer.seq > vote.seq).any(carries)
     }
 
-    fn plan(&self, vector: &Vector) -> Option<Plan> {
+    pub(super) fn plan(&self, vector: &Vector) -> Option<Plan> {
         match group::fate(&self.view, vector) {
             Fate::Decided(Decision::Execute(plan)) => Some(plan),
             Fate::Decided(Decision::Close(_)) | Fate::Open(_) | Fate::Dead(..) | Fate::Mixed => None,
@@ -251,7 +255,7 @@ impl Rollout {
     /// All of it was made, or cannot be: that is how the rollout has ended, and the edge may agree with it now.
     fn conclude_owed(&mut self, vector: &Vector) {
         let Some(vote) = self.kept_mut(vector).filter(|vote| vote.closed.is_some() && !vote.owes()) else { return };
-        let ended = outcome(&vote.purges);
+        let ended = fates::outcome(&vote.count());
         if vote.closed.replace(ended.clone()) == Some(ended.clone()) {
             return;
         }
@@ -289,18 +293,39 @@ impl Rollout {
         self.announce_vote(now, vector, Kind::PurgeOwed, &day(days), message);
     }
 
-    /// Puts a closed vote that owes something beside the votes, in brief: nobody decides by it any more.
+    /// Puts a closed vote that owes something beside the votes, in brief: nobody decides by it any more. By what was agreed on
+    /// those of its distributions are found again that it does not list yet.
     pub(super) fn keep_owed(&mut self, vector: &Vector) {
+        let agreed = self.plan(vector);
         let Some(draft) = &mut self.draft else { return };
         let Some(vote) = draft.vote(vector).cloned() else { return };
-        let hosts = fitting(&vote.hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect();
-        let paths: Vec<Path> =
-            fitting(vote.paths.iter(), NOTICE_LIST_BYTES_MAX, |path: &Path| path.as_str().len()).cloned().collect();
-        let paths = PathSet::of(paths).unwrap_or_else(|| vote.paths.clone());
         draft.votes.retain(|vote| vote.vector != *vector);
-        let brief = Vote { hosts, paths, origins: BTreeSet::new(), distributions: BTreeSet::new(), ..vote };
-        draft.owed.push(brief);
+        let kept = if vote.is_begun() { brief(vote) } else { as_planned(vote, agreed) };
+        draft.owed.push(kept);
         draft.owed.sort_by_key(|vote| vote.seq);
+    }
+
+    /// Finds out more of the distributions of an owed vote, once some of those it lists are done with.
+    fn list_owed(&mut self, now: Timestamp, vector: &Vector) -> Option<Effect> {
+        let draft = self.draft.as_ref()?;
+        let vote = draft.owed.iter().find(|vote| vote.vector == *vector).filter(|vote| !vote.is_begun())?;
+        let (seq, plan) = (vote.seq, plan(vote));
+        // A newer rollout that is purged finds all distributions of the site out for itself.
+        let carries = |newer: &Vote| newer.seq > seq && !newer.purges.is_empty() && newer.paths.covers(&plan.paths);
+        if draft.all_kept().any(carries) {
+            let vote = self.kept_mut(vector)?;
+            vote.leave_rest();
+            *vote = brief(vote.clone());
+            return None;
+        }
+        if !vote.wants_match() {
+            return None;
+        }
+        let ask = self.matching.entry(vector.clone()).or_default();
+        ask.is_due(now).then(|| {
+            ask.asked();
+            Effect::Match(vector.clone(), Box::new(plan))
+        })
     }
 
     /// Forgets the oldest of those that newer ones carry, beyond the bound, and says so.
@@ -340,6 +365,35 @@ impl Rollout {
         };
         let due = self.owed_at.iter().filter(|(reference, _)| open(reference)).filter_map(|(_, (due, _))| *due);
         due.chain(self.remind_at.values().copied()).min()
+    }
+}
+
+/// What is to be purged for an owed vote.
+pub(super) fn plan(vote: &Vote) -> Plan {
+    Plan::of(&[vote])
+}
+
+/// An owed vote of which all is listed: with what is told of it.
+fn brief(vote: Vote) -> Vote {
+    let hosts = fitting(&vote.hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect();
+    let paths: Vec<Path> =
+        fitting(vote.paths.iter(), NOTICE_LIST_BYTES_MAX, |path: &Path| path.as_str().len()).cloned().collect();
+    let paths = PathSet::of(paths).unwrap_or_else(|| vote.paths.clone());
+    Vote { hosts, paths, origins: BTreeSet::new(), except: BTreeSet::new(), distributions: BTreeSet::new(), ..vote }
+}
+
+/// An owed vote by which the rest of its distributions can be found: all that was agreed on, as far as a vote has room for it.
+fn as_planned(vote: Vote, agreed: Option<Plan>) -> Vote {
+    let Plan { hosts, origins, except, distributions, paths } = agreed.unwrap_or_else(|| plan(&vote));
+    let fits =
+        |hosts: &BTreeSet<Host>, bytes| fitting(hosts, bytes, |host: &Host| host.as_str().len()).cloned().collect();
+    Vote {
+        hosts: fits(&hosts, VOTE_HOST_BYTES_MAX),
+        except: fits(&except, VOTE_EXCEPT_BYTES_MAX),
+        origins: fitting(&origins, VOTE_ORIGIN_BYTES_MAX, String::len).cloned().collect(),
+        distributions,
+        paths,
+        ..vote
     }
 }
 

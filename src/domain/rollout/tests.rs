@@ -2,6 +2,7 @@
 
 mod barrier;
 mod group;
+mod many;
 mod restored;
 mod served;
 mod sights;
@@ -124,7 +125,9 @@ impl Story {
                     self.step(Event::SiteFound(FoundSite { hosts, ..FoundSite::default() }));
                 }
                 Effect::Recheck(vector) => self.step(Event::Rechecked(vector, fresh)),
-                Effect::Match(vector, _) => self.step(Event::Matched(vector, ["E1EXAMPLE".parse().unwrap()].into())),
+                Effect::Match(vector, _) => {
+                    self.step(Event::Matched(vector, BTreeSet::from(["E1EXAMPLE".parse().unwrap()]).into()));
+                }
                 Effect::Purge(order) => {
                     self.step(Event::Purged(order.reference.clone(), Progress::Created("I1".into())));
                     self.step(Event::Purged(order.reference, Progress::Completed));

@@ -19,6 +19,9 @@ use crate::domain::rollout::sight::Sight;
 use crate::domain::tally;
 use crate::domain::workload::Workload;
 
+/// What a sentence names one by one: distributions, hosts. Most sites have fewer; of the rest it gives the number.
+const ITEMS_NAMED_MAX: usize = 10;
+
 /// What a person wants to know of a rollout at a glance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Summary {
@@ -307,8 +310,15 @@ fn complete(record: &Record) -> (String, String) {
     if vote.purges.is_empty() {
         return ("complete everywhere; looking for the distributions of its hosts".into(), "purges them".into());
     }
-    let purges: Vec<String> = vote.purges.iter().map(|made| purge(made).state).collect();
-    (purges.join("; "), "tells the webhooks when all are completed".into())
+    let count = vote.count();
+    let open = vote.purges.iter().filter(|(_, purge)| vote.unlisted.is_none() || !purge.state.is_final());
+    let purges: Vec<String> = open.take(ITEMS_NAMED_MAX).map(|made| purge(made).state).collect();
+    let mut state = purges.join("; ");
+    if count.all() > purges.len() {
+        let done = count.all() - count.open;
+        state.push_str(&format!("; {done} of {} distributions are done with", count.all()));
+    }
+    (state, "tells the webhooks when all are completed".into())
 }
 
 fn purge((distribution, purge): (&DistributionId, &Purge)) -> PurgeSummary {
@@ -337,9 +347,7 @@ fn member((member, known): (&Member, &Option<Known>)) -> MemberSummary {
 }
 
 fn stage(record: &Record) -> Stage {
-    let open = |vote: &Vote| {
-        vote.closed.is_none() && (vote.purges.is_empty() || vote.purges.values().any(|purge| !purge.state.is_final()))
-    };
+    let open = |vote: &Vote| vote.closed.is_none() && (vote.purges.is_empty() || vote.count().open > 0);
     match record.votes.iter().find(|vote| open(vote)) {
         _ if record.phase == Phase::Rolling => Stage::Rollout,
         Some(vote) if !vote.purges.is_empty() => Stage::Purge,
@@ -360,8 +368,20 @@ pub fn closed(closed: &Closed) -> String {
             None => distribution.to_string(),
         })
         .collect();
-    let what = if purges.is_empty() { String::new() } else { format!(" ({})", purges.join(", ")) };
+    let all = purges.len() + closed.more;
+    let what = if purges.is_empty() { String::new() } else { format!(" ({})", some(purges, all)) };
     format!("{}: {}{what}", closed.change, closed.outcome)
+}
+
+/// The first items of a list by name, and the rest by number: `E1, E2, … and 398 more`. `all` counts those too that are not at
+/// hand.
+pub(super) fn some(items: impl IntoIterator<Item = String>, all: usize) -> String {
+    let mut named: Vec<String> = items.into_iter().take(ITEMS_NAMED_MAX).collect();
+    let more = all.saturating_sub(named.len());
+    if more > 0 {
+        named.push(format!("… and {more} more"));
+    }
+    named.join(", ")
 }
 
 /// The versions in words: `web: 1.2.3 → 1.2.4`.

@@ -34,7 +34,7 @@ impl Rollout {
             let revision = self.durable.as_ref().map_or(0, |record| record.revision).saturating_add(1);
             self.storing = Some(self.draft.as_mut().map(|draft| {
                 draft.revision = revision;
-                record_codec::shed(draft);
+                self.shed = record_codec::shed(draft);
                 draft.clone()
             }));
         }
@@ -66,6 +66,9 @@ impl Rollout {
         let Some(stored) = self.storing.take() else { return Vec::new() };
         self.store.answered();
         self.durable = stored;
+        for notice in std::mem::take(&mut self.shed) {
+            self.tell_loose(notice);
+        }
         match (&mut self.draft, &self.durable) {
             (Some(draft), Some(durable)) => {
                 draft.revision = durable.revision;
@@ -80,6 +83,7 @@ impl Rollout {
         if self.storing.take().is_none() {
             return Vec::new();
         }
+        self.shed.clear();
         let key = self.key();
         self.store.repeat(now, &key);
         // A record that another worker removed took its numbers with it (decision 2).

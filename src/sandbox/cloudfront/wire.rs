@@ -103,6 +103,24 @@ pub(super) fn distribution_summary(distribution: &Distribution) -> String {
     xml::element("DistributionSummary", &fields.concat())
 }
 
+/// As far as it is read: whether there is a CacheTagConfig.
+/// <https://docs.aws.amazon.com/cloudfront/latest/APIReference/API_GetDistributionConfig.html>
+pub(super) fn distribution_config(distribution: &Distribution) -> Reply {
+    let tags = if distribution.cache_tags {
+        xml::element("CacheTagConfig", &xml::text("HeaderName", "Cache-Tag"))
+    } else {
+        String::new()
+    };
+    let content = [
+        xml::text("CallerReference", &distribution.id),
+        xml::list("Aliases", "CNAME", distribution.aliases.iter().map(String::as_str)),
+        xml::text("Comment", ""),
+        xml::text("Enabled", if distribution.enabled { "true" } else { "false" }),
+        tags,
+    ];
+    Reply::full(200, CONTENT_TYPE, xml::document("DistributionConfig", &content.concat())).header("ETag", "E1ETAG")
+}
+
 pub(super) fn status_name(status: Status) -> &'static str {
     match status {
         Status::InProgress => "InProgress",

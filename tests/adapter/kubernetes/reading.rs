@@ -253,6 +253,7 @@ fn notice(message: &str) -> Notice {
         message: message.to_owned(),
         hosts: Vec::new(),
         purges: Vec::new(),
+        cut: false,
         late: false,
     }
 }

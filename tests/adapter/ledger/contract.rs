@@ -212,6 +212,7 @@ pub fn delivery(kind: Kind, body: &str) -> Delivery {
         message: String::new(),
         hosts: Vec::new(),
         purges: Vec::new(),
+        cut: false,
         late: false,
     };
     Delivery::new(&notice, "release-bot", Content::Json(body.to_owned()))

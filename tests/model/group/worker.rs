@@ -127,7 +127,7 @@ impl<'a> Worker<'a> {
                 }
                 Effect::Match(vector, _) => {
                     let distribution: DistributionId = "E1EXAMPLE".parse().expect("an id");
-                    self.step(Event::Matched(vector, BTreeSet::from([distribution])));
+                    self.step(Event::Matched(vector, BTreeSet::from([distribution]).into()));
                 }
                 Effect::Purge(order) => self.purge(*order),
                 Effect::Tell(notice) => self.step(Event::Told(notice.id)),

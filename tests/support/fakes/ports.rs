@@ -265,6 +265,12 @@ impl Cdn for World {
         Ok(self.state().distributions.clone())
     }
 
+    async fn has_cache_tags(&self, distribution: &DistributionId) -> Result<bool, CdnError> {
+        self.cdn("cdn.has_cache_tags", &distribution.to_string()).await?;
+        let state = self.state();
+        Ok(state.distributions.iter().any(|known| known.id == *distribution && known.cache_tags))
+    }
+
     async fn create(
         &self,
         distribution: &DistributionId,

@@ -1,0 +1,81 @@
+//! How a vector ends whose purges have come as far as they will, and in which words: which distributions are fresh, which are
+//! not, and why.
+//!
+//! Not for when that is so (`Vote::is_carried_out`), nor for what follows from it; that is `finish`.
+
+use crate::domain::record::{Count, Outcome, PurgeState, Vote};
+use crate::domain::rollout::words;
+
+/// Distributions that are named with a reason: with 200 characters each they leave a sentence readable, and an Event holds 1 KiB.
+const REASONS_NAMED_MAX: usize = 3;
+
+/// How a vector ends whose purges have come so far.
+pub(super) const fn outcome(count: &Count) -> Outcome {
+    let Count { completed, unknown, impossible, owed, open } = *count;
+    match (completed + unknown > 0, owed + open > 0, impossible > 0) {
+        (true, false, false) => Outcome::Purged,
+        (true, false, true) => Outcome::Partly,
+        (true, true, _) => Outcome::PartlyOwed,
+        (false, true, _) => Outcome::Owed,
+        (false, false, _) => Outcome::Impossible,
+    }
+}
+
+/// What is told of such an end.
+pub(super) fn told(vote: &Vote, outcome: &Outcome) -> String {
+    let unknown = vote.count().unknown > 0;
+    match outcome {
+        Outcome::Purged if unknown => {
+            format!("purged, but it is not known whether it is complete everywhere: {}", fresh(vote))
+        }
+        Outcome::Purged if vote.owed_ms != 0 => format!("the edge is fresh, late, for it was owed: {}", fresh(vote)),
+        Outcome::Purged => format!("the edge is fresh: {}", fresh(vote)),
+        Outcome::Partly | Outcome::PartlyOwed => format!("partly purged: {}; {}", fresh(vote), missing(vote)),
+        _ => format!("not purged: {}", missing(vote)),
+    }
+}
+
+/// Which distributions are fresh: `E1 by invalidation I1, E2 by another member`.
+fn fresh(vote: &Vote) -> String {
+    let purges = vote.purges.iter().filter_map(|(distribution, purge)| match (&purge.state, &purge.invalidation) {
+        (PurgeState::Completed, Some(id)) => Some(format!("{distribution} by invalidation {id}")),
+        (PurgeState::Completed, None) | (PurgeState::DoneByOther, _) => {
+            Some(format!("{distribution} by another member"))
+        }
+        (
+            PurgeState::Wanted
+            | PurgeState::Owed(_)
+            | PurgeState::Created
+            | PurgeState::Covered(_)
+            | PurgeState::Impossible(_),
+            _,
+        ) => None,
+    });
+    let count = vote.count();
+    words::some(purges, count.completed + count.unknown)
+}
+
+/// Which are not, and why: `E3 cannot be purged (NoSuchDistribution); E4 is owed and tried on (AccessDenied)`.
+pub(super) fn missing(vote: &Vote) -> String {
+    let count = vote.count();
+    let reasons = |reason: fn(&PurgeState) -> Option<&String>| {
+        let named = vote
+            .purges
+            .iter()
+            .filter_map(move |(distribution, purge)| reason(&purge.state).map(|why| format!("{distribution} ({why})")));
+        named.take(REASONS_NAMED_MAX)
+    };
+    let impossible = reasons(|state| if let PurgeState::Impossible(why) = state { Some(why) } else { None });
+    let owed = reasons(|state| if let PurgeState::Owed(why) = state { Some(why) } else { None });
+    let mut parts = Vec::new();
+    if count.impossible > 0 {
+        parts.push(format!("cannot be purged: {}", words::some(impossible, count.impossible)));
+    }
+    if count.owed > 0 {
+        parts.push(format!("owed, and tried on: {}", words::some(owed, count.owed)));
+    }
+    if count.open > 0 {
+        parts.push(format!("not begun with before some of these are made: {} more distributions", count.open));
+    }
+    parts.join("; ")
+}

@@ -1,0 +1,59 @@
+//! Which purges of a decided vector are listed in its vote: all of them, or, of a site with more distributions than a record
+//! has room for, some at a time in the order of their ids.
+//!
+//! A member lists by itself: what another one has counted as done with is made once more under the same reference, which
+//! CloudFront answers with the invalidation that exists. Not for what becomes of each; that is `finish`.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use crate::domain::distribution::DistributionId;
+use crate::domain::record::{PURGES_NAMED_MAX, PURGES_OPEN_MAX, Purge, Unlisted, VOTE_GROWTH_BYTES, Vote};
+use crate::domain::record_codec;
+use crate::domain::rollout::Rollout;
+
+/// What a purge takes of a record, in bytes: an id, a reference of 41 characters, a state and CloudFront's id, with the names
+/// of the fields about 150, and a short reason where it fails.
+const PURGE_BYTES: usize = 200;
+
+impl Rollout {
+    /// How many more purges the record has room for.
+    pub(super) fn room_for_purges(&self) -> usize {
+        let bytes = self.draft.as_ref().map_or(0, record_codec::room);
+        bytes.saturating_sub(VOTE_GROWTH_BYTES) / PURGE_BYTES
+    }
+}
+
+/// Lists those of the distributions that are not listed yet, as many as there is room for; at least one, so that it goes on.
+pub(super) fn list(
+    vote: &mut Vote,
+    distributions: &BTreeSet<DistributionId>,
+    room: usize,
+    purge: impl Fn(&DistributionId) -> Purge,
+) {
+    let listed = |distribution: &DistributionId| (distribution.clone(), purge(distribution));
+    let fits = distributions.len() <= room.min(PURGES_NAMED_MAX + PURGES_OPEN_MAX);
+    if vote.unlisted.is_none() && fits {
+        vote.purges.extend(distributions.iter().map(listed));
+        return;
+    }
+    let from = match &vote.unlisted {
+        Some(unlisted) => Bound::Excluded(unlisted.through.clone()),
+        None => Bound::Unbounded,
+    };
+    let mut rest = distributions.range((from, Bound::Unbounded));
+    let next: Vec<&DistributionId> = rest.by_ref().take(room.min(vote.places()).max(1)).collect();
+    let waiting = rest.count();
+    vote.purges.extend(next.iter().copied().map(listed));
+    match (&mut vote.unlisted, next.last()) {
+        (Some(unlisted), last) => {
+            unlisted.waiting = waiting;
+            unlisted.through = last.copied().unwrap_or(&unlisted.through).clone();
+        }
+        (None, Some(last)) => {
+            let through = (*last).clone();
+            vote.unlisted = Some(Unlisted { through, completed: 0, unknown: 0, impossible: 0, waiting });
+        }
+        (None, None) => {}
+    }
+}
