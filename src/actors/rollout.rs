@@ -3,6 +3,7 @@
 //! One for each workload with a rollout in flight. A newer version is taken up by the same actor, because it owns the
 //! record and the purge of the version before may still be under way. Not for any decision; see `domain::rollout`.
 
+mod loading;
 mod start;
 
 pub use start::Start;
@@ -21,19 +22,20 @@ use crate::actors::message::{
     Absent, Drain, End, FollowPods, Forget, MatchPlan, Observation, Observe, PeersRestarted, PlaceOrder, PodsReported,
     Publish, PurgeReported, Sighted, TellNotice, ViewReported,
 };
+use crate::actors::rollout::loading::Loading;
 use crate::actors::root::Directory;
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{ANSWER_WITHIN, MAILBOX_MAX, Surroundings, insist};
+use crate::actors::{ANSWER_WITHIN, MAILBOX_MAX, Surroundings};
 use crate::domain::id::{NoticeId, Seq, Vector};
 use crate::domain::notice::Notice;
 use crate::domain::plan::Plan;
 use crate::domain::purge::Order;
 use crate::domain::record::Record;
-use crate::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout, Summary};
+use crate::domain::rollout::{Attended, Effect, Event, FoundSite, Identity, Rollout, Summary};
 use crate::domain::serving::old_pods;
 use crate::domain::site::{Age, SiteFacts, site};
 use crate::domain::workload::Workload;
-use crate::ports::{PortError, Retry, StoreError};
+use crate::ports::{Retry, StoreError};
 
 /// The actor. See the module's text.
 pub struct RolloutActor {
@@ -44,7 +46,7 @@ pub struct RolloutActor {
     collar: Collar,
     obituary: Obituary,
     /// `None` until the record was read.
-    shell: Option<Shell<Rollout>>,
+    shell: Option<Shell<Attended>>,
     /// How reading it goes, in words.
     loading: Rc<RefCell<String>>,
     following: Option<Seq>,
@@ -86,19 +88,15 @@ impl RolloutActor {
 
     /// Reads the record, again and again until it can be read.
     fn load(&self, ctx: &mut Context<Self>) {
-        let Surroundings { ports, metrics, .. } = self.surroundings.clone();
-        let workload = self.start.workload.clone();
-        let progress = self.loading.clone();
-        let loading = insist("load_record", metrics, move || {
-            let (ledger, workload, progress) = (ports.ledger.clone(), workload.clone(), progress.clone());
-            async move {
-                let read = async { Ok((ledger.load(&workload).await?, ledger.seq_floor(&workload).await?)) }.await;
-                read.inspect_err(|error: &PortError| {
-                    progress.replace(format!("reading its record from the ledger: {error}; being tried again"));
-                })
-            }
-        });
-        ctx.spawn(loading.into_actor(self).map(|(record, floor), actor, ctx| actor.begin(record, floor, ctx)));
+        let loading = Loading {
+            surroundings: self.surroundings.clone(),
+            workload: self.start.workload.clone(),
+            origin: self.start.origin.clone(),
+            uid: self.start.sight.as_ref().map_or_else(String::new, |seen| seen.uid.clone()),
+            webhook: self.directory.webhook().clone(),
+            progress: self.loading.clone(),
+        };
+        ctx.spawn(loading.read().into_actor(self).map(|(record, floor), actor, ctx| actor.begin(record, floor, ctx)));
     }
 
     fn begin(&mut self, record: Option<Record>, floor: Seq, ctx: &mut Context<Self>) {
@@ -115,7 +113,7 @@ impl RolloutActor {
         };
         let machine = Rollout::resume(identity, settings.policy.clone(), floor, record).arriving(self.start.arrival);
         let machine = machine.remembering(self.start.known.take().as_deref(), self.start.spent);
-        self.shell = Some(Shell::new(machine, &self.surroundings));
+        self.shell = Some(Shell::new(Attended::new(machine), &self.surroundings));
         let sight = self.start.sight.take().map_or(Event::Missed, Event::Seen);
         self.feed(sight, ctx);
         self.follow_pods(ctx);
@@ -391,8 +389,8 @@ impl Actor for RolloutActor {
     }
 }
 
-impl Drives<Rollout> for RolloutActor {
-    fn shell(&mut self) -> Option<&mut Shell<Rollout>> {
+impl Drives<Attended> for RolloutActor {
+    fn shell(&mut self) -> Option<&mut Shell<Attended>> {
         self.shell.as_mut()
     }
 

@@ -22,6 +22,9 @@ pub enum Kind {
     /// Another version took its place before it was purged, or the one before it came back.
     #[serde(rename = "rollout.superseded")]
     RolloutSuperseded,
+    /// The rollout cannot go on: something it needs of the outside fails, or does not come; told again daily.
+    #[serde(rename = "rollout.stuck")]
+    RolloutStuck,
     /// The rollout missed its deadline, or the workload was deleted in the middle of it.
     #[serde(rename = "rollout.failed")]
     RolloutFailed,
@@ -67,11 +70,12 @@ pub enum Severity {
 
 impl Kind {
     /// Every kind, in the order of a rollout's life.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::RolloutStarted,
         Self::RolloutCompleted,
         Self::RolloutSuperseded,
         Self::RolloutFailed,
+        Self::RolloutStuck,
         Self::GroupStalled,
         Self::GroupInDoubt,
         Self::PurgeStarted,
@@ -90,6 +94,7 @@ impl Kind {
             Self::RolloutCompleted => "rollout.completed",
             Self::RolloutSuperseded => "rollout.superseded",
             Self::RolloutFailed => "rollout.failed",
+            Self::RolloutStuck => "rollout.stuck",
             Self::GroupStalled => "group.stalled",
             Self::GroupInDoubt => "group.in_doubt",
             Self::PurgeStarted => "purge.started",
@@ -109,6 +114,7 @@ impl Kind {
             Self::RolloutCompleted => "RolloutCompleted",
             Self::RolloutSuperseded => "RolloutSuperseded",
             Self::RolloutFailed => "RolloutFailed",
+            Self::RolloutStuck => "RolloutStuck",
             Self::GroupStalled => "GroupStalled",
             Self::GroupInDoubt => "GroupInDoubt",
             Self::PurgeStarted => "PurgeStarted",
@@ -125,7 +131,9 @@ impl Kind {
     pub const fn severity(self) -> Severity {
         match self {
             Self::PurgeFailed | Self::PurgeOwed | Self::WorkloadFaulty => Severity::Error,
-            Self::RolloutFailed | Self::GroupStalled | Self::GroupInDoubt | Self::PurgeStalled => Severity::Warn,
+            Self::RolloutFailed | Self::RolloutStuck | Self::GroupStalled | Self::GroupInDoubt | Self::PurgeStalled => {
+                Severity::Warn
+            }
             Self::RolloutStarted
             | Self::RolloutSuperseded
             | Self::RolloutCompleted
@@ -139,6 +147,7 @@ impl Kind {
     pub const fn is_warning(self) -> bool {
         match self {
             Self::RolloutFailed
+            | Self::RolloutStuck
             | Self::GroupStalled
             | Self::GroupInDoubt
             | Self::PurgeFailed
@@ -156,7 +165,7 @@ impl Kind {
 
     /// A program that knows only the first form of a record cannot read it.
     pub const fn is_new(self) -> bool {
-        matches!(self, Self::PurgeOwed | Self::RolloutSuperseded)
+        matches!(self, Self::PurgeOwed | Self::RolloutSuperseded | Self::RolloutStuck)
     }
 
     /// The kind of this name.

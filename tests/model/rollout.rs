@@ -277,13 +277,13 @@ fn an_old_pod_that_never_ends_holds_up_no_purge_for_ever() {
 #[test]
 fn a_late_rollout_fails_and_recovers() {
     let world = World { faults: Faults { early: 2, stale: 1, ..Faults::default() }, ..world(a_to_b()) };
-    search("A→B, late", world, &["ends purged", "fails, then recovers and is purged"], 21_232);
+    search("A→B, late", world, &["ends purged", "fails, then recovers and is purged"], 16_060);
 }
 
 #[test]
 fn going_back_is_a_rollout_of_its_own() {
     let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(quick(&[("b", 2), ("a", 3)])) };
-    search("A→B→A", world, &["ends purged", "is purged twice", "ends returned"], 14_213);
+    search("A→B→A", world, &["ends purged", "is purged twice", "ends returned"], 9_968);
 }
 
 #[test]
@@ -295,14 +295,14 @@ fn a_workload_without_hosts_is_no_site() {
 #[test]
 fn another_version_takes_over_at_any_moment() {
     let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(quick(&[("b", 2), ("c", 3)])) };
-    search("A→B→C", world, &["ends purged", "is purged twice", "ends superseded before"], 15_073);
+    search("A→B→C", world, &["ends purged", "is purged twice", "ends superseded before"], 10_440);
 }
 
 #[test]
 fn a_rollout_that_never_completes_is_rolled_back_and_skipped() {
     let stuck = vec![sight("a", 1, true, 2), sight("b", 2, true, 1), sight("a", 3, false, 2), sight("a", 3, true, 2)];
     let world = World { faults: Faults { crashes: 1, early: 1, stale: 1, ..Faults::default() }, ..world(stuck) };
-    search("A→B fails→A", world, &["ends returned"], 45_622);
+    search("A→B fails→A", world, &["ends returned"], 43_362);
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn a_workload_may_be_deleted_and_come_back_at_any_moment() {
     let again = |observed| sight("b", 1, observed, 2).map(|workload| Workload { uid: "uid-2".to_owned(), ..workload });
     let script = vec![sight("a", 1, true, 2), sight("b", 2, true, 2), None, again(false), again(true)];
     let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(script) };
-    search("deleted and re-created", world, &["ends purged"], 33_451);
+    search("deleted and re-created", world, &["ends purged"], 33_332);
 }
 
 /// A workload whose pods take their time: none is ready yet.
@@ -324,7 +324,7 @@ fn slow(version: &str) -> Option<Workload> {
 fn a_workload_created_while_all_others_are_on_record_is_purged() {
     let script = vec![None, slow("a"), sight("a", 1, true, 2)];
     let world = World { faults: Faults { crashes: 2, ..Faults::default() }, ..world(script) };
-    search("created", world, &["ends purged"], 258);
+    search("created", world, &["ends purged"], 199);
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn a_first_listing_in_the_middle_of_a_rollout_ends_in_a_purge() {
         "first listing",
         World { faults: Faults { stale: 1, ..Faults::default() }, ..world },
         &["ends purged"],
-        19_292,
+        12_760,
     );
 }
 
@@ -384,7 +384,7 @@ fn an_unreadable_image_stops_nothing_else() {
         sight("c", 4, true, 2),
     ];
     let world = World { faults: Faults { crashes: 1, early: 1, ..Faults::default() }, ..world(script) };
-    search("unreadable", world, &["ends purged"], 27_291);
+    search("unreadable", world, &["ends purged"], 22_283);
 }
 
 #[test]
@@ -400,7 +400,7 @@ fn a_request_survives_the_rollback_of_what_it_had_joined() {
         asking(sight("a", 3, true, 2)),
     ];
     let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(script) };
-    search("requested, then rolled back", world, &["ends purged"], 514);
+    search("requested, then rolled back", world, &["ends purged"], 403);
 }
 
 /// `latest`, pinned to one digest, then to another, then under another tag.
@@ -418,7 +418,7 @@ pub fn digests() -> Vec<Option<Workload>> {
 #[test]
 fn a_digest_that_becomes_known_is_a_change_and_a_new_tag_of_it_is_none() {
     let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(digests()) };
-    search("digests", world, &["ends purged", "is purged twice"], 40_620);
+    search("digests", world, &["ends purged", "is purged twice"], 24_572);
 }
 
 #[test]
@@ -429,11 +429,11 @@ fn a_requested_purge_is_a_rollout_of_its_own() {
     };
     let script = vec![sight("a", 1, true, 2), requested("1"), requested("2")];
     let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(script) };
-    search("requested", world, &["ends purged", "is purged twice"], 2_188);
+    search("requested", world, &["ends purged", "is purged twice"], 2_288);
 }
 
 #[test]
 fn a_cluster_that_is_restored_at_any_moment_is_purged_for_what_runs_then() {
     let world = World { faults: Faults { restores: 1, ..Faults::default() }, ..world(quick(&[("b", 2)])) };
-    search("A→B, restored", world, &["ends purged", "is purged twice"], 14_501);
+    search("A→B, restored", world, &["ends purged", "is purged twice"], 10_311);
 }

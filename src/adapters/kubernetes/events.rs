@@ -103,7 +103,11 @@ fn name_of(notice: &Notice) -> String {
 /// What was done when the Event was made, as `action` wants it: the machine's side of the reason.
 const fn action(kind: Kind) -> &'static str {
     match kind {
-        Kind::RolloutStarted | Kind::RolloutCompleted | Kind::RolloutSuperseded | Kind::RolloutFailed => "Rollout",
+        Kind::RolloutStarted
+        | Kind::RolloutCompleted
+        | Kind::RolloutSuperseded
+        | Kind::RolloutFailed
+        | Kind::RolloutStuck => "Rollout",
         Kind::GroupStalled | Kind::GroupInDoubt => "Agreement",
         Kind::PurgeStarted
         | Kind::PurgeCompleted

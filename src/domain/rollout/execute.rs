@@ -9,7 +9,6 @@ use crate::domain::distribution::DistributionId;
 
 use crate::domain::id::{Vector, group_rollout_id, purge_reference, rank};
 use crate::domain::machine::Timestamp;
-use crate::domain::notice::Kind;
 use crate::domain::paths::PathSet;
 use crate::domain::plan::Plan;
 use crate::domain::purge::Order;
@@ -190,16 +189,11 @@ impl Rollout {
         window::list(vote, &found.distributions, room, purge);
     }
 
-    /// They could not be found out. Told once: somebody may have to do something, and it is asked again meanwhile.
+    /// They could not be found out, and are asked for again.
     pub(super) fn match_failed(&mut self, now: Timestamp, vector: &Vector, why: &str) {
         let key = self.key();
         let Some(ask) = self.matching.get_mut(vector) else { return };
         ask.failed(now, &key, why);
-        // Twice may be passing; the third time somebody may have to do something.
-        if ask.failures() == 3 {
-            let message = format!("cannot find the distributions: {why}; it is tried again");
-            self.announce_vote(now, vector, Kind::PurgeFailed, "match", message);
-        }
     }
 
     fn open_vote(&mut self, vector: &Vector) -> Option<&mut Vote> {

@@ -30,6 +30,7 @@ mod regress;
 mod served;
 mod sight;
 mod tell;
+mod waits;
 mod window;
 mod words;
 mod write;
@@ -59,6 +60,7 @@ use crate::domain::workload::Workload;
 pub use clock::timeout;
 pub use news::{Attention, attention, baseline, faults, news, news_in_words, unusable};
 pub use sight::{Arrival, SET_BACK_AFTER};
+pub use waits::{Attended, Unloaded, Wait};
 pub use words::{MemberSummary, PurgeSummary, Stage, Summary, closed, duration};
 
 /// Whose rollout it is, and where. Constant for the machine's life.

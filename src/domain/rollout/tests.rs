@@ -7,6 +7,7 @@ mod restored;
 mod served;
 mod sights;
 mod site;
+mod waits;
 
 use std::collections::BTreeSet;
 use std::time::Duration;

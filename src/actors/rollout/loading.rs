@@ -1,0 +1,73 @@
+//! Reading a rollout's record, again and again until it can be read, and telling where it cannot.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use actix::Addr;
+
+use crate::actors::message::TellNotice;
+use crate::actors::webhook::Webhook;
+use crate::actors::{ANSWER_WITHIN, Surroundings};
+use crate::domain::id::{Origin, Seq, WorkloadId};
+use crate::domain::machine::millis;
+use crate::domain::notice::Notice;
+use crate::domain::record::Record;
+use crate::domain::retry;
+use crate::domain::rollout::Unloaded;
+use crate::ports::PortError;
+
+/// What reading a record needs.
+pub struct Loading {
+    /// The outside, and where counts go.
+    pub surroundings: Surroundings,
+    /// Whose record.
+    pub workload: WorkloadId,
+    /// In this ledger.
+    pub origin: Origin,
+    /// The workload's Kubernetes UID, for Events on it; empty where it is gone.
+    pub uid: String,
+    /// Who calls the receivers.
+    pub webhook: Addr<Webhook>,
+    /// How it goes, in words.
+    pub progress: Rc<RefCell<String>>,
+}
+
+impl Loading {
+    /// The record, if there is one, and the floor a new one starts above.
+    pub async fn read(self) -> (Option<Record>, Seq) {
+        let clock = self.surroundings.ports.clock.clone();
+        let mut unloaded = Unloaded::new(self.workload.clone(), self.origin.clone(), clock.now());
+        loop {
+            let error = match self.attempt().await {
+                Ok(read) => return read,
+                Err(error) => error,
+            };
+            let (attempt, notice) = unloaded.failed(clock.now(), clock.wall_ms(), &error.to_string());
+            let wait = retry::SERVICE.delay(attempt, "load_record");
+            self.surroundings.metrics.failure("load_record");
+            self.progress.replace(format!("reading its record from the ledger: {error}; being tried again"));
+            tracing::warn!(%error, operation = "load_record", wait_ms = millis(wait), "waiting for the outside; trying again");
+            if let Some(notice) = notice {
+                self.tell(notice).await;
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn attempt(&self) -> Result<(Option<Record>, Seq), PortError> {
+        let ledger = &self.surroundings.ports.ledger;
+        Ok((ledger.load(&self.workload).await?, ledger.seq_floor(&self.workload).await?))
+    }
+
+    /// Once: the log has it, and it is told again daily.
+    async fn tell(&self, notice: Notice) {
+        self.surroundings.metrics.notice(&notice);
+        if let Err(error) = self.surroundings.ports.events.publish(&notice, &self.uid).await {
+            self.surroundings.metrics.failure("publish_event");
+            tracing::warn!(workload = %self.workload.spoken(), %error, "could not publish an Event");
+        }
+        if !matches!(self.webhook.send(TellNotice(Box::new(notice))).timeout(ANSWER_WITHIN).await, Ok(Ok(()))) {
+            self.surroundings.metrics.failure("tell_notice");
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! Every wait of a rollout for the outside has a bound, after which somebody is told.
+//!
+//! ```text
+//! asked ──answered──▶ forgotten
+//!    ├── third failure ────────▶ told: what fails, why, and what to do
+//!    └── bound of the wait ────▶ told as stalled, and again daily while it lasts
+//! ```
+//!
+//! [`Attended`] drives a rollout and looks at what it waits for after every step. It decides nothing of the rollout, so the model
+//! searches the rollout alone. What it tells is in no record: where the record cannot be written, that too has to be told. So a
+//! life that begins anew counts anew, and tells it again as a notice of its own.
+//!
+//! Not for waits whose end is decided in the rollout: for pods (`rollout.timeout`), for other members (`group.timeout`), for old
+//! pods (`rollout.drain_timeout`).
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::time::Duration;
+
+use crate::domain::id::{NoticeId, Origin, Seq, Vector, WorkloadId, group_rollout_id};
+use crate::domain::machine::{Machine, Timestamp};
+use crate::domain::notice::{Kind, Notice};
+use crate::domain::record::{PurgeState, Record};
+use crate::domain::rollout::ask::Ask;
+use crate::domain::rollout::{Effect, Event, Identity, Rollout, words};
+
+/// Failures in a row after which a wait is told: two may be passing.
+pub const TOLD_AFTER_FAILURES: u32 = 3;
+
+/// How long something may be waited for before that is told, answered or not: longer than any call with its time-outs and its
+/// back-off, and as long as `rollout.timeout`.
+pub const STALLED_AFTER: Duration = Duration::from_secs(15 * 60);
+
+/// The same for the creation of a purge, which waits its turn in the account and is told as owed before that.
+const PURGE_STALLED_AFTER: Duration = Duration::from_secs(60 * 60);
+
+/// How often a wait that lasts is told again.
+pub const AGAIN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What a rollout can wait for of the outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Wait {
+    /// Its record is read.
+    Load,
+    /// Its record is written or removed.
+    Store,
+    /// Its record comes back with those of the group.
+    Publish,
+    /// The workload is read afresh.
+    Look,
+    /// Its hosts are looked for.
+    Site,
+    /// The last look before a vote.
+    Recheck,
+    /// Its distributions are looked for.
+    Match,
+    /// A purge is created.
+    Purge,
+    /// What happened is told.
+    Tell,
+}
+
+impl Wait {
+    /// What the answer to an effect ends; `None` for what has no answer.
+    pub const fn of(effect: &Effect) -> Option<Self> {
+        match effect {
+            Effect::Store(_) | Effect::Remove(_) => Some(Self::Store),
+            Effect::Publish(_) => Some(Self::Publish),
+            Effect::Look => Some(Self::Look),
+            Effect::FindSite(..) => Some(Self::Site),
+            Effect::Recheck(_) => Some(Self::Recheck),
+            Effect::Match(..) => Some(Self::Match),
+            Effect::Purge(_) => Some(Self::Purge),
+            Effect::Tell(_) => Some(Self::Tell),
+            // The barrier ends this wait by itself, and says so; whoever waits for the second asks again; after the third there is
+            // nothing to wait for.
+            Effect::FindOldPods(_) | Effect::Absent(_) | Effect::End => None,
+        }
+    }
+
+    /// After how long it is told as stalled.
+    pub const fn bound(self) -> Duration {
+        match self {
+            Self::Purge => PURGE_STALLED_AFTER,
+            Self::Load
+            | Self::Store
+            | Self::Publish
+            | Self::Look
+            | Self::Site
+            | Self::Recheck
+            | Self::Match
+            | Self::Tell => STALLED_AFTER,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Store => "store",
+            Self::Publish => "publish",
+            Self::Look => "look",
+            Self::Site => "site",
+            Self::Recheck => "recheck",
+            Self::Match => "match",
+            Self::Purge => "purge",
+            Self::Tell => "tell",
+        }
+    }
+
+    /// What cannot be done, and what a person can do about it.
+    const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Load => ("its record cannot be read", "see whether the ledger can be reached and read"),
+            Self::Store => (
+                "its record cannot be written, and nothing is purged before it is",
+                "see whether the ledger can be reached and written to",
+            ),
+            Self::Publish => ("the group's records do not arrive", "see what allclear status says of the group"),
+            Self::Look => ("the workload cannot be read", "see whether allclear may get Deployments there"),
+            Self::Site => (
+                "its hosts cannot be found",
+                "see whether allclear may list Services, Ingresses and routes there, or name the hosts by allclear.dev/hosts",
+            ),
+            Self::Recheck => (
+                "it is complete, and the last look before the purge does not confirm it",
+                "see whether its pods stay available, and whether allclear may get Deployments there",
+            ),
+            Self::Match => (
+                "its distributions cannot be found",
+                "see the credentials, and whether cloudfront:ListDistributions is allowed",
+            ),
+            Self::Purge => ("its purge is not created", "see what allclear status says of CloudFront"),
+            Self::Tell => {
+                ("what happened cannot be told", "see whether allclear may create Events there, and store webhooks")
+            }
+        }
+    }
+}
+
+/// How a wait stands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Waiting {
+    since: Timestamp,
+    /// Failures before it began: those of a question asked earlier are not its own.
+    failed_before: u32,
+    told_failing: bool,
+    /// How often it was told as stalled.
+    told_stalled: u32,
+}
+
+impl Waiting {
+    const fn new(since: Timestamp, failed_before: u32) -> Self {
+        Self { since, failed_before, told_failing: false, told_stalled: 0 }
+    }
+
+    /// When it is told as stalled next.
+    fn stalls_at(&self, wait: Wait) -> Timestamp {
+        self.since.after(wait.bound().saturating_add(AGAIN_AFTER.saturating_mul(self.told_stalled)))
+    }
+
+    /// What is to be told of it now, if anything: which telling it is, and how long it has been waited for if that is long.
+    fn due(&mut self, now: Timestamp, wait: Wait, failures: u32) -> Option<(String, Option<Duration>)> {
+        self.failed_before = self.failed_before.min(failures);
+        if self.stalls_at(wait) <= now {
+            while self.stalls_at(wait) <= now {
+                self.told_stalled = self.told_stalled.saturating_add(1);
+            }
+            return Some((format!("stalled/{}", self.told_stalled), Some(now.since(self.since))));
+        }
+        let failing = failures - self.failed_before >= TOLD_AFTER_FAILURES;
+        (failing && !std::mem::replace(&mut self.told_failing, failing)).then(|| ("failing".to_owned(), None))
+    }
+}
+
+/// Something that is waited for now.
+pub(super) struct Pending {
+    wait: Wait,
+    /// Which of several.
+    subject: String,
+    failures: u32,
+    reason: Option<String>,
+}
+
+/// A rollout whose waits are attended to. See the module's text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Attended {
+    rollout: Rollout,
+    waits: BTreeMap<(Wait, String), Waiting>,
+    /// Notices about waits that are not told yet.
+    untold: BTreeMap<NoticeId, (Notice, Ask)>,
+}
+
+impl Attended {
+    /// Attends to this rollout.
+    pub const fn new(rollout: Rollout) -> Self {
+        Self { rollout, waits: BTreeMap::new(), untold: BTreeMap::new() }
+    }
+
+    /// Looks at what the rollout waits for, and tells what is due.
+    fn attend(&mut self, now: Timestamp) -> Vec<Effect> {
+        let pending = self.rollout.pending();
+        let is_pending = |key: &(Wait, String)| pending.iter().any(|each| each.wait == key.0 && each.subject == key.1);
+        self.waits.retain(|key, _| is_pending(key));
+        for each in pending {
+            let fresh = || Waiting::new(now, each.failures);
+            let waiting = self.waits.entry((each.wait, each.subject.clone())).or_insert_with(fresh);
+            if let Some((level, waited)) = waiting.due(now, each.wait, each.failures) {
+                let message = message(each.wait, each.reason.as_deref(), waited);
+                let notice = self.rollout.notice_of_wait(now, each.wait, &level, message);
+                self.untold.entry(notice.id.clone()).or_insert((notice, Ask::default()));
+            }
+        }
+        let mut effects = Vec::new();
+        for (notice, ask) in self.untold.values_mut() {
+            ask.wake(now);
+            if ask.is_due(now) {
+                ask.asked();
+                effects.push(Effect::Tell(Box::new(notice.clone())));
+            }
+        }
+        effects
+    }
+}
+
+/// A wait in words.
+fn message(wait: Wait, reason: Option<&str>, waited: Option<Duration>) -> String {
+    let (what, cure) = wait.words();
+    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    match waited {
+        None => format!("{what}{reason}; {cure}. It is tried again"),
+        Some(waited) => format!("{what} for {} now{reason}; {cure}. It is tried on", words::duration(waited)),
+    }
+}
+
+/// A record that is being read, before there is a rollout to attend to.
+#[derive(Clone, Debug)]
+pub struct Unloaded {
+    workload: WorkloadId,
+    origin: Origin,
+    failures: u32,
+    waiting: Waiting,
+}
+
+impl Unloaded {
+    /// It is read from now on.
+    pub const fn new(workload: WorkloadId, origin: Origin, now: Timestamp) -> Self {
+        Self { workload, origin, failures: 0, waiting: Waiting::new(now, 0) }
+    }
+
+    /// It could not be read, for this reason: how often that was so, and what is to be told of it, `at_ms` being the wall clock.
+    pub fn failed(&mut self, now: Timestamp, at_ms: i64, why: &str) -> (u32, Option<Notice>) {
+        self.failures = self.failures.saturating_add(1);
+        let due = self.waiting.due(now, Wait::Load, self.failures);
+        let rollout = format!("{}/{}", self.origin.0, self.workload);
+        let notice = due.map(|(level, waited)| Notice {
+            id: Notice::id_of(&rollout, Kind::RolloutStuck, &format!("{}/{level}/{at_ms}", Wait::Load.name())),
+            kind: Kind::RolloutStuck,
+            at_ms,
+            workload: self.workload.clone(),
+            seq: Seq::default(),
+            rollout,
+            change: String::new(),
+            message: message(Wait::Load, Some(why), waited),
+            hosts: Vec::new(),
+            purges: Vec::new(),
+            cut: false,
+            late: false,
+        });
+        (self.failures, notice)
+    }
+}
+
+impl Rollout {
+    /// What it waits for of the outside now.
+    fn pending(&self) -> Vec<Pending> {
+        if self.ended {
+            return Vec::new();
+        }
+        let reason = |ask: &Ask| ask.reason().map(str::to_owned);
+        let asked =
+            |wait, subject: String, ask: &Ask| Pending { wait, subject, failures: ask.failures(), reason: reason(ask) };
+        let plain = |wait, ask: &Ask| (!ask.is_idle()).then(|| asked(wait, String::new(), ask));
+        let unwritten = self.storing.is_some() || self.draft != self.durable;
+        let store = (unwritten && (self.storing.is_some() || self.store.failures() > 0))
+            .then(|| asked(Wait::Store, String::new(), &self.store));
+        let unseen = self.published && self.durable.is_some() && !self.view_is_current();
+        let publish =
+            unseen.then(|| Pending { wait: Wait::Publish, subject: String::new(), failures: 0, reason: None });
+        // Between a look that did not confirm it and the next one, hosts are looked for anew.
+        let unconfirmed = !self.recheck.is_idle() || (self.recheck.failures() > 0 && self.may_vote());
+        let recheck = unconfirmed.then(|| asked(Wait::Recheck, String::new(), &self.recheck));
+        let mut pending: Vec<Pending> =
+            [store, publish, plain(Wait::Look, &self.look), plain(Wait::Site, &self.site_ask), recheck]
+                .into_iter()
+                .flatten()
+                .collect();
+        let matching = self.matching.iter().filter(|(_, ask)| !ask.is_idle());
+        pending.extend(matching.map(|(vector, ask)| asked(Wait::Match, self.group_rollout(vector), ask)));
+        // Of all that cannot be told, the one that fails most stands for the others.
+        let telling = self.telling.values().filter(|ask| !ask.is_idle()).max_by_key(|ask| ask.failures());
+        pending.extend(telling.map(|ask| asked(Wait::Tell, String::new(), ask)));
+        pending.extend(self.uncreated());
+        pending
+    }
+
+    fn may_vote(&self) -> bool {
+        self.workload().is_some_and(|workload| !workload.tuning.disabled) && self.candidate().is_some()
+    }
+
+    /// Purges that are ordered and of which nothing is heard.
+    fn uncreated(&self) -> impl Iterator<Item = Pending> {
+        let votes = self.durable.iter().flat_map(|record| &record.votes).filter(|vote| vote.closed.is_none());
+        let purges = votes.flat_map(|vote| vote.purges.values());
+        let waits = |reference| Pending { wait: Wait::Purge, subject: reference, failures: 0, reason: None };
+        let silent =
+            purges.filter(|purge| purge.state == PurgeState::Wanted && self.ordered.contains(&purge.reference));
+        silent.map(move |purge| waits(purge.reference.to_string()))
+    }
+
+    /// What is told of a wait. When is part of the id: another life counts anew, and what it tells has other words.
+    fn notice_of_wait(&self, now: Timestamp, wait: Wait, level: &str, message: String) -> Notice {
+        let Identity { workload, member, group, origin, .. } = &self.identity;
+        let record: Option<&Record> = self.draft.as_ref().or(self.durable.as_ref());
+        let seq = record.map_or_else(Seq::default, |record| record.seq);
+        let at_ms = self.wall_ms(now);
+        let rollout = group_rollout_id(group, workload, &Vector::of_one(member.clone(), origin.clone(), seq));
+        Notice {
+            id: Notice::id_of(&rollout, Kind::RolloutStuck, &format!("{}/{level}/{at_ms}", wait.name())),
+            kind: Kind::RolloutStuck,
+            at_ms,
+            workload: workload.clone(),
+            seq,
+            rollout,
+            change: record.map_or_else(String::new, |record| words::change(record.settled(), &record.version)),
+            message,
+            hosts: Vec::new(),
+            purges: Vec::new(),
+            cut: false,
+            late: false,
+        }
+    }
+}
+
+impl Deref for Attended {
+    type Target = Rollout;
+
+    /// Whoever asks something of the rollout may ask it here.
+    fn deref(&self) -> &Rollout {
+        &self.rollout
+    }
+}
+
+impl Machine for Attended {
+    type Event = Event;
+    type Effect = Effect;
+
+    fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
+        let key = self.rollout.key();
+        match &event {
+            Event::Told(id) => drop(self.untold.remove(id)),
+            Event::TellFailed(id, why) => {
+                self.untold.get_mut(id).into_iter().for_each(|(_, ask)| ask.failed(now, &key, why));
+            }
+            // The rollout's own business.
+            Event::Seen(_)
+            | Event::Missed
+            | Event::Looked(_)
+            | Event::LookFailed(_)
+            | Event::PodsSeen(_)
+            | Event::PodsUnseen
+            | Event::ServicesSeen { .. }
+            | Event::OldPodsFound(_)
+            | Event::OldPodsUnseen(_)
+            | Event::Stored
+            | Event::Conflicted(..)
+            | Event::StoreFailed(_)
+            | Event::ViewChanged(_)
+            | Event::SiteFound(_)
+            | Event::SiteFailed(_)
+            | Event::Rechecked(..)
+            | Event::RecheckFailed(_)
+            | Event::Matched(..)
+            | Event::MatchFailed(..)
+            | Event::Purged(..)
+            | Event::PeersRestarted => {}
+        }
+        let mut effects = self.rollout.step(now, event);
+        effects.extend(self.attend(now));
+        effects
+    }
+
+    fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
+        let mut effects = self.rollout.tick(now);
+        effects.extend(self.attend(now));
+        effects
+    }
+
+    fn next_deadline(&self) -> Option<Timestamp> {
+        let stalls = self.waits.iter().map(|((wait, _), waiting)| waiting.stalls_at(*wait));
+        let telling = self.untold.values().filter_map(|(_, ask)| ask.deadline());
+        self.rollout.next_deadline().into_iter().chain(stalls).chain(telling).min()
+    }
+}
