@@ -7,13 +7,14 @@ pub mod board;
 
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ::redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use ::redis::{
     Client, ConnectionInfo, ErrorKind, IntoConnectionInfo, ProtocolVersion, RedisError, RedisResult, TlsCertificates,
 };
+use tokio::time::Instant;
 
 use crate::ports::PortError;
 
@@ -29,6 +30,10 @@ const RETRIES: usize = 1;
 
 /// Longest wait between them.
 const RETRY_DELAY_MAX: Duration = Duration::from_millis(500);
+
+/// How often a connection is left because its server refused. A server that refuses everything is then connected to no more
+/// often than this, however many ask; a name that moves takes longer anyway.
+const LEFT_EVERY: Duration = Duration::from_secs(1);
 
 /// Longest a call may take with all of these: 1 s for the answer of the lost connection, two connects, one delay, 1 s for the
 /// answer. The client has no bound for the whole.
@@ -65,6 +70,7 @@ const REASONS: &[(&str, bool, &str)] = &[
     ("MASTERDOWN", true, "the replica has lost its primary"),
     ("MOVED", false, "this is a Redis Cluster, which is not supported; use a single server or a proxy"),
     ("CLUSTERDOWN", true, "the Redis Cluster is down"),
+    ("NOREPLICAS", true, "the primary has lost its replicas and therefore refuses writes (min-replicas-to-write)"),
 ];
 
 /// Parts of what the TLS library says of a certificate, and what to do about it.
@@ -78,13 +84,26 @@ const CERTIFICATE: &[(&str, &str)] = &[
     ("Expired", "its certificate has expired; renew it"),
 ];
 
-/// A Redis server. Connects with the first call and again after every loss.
+/// A Redis server. Connects with the first call, again after every loss, and again after a refusal: a primary that was
+/// demoted answers for ever, on a connection that is as good as any, while its name leads to another server.
 #[derive(Clone)]
 pub struct Server {
     client: Client,
-    /// Made inside the runtime, which the composition root may not have started when it makes this. Clones share it.
-    manager: Arc<Mutex<Option<ConnectionManager>>>,
+    /// Clones share it.
+    line: Arc<Mutex<Line>>,
     shown: String,
+}
+
+/// The one connection that all calls go through.
+#[derive(Default)]
+struct Line {
+    /// Made inside the runtime, which the composition root may not have started when it makes the server. Connects, and
+    /// resolves the name, with the first call.
+    manager: Option<ConnectionManager>,
+    /// How many were left before this one. What failed on one of them says nothing of this one.
+    left: u64,
+    /// When one was last left because its server refused.
+    refused: Option<Instant>,
 }
 
 /// Without user and password.
@@ -127,10 +146,13 @@ impl Server {
                 "it is not one to be reached with TLS (rediss://), or its authorities are no PEM",
             )
         })?;
-        Ok(Self { client, manager: Arc::default(), shown })
+        Ok(Self { client, line: Arc::default(), shown })
     }
 
     /// Makes one call; `what` completes "failed to … in Redis host:port".
+    ///
+    /// A call that is refused is not made again here: until the name leads elsewhere a second answer would be the first one
+    /// again, and whoever calls tries again in his own time. The next call connects anew.
     ///
     /// # Errors
     /// The cause begins with the name of the reason: `OOM`, `NOAUTH`, `timeout`, …
@@ -138,17 +160,19 @@ impl Server {
     where
         F: Future<Output = RedisResult<T>> + Send,
     {
-        let manager = self.manager().map_err(|error| self.failed(what, &error))?;
+        let (manager, line) = self.manager().map_err(|error| self.failed(what, &error))?;
         match tokio::time::timeout(CALL_TIMEOUT, call(manager)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
                 if error.is_timeout() {
-                    self.connect_again();
+                    self.leave(line);
+                } else if !error.is_io_error() {
+                    self.leave_refusing(line);
                 }
                 Err(self.failed(what, &error))
             }
             Err(_) => {
-                self.connect_again();
+                self.leave(line);
                 let cause = format!("timeout: no answer within {} s", CALL_TIMEOUT.as_secs());
                 Err(PortError::passing(self.attempted(what), cause))
             }
@@ -160,23 +184,45 @@ impl Server {
         &self.shown
     }
 
-    fn manager(&self) -> RedisResult<ConnectionManager> {
-        let mut held = self.manager.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(manager) = held.as_ref() {
-            return Ok(manager.clone());
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many connections were left so far. Whoever keeps one of his own leaves it when this has changed.
+    fn left(&self) -> u64 {
+        self.line().left
+    }
+
+    /// The connection, and which one it is.
+    fn manager(&self) -> RedisResult<(ConnectionManager, u64)> {
+        let mut line = self.line();
+        if let Some(manager) = &line.manager {
+            return Ok((manager.clone(), line.left));
         }
         let config = ConnectionManagerConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(Some(RESPONSE_TIMEOUT))
             .set_number_of_retries(RETRIES)
             .set_max_delay(RETRY_DELAY_MAX);
-        Ok(held.insert(ConnectionManager::new_lazy_with_config(self.client.clone(), config)?).clone())
+        let manager = ConnectionManager::new_lazy_with_config(self.client.clone(), config)?;
+        line.manager = Some(manager.clone());
+        Ok((manager, line.left))
     }
 
     /// Leaves a connection that did not answer in time: to the client it is as good as any, and one whose other end is gone
     /// without a word stays so for the quarter of an hour in which the kernel tries to reach it (tcp(7), `tcp_retries2`).
-    fn connect_again(&self) {
-        *self.manager.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    fn leave(&self, line: u64) {
+        self.line().leave(line);
+    }
+
+    /// Leaves a connection over which something was refused. The client keeps it for ever, and for ever keeps the refusal of
+    /// a server that did not let it in (redis 1.8: it connects again after I/O errors only). What was refused matters little:
+    /// most words for "I am not the primary, or not now" are known, but not all, and connecting costs next to nothing.
+    fn leave_refusing(&self, line: u64) {
+        let mut held = self.line();
+        if held.refused.is_none_or(|refused| refused.elapsed() >= LEFT_EVERY) && held.leave(line) {
+            held.refused = Some(Instant::now());
+        }
     }
 
     fn attempted(&self, what: &str) -> String {
@@ -188,6 +234,18 @@ impl Server {
         let cause = if advice.is_empty() { format!("{reason}: {error}") } else { format!("{reason}: {advice}") };
         let attempted = self.attempted(what);
         if passes { PortError::passing(attempted, cause) } else { PortError::lasting(attempted, cause) }
+    }
+}
+
+impl Line {
+    /// Leaves that one, unless it was left already.
+    fn leave(&mut self, which: u64) -> bool {
+        let is_this = self.left == which;
+        if is_this {
+            self.manager = None;
+            self.left += 1;
+        }
+        is_this
     }
 }
 

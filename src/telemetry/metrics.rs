@@ -68,7 +68,7 @@ struct ByHold {
 }
 
 /// Why a call to a Redis failed, as far as there are names for it; what adapters put first into their words.
-const REASONS: [&str; 17] = [
+const REASONS: [&str; 18] = [
     "timeout",
     "refused",
     "connection",
@@ -84,6 +84,7 @@ const REASONS: [&str; 17] = [
     "MASTERDOWN",
     "MOVED",
     "CLUSTERDOWN",
+    "NOREPLICAS",
     "NOSCRIPT",
     "RESP3",
 ];

@@ -9,8 +9,8 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::Bench as _;
 use super::contract::{all, beat, heard, post, read, show, web, woken};
-use super::redis::{board, board_at};
-use crate::support::redis::Redis;
+use super::redis::{KEY, board, board_at};
+use crate::support::redis::{Address, Redis};
 
 async fn failure(board: &dyn Board, revision: u64) -> PortError {
     board.post(&"a".into(), &[(web(), show(1, revision))]).await.expect_err("a failure was expected")
@@ -226,4 +226,128 @@ async fn missing_rights_and_wrong_passwords_are_reported_by_name_and_never_shown
     }
     redis.command::<()>(&["CONFIG", "SET", "requirepass", "secret-word"]);
     assert_refused(&failure(&board(&redis, "eu-1"), 1).await, "NOAUTH", Retry::Never);
+}
+
+#[tokio::test]
+async fn after_a_failover_one_call_is_refused_and_the_next_is_on_the_new_primary() {
+    let (old, new) = (Redis::start(), Redis::start());
+    let address = Address::of(&old).await;
+    // Each has a connection of its own to the old one.
+    let [poster, beater, cleaner] = ["eu-1", "eu-2", "eu-3"].map(|member| board_at(address.url(), member, None));
+    for board in [&poster, &beater, &cleaner] {
+        post(board, "a", show(1, 1)).await;
+    }
+    address.fail_over(&old, &new).await;
+
+    let shown = |redis: &Redis| redis.command::<String>(&["HGET", KEY, "rev"]);
+    assert_refused(&failure(&poster, 2).await, "READONLY", Retry::Later);
+    assert_eq!([shown(&old), shown(&new)], ["1", "1"], "what was refused is nowhere");
+    assert_eq!(post(&poster, "a", show(1, 2)).await, Posted::Current);
+    assert_eq!(shown(&new), "2");
+
+    let exists = |key: &str| new.command::<bool>(&["EXISTS", &format!("allclear:{{default}}:{key}")]);
+    assert_refused(&beater.beat(&beat("eu-2", 1)).await.unwrap_err(), "READONLY", Retry::Later);
+    assert!(!exists("hb:eu-2"));
+    beater.beat(&beat("eu-2", 1)).await.unwrap();
+    assert!(exists("hb:eu-2"));
+
+    assert_refused(&cleaner.forget(&"eu-3".into()).await.unwrap_err(), "READONLY", Retry::Later);
+    assert!(exists("index:eu-3"));
+    assert_eq!(cleaner.forget(&"eu-3".into()).await.unwrap(), 1);
+    assert!(!exists("index:eu-3"));
+}
+
+#[tokio::test]
+async fn whoever_only_looks_follows_to_the_new_primary() {
+    let (old, new) = (Redis::start(), Redis::start());
+    let address = Address::of(&old).await;
+    let one = board_at(address.url(), "eu-1", None);
+    assert_eq!(one.refuses().await.unwrap(), None);
+    address.fail_over(&old, &new).await;
+    assert!(one.refuses().await.unwrap().unwrap().starts_with("READONLY: "), "so it is, over there");
+    assert_eq!(one.refuses().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn whoever_listens_follows_to_the_new_primary() {
+    let (old, new) = (Redis::start(), Redis::start());
+    let address = Address::of(&old).await;
+    let two = board_at(address.url(), "eu-2", None);
+    let mut wakes = two.wake_ups();
+    woken(&mut wakes).await;
+    two.beat(&beat("eu-2", 1)).await.unwrap();
+    address.fail_over(&old, &new).await;
+    // Cut off from the new one as well, the old one hears of nothing that is said there.
+    old.command::<()>(&["REPLICAOF", "127.0.0.1", "1"]);
+    assert_refused(&two.beat(&beat("eu-2", 2)).await.unwrap_err(), "READONLY", Retry::Later);
+    woken(&mut wakes).await;
+    post(&board(&new, "eu-1"), "a", show(1, 1)).await;
+    woken(&mut wakes).await;
+}
+
+/// A server that loads its data for some seconds: it becomes the replica of one that has some, slowly.
+async fn loading(full: &Redis) -> Redis {
+    full.command::<()>(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"]);
+    full.command::<()>(&["EVAL", "for i = 1, 3000 do redis.call('SET', i, redis.sha1hex(i)) end", "0"]);
+    let primary = full.port().to_string();
+    // In microseconds for each key, and in bytes between two looks at what clients ask.
+    let slowly = ["--key-load-delay", "6000", "--loading-process-events-interval-bytes", "1024"];
+    let redis = Redis::start_with(&[&slowly[..], &["--replicaof", "127.0.0.1", &primary]].concat());
+    redis.until(&["GET", "1"], "LOADING").await;
+    redis
+}
+
+#[tokio::test]
+async fn whatever_a_server_refuses_the_next_call_goes_where_its_address_leads_then() {
+    let (well, full) = (Redis::start(), Redis::start());
+    let dead_primary = ["--replicaof", "127.0.0.1", "1"];
+    let ill = [
+        ("READONLY", false, Redis::start_with(&dead_primary)),
+        ("MASTERDOWN", true, Redis::start_with(&[&dead_primary[..], &["--replica-serve-stale-data", "no"]].concat())),
+        ("CLUSTERDOWN", true, Redis::start_with(&["--cluster-enabled", "yes"])),
+        ("CLUSTERDOWN", false, Redis::start_with(&["--cluster-enabled", "yes"])),
+        ("NOREPLICAS", false, Redis::start_with(&["--min-replicas-to-write", "1"])),
+        ("OOM", false, Redis::start_with(&["--maxmemory", "1"])),
+        ("LOADING", true, loading(&full).await),
+    ];
+    for (name, reads, ill) in ill {
+        let address = Address::of(&ill).await;
+        let one = board_at(address.url(), "eu-1", None);
+        let call = async || {
+            if reads {
+                one.read(&Cursor::default()).await.map(drop)
+            } else {
+                one.beat(&beat("eu-1", 1)).await.map(drop)
+            }
+        };
+        assert_refused(&call().await.unwrap_err(), name, Retry::Later);
+        address.lead_to(&well);
+        assert_eq!(call().await, Ok(()), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_did_not_let_us_in_is_asked_again() {
+    let redis = Redis::start();
+    let password =
+        |word: &str| redis.command::<()>(&["ACL", "SETUSER", "poor", "on", "resetpass", word, "~*", "&*", "+@all"]);
+    password(">other-word");
+    let one = board_at(&format!("redis://poor:word@127.0.0.1:{}", redis.port()), "eu-1", None);
+    assert_refused(&failure(&one, 1).await, "WRONGPASS", Retry::Never);
+    password(">word");
+    assert_eq!(post(&one, "a", show(1, 1)).await, Posted::Current);
+}
+
+#[tokio::test]
+async fn a_server_that_keeps_refusing_is_not_connected_to_with_every_call() {
+    let redis = Redis::start_with(&["--replicaof", "127.0.0.1", "1"]);
+    let address = Address::of(&redis).await;
+    let one = board_at(address.url(), "eu-1", None);
+    let start = Instant::now();
+    for _ in 0..200 {
+        assert_refused(&one.beat(&beat("eu-1", 1)).await.unwrap_err(), "READONLY", Retry::Later);
+    }
+    // One for the first call, one for the second, and then one a second.
+    let (connections, took) = (u64::try_from(address.connections()).unwrap(), start.elapsed());
+    assert!((2..=2 + took.as_secs()).contains(&connections), "{connections} in {took:?}");
 }

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 
 use super::contract::{delivery, estate, next, record, web};
 use super::{Bench, holds_the_contract};
-use crate::support::redis::Redis;
+use crate::support::redis::{Address, Redis};
 
 fn ledger_at(url: &str) -> RedisLedger {
     RedisLedger::new(Server::new(url).unwrap(), "default")
@@ -170,6 +170,27 @@ async fn refusals_of_the_server_are_reported_by_name() {
     redis.command::<()>(&["CONFIG", "SET", "requirepass", "secret-word"]);
     let error = ledger_at(&redis.url()).open().await.unwrap_err();
     assert!(error.cause.starts_with("NOAUTH: "), "{error}");
+}
+
+#[tokio::test]
+async fn after_a_failover_one_store_is_refused_and_the_next_is_on_the_new_primary() {
+    let (old, new) = (Redis::start(), Redis::start());
+    let address = Address::of(&old).await;
+    let ledger = ledger_at(address.url());
+    let origin = ledger.open().await.unwrap().origin;
+    ledger.store(&web(), &record(1)).await.unwrap();
+    address.fail_over(&old, &new).await;
+
+    let held = |redis: &Redis| {
+        redis.command::<Option<String>>(&["HGET", "allclear:{default}:records", &web().to_string()]).unwrap_or_default()
+    };
+    let second = next(&record(1));
+    assert_refused(ledger.store(&web(), &second).await, "READONLY", Retry::Later);
+    assert!([&old, &new].iter().all(|redis| held(redis).starts_with("1 ")), "what was refused is nowhere");
+    ledger.store(&web(), &second).await.unwrap();
+    assert!(held(&new).starts_with("2 "), "{}", held(&new));
+    assert_eq!(ledger.load(&web()).await.unwrap(), Some(second));
+    assert_eq!(ledger.open().await.unwrap().origin, origin, "the same ledger, elsewhere");
 }
 
 #[tokio::test]

@@ -13,7 +13,8 @@ use super::super::{CONNECT_TIMEOUT, RESPONSE_TIMEOUT, Server};
 use crate::domain::retry::Backoff;
 use crate::ports::Flow;
 
-/// How often a silent connection is asked whether it is alive: a half-open one looks like a quiet one.
+/// How often a silent connection is asked whether it is alive: a half-open one looks like a quiet one. Also how late it
+/// follows the other connection to another server.
 const PING_EVERY: Duration = Duration::from_secs(10);
 
 /// Longest time until the channel is subscribed to: connecting with TLS is several answers' worth.
@@ -46,6 +47,8 @@ struct Listener {
 /// A connection that listens. Dropping it ends it.
 struct Line {
     connection: MultiplexedConnection,
+    /// How many connections of the server had been left when this one was made.
+    left: u64,
     said: mpsc::Receiver<Said>,
 }
 
@@ -69,7 +72,8 @@ impl Listener {
                     Some(Said::Goodbye) | None => false,
                 },
                 () = sleep(PING_EVERY) => {
-                    let alive = is_alive(&mut line.connection).await;
+                    // A replica is alive too, and may hear of nothing: what is written there tells whether it still is the one.
+                    let alive = line.left == self.server.left() && is_alive(&mut line.connection).await;
                     if alive {
                         self.failures = 0;
                     }
@@ -126,9 +130,10 @@ async fn subscribed(server: &Server, channel: &str, own: &str) -> RedisResult<Li
         .set_connection_timeout(Some(CONNECT_TIMEOUT))
         .set_response_timeout(Some(RESPONSE_TIMEOUT))
         .set_push_sender(push);
+    let left = server.left();
     let mut connection = server.client.get_multiplexed_async_connection_with_config(&config).await?;
     connection.subscribe(channel).await?;
-    Ok(Line { connection, said })
+    Ok(Line { connection, left, said })
 }
 
 /// Whether a message, `[channel, text]`, begins so.
