@@ -69,7 +69,7 @@ const REASONS: &[(&str, bool, &str)] = &[
     ("BUSY", true, "another program's script is running"),
     ("MASTERDOWN", true, "the replica has lost its primary"),
     ("MOVED", false, "this is a Redis Cluster, which is not supported; use a single server or a proxy"),
-    ("CLUSTERDOWN", true, "the Redis Cluster is down"),
+    ("CLUSTERDOWN", true, "this is a Redis Cluster, which is not supported, and it is down"),
     ("NOREPLICAS", true, "the primary has lost its replicas and therefore refuses writes (min-replicas-to-write)"),
 ];
 
@@ -264,7 +264,7 @@ fn classify(error: &RedisError) -> (&str, bool, &str) {
         return reason;
     }
     if error.is_timeout() {
-        return ("timeout", true, "");
+        return ("timeout", true, "no answer in time; is the server up, and does all that is between let us through?");
     }
     let certificate = CERTIFICATE.iter().find(|(part, _)| error.to_string().contains(part));
     if let Some((_, advice)) = certificate {

@@ -275,11 +275,19 @@ impl Ledger for RedisLedger {
 
     async fn store_all(&self, records: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError> {
         let records: Vec<_> = records.iter().collect();
-        let mut failed = BTreeMap::new();
+        let (mut failed, mut down) = (BTreeMap::new(), None);
         for some in records.chunks(RECORDS_AT_ONCE) {
-            let answers = match self.store_some(some).await {
+            // A Redis that is away is waited for once, and not once for each five hundred.
+            let stored = match &down {
+                Some(error) => Err(StoreError::clone(error)),
+                None => self.store_some(some).await,
+            };
+            let answers = match stored {
                 Ok(answers) => answers,
-                Err(error) => some.iter().map(|_| Err(error.clone())).collect(),
+                Err(error) => {
+                    down = Some(error.clone());
+                    some.iter().map(|_| Err(error.clone())).collect()
+                }
             };
             for ((workload, _), answer) in some.iter().zip(answers) {
                 if let Err(error) = answer {

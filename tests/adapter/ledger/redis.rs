@@ -114,6 +114,21 @@ async fn a_write_that_is_carried_out_late_is_carried_out_once() {
 }
 
 #[tokio::test]
+async fn a_server_that_does_not_answer_is_waited_for_once_however_many_records_there_are() {
+    let redis = Redis::start();
+    let ledger = ledger(&redis);
+    ledger.open().await.unwrap();
+    redis.pause();
+    let start = Instant::now();
+    let failed = ledger.store_all(&estate(5_000)).await;
+    assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+    assert_eq!(failed.len(), 5_000, "none of them is taken for stored");
+    assert!(failed.values().all(|error| matches!(error, StoreError::Unavailable(_))));
+    redis.resume();
+    assert!(ledger.store_all(&estate(5_000)).await.is_empty());
+}
+
+#[tokio::test]
 async fn a_server_that_is_away_is_reported_soon_and_used_again_when_it_is_back() {
     let mut redis = Redis::start();
     let url = redis.url();
