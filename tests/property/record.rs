@@ -229,7 +229,7 @@ proptest! {
     fn a_record_without_anything_new_is_of_the_first_form(mut record in record()) {
         record.owed.clear();
         (record.off, record.request) = (false, None);
-        record.untold.retain(|notice| !matches!(notice.kind, Kind::PurgeOwed | Kind::RolloutSuperseded));
+        record.untold.retain(|notice| !matches!(notice.kind, Kind::PurgeOwed | Kind::RolloutSuperseded | Kind::RolloutStuck));
         record.history.retain(|closed| !closed.outcome.is_new());
         for vote in &mut record.votes {
             (vote.rules, vote.owed_ms, vote.unlisted) = (Rules::FIRST, 0, None);

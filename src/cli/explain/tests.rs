@@ -7,14 +7,12 @@ use async_trait::async_trait;
 use super::*;
 use crate::adapters::ledger::memory::MemoryLedger;
 use crate::domain::distribution::{Distribution, DistributionId};
-use crate::domain::host::Host;
 use crate::domain::id::{InvalidationId, Origin, Reference, Seq, Vector};
 use crate::domain::image::{Container, Image, Version};
 use crate::domain::listed::Scope;
 use crate::domain::paths::PathSet;
 use crate::domain::readiness::Pod;
 use crate::domain::record::{Change, Closed, Edge, Outcome as Ended, Phase, Purge, PurgeState, Record, Vote};
-use crate::domain::rules::Rules;
 use crate::domain::selector::LabelSelector;
 use crate::domain::serving::Serving;
 use crate::domain::site::{Age, IngressFact, IngressRule, ServiceFact, SiteFacts};
@@ -358,30 +356,10 @@ async fn an_open_vote_shows_its_purges() {
     let purge = Purge { state: PurgeState::Created, invalidation: Some("I2X".into()), ..Purge::wanted("ref".into()) };
     let record = &mut world.records[0].1;
     record.phase = Phase::Complete;
-    record.votes.push(Vote {
-        vector: Vector::of_one("self".into(), "o".into(), Seq(7)),
-        seq: Seq(7),
-        version: version("1.2.4"),
-        change: Change::Changed,
-        returned: false,
-        hosts: BTreeSet::from([Host::parse("www.example.com").unwrap()]),
-        except: BTreeSet::new(),
-        origins: BTreeSet::new(),
-        distributions: BTreeSet::new(),
-        paths: PathSet::default(),
-        purges: BTreeMap::from([("E1".parse().unwrap(), purge)]),
-        unlisted: None,
-        stalled: false,
-        noticed: BTreeSet::new(),
-        late: false,
-        rules: Rules::CURRENT,
-        config: String::new(),
-        at_ms: 0,
-        overtaken: false,
-        owed_ms: 0,
-        closed: None,
-        why: String::new(),
-    });
+    let vector = Vector::of_one("self".into(), "o".into(), Seq(7));
+    let json = serde_json::json!({ "v": vector, "s": 7, "i": version("1.2.4"), "p": ["/*"], "h": ["www.example.com"] });
+    let vote: Vote = serde_json::from_value(json).unwrap();
+    record.votes.push(Vote { purges: BTreeMap::from([("E1".parse().unwrap(), purge)]), ..vote });
     let text = world.text().await;
     assert!(text.contains("State         invalidation I2X of E1 in progress\n"), "{text}");
     assert!(text.contains("1 open vote\n"), "{text}");

@@ -28,11 +28,8 @@ impl Rollout {
     pub(super) fn purged(&mut self, now: Timestamp, reference: &Reference, progress: Progress) {
         self.note_waits(now, reference, &progress);
         let alone = self.is_alone();
-        let Some(draft) = &mut self.draft else { return };
-        let Some(vote) = draft.all_kept_mut().find(|vote| vote.purges.values().any(|p| p.reference == *reference))
-        else {
-            return;
-        };
+        let ours = |vote: &&mut Vote| vote.purges.values().any(|purge| purge.reference == *reference);
+        let Some(vote) = self.draft.as_mut().and_then(|draft| draft.all_kept_mut().find(ours)) else { return };
         let first = vote.purges.values().all(|purge| purge.state == PurgeState::Wanted);
         let Some((distribution, purge)) = vote.purges.iter_mut().find(|(_, purge)| purge.reference == *reference)
         else {
