@@ -240,4 +240,36 @@ mod tests {
         }
         assert_eq!(Kind::named("purge.compleated"), None);
     }
+
+    /// Decision 37, kind by kind, by hand. A new kind does not compile before it has its place here too.
+    fn as_decided(kind: Kind) -> Severity {
+        match kind {
+            // Only a person can end these: a purge that is not made as things are, and an annotation that cannot be used.
+            Kind::PurgeFailed => Severity::Error,
+            Kind::PurgeOwed => Severity::Error,
+            Kind::WorkloadFaulty => Severity::Error,
+            // A rollout failed, or something is late. The next rollout, or the other side, may end these.
+            Kind::RolloutFailed => Severity::Warn,
+            Kind::GroupStalled => Severity::Warn,
+            Kind::GroupInDoubt => Severity::Warn,
+            Kind::PurgeStalled => Severity::Warn,
+            // Transitions, in which nothing is wrong.
+            Kind::RolloutStarted => Severity::Info,
+            Kind::RolloutCompleted => Severity::Info,
+            Kind::RolloutSuperseded => Severity::Info,
+            Kind::PurgeStarted => Severity::Info,
+            Kind::PurgeCompleted => Severity::Info,
+            Kind::PurgeSkipped => Severity::Info,
+        }
+    }
+
+    #[test]
+    fn each_kind_is_as_severe_as_was_decided() {
+        for kind in Kind::ALL {
+            assert_eq!(kind.severity(), as_decided(kind), "{}", kind.name());
+            assert_eq!(kind.is_warning(), kind.severity() > Severity::Info, "the Event of {}", kind.name());
+        }
+        let as_severe = |severity| Kind::ALL.into_iter().filter(|kind| kind.severity() == severity).count();
+        assert_eq!([Severity::Error, Severity::Warn, Severity::Info].map(as_severe), [3, 4, 6], "a kind is not in ALL");
+    }
 }
