@@ -143,6 +143,26 @@ impl Kind {
         }
     }
 
+    /// The place among notices of one moment, as they follow each other in a life: the end of the version before, then the
+    /// rollout, the group, the purge. In a group all notices of one purge carry the time of its last vote.
+    pub const fn place(self) -> u8 {
+        match self {
+            Self::RolloutSuperseded => 0,
+            Self::RolloutStarted => 1,
+            Self::WorkloadFaulty => 2,
+            Self::RolloutFailed => 3,
+            Self::RolloutCompleted => 4,
+            Self::GroupStalled => 5,
+            Self::GroupInDoubt => 6,
+            Self::PurgeOwed => 7,
+            Self::PurgeStarted => 8,
+            Self::PurgeStalled => 9,
+            Self::PurgeFailed => 10,
+            Self::PurgeSkipped => 11,
+            Self::PurgeCompleted => 12,
+        }
+    }
+
     /// Whether the Event is a `Warning`: somebody may have to act.
     pub const fn is_warning(self) -> bool {
         match self {
@@ -239,6 +259,8 @@ mod tests {
             assert_eq!(serde_json::to_value(kind).ok(), Some(serde_json::Value::from(kind.name())));
         }
         assert_eq!(Kind::named("purge.compleated"), None);
+        let places: std::collections::BTreeSet<u8> = Kind::ALL.into_iter().map(Kind::place).collect();
+        assert_eq!(places.len(), Kind::ALL.len(), "two kinds have one place");
     }
 
     /// Decision 37, kind by kind, by hand. A new kind does not compile before it has its place here too.

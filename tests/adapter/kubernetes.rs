@@ -13,6 +13,7 @@ use allclear::sandbox::http::{Action, Fault, Reply, Request, Seen, Server, When}
 use allclear::sandbox::kubernetes::{KubernetesStandIn, Options as StandInOptions};
 use futures_util::StreamExt;
 
+mod events;
 mod lease;
 mod reading;
 mod serving;

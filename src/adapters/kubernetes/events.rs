@@ -4,6 +4,15 @@
 //! is only ever one. Events are for recent eyes: the API server forgets them after an hour by default.
 //! <https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/>
 //!
+//! They are `v1` Events, and not `events.k8s.io/v1`, for their order. `kubectl describe` sorts by `lastTimestamp` alone
+//! (kubectl, `pkg/util/event/sorted_event_list.go`), `kubectl events` by it where it is set. `events.k8s.io/v1` refuses an
+//! Event that has one; `v1` does not, also beside `eventTime` (Kubernetes, `pkg/apis/core/validation/events.go`; both read
+//! 2026-11). `lastTimestamp` has whole seconds, and the order within one second is left to the list and the sort. The API
+//! server lists by name, and our names begin as those of Kubernetes' own Events do, with the time in nanoseconds: the list
+//! is in the order in which things happened before it is sorted. Go's `sort.Sort` promises nothing about equals, but leaves
+//! alone what is sorted already. So the order is kept unless the list holds more than a dozen Events (fewer are sorted by
+//! insertion, which is stable) and one of somebody else that was repeated: its `lastTimestamp` has left its name behind.
+//!
 //! Not for deciding what is told, nor for trying again.
 
 use std::time::Duration;
@@ -18,13 +27,13 @@ use crate::domain::id::Kind as WorkloadKind;
 use crate::domain::notice::{Kind, Notice};
 use crate::ports::{EventSink, PortError};
 
-const EVENTS: Resource = Resource { group: "events.k8s.io", version: "v1", plural: "events" };
+const EVENTS: Resource = Resource { group: "", version: "v1", plural: "events" };
 
 /// Who reports, in every Event.
 pub const CONTROLLER: &str = "allclear.dev/controller";
 
-/// Longest `note` the API server accepts, in bytes.
-const NOTE_BYTES_MAX: usize = 1024;
+/// Longest `message` the API server accepts, in bytes.
+const MESSAGE_BYTES_MAX: usize = 1024;
 
 /// Longest `reportingInstance` the API server accepts, in bytes.
 const INSTANCE_BYTES_MAX: usize = 128;
@@ -57,17 +66,20 @@ impl Events {
             WorkloadKind::Deployment => ("apps/v1", "Deployment"),
         };
         json!({
-            "apiVersion": "events.k8s.io/v1",
+            "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"namespace": workload.namespace, "name": name_of(notice)},
             "eventTime": micro_time(notice.at_ms),
-            "reportingController": CONTROLLER,
+            "firstTimestamp": time(notice.at_ms),
+            "lastTimestamp": time(notice.at_ms),
+            "count": 1,
+            "reportingComponent": CONTROLLER,
             "reportingInstance": self.instance,
             "reason": notice.kind.reason(),
             "action": action(notice.kind),
             "type": if notice.kind.is_warning() { "Warning" } else { "Normal" },
-            "note": note(&format!("{} ({})", notice.message, notice.change)),
-            "regarding": {
+            "message": message(&format!("{} ({})", notice.message, notice.change)),
+            "involvedObject": {
                 "apiVersion": api_version, "kind": kind,
                 "namespace": workload.namespace, "name": workload.name, "uid": workload_uid,
             },
@@ -91,13 +103,19 @@ impl EventSink for Events {
     }
 }
 
-/// `web.` and the notice's id, which is what Kubernetes' own Events look like. A name may hold lower-case letters, digits,
-/// `-` and `.`; the id's underscore may not be in one.
+/// `web.`, the time, and the notice's id. The time is written as Kubernetes does for its own Events (client-go,
+/// `GenerateEventName`): nanoseconds since the epoch in hexadecimal digits, of which there are 16 until the year 2554. We know
+/// milliseconds; what is below them tells notices of one millisecond apart by their place in a rollout's life.
+///
+/// Time and kind are part of the notice, so a notice told again has the same name. A name may hold lower-case letters,
+/// digits, `-` and `.`; the id's underscore may not be in one.
 fn name_of(notice: &Notice) -> String {
+    let at_ms = u64::try_from(notice.at_ms).unwrap_or_default();
+    let at_ns = at_ms.saturating_mul(1_000_000).saturating_add(notice.kind.place().into());
     let id: String = notice.id.0.chars().filter(char::is_ascii_alphanumeric).collect();
-    let id = cut(&id, NAME_BYTES_MAX / 2).to_ascii_lowercase();
-    let workload = cut(&notice.workload.name, NAME_BYTES_MAX - id.len() - 1);
-    format!("{}.{id}", workload.trim_end_matches(['-', '.']))
+    let ending = format!("{at_ns:016x}.{}", cut(&id, NAME_BYTES_MAX / 2).to_ascii_lowercase());
+    let workload = cut(&notice.workload.name, NAME_BYTES_MAX - ending.len() - 1);
+    format!("{}.{ending}", workload.trim_end_matches(['-', '.']))
 }
 
 /// What was done when the Event was made, as `action` wants it: the machine's side of the reason.
@@ -119,11 +137,11 @@ const fn action(kind: Kind) -> &'static str {
     }
 }
 
-fn note(message: &str) -> String {
-    if message.len() <= NOTE_BYTES_MAX {
-        return message.to_owned();
+fn message(text: &str) -> String {
+    if text.len() <= MESSAGE_BYTES_MAX {
+        return text.to_owned();
     }
-    format!("{}…", cut(message, NOTE_BYTES_MAX - '…'.len_utf8()))
+    format!("{}…", cut(text, MESSAGE_BYTES_MAX - '…'.len_utf8()))
 }
 
 /// The beginning of a text, at most so many bytes, whole characters only.
@@ -134,8 +152,16 @@ fn cut(text: &str, bytes_max: usize) -> &str {
 
 /// A time as `MicroTime` is written; the epoch where the clock is out of all range.
 pub(super) fn micro_time(at_ms: i64) -> String {
-    let time = jiff::Timestamp::from_millisecond(at_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+    moment(at_ms).strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
+/// A time as `Time` is written and kept: whole seconds, the rest cut off.
+fn time(at_ms: i64) -> String {
+    moment(at_ms).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+fn moment(at_ms: i64) -> jiff::Timestamp {
+    jiff::Timestamp::from_millisecond(at_ms).unwrap_or(jiff::Timestamp::UNIX_EPOCH)
 }
 
 #[cfg(test)]
@@ -162,7 +188,8 @@ mod tests {
 
     #[test]
     fn the_name_of_an_event_is_a_legal_one_whatever_the_workload_is_called() {
-        assert_eq!(name_of(&notice("web", "msg_0a1b")), "web.msg0a1b");
+        let at = Notice { at_ms: 1_700_000_000_123, ..notice("web", "msg_0a1b") };
+        assert_eq!(name_of(&at), "web.17979cfe3d7ed4ca.msg0a1b");
         let long =
             name_of(&notice(&format!("{}.{}", "a".repeat(219), "b".repeat(30)), &format!("msg_{}", "f".repeat(32))));
         assert!(long.len() <= NAME_BYTES_MAX, "{}", long.len());
@@ -171,14 +198,33 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_cut_at_a_character() {
-        assert_eq!(note("fine"), "fine");
-        let cut = note(&"ä".repeat(600));
-        assert!(cut.len() <= NOTE_BYTES_MAX && cut.ends_with("ä…"));
+    fn names_sort_by_time_and_then_by_the_place_in_a_rollouts_life() {
+        let name = |at_ms, kind, id: &str| name_of(&Notice { at_ms, kind, ..notice("web", id) });
+        let in_order = [
+            name(i64::MIN, Kind::PurgeFailed, "msg_5"),
+            name(999_999_999_999, Kind::PurgeCompleted, "msg_9"),
+            name(1_700_000_000_999, Kind::PurgeCompleted, "msg_8"),
+            name(1_700_000_001_000, Kind::RolloutSuperseded, "msg_7"),
+            name(1_700_000_001_000, Kind::RolloutStarted, "msg_6"),
+            name(1_700_000_001_000, Kind::PurgeStarted, "msg_5"),
+            name(1_700_000_001_000, Kind::PurgeCompleted, "msg_4"),
+            name(1_700_000_001_001, Kind::RolloutStarted, "msg_3"),
+            name(9_200_000_000_000, Kind::RolloutStarted, "msg_2"),
+            name(i64::MAX, Kind::RolloutStarted, "msg_1"),
+        ];
+        assert!(in_order.is_sorted(), "{in_order:#?}");
     }
 
     #[test]
-    fn the_time_has_microseconds() {
+    fn a_message_is_cut_at_a_character() {
+        assert_eq!(message("fine"), "fine");
+        let cut = message(&"ä".repeat(600));
+        assert!(cut.len() <= MESSAGE_BYTES_MAX && cut.ends_with("ä…"));
+    }
+
+    #[test]
+    fn the_time_has_microseconds_or_whole_seconds() {
         assert_eq!(micro_time(1_700_000_000_123), "2023-11-14T22:13:20.123000Z");
+        assert_eq!(time(1_700_000_000_999), "2023-11-14T22:13:20Z");
     }
 }

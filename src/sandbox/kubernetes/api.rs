@@ -123,6 +123,9 @@ fn create(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> R
             return Err(Failure::bad_request("an empty namespace may not be set during creation"));
         }
     }
+    if target.kind == Kind::Event {
+        core_events::check_strictly(&object)?;
+    }
     let written = stand_in.write(|writer| writer.create(target.kind, &namespace, object))?;
     Ok(Reply::full(201, JSON, written.body()))
 }
@@ -237,38 +240,48 @@ impl Target {
 
     /// The object in the body of a create or update, checked to belong to this path.
     fn body(&self, request: &Request) -> Result<Value, Failure> {
-        let content_type = request.header("content-type").unwrap_or(JSON);
-        if content_type.split(';').next().unwrap_or_default().trim() != JSON {
-            return Err(Failure::unsupported_media(JSON));
-        }
-        let mut object = parse(&request.body)?;
         let row = self.kind.describe();
-        let (api_version, kind) = (text(&object, "/apiVersion"), text(&object, "/kind"));
-        if kind.is_empty() {
-            return Err(Failure::bad_request("Object 'Kind' is missing in the body of the request"));
-        }
-        if kind != row.kind || api_version != row.api_version() {
-            let why = format!(
-                "the API version in the data ({api_version}, {kind}) does not match the expected ({}, {})",
-                row.api_version(),
-                row.kind
-            );
-            return Err(Failure::bad_request(why));
-        }
-        let (namespace, name) = (text(&object, "/metadata/namespace"), text(&object, "/metadata/name"));
-        if !namespace.is_empty() && !self.namespace.is_empty() && namespace != self.namespace {
-            let why = "the namespace of the provided object does not match the namespace sent on the request";
-            return Err(Failure::bad_request(why));
-        }
-        if !self.name.is_empty() && name != self.name {
-            let why = format!("the name of the object ({name}) does not match the name on the URL ({})", self.name);
-            return Err(Failure::bad_request(why));
-        }
-        if !object["metadata"].is_object() {
-            object["metadata"] = json!({});
-        }
-        Ok(object)
+        body(request, (&row.api_version(), row.kind), &self.namespace, &self.name)
     }
+}
+
+/// The object in the body of a create or update, checked to be of this version and kind, and to belong into this namespace
+/// and to have this name (empty: any).
+pub(super) fn body(
+    request: &Request,
+    (expected_version, expected_kind): (&str, &str),
+    in_namespace: &str,
+    named: &str,
+) -> Result<Value, Failure> {
+    let content_type = request.header("content-type").unwrap_or(JSON);
+    if content_type.split(';').next().unwrap_or_default().trim() != JSON {
+        return Err(Failure::unsupported_media(JSON));
+    }
+    let mut object = parse(&request.body)?;
+    let (api_version, kind) = (text(&object, "/apiVersion"), text(&object, "/kind"));
+    if kind.is_empty() {
+        return Err(Failure::bad_request("Object 'Kind' is missing in the body of the request"));
+    }
+    if kind != expected_kind || api_version != expected_version {
+        let why = format!(
+            "the API version in the data ({api_version}, {kind}) does not match the expected ({expected_version}, \
+             {expected_kind})"
+        );
+        return Err(Failure::bad_request(why));
+    }
+    let (namespace, name) = (text(&object, "/metadata/namespace"), text(&object, "/metadata/name"));
+    if !namespace.is_empty() && !in_namespace.is_empty() && namespace != in_namespace {
+        let why = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Failure::bad_request(why));
+    }
+    if !named.is_empty() && name != named {
+        let why = format!("the name of the object ({name}) does not match the name on the URL ({named})");
+        return Err(Failure::bad_request(why));
+    }
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
+    Ok(object)
 }
 
 #[cfg(test)]

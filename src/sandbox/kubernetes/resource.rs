@@ -339,8 +339,8 @@ fn resource_list(group: &str) -> Value {
     }
     if group.is_empty() {
         resources.push(json!({
-            "name": "events", "singularName": "event", "namespaced": true, "kind": "Event", "verbs": ["get", "list"],
-            "shortNames": ["ev"],
+            "name": "events", "singularName": "event", "namespaced": true, "kind": "Event",
+            "verbs": ["create", "get", "list"], "shortNames": ["ev"],
         }));
     }
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources})

@@ -1,17 +1,14 @@
-//! Everything that is not a watch of workloads: single reads, pods, sites, Events, scopes, connecting.
+//! Everything that is not a watch of workloads: single reads, pods, sites, scopes, connecting.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use allclear::adapters::kubernetes::{ConnectError, Events, Options, Scope, connect};
-use allclear::domain::id::{NoticeId, Seq};
-use allclear::domain::notice::{Kind as NoticeKind, Notice};
+use allclear::adapters::kubernetes::{ConnectError, Options, Scope, connect};
 use allclear::domain::readiness::Pod;
 use allclear::domain::site::Age;
-use allclear::ports::{ClusterView, EventSink, Flow, PodSight, Retry};
+use allclear::ports::{ClusterView, Flow, PodSight, Retry};
 use allclear::sandbox::http::{Action, Fault, When};
-use allclear::sandbox::kubernetes::Kind;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
@@ -237,61 +234,6 @@ async fn a_site_that_cannot_be_read_names_the_missing_right() {
         error
             .to_string()
             .ends_with("allow whoever these credentials are for to list ingresses.networking.k8s.io in shop"),
-        "{error}"
-    );
-}
-
-fn notice(message: &str) -> Notice {
-    Notice {
-        id: NoticeId("msg_0a1b2c".to_owned()),
-        kind: NoticeKind::PurgeFailed,
-        at_ms: 1_700_000_000_123,
-        workload: web(),
-        seq: Seq(1),
-        rollout: "r".to_owned(),
-        change: "web: 1 → 2".to_owned(),
-        message: message.to_owned(),
-        hosts: Vec::new(),
-        purges: Vec::new(),
-        cut: false,
-        late: false,
-    }
-}
-
-#[tokio::test]
-async fn a_notice_told_twice_is_one_event_on_its_workload() {
-    let bench = Bench::start().await;
-    let uid = bench.api.deploy("shop", "web", "shop/web:1", 1).unwrap()["metadata"]["uid"].as_str().unwrap().to_owned();
-    let events = Events::new(bench.clients.request.clone(), "allclear-6f7-x2");
-    let long = notice(&"purge failed ä ".repeat(200));
-    // The first answer is lost: it is not known whether the Event exists.
-    bench.server.inject(Fault::once(When::After, Action::Cut));
-    assert_eq!(events.publish(&long, &uid).await.unwrap_err().retry, Retry::Later);
-    events.publish(&long, &uid).await.unwrap();
-    events.publish(&long, &uid).await.unwrap();
-
-    let stored = bench.api.list(Kind::Event, "shop");
-    assert_eq!(stored.len(), 1);
-    let event = &stored[0];
-    assert_eq!(event["metadata"]["name"], "web.msg0a1b2c");
-    assert_eq!((&event["reason"], &event["type"]), (&json!("PurgeFailed"), &json!("Warning")));
-    assert_eq!(event["eventTime"], "2023-11-14T22:13:20.123000Z");
-    assert_eq!(event["reportingController"], "allclear.dev/controller");
-    assert_eq!(event["reportingInstance"], "allclear-6f7-x2");
-    assert_eq!(event["regarding"]["uid"], Value::from(uid));
-    assert_eq!(event["regarding"]["kind"], "Deployment");
-    assert!(event["note"].as_str().unwrap().len() <= 1024);
-}
-
-#[tokio::test]
-async fn an_event_that_may_not_be_made_names_the_missing_right() {
-    let bench = Bench::start().await;
-    bench.refuse(403, 1, |_| true);
-    let events = Events::new(bench.clients.request.clone(), "");
-    let error = events.publish(&notice("x"), "u").await.unwrap_err();
-    assert_eq!(error.retry, Retry::Never);
-    assert!(
-        error.to_string().ends_with("allow whoever these credentials are for to create events.events.k8s.io in shop"),
         "{error}"
     );
 }

@@ -16,6 +16,8 @@ pub const CHECKS: &[(&str, Check)] = checks![
     server_side_apply_creates_and_merges,
     a_lease_cannot_be_updated_blindly,
     events_are_kept,
+    the_old_address_takes_events_with_both_times,
+    an_event_with_a_time_is_held_to_the_new_rules,
     a_delete_minds_its_preconditions,
     finalizers_hold_an_object,
     a_collection_is_deleted_by_label,
@@ -220,6 +222,62 @@ async fn events_are_kept(api: Api) {
         (&old["items"][0]["message"], &old["items"][0]["involvedObject"]["name"]),
         (&json!("a check ran"), &json!("web"))
     );
+}
+
+/// An Event under its old address, whole: both kinds of time, as our adapter writes it.
+fn old_event(api: &Api, name: &str) -> serde_json::Value {
+    json!({
+        "apiVersion": "v1", "kind": "Event",
+        "metadata": {"name": api.name(name), "labels": {"check": api.check}},
+        "eventTime": "2026-11-20T10:00:00.250000Z", "firstTimestamp": "2026-11-20T10:00:00Z",
+        "lastTimestamp": "2026-11-20T10:00:00Z", "count": 1, "reportingComponent": "allclear.dev/check",
+        "reportingInstance": "check-1", "action": "Check", "reason": "Checked", "type": "Normal", "message": "a check ran",
+        "involvedObject": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": api.namespace},
+    })
+}
+
+async fn the_old_address_takes_events_with_both_times(api: Api) {
+    let events = format!("/api/v1/namespaces/{}/events", api.namespace);
+    // By name, and not in the order in which they were made.
+    for name in ["b", "a"] {
+        let made = api.post(&events, &old_event(&api, name)).await.unwrap();
+        assert_eq!((&made["apiVersion"], &made["lastTimestamp"]), (&json!("v1"), &json!("2026-11-20T10:00:00Z")));
+    }
+    let list = api.get(&format!("{events}?{}", api.mine())).await.unwrap();
+    assert_eq!(names(&list), ["a", "b"]);
+    let status = refused(api.post(&events, &old_event(&api, "a")).await, 409, "AlreadyExists");
+    assert_eq!(status.message, format!("events \"{}\" already exists", api.name("a")));
+    // The other version of the same object, which refuses a new one like it.
+    let mut new = api.get(&format!("{}/{}", api.path("events"), api.name("a"))).await.unwrap();
+    assert_eq!(
+        (&new["deprecatedLastTimestamp"], &new["eventTime"], &new["deprecatedCount"]),
+        (&json!("2026-11-20T10:00:00Z"), &json!("2026-11-20T10:00:00.250000Z"), &json!(1))
+    );
+    new["metadata"] = json!({"name": api.name("c")});
+    refused(api.post(&api.path("events"), &new).await, 422, "Invalid");
+    for field in ["deprecatedFirstTimestamp", "deprecatedLastTimestamp", "deprecatedCount", "deprecatedSource"] {
+        new.as_object_mut().unwrap().remove(field);
+    }
+    api.post(&api.path("events"), &new).await.unwrap();
+}
+
+async fn an_event_with_a_time_is_held_to_the_new_rules(api: Api) {
+    let events = format!("/api/v1/namespaces/{}/events", api.namespace);
+    for (field, value) in [
+        ("action", json!("")),
+        ("reason", json!("r".repeat(129))),
+        ("reportingInstance", json!("")),
+        ("reportingComponent", json!("not a name")),
+        ("message", json!("m".repeat(1_025))),
+        ("involvedObject", json!({"kind": "Deployment", "name": "web"})),
+    ] {
+        let mut event = old_event(&api, "a");
+        event[field] = value;
+        refused(api.post(&events, &event).await, 422, "Invalid");
+    }
+    let mut event = old_event(&api, "a");
+    event["eventTime"] = json!("2026-11-20T10:00:00Z");
+    refused(api.post(&events, &event).await, 400, "BadRequest");
 }
 
 async fn a_delete_minds_its_preconditions(api: Api) {
