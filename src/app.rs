@@ -136,7 +136,7 @@ pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, S
     };
     let grouping = if grouped { Some(grouping(config)?) } else { None };
     let settings = settings(config, member, grouping, outbox);
-    let surroundings = Surroundings { ports, metrics, settings: Arc::new(settings) };
+    let surroundings = Surroundings { ports, metrics, settings: Arc::new(settings), complaints: Arc::default() };
     begin(config, surroundings).await
 }
 

@@ -51,17 +51,24 @@ pub struct PortError {
     pub cause: String,
     /// Whether trying again can help.
     pub retry: Retry,
+    /// The other side knows what we want and does not let us: a right is missing, or credentials are.
+    pub denied: bool,
 }
 
 impl PortError {
     /// A failure that may pass by itself.
     pub fn passing(attempted: impl Into<String>, cause: impl fmt::Display) -> Self {
-        Self { attempted: attempted.into(), cause: cause.to_string(), retry: Retry::Later }
+        Self { attempted: attempted.into(), cause: cause.to_string(), retry: Retry::Later, denied: false }
     }
 
     /// A failure somebody has to do something about.
     pub fn lasting(attempted: impl Into<String>, cause: impl fmt::Display) -> Self {
-        Self { attempted: attempted.into(), cause: cause.to_string(), retry: Retry::Never }
+        Self { attempted: attempted.into(), cause: cause.to_string(), retry: Retry::Never, denied: false }
+    }
+
+    /// A failure that somebody with the rights has to end.
+    pub fn denied(attempted: impl Into<String>, cause: impl fmt::Display) -> Self {
+        Self { denied: true, ..Self::lasting(attempted, cause) }
     }
 }
 

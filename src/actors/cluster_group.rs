@@ -29,6 +29,7 @@ use crate::domain::group::View;
 use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::image::brief;
 use crate::domain::notice::{Kind, Notice};
+use crate::domain::refusal::Cause;
 use crate::domain::rollout::Summary;
 use crate::domain::roster::{Hold, Pin, Reason, Roster, settings};
 use crate::domain::tally::tally;
@@ -212,11 +213,12 @@ impl ClusterGroupActor {
             cut: false,
             late: false,
         };
-        let (events, metrics, uid) =
-            (self.surroundings.ports.events.clone(), self.surroundings.metrics.clone(), record.uid.clone());
+        let (surroundings, uid) = (self.surroundings.clone(), record.uid.clone());
         let publish = async move {
-            if events.publish(&notice, &uid).await.is_err() {
-                metrics.failure("event");
+            let published = surroundings.ports.events.publish(&notice, &uid).await;
+            surroundings.heard(Cause::PublishEvents, &notice.workload.namespace, published.as_ref().err());
+            if published.is_err() {
+                surroundings.metrics.failure("event");
             }
         };
         ctx.spawn(publish.into_actor(self));

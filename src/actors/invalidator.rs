@@ -18,6 +18,7 @@ use crate::domain::catalog::{self, Catalog};
 use crate::domain::distribution::DistributionId;
 use crate::domain::id::{InvalidationId, Reference, WorkloadId};
 use crate::domain::purge::{self, CdnErrorClass, Order, Purger};
+use crate::domain::refusal::Cause;
 use crate::ports::{CdnError, InvalidationStatus};
 
 /// When a report is repeated to a rollout whose mailbox was full.
@@ -59,14 +60,14 @@ impl Invalidator {
         let cdn = self.surroundings.ports.cdn.clone();
         let clock = self.surroundings.ports.clock.clone();
         let metrics = self.surroundings.metrics.clone();
-        let reference = order.reference.clone();
+        let (reference, place) = (order.reference.clone(), order.distribution.to_string());
         let call = async move {
             let from = clock.now();
             let created = cdn.create(&order.distribution, &order.reference, &order.paths).await;
             metrics.took("create_invalidation", clock.now().since(from));
             created
         };
-        self.ask_cdn(ctx, call, "create_invalidation", move |created| match created {
+        self.ask_cdn(ctx, call, (Cause::CreateInvalidation, place), move |created| match created {
             Ok(invalidation) => purge::Event::Created(reference, invalidation.id),
             Err(error) => purge::Event::CreateFailed(reference, error.class, error.message),
         });
@@ -80,8 +81,9 @@ impl Invalidator {
         ctx: &mut Context<Self>,
     ) {
         let cdn = self.surroundings.ports.cdn.clone();
+        let place = distribution.to_string();
         let call = async move { cdn.status(&distribution, &id).await };
-        self.ask_cdn(ctx, call, "get_invalidation", move |status| match status {
+        self.ask_cdn(ctx, call, (Cause::GetInvalidation, place), move |status| match status {
             Ok(InvalidationStatus::Completed) => purge::Event::Completed(reference),
             Ok(InvalidationStatus::InProgress) => purge::Event::StillInProgress(reference),
             Err(error) => purge::Event::PollFailed(reference, error.class, error.message),
@@ -90,37 +92,40 @@ impl Invalidator {
 
     fn search(&mut self, reference: Reference, distribution: DistributionId, ctx: &mut Context<Self>) {
         let cdn = self.surroundings.ports.cdn.clone();
-        let wanted = reference.clone();
+        let (wanted, place) = (reference.clone(), distribution.to_string());
         let call = async move { cdn.find(&distribution, &wanted).await };
-        self.ask_cdn(ctx, call, "list_invalidations", move |found| match found {
+        self.ask_cdn(ctx, call, (Cause::ListInvalidations, place), move |found| match found {
             Ok(found) => purge::Event::Searched(reference, found),
             Err(error) => purge::Event::SearchFailed(reference, error.message),
         });
     }
 
-    /// Asks CloudFront, notes what it says no to, and feeds the answer to the machine of purges.
+    /// Asks CloudFront, notes what it says no to, and feeds the answer to the machine of purges. Needs `right` at `place`.
     fn ask_cdn<T: 'static>(
         &mut self,
         ctx: &mut Context<Self>,
         call: impl Future<Output = Result<T, CdnError>> + 'static,
-        operation: &'static str,
+        (right, place): (Cause, String),
         event: impl FnOnce(Result<T, CdnError>) -> purge::Event + 'static,
     ) {
         let call = actix::fut::wrap_future::<_, Self>(call);
         ctx.spawn(actix::ActorFutureExt::map(call, move |answer, actor, ctx| {
-            actor.note(operation, answer.as_ref().err());
+            actor.note(right, &place, answer.as_ref().err());
             Drives::<Purger>::feed(actor, event(answer), ctx);
         }));
     }
 
-    fn note(&mut self, operation: &'static str, error: Option<&CdnError>) {
+    fn note(&mut self, right: Cause, place: &str, error: Option<&CdnError>) {
+        let operation = right.name();
         self.trouble = error.map(ToString::to_string);
+        let said = self.surroundings.complaints.heard_of_cdn(self.purges.now(), right, place, error);
         if let Some(error) = error {
             self.surroundings.metrics.failure(operation);
             match error.class {
                 CdnErrorClass::Throttled | CdnErrorClass::TooManyInProgress => {
                     tracing::info!(%error, operation, "CloudFront asked for patience; trying again");
                 }
+                _ if said => {}
                 _ => tracing::warn!(%error, operation, "CloudFront did not do what it was asked"),
             }
         }
@@ -179,39 +184,38 @@ impl Drives<Catalog> for Invalidator {
         match effect {
             catalog::Effect::List => {
                 let cdn = self.surroundings.ports.cdn.clone();
-                let metrics = self.surroundings.metrics.clone();
-                Drives::<Catalog>::ask(
-                    self,
-                    ctx,
-                    async move { cdn.distributions().await },
-                    move |listed| match listed {
+                let surroundings = self.surroundings.clone();
+                let clock = surroundings.ports.clock.clone();
+                Drives::<Catalog>::ask(self, ctx, async move { cdn.distributions().await }, move |listed| {
+                    let (complaints, right) = (&surroundings.complaints, Cause::ListDistributions);
+                    let said = complaints.heard_of_cdn(clock.now(), right, "", listed.as_ref().err());
+                    match listed {
                         Ok(listing) => catalog::Event::Listed(listing),
                         Err(error) => {
-                            metrics.failure("list_distributions");
-                            tracing::warn!(%error, "could not list the distributions");
+                            surroundings.metrics.failure(right.name());
+                            if !said {
+                                tracing::warn!(%error, "could not list the distributions");
+                            }
                             catalog::Event::ListFailed(error.message)
                         }
-                    },
-                );
+                    }
+                });
             }
             catalog::Effect::ReadTags(id) => {
-                let cdn = self.surroundings.ports.cdn.clone();
-                let metrics = self.surroundings.metrics.clone();
+                let (cdn, surroundings) = (self.surroundings.ports.cdn.clone(), self.surroundings.clone());
                 let call = async move {
                     let read = cdn.has_cache_tags(&id).await;
                     (id, read)
                 };
                 Drives::<Catalog>::ask(self, ctx, call, move |(id, read)| {
-                    if read.is_err() {
-                        metrics.failure("get_distribution_config");
+                    let (now, right, error) = (surroundings.ports.clock.now(), Cause::ReadTags, read.as_ref().err());
+                    surroundings.complaints.heard_of_cdn(now, right, id.as_str(), error);
+                    if error.is_some() {
+                        surroundings.metrics.failure(right.name());
                     }
                     catalog::Event::TagsRead(id, read.map_err(|error| (error.class, error.message)))
                 });
             }
-            catalog::Effect::TellTagsDenied(error) => tracing::error!(
-                error,
-                "cache tags count as switched off and paths are purged instead: allow cloudfront:GetDistributionConfig"
-            ),
             catalog::Effect::Answer(token, answer) => {
                 if let Some(question) = self.questions.remove(&token) {
                     // Whoever asked may have ended meanwhile.

@@ -12,6 +12,7 @@
 //! budget. No task is detached: every future belongs to an actor's context and ends with it.
 
 pub mod cluster_group;
+pub mod complaints;
 pub mod deployment_watcher;
 pub mod invalidator;
 pub mod lifecycle;
@@ -27,12 +28,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::actors::complaints::Complaints;
 use crate::domain::catalog::Freshness;
 use crate::domain::delivery;
 use crate::domain::id::Member;
 use crate::domain::machine::millis;
 use crate::domain::policy::Policy;
 use crate::domain::purge::Pace;
+use crate::domain::refusal::Cause;
 use crate::domain::retry;
 use crate::ports::{PortError, Ports};
 use crate::telemetry::Metrics;
@@ -46,6 +49,15 @@ pub struct Surroundings {
     pub metrics: Arc<Metrics>,
     /// What configuration says.
     pub settings: Arc<Settings>,
+    /// What only a person can end.
+    pub complaints: Arc<Complaints>,
+}
+
+impl Surroundings {
+    /// How a call to a port ended; see [`Complaints::heard`].
+    pub(crate) fn heard(&self, cause: Cause, place: &str, error: Option<&PortError>) -> bool {
+        self.complaints.heard(self.ports.clock.now(), cause, place, error)
+    }
 }
 
 /// Configuration, as far as actors need it.
@@ -87,20 +99,36 @@ pub const MAILBOX_MAX: usize = 256;
 /// How long one actor waits for another's answer. Answers that need the outside are given as events instead.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// Calls the outside again and again, with back-off, until it answers. For what an actor cannot begin without.
-pub(crate) async fn insist<T, F>(operation: &'static str, metrics: Arc<Metrics>, mut call: impl FnMut() -> F) -> T
+/// The operation of reading a record. Whatever else reads of one fails and works with it.
+pub(crate) const LOAD: &str = "load_record";
+
+/// Calls the outside again and again, with back-off, until it answers. For what an actor cannot begin without; `cause` is what
+/// is missing where it is refused.
+pub(crate) async fn insist<T, F>(
+    operation: &'static str,
+    cause: Cause,
+    surroundings: Surroundings,
+    mut call: impl FnMut() -> F,
+) -> T
 where
     F: Future<Output = Result<T, PortError>>,
 {
     let mut attempt = 0;
     loop {
-        match call().await {
+        let answer = call().await;
+        let said = surroundings.heard(cause, operation, answer.as_ref().err());
+        match answer {
             Ok(answer) => return answer,
             Err(error) => {
                 attempt += 1;
                 let wait = retry::SERVICE.delay(attempt, operation);
-                metrics.failure(operation);
-                tracing::warn!(%error, operation, wait_ms = millis(wait), "waiting for the outside; trying again");
+                surroundings.metrics.failure(operation);
+                let wait_ms = millis(wait);
+                if said {
+                    tracing::debug!(%error, operation, wait_ms, "refused; trying again");
+                } else {
+                    tracing::warn!(%error, operation, wait_ms, "waiting for the outside; trying again");
+                }
                 tokio::time::sleep(wait).await;
             }
         }

@@ -25,12 +25,13 @@ use crate::actors::message::{
 use crate::actors::rollout::loading::Loading;
 use crate::actors::root::Directory;
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{ANSWER_WITHIN, MAILBOX_MAX, Surroundings};
+use crate::actors::{ANSWER_WITHIN, LOAD, MAILBOX_MAX, Surroundings};
 use crate::domain::id::{NoticeId, Seq, Vector};
 use crate::domain::notice::Notice;
 use crate::domain::plan::Plan;
 use crate::domain::purge::Order;
 use crate::domain::record::Record;
+use crate::domain::refusal::Cause;
 use crate::domain::rollout::{Attended, Effect, Event, FoundSite, Identity, Rollout, Summary};
 use crate::domain::serving::old_pods;
 use crate::domain::site::{Age, SiteFacts, site};
@@ -163,40 +164,46 @@ impl RolloutActor {
     }
 
     fn store(&mut self, record: Option<Box<Record>>, revision: u64, ctx: &mut Context<Self>) {
-        let ledger = self.surroundings.ports.ledger.clone();
-        let metrics = self.surroundings.metrics.clone();
-        let workload = self.start.workload.clone();
-        let clock = self.surroundings.ports.clock.clone();
+        let (surroundings, workload) = (self.surroundings.clone(), self.start.workload.clone());
+        let Surroundings { ports, metrics, .. } = surroundings.clone();
         let (directory, origin) = (self.directory.clone(), self.start.origin.clone());
         let removes = record.is_none();
         self.storing = true;
         let write = async move {
-            let from = clock.now();
+            let from = ports.clock.now();
             let written = match record {
-                Some(record) => ledger.store(&workload, &record).await,
-                None => ledger.remove(&workload, revision).await,
+                Some(record) => ports.ledger.store(&workload, &record).await,
+                None => ports.ledger.remove(&workload, revision).await,
             };
-            metrics.took("store_record", clock.now().since(from));
+            metrics.took("store_record", ports.clock.now().since(from));
+            let place = workload.spoken();
             match written {
-                Ok(()) => Event::Stored,
+                Ok(()) => {
+                    surroundings.heard(Cause::WriteLedger, &place, None);
+                    Event::Stored
+                }
                 Err(StoreError::Conflict(current)) => {
                     metrics.failure("store_record_conflict");
-                    match ledger.seq_floor(&workload).await {
+                    match ports.ledger.seq_floor(&workload).await {
                         Ok(floor) => Event::Conflicted(current, floor),
                         Err(error) => {
-                            tracing::warn!(workload = %workload.spoken(), %error, "could not read the ledger");
+                            if !surroundings.heard(Cause::ReadLedger, LOAD, Some(&error)) {
+                                tracing::warn!(workload = place, %error, "could not read the ledger");
+                            }
                             Event::StoreFailed(error.to_string())
                         }
                     }
                 }
                 Err(StoreError::Unavailable(error)) => {
                     metrics.failure("store_record");
-                    tracing::warn!(workload = %workload.spoken(), %error, "could not write the record; trying again");
+                    if !surroundings.heard(Cause::WriteLedger, &place, Some(&error)) {
+                        tracing::warn!(workload = place, %error, "could not write the record; trying again");
+                    }
                     Event::StoreFailed(error.to_string())
                 }
                 Err(StoreError::Lost(error)) => {
                     metrics.failure("store_record");
-                    tracing::warn!(workload = %workload.spoken(), %error, "could not write the record");
+                    tracing::warn!(workload = place, %error, "could not write the record");
                     directory.report_lost(&origin);
                     Event::StoreFailed(error.to_string())
                 }
@@ -339,16 +346,19 @@ impl RolloutActor {
         if self.noticed.insert(notice.id.clone()) {
             self.surroundings.metrics.notice(&notice);
         }
-        let Surroundings { ports, metrics, .. } = self.surroundings.clone();
+        let surroundings = self.surroundings.clone();
         let uid = self.shell.as_ref().and_then(|shell| shell.machine().durable()).map(|record| record.uid.clone());
         let webhook = self.directory.webhook().clone();
         let id = notice.id.clone();
         let accepted = self.accepted.contains(&id);
         let told = async move {
-            let published = ports.events.publish(&notice, uid.as_deref().unwrap_or_default()).await;
+            let published = surroundings.ports.events.publish(&notice, uid.as_deref().unwrap_or_default()).await;
+            let said = surroundings.heard(Cause::PublishEvents, &notice.workload.namespace, published.as_ref().err());
             if let Err(error) = &published {
-                metrics.failure("publish_event");
-                tracing::warn!(workload = %notice.workload.spoken(), %error, "could not publish an Event");
+                surroundings.metrics.failure("publish_event");
+                if !said {
+                    tracing::warn!(workload = %notice.workload.spoken(), %error, "could not publish an Event");
+                }
             }
             // An Event that can never be published must not keep the webhooks waiting.
             let unpublished =

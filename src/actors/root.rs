@@ -22,6 +22,7 @@ use crate::actors::{MAILBOX_MAX, Surroundings, insist};
 use crate::domain::budget::Budget;
 use crate::domain::id::Origin;
 use crate::domain::lease::{Claim, Election};
+use crate::domain::refusal::Cause;
 use crate::domain::roster::Pin;
 use crate::ports::Ledgered;
 
@@ -138,7 +139,7 @@ impl Root {
     /// Opens the ledger, again and again until it can be, and builds what is missing.
     fn open(&mut self, ctx: &mut Context<Self>) {
         let ledger = self.surroundings.ports.ledger.clone();
-        let opening = insist("open_ledger", self.surroundings.metrics.clone(), move || {
+        let opening = insist("open_ledger", Cause::OpenLedger, self.surroundings.clone(), move || {
             let ledger = ledger.clone();
             async move { ledger.open().await }
         });

@@ -14,6 +14,7 @@ use crate::actors::{MAILBOX_MAX, Surroundings, insist};
 use crate::domain::delivery::{Delivery, Effect, Event, Outbox, Outcome, Report, State};
 use crate::domain::id::NoticeId;
 use crate::domain::machine::Timestamp;
+use crate::domain::refusal::Cause;
 
 /// The actor. See the module's text.
 pub struct Webhook {
@@ -35,8 +36,7 @@ impl Webhook {
     /// Reads what an earlier life left, again and again until it can be read.
     fn restore(&self, ctx: &mut Context<Self>) {
         let ledger = self.surroundings.ports.ledger.clone();
-        let metrics = self.surroundings.metrics.clone();
-        let reading = insist("read_outbox", metrics, move || {
+        let reading = insist("read_outbox", Cause::ReadLedger, self.surroundings.clone(), move || {
             let ledger = ledger.clone();
             async move { ledger.deliveries().await }
         });
@@ -45,29 +45,31 @@ impl Webhook {
 
     fn store(&mut self, delivery: Delivery, write: u64, ctx: &mut Context<Self>) {
         let ledger = self.surroundings.ports.ledger.clone();
-        let metrics = self.surroundings.metrics.clone();
+        let surroundings = self.surroundings.clone();
         let id = delivery.id.clone();
-        self.ask(ctx, async move { ledger.store_delivery(&delivery).await }, move |stored| match stored {
-            Ok(()) => Event::Stored { id, write },
-            Err(error) => {
-                metrics.failure("store_delivery");
+        self.ask(ctx, async move { ledger.store_delivery(&delivery).await }, move |stored| {
+            let said = surroundings.heard(Cause::WriteLedger, "store_delivery", stored.as_ref().err());
+            let Err(error) = stored else { return Event::Stored { id, write } };
+            surroundings.metrics.failure("store_delivery");
+            if !said {
                 tracing::warn!(%error, "could not write a webhook to the ledger; trying again");
-                Event::StoreFailed { id, write }
             }
+            Event::StoreFailed { id, write }
         });
     }
 
     fn remove(&mut self, id: String, write: u64, ctx: &mut Context<Self>) {
         let ledger = self.surroundings.ports.ledger.clone();
-        let metrics = self.surroundings.metrics.clone();
+        let surroundings = self.surroundings.clone();
         let forgotten = id.clone();
-        self.ask(ctx, async move { ledger.remove_delivery(&forgotten).await }, move |removed| match removed {
-            Ok(()) => Event::Removed { id, write },
-            Err(error) => {
-                metrics.failure("remove_delivery");
+        self.ask(ctx, async move { ledger.remove_delivery(&forgotten).await }, move |removed| {
+            let said = surroundings.heard(Cause::WriteLedger, "remove_delivery", removed.as_ref().err());
+            let Err(error) = removed else { return Event::Removed { id, write } };
+            surroundings.metrics.failure("remove_delivery");
+            if !said {
                 tracing::warn!(%error, "could not remove a delivered webhook from the ledger; trying again");
-                Event::RemoveFailed { id, write }
             }
+            Event::RemoveFailed { id, write }
         });
     }
 

@@ -84,8 +84,6 @@ pub enum Effect {
     Answer(Token, Result<Found, String>),
     /// Read whether a distribution has cache tags switched on.
     ReadTags(DistributionId),
-    /// Say that we may not read that, so that tags count as switched off; somebody has to act.
-    TellTagsDenied(String),
 }
 
 impl Effect {
@@ -95,7 +93,6 @@ impl Effect {
             Self::List => "list_distributions",
             Self::Answer(..) => "answer",
             Self::ReadTags(_) => "read_tags",
-            Self::TellTagsDenied(_) => "tell_tags_denied",
         }
     }
 }
@@ -227,9 +224,7 @@ impl Catalog {
                 self.tags.insert(id, (now, on));
             }
             Err((CdnErrorClass::Denied, why)) => {
-                if self.denied.replace(why.clone()).is_none() {
-                    effects.push(Effect::TellTagsDenied(why));
-                }
+                self.denied = Some(why);
                 self.tags.insert(id, (now, false));
             }
             // What is wrong with the distribution or with the request shows when it is purged.
@@ -455,11 +450,11 @@ mod tests {
     }
 
     #[test]
-    fn where_it_may_not_be_read_tags_count_as_off_and_that_is_told_once() {
+    fn where_it_may_not_be_read_tags_count_as_off_and_that_can_be_seen() {
         let mut catalog = Catalog::new(Freshness::default());
         drop(catalog.step(at(0), tagged(1, &["E1", "E2"])));
         let denied = || Err((CdnErrorClass::Denied, "AccessDenied".to_owned()));
-        assert_eq!(catalog.step(at(0), read("E1", denied())), [Effect::TellTagsDenied("AccessDenied".into())]);
+        assert_eq!(catalog.step(at(0), read("E1", denied())), []);
         assert_eq!(catalog.step(at(0), read("E2", denied())), [answered(1, &["E1", "E2"], &[])]);
         assert_eq!(catalog.tags_denied(), Some("AccessDenied"));
         drop(catalog.step(at(700), tagged(2, &["E1"])));

@@ -27,6 +27,7 @@ pub mod purge;
 pub mod readiness;
 pub mod record;
 pub mod record_codec;
+pub mod refusal;
 pub mod retry;
 pub mod rollout;
 pub mod roster;

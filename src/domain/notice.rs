@@ -152,14 +152,15 @@ impl Kind {
             Self::WorkloadFaulty => 2,
             Self::RolloutFailed => 3,
             Self::RolloutCompleted => 4,
-            Self::GroupStalled => 5,
-            Self::GroupInDoubt => 6,
-            Self::PurgeOwed => 7,
-            Self::PurgeStarted => 8,
-            Self::PurgeStalled => 9,
-            Self::PurgeFailed => 10,
-            Self::PurgeSkipped => 11,
-            Self::PurgeCompleted => 12,
+            Self::RolloutStuck => 5,
+            Self::GroupStalled => 6,
+            Self::GroupInDoubt => 7,
+            Self::PurgeOwed => 8,
+            Self::PurgeStarted => 9,
+            Self::PurgeStalled => 10,
+            Self::PurgeFailed => 11,
+            Self::PurgeSkipped => 12,
+            Self::PurgeCompleted => 13,
         }
     }
 
@@ -272,6 +273,7 @@ mod tests {
             Kind::WorkloadFaulty => Severity::Error,
             // A rollout failed, or something is late. The next rollout, or the other side, may end these.
             Kind::RolloutFailed => Severity::Warn,
+            Kind::RolloutStuck => Severity::Warn,
             Kind::GroupStalled => Severity::Warn,
             Kind::GroupInDoubt => Severity::Warn,
             Kind::PurgeStalled => Severity::Warn,
@@ -292,6 +294,6 @@ mod tests {
             assert_eq!(kind.is_warning(), kind.severity() > Severity::Info, "the Event of {}", kind.name());
         }
         let as_severe = |severity| Kind::ALL.into_iter().filter(|kind| kind.severity() == severity).count();
-        assert_eq!([Severity::Error, Severity::Warn, Severity::Info].map(as_severe), [3, 4, 6], "a kind is not in ALL");
+        assert_eq!([Severity::Error, Severity::Warn, Severity::Info].map(as_severe), [3, 5, 6], "a kind is not in ALL");
     }
 }

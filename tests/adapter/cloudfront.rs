@@ -11,6 +11,7 @@ use allclear::adapters::cloudfront::{CloudFront, Options, StaticCredentials, Tim
 use allclear::domain::distribution::{Distribution, DistributionId};
 use allclear::domain::id::{InvalidationId, Reference};
 use allclear::domain::paths::{Path, PathSet};
+use allclear::domain::refusal::Cause;
 use allclear::ports::{Cdn, CdnError, CdnErrorClass, Invalidation, InvalidationStatus};
 use allclear::sandbox::cloudfront::{self as stand_in, CloudFrontStandIn, ReuseError, Status};
 use allclear::sandbox::http::{Action, Fault, Reply, Server, When};
@@ -305,12 +306,15 @@ async fn what_is_gone_is_told_apart() {
 async fn denied_is_denied_whatever_the_reason_and_only_for_those_concerned() {
     let world = World::new(stand_in::Options::default()).await;
     world.account.deny(true);
-    assert_eq!(class(world.cdn.distributions().await), CdnErrorClass::Denied);
+    let denied = world.cdn.distributions().await.expect_err("denied");
+    let right = Cause::ListDistributions;
+    assert_eq!(Cause::of_cdn(right, denied.class, &denied.message), Some(right), "{denied}");
     world.account.deny(false);
     for code in ["ExpiredToken", "InvalidClientTokenId", "SignatureDoesNotMatch"] {
         let message = "The security token included in the request is not acceptable.";
         world.next_post(When::Before, Action::Answer(CloudFrontStandIn::error(403, code, message)));
-        assert_eq!(class(world.create("r1", &["/a"]).await), CdnErrorClass::Denied, "{code}");
+        let denied = world.create("r1", &["/a"]).await.expect_err("denied");
+        assert_eq!(Cause::of_cdn(right, denied.class, &denied.message), Some(Cause::Credentials), "{denied}");
     }
     world.account.deny_key("AKIDONE", true);
     assert_eq!(class(world.create("r1", &["/a"]).await), CdnErrorClass::Denied);

@@ -49,8 +49,12 @@ fn redis_shows_what_the_cluster_runs_through_changes_removals_and_losses() {
         world.set(deployment("web", 1, 1, "1", Stage::Complete));
         let mut ports = world.ports();
         ports.boards = vec![Arc::new(board(&redis))];
-        let surroundings =
-            Surroundings { ports, metrics: Arc::new(Metrics::default()), settings: Arc::new(settings()) };
+        let surroundings = Surroundings {
+            ports,
+            metrics: Arc::new(Metrics::default()),
+            settings: Arc::new(settings()),
+            complaints: Arc::default(),
+        };
         let root = Root::new(surroundings.clone(), oneshot::channel().0).start();
         let shows = |tag: &'static str| {
             let redis = &redis;

@@ -136,7 +136,7 @@ proptest! {
             catalog::Effect::List if how.is_multiple_of(2) => Some(catalog::Event::Listed(Vec::new())),
             catalog::Effect::List => Some(catalog::Event::ListFailed("throttled".to_owned())),
             catalog::Effect::ReadTags(id) => Some(catalog::Event::TagsRead(id, Ok(how.is_multiple_of(2)))),
-            catalog::Effect::Answer(..) | catalog::Effect::TellTagsDenied(_) => None,
+            catalog::Effect::Answer(..) => None,
         };
         let asks = |what: u8| match what {
             0 => catalog::Event::Begun,

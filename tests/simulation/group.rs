@@ -63,7 +63,12 @@ fn start_with(world: &World, settings: Settings, clock: impl FnOnce(Arc<dyn Cloc
     let (give_up, given_up) = oneshot::channel();
     let mut ports = world.ports();
     ports.clock = clock(ports.clock);
-    let surroundings = Surroundings { ports, metrics: Arc::new(Metrics::default()), settings: Arc::new(settings) };
+    let surroundings = Surroundings {
+        ports,
+        metrics: Arc::new(Metrics::default()),
+        settings: Arc::new(settings),
+        complaints: Arc::default(),
+    };
     Life { world: world.clone(), root: Root::new(surroundings, give_up).start(), given_up }
 }
 

@@ -101,7 +101,12 @@ fn start(world: &World, object: &Object, pod: &str) -> Life {
     let us = Replica { pod: pod.to_owned(), boot: "1".to_owned() };
     let mut ports = world.ports();
     ports.lease = Some(Arc::new(Seat { object: object.clone(), us }));
-    let surroundings = Surroundings { ports, metrics: Arc::new(Metrics::default()), settings: Arc::new(settings()) };
+    let surroundings = Surroundings {
+        ports,
+        metrics: Arc::new(Metrics::default()),
+        settings: Arc::new(settings()),
+        complaints: Arc::default(),
+    };
     let (give_up, given_up) = oneshot::channel();
     Life { world: world.clone(), root: Root::new(surroundings, give_up).start(), given_up }
 }

@@ -22,6 +22,7 @@ mod group;
 mod group_chaos;
 mod group_script;
 mod leading;
+mod refused;
 mod restored;
 mod sights;
 mod stage;

@@ -70,6 +70,7 @@ pub fn life<T>(world: &World, play: impl AsyncFnOnce(&mut Life) -> T) -> T {
             ports: world.ports(),
             metrics: Arc::new(Metrics::default()),
             settings: Arc::new(settings()),
+            complaints: Arc::default(),
         };
         let (give_up, given_up) = oneshot::channel();
         let root = Root::new(surroundings, give_up).start();

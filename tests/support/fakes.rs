@@ -50,6 +50,8 @@ pub enum Fault {
     Fail,
     /// It fails so after this long.
     FailAfter(Millis),
+    /// It is refused: a right is missing.
+    Deny,
     /// It is carried out and reports a failure.
     LoseAnswer,
     /// The actor that made it panics.
@@ -364,8 +366,8 @@ impl World {
     }
 
     /// Lets a call through: writes it down, and does to it what is planned or what chance wants. `Ok(true)` means that its
-    /// answer is lost.
-    async fn pass_through(&self, call: &'static str, about: &str) -> Result<bool, ()> {
+    /// answer is lost, an error how it failed.
+    async fn pass_through(&self, call: &'static str, about: &str) -> Result<bool, Fault> {
         let (fault, delay) = {
             let mut state = self.state();
             let at = state.now();
@@ -381,10 +383,10 @@ impl World {
                 tokio::time::sleep(Duration::from_millis(millis)).await;
                 Ok(false)
             }
-            Some(Fault::Fail) => Err(()),
-            Some(Fault::FailAfter(millis)) => {
+            Some(fault @ (Fault::Fail | Fault::Deny)) => Err(fault),
+            Some(fault @ Fault::FailAfter(millis)) => {
                 tokio::time::sleep(Duration::from_millis(millis)).await;
-                Err(())
+                Err(fault)
             }
             Some(Fault::LoseAnswer) => Ok(true),
             Some(Fault::Panic) => panic!("{SIMULATED} in {call} about {about}"),
@@ -393,11 +395,18 @@ impl World {
     }
 
     async fn port(&self, call: &'static str, about: &str) -> Result<bool, PortError> {
-        self.pass_through(call, about).await.map_err(|()| failed(call))
+        self.pass_through(call, about).await.map_err(|fault| match fault {
+            Fault::Deny => PortError::denied(format!("failed to call {call}"), "no right, as simulated"),
+            _ => failed(call),
+        })
     }
 
     async fn cdn(&self, call: &'static str, about: &str) -> Result<bool, CdnError> {
-        self.pass_through(call, about).await.map_err(|()| {
+        self.pass_through(call, about).await.map_err(|fault| {
+            if fault == Fault::Deny {
+                let message = format!("failed to call {call}: AccessDenied (HTTP 403)");
+                return CdnError { class: CdnErrorClass::Denied, message };
+            }
             let class = if self.state().dice.chance(500) { CdnErrorClass::Throttled } else { CdnErrorClass::Ambiguous };
             CdnError { class, message: format!("{call} failed, as simulated") }
         })

@@ -235,6 +235,22 @@ fn the_aws_policy_is_the_least_that_works() {
     assert_eq!(allowed, BTreeMap::from(expected));
 }
 
+/// What a log line asks a person to apply or to allow is there.
+#[test]
+fn what_ends_a_refusal_can_be_found() {
+    let source = file("src/domain/refusal.rs").text;
+    let policy = file("deploy/iam-policy.json").text;
+    let words: BTreeSet<&str> = source.split(|c: char| !c.is_ascii_alphanumeric() && !"-_./:".contains(c)).collect();
+    let named: BTreeSet<&str> = words.iter().copied().filter(|word| word.starts_with("deploy/")).collect();
+    assert_eq!(named.len(), 4, "{named:?}");
+    for path in named {
+        assert!(!file(path).text.is_empty());
+    }
+    let actions: BTreeSet<&str> = words.into_iter().filter(|word| word.starts_with("cloudfront:")).collect();
+    assert_eq!(actions.len(), policy.matches("\"cloudfront:").count(), "{actions:?}");
+    assert!(actions.iter().all(|action| policy.contains(&format!("\"{action}\""))), "{actions:?}");
+}
+
 /// The adapter calls these operations of CloudFront, and the policy allows these.
 #[test]
 fn every_operation_the_adapter_calls_is_in_the_policy() {

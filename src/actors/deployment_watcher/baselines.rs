@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::DeploymentWatcher;
+use crate::actors::LOAD;
 use crate::actors::message::Show;
 use crate::domain::id::{Seq, WorkloadId};
 use crate::domain::listed::Scope;
 use crate::domain::record::Record;
+use crate::domain::refusal::Cause;
 use crate::domain::rollout::Arrival;
 use crate::ports::{PinError, StoreError};
 
@@ -23,7 +25,8 @@ impl DeploymentWatcher {
             return;
         }
         self.writing.extend(found.keys().cloned());
-        let ledger = self.surroundings.ports.ledger.clone();
+        let surroundings = self.surroundings.clone();
+        let ledger = surroundings.ports.ledger.clone();
         let (directory, origin, spent) = (self.directory.clone(), self.origin.clone(), self.spent);
         let writing = async move {
             let (mut records, mut unnumbered) = (BTreeMap::new(), BTreeMap::new());
@@ -36,6 +39,7 @@ impl DeploymentWatcher {
                     }
                     // A floor that cannot be read now is asked for again with the next sweep.
                     Err(error) => {
+                        surroundings.heard(Cause::ReadLedger, LOAD, Some(&error));
                         trouble = Some(error.to_string());
                         unnumbered.insert(id, record);
                     }
@@ -44,6 +48,13 @@ impl DeploymentWatcher {
             let failed = ledger.store_all(&records).await;
             if failed.values().any(|error| matches!(error, StoreError::Lost(_))) {
                 directory.report_lost(&origin);
+            }
+            let unavailable = failed.values().find_map(|error| match error {
+                StoreError::Unavailable(error) => Some(error),
+                StoreError::Conflict(_) | StoreError::Lost(_) => None,
+            });
+            if !records.is_empty() {
+                surroundings.heard(Cause::WriteLedger, "first records", unavailable);
             }
             let unwritten = failed.values().find(|error| !matches!(error, StoreError::Conflict(_)));
             (records, unnumbered, trouble.or_else(|| unwritten.map(ToString::to_string)), failed)
@@ -79,8 +90,16 @@ impl DeploymentWatcher {
         }
         let ledger = self.surroundings.ports.ledger.clone();
         let (directory, origin) = (self.directory.clone(), self.origin.clone());
+        let surroundings = self.surroundings.clone();
         let noting = async move {
             let noted = ledger.store_listed(&scopes).await;
+            match &noted {
+                Ok(()) => surroundings.heard(Cause::WriteLedger, "what is listed", None),
+                Err(PinError::Unavailable(error)) => {
+                    surroundings.heard(Cause::WriteLedger, "what is listed", Some(error))
+                }
+                Err(PinError::Lost(_)) => false,
+            };
             if matches!(noted, Err(PinError::Lost(_))) {
                 directory.report_lost(&origin);
             }

@@ -14,6 +14,7 @@ use crate::actors::insist;
 use crate::domain::horizon::Mark;
 use crate::domain::id::WorkloadId;
 use crate::domain::record::Record;
+use crate::domain::refusal::Cause;
 use crate::domain::rollout::Arrival;
 use crate::ports::Ledgered;
 
@@ -25,12 +26,11 @@ impl DeploymentWatcher {
             "the cluster was set back, as after a restore from a backup: its resource versions went down; listing all \
              workloads and reading the ledger again"
         );
-        let metrics = self.surroundings.metrics.clone();
-        metrics.set_back();
+        self.surroundings.metrics.set_back();
         let highest = self.records.values().map(|record| record.seq).chain(self.removed).max();
         self.spent = self.spent.max(highest.unwrap_or_default());
         let ledger = self.surroundings.ports.ledger.clone();
-        let reading = insist("read_ledger", metrics, move || {
+        let reading = insist("read_ledger", Cause::ReadLedger, self.surroundings.clone(), move || {
             let ledger = ledger.clone();
             async move { ledger.peek().await }
         });

@@ -7,11 +7,12 @@ use actix::Addr;
 
 use crate::actors::message::TellNotice;
 use crate::actors::webhook::Webhook;
-use crate::actors::{ANSWER_WITHIN, Surroundings};
+use crate::actors::{ANSWER_WITHIN, LOAD, Surroundings};
 use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::machine::millis;
 use crate::domain::notice::Notice;
 use crate::domain::record::Record;
+use crate::domain::refusal::Cause;
 use crate::domain::retry;
 use crate::domain::rollout::Unloaded;
 use crate::ports::PortError;
@@ -39,14 +40,20 @@ impl Loading {
         let mut unloaded = Unloaded::new(self.workload.clone(), self.origin.clone(), clock.now());
         loop {
             let error = match self.attempt().await {
-                Ok(read) => return read,
+                Ok(read) => {
+                    self.surroundings.heard(Cause::ReadLedger, LOAD, None);
+                    return read;
+                }
                 Err(error) => error,
             };
             let (attempt, notice) = unloaded.failed(clock.now(), clock.wall_ms(), &error.to_string());
-            let wait = retry::SERVICE.delay(attempt, "load_record");
-            self.surroundings.metrics.failure("load_record");
+            let wait = retry::SERVICE.delay(attempt, LOAD);
+            self.surroundings.metrics.failure(LOAD);
+            let said = self.surroundings.heard(Cause::ReadLedger, LOAD, Some(&error));
             self.progress.replace(format!("reading its record from the ledger: {error}; being tried again"));
-            tracing::warn!(%error, operation = "load_record", wait_ms = millis(wait), "waiting for the outside; trying again");
+            if !said {
+                tracing::warn!(%error, operation = LOAD, wait_ms = millis(wait), "waiting for the outside; trying again");
+            }
             if let Some(notice) = notice {
                 self.tell(notice).await;
             }
@@ -62,9 +69,13 @@ impl Loading {
     /// Once: the log has it, and it is told again daily.
     async fn tell(&self, notice: Notice) {
         self.surroundings.metrics.notice(&notice);
-        if let Err(error) = self.surroundings.ports.events.publish(&notice, &self.uid).await {
+        let published = self.surroundings.ports.events.publish(&notice, &self.uid).await;
+        let said = self.surroundings.heard(Cause::PublishEvents, &self.workload.namespace, published.as_ref().err());
+        if let Err(error) = published {
             self.surroundings.metrics.failure("publish_event");
-            tracing::warn!(workload = %self.workload.spoken(), %error, "could not publish an Event");
+            if !said {
+                tracing::warn!(workload = %self.workload.spoken(), %error, "could not publish an Event");
+            }
         }
         if !matches!(self.webhook.send(TellNotice(Box::new(notice))).timeout(ANSWER_WITHIN).await, Ok(Ok(()))) {
             self.surroundings.metrics.failure("tell_notice");

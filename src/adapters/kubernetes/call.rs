@@ -27,6 +27,9 @@ const ERROR_BYTES_MAX: usize = 16 * 1024;
 /// Most of an error's text that is repeated to a person.
 const MESSAGE_CHARS_MAX: usize = 400;
 
+/// How the API server refuses what is made in a namespace that is being deleted (its admission plugin *NamespaceLifecycle*).
+const ENDING: &str = "because it is being terminated";
+
 /// A kind of object by its place in the URL space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Resource {
@@ -123,6 +126,8 @@ impl Attempt<'_> {
     pub fn failed(&self, failure: Failure) -> PortError {
         let Failure { status, message, retry_after } = failure;
         let resource = self.collection.resource.spoken();
+        // What is made in a namespace that is ending is refused as well, and no right would help.
+        let denied = matches!(status, Some(401 | 403)) && !message.contains(ENDING);
         let (cause, retry) = match status {
             Some(401) => (
                 format!(
@@ -140,7 +145,7 @@ impl Attempt<'_> {
             Some(code) => (format!("{message} (status {code})"), retry_after.map_or(Retry::Later, Retry::After)),
             None => (message, retry_after.map_or(Retry::Later, Retry::After)),
         };
-        PortError { attempted: self.to_string(), cause, retry }
+        PortError { attempted: self.to_string(), cause, retry, denied }
     }
 }
 
@@ -295,6 +300,15 @@ mod tests {
             "failed to list deployments.apps in shop: User \"jane\" cannot list deployments; \
              allow the user jane to list deployments.apps in shop"
         );
+    }
+
+    #[test]
+    fn only_rights_and_credentials_are_somebody_elses_to_give() {
+        let shop = Collection::of(DEPLOYMENTS, "shop");
+        let denied = |status, text: &str| shop.attempt("create").failed(answer(status, None, text)).denied;
+        assert!(denied(403, "forbidden: User \"jane\" cannot create deployments") && denied(401, "Unauthorized"));
+        let ending = "forbidden: unable to create new content in namespace shop because it is being terminated";
+        assert!(!denied(403, ending) && !denied(422, "") && !denied(404, "") && !denied(500, ""));
     }
 
     #[test]

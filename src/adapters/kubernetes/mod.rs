@@ -42,7 +42,7 @@ use crate::domain::readiness::Pod;
 use crate::domain::serving::Serving;
 use crate::domain::site::{Age, SiteFacts};
 use crate::domain::workload::Workload;
-use crate::ports::{ClusterView, Flow, PodSight, PortError, Retry, Sight};
+use crate::ports::{ClusterView, Flow, PodSight, PortError, Sight};
 use call::{Collection, Failure, Resource};
 use reach::Reach;
 use serving::ServingReader;
@@ -117,7 +117,7 @@ impl Scope {
 /// What identifies the cluster: the UID of `kube-system`.
 ///
 /// # Errors
-/// When it cannot be read; with [`Retry::Never`] if we have no right to.
+/// When it cannot be read; with [`crate::ports::Retry::Never`] if we have no right to.
 pub async fn cluster_uid(clients: &Clients) -> Result<String, PortError> {
     let collection = Collection { resource: NAMESPACES, namespace: None };
     let attempt = collection.attempt_one("get", KUBE_SYSTEM);
@@ -197,11 +197,9 @@ impl ClusterView for Cluster {
         let request = kube::core::Request::new(collection.path()).get(&id.name, &GetParams::default());
         let request = request.map_err(|error| attempt.failed(Failure::unanswered(error)))?;
         match call::read(&self.request, request, ANSWER_MAX, OBJECT_BYTES_MAX).await {
-            Ok(body) => text::object(&body, decode::deployment).map(Some).map_err(|why| PortError {
-                attempted: attempt.to_string(),
-                cause: format!("it cannot be read: {why}"),
-                retry: Retry::Never,
-            }),
+            Ok(body) => text::object(&body, decode::deployment)
+                .map(Some)
+                .map_err(|why| PortError::lasting(attempt.to_string(), format!("it cannot be read: {why}"))),
             Err(Failure { status: Some(404), .. }) => Ok(None),
             Err(failure) => Err(attempt.failed(failure)),
         }

@@ -180,10 +180,13 @@ async fn missing_rights_are_reported_with_verb_and_resource_and_end_when_they_ar
     let ledger = cluster.opened().await;
     cluster.fail_writes(When::Before, status(403, "Forbidden", "no", 0));
     let error = unavailable(ledger.store(&web(), &record(1)).await);
-    assert_eq!(error.retry, Retry::Never);
+    assert!(error.retry == Retry::Never && error.denied);
     for word in ["\"create\"", "\"configmaps\"", "allclear-ledger-", NAMESPACE] {
         assert!(error.to_string().contains(word), "{error}");
     }
+    cluster.fail_writes(When::Before, status(401, "Unauthorized", "Unauthorized", 0));
+    let error = unavailable(ledger.store(&web(), &record(1)).await);
+    assert!(error.denied && error.to_string().contains("renew the token"), "{error}");
     ledger.store(&web(), &record(1)).await.unwrap();
 }
 

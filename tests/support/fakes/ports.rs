@@ -342,7 +342,7 @@ impl Notifier for World {
     async fn send(&self, delivery: &Delivery) -> Reply {
         let unreachable = || Reply::Failed { reason: "no answer, as simulated".to_owned() };
         match self.pass_through("notifier.send", &delivery.workload.to_string()).await {
-            Err(()) => unreachable(),
+            Err(_) => unreachable(),
             Ok(lost) => {
                 let mut state = self.state();
                 let at = state.now();

@@ -64,7 +64,14 @@ impl Call<'_> {
             404 => Failed::NotFound,
             409 => Failed::Conflict,
             410 => Failed::Expired,
-            403 => Failed::Other(PortError::lasting(
+            401 => Failed::Other(PortError::denied(
+                self.attempted(),
+                format!(
+                    "the API server does not accept our credentials ({}); renew the token or the kubeconfig",
+                    status.message
+                ),
+            )),
+            403 => Failed::Other(PortError::denied(
                 self.attempted(),
                 format!(
                     "{}; allow {} the verb \"{}\" on \"configmaps\" in namespace {} (the Role in deploy/ lists all that \
@@ -81,7 +88,7 @@ impl Call<'_> {
                 let wait = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
                 let retry = if wait > 0 { Retry::After(Duration::from_secs(wait.into())) } else { Retry::Later };
                 let cause = format!("{} ({} {})", status.message, status.code, status.reason);
-                Failed::Other(PortError { attempted: self.attempted(), cause, retry })
+                Failed::Other(PortError { retry, ..PortError::passing(self.attempted(), cause) })
             }
         }
     }

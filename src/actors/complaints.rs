@@ -1,0 +1,64 @@
+//! Says what only a person can end: as an error once, and again daily, with what to do (decision 37). One for the whole process,
+//! because a cause does not belong to the actor that meets it. What is said when is decided by `domain::refusal`.
+//!
+//! Not for what passes by itself: whoever met it says that.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use crate::domain::machine::Timestamp;
+use crate::domain::refusal::{Cause, Refusals, Said};
+use crate::ports::{CdnError, PortError};
+
+/// What was refused, and is still.
+#[derive(Debug, Default)]
+pub struct Complaints(Mutex<Refusals>);
+
+impl Complaints {
+    /// How a call to a port ended. Says whether it was refused, so that nobody else has to say so.
+    pub fn heard(&self, now: Timestamp, cause: Cause, place: &str, error: Option<&PortError>) -> bool {
+        match error {
+            None => self.worked(now, cause, place),
+            Some(error) if error.denied => self.refused(now, cause, place, error),
+            Some(_) => {}
+        }
+        error.is_some_and(|error| error.denied)
+    }
+
+    /// How a call to the CDN ended that needs `right`. Says whether it was refused, so that nobody else has to say so.
+    pub fn heard_of_cdn(&self, now: Timestamp, right: Cause, place: &str, error: Option<&CdnError>) -> bool {
+        let Some(error) = error else {
+            self.worked(now, Cause::Credentials, "");
+            self.worked(now, right, place);
+            return false;
+        };
+        match Cause::of_cdn(right, error.class, &error.message) {
+            None => return false,
+            Some(Cause::Credentials) => self.refused(now, Cause::Credentials, "", error),
+            Some(right) => {
+                // Who may not is known.
+                self.worked(now, Cause::Credentials, "");
+                self.refused(now, right, place, error);
+            }
+        }
+        true
+    }
+
+    fn refused(&self, now: Timestamp, cause: Cause, place: &str, error: &dyn fmt::Display) {
+        let said = self.0.lock().unwrap_or_else(PoisonError::into_inner).refused(now, cause, place);
+        let (name, remedy, cost) = (cause.name(), cause.remedy(), cause.cost());
+        match said {
+            Said::Now => {
+                tracing::error!(cause = name, %error, remedy, cost, "something was refused that only somebody with the rights can end");
+            }
+            Said::Before => tracing::debug!(cause = name, place, %error, "it is still refused"),
+        }
+    }
+
+    fn worked(&self, now: Timestamp, cause: Cause, place: &str) {
+        let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner).worked(now, cause, place);
+        if let Some(lasted) = ended {
+            tracing::info!(cause = cause.name(), place, for_s = lasted.as_secs(), "what was refused works again");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What only a person can end is an error once, however often it is tried and whoever meets it; nothing else suffers from it.
+
+use std::sync::{Arc, Mutex};
+
+use allclear::domain::notice::Kind;
+
+use crate::fakes::{Fault, World};
+use crate::stage::{Life, life, roll_out, settled};
+
+/// What was logged, as lines.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(text);
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    /// Lines of this level that have all the words.
+    fn lines(&self, level: &str, words: &[&str]) -> Vec<String> {
+        let text = String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned();
+        let wanted = |line: &&str| line.trim_start().starts_with(level) && words.iter().all(|word| line.contains(word));
+        text.lines().filter(wanted).map(str::to_owned).collect()
+    }
+}
+
+/// Two rollouts, while the first `times` calls of `method` are refused. Returns what was logged.
+fn play(method: &'static str, times: u32) -> (World, Log) {
+    let log = Log::default();
+    let writer = log.clone();
+    let format = tracing_subscriber::fmt().without_time().with_ansi(false).with_max_level(tracing::Level::DEBUG);
+    // This thread only, on which the whole process runs.
+    let _logged = tracing::subscriber::set_default(format.with_writer(move || writer.clone()).finish());
+    let world = settled(1, &["web", "blog"]);
+    life(&world, async |life: &mut Life| {
+        life.pass(2_000).await;
+        for _ in 0..times {
+            world.plan(method, "", 0, Fault::Deny);
+        }
+        futures_util::join!(roll_out(life, "web", 2, "2", 10_000), roll_out(life, "blog", 2, "2", 10_000));
+        life.pass(15 * 60_000).await;
+        // The end of a refusal shows with the next use of the right.
+        roll_out(life, "web", 3, "3", 10_000).await;
+        life.pass(5 * 60_000).await;
+    });
+    assert!(world.plan_is_done(), "{method} was not called that often");
+    (world, log)
+}
+
+/// Says what it is, what to do and what follows, once; tells its end once; and has no warning for any attempt.
+fn assert_said_once(log: &Log, cause: &str, remedy: &str, call: &str) {
+    let errors = log.lines("ERROR", &["something was refused"]);
+    assert_eq!(errors.len(), 1, "{errors:#?}");
+    for words in [format!("cause=\"{cause}\""), remedy.to_owned(), "cost=".to_owned(), call.to_owned()] {
+        assert!(errors[0].contains(&words), "no {words} in {}", errors[0]);
+    }
+    assert!(!log.lines("DEBUG", &["it is still refused"]).is_empty());
+    assert_eq!(log.lines("INFO", &["what was refused works again", cause]).len(), 1);
+    for words in ["no right, as simulated", "AccessDenied"] {
+        let warnings = log.lines("WARN", &[words]);
+        assert!(warnings.is_empty(), "{warnings:#?}");
+    }
+}
+
+fn assert_all_went_well(world: &World) {
+    for (name, distribution, purges) in [("web", "EWEB", 2), ("blog", "EBLOG", 1)] {
+        assert_eq!(world.creations(distribution).len(), purges, "{name}");
+        assert_eq!(world.told(name, Kind::PurgeCompleted).len(), purges, "{name}");
+    }
+}
+
+#[test]
+fn refused_events_are_one_error_and_cost_no_purge_and_no_webhook() {
+    let (world, log) = play("events.publish", 6);
+    assert_said_once(&log, "publish_events", "deploy/base/cluster-role.yaml", "events.publish");
+    assert_all_went_well(&world);
+}
+
+#[test]
+fn a_ledger_that_may_not_be_written_is_one_error_and_all_goes_on_when_it_may() {
+    let (world, log) = play("ledger.store", 6);
+    assert_said_once(&log, "write_ledger", "deploy/base/ledger-role.yaml", "ledger.store");
+    assert_all_went_well(&world);
+}
+
+#[test]
+fn distributions_that_may_not_be_listed_are_one_error() {
+    let (world, log) = play("cdn.distributions", 4);
+    assert_said_once(&log, "list_distributions", "cloudfront:ListDistributions", "cdn.distributions");
+    assert_all_went_well(&world);
+}
+
+#[test]
+fn purges_that_may_not_be_followed_are_one_error() {
+    let (world, log) = play("cdn.status", 3);
+    assert_said_once(&log, "get_invalidation", "cloudfront:GetInvalidation", "cdn.status");
+    assert_all_went_well(&world);
+}
