@@ -91,6 +91,11 @@ impl Ask {
         self.reason.as_deref().filter(|_| self.state != State::Idle)
     }
 
+    /// The same, also between a rest and the next time it is asked.
+    pub fn last_reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
     /// Ends a rest that is over. Failures stay counted.
     pub fn wake(&mut self, now: Timestamp) {
         if self.deadline().is_some_and(|until| until <= now) {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! asked ──answered──▶ forgotten
-//!    ├── third failure ────────▶ told: what fails, why, and what to do
+//!    ├── third failure, 30 s ──▶ told: what fails, why, and what to do
 //!    └── bound of the wait ────▶ told as stalled, and again daily while it lasts
 //! ```
 //!
@@ -26,6 +26,10 @@ use crate::domain::rollout::{Effect, Event, Identity, Rollout, words};
 
 /// Failures in a row after which a wait is told: two may be passing.
 pub const TOLD_AFTER_FAILURES: u32 = 3;
+
+/// How long they have lasted by then: an API server or a Redis that restarts answers again within this, and three attempts fail
+/// in three seconds.
+pub const TOLD_FAILING_AFTER: Duration = Duration::from_secs(30);
 
 /// How long something may be waited for before that is told, answered or not: longer than any call with its time-outs and its
 /// back-off, and as long as `rollout.timeout`.
@@ -167,7 +171,8 @@ impl Waiting {
             }
             return Some((format!("stalled/{}", self.told_stalled), Some(now.since(self.since))));
         }
-        let failing = failures - self.failed_before >= TOLD_AFTER_FAILURES;
+        let lasts = now.since(self.since) >= TOLD_FAILING_AFTER;
+        let failing = lasts && failures - self.failed_before >= TOLD_AFTER_FAILURES;
         (failing && !std::mem::replace(&mut self.told_failing, failing)).then(|| ("failing".to_owned(), None))
     }
 }
@@ -276,7 +281,7 @@ impl Rollout {
         if self.ended {
             return Vec::new();
         }
-        let reason = |ask: &Ask| ask.reason().map(str::to_owned);
+        let reason = |ask: &Ask| ask.last_reason().map(str::to_owned);
         let asked =
             |wait, subject: String, ask: &Ask| Pending { wait, subject, failures: ask.failures(), reason: reason(ask) };
         let plain = |wait, ask: &Ask| (!ask.is_idle()).then(|| asked(wait, String::new(), ask));

@@ -168,8 +168,8 @@ fn whatever_fails_for_ever_is_told_at_the_third_failure_and_as_stalled() {
         let told = Walk::take(wait, Treatment::Failing, wait.bound() + Duration::from_secs(60));
         let stuck = stuck(&told);
         let [(first, failing), (second, stalled)] = stuck[..] else { panic!("{wait:?}: {stuck:?}") };
-        // Half a second to a second, one to two, and the third has failed.
-        assert!(first <= Duration::from_secs(5), "{wait:?}: {first:?}");
+        // What fails for some seconds passes by itself.
+        assert!((30..90).contains(&first.as_secs()), "{wait:?}: {first:?}");
         assert!(failing.contains(said(wait)) && failing.contains("forbidden; see "), "{failing}");
         assert!(second >= wait.bound() && second <= wait.bound() + Duration::from_secs(60), "{wait:?}: {second:?}");
         assert!(stalled.contains(said(wait)) && stalled.contains("for 15m"), "{stalled}");
@@ -182,7 +182,7 @@ fn a_look_that_never_confirms_and_a_record_that_others_keep_writing_are_told_too
         let told = Walk::take(wait, Treatment::Refuted, wait.bound() + Duration::from_secs(120));
         let stuck = stuck(&told);
         let [(first, failing), (_, stalled)] = stuck[..] else { panic!("{wait:?}: {stuck:?}") };
-        assert!(first <= Duration::from_secs(10) && failing.contains(said(wait)), "{wait:?}: {first:?} {failing}");
+        assert!((30..90).contains(&first.as_secs()) && failing.contains(said(wait)), "{wait:?}: {first:?} {failing}");
         assert!(stalled.contains(said(wait)), "{stalled}");
     }
 }
