@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use allclear::domain::id::WorkloadId;
-use allclear::domain::notice::Kind;
+use allclear::domain::notice::{Kind, Notice};
 use allclear::domain::readiness::{Standing, standing};
 use allclear::domain::record::{Change, Outcome, Phase};
 use allclear::domain::workload::Workload;
@@ -169,14 +169,16 @@ fn run(seed: u64) -> Vec<String> {
         life.pass(CALM).await;
         let mut problems = Vec::new();
         let seen = life.observe().await;
-        let idle = seen.rollouts.is_empty() && seen.purges.is_empty() && seen.deliveries.is_empty();
+        let waits = seen.rollouts.iter().all(|rollout| waits_for_its_pods(&life.world, &rollout.workload));
+        let idle = waits && seen.purges.is_empty() && seen.deliveries.is_empty();
         if !idle || !seen.quarantined.is_empty() {
             problems.push(format!("not over: {seen:#?}"));
         }
         let asked = life.world.state().asked.len();
         life.pass(SILENCE).await;
         let mut more = life.world.state().asked[asked..].to_vec();
-        more.retain(|asked| !POLLS.contains(&asked.call));
+        // Whoever waits for the pods of a version looks again and again, and tells it.
+        more.retain(|asked| !POLLS.contains(&asked.call) && seen.rollouts.is_empty());
         if !more.is_empty() {
             problems.push(format!("not silent: {more:?}"));
         }
@@ -270,8 +272,24 @@ fn notices_are_told(world: &World) -> Vec<String> {
     problems
 }
 
+/// Whether a version that was complete could not be voted for in time, and came back in a later generation that never completes:
+/// the one between was missed, so the record knows of one rollout only. It is right to wait for its pods.
+fn waits_for_its_pods(world: &World, id: &WorkloadId) -> bool {
+    let (Some(record), state) = (world.record(id), world.state()) else { return false };
+    let Some(workload) = state.cluster.get(id) else { return false };
+    let same = workload.version.as_ref() == Ok(&record.version) && workload.generation > record.generation;
+    let complete = standing(workload, false) == Standing::Complete;
+    record.phase == Phase::Complete && record.is_open() && record.votes.is_empty() && same && !complete
+}
+
 /// The record says what the cluster is, and the edge has it.
 fn workload_is_settled(world: &World, id: &WorkloadId) -> Option<String> {
+    if waits_for_its_pods(world, id) {
+        // In no record, so not among the notices of the ledger.
+        let stuck = |notice: &Notice| notice.kind == Kind::RolloutStuck && notice.workload == *id;
+        let told = world.state().published.iter().any(|(_, _, notice)| stuck(notice));
+        return (!told).then(|| format!("{id} waits for its pods, and nobody was told"));
+    }
     let record = world.record(id);
     let state = world.state();
     let Some(workload) = state.cluster.get(id) else {
