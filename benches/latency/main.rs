@@ -2,8 +2,9 @@
 //!
 //! Three clusters with the program in each and a real `redis-server` per member, all on this machine. What is measured is the
 //! time from the status that completes the rollout in the last cluster to the arrival of CreateInvalidation: twice, with
-//! wake-ups, and without, when members hear of each other only by looking every few seconds. The figures are printed;
-//! nothing fails by time.
+//! wake-ups, and without, when members hear of each other only by looking every few seconds. Then with a member that is killed
+//! as soon as it has told its vote, each in turn: where it would have purged, another takes over after `group.takeover`.
+//! The figures are printed; nothing fails by time.
 //!
 //! `ALLCLEAR_BIN` names another program than the one built with this bench. Times include what the stand-ins take on the
 //! same processors, so they are upper bounds.
@@ -23,6 +24,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
+use allclear::domain::record::Record;
+use allclear::domain::record_codec;
 use allclear::sandbox::group::{GroupWorld, Web};
 use allclear::sandbox::kubernetes::{Kind, Timings};
 use allclear::sandbox::world::World;
@@ -35,13 +38,22 @@ const IMAGE: &str = "registry.example.com/shop/web";
 const MEMBERS: usize = 3;
 
 /// Rollouts with wake-ups, and without.
-const ROLLOUTS: [usize; 2] = [100, 50];
+const ROLLOUTS: [usize; 2] = [100, 20];
+
+/// Rollouts in which a member is killed.
+const KILLS: usize = 30;
 
 /// How long CloudFront takes, far less than in earnest.
 const COMPLETES_AFTER: Duration = Duration::from_millis(50);
 
 /// From one cluster's completion to the next, so that the others have told and are told of before the last.
 const APART: Duration = Duration::from_millis(150);
+
+/// A vote is told to the others within this. Whoever dies before has not voted for them, and they wait for its return.
+const TOLD_WITHIN: Duration = Duration::from_millis(20);
+
+/// What takes longer than this was not done by the first in rank.
+const TAKEN_OVER: Duration = Duration::from_secs(1);
 
 /// Nothing that is waited for takes longer than this, or it never happens.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -58,29 +70,42 @@ async fn main() -> io::Result<()> {
     }
     let program = std::env::var("ALLCLEAR_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_allclear").to_owned());
     println!("{program}; load of the machine: {}", std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
+    let mut group = Group::start(&program, true).await?;
+    let mut times = Vec::new();
+    for number in 0..KILLS {
+        times.push(group.roll_out_and_kill(number, number % MEMBERS).await?);
+    }
+    let taken_over = times.iter().filter(|time| **time > TAKEN_OVER).count();
+    print(&format!("one killed after its vote, {taken_over} taken over"), times);
     for (wakes, rollouts) in [true, false].into_iter().zip(ROLLOUTS) {
         let group = Group::start(&program, wakes).await?;
         let mut times = Vec::new();
         for number in 0..rollouts {
             times.push(group.roll_out(number).await?);
         }
-        times.sort();
-        let percentile = |percent: usize| times[(times.len() * percent).div_ceil(100).saturating_sub(1)].as_millis();
-        println!(
-            "{MEMBERS} members, wake-ups {}: last completion to CreateInvalidation p50 {} ms, p90 {} ms, p99 {} ms of {rollouts}",
-            if wakes { "on" } else { "off" },
-            percentile(50),
-            percentile(90),
-            percentile(99),
-        );
+        print(if wakes { "wake-ups on" } else { "wake-ups off" }, times);
     }
     Ok(())
 }
 
+fn print(what: &str, mut times: Vec<Duration>) {
+    times.sort();
+    let percentile = |percent: usize| times[(times.len() * percent).div_ceil(100).saturating_sub(1)].as_millis();
+    println!(
+        "{MEMBERS} members, {what}: last completion to CreateInvalidation p50 {} ms, p90 {} ms, p99 {} ms of {}",
+        percentile(50),
+        percentile(90),
+        percentile(99),
+        times.len(),
+    );
+}
+
 /// The group under measurement.
 struct Group {
-    /// What keeps the programs alive; they end first.
-    _controllers: Vec<Controller>,
+    program: String,
+    /// The programs, by member, and with what each was started; they end first.
+    controllers: Vec<Controller>,
+    environments: Vec<BTreeMap<String, String>>,
     worlds: Vec<World>,
     /// What keeps the servers and lines alive.
     _web: Web,
@@ -92,7 +117,7 @@ impl Group {
         let web = Web::new(MEMBERS, None, options)?;
         let group = GroupWorld::joined(MEMBERS, Timings::IMMEDIATE, Some(COMPLETES_AFTER), web).await?;
         let GroupWorld { worlds, web } = group;
-        let mut controllers = Vec::new();
+        let (mut controllers, mut environments) = (Vec::new(), Vec::new());
         for world in &worlds {
             world.add_site(NAMESPACE, NAME, &format!("{IMAGE}:0"), "www.example.com", "E2LATENCY")?;
             world.kubernetes.settle();
@@ -107,16 +132,35 @@ impl Group {
             let mut environment: BTreeMap<String, String> = world.environment().into_iter().collect();
             environment.extend(quick.map(|(name, value)| (name.to_owned(), value.to_owned())));
             controllers.push(Controller::start(program, &environment).await?);
+            environments.push(environment);
         }
         for controller in &controllers {
             controller.ready().await?;
             controller.metric_is("allclear_workloads", 1).await?;
         }
-        Ok(Self { _controllers: controllers, worlds, _web: web })
+        Ok(Self { program: program.to_owned(), controllers, environments, worlds, _web: web })
     }
 
     /// Rolls the next version out, the clusters one after another; returns the time from the last completion to the purge.
     async fn roll_out(&self, number: usize) -> io::Result<Duration> {
+        let (image, last) = self.complete(number).await?;
+        self.end(number, &image, last).await
+    }
+
+    /// The same, with a member that is killed as soon as it has told its vote, and started again after the purge.
+    async fn roll_out_and_kill(&mut self, number: usize, member: usize) -> io::Result<Duration> {
+        let (image, last) = self.complete(number).await?;
+        wait("the vote", || record(&self.worlds[member]).is_some_and(|record| !record.votes.is_empty())).await?;
+        tokio::time::sleep(TOLD_WITHIN).await;
+        drop(self.controllers.remove(member));
+        let purges = || self.worlds[0].cloudfront.invalidations();
+        wait("the purge", || purges().len() > number).await?;
+        self.controllers.insert(member, Controller::start(&self.program, &self.environments[member]).await?);
+        self.end(number, &image, last).await
+    }
+
+    /// Sets the next image everywhere, and completes it in one cluster after another; returns it, and when the last was complete.
+    async fn complete(&self, number: usize) -> io::Result<(String, Instant)> {
         let image = format!("{IMAGE}:{}", number + 1);
         let mut last = Instant::now();
         for world in &self.worlds {
@@ -127,10 +171,14 @@ impl Group {
             last = Instant::now();
             world.kubernetes.settle();
         }
+        Ok((image, last))
+    }
+
+    async fn end(&self, number: usize, image: &str, last: Instant) -> io::Result<Duration> {
         let purges = || self.worlds[0].cloudfront.invalidations();
         wait("the purge", || purges().len() > number).await?;
         let took = purges()[number].at.saturating_duration_since(last);
-        wait("the end of the rollout", || self.worlds.iter().all(|world| closed(world, &image))).await?;
+        wait("the end of the rollout", || self.worlds.iter().all(|world| closed(world, image))).await?;
         Ok(took)
     }
 }
@@ -138,13 +186,17 @@ impl Group {
 /// What makes members deaf to wake-ups: nobody may subscribe.
 const DEAF: [&str; 6] = ["--rename-command", "SUBSCRIBE", "", "--rename-command", "PSUBSCRIBE", ""];
 
-/// Whether a member's ledger has closed everything, this image last.
-fn closed(world: &World, image: &str) -> bool {
+/// What a member's ledger has of the workload.
+fn record(world: &World) -> Option<Record> {
     let key = format!("deployment.{NAMESPACE}.{NAME}");
     let maps = world.kubernetes.list(Kind::ConfigMap, "default");
-    let text = maps.iter().find_map(|map| map["data"][&key].as_str()).unwrap_or_default();
-    let record = allclear::domain::record_codec::decode(text.as_bytes());
-    record.is_ok_and(|record| {
+    let text = maps.iter().find_map(|map| map["data"][&key].as_str())?;
+    record_codec::decode(text.as_bytes()).ok()
+}
+
+/// Whether a member's ledger has closed everything, this image last.
+fn closed(world: &World, image: &str) -> bool {
+    record(world).is_some_and(|record| {
         let version = json!(record.version).to_string();
         record.closed == record.seq
             && record.votes.is_empty()
