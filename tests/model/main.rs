@@ -17,6 +17,7 @@ macro_rules! promises {
 }
 
 mod beats;
+mod edge;
 mod failure;
 mod group;
 mod hashed;

@@ -5,7 +5,7 @@ use allclear::domain::id::Reference;
 use allclear::domain::machine::Timestamp;
 use allclear::domain::notice::Notice;
 use allclear::domain::purge::Order;
-use allclear::domain::record::Record;
+use allclear::domain::record::{Edge, Outcome, Record};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
@@ -37,6 +37,10 @@ pub enum Mutant {
     ListedForgotten,
     /// After a restore, the process knows only what the ledger does.
     ForgetsWhatItKnew,
+    /// The edge is settled although a part of it could not be purged.
+    PartSettles,
+    /// A purge that cannot be made is reported as complete.
+    ImpossibleForDone,
 }
 
 impl Mutant {
@@ -48,6 +52,10 @@ impl Mutant {
         }
         if self == Self::RequestForgotten {
             record.request = None;
+        }
+        let partly = record.history.last().is_some_and(|closed| closed.outcome == Outcome::Partly);
+        if self == Self::PartSettles && partly && !record.is_in_flight() {
+            (record.settled, record.edge) = (None, Edge::Settled);
         }
         record
     }
@@ -76,6 +84,7 @@ mod caught {
     use stateright::{Checker, HasDiscoveries, Model};
 
     use super::Mutant;
+    use crate::edge::mended;
     use crate::rollout::{behind_the_barrier, quick, rolled_back, sight, world};
     use crate::world::{Faults, World};
 
@@ -170,6 +179,16 @@ mod caught {
     #[test]
     fn a_notice_that_is_stamped_when_it_is_told() {
         breaks(Mutant::NoticeRestamped, crashing(&[("b", 2)]), "O5: a notice keeps its bytes");
+    }
+
+    #[test]
+    fn a_part_that_settles_the_whole_edge() {
+        breaks(Mutant::PartSettles, mended(), "an edge is settled only when all of it is");
+    }
+
+    #[test]
+    fn a_purge_that_is_impossible_and_reported_as_complete() {
+        breaks(Mutant::ImpossibleForDone, mended(), "purge.completed is told of a whole edge");
     }
 
     #[test]

@@ -3,16 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use allclear::domain::distribution::DistributionId;
 use allclear::domain::id::{NoticeId, Seq};
 use allclear::domain::image::Version;
 use allclear::domain::machine::Timestamp;
-use allclear::domain::notice::Notice;
+use allclear::domain::notice::{Kind, Notice};
 use allclear::domain::purge::Order;
-use allclear::domain::record::{Failure, Phase, Record};
+use allclear::domain::record::{Edge, Failure, Phase, Record};
 use allclear::domain::workload::Workload;
 
 use crate::hashed::Hashed;
 use crate::world::State;
+
+pub type Edges = BTreeMap<DistributionId, (Version, bool)>;
 
 /// What has happened, as far as a property asks for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -29,8 +32,8 @@ pub struct Past {
     pub meaning: BTreeMap<Seq, (String, Version)>,
     /// Every notice the ledger has held, and whether it has been told.
     pub notices: BTreeMap<NoticeId, (Notice, bool)>,
-    /// The version the edge was last made to agree with, and whether another one has completed since.
-    pub edge: Option<(Version, bool)>,
+    /// The version each distribution was last made to agree with, and whether another one has completed since.
+    pub edges: Edges,
     /// Since when an old pod has served, and since when none does, in searches that are about it.
     pub served: (Option<Timestamp>, Option<Timestamp>),
     /// Broken promises, by name.
@@ -66,7 +69,7 @@ pub fn note_served(next: &mut State, workload: Option<&Workload>) {
     let known = next.ledger.as_deref().is_some_and(|record| followed(record) && Some(&record.version) == version);
     if known {
         next.remember(|past| {
-            past.edge.iter_mut().for_each(|(edge, moved)| *moved |= Some(&*edge) != version);
+            past.edges.values_mut().for_each(|(edge, moved)| *moved |= Some(&*edge) != version);
         });
     }
 }
@@ -93,7 +96,7 @@ pub fn content(version: &Version) -> Vec<String> {
 
 /// Judges a write by what the ledger held before. `listed`: a workload that is written for the first time is new, so the edge
 /// may have anything.
-pub fn note_write(next: &mut State, record: &Record, listed: bool) {
+pub fn note_write(next: &mut State, record: &Record, listed: bool, distributions: BTreeSet<DistributionId>) {
     let floor = next.floor;
     let held = next.ledger.clone();
     let mut past = (*next.past).clone();
@@ -108,6 +111,11 @@ pub fn note_write(next: &mut State, record: &Record, listed: bool) {
             Some(_) => {}
             None => drop(past.notices.insert(notice.id.clone(), (notice.clone(), false))),
         }
+        let purged =
+            |id: &DistributionId| next.cdn.values().any(|made| made.distribution == *id && made.seq >= notice.seq);
+        if notice.kind == Kind::PurgeCompleted && !distributions.iter().all(purged) {
+            past.broken.insert("purge.completed is told of a whole edge");
+        }
     }
     past.voted.extend(record.votes.iter().map(|vote| vote.seq));
     if matches!(record.phase, Phase::Failed(_) | Phase::Withdrawn) {
@@ -118,7 +126,7 @@ pub fn note_write(next: &mut State, record: &Record, listed: bool) {
         }
     }
     if held.is_none() {
-        past.edge = Some((record.version.clone(), listed || record.phase == Phase::Rolling));
+        past.edges = edges(distributions, record, listed || record.phase == Phase::Rolling);
     }
     if let Some(held) = held.as_deref() {
         if record.seq < held.seq {
@@ -135,12 +143,20 @@ pub fn note_write(next: &mut State, record: &Record, listed: bool) {
         let skipped = (held.seq.0..record.seq.0).map(Seq).filter(|seq| !past.voted.contains(seq));
         past.condemned.extend(skipped);
     }
-    if record.phase == Phase::Complete
-        && let Some((version, moved)) = &mut past.edge
-    {
+    for (version, moved) in past.edges.values_mut().filter(|_| record.phase == Phase::Complete) {
         *moved |= content(&record.version) != content(version);
     }
+    let settled = content(record.settled.as_ref().unwrap_or(&record.version));
+    let differs = past.edges.values().any(|(version, moved)| *moved || content(version) != settled);
+    if !record.is_open() && record.edge == Edge::Settled && differs {
+        past.broken.insert("an edge is settled only when all of it is");
+    }
     next.past = Hashed::new(past);
+}
+
+/// All of the edge has the version of the record, and perhaps another one beside it.
+pub fn edges(distributions: BTreeSet<DistributionId>, record: &Record, moved: bool) -> Edges {
+    distributions.into_iter().map(|id| (id, (record.version.clone(), moved))).collect()
 }
 
 fn may_follow(old: &Phase, new: &Phase) -> bool {
@@ -149,7 +165,8 @@ fn may_follow(old: &Phase, new: &Phase) -> bool {
 
 pub fn note_creation(next: &mut State, seq: Seq, order: &Order) {
     let record = next.ledger.clone();
-    let newest = next.cdn.values().all(|earlier| earlier.seq <= seq);
+    let mut same = next.cdn.values().filter(|other| other.distribution == order.distribution);
+    let newest = same.all(|earlier| earlier.seq <= seq);
     let twice = next.cdn.values().any(|other| other.seq == seq && other.distribution == order.distribution);
     let mut past = (*next.past).clone();
     if twice {
@@ -167,8 +184,8 @@ pub fn note_creation(next: &mut State, seq: Seq, order: &Order) {
     let version = past.meaning.get(&seq).map(|(_, version)| version.clone());
     let other = record
         .is_some_and(|r| r.phase == Phase::Complete && Some(content(&r.version)) != version.as_ref().map(content));
-    if newest {
-        past.edge = version.map(|version| (version, other));
+    if let Some(version) = version.filter(|_| newest) {
+        past.edges.insert(order.distribution.clone(), (version, other));
     }
     next.past = Hashed::new(past);
 }

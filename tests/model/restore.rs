@@ -31,7 +31,7 @@ impl World {
         next.ledger = self.record.clone().map(Hashed::new);
         let runs = self.script[0].as_ref().and_then(|workload| workload.version.clone().ok());
         next.remember(|past| {
-            if let Some((version, moved)) = &mut past.edge {
+            for (version, moved) in past.edges.values_mut() {
                 *moved |= runs.as_ref() != Some(version);
             }
         });

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use allclear::domain::distribution::DistributionId;
 use allclear::domain::id::Seq;
+use allclear::domain::image::Version;
+use allclear::domain::notice::Kind;
 use allclear::domain::policy::{OnRollback, Policy};
 use allclear::domain::record::{Outcome, Phase};
 use allclear::domain::rollout::baseline;
@@ -55,6 +58,8 @@ const PROMISES: &[(&str, Condition)] = promises![
     "a rollout fails only after a fresh look",
     "a vote waits for the last old pod, or for the bound",
     "no deadline is in the past",
+    "purge.completed is told of a whole edge",
+    "an edge is settled only when all of it is",
 ];
 
 /// What holds when nothing but faults can happen any more.
@@ -80,8 +85,12 @@ const QUIET: &[(&str, Condition)] = &[
     }),
     ("LIVE-2: the edge agrees with what completed last", |world, state| {
         let Some(record) = state.ledger.as_deref() else { return true };
-        let same = |version| content(version) == content(&record.version);
-        let agrees = state.past.edge.as_ref().is_none_or(|(version, moved)| same(version) && !moved);
+        let same = |version: &Version| content(version) == content(&record.version);
+        let purged = world.served_in_the_end();
+        let agrees = |(id, (version, moved)): (&DistributionId, &(Version, bool))| {
+            !purged.contains(id) || (same(version) && !moved)
+        };
+        let agrees = state.past.edges.iter().all(agrees);
         !is_quiet(world, state) || record.phase != Phase::Complete || !world.sited || agrees
     }),
 ];
@@ -115,6 +124,19 @@ const ENDS: &[(&str, Condition)] = &[
     }),
     ("is forgotten", |world, state| is_quiet(world, state) && state.ledger.is_none()),
     ("waits without end", |world, state| is_quiet(world, state) && waits_for_ever(world, state)),
+    ("ends partly purged", |_, state| closed(state, &Outcome::Partly)),
+    ("is owed in part", |_, state| {
+        let record = state.ledger.as_deref();
+        record.and_then(|r| r.history.last()).is_some_and(|closed| closed.outcome == Outcome::PartlyOwed)
+    }),
+    ("ends purged after it was owed", |_, state| {
+        let owed = state.past.notices.values().any(|(notice, told)| notice.kind == Kind::PurgeOwed && *told);
+        owed && closed(state, &Outcome::Purged)
+    }),
+    ("ends fresh everywhere", |world, state| {
+        let Some(record) = state.ledger.as_deref().filter(|_| is_quiet(world, state)) else { return false };
+        state.past.edges.values().all(|(version, moved)| content(version) == content(&record.version) && !moved)
+    }),
     ("is purged twice", |_, state| state.cdn.len() == 2),
 ];
 
@@ -144,11 +166,11 @@ pub fn sight(version: &str, generation: i64, observed: bool, updated: u32) -> Op
 }
 
 trait ParseImage {
-    fn parse_image(&self) -> allclear::domain::image::Version;
+    fn parse_image(&self) -> Version;
 }
 
 impl ParseImage for String {
-    fn parse_image(&self) -> allclear::domain::image::Version {
+    fn parse_image(&self) -> Version {
         serde_json::from_value(serde_json::json!({ "web": self })).expect("a version")
     }
 }
@@ -173,7 +195,19 @@ pub fn world(script: Vec<Option<Workload>>) -> World {
         script[0].as_ref().map(|workload| baseline(workload, workload.version.as_ref().expect("a version"), Seq(0)));
     let (serving, served) = (BTreeSet::new(), BTreeSet::new());
     let faults = Faults::default();
-    World { script, record, listed: true, policy, workers: 1, faults, serving, served, sited: true, mutant: None }
+    World {
+        script,
+        record,
+        listed: true,
+        policy,
+        workers: 1,
+        faults,
+        serving,
+        served,
+        sited: true,
+        second: None,
+        mutant: None,
+    }
 }
 
 pub fn a_to_b() -> Vec<Option<Workload>> {
@@ -210,7 +244,7 @@ pub fn quick(versions: &[(&str, i64)]) -> Vec<Option<Workload>> {
 }
 
 /// Searches to the end: no property is broken, every named end is reached, and the search has the size it had.
-fn search(name: &str, world: World, ends: &[&str], states: usize) {
+pub fn search(name: &str, world: World, ends: &[&str], states: usize) {
     let started = std::time::Instant::now();
     let checker = world.checker().threads(2).finish_when(stateright::HasDiscoveries::AnyFailures).spawn_dfs().join();
     eprintln!(

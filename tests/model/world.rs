@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use allclear::domain::distribution::DistributionId;
 use allclear::domain::group;
-use allclear::domain::id::{InvalidationId, Member, Origin, Reference, Seq, WorkloadId};
+use allclear::domain::id::{Member, Origin, Reference, Seq, WorkloadId};
 use allclear::domain::machine::{Machine, Timestamp};
 use allclear::domain::policy::Policy;
-use allclear::domain::purge::{Order, Progress};
 use allclear::domain::readiness::{Standing, standing};
 use allclear::domain::record::{Phase, Record};
 use allclear::domain::rollout::{self, Arrival, Attention, Effect, Event, FoundSite, Identity, Rollout};
 use allclear::domain::workload::Workload;
 
+use crate::edge::Second;
 use crate::failure::failure;
 use crate::hashed::Hashed;
 use crate::mutants::Mutant;
@@ -38,6 +38,7 @@ pub struct World {
     pub served: BTreeSet<usize>,
     /// Whether the workload has a host.
     pub sited: bool,
+    pub second: Option<Second>,
     pub mutant: Option<Mutant>,
 }
 
@@ -63,6 +64,8 @@ pub struct Worker {
     /// How far its watch has got; `None` before its first listing.
     pub cursor: Option<usize>,
     pub calls: Vec<Call>,
+    /// Purges that were denied, and are tried on.
+    pub refused: Vec<Hashed<Effect>>,
     /// The record as this process knows it while nothing is under way. Kept only where there are restores.
     pub known: Option<Hashed<Record>>,
     /// There was a restore while its machine was at work: what that knew is compared with the ledger when it ends.
@@ -145,7 +148,7 @@ pub fn identity() -> Identity {
 impl World {
     pub fn start(&self) -> State {
         let past = Past {
-            edge: self.record.as_ref().map(|record| (record.version.clone(), false)),
+            edges: self.record.iter().flat_map(|record| past::edges(self.distributions(), record, false)).collect(),
             meaning: self.record.iter().map(|r| (r.seq, (r.uid.clone(), r.version.clone()))).collect(),
             ..Past::default()
         };
@@ -223,6 +226,7 @@ impl World {
                 past::note_serving(&mut next, &self.serving);
                 let served = self.script[next.at].as_ref().filter(|_| self.served.contains(&next.at));
                 past::note_served(&mut next, served);
+                self.try_again(&mut next);
             }
             Action::Watch(w, place) => self.watch(&mut next, w, place),
             Action::Perform(w, c) => {
@@ -339,9 +343,7 @@ impl World {
                 let skips = self.mutant == Some(Mutant::NoRecheck);
                 Event::Rechecked(vector.clone(), if skips { seen } else { workload })
             }
-            Effect::Match(vector, _) => {
-                Event::Matched(vector.clone(), BTreeSet::from(["E1EXAMPLE".parse().expect("an id")]).into())
-            }
+            Effect::Match(vector, _) => Event::Matched(vector.clone(), self.distributions().into()),
             Effect::Purge(order) => self.purge(next, order),
             Effect::Tell(notice) => {
                 let notice = self.mutant.map_or_else(|| (**notice).clone(), |m| m.told(notice, next.now));
@@ -389,7 +391,7 @@ impl World {
             return Event::Conflicted(held.cloned().map(Box::new), next.floor);
         }
         past::note_vote(next, &record, &self.serving, (self.policy.settle, self.policy.drain_timeout));
-        past::note_write(next, &record, self.listed);
+        past::note_write(next, &record, self.listed, self.distributions());
         next.ledger = Some(Hashed::new(record));
         Event::Stored
     }
@@ -400,7 +402,7 @@ impl World {
                 next.floor = next.floor.max(held.seq);
                 next.ledger = None;
                 // What comes back is judged by its own first record.
-                next.remember(|past| past.edge = None);
+                next.remember(|past| past.edges.clear());
                 Event::Stored
             }
             None => Event::Stored,
@@ -408,41 +410,15 @@ impl World {
         }
     }
 
-    /// CloudFront: the same reference returns the earlier invalidation. Its completion follows at once.
-    fn purge(&self, next: &mut State, order: &Order) -> Event {
-        let mut order = order.clone();
-        let seq = next.past.voted.last().copied().unwrap_or_default();
-        // The vector is in the order's reference only as a hash; the vote that has it names the rollout.
-        let owner = |record: &Record| {
-            let mut votes = record.votes.iter();
-            votes.find(|v| v.purges.values().any(|p| p.reference == order.reference)).map(|v| v.seq)
-        };
-        let machine =
-            next.workers.iter().filter_map(|w| w.machine.as_deref()).find_map(|m| m.durable().and_then(owner));
-        let seq = next.ledger.as_deref().and_then(owner).or(machine).unwrap_or(seq);
-        if let Some(mutant) = self.mutant {
-            let version = next.past.meaning.get(&seq).map_or(String::new(), |(_, version)| version.to_string());
-            mutant.references(&mut order, next.cdn.len(), &version);
-        }
-        if !next.cdn.contains_key(&order.reference) {
-            past::note_creation(next, seq, &order);
-            next.cdn.insert(order.reference.clone(), Creation { seq, distribution: order.distribution.clone() });
-        }
-        let id = InvalidationId(format!("I{}", next.cdn.keys().position(|r| *r == order.reference).unwrap_or(0)));
-        Event::Purged(order.reference, Progress::Created(id))
-    }
-
     fn answer(&self, next: &mut State, w: usize, c: usize) {
         let call = next.workers[w].calls.remove(c);
         let Some(answer) = call.answer else { return };
-        let mut answer = (*answer).clone();
-        if let (Effect::Purge(order), Event::Purged(_, progress)) = (&*call.effect, &answer) {
-            // To the rollout, the reference is the one it ordered.
-            answer = Event::Purged(order.reference.clone(), progress.clone());
-            self.step(next, w, answer);
-            answer = Event::Purged(order.reference.clone(), Progress::Completed);
+        match (&*call.effect, &*answer) {
+            (Effect::Purge(order), Event::Purged(_, progress)) => {
+                self.report(next, w, (&call.effect, order), progress.clone());
+            }
+            (_, answer) => self.step(next, w, answer.clone()),
         }
-        self.step(next, w, answer);
     }
 
     pub fn step(&self, next: &mut State, w: usize, event: Event) {
