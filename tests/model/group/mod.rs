@@ -8,10 +8,12 @@ mod world;
 
 use std::collections::BTreeSet;
 
+use allclear::domain::distribution::DistributionId;
+use allclear::domain::id::Vector;
 use allclear::domain::record::{Outcome, Phase, PurgeState, Record};
 use stateright::{Checker, HasDiscoveries, Model, Property, UniformChooser};
 
-use crate::group::world::{Action, State, World};
+use crate::group::world::{Action, Cluster, State, World};
 
 impl Model for World {
     type State = State;
@@ -51,6 +53,7 @@ const PROMISES: &[(&str, Condition)] = promises![
     "GA-5: a vote stays until all have closed its vector",
     "O4: a vector ends in one way for all",
     "a member's votes are a chain",
+    "members with other digests are not purged together",
 ];
 
 /// What holds when nothing but faults can happen any more.
@@ -72,7 +75,22 @@ const QUIET: &[(&str, Condition)] = &[
         let agrees = || state.past.edge.as_ref().is_none_or(|(version, moved)| versions.contains(version) && !moved);
         !complete || versions.len() != 1 || agrees()
     }),
+    ("LIVE-2: a purge leaves out no distribution", |world, state| {
+        let wanted: BTreeSet<_> = world.members.iter().flat_map(distributions).collect();
+        let of = |vector: &Vector| -> BTreeSet<_> {
+            let made = state.past.creations.values().filter(|(made, _)| made == vector);
+            made.map(|(_, distribution)| distribution.clone()).collect()
+        };
+        let whole = || state.past.creations.values().all(|(vector, _)| of(vector) == wanted);
+        !state.quiet || has_dead(world, state) || state.past.forgot || whole()
+    }),
 ];
+
+/// What a member wants to be purged: what its owner named, or else what serves its host.
+fn distributions(cluster: &Cluster) -> BTreeSet<DistributionId> {
+    let named = cluster.script.iter().flatten().find_map(|workload| workload.tuning.distributions.clone());
+    named.unwrap_or_else(|| BTreeSet::from([worker::by_host()]))
+}
 
 fn has_dead(world: &World, state: &State) -> bool {
     let mut dead = world.members.iter().zip(&state.places);
@@ -84,6 +102,10 @@ const ENDS: &[(&str, Condition)] = &[
     ("ends purged once", |_, state| state.quiet && state.past.creations.len() == 1),
     ("ends purged twice", |_, state| state.quiet && state.past.creations.len() == 2),
     ("ends purged three times", |_, state| state.quiet && state.past.creations.len() == 3),
+    ("both distributions are purged", |_, state| {
+        let distributions: BTreeSet<_> = state.past.creations.values().map(|(_, id)| id).collect();
+        state.quiet && distributions.len() == 2
+    }),
     ("ends without a purge", |_, state| state.quiet && state.past.creations.is_empty()),
     ("a vector dies", |_, state| has_outcome(state, &Outcome::Dead)),
     ("a vector is a return", |_, state| has_outcome(state, &Outcome::Returned)),

@@ -2,7 +2,7 @@
 
 use allclear::domain::id::{Reference, Vector};
 use allclear::domain::purge::Order;
-use allclear::domain::record::{Phase, Record};
+use allclear::domain::record::{Edge, Phase, Record};
 use allclear::domain::rules::Rules;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,10 @@ pub enum Mutant {
     DropsAtOnce,
     /// After an upgrade a vote of the release before is carried out under a reference of the new rules.
     NewReferenceForOldVote,
+    /// What was served and never completed is forgotten.
+    ServedForgotten,
+    /// A vote that names distributions is alone in saying what is purged.
+    HostsForgotten,
 }
 
 impl Mutant {
@@ -38,6 +42,8 @@ impl Mutant {
                 }
             }
             Self::DropsAtOnce => record.votes.retain(|vote| vote.closed.is_none()),
+            Self::ServedForgotten if record.edge == Edge::Moved => record.edge = Edge::Settled,
+            Self::HostsForgotten => record.votes.iter_mut().for_each(|vote| vote.hosts.clear()),
             _ => {}
         }
     }

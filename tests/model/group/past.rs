@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use allclear::domain::distribution::DistributionId;
 use allclear::domain::id::{Component, Origin, Reference, Seq, Vector};
 use allclear::domain::image::Version;
 use allclear::domain::purge::Order;
@@ -22,7 +23,7 @@ pub struct Past {
     /// Every vector that was voted for, and who has closed it with which outcome.
     pub voted: BTreeMap<Vector, BTreeMap<usize, Option<Outcome>>>,
     /// What CloudFront has created.
-    pub creations: BTreeMap<Reference, Vector>,
+    pub creations: BTreeMap<Reference, (Vector, DistributionId)>,
     /// The version the edge was last made to agree with, and whether another one has completed anywhere since.
     pub edge: Option<(Version, bool)>,
     /// Somebody gave up waiting, or lost its ledger.
@@ -31,6 +32,15 @@ pub struct Past {
     pub forgot: bool,
     /// Broken promises, by name.
     pub broken: BTreeSet<&'static str>,
+}
+
+impl Past {
+    /// Where somebody is served what never completes, it is known from the beginning what the edge has.
+    pub fn at_first(world: &World) -> Self {
+        let served = world.members.iter().any(|cluster| !cluster.served.is_empty());
+        let record = world.members[0].record.as_ref().filter(|_| served);
+        Self { edge: record.map(|record| (record.version.clone(), false)), ..Self::default() }
+    }
 }
 
 impl State {
@@ -72,6 +82,20 @@ impl State {
         }
     }
 
+    /// A pod of a version that a ledger follows answers requests: the edge may have it.
+    pub fn note_served(&mut self, world: &World) {
+        let followed = |record: &Record| matches!(record.phase, Phase::Rolling | Phase::Failed(_));
+        let served = world.members.iter().zip(&self.places).find_map(|(cluster, place)| {
+            let workload = cluster.script[place.at].as_ref().filter(|_| cluster.served.contains(&place.at))?;
+            let version = workload.version.as_ref().ok()?;
+            place.record.as_deref().is_some_and(|r| followed(r) && r.version == *version).then(|| version.clone())
+        });
+        let moves = |(edge, moved): &(Version, bool)| !moved && served.as_ref().is_some_and(|version| version != edge);
+        if self.past.edge.as_ref().is_some_and(moves) {
+            self.remember(|past| past.edge.iter_mut().for_each(|(_, moved)| *moved = true));
+        }
+    }
+
     pub fn note_creation(&mut self, vector: &Vector, order: &Order) {
         if self.past.creations.contains_key(&order.reference) {
             return;
@@ -85,14 +109,14 @@ impl State {
             })
         };
         let versions = self.versions_of(vector);
-        let newest = self.past.creations.values().all(|earlier| !is_above(earlier, vector));
+        let newest = self.past.creations.values().all(|(earlier, _)| !is_above(earlier, vector));
         let now_elsewhere = self.places.iter().any(|place| {
             let other = |record: &Record| record.phase == Phase::Complete && !versions.contains(&record.version);
             place.record.as_deref().is_some_and(other)
         });
         let version = versions.first().cloned();
         self.remember(|past| {
-            if past.creations.values().any(|earlier| earlier == vector) {
+            if past.creations.values().any(|earlier| *earlier == (vector.clone(), order.distribution.clone())) {
                 past.broken.insert("SAFE-1: one creation per vector and distribution");
             }
             if !past.together.contains(vector) {
@@ -101,7 +125,10 @@ impl State {
             if condemned(past) {
                 past.broken.insert("SAFE-4: nothing for a failed or withdrawn rollout");
             }
-            past.creations.insert(order.reference.clone(), vector.clone());
+            if digests(&versions).len() > 1 {
+                past.broken.insert("members with other digests are not purged together");
+            }
+            past.creations.insert(order.reference.clone(), (vector.clone(), order.distribution.clone()));
             if newest {
                 past.edge = version.map(|version| (version, now_elsewhere));
             }
@@ -195,6 +222,12 @@ impl State {
         place.record = None;
         place.floor = Seq(0);
     }
+}
+
+/// The digests that are known of these versions, which have one container.
+fn digests(versions: &BTreeSet<Version>) -> BTreeSet<String> {
+    let images = versions.iter().flat_map(Version::iter).map(|(_, image)| image.to_string());
+    images.filter_map(|image| image.split_once('@').map(|(_, digest)| digest.to_owned())).collect()
 }
 
 /// Whether a vector is later than another in some component.

@@ -1,10 +1,11 @@
 //! What is searched, and what catches each mutant.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use allclear::domain::policy::{Agreement, Choice, OnRollback, Policy};
 use allclear::domain::record::Record;
-use allclear::domain::workload::Workload;
+use allclear::domain::workload::{Replicas, Tuning, Workload};
 
 use crate::group::past::settled;
 use crate::group::world::{BEFORE, Cluster, Faults, World};
@@ -22,7 +23,7 @@ fn policy() -> Policy {
 /// A cluster in which the workload goes through these states, and has been at the first one for long.
 fn cluster(script: Vec<Option<Workload>>, members: usize) -> Cluster {
     let record = script[0].as_ref().map(|workload| settled(workload, "c1"));
-    Cluster { script, record, configs: vec![("c1", members)], dies_after: None }
+    Cluster { script, served: BTreeSet::new(), record, configs: vec![("c1", members)], dies_after: None }
 }
 
 /// Clusters that go through these states.
@@ -239,6 +240,62 @@ fn a_ledger_is_lost_at_any_moment() {
     search_part("N=2 A→B, a ledger lost", world, &["ends purged once", "a vector dies"], 40_000);
 }
 
+/// A pod of `b` answers requests in the first member while `b` never completes, and `a` comes back.
+fn served_in_one(other: Vec<Option<Workload>>) -> World {
+    let replicas = Replicas { desired: 2, total: 3, updated: 1, ready: 3, available: 3 };
+    let half = sight("b", 2, true, 1).map(|workload| Workload { replicas, ..workload });
+    let mut world = swift(&[vec![sight("a", 1, true, 2), half, sight("a", 3, true, 2)], other]);
+    world.members[0].served = BTreeSet::from([1]);
+    World { policy: Policy { on_rollback: OnRollback::IfServed, ..world.policy.clone() }, ..world }
+}
+
+fn back_in_both() -> World {
+    served_in_one(vec![sight("a", 1, true, 2), sight("b", 2, true, 1), sight("a", 3, true, 2)])
+}
+
+#[test]
+fn what_one_member_has_served_is_purged_when_both_go_back() {
+    search_part("N=2 served in one, back", back_in_both(), &["ends purged once"], 20_000);
+}
+
+#[test]
+fn what_one_member_has_served_is_purged_when_the_other_has_not_even_begun() {
+    search("N=2 served in one, other stays", served_in_one(stays_at("a")), &["ends purged once"], 98);
+}
+
+/// `latest` with the digests of these letters one after the other.
+fn pinned(letters: &[&str]) -> Vec<Option<Workload>> {
+    let at = |(place, letter): (usize, &&str)| {
+        let image = format!("latest@sha256:{}", letter.repeat(64));
+        sight(&image, i64::try_from(place).expect("a small number") + 2, true, 2)
+    };
+    std::iter::once(sight("latest", 1, true, 2)).chain(letters.iter().enumerate().map(at)).collect()
+}
+
+/// It is a change, for the content may differ (decision 30).
+#[test]
+fn a_digest_that_becomes_known_in_one_member_is_purged() {
+    search("N=2 a digest in one", swift(&[pinned(&["a"]), pinned(&[])]), &["ends purged once"], 85);
+}
+
+#[test]
+fn a_digest_that_one_member_skips_is_followed_by_one_that_both_have() {
+    let world = swift(&[pinned(&["a", "b"]), pinned(&["b"])]);
+    search_part("N=2 a digest, then another", world, &["ends purged once", "ends purged twice"], 20_000);
+}
+
+/// `b` is complete in both; the owner of the first one has named a distribution that serves none of the hosts.
+fn named_in_one() -> World {
+    let named = Tuning { distributions: Some(["E2EXAMPLE".parse().expect("an id")].into()), ..Tuning::default() };
+    let naming = |workload: Option<Workload>| workload.map(|w| Workload { tuning: named.clone(), ..w });
+    swift(&[at_once().into_iter().map(naming).collect(), at_once()])
+}
+
+#[test]
+fn what_one_member_names_is_purged_beside_what_serves_the_hosts_of_the_other() {
+    search("N=2 named in one", named_in_one(), &["both distributions are purged"], 370);
+}
+
 mod deep {
     //! `make model-deep`: hours of one core, or close to it.
     use super::*;
@@ -308,6 +365,13 @@ mod deep {
 
     #[test]
     #[ignore = "minutes to hours: make model-deep"]
+    fn both_members_come_to_know_a_digest() {
+        let ends = ["ends purged once", "ends purged twice"];
+        search("N=2 a digest", swift(&[pinned(&["a"]), pinned(&["a"])]), &ends, 0);
+    }
+
+    #[test]
+    #[ignore = "minutes to hours: make model-deep"]
     fn long_random_walks_break_nothing() {
         let faults = Faults { ledgers: 1, impatience: 1 };
         let worlds = [
@@ -339,8 +403,6 @@ mod deep {
 
 mod caught {
     //! Some search of each mutant breaks the named property.
-    use std::collections::BTreeSet;
-
     use stateright::{Checker, HasDiscoveries, Model};
 
     use super::*;
@@ -399,6 +461,17 @@ mod caught {
             ..clusters(&[a_to_b(), a_to_b()])
         };
         breaks(Mutant::WithdrawsAfterVoting, world, "GA-5: a vote stays until all have closed its vector");
+    }
+
+    #[test]
+    fn what_was_served_and_is_forgotten() {
+        let property = "LIVE-2: the edge agrees with what is complete everywhere";
+        breaks(Mutant::ServedForgotten, served_in_one(stays_at("a")), property);
+    }
+
+    #[test]
+    fn hosts_that_count_for_nothing_beside_a_name() {
+        breaks(Mutant::HostsForgotten, named_in_one(), "LIVE-2: a purge leaves out no distribution");
     }
 
     #[test]

@@ -125,9 +125,10 @@ impl<'a> Worker<'a> {
                     let fresh = if skips { self.sight(self.job.seen) } else { self.sight(self.job.at) };
                     self.step(Event::Rechecked(vector, fresh));
                 }
-                Effect::Match(vector, _) => {
-                    let distribution: DistributionId = "E1EXAMPLE".parse().expect("an id");
-                    self.step(Event::Matched(vector, BTreeSet::from([distribution]).into()));
+                Effect::Match(vector, plan) => {
+                    let by_hosts = (!plan.hosts.is_empty()).then(by_host);
+                    let found: BTreeSet<_> = plan.distributions.into_iter().chain(by_hosts).collect();
+                    self.step(Event::Matched(vector, found.into()));
                 }
                 Effect::Purge(order) => self.purge(*order),
                 Effect::Tell(notice) => self.step(Event::Told(notice.id)),
@@ -203,6 +204,11 @@ impl<'a> Worker<'a> {
         let members: BTreeMap<Member, Option<Known>> = (0..members).map(|m| (name(m), known(m))).collect();
         View { config: config.to_owned(), members, ..View::default() }
     }
+}
+
+/// The distribution that serves the host of the workload.
+pub fn by_host() -> DistributionId {
+    "E1EXAMPLE".parse().expect("an id")
 }
 
 /// The mutant that takes a complete record for a vote.

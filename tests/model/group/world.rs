@@ -43,6 +43,8 @@ pub struct World {
 pub struct Cluster {
     /// The true states of the Deployment in the order of time; `None` while it does not exist.
     pub script: Vec<Option<Workload>>,
+    /// Places of the script at which a pod of the version that is rolled out there answers requests.
+    pub served: BTreeSet<usize>,
     /// The record at the beginning.
     pub record: Option<Record>,
     /// The configurations it runs with, one after the other: a hash, and the members it lists.
@@ -220,7 +222,7 @@ impl World {
             }
         };
         let places: Vec<Place> = self.members.iter().enumerate().map(place).collect();
-        let mut state = State { places, left: self.faults, past: Hashed::new(Past::default()), quiet: false };
+        let mut state = State { places, left: self.faults, past: Hashed::new(Past::at_first(self)), quiet: false };
         state.note_instant(self);
         state
     }
@@ -382,6 +384,7 @@ impl World {
             next.left.impatience -= 1;
         }
         next.note_instant(self);
+        next.note_served(self);
         next.quiet = self.steps(&next).is_empty() && self.timeouts(&next).is_empty();
         next
     }
