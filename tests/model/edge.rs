@@ -4,15 +4,15 @@
 use std::collections::BTreeSet;
 
 use allclear::domain::distribution::DistributionId;
-use allclear::domain::id::InvalidationId;
+use allclear::domain::id::{InvalidationId, Reference, Seq, Vector, group_rollout_id, purge_reference};
 use allclear::domain::purge::{Order, Progress};
 use allclear::domain::record::Record;
-use allclear::domain::rollout::{Effect, Event};
+use allclear::domain::rollout::{Effect, Event, Identity};
 
 use crate::hashed::Hashed;
 use crate::mutants::Mutant;
 use crate::past;
-use crate::world::{Call, Creation, State, World};
+use crate::world::{Call, Creation, State, World, identity};
 
 /// A second distribution that serves the workload's host.
 #[derive(Clone, Copy)]
@@ -59,6 +59,13 @@ impl World {
         })
     }
 
+    /// The reference under which a rollout is purged by the policy's own paths.
+    fn reference(&self, seq: Seq, distribution: &DistributionId) -> Reference {
+        let Identity { workload, member, group, origin, .. } = identity();
+        let rollout = group_rollout_id(&group, &workload, &Vector::of_one(member, origin, seq));
+        purge_reference(&rollout, distribution.as_str(), self.policy.paths.iter().map(|path| path.as_str()))
+    }
+
     /// The same reference returns the earlier invalidation. Its completion follows at once.
     pub fn purge(&self, next: &mut State, order: &Order) -> Event {
         let mut order = order.clone();
@@ -73,7 +80,10 @@ impl World {
         };
         let machine =
             next.workers.iter().filter_map(|w| w.machine.as_deref()).find_map(|m| m.durable().and_then(owner));
-        let seq = next.ledger.as_deref().and_then(owner).or(machine).unwrap_or(seq);
+        // Ordered before a restore and carried out after it: no record has that vote any more.
+        let mut voted = next.past.voted.iter().copied();
+        let lost = voted.find(|seq| self.reference(*seq, &order.distribution) == order.reference);
+        let seq = next.ledger.as_deref().and_then(owner).or(machine).or(lost).unwrap_or(seq);
         if let Some(mutant) = self.mutant {
             let version = next.past.meaning.get(&seq).map_or(String::new(), |(_, version)| version.to_string());
             mutant.references(&mut order, next.cdn.len(), &version);

@@ -471,3 +471,16 @@ fn a_cluster_that_is_restored_at_any_moment_is_purged_for_what_runs_then() {
     let world = World { faults: Faults { restores: 1, ..Faults::default() }, ..world(quick(&[("b", 2)])) };
     search("A→B, restored", world, &["ends purged", "is purged twice"], 10_311);
 }
+
+/// Too large for every run.
+mod deep {
+    use super::*;
+
+    #[test]
+    #[ignore = "two minutes: make model-deep"]
+    fn a_cluster_that_is_restored_among_two_versions_is_purged_for_what_runs_then() {
+        let world =
+            World { faults: Faults { restores: 1, ..Faults::default() }, ..world(quick(&[("b", 2), ("c", 3)])) };
+        search("A→B→C, restored", world, &["ends purged", "is purged twice"], 1_086_557);
+    }
+}
