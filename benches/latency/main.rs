@@ -49,7 +49,7 @@ const COMPLETES_AFTER: Duration = Duration::from_millis(50);
 /// From one cluster's completion to the next, so that the others have told and are told of before the last.
 const APART: Duration = Duration::from_millis(150);
 
-/// A vote is told to the others within this. Whoever dies before has not voted for them, and they wait for its return.
+/// A vote is told to the others within this. If its member dies before, they wait for that member to return.
 const TOLD_WITHIN: Duration = Duration::from_millis(20);
 
 /// What takes longer than this was not done by the first in rank.

@@ -1,7 +1,7 @@
 //! Says what only a person can end: as an error once, and again daily, with what to do (decision 37). One for the whole process,
 //! because a cause does not belong to the actor that meets it. What is said when is decided by `domain::refusal`.
 //!
-//! Not for what passes by itself: whoever met it says that.
+//! Not for what passes by itself: the actor that met it says that.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};

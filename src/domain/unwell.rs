@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use crate::domain::id::WorkloadId;
-use crate::domain::record::{Closed, Outcome, Phase, PurgeState, Record};
+use crate::domain::record::{Closed, Outcome, Phase, Record};
 use crate::domain::rollout::closed;
 
 /// A workload whose newest rollout did not end well.
@@ -106,22 +106,14 @@ fn last(record: &Record) -> Option<&Closed> {
 /// The purges that are owed: `E1: AccessDenied`.
 fn owed(record: &Record) -> impl Iterator<Item = String> {
     let purges = record.votes.iter().chain(&record.owed).flat_map(|vote| &vote.purges);
-    purges.filter_map(|(distribution, purge)| match &purge.state {
-        PurgeState::Owed(why) => Some(format!("{distribution}: {why}")),
-        PurgeState::Wanted
-        | PurgeState::Created
-        | PurgeState::Covered(_)
-        | PurgeState::Completed
-        | PurgeState::DoneByOther
-        | PurgeState::Impossible(_) => None,
-    })
+    purges.filter_map(|(distribution, purge)| Some(format!("{distribution}: {}", purge.state.owed()?)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::id::{Reference, Seq, Vector};
-    use crate::domain::record::{Failure, Purge, Vote};
+    use crate::domain::record::{Failure, Purge, PurgeState, Vote};
 
     fn record(phase: Phase, outcome: Option<Outcome>) -> Record {
         let end = |outcome| Closed {

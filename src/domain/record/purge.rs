@@ -56,6 +56,19 @@ impl Purge {
 }
 
 impl PurgeState {
+    /// Why it is owed, if it is.
+    pub const fn owed(&self) -> Option<&str> {
+        match self {
+            Self::Owed(why) => Some(why.as_str()),
+            Self::Wanted
+            | Self::Created
+            | Self::Covered(_)
+            | Self::Completed
+            | Self::DoneByOther
+            | Self::Impossible(_) => None,
+        }
+    }
+
     /// Nothing more will happen to it.
     pub const fn is_final(&self) -> bool {
         match self {

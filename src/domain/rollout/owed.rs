@@ -277,7 +277,7 @@ impl Rollout {
             return;
         };
         let since = vote.owed_ms;
-        let reasons: BTreeSet<&str> = vote.purges.values().filter_map(|purge| reason(&purge.state)).collect();
+        let reasons: BTreeSet<&str> = vote.purges.values().filter_map(|purge| purge.state.owed()).collect();
         let reasons = reasons.into_iter().take(3).collect::<Vec<_>>().join("; ");
         let days = wall_ms.saturating_sub(since).max(0) / TOLD_EVERY_MS;
         let next = since.saturating_add(TOLD_EVERY_MS.saturating_mul(days.saturating_add(1)));
@@ -400,18 +400,6 @@ fn as_planned(vote: Vote, agreed: Option<Plan>) -> Vote {
 /// Whether nothing is known of a purge that would make the edge fresh.
 const fn is_missing(purge: &Purge) -> bool {
     matches!(purge.state, PurgeState::Wanted | PurgeState::Owed(_)) && purge.invalidation.is_none()
-}
-
-const fn reason(state: &PurgeState) -> Option<&str> {
-    match state {
-        PurgeState::Owed(why) => Some(why.as_str()),
-        PurgeState::Wanted
-        | PurgeState::Created
-        | PurgeState::Covered(_)
-        | PurgeState::Completed
-        | PurgeState::DoneByOther
-        | PurgeState::Impossible(_) => None,
-    }
 }
 
 fn bytes(paths: &PathSet) -> usize {
