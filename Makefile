@@ -72,6 +72,10 @@ model-deep: ## Searches the larger groups to the end; minutes to hours
 faults: test-setup ## Runs the whole table of faults for groups and prints what came of each; takes minutes (FAULTS=K6,R2 for some)
 	$(CARGO) test $(LOCKED) --quiet --test process -- --ignored faults_table --nocapture
 
+.PHONY: strangers
+strangers: test-setup release ## Attacks it as tenants, senders and peers could, and prints each figure beside its aim; takes minutes
+	ALLCLEAR_BIN=$(BINARY) $(CARGO) test $(LOCKED) --quiet --no-fail-fast -- --include-ignored --nocapture strangers
+
 .PHONY: skew
 skew: test-setup release ## Runs this release beside the one before, whose binary ALLCLEAR_OLD_BIN names
 	@test -x "$(ALLCLEAR_OLD_BIN)" || { echo 'skew: set ALLCLEAR_OLD_BIN to the binary of the release before' >&2; exit 2; }

@@ -31,4 +31,5 @@ mod kubernetes_conformance;
 mod ledger;
 mod published;
 mod readme;
+mod strangers;
 mod webhook;

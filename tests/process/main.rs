@@ -25,3 +25,4 @@ mod leader;
 mod promises;
 mod scene;
 mod signals;
+mod strangers;

@@ -26,4 +26,5 @@ mod refused;
 mod restored;
 mod sights;
 mod stage;
+mod strangers;
 mod supervision;
