@@ -63,6 +63,7 @@ impl Invalidator {
         let (reference, place) = (order.reference.clone(), order.distribution.to_string());
         let call = async move {
             let from = clock.now();
+            metrics.sent_paths(&order.workload.namespace, order.paths.len());
             let created = cdn.create(&order.distribution, &order.reference, &order.paths).await;
             metrics.took("create_invalidation", clock.now().since(from));
             created

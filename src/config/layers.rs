@@ -14,6 +14,9 @@ use super::suggest::{listed, nearest};
 /// The built-in layer, and the list of all keys.
 pub(super) const DEFAULT_TOML: &str = include_str!("../../configs/default.toml");
 
+/// The keys that are lists of tables, each table with keys of its own: `[[tenants.allow]]`. Only a file can give them.
+const TABLES: [&str; 1] = ["tenants.allow"];
+
 /// A value as it was given, not yet judged.
 #[derive(Clone)]
 pub(super) struct Given {
@@ -195,7 +198,8 @@ impl TomlReader<'_> {
             return;
         }
         let place = (self.place)(value_span.start);
-        match plain(value) {
+        let read = if TABLES.contains(&key) { tables(value) } else { plain(value) };
+        match read {
             Ok(kind) => self.layer.insert(key, kind, place),
             Err(kind) => self.findings.refuse(&place, key, None, format!("cannot be a {kind}"), "write a plain value"),
         }
@@ -207,6 +211,20 @@ impl TomlReader<'_> {
             None => !DEFAULT_TOML.contains(&format!("\n{name} = ")),
         }
     }
+}
+
+/// A list of tables of plain values; otherwise the name of what it is.
+fn tables(value: &DeValue<'_>) -> Result<ValueKind, &'static str> {
+    let DeValue::Array(items) = value else { return plain(value) };
+    let table = |item: &DeValue<'_>| match item {
+        DeValue::Table(entries) => entries
+            .iter()
+            .map(|(name, value)| Ok((name.get_ref().to_string(), Value::new(None, plain(value.get_ref())?))))
+            .collect::<Result<Map<String, Value>, &'static str>>()
+            .map(|table| Value::new(None, ValueKind::Table(table))),
+        other => scalar(other).map(|kind| Value::new(None, kind)),
+    };
+    items.iter().map(|item| table(item.get_ref())).collect::<Result<Vec<Value>, _>>().map(ValueKind::Array)
 }
 
 /// A scalar or a list of scalars; otherwise the name of what it is.

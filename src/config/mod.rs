@@ -22,6 +22,7 @@ mod problem;
 mod reference;
 mod show;
 mod suggest;
+mod tenants;
 mod validate;
 mod values;
 mod webhooks;
@@ -43,6 +44,7 @@ pub use show::Effective;
 use crate::domain::paths::PathSet;
 use crate::domain::policy::{Agreement, Choice, OnRollback, Policy};
 use crate::domain::rules::Rules;
+use crate::domain::tenants::Tenants;
 use layers::Layer;
 use problem::Findings;
 use values::Values;
@@ -153,6 +155,8 @@ pub struct Config {
     pub version: Version,
     /// What is purged, how fast, and when it is not.
     pub purge: Purge,
+    /// Who may purge what.
+    pub tenants: Tenants,
     /// The index of distributions.
     pub distributions: Distributions,
     /// Where CloudFront is.
@@ -391,6 +395,7 @@ impl Config {
             zero_is_complete: self.rollout.zero_replicas == ZeroReplicas::Complete,
             same_digest_is_same: self.version.same_digest_is_same,
             paths: self.purge.paths.clone(),
+            tenants: self.tenants.clone(),
             on_recovered: self.purge.on_recovered,
             on_rollback: self.purge.on_rollback,
             group: Agreement {

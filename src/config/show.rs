@@ -178,9 +178,8 @@ fn masked(value: &ValueKind) -> Value {
         ValueKind::Float(number) => json!(number),
         ValueKind::Array(items) => items.iter().map(|item| masked(&item.kind)).collect(),
         ValueKind::String(text) => json!(shown(text)),
-        ValueKind::Nil | ValueKind::I128(_) | ValueKind::U64(_) | ValueKind::U128(_) | ValueKind::Table(_) => {
-            Value::Null
-        }
+        ValueKind::Table(entries) => entries.iter().map(|(name, value)| (name.clone(), masked(&value.kind))).collect(),
+        ValueKind::Nil | ValueKind::I128(_) | ValueKind::U64(_) | ValueKind::U128(_) => Value::Null,
     }
 }
 

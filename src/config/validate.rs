@@ -10,6 +10,7 @@ use super::address::{RedisAddress, Refused, WebUrl};
 use super::mask::{Secret, shown};
 use super::problem::Place;
 use super::suggest::{listed, nearest};
+use super::tenants;
 use super::values::Values;
 use super::webhooks::{self, HookDefaults, ReadFile};
 use super::{
@@ -20,6 +21,7 @@ use crate::domain::id::is_name;
 use crate::domain::paths::{self, PATHS_ADVISED_MAX, PathSet, WILDCARDS_ADVISED_MAX};
 use crate::domain::policy::{Choice, OnRollback};
 use crate::domain::record::VOTE_PATH_BYTES_MAX;
+use crate::domain::tenants::PATHS_SENT_MAX;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -56,6 +58,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let version =
         values.truth("version.same_digest_is_same").map(|same_digest_is_same| Version { same_digest_is_same });
     let purge = purge(values);
+    let tenants = tenants::read(values);
     let distributions = distributions(values);
     let cloudfront = cloudfront(values);
     let redis =
@@ -76,6 +79,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
         rollout: rollout?,
         version: version?,
         purge: purge?,
+        tenants: tenants?,
         distributions: distributions?,
         cloudfront: cloudfront?,
         redis: redis?,
@@ -149,6 +153,14 @@ fn paths(values: &mut Values<'_>) -> Option<PathSet> {
             format!("has {bytes} bytes of paths; every rollout records them, and {VOTE_PATH_BYTES_MAX} is the most");
         values.findings.refuse(&place, key, None, message, "use fewer and wider paths, such as /images/*");
         return None;
+    }
+    if paths.len() > PATHS_SENT_MAX {
+        let message = format!(
+            "has {} paths; an invalidation gets {PATHS_SENT_MAX} at most, so those with the longest beginnings in common are \
+             purged by these beginnings",
+            paths.len()
+        );
+        values.findings.warn(&place, key, message);
     }
     for (count, advised, what) in
         [(paths.len(), PATHS_ADVISED_MAX, "paths"), (paths.wildcards(), WILDCARDS_ADVISED_MAX, "paths with a wildcard")]
@@ -381,7 +393,7 @@ fn listen(text: &str) -> Result<SocketAddr, Refused> {
 }
 
 /// A DNS label, as the API server wants it of namespaces.
-fn label(text: &str) -> Result<String, Refused> {
+pub(super) fn label(text: &str) -> Result<String, Refused> {
     let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let is_label = !text.is_empty() && text.len() <= LABEL_CHARS_MAX && text.chars().all(is_inner);
     if is_label && !text.starts_with('-') && !text.ends_with('-') {

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use config::{Value, ValueKind};
+use config::{Map, Value, ValueKind};
 
 use super::address::Refused;
 use super::layers::{Given, Layer};
@@ -179,6 +179,25 @@ impl<'a> Values<'a> {
             }
         }
         (parsed.len() == wanted).then_some(parsed)
+    }
+
+    /// A list of tables, each a map of its own keys; what they mean is for the caller to judge.
+    pub fn tables(&mut self, key: &'static str, accepts: &str, items_max: usize) -> Option<Vec<Map<String, Value>>> {
+        self.accepts(key, accepts);
+        let given = self.given(key)?;
+        let fix = format!("write [[{key}]] on a line of its own in the file, and the keys of one entry below");
+        let ValueKind::Array(items) = &given.value else {
+            return self.refuse(key, None, Refused::new("is not a list of tables", fix));
+        };
+        if items.len() > items_max {
+            let refused = Refused::new(format!("has {} entries", items.len()), format!("give at most {items_max}"));
+            return self.refuse(key, None, refused);
+        }
+        let table = |item: &Value| if let ValueKind::Table(table) = &item.kind { Some(table.clone()) } else { None };
+        match items.iter().map(table).collect() {
+            Some(tables) => Some(tables),
+            None => self.refuse(key, None, Refused::new("has an entry that is not a table", fix)),
+        }
     }
 
     fn items(&mut self, key: &'static str) -> Option<Vec<Item>> {

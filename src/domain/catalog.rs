@@ -21,6 +21,7 @@ use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::plan::Plan;
 use crate::domain::purge::CdnErrorClass;
 use crate::domain::retry;
+use crate::domain::tenants::Reached;
 
 /// How often the account is listed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -45,15 +46,22 @@ pub const TAGS_READ_MAX: usize = 20;
 /// The distributions of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Found {
-    /// All of them.
-    pub distributions: BTreeSet<DistributionId>,
+    /// All of them, and by what the plan comes to each.
+    pub distributions: BTreeMap<DistributionId, Reached>,
     /// Those that have cache tags switched on; known only where the plan has tags.
     pub tagged: BTreeSet<DistributionId>,
 }
 
+/// These by their names.
+fn named(distributions: impl IntoIterator<Item = DistributionId>) -> BTreeMap<DistributionId, Reached> {
+    let by_name = Reached { otherwise: true, ..Reached::default() };
+    distributions.into_iter().map(|id| (id, by_name.clone())).collect()
+}
+
+/// All of them by their names.
 impl From<BTreeSet<DistributionId>> for Found {
     fn from(distributions: BTreeSet<DistributionId>) -> Self {
-        Self { distributions, tagged: BTreeSet::new() }
+        Self { distributions: named(distributions), tagged: BTreeSet::new() }
     }
 }
 
@@ -112,7 +120,7 @@ pub struct Catalog {
     tags: BTreeMap<DistributionId, (Timestamp, bool)>,
     reading: BTreeSet<DistributionId>,
     /// Questions whose distributions are found, and of which it is being read whether they have tags.
-    untagged: BTreeMap<Token, BTreeSet<DistributionId>>,
+    untagged: BTreeMap<Token, BTreeMap<DistributionId, Reached>>,
     /// Why we may not read it, while that is so.
     denied: Option<String>,
 }
@@ -153,7 +161,7 @@ impl Catalog {
 
     fn asked(&mut self, now: Timestamp, token: Token, plan: Plan) -> Vec<Effect> {
         if plan.hosts.is_empty() && plan.origins.is_empty() {
-            let named = plan.distributions.clone();
+            let named = named(plan.distributions.iter().cloned());
             return self.answer(now, token, &plan, Ok(named));
         }
         let (found, complete) = self.find(&plan);
@@ -176,14 +184,17 @@ impl Catalog {
         now: Timestamp,
         token: Token,
         plan: &Plan,
-        found: Result<BTreeSet<DistributionId>, String>,
+        found: Result<BTreeMap<DistributionId, Reached>, String>,
     ) -> Vec<Effect> {
         match found {
             Ok(found) if plan.paths.has_tags() => {
                 drop(self.untagged.insert(token, found));
                 self.answer_known(now)
             }
-            found => vec![Effect::Answer(token, found.map(Found::from))],
+            found => {
+                let answer = found.map(|distributions| Found { distributions, tagged: BTreeSet::new() });
+                vec![Effect::Answer(token, answer)]
+            }
         }
     }
 
@@ -193,7 +204,7 @@ impl Catalog {
         self.tags.retain(|_, (at, _)| now.since(*at) < refresh);
         let mut effects = Vec::new();
         for (token, found) in std::mem::take(&mut self.untagged) {
-            let few = || found.iter().take(TAGS_READ_MAX);
+            let few = || found.keys().take(TAGS_READ_MAX);
             let unknown: Vec<DistributionId> = few().filter(|id| !self.tags.contains_key(*id)).cloned().collect();
             if unknown.is_empty() {
                 let on = |id: &&DistributionId| self.tags.get(*id).is_some_and(|(_, on)| *on);
@@ -239,7 +250,8 @@ impl Catalog {
                 | CdnErrorClass::Unexpected,
                 why,
             )) => {
-                let concerned = |found: &BTreeSet<DistributionId>| found.iter().take(TAGS_READ_MAX).any(|of| *of == id);
+                let concerned =
+                    |found: &BTreeMap<DistributionId, Reached>| found.keys().take(TAGS_READ_MAX).any(|of| *of == id);
                 let failed = self.untagged.iter().filter(|(_, found)| concerned(found));
                 effects.extend(failed.map(|(token, _)| Effect::Answer(*token, Err(why.clone()))));
                 self.untagged.retain(|_, found| !concerned(found));
@@ -250,10 +262,20 @@ impl Catalog {
     }
 
     /// The distributions of a plan by the present listing, beside those it names, and whether every host and origin has one.
-    fn find(&self, plan: &Plan) -> (BTreeSet<DistributionId>, bool) {
+    fn find(&self, plan: &Plan) -> (BTreeMap<DistributionId, Reached>, bool) {
         let matches = self.index.matches_except(&plan.hosts, &plan.origins, &plan.except);
         let complete = matches.unmatched.is_empty() && matches.unmatched_origins.is_empty();
-        (matches.by_distribution.into_keys().chain(plan.distributions.iter().cloned()).collect(), complete)
+        let mut found = named(plan.distributions.iter().cloned());
+        for (id, reasons) in matches.by_distribution {
+            let reached = found.entry(id).or_default();
+            for reason in reasons {
+                match reason.host() {
+                    Some(host) => drop(reached.hosts.insert(host.clone())),
+                    None => reached.otherwise = true,
+                }
+            }
+        }
+        (found, complete)
     }
 
     /// When the account is to be listed next: soon for a question, at the interval otherwise, never while it rests.
@@ -297,7 +319,7 @@ impl Catalog {
 
     /// While the account cannot be listed, what the last listing knows still holds; only a host it does not know has to
     /// wait.
-    fn answer_of_old(&self, plan: &Plan) -> Result<BTreeSet<DistributionId>, String> {
+    fn answer_of_old(&self, plan: &Plan) -> Result<BTreeMap<DistributionId, Reached>, String> {
         match self.find(plan) {
             (found, true) if self.listed_at.is_some() => Ok(found),
             (_, _) => Err(self.last_failure.clone()),
@@ -383,7 +405,10 @@ mod tests {
         assert_eq!(only_named, [answered(1, &["E9"], &[])]);
         assert_eq!(catalog.step(at(0), Event::Asked(2, named(plan("shop.example.com"), "E9"))), vec![Effect::List]);
         let listed = catalog.step(at(1), Event::Listed(vec![distribution("E1", "shop.example.com")]));
-        assert_eq!(listed, [answered(2, &["E1", "E9"], &[])]);
+        let Some(Effect::Answer(2, Ok(Found { distributions, .. }))) = listed.first() else { panic!("{listed:?}") };
+        let reached: Vec<_> =
+            distributions.iter().map(|(id, by)| (id.as_str(), by.hosts.len(), by.otherwise)).collect();
+        assert_eq!(reached, [("E1", 1, false), ("E9", 0, true)]);
     }
 
     #[test]
@@ -396,7 +421,7 @@ mod tests {
         assert_eq!(late, vec![Effect::List], "the alias may have moved to another distribution");
         let listed = catalog.step(at(701), Event::Listed(vec![distribution("E2", "shop.example.com")]));
         assert!(
-            matches!(listed.as_slice(), [Effect::Answer(1, Ok(found))] if found.distributions.contains(&"E2".parse().expect("an id")))
+            matches!(listed.as_slice(), [Effect::Answer(1, Ok(found))] if found.distributions.contains_key(&"E2".parse().expect("an id")))
         );
     }
 
@@ -434,7 +459,7 @@ mod tests {
 
     fn answered(token: Token, distributions: &[&str], tagged: &[&str]) -> Effect {
         let ids = |ids: &[&str]| ids.iter().map(|id| id.parse().expect("an id")).collect();
-        Effect::Answer(token, Ok(Found { distributions: ids(distributions), tagged: ids(tagged) }))
+        Effect::Answer(token, Ok(Found { tagged: ids(tagged), ..Found::from(ids(distributions)) }))
     }
 
     #[test]

@@ -98,6 +98,22 @@ pub enum Reason {
     LoadBalancer(String),
 }
 
+impl Reason {
+    /// The host it is about; none for a load balancer.
+    #[must_use]
+    pub const fn host(&self) -> Option<&Host> {
+        match self {
+            Self::Alias(host)
+            | Self::WildcardAlias { host, .. }
+            | Self::AliasBeneath { host, .. }
+            | Self::OwnName(host)
+            | Self::Origin(host)
+            | Self::OriginBeneath { host, .. } => Some(host),
+            Self::LoadBalancer(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

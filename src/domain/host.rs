@@ -116,6 +116,13 @@ impl Host {
         self.depth().is_some()
     }
 
+    /// Whether this is a wildcard over names of many owners, such as `*.com` or `*.co.uk`: its domain is a public suffix
+    /// (<https://publicsuffix.org>), beneath which anybody can have a name.
+    #[must_use]
+    pub fn is_of_many_owners(&self) -> bool {
+        self.is_wildcard() && psl::domain(self.domain().as_bytes()).is_none()
+    }
+
     /// The same host, its wildcard (if any) covering any depth. For texts whose writer means that by a single star:
     /// Gateway API, CloudFront, DNS records.
     #[must_use]
@@ -262,6 +269,18 @@ mod tests {
 
     fn problem(text: &str) -> String {
         Host::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_widest_wildcard_is_that_of_a_domain_somebody_can_register() {
+        let wide = |text: &str| Host::parse(text).unwrap().is_of_many_owners();
+        for text in ["*.com", "**.co.uk", "*.github.io", "*.local", "*.cloudfront.net", "*.eu-west-1.elb.amazonaws.com"]
+        {
+            assert!(wide(text), "{text}");
+        }
+        for text in ["*.example.com", "**.example.co.uk", "*.shop.local", "com", "www.example.com"] {
+            assert!(!wide(text), "{text}");
+        }
     }
 
     #[test]

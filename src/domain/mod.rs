@@ -36,5 +36,6 @@ pub mod selector;
 pub mod serving;
 pub mod site;
 pub mod tally;
+pub mod tenants;
 pub mod unwell;
 pub mod workload;

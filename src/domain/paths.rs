@@ -137,6 +137,25 @@ impl Path {
         }
     }
 
+    /// The text without its star.
+    fn stem(&self) -> &str {
+        self.0.strip_suffix('*').unwrap_or(&self.0)
+    }
+
+    /// The longest text that both begin with, and that breaks no escape in two.
+    fn common<'a>(&'a self, other: &Self) -> &'a str {
+        let same = self.stem().bytes().zip(other.stem().bytes()).take_while(|(one, other)| one == other).count();
+        let text = self.stem().get(..same).unwrap_or("/");
+        // An escape is a percent sign and two digits; all is ASCII here.
+        let whole = text.rfind('%').filter(|at| at + 3 > text.len()).unwrap_or(text.len());
+        text.get(..whole).unwrap_or("/")
+    }
+
+    /// All paths that begin as this one does, by so many bytes.
+    fn beginning(&self, bytes: usize) -> Self {
+        Self(format!("{}*", self.stem().get(..bytes).unwrap_or("/")).into_boxed_str())
+    }
+
     /// What is before the star.
     fn prefix(&self) -> Option<&str> {
         if self.is_tag() { None } else { self.0.strip_suffix('*') }
@@ -198,6 +217,45 @@ impl PathSet {
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         self.iter().chain(other.iter()).cloned().collect()
+    }
+
+    /// What is in both, in normal form; `None` if that is nothing. Cache tags are in both only if both name them, or one is
+    /// everything: which paths a tag selects is not known.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Option<Self> {
+        let within = |path: &&Path, all: &Self| all.iter().any(|one| one.covers(path));
+        let mine = self.iter().filter(|path| within(path, other));
+        let theirs = other.iter().filter(|path| within(path, self));
+        Self::of(mine.chain(theirs).cloned().collect())
+    }
+
+    /// The same or more, in at most `most` items: the paths that have the longest beginning in common become one, ending in a
+    /// star. CloudFront bills each item, and nothing says how many of them a workload's owner writes down.
+    ///
+    /// Cache tags stay as they are; where they leave no room, it is everything.
+    #[must_use]
+    pub fn at_most(&self, most: usize) -> Self {
+        if self.len() <= most {
+            return self.clone();
+        }
+        let (tags, paths): (Vec<&Path>, Vec<&Path>) = self.iter().partition(|item| item.is_tag());
+        let room = most.saturating_sub(tags.len());
+        if tags.len().saturating_add(usize::from(!paths.is_empty())) > most {
+            return Self::default();
+        }
+        // Sorted by what is before the star: those with the longest beginning in common are neighbours, and stay so.
+        let mut kept: Vec<Path> = paths.into_iter().cloned().collect();
+        kept.sort_by(|one, other| one.stem().cmp(other.stem()));
+        while kept.len() > room {
+            let common = |pair: &[Path]| pair.first().zip(pair.last()).map_or("", |(one, next)| one.common(next)).len();
+            // The first of the longest, so that whoever computes it comes to the same.
+            let Some(length) = kept.windows(2).map(common).max() else { break };
+            let Some(at) = kept.windows(2).position(|pair| common(pair) == length) else { break };
+            let Some(wide) = kept.get(at).map(|path| path.beginning(length)) else { break };
+            kept.retain(|path| !wide.covers(path));
+            kept.insert(at.min(kept.len()), wide);
+        }
+        kept.into_iter().chain(tags.into_iter().cloned()).collect()
     }
 }
 
@@ -350,107 +408,4 @@ impl fmt::Display for PathSet {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn set(texts: &[&str]) -> PathSet {
-        texts.iter().map(|text| Path::parse(text).unwrap()).collect()
-    }
-
-    fn problem(text: &str) -> String {
-        Path::parse(text).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn unsafe_characters_are_encoded_and_escapes_stay_as_they_are() {
-        for (text, expected) in [
-            ("/a b", "/a%20b"),
-            ("/naïve", "/na%C3%AFve"),
-            ("/test[1].html", "/test%5B1%5D.html"),
-            ("/100%", "/100%25"),
-            ("/%zz", "/%25zz"),
-            ("/%c3%A9", "/%c3%A9"),
-            ("/%41", "/%41"),
-            ("/%2A", "/%2A"),
-            ("/a#b", "/a%23b"),
-            ("/i.jpg?size=1&x=@:;,$+!'()", "/i.jpg?size=1&x=@:;,$+!'()"),
-            ("/%2*", "/%252*"),
-            ("/%€", "/%25%E2%82%AC"),
-        ] {
-            assert_eq!(Path::parse(text).unwrap().as_str(), expected);
-        }
-    }
-
-    #[test]
-    fn a_refusal_says_what_is_wrong() {
-        for (text, expected) in [
-            ("", "empty"),
-            ("#", "empty"),
-            ("index.html", "starts with /"),
-            ("*", "starts with /"),
-            ("/a*/b", "last character"),
-            ("/**", "last character"),
-            ("/~user/*", "tilde"),
-            ("/%7Euser", "tilde"),
-            ("/%7euser", "tilde"),
-            ("/a\nb", "control"),
-            ("#a,b", "no comma"),
-            ("#a b", "visible ASCII"),
-            ("#é", "visible ASCII"),
-            ("#a*", "no wildcard"),
-        ] {
-            assert!(problem(text).contains(expected), "{text:?}: {}", problem(text));
-        }
-        assert!(problem(&format!("/{}", "a".repeat(4_000))).contains("4001 characters"));
-        assert!(problem(&format!("/{}", "é".repeat(1_000))).contains("6001 characters when encoded"));
-        assert!(problem(&format!("#{}", "a".repeat(257))).contains("257 characters"));
-        assert!(problem(&"é".repeat(100_000)).len() < 400);
-    }
-
-    #[test]
-    fn the_longest_path_and_tag_are_accepted() {
-        assert!(Path::parse(&format!("/{}", "a".repeat(3_999))).is_ok());
-        assert!(Path::parse(&format!("#{}", "a".repeat(256))).is_ok());
-    }
-
-    #[test]
-    fn a_set_is_sorted_and_has_nothing_twice() {
-        let set = set(&["/b", "/a/*", "#Shop", "/a/x?q=1", "/a/b/*", "/b", "#shop"]);
-        assert_eq!(set.to_string(), "#shop /a/* /b");
-        assert_eq!((set.len(), set.wildcards(), set.has_tags()), (3, 1, true));
-        assert_eq!(serde_json::to_string(&set).unwrap(), r##"["#shop","/a/*","/b"]"##);
-    }
-
-    #[test]
-    fn everything_covers_paths_and_tags_alike() {
-        assert_eq!(set(&["#shop", "/a", "/*"]), PathSet::default());
-        assert!(PathSet::default().covers(&set(&["#shop", "/a/*"])));
-    }
-
-    #[test]
-    fn a_directory_wildcard_does_not_cover_the_directory_itself() {
-        assert!(!set(&["/a/*"]).covers(&set(&["/a"])));
-        assert!(set(&["/a*"]).covers(&set(&["/a", "/a/*", "/ab"])));
-        // '!' sorts before '*': the order of the texts alone would miss this.
-        assert_eq!(set(&["/a", "/a!", "/a*"]).to_string(), "/a*");
-    }
-
-    #[test]
-    fn nothing_named_means_everything() {
-        assert_eq!(set(&[]), PathSet::default());
-        assert_eq!(serde_json::from_str::<PathSet>("[]").unwrap(), PathSet::default());
-        assert_eq!(PathSet::default().to_string(), "/*");
-    }
-
-    #[test]
-    fn where_tags_mean_nothing_everything_is_purged_instead() {
-        assert_eq!(set(&["#shop", "#cart"]).without_tags(), PathSet::default());
-        assert_eq!(set(&["#shop", "/a"]).without_tags(), set(&["/a"]));
-        assert_eq!(set(&["/a"]).without_tags(), set(&["/a"]));
-    }
-
-    #[test]
-    fn a_stored_path_is_checked_again() {
-        assert!(serde_json::from_str::<PathSet>(r#"["/a", "b"]"#).is_err());
-    }
-}
+mod tests;

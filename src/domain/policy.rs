@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::domain::paths::PathSet;
 use crate::domain::rules::Rules;
+use crate::domain::tenants::Tenants;
 
 /// How rollouts are judged and purges planned. All of it but the durations must be the same in all members of a group, and
 /// the group's configuration hash covers it (decision 11).
@@ -22,6 +23,8 @@ pub struct Policy {
     pub same_digest_is_same: bool,
     /// What to purge unless the workload says otherwise.
     pub paths: PathSet,
+    /// What namespaces may purge beyond the bounds that all have.
+    pub tenants: Tenants,
     /// What to do when a rollout that was recorded as failed completes after all.
     pub on_recovered: Choice,
     /// What to do when a version returns although no other one completed in between.
@@ -103,6 +106,7 @@ impl Default for Policy {
             zero_is_complete: false,
             same_digest_is_same: true,
             paths: PathSet::default(),
+            tenants: Tenants::default(),
             on_recovered: Choice::Purge,
             on_rollback: OnRollback::IfServed,
             group: Agreement::default(),

@@ -22,7 +22,7 @@ use crate::domain::notice::Notice;
 use crate::domain::paths::PathSet;
 use crate::domain::rules::Rules;
 
-pub use count::{Count, PURGES_NAMED_MAX, PURGES_OPEN_MAX, Unlisted};
+pub use count::{Count, FAILURES_LISTED_MAX, PURGES_NAMED_MAX, PURGES_OPEN_MAX, Unlisted};
 pub use ending::{Closed, Outcome};
 pub use purge::{Purge, PurgeState};
 

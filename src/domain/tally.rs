@@ -234,6 +234,7 @@ fn purge_state(state: &PurgeState) -> String {
         PurgeState::Completed => "completed".to_owned(),
         PurgeState::DoneByOther => "made by another".to_owned(),
         PurgeState::Impossible(why) => format!("impossible: {why}"),
+        PurgeState::Beyond(why) => format!("left out: {why}"),
     }
 }
 

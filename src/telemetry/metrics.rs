@@ -62,6 +62,12 @@ struct ByReason {
     reason: &'static str,
 }
 
+/// The namespace of a workload. There are as many as are watched and purge.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByNamespace {
+    namespace: String,
+}
+
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByHold {
     reason: &'static str,
@@ -112,6 +118,7 @@ pub struct Metrics {
     board_rejections: Family<ByBoard, Counter>,
     board_answered: Family<ByBoard, Gauge>,
     held: Family<ByHold, Gauge>,
+    paths: Family<ByNamespace, Counter>,
 }
 
 /// How the watch of workloads goes.
@@ -155,6 +162,7 @@ impl Default for Metrics {
             board_rejections: Family::default(),
             board_answered: Family::default(),
             held: Family::default(),
+            paths: Family::default(),
             registry: Mutex::new(Registry::default()),
         };
         let Self {
@@ -177,6 +185,7 @@ impl Default for Metrics {
             board_rejections: _,
             board_answered: _,
             held: _,
+            paths: _,
         } = &metrics;
         registry.register("notices", "Transitions told, by kind", notices.clone());
         registry.register("effects", "Effects performed, by machine and effect", effects.clone());
@@ -206,7 +215,7 @@ impl Default for Metrics {
 impl Metrics {
     /// Those of the group and its boards.
     fn register_group(&self, registry: &mut Registry) {
-        let Self { board_calls, board_failures, board_rejections, board_answered, held, .. } = self;
+        let Self { board_calls, board_failures, board_rejections, board_answered, held, paths, .. } = self;
         registry.register("board_calls", "Calls to a Redis of the group that were answered", board_calls.clone());
         registry.register("board_failures", "Calls to a Redis of the group that failed", board_failures.clone());
         registry.register("board_rejections", "Copies of records that were not believed", board_rejections.clone());
@@ -215,6 +224,8 @@ impl Metrics {
             "When a Redis of the group last answered, in seconds since the Unix epoch",
             board_answered.clone(),
         );
+        let words = "Paths sent to CloudFront, which bills each, by the namespace they were sent for";
+        registry.register("purged_paths", words, paths.clone());
         registry.register("group_held", "Whether the group is held up, 1 or 0, by reason", held.clone());
     }
 
@@ -299,6 +310,12 @@ impl Metrics {
                 self.board_answered.get_or_create(&ByBoard { board }).set(wall_ms / 1_000);
             }
         }
+    }
+
+    /// Paths were sent for a workload of this namespace.
+    pub fn sent_paths(&self, namespace: &str, paths: usize) {
+        let paths = u64::try_from(paths).unwrap_or(u64::MAX);
+        self.paths.get_or_create(&ByNamespace { namespace: namespace.to_owned() }).inc_by(paths);
     }
 
     /// Whether the group is held up for this reason.

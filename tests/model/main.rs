@@ -28,4 +28,5 @@ mod pods;
 mod purge;
 mod restore;
 mod rollout;
+mod share;
 mod world;

@@ -56,6 +56,7 @@ fn order(n: u8, now: Timestamp) -> Order {
         paths,
         workload,
         invalidation: None,
+        paths_per_hour: 1_000,
         voted_at: Some(now),
     }
 }
@@ -118,6 +119,7 @@ impl World {
                 self.ended.insert(reference.clone());
             }
             Progress::Created(_) | Progress::Failing(_) | Progress::Overdue(_) | Progress::SentBefore(_) => {}
+            Progress::OverBudget => unreachable!("all orders together are a few hundred paths"),
         }
     }
 

@@ -32,6 +32,24 @@ fn purges(path: &Path, object: &str) -> bool {
 
 proptest! {
     #[test]
+    fn few_paths_purge_all_that_many_did(set in set(), most in 1_usize..6, object in "/[ab!/]{0,5}") {
+        let few = set.at_most(most);
+        prop_assert!(few.len() <= most);
+        prop_assert!(few.covers(&set));
+        prop_assert!(set.len() > most || few == set);
+        if set.iter().any(|path| purges(path, &object)) {
+            prop_assert!(few.iter().any(|path| purges(path, &object)));
+        }
+    }
+
+    #[test]
+    fn what_two_sets_have_in_common_is_what_both_purge(one in set(), other in set(), object in "/[ab!/]{0,5}") {
+        let purged = |set: &PathSet| set.iter().any(|path| purges(path, &object));
+        let both = one.intersection(&other);
+        prop_assert_eq!(both.as_ref().is_some_and(purged), purged(&one) && purged(&other));
+    }
+
+    #[test]
     fn normalising_a_path_twice_changes_nothing(text in "/[ -}]{0,40}", any in any::<String>()) {
         for text in [text, any.clone(), format!("/{any}"), format!("#{any}")] {
             if let Ok(path) = Path::parse(&text) {

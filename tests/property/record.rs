@@ -84,6 +84,7 @@ fn purge() -> impl Strategy<Value = Purge> {
         Just(PurgeState::Completed),
         Just(PurgeState::DoneByOther),
         text().prop_map(PurgeState::Impossible),
+        text().prop_map(PurgeState::Beyond),
     ];
     (reference(), state, invalidation(), option::of(paths())).prop_map(|(reference, state, invalidation, sent)| Purge {
         reference,
@@ -235,7 +236,7 @@ proptest! {
             (vote.rules, vote.owed_ms, vote.unlisted) = (Rules::FIRST, 0, None);
             vote.closed = vote.closed.take().filter(|outcome| !outcome.is_new());
             vote.purges.values_mut().for_each(|purge| purge.sent = None);
-            vote.purges.retain(|_, purge| !matches!(purge.state, PurgeState::Owed(_)));
+            vote.purges.retain(|_, purge| !matches!(purge.state, PurgeState::Owed(_) | PurgeState::Beyond(_)));
         }
         let written = encode(&record).unwrap();
         prop_assert!(!written.starts_with("{\"z\""), "{}", written);

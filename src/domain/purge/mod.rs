@@ -18,11 +18,15 @@
 //! forgotten here by a crash is ordered again and returns the same invalidation. Purges are never merged into a new identity:
 //! one that waits and that another contains is *covered* by it, once that exists (ARCHITECTURE.md, *Coalescing*).
 //!
+//! What namespaces may take of the account is shared out: they have creations in turn, and each has a number of paths an hour for
+//! one distribution (decision 39).
+//!
 //! Not for deciding whether to purge, nor for remembering: the record does both.
 
 mod job;
 mod lane;
 mod purger;
+mod share;
 
 use std::time::Duration;
 
@@ -48,6 +52,8 @@ pub struct Order {
     pub workload: WorkloadId,
     /// The invalidation, if an earlier life has already created it: only its completion is awaited.
     pub invalidation: Option<InvalidationId>,
+    /// Paths that its namespace may send to one distribution in an hour.
+    pub paths_per_hour: u32,
     /// When this process drafted its vote for it: complete by then, and not decided, so not purged, before. `None` if an
     /// earlier life or another worker voted, so nothing is known of either.
     pub voted_at: Option<Timestamp>,
@@ -77,6 +83,9 @@ pub enum Progress {
     Failing(String),
     /// It could not be made within the completion timeout, for this reason; it is tried on.
     Overdue(String),
+    /// Its namespace has used up its paths of this hour for the distribution. Everything is to be sent instead, which is one path:
+    /// it is ordered again when that is on record.
+    OverBudget,
     /// It can never be made.
     Impossible(String),
 }

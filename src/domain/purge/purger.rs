@@ -7,6 +7,7 @@ use crate::domain::id::{InvalidationId, Reference};
 use crate::domain::machine::{Machine, Timestamp, millis};
 use crate::domain::purge::job::{Job, Poll, Stage, Waiter};
 use crate::domain::purge::lane::Lane;
+use crate::domain::purge::share::{Budgets, Turn, Turns};
 use crate::domain::purge::{CdnErrorClass, Effect, Event, Found, Order, Pace, Progress};
 use crate::domain::retry;
 
@@ -36,11 +37,16 @@ pub struct Purger {
     /// First sendings since the last repetition.
     fresh_in_a_row: u32,
     orders: u64,
+    /// Which namespaces have had a creation while others wait, and in which order.
+    turns: Turns,
+    budgets: Budgets,
 }
 
 /// A creation that could be sent, and from when on, as far as its distribution is concerned.
 struct Candidate {
     from: Timestamp,
+    /// When its namespace had its turn.
+    turn: Turn,
     number: u64,
     reference: Reference,
     repeated: bool,
@@ -56,6 +62,8 @@ impl Purger {
             spent_until: Timestamp::default(),
             fresh_in_a_row: 0,
             orders: 0,
+            turns: Turns::default(),
+            budgets: Budgets::default(),
         }
     }
 
@@ -120,6 +128,10 @@ impl Purger {
     fn send(&mut self, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
         while let Some(Candidate { reference, repeated, .. }) = self.next_creation(now) {
+            if let Some(order) = self.take_unaffordable(now, &reference) {
+                effects.push(Effect::Report(order.workload, reference, Progress::OverBudget));
+                continue;
+            }
             self.spent_until = self.spent_until.max(now).after(self.pace.creation_every);
             self.fresh_in_a_row = if repeated { 0 } else { self.fresh_in_a_row.saturating_add(1) };
             self.cover_waiting(&reference);
@@ -127,19 +139,33 @@ impl Purger {
             job.stage = Stage::Calling;
             job.sent = Some(now);
             let order = job.own.order.clone();
+            self.turns.taken(&order.workload);
+            self.budgets.spend(now, &order);
             self.lanes.entry(order.distribution.clone()).or_default().window = now.after(self.pace.debounce);
             effects.push(Effect::Create(order));
         }
         effects
     }
 
-    /// What is sent next, if anything is now: what was never sent before what was, each in the order in which it came.
+    /// Takes back an order of more than one path whose namespace has none left for its distribution in this hour, and says that
+    /// everything is to be sent instead, which is one path. What was sent before is what it is.
+    fn take_unaffordable(&mut self, now: Timestamp, reference: &Reference) -> Option<Order> {
+        let job = self.jobs.get(reference).filter(|job| job.sent.is_none())?;
+        if job.own.order.paths.len() == 1 || self.budgets.affords(now, &job.own.order) {
+            return None;
+        }
+        self.release(now, reference);
+        Some(self.jobs.remove(reference)?.own.order)
+    }
+
+    /// What is sent next, if anything is now: what was never sent before what was; the namespaces in turn; and of one namespace
+    /// each in the order in which it came.
     fn next_creation(&self, now: Timestamp) -> Option<Candidate> {
         let due = |candidate: &Candidate| candidate.from <= now && self.governor(candidate.repeated) <= now;
         let candidates = self.candidates();
         let turn = self.fresh_in_a_row.saturating_add(1) >= REPEAT_EVERY;
         let first = |one: &Candidate| {
-            (one.repeated != turn, if one.repeated { one.from } else { Timestamp::default() }, one.number)
+            (one.repeated != turn, one.turn, if one.repeated { one.from } else { Timestamp::default() }, one.number)
         };
         candidates.into_iter().filter(due).min_by_key(first)
     }
@@ -159,13 +185,23 @@ impl Purger {
             let (job, from) = match &lane.refusal {
                 Some(_) if probing() => return None,
                 Some(refusal) => (newest(&waiting)?, refusal.until.max(lane.window)),
-                None => (leader(&waiting)?, lane.window),
+                None => (self.leader(&waiting)?, lane.window),
             };
             let repeated = lane.refusal.is_some() || job.sent.is_some();
             let reference = job.own.order.reference.clone();
-            Some(Candidate { from, number: job.own.number, reference, repeated })
+            let turn = waiting.iter().map(|job| self.turns.of(&job.own.order.workload)).min()?;
+            Some(Candidate { from, turn, number: job.own.number, reference, repeated })
         };
         waiting.into_iter().filter_map(candidate).collect()
+    }
+
+    /// The newest of those that contain the first in turn: it takes along as many as it can, and however many come after it, the
+    /// first in turn is never left behind.
+    fn leader<'a>(&self, waiting: &[&'a Job]) -> Option<&'a Job> {
+        let turn = |job: &&Job| (self.turns.of(&job.own.order.workload), job.own.number);
+        let first = waiting.iter().copied().min_by_key(turn)?;
+        let leads = waiting.iter().copied().filter(|job| job.own.contains(&first.own));
+        Some(leads.max_by_key(|job| job.own.age()).unwrap_or(first))
     }
 
     /// From when on the account's pace allows a creation.
@@ -353,6 +389,10 @@ impl Purger {
             |distribution: &DistributionId| self.jobs.values().any(|job| job.own.order.distribution == *distribution);
         self.lanes
             .retain(|distribution, lane| !lane.is_blank(now) && (lane.refusal.is_none() || waited_for(distribution)));
+        self.budgets.forget(now);
+        if !self.jobs.values().any(Job::is_waiting) {
+            self.turns = Turns::default();
+        }
         let mut effects = self.send(now);
         effects.extend(self.look_after(now));
         effects
@@ -362,14 +402,6 @@ impl Purger {
 /// The newest that waits: the one whose success says most.
 fn newest<'a>(waiting: &[&'a Job]) -> Option<&'a Job> {
     waiting.iter().copied().max_by_key(|job| job.own.age())
-}
-
-/// The newest of those that contain the oldest one: it takes along as many as it can, and however many come after it, the
-/// oldest is never left behind.
-fn leader<'a>(waiting: &[&'a Job]) -> Option<&'a Job> {
-    let oldest = waiting.iter().copied().min_by_key(|job| job.own.number)?;
-    let leads = waiting.iter().copied().filter(|job| job.own.contains(&oldest.own));
-    Some(leads.max_by_key(|job| job.own.age()).unwrap_or(oldest))
 }
 
 impl Machine for Purger {

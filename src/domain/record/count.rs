@@ -19,7 +19,7 @@ pub const PURGES_OPEN_MAX: usize = 32;
 
 /// Purges that failed and are listed with their reasons, besides those that are listed anyway. One list of them is what a person
 /// reads; with reasons of 200 characters they take 3 KB of the record.
-const FAILURES_LISTED_MAX: usize = 10;
+pub const FAILURES_LISTED_MAX: usize = 10;
 
 /// What of a vector's purges its vote does not list.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub struct Count {
     pub completed: usize,
     /// Made by another; their completion is not known.
     pub unknown: usize,
-    /// Impossible.
+    /// Impossible, or left out.
     pub impossible: usize,
     /// Owed: tried on after the end of the rollout.
     pub owed: usize,
@@ -77,7 +77,7 @@ impl Vote {
             *match purge.state {
                 PurgeState::Completed => &mut count.completed,
                 PurgeState::DoneByOther => &mut count.unknown,
-                PurgeState::Impossible(_) => &mut count.impossible,
+                PurgeState::Impossible(_) | PurgeState::Beyond(_) => &mut count.impossible,
                 PurgeState::Owed(_) => &mut count.owed,
                 PurgeState::Wanted | PurgeState::Created | PurgeState::Covered(_) => &mut count.open,
             } += 1;
@@ -135,7 +135,7 @@ impl Vote {
             match purge.state {
                 PurgeState::Completed => unlisted.completed += 1,
                 PurgeState::DoneByOther => unlisted.unknown += 1,
-                PurgeState::Impossible(_) => unlisted.impossible += 1,
+                PurgeState::Impossible(_) | PurgeState::Beyond(_) => unlisted.impossible += 1,
                 // Not final, so they stay.
                 PurgeState::Owed(_) | PurgeState::Wanted | PurgeState::Created | PurgeState::Covered(_) => return true,
             }

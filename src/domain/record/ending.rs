@@ -68,7 +68,7 @@ impl fmt::Display for Outcome {
             Self::NoSite => f.write_str("not purged: no Ingress, route or annotation gives the workload a host"),
             Self::NoDistribution => f.write_str("not purged: no distribution serves its hosts"),
             Self::Impossible => f.write_str("not purged: CloudFront cannot make the invalidation"),
-            Self::Partly => f.write_str("partly purged: CloudFront cannot make all of its invalidations"),
+            Self::Partly => f.write_str("partly purged: some of its invalidations cannot be made"),
             Self::PartlyOwed => {
                 f.write_str("partly purged: CloudFront does not let us make the rest yet; it is owed and tried on")
             }

@@ -41,6 +41,8 @@ pub enum PurgeState {
     DoneByOther,
     /// It cannot be made: the distribution is gone, or CloudFront refuses the request itself.
     Impossible(String),
+    /// It is not made, because it lies beyond a bound of its namespace (decision 39).
+    Beyond(String),
 }
 
 impl Purge {
@@ -51,7 +53,7 @@ impl Purge {
 
     /// What a program that knows only the first form of a record would lose or could not read.
     pub const fn is_new(&self) -> bool {
-        self.sent.is_some() || matches!(self.state, PurgeState::Owed(_))
+        self.sent.is_some() || matches!(self.state, PurgeState::Owed(_) | PurgeState::Beyond(_))
     }
 }
 
@@ -65,14 +67,15 @@ impl PurgeState {
             | Self::Covered(_)
             | Self::Completed
             | Self::DoneByOther
-            | Self::Impossible(_) => None,
+            | Self::Impossible(_)
+            | Self::Beyond(_) => None,
         }
     }
 
     /// Nothing more will happen to it.
     pub const fn is_final(&self) -> bool {
         match self {
-            Self::Completed | Self::DoneByOther | Self::Impossible(_) => true,
+            Self::Completed | Self::DoneByOther | Self::Impossible(_) | Self::Beyond(_) => true,
             Self::Wanted | Self::Owed(_) | Self::Created | Self::Covered(_) => false,
         }
     }

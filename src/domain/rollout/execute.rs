@@ -4,9 +4,10 @@
 //! distribution the members have a rank, the first begins at once, and each later one begins a while after it came to know of
 //! the decision, unless it has seen by then that it is done. Nobody is elected, and nobody has to be alive.
 
+use std::collections::BTreeMap;
+
 use crate::domain::catalog::Found;
 use crate::domain::distribution::DistributionId;
-
 use crate::domain::id::{Vector, group_rollout_id, purge_reference, rank};
 use crate::domain::machine::Timestamp;
 use crate::domain::paths::PathSet;
@@ -14,6 +15,8 @@ use crate::domain::plan::Plan;
 use crate::domain::purge::Order;
 use crate::domain::record::{Outcome, Purge, PurgeState, Record, Vote};
 use crate::domain::rollout::{Effect, Rollout, fates, owed, window, words};
+use crate::domain::rules::Rules;
+use crate::domain::tenants::{self, PATHS_SENT_MAX};
 
 /// A purge that another member has created is followed by the next rank after so many takeover times. Most complete within
 /// 25 s (95th percentile), and until then whoever created it follows it anyway.
@@ -155,6 +158,7 @@ impl Rollout {
             paths: purge.sent.clone().unwrap_or_else(|| plan.paths.clone()),
             workload: self.identity.workload.clone(),
             invalidation: purge.invalidation.clone().filter(|_| exists),
+            paths_per_hour: self.policy.tenants.limits(&self.identity.workload.namespace).paths_per_hour,
             voted_at: self.voted_at.get(vector).copied(),
         }
     }
@@ -177,16 +181,25 @@ impl Rollout {
             self.finish(now, vector, Outcome::NoDistribution, &hosts);
             return;
         }
+        let limits = self.policy.tenants.limits(&self.identity.workload.namespace);
+        let Some(vote) = self.kept_mut(vector) else { return };
+        let (first, bounded) = (vote.purges.is_empty(), vote.rules > Rules::FIRST);
+        let beyond = if bounded { tenants::beyond(&found.distributions, limits) } else { BTreeMap::new() };
+        let within = found.distributions.keys().filter(|id| !beyond.contains_key(*id)).cloned().collect();
         // One that is owed always says what is sent of it.
         let late = vote.closed.is_some();
         // The reference is of what was voted for. What is sent follows from what the distribution understands (decision 41).
         let sent = |distribution: &DistributionId| {
             let understood = !plan.paths.has_tags() || found.tagged.contains(distribution);
-            let all = || late.then(|| plan.paths.clone());
-            if understood { all() } else { Some(plan.paths.without_tags()) }
+            let paths = if understood { plan.paths.clone() } else { plan.paths.without_tags() };
+            let paths = paths.at_most(PATHS_SENT_MAX);
+            (late || paths != plan.paths).then_some(paths)
         };
         let purge = |id: &DistributionId| Purge { sent: sent(id), ..wanted(&rollout, id, &plan.paths) };
-        window::list(vote, &found.distributions, room, purge);
+        window::list(vote, &within, room, purge);
+        if first {
+            window::leave_out(vote, beyond, |id| wanted(&rollout, id, &plan.paths));
+        }
     }
 
     /// They could not be found out, and are asked for again.
@@ -213,7 +226,7 @@ pub(super) const fn progress(state: &PurgeState) -> u8 {
         PurgeState::Wanted | PurgeState::Impossible(_) => 0,
         PurgeState::Owed(_) => 1,
         PurgeState::Created | PurgeState::Covered(_) => 2,
-        PurgeState::Completed | PurgeState::DoneByOther => 3,
+        PurgeState::Completed | PurgeState::DoneByOther | PurgeState::Beyond(_) => 3,
     }
 }
 

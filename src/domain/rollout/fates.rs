@@ -47,7 +47,8 @@ fn fresh(vote: &Vote) -> String {
             | PurgeState::Owed(_)
             | PurgeState::Created
             | PurgeState::Covered(_)
-            | PurgeState::Impossible(_),
+            | PurgeState::Impossible(_)
+            | PurgeState::Beyond(_),
             _,
         ) => None,
     });
@@ -65,7 +66,10 @@ pub(super) fn missing(vote: &Vote) -> String {
             .filter_map(move |(distribution, purge)| reason(&purge.state).map(|why| format!("{distribution} ({why})")));
         named.take(REASONS_NAMED_MAX)
     };
-    let impossible = reasons(|state| if let PurgeState::Impossible(why) = state { Some(why) } else { None });
+    let impossible = reasons(|state| match state {
+        PurgeState::Impossible(why) | PurgeState::Beyond(why) => Some(why),
+        _ => None,
+    });
     let owed = reasons(|state| if let PurgeState::Owed(why) = state { Some(why) } else { None });
     let mut parts = Vec::new();
     if count.impossible > 0 {

@@ -80,7 +80,7 @@ impl Rollout {
                 detail.push_str("/failing");
                 (untold.then_some(Kind::PurgeFailed), format!("{why}; it is tried again"))
             }
-            Progress::Overdue(_) | Progress::SentBefore(_) => (None, String::new()),
+            Progress::Overdue(_) | Progress::SentBefore(_) | Progress::OverBudget => (None, String::new()),
             Progress::Stalled(waited) => {
                 vote.stalled = true;
                 let waited = words::duration(waited);

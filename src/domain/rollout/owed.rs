@@ -31,6 +31,7 @@ use crate::domain::record::{
 use crate::domain::rollout::execute::{FOLLOW_AFTER, Task, progress};
 use crate::domain::rollout::finish::{WHY_CHARS_MAX, fitting};
 use crate::domain::rollout::{Effect, Rollout, fates};
+use crate::domain::tenants::PATHS_SENT_MAX;
 
 /// A denied purge is owed after this: rights that are just being given take seconds to reach all of AWS, and a rollout that ends
 /// at the first refusal would say so too soon.
@@ -62,6 +63,11 @@ impl Rollout {
             }
             Progress::Overdue(why) => self.note_overdue(None, reference, why),
             Progress::SentBefore(sent) => purge.sent = Some(sent.clone()),
+            Progress::OverBudget => {
+                purge.sent = Some(PathSet::default());
+                // It is ordered again with that, once it is durable.
+                self.ordered.remove(reference);
+            }
             Progress::Stalled(_) => {}
             Progress::Created(_)
             | Progress::Covered { .. }
@@ -129,6 +135,7 @@ impl Rollout {
         let all = owed
             .filter_map(|purge| purge.sent.as_ref())
             .fold(own.clone(), |all, paths| if all.covers(paths) { all } else { all.union(paths) });
+        let all = all.at_most(PATHS_SENT_MAX);
         let all = if bytes(&all) > SENT_BYTES_MAX && (say || all != plan.paths) { PathSet::default() } else { all };
         if (say || all != plan.paths)
             && let Some(purge) = self.kept_mut(vector).and_then(|vote| vote.purges.get_mut(distribution))
@@ -223,6 +230,7 @@ impl Rollout {
                 paths,
                 workload: self.identity.workload.clone(),
                 invalidation: purge.invalidation.clone(),
+                paths_per_hour: self.policy.tenants.limits(&self.identity.workload.namespace).paths_per_hour,
                 voted_at: self.voted_at.get(vector).copied(),
             });
         }

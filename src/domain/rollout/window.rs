@@ -4,11 +4,13 @@
 //! A member lists by itself: what another one has counted as done with is made once more under the same reference, which
 //! CloudFront answers with the invalidation that exists. Not for what becomes of each; that is `finish`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use crate::domain::distribution::DistributionId;
-use crate::domain::record::{PURGES_NAMED_MAX, PURGES_OPEN_MAX, Purge, Unlisted, VOTE_GROWTH_BYTES, Vote};
+use crate::domain::record::{
+    FAILURES_LISTED_MAX, PURGES_NAMED_MAX, PURGES_OPEN_MAX, Purge, PurgeState, Unlisted, VOTE_GROWTH_BYTES, Vote,
+};
 use crate::domain::record_codec;
 use crate::domain::rollout::Rollout;
 
@@ -55,5 +57,21 @@ pub(super) fn list(
             vote.unlisted = Some(Unlisted { through, completed: 0, unknown: 0, impossible: 0, waiting });
         }
         (None, None) => {}
+    }
+}
+
+/// Lists the first of the distributions beyond the bounds, for their reasons, and counts the others: none is purged.
+pub(super) fn leave_out(
+    vote: &mut Vote,
+    beyond: BTreeMap<DistributionId, String>,
+    purge: impl Fn(&DistributionId) -> Purge,
+) {
+    let Some(through) = beyond.keys().chain(vote.purges.keys()).max().cloned() else { return };
+    let uncounted = beyond.len().saturating_sub(FAILURES_LISTED_MAX);
+    let listed = beyond.into_iter().take(FAILURES_LISTED_MAX);
+    vote.purges.extend(listed.map(|(id, why)| (id.clone(), Purge { state: PurgeState::Beyond(why), ..purge(&id) })));
+    if uncounted > 0 {
+        let none = Unlisted { through, completed: 0, unknown: 0, impossible: 0, waiting: 0 };
+        vote.unlisted.get_or_insert(none).impossible += uncounted;
     }
 }

@@ -331,6 +331,7 @@ fn purge((distribution, purge): (&DistributionId, &Purge)) -> PurgeSummary {
         PurgeState::Completed => format!("invalidation{id} of {distribution} completed"),
         PurgeState::DoneByOther => format!("invalidation of {distribution} was made by another"),
         PurgeState::Impossible(why) => format!("invalidation of {distribution} impossible: {why}"),
+        PurgeState::Beyond(why) => format!("{distribution} is left out: {why}"),
     };
     let invalidation = purge.invalidation.as_ref().map(ToString::to_string);
     let reference = purge.reference.to_string();

@@ -20,6 +20,7 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
         zero_is_complete,
         same_digest_is_same,
         paths,
+        tenants,
         on_recovered,
         on_rollback,
         group,
@@ -37,6 +38,7 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
         // The program's own, and not to be set: members of two releases with different rules wait for each other (decision 41).
         ("rules", rules.to_string()),
         ("rollout.zero_replicas", if *zero_is_complete { "complete" } else { "wait" }.to_owned()),
+        ("tenants.allow", tenants.shared()),
         ("version.same_digest_is_same", same_digest_is_same.to_string()),
     ];
     words.into_iter().map(|(name, value)| (name.to_owned(), shortened(value))).collect()

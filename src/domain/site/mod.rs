@@ -131,6 +131,11 @@ impl Findings {
 
     /// Adds a host; if it is a wildcard, `except` are the names beneath it that others take.
     fn add_except(&mut self, host: Host, source: Source, except: BTreeSet<Host>) {
+        if host.is_of_many_owners() {
+            let why =
+                format!("{} is wider than any one owner's names; the widest is like *.example.com", host.as_str());
+            return self.reject(&source.to_string(), why);
+        }
         if host.is_wildcard() {
             self.claims.push(Claim { wildcard: Some(host.clone()), except });
         }

@@ -9,6 +9,7 @@ use crate::domain::distribution::DistributionId;
 use crate::domain::paths::PathSet;
 use crate::domain::record::{Edge, PURGES_NAMED_MAX, Purge, PurgeState, RECORD_BYTES_MAX};
 use crate::domain::record_codec;
+use crate::domain::tenants::{Allowance, Tenants};
 
 type Becomes = dyn Fn(&DistributionId) -> Vec<Progress>;
 
@@ -38,13 +39,28 @@ fn fresh(_: &DistributionId) -> Vec<Progress> {
     vec![Progress::Created("I1EXAMPLE12345".into()), Progress::Completed]
 }
 
+fn allowing_all() -> Policy {
+    let namespaces = BTreeSet::from(["shop".to_owned()]);
+    let allowance = Allowance { namespaces, distributions_max: Some(u32::MAX), ..Allowance::default() };
+    Policy { tenants: Tenants { allowed: vec![allowance], ..Tenants::default() }, ..Policy::default() }
+}
+
 impl Site {
+    /// One whose operator allows it any number of distributions.
     fn begin(distributions: usize, fate: impl Fn(&DistributionId) -> Vec<Progress> + 'static) -> Self {
+        Self::begin_under(allowing_all(), distributions, fate)
+    }
+
+    fn begin_under(
+        policy: Policy,
+        distributions: usize,
+        fate: impl Fn(&DistributionId) -> Vec<Progress> + 'static,
+    ) -> Self {
         let workload = complete("a", 1);
         let record = baseline(&workload, workload.version.as_ref().unwrap(), Seq(0));
         let ids = (0..distributions).map(|n| format!("E{n:013}").parse().unwrap());
         Self {
-            machine: Rollout::resume(identity(), Policy::default(), Seq(0), Some(record)),
+            machine: Rollout::resume(identity(), policy, Seq(0), Some(record)),
             now: Timestamp::from_millis(0),
             workload,
             distributions: ids.collect(),
@@ -105,8 +121,7 @@ impl Site {
             }
             Effect::Recheck(vector) => Event::Rechecked(vector, fresh),
             Effect::Match(vector, _) => {
-                let (distributions, tagged) = (self.distributions.clone(), self.tagged.clone());
-                Event::Matched(vector, Found { distributions, tagged })
+                Event::Matched(vector, Found { tagged: self.tagged.clone(), ..Found::from(self.distributions.clone()) })
             }
             Effect::Purge(order) => {
                 *self.ordered.entry(order.distribution.clone()).or_default() += 1;
@@ -140,6 +155,51 @@ impl Site {
     }
 }
 
+/// Decision 39: beyond the bounds the first by id are purged, and the others are named and counted.
+#[test]
+fn a_workload_with_more_distributions_than_it_may_purge_is_partly_purged_and_says_so() {
+    for all in [12, 44, 10_000] {
+        let mut site = Site::begin_under(Policy::default(), all, fresh);
+        site.roll_out("b", 2);
+        let purged: Vec<String> = site.ordered.keys().map(ToString::to_string).collect();
+        assert_eq!(purged, (0..10).map(|n| format!("E{n:013}")).collect::<Vec<_>>(), "{all}");
+        let closed = site.machine.durable().unwrap().history.last().unwrap();
+        assert_eq!(closed.outcome, Outcome::Partly, "{all}");
+        assert_eq!(closed.purges.len() + closed.more, all, "{all}");
+        let end = site.told.iter().find(|notice| notice.kind == Kind::PurgeFailed).unwrap();
+        assert!(end.message.contains("E0000000000010 (beyond the 10 distributions"), "{}", end.message);
+        assert!(end.message.contains("tenants.allow"), "{}", end.message);
+        assert_eq!(site.told.iter().filter(|notice| notice.kind == Kind::PurgeFailed).count(), 1, "{all}");
+    }
+}
+
+/// More than ten paths are sent as the beginnings they have in common, under the reference of what was voted for.
+#[test]
+fn many_paths_are_sent_as_few() {
+    let mut site = Site::begin(1, fresh);
+    let paths = |texts: &[String]| texts.iter().map(|text| text.parse().unwrap()).collect::<PathSet>();
+    let many: Vec<String> = (0..30).map(|n| format!("/{}/{n}", ["shop", "blog", "news"][n % 3])).collect();
+    site.paths = Some(paths(&many));
+    site.roll_out("b", 2);
+    let sent = &site.orders[0].paths;
+    assert!(sent.len() <= 10 && sent.covers(&paths(&many)), "{sent}");
+    assert!(!sent.is_everything());
+    assert_eq!(site.machine.durable().unwrap().history.last().unwrap().outcome, Outcome::Purged);
+}
+
+/// What the budget of the hour does not cover is sent as everything, and not before that is on record.
+#[test]
+fn a_namespace_that_has_used_up_its_paths_sends_everything_instead() {
+    let asked = std::cell::Cell::new(false);
+    let spent = move |id: &DistributionId| if asked.replace(true) { fresh(id) } else { vec![Progress::OverBudget] };
+    let mut site = Site::begin(1, spent);
+    site.paths = Some(["/a", "/b"].iter().map(|text| text.parse().unwrap()).collect());
+    site.roll_out("b", 2);
+    let sent: Vec<String> = site.orders.iter().map(|order| order.paths.to_string()).collect();
+    assert_eq!(sent, ["/a /b", "/*"]);
+    assert_eq!(site.orders[0].reference, site.orders[1].reference);
+}
+
 #[test]
 fn each_of_any_number_of_distributions_is_purged_once_and_the_end_is_told() {
     for distributions in [1, 2, PURGES_NAMED_MAX + 1, 52, 53, 400, 560, 650, 10_000] {
@@ -170,7 +230,7 @@ fn a_life_that_begins_among_many_distributions_purges_the_rest() {
     site.roll_out("b", 2);
     assert_eq!(site.ends(), Vec::<&Outcome>::new());
     let record = site.machine.durable().cloned();
-    site.machine = Rollout::resume(identity(), Policy::default(), Seq(0), record);
+    site.machine = Rollout::resume(identity(), allowing_all(), Seq(0), record);
     site.fate = Box::new(fresh);
     site.roll_out("b", 2);
     assert_eq!((site.ordered.len(), site.ends()), (400, vec![&Outcome::Purged]));
