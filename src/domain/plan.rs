@@ -6,19 +6,22 @@
 //!
 //! Not for: which distributions serve the hosts ([`super::distribution`]).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::distribution::DistributionId;
 use crate::domain::host::Host;
 use crate::domain::paths::PathSet;
-use crate::domain::record::Vote;
+use crate::domain::record::{VOTE_NARROW_BYTES_MAX, Vote};
 use crate::domain::rules::Rules;
+use crate::domain::tenants::Reached;
 
 /// What is to be purged: the union over the votes (decisions 11 and 32).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Plan {
     /// By these hosts.
     pub hosts: BTreeSet<Host>,
+    /// Of these hosts, no more than these paths.
+    pub narrow: BTreeMap<Host, PathSet>,
     /// By these load balancer names.
     pub origins: BTreeSet<String>,
     /// Names that wildcards among the hosts cover, or that are asked of the load balancers, and that lead elsewhere in every
@@ -39,6 +42,7 @@ impl Plan {
         let matched: Vec<&Vote> = votes.iter().filter(by_hosts).copied().collect();
         Self {
             hosts: matched.iter().flat_map(|vote| vote.hosts.iter().cloned()).collect(),
+            narrow: narrow(&matched),
             origins: matched.iter().flat_map(|vote| vote.origins.iter().cloned()).collect(),
             except: except(&matched),
             paths: votes.iter().flat_map(|vote| vote.paths.iter().cloned()).collect(),
@@ -46,10 +50,46 @@ impl Plan {
         }
     }
 
+    /// What of `paths` is to be purged of a distribution to which the plan comes so; `None` if nothing is.
+    pub fn paths_of(&self, reached: &Reached, paths: &PathSet) -> Option<PathSet> {
+        let narrow: Vec<&PathSet> = reached.hosts.iter().filter_map(|host| self.narrow.get(host)).collect();
+        if reached.otherwise || narrow.len() < reached.hosts.len() {
+            return Some(paths.clone());
+        }
+        let own = narrow.into_iter().flat_map(PathSet::iter).cloned().collect();
+        // Which paths a tag selects is not known, so tags cannot be narrowed.
+        paths.without_tags().intersection(&own)
+    }
+
     /// Whether nothing says what to purge.
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty() && self.origins.is_empty() && self.distributions.is_empty()
     }
+}
+
+/// The hosts of which all votes that have them name paths, with all of these: where one has a host whole, it is the workload's.
+fn narrow(votes: &[&Vote]) -> BTreeMap<Host, PathSet> {
+    let mut narrow: BTreeMap<Host, Option<PathSet>> = BTreeMap::new();
+    for vote in votes {
+        for host in &vote.hosts {
+            let theirs = vote.narrow.get(host);
+            let all = narrow.entry(host.clone()).or_insert_with(|| theirs.cloned());
+            *all = all.take().zip(theirs).map(|(known, theirs)| known.union(theirs));
+        }
+    }
+    narrow.into_iter().filter_map(|(host, paths)| Some((host, paths?))).collect()
+}
+
+/// As many of the hosts with paths of their own as a vote has room for, from the first on.
+pub fn narrow_that_fits(narrow: &BTreeMap<Host, PathSet>) -> BTreeMap<Host, PathSet> {
+    let mut left = VOTE_NARROW_BYTES_MAX;
+    let fits = |(host, paths): &(&Host, &PathSet)| {
+        let bytes = host.as_str().len() + paths.iter().map(|path| path.as_str().len()).sum::<usize>();
+        let fits = bytes <= left;
+        left = left.saturating_sub(bytes);
+        fits
+    };
+    narrow.iter().take_while(fits).map(|(host, paths)| (host.clone(), paths.clone())).collect()
 }
 
 /// The names that lead elsewhere in every member: a name that one of them serves is the workload's.

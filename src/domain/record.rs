@@ -53,6 +53,9 @@ pub const VOTE_EXCEPT_BYTES_MAX: usize = 4 * 1024;
 /// [`RECORD_BYTES_MAX`], so the first vote of a record can always be written; configuration and annotations are held to it.
 pub const VOTE_PATH_BYTES_MAX: usize = 16 * 1024;
 
+/// Bytes of hosts and paths in one vote of hosts of which only some paths are the namespace's own. Hosts beyond it are left out.
+pub const VOTE_NARROW_BYTES_MAX: usize = 4 * 1024;
+
 /// Bytes of load balancer names in one vote. A workload has one or two, of about 70 bytes each.
 pub const VOTE_ORIGIN_BYTES_MAX: usize = 2 * 1024;
 
@@ -267,6 +270,9 @@ pub struct Vote {
     /// for them.
     #[serde(rename = "e", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub except: BTreeSet<Host>,
+    /// Of these of the hosts, no more than these paths: the others are routed by other namespaces (decision 39).
+    #[serde(rename = "r", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub narrow: BTreeMap<Host, PathSet>,
     /// Load balancer host names, for rules that name no host.
     #[serde(rename = "o", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub origins: BTreeSet<String>,

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::group::{self, Decision, Fate, Verdict, View};
+use crate::domain::host::Host;
 use crate::domain::id::{Seq, Vector};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::Kind;
+use crate::domain::plan;
 use crate::domain::policy::{Choice, OnRollback, Policy};
 use crate::domain::readiness::{Standing, standing};
 use crate::domain::record::{
@@ -257,6 +259,12 @@ impl Rollout {
             );
             self.announce(now, Kind::WorkloadFaulty, message);
         }
+        let refused = self.site.as_ref().map(|site| site.refused.join("; ")).filter(|refused| !refused.is_empty());
+        if let Some(refused) = refused {
+            let message =
+                format!("not purged, because it is not the namespace's own (tenants.default is own): {refused}");
+            self.announce(now, Kind::WorkloadFaulty, message);
+        }
     }
 
     /// Whether another member may need something of this one. Before the group's records are known, it may.
@@ -297,6 +305,13 @@ fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, 
         true => draft.change,
         false => Change::Baseline,
     };
+    let narrow = plan::narrow_that_fits(&site.narrow);
+    // A host that would be purged whole for lack of room is left out.
+    let fits = |host: &&Host| narrow.contains_key(*host) || !site.narrow.contains_key(*host);
+    let hosts = fitting(site.hosts.iter().filter(fits), VOTE_HOST_BYTES_MAX, |host| host.as_str().len());
+    let hosts = hosts.cloned().collect();
+    let named = workload.tuning.distributions.iter().flatten();
+    let namespace = &workload.id.namespace;
     Vote {
         vector: vector.clone(),
         seq: draft.seq,
@@ -307,10 +322,11 @@ fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, 
         rules: policy.group.rules,
         config: draft.config.clone(),
         at_ms,
-        hosts: fitting(&site.hosts, VOTE_HOST_BYTES_MAX, |host| host.as_str().len()).cloned().collect(),
+        hosts,
+        narrow,
         except: fitting(&site.except, VOTE_EXCEPT_BYTES_MAX, |host| host.as_str().len()).cloned().collect(),
         origins: fitting(&site.origins, VOTE_ORIGIN_BYTES_MAX, String::len).cloned().collect(),
-        distributions: workload.tuning.distributions.clone().unwrap_or_default(),
+        distributions: named.filter(|id| policy.tenants.allows_distribution(namespace, id)).cloned().collect(),
         paths: workload.tuning.paths.clone().unwrap_or_else(|| policy.paths.clone()),
         purges: BTreeMap::new(),
         unlisted: None,

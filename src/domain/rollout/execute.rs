@@ -185,6 +185,13 @@ impl Rollout {
         let Some(vote) = self.kept_mut(vector) else { return };
         let (first, bounded) = (vote.purges.is_empty(), vote.rules > Rules::FIRST);
         let beyond = if bounded { tenants::beyond(&found.distributions, limits) } else { BTreeMap::new() };
+        let mut beyond = beyond;
+        for (id, reached) in found.distributions.iter().filter(|_| bounded) {
+            if plan.paths_of(reached, &plan.paths).is_none() {
+                let why = "none of its paths is among those that routes of the workload's namespace take there";
+                beyond.insert(id.clone(), why.to_owned());
+            }
+        }
         let within = found.distributions.keys().filter(|id| !beyond.contains_key(*id)).cloned().collect();
         // One that is owed always says what is sent of it.
         let late = vote.closed.is_some();
@@ -192,6 +199,8 @@ impl Rollout {
         let sent = |distribution: &DistributionId| {
             let understood = !plan.paths.has_tags() || found.tagged.contains(distribution);
             let paths = if understood { plan.paths.clone() } else { plan.paths.without_tags() };
+            let reached = found.distributions.get(distribution).filter(|_| bounded);
+            let paths = reached.and_then(|reached| plan.paths_of(reached, &paths)).unwrap_or(paths);
             let paths = paths.at_most(PATHS_SENT_MAX);
             (late || paths != plan.paths).then_some(paths)
         };

@@ -43,6 +43,7 @@ use crate::domain::host::Host;
 use crate::domain::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
 use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::notice::Notice;
+use crate::domain::paths::PathSet;
 use crate::domain::plan::Plan;
 use crate::domain::policy::Policy;
 use crate::domain::purge::{Order, Progress};
@@ -89,6 +90,10 @@ pub struct FoundSite {
     pub origins: BTreeSet<String>,
     /// Names that lead elsewhere, though a wildcard among the hosts covers them or the load balancers are asked for them.
     pub except: BTreeSet<Host>,
+    /// Of these hosts, no more than these paths.
+    pub narrow: BTreeMap<Host, PathSet>,
+    /// What it is reached by that is not its namespace's own, and why, in words; the first few.
+    pub refused: Vec<String>,
 }
 
 /// A missed progress deadline seen once.

@@ -12,7 +12,7 @@
 //! Owed is no answer to whether a vector is decided or dead, and takes back no vote. Who has dropped its entry has told its end, so
 //! a member never ends a purge because another one has dropped it: only because it was made, with paths that contain its own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::domain::distribution::DistributionId;
@@ -22,7 +22,7 @@ use crate::domain::id::{Reference, Vector, rank};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::Kind;
 use crate::domain::paths::{Path, PathSet};
-use crate::domain::plan::Plan;
+use crate::domain::plan::{self, Plan};
 use crate::domain::purge::{Order, Progress};
 use crate::domain::record::{
     NOTICE_LIST_BYTES_MAX, Purge, PurgeState, Record, VOTE_EXCEPT_BYTES_MAX, VOTE_HOST_BYTES_MAX,
@@ -387,16 +387,20 @@ fn brief(vote: Vote) -> Vote {
     let paths: Vec<Path> =
         fitting(vote.paths.iter(), NOTICE_LIST_BYTES_MAX, |path: &Path| path.as_str().len()).cloned().collect();
     let paths = PathSet::of(paths).unwrap_or_else(|| vote.paths.clone());
-    Vote { hosts, paths, origins: BTreeSet::new(), except: BTreeSet::new(), distributions: BTreeSet::new(), ..vote }
+    let (origins, except, distributions) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    Vote { hosts, paths, narrow: BTreeMap::new(), origins, except, distributions, ..vote }
 }
 
 /// An owed vote by which the rest of its distributions can be found: all that was agreed on, as far as a vote has room for it.
 fn as_planned(vote: Vote, agreed: Option<Plan>) -> Vote {
-    let Plan { hosts, origins, except, distributions, paths } = agreed.unwrap_or_else(|| plan(&vote));
+    let Plan { mut hosts, narrow: all, origins, except, distributions, paths } = agreed.unwrap_or_else(|| plan(&vote));
+    let narrow = plan::narrow_that_fits(&all);
+    hosts.retain(|host| narrow.contains_key(host) || !all.contains_key(host));
     let fits =
         |hosts: &BTreeSet<Host>, bytes| fitting(hosts, bytes, |host: &Host| host.as_str().len()).cloned().collect();
     Vote {
         hosts: fits(&hosts, VOTE_HOST_BYTES_MAX),
+        narrow,
         except: fits(&except, VOTE_EXCEPT_BYTES_MAX),
         origins: fitting(&origins, VOTE_ORIGIN_BYTES_MAX, String::len).cloned().collect(),
         distributions,

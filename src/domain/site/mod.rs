@@ -16,6 +16,7 @@ mod annotation;
 mod facts;
 mod ingress;
 mod others;
+mod own;
 mod route;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 pub use self::facts::{Age, GatewayFact, GrantFact, IngressFact, IngressRule, ListenerFact, ParentFact, ParentKind};
 pub use self::facts::{Reach, RouteFact, RouteKind, ServiceFact, SiteFacts};
 use self::others::Others;
+pub use self::own::{Owned, PathMatch, RouteClaim, own, taken};
 use crate::domain::host::Host;
 use crate::domain::selector::{Labels, is_subset};
 
