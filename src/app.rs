@@ -36,6 +36,7 @@ use crate::domain::id::Member;
 use crate::domain::lease::Replica;
 use crate::domain::purge::Pace;
 use crate::domain::retry;
+use crate::domain::roster::Trust;
 use crate::http::{About, Front, Serving};
 use crate::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, Notifier, PortError, Ports, Retry};
 use crate::telemetry::Metrics;
@@ -150,8 +151,8 @@ pub struct Neighbours {
     pub grouped: bool,
     /// The members' names, where they are given.
     pub members: BTreeSet<Member>,
-    /// Records are signed.
-    pub keyed: bool,
+    /// Whether records are signed, or are not on purpose.
+    pub trust: Trust,
     /// All boards, our own first, by a name that is no member's: so our own copies are read like those of others.
     pub boards: Vec<Arc<dyn Board>>,
 }
@@ -227,7 +228,7 @@ async fn neighbours(config: &Config, clients: &Clients) -> Result<Option<Neighbo
         member: member.map_err(|error| error.to_string()),
         grouped: config.is_grouped(),
         members: config.group.members.iter().cloned().map(Member).collect(),
-        keyed: config.group.key.is_some(),
+        trust: config.group.trust(),
         boards: addressed(config, &Member(READER.to_owned()))?,
     }))
 }
@@ -373,7 +374,7 @@ fn addressed(config: &Config, member: &Member) -> Result<Vec<Arc<dyn Board>>, St
     let addresses = config.redis.url.iter().chain(&config.group.remotes);
     let board = |address: &RedisAddress| -> Result<Arc<dyn Board>, StartError> {
         let server = server(config, address)?;
-        Ok(Arc::new(RedisBoard::new(server, &config.group.name, member, config.group.key.clone())))
+        Ok(Arc::new(RedisBoard::new(server, &config.group.name, member, config.group.keys.clone())))
     };
     addresses.map(board).collect()
 }
@@ -411,7 +412,7 @@ fn grouping(config: &Config) -> Result<Grouping, StartError> {
     let boot = boot()?;
     Ok(Grouping {
         members: config.group.members.iter().cloned().map(Member).collect(),
-        keyed: config.group.key.is_some(),
+        trust: config.group.trust(),
         boot,
         silent: config.dry_run,
     })

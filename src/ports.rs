@@ -311,7 +311,9 @@ pub trait Notifier: Send + Sync {
     async fn send(&self, delivery: &Delivery) -> Reply;
 }
 
-pub use crate::domain::board::{BEAT_TTL, Cursor, Heard, News, PASSING_TTL, POSTINGS_MAX, Posted, Posting};
+pub use crate::domain::board::{
+    AGAIN_MAX, BEAT_TTL, Cursor, Heard, Interest, News, PASSING_TTL, POSTINGS_MAX, Posted, Posting,
+};
 
 /// One Redis through which the members' records travel, bounded in time and size. It is never the memory: what is on it may
 /// be lost, stale or wiped at any moment. Calls may overlap, except that those that write must not overlap each other.
@@ -332,8 +334,12 @@ pub trait Board: Send + Sync {
     /// Leaves our beat, for [`BEAT_TTL`], and returns the one of our name that was there before, if it can be believed. Wakes
     /// whoever listens if it [`Beat::is_news`].
     async fn beat(&self, beat: &Beat) -> Result<Option<Beat>, PortError>;
-    /// Reads what is new since `from`.
-    async fn read(&self, from: &Cursor) -> Result<News, PortError>;
+    /// Reads what is new since `from`, of all members.
+    async fn read(&self, from: &Cursor) -> Result<News, PortError> {
+        self.read_of(from, &Interest::default()).await
+    }
+    /// Reads what is new since `from`, as far as it is of interest. Bounded in bytes before it is in memory.
+    async fn read_of(&self, from: &Cursor, interest: &Interest) -> Result<News, PortError>;
     /// Why the server takes no writes now, by its own word, if that is so: it is a replica, or full. For those that only look;
     /// whoever writes finds out.
     async fn refuses(&self) -> Result<Option<String>, PortError>;

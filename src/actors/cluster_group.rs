@@ -107,7 +107,7 @@ impl ClusterGroupActor {
         let own = &surroundings.settings;
         let boards = surroundings.ports.boards.clone();
         let roster = own.grouping.as_ref().map(|grouping| {
-            let settings = settings(&own.policy, grouping.keyed);
+            let settings = settings(&own.policy, grouping.trust.is_proof());
             Roster::new(own.member.clone(), origin.clone(), grouping.members.clone(), settings, pin)
         });
         let names: Vec<String> = boards.iter().map(|board| board.name().to_owned()).collect();
@@ -119,6 +119,7 @@ impl ClusterGroupActor {
             // Our own comes first. Its address tells people more than a name made from a UID.
             place: names.first().cloned().unwrap_or_default(),
             silent: own.grouping.as_ref().is_some_and(|grouping| grouping.silent),
+            trust: own.grouping.as_ref().map(|grouping| grouping.trust).unwrap_or_default(),
         };
         let shell = Shell::new(Broker::new(identity, roster, names), &surroundings);
         Self {
@@ -271,14 +272,12 @@ impl Drives<Broker> for ClusterGroupActor {
                 let call = |board: Arc<dyn Board>| async move { board.identity().await };
                 self.call((index, "board_identify"), call, Event::Identified, ctx);
             }
-            Effect::Read(index, cursor) => {
-                let call = |board: Arc<dyn Board>| async move { board.read(&cursor).await.map(Box::new) };
+            Effect::Read(index, cursor, interest) => {
+                let call = |board: Arc<dyn Board>| async move { board.read_of(&cursor, &interest).await.map(Box::new) };
                 let metrics = self.surroundings.metrics.clone();
                 let name = self.boards.get(index).map(|board| board.name().to_owned()).unwrap_or_default();
                 let event = move |index, news: Result<Box<crate::ports::News>, String>| {
-                    let rejected = news.as_ref().map_or(&[][..], |news| &news.rejected);
-                    rejected.iter().for_each(|why| tracing::warn!(board = name, why, "a copy was not believed"));
-                    metrics.board_rejected(&name, rejected.len());
+                    metrics.board_rejected(&name, news.as_ref().map_or(0, |news| news.rejected.len()));
                     Event::Read(index, news)
                 };
                 self.call((index, "board_read"), call, event, ctx);
@@ -325,6 +324,11 @@ impl Drives<Broker> for ClusterGroupActor {
             Effect::TellHold(hold) => self.tell_hold(&hold),
             Effect::TellRelease(reason) => self.tell_release(reason),
             Effect::TellHeldUp(workload, hold) => self.tell_held_up(&workload, &hold, ctx),
+            Effect::TellRejected(index, copies, why) => {
+                let board = self.boards.get(index).map_or("", |board| board.name());
+                tracing::warn!(board, copies, why, "copies were not believed; this is the last one's reason");
+            }
+            Effect::TellDoubt(why) => tracing::warn!(why, "newer copies of our own records proved nothing"),
             Effect::Want(workload) => {
                 // It is wanted again in 5 s if nobody follows it by then.
                 if self.watcher.try_send(Wanted(workload)).is_err() {

@@ -37,6 +37,7 @@ use crate::domain::policy::Policy;
 use crate::domain::purge::Pace;
 use crate::domain::refusal::Cause;
 use crate::domain::retry;
+use crate::domain::roster::Trust;
 use crate::ports::{PortError, Ports};
 use crate::telemetry::Metrics;
 
@@ -84,8 +85,8 @@ pub struct Settings {
 pub struct Grouping {
     /// The members' names, where they are given; empty where they are to be learnt.
     pub members: BTreeSet<Member>,
-    /// Records are signed.
-    pub keyed: bool,
+    /// Whether records are signed, or are not on purpose.
+    pub trust: Trust,
     /// A random name for this life of the process.
     pub boot: String,
     /// Only listen: others must not count on us (decision 23).

@@ -21,7 +21,7 @@ use crate::cli::tallied;
 use crate::domain::broker::{MemberSeen, PathSeen};
 use crate::domain::group::{Fate, fate};
 use crate::domain::id::{Member, WorkloadId};
-use crate::domain::roster::{Hold, Pin, listed};
+use crate::domain::roster::{Hold, Pin, Trust, listed};
 use crate::ports::Ledgered;
 
 /// Everything about the group.
@@ -39,6 +39,8 @@ pub struct Shown {
     pub holds: Vec<Hold>,
     /// Records are signed.
     pub keyed: bool,
+    /// They are not, and the configuration says that this is meant.
+    pub unsigned: bool,
     /// The hash of our configuration, as far as it must be the same in all members.
     pub config: String,
     /// The members.
@@ -73,7 +75,8 @@ fn shown(neighbours: &Neighbours, heard: Group, ledger: &Section<Ledgered>) -> S
         },
         hold: seen.hold,
         holds: seen.holds,
-        keyed: neighbours.keyed,
+        keyed: neighbours.trust.is_proof(),
+        unsigned: neighbours.trust == Trust::UnsignedOnPurpose,
         config: seen.config,
         members: seen.members,
         boards: seen.boards,
@@ -272,7 +275,7 @@ pub(crate) fn refused(why: &str) -> Outcome {
 
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { group, member, pinned, hold: _, holds, keyed, config, members, boards, troubles } = self;
+        let Self { group, member, pinned, hold: _, holds, keyed, unsigned, config, members, boards, troubles } = self;
         writeln!(f, "group {}, seen from member {}", plain(group), plain(member))?;
         let mut page = Page { f };
         let held = holds.iter().map(|hold| format!("nothing is agreed on: {}", hold.words));
@@ -282,10 +285,12 @@ impl fmt::Display for Shown {
         })?;
         page.part(
             "Records",
-            [if *keyed {
-                "signed with group.key_file"
-            } else {
-                "not signed: whoever can write to a Redis of the group can cause a purge, or prevent one"
+            [match (keyed, unsigned) {
+                (true, _) => "signed with group.key_file",
+                (false, true) => "not signed, on purpose (group.unsigned)",
+                (false, false) => {
+                    "not signed: whoever can write to a Redis of the group can cause a purge, or prevent one"
+                }
             }
             .to_owned()],
         )?;

@@ -22,6 +22,9 @@ use crate::ports::{BEAT_TTL, Board, Cursor, Heard, Ledgered, News, Posting};
 /// How long one board is listened to. 10,000 records of a member come in 20 answers of a few milliseconds each.
 const BOARD_WITHIN: Duration = Duration::from_secs(15);
 
+/// Answers of one board that are read: 100,000 records. Each has half a megabyte at most.
+const PAGES_MAX: usize = 200;
+
 /// Beats by which one board may be behind another: what is on the way, and one attempt again.
 const BEATS_BEHIND: u64 = 3;
 
@@ -98,7 +101,7 @@ struct Told {
 /// Listens to all boards. What cannot be reached is named in its place, and hides nothing else. `ledgered` is `None` where our
 /// own ledger cannot be read; then nothing is said of agreement but that.
 pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: Option<&Ledgered>, policy: &Policy) -> Group {
-    let Neighbours { boards, grouped, members, keyed, .. } = neighbours;
+    let Neighbours { boards, grouped, members, trust, .. } = neighbours;
     let origin = ledgered.map(|ledgered| ledgered.origin.clone()).unwrap_or_default();
     let identity = Identity {
         member: member.clone(),
@@ -107,16 +110,17 @@ pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: Option<&
         version: env!("CARGO_PKG_VERSION").to_owned(),
         place: String::new(),
         silent: false,
+        trust: *trust,
     };
     let roster = grouped.then(|| {
-        let settings = settings(policy, *keyed);
+        let settings = settings(policy, trust.is_proof());
         let pin = ledgered.and_then(|ledgered| ledgered.pin.clone());
         Roster::new(member.clone(), origin.clone(), members.clone(), settings, pin)
     });
     let names: Vec<String> = boards.iter().map(|board| board.name().to_owned()).collect();
     let told = join_all(boards.iter().map(read)).await;
     let unwritten = unwritten(member, &names, &told);
-    let mut heard = Hearing { broker: Broker::new(identity, roster, names.clone()), effects: Vec::new() };
+    let mut heard = Hearing { broker: Broker::new(identity, roster, names.clone()).listening(), effects: Vec::new() };
     for (index, told) in told.iter().enumerate() {
         heard.take(Event::Identified(index, told.identity.clone()));
     }
@@ -256,6 +260,10 @@ async fn read(board: &Arc<dyn Board>) -> Told {
             match board.read(&cursor).await {
                 Ok(page) => {
                     let more = page.more && page.cursor != cursor;
+                    if more && pages.len() >= PAGES_MAX {
+                        let why = format!("{} has more to tell than {PAGES_MAX} answers hold", board.name());
+                        return (identity, Some(why));
+                    }
                     cursor = page.cursor.clone();
                     pages.push(page);
                     if !more {

@@ -43,6 +43,7 @@ pub use show::Effective;
 
 use crate::domain::paths::PathSet;
 use crate::domain::policy::{Agreement, Choice, OnRollback, Policy};
+use crate::domain::roster::Trust;
 use crate::domain::rules::Rules;
 use crate::domain::tenants::Tenants;
 use layers::Layer;
@@ -294,10 +295,19 @@ pub struct Group {
     pub policy: GroupPolicy,
     /// What a member is that does not have the workload.
     pub absent: AbsentPolicy,
-    /// The key that records are signed with, read from `group.key_file`; `None`: unsigned, with a warning (decision 7).
-    pub key: Option<Secret<Vec<u8>>>,
+    /// The keys of the records, read from `group.key_file`: the first signs, all verify. None: unsigned (decision 7).
+    pub keys: Vec<Secret<Vec<u8>>>,
+    /// Unsigned records are meant.
+    pub unsigned: bool,
     /// Prefixes of repository names that are ignored between members, for regional registries (decision 12).
     pub repository_prefixes: Vec<String>,
+}
+
+impl Group {
+    /// How far what is on the members' servers is proof.
+    pub fn trust(&self) -> Trust {
+        Trust::of(!self.keys.is_empty(), self.unsigned)
+    }
 }
 
 /// What happens to a group rollout that is not decided within `group.timeout`.

@@ -325,7 +325,7 @@ fn a_group_without_a_key_and_members_without_a_group_are_warned_about() {
 fn the_key_of_a_group_is_read_from_its_file() {
     let key = [("ALLCLEAR__GROUP__KEY_FILE", "/key")];
     let good = load_with(&[("/key", "0123456789abcdef0123456789abcdef\n")], &key, &[]).unwrap().config;
-    assert_eq!(good.group.key.unwrap().expose(), b"0123456789abcdef0123456789abcdef");
+    assert_eq!(good.group.keys[0].expose(), b"0123456789abcdef0123456789abcdef");
     let short = problems(&[("/key", "s3cret")], &key);
     assert!(short[0].contains("= \"/key\": names a file with a key of 6 bytes"), "{short:?}");
     assert!(problems(&[], &key)[0].contains("cannot be read: there is no such file"));

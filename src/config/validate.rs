@@ -43,6 +43,9 @@ const PREFIXES_MAX: usize = 50;
 /// Bytes of the group's key at least: what HMAC-SHA256 needs (RFC 2104, 3: "not less than L", the 32 bytes of the hash).
 const GROUP_KEY_BYTES_MIN: usize = 32;
 
+/// Keys of a group: the present one, and the one before or after it.
+const GROUP_KEYS_MAX: usize = 2;
+
 /// Characters of a DNS label, which namespaces are (RFC 1123, 2.1).
 const LABEL_CHARS_MAX: usize = 63;
 
@@ -223,7 +226,8 @@ fn group(values: &mut Values<'_>, redis: Option<&Redis>, read: ReadFile<'_>) -> 
     let takeover = values.duration("group.takeover", Duration::from_millis(100)..=5 * MINUTE);
     let policy = values.choice("group.policy", &[("wait", GroupPolicy::Wait), ("skip", GroupPolicy::Skip)]);
     let absent = values.choice("group.absent", &[("wait", AbsentPolicy::Wait), ("ignore", AbsentPolicy::Ignore)]);
-    let key = group_key(values, read);
+    let keys = group_keys(values, read);
+    let unsigned = values.truth("group.unsigned");
     let prefix = |text: &str| match text.is_empty() || text.contains(char::is_whitespace) {
         true => Err(Refused::new("is not a prefix", "write the start of a repository name, such as project-eu/")),
         false => Ok(text.to_owned()),
@@ -238,7 +242,8 @@ fn group(values: &mut Values<'_>, redis: Option<&Redis>, read: ReadFile<'_>) -> 
         takeover: takeover?,
         policy: policy?,
         absent: absent?,
-        key: key?,
+        keys: keys?,
+        unsigned: unsigned?,
         repository_prefixes: prefixes?,
     })
 }
@@ -263,9 +268,10 @@ fn members(values: &mut Values<'_>, own: Option<&str>) -> Option<BTreeSet<String
     values.refuse(key, None, refused)
 }
 
-fn group_key(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Option<Secret<Vec<u8>>>> {
+/// The keys of the group, one a line: the first signs, both verify.
+fn group_keys(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Vec<Secret<Vec<u8>>>> {
     let key = "group.key_file";
-    let Some(path) = values.file(key)? else { return Some(None) };
+    let Some(path) = values.file(key)? else { return Some(Vec::new()) };
     let value = Some(shown(&path.to_string_lossy()));
     let text = match read(&path) {
         Ok(text) => text,
@@ -278,14 +284,21 @@ fn group_key(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Option<Secre
             );
         }
     };
-    match text.trim() {
-        short if short.len() < GROUP_KEY_BYTES_MIN => {
-            let message = format!("names a file with a key of {} bytes", short.len());
-            let fix = format!("write at least {GROUP_KEY_BYTES_MIN} random letters and digits into it");
-            values.refuse(key, value, Refused::new(message, fix))
-        }
-        text => Some(Some(Secret::new(text.as_bytes().to_vec()))),
+    let keys: Vec<&str> = text.trim().lines().map(str::trim).collect();
+    let shortest = keys.iter().map(|key| key.len()).min().unwrap_or_default();
+    if keys.len() > GROUP_KEYS_MAX {
+        let message = format!("names a file with {} lines", keys.len());
+        let fix =
+            "write one key, or two while the key is changed, each on a line of its own; the first signs, both verify";
+        return values.refuse(key, value, Refused::new(message, fix));
     }
+    if shortest < GROUP_KEY_BYTES_MIN {
+        let message = format!("names a file with a key of {shortest} bytes");
+        let fix =
+            format!("write at least {GROUP_KEY_BYTES_MIN} random letters and digits into it, each key on one line");
+        return values.refuse(key, value, Refused::new(message, fix));
+    }
+    Some(keys.into_iter().map(|key| Secret::new(key.as_bytes().to_vec())).collect())
 }
 
 /// The other members' servers. The old program's list was the same in every cluster, so ours may be among them.
@@ -478,10 +491,8 @@ fn check_group(values: &mut Values<'_>, group: Option<&Group>) {
         let place = values.place("group.members");
         values.findings.refuse(&place, "group.members", None, message, fix);
     }
-    if group.key.is_none() {
+    if let Some(warning) = group.trust().warning() {
         let place = values.place("group.key_file");
-        let message = "is not set, so the members' records are not signed: whoever can write to one of their Redis servers can \
-                       cause a purge, or prevent one";
-        values.findings.warn(&place, "group.key_file", message);
+        values.findings.warn(&place, "group.key_file", &format!("is not set, so {warning}"));
     }
 }

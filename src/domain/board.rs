@@ -3,7 +3,7 @@
 //! A board is never the memory: what is on it may be lost, stale or wiped at any moment. Not for what is done about that;
 //! see `broker`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::domain::id::{Member, Origin, Seq, WorkloadId};
@@ -47,6 +47,19 @@ pub enum Posted {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cursor(pub BTreeMap<Member, u64>);
 
+/// Workloads of which all wanted members' copies are read again in one answer: with ten members at 1 KiB for a record in flight
+/// as much as an answer holds.
+pub const AGAIN_MAX: usize = 50;
+
+/// Which copies a reader wants. The default is all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Interest {
+    /// Whose: of others only the beats are read. `None`: everybody's.
+    pub members: Option<BTreeSet<Member>>,
+    /// Workloads that are read wherever the cursor is, for these members; [`AGAIN_MAX`] at most.
+    pub again: BTreeSet<WorkloadId>,
+}
+
 /// What another member has posted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Heard {
@@ -79,4 +92,6 @@ pub struct News {
     pub cursor: Cursor,
     /// There is more to be read at once.
     pub more: bool,
+    /// So many of the workloads that were to be read again were, the first ones.
+    pub again: usize,
 }

@@ -59,6 +59,9 @@ pub struct View {
     pub hold: Option<String>,
     /// The newer state of our own record that a peer has, where that is the reason.
     pub set_back: Option<(Seq, u64)>,
+    /// The number of a copy of our own record that is newer than our ledger has it and proves nothing, because the group has no
+    /// key. Later numbers go above it.
+    pub above: Option<Seq>,
     /// All members of the group; `None` for one that has published nothing of the workload yet.
     pub members: BTreeMap<Member, Option<Known>>,
 }

@@ -10,6 +10,7 @@
 
 mod hold;
 mod settings;
+mod trust;
 mod voice;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +23,7 @@ use crate::domain::machine::Timestamp;
 
 pub use hold::{Hold, Reason};
 pub use settings::{difference, settings};
+pub use trust::Trust;
 pub use voice::{Brought, Voice};
 
 /// How long a beat speaks for its member. It is left every 5 s and kept for 30 s by a board, and a board is read at least

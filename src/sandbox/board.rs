@@ -17,7 +17,7 @@ use crate::domain::record::Phase;
 use crate::domain::record_codec::encode;
 use crate::domain::roster::Beat;
 use crate::ports::{
-    BEAT_TTL, Board, Clock, Cursor, Flow, Heard, News, PASSING_TTL, POSTINGS_MAX, PortError, Posted, Posting,
+    BEAT_TTL, Board, Clock, Cursor, Flow, Heard, Interest, News, PASSING_TTL, POSTINGS_MAX, PortError, Posted, Posting,
 };
 
 /// The server. Clones are the same one.
@@ -66,6 +66,13 @@ struct Copy {
     origin: Origin,
     said: Posting,
     since: Timestamp,
+}
+
+impl Copy {
+    fn heard(&self, member: &Member, workload: &WorkloadId) -> Heard {
+        let (origin, said) = (self.origin.clone(), self.said.clone());
+        Heard { member: member.clone(), workload: workload.clone(), origin, said }
+    }
 }
 
 impl SharedBoard {
@@ -173,12 +180,7 @@ impl State {
         let more = news.len() > room;
         news.truncate(room);
         let upto = if more { news.last().map_or(from, |(_, copy)| copy.stamp) } else { shelf.stamp };
-        let heard = news.into_iter().map(|(workload, copy)| Heard {
-            member: member.clone(),
-            workload: workload.clone(),
-            origin: copy.origin.clone(),
-            said: copy.said.clone(),
-        });
+        let heard = news.into_iter().map(|(workload, copy)| copy.heard(member, workload));
         (heard.collect(), upto, more)
     }
 }
@@ -238,14 +240,19 @@ impl Board for MemberBoard {
         Ok(earlier)
     }
 
-    async fn read(&self, from: &Cursor) -> Result<News, PortError> {
+    async fn read_of(&self, from: &Cursor, interest: &Interest) -> Result<News, PortError> {
         let state = self.reached("read")?;
         let mut told = self.told();
         let stamp = state.shelves.get(&self.member).map_or(0, |shelf| shelf.stamp);
         let lost = std::mem::take(&mut told.lost) || stamp < told.newest;
         told.newest = stamp;
-        let mut news = News { lost, ..News::default() };
-        for member in state.shelves.keys().filter(|member| **member != self.member) {
+        let mut news = News { lost, again: interest.again.len(), ..News::default() };
+        let is_wanted = |member: &Member| interest.members.as_ref().is_none_or(|members| members.contains(member));
+        for (member, shelf) in state.shelves.iter().filter(|(member, _)| **member != self.member && is_wanted(member)) {
+            let again = interest.again.iter().filter_map(|workload| Some((workload, shelf.copies.get(workload)?)));
+            news.heard.extend(again.map(|(workload, copy)| copy.heard(member, workload)));
+        }
+        for member in state.shelves.keys().filter(|member| **member != self.member && is_wanted(member)) {
             let room = POSTINGS_MAX.saturating_sub(news.heard.len());
             let from = from.0.get(member).copied().unwrap_or_default();
             let (heard, upto, more) = state.changes(member, from, room);

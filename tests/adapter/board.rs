@@ -1,9 +1,9 @@
 //! The boards: one contract, held by a Redis and by the stand-in of demo and simulations, and what is special to Redis.
 
-mod contract;
+pub mod contract;
 mod distrust;
 mod faults;
-mod redis;
+pub mod redis;
 
 use std::sync::Arc;
 

@@ -21,7 +21,7 @@ use allclear::domain::id::{Member, Origin, Seq, WorkloadId, config_hash};
 use allclear::domain::policy::Policy;
 use allclear::domain::record::Record;
 use allclear::domain::record_codec::decode;
-use allclear::domain::roster::{Beat, Pin, settings};
+use allclear::domain::roster::{Beat, Pin, Trust, settings};
 use allclear::ports::{Board, Posted, Posting};
 use allclear::sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use allclear::sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions, Timings};
@@ -96,7 +96,7 @@ impl World {
             member: Ok("eu-1".into()),
             grouped: true,
             members: BTreeSet::new(),
-            keyed: false,
+            trust: Trust::UnsignedOnPurpose,
             boards: vec![board(redis[0].url()), board(redis[1].url()), board(dead)],
         };
         let nowhere = adapter("http://127.0.0.1:9", "AKIDONE", Timeouts::default()).await;

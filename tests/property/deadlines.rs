@@ -13,7 +13,7 @@ use allclear::domain::machine::{Machine, Timestamp};
 use allclear::domain::plan::Plan;
 use allclear::domain::policy::Policy;
 use allclear::domain::record_codec::decode;
-use allclear::domain::roster::{Pin, Roster, settings};
+use allclear::domain::roster::{Pin, Roster, Trust, settings};
 use proptest::prelude::*;
 
 /// What comes next: a call is answered (which, how), something happens by itself, or time passes.
@@ -76,6 +76,7 @@ fn a_broker(member_count: usize, boards: usize, silent: bool) -> Broker {
         version: "0".to_owned(),
         place: String::new(),
         silent,
+        trust: Trust::default(),
     };
     let roster = (member_count > 1).then(|| {
         let members: BTreeSet<Member> = (1..=member_count).map(|n| Member::from(format!("eu-{n}").as_str())).collect();
@@ -93,7 +94,7 @@ fn of_the_outside(effect: broker::Effect, how: u8) -> Option<broker::Event> {
         Effect::Identify(board) => {
             Event::Identified(board, if fails { Err(no()) } else { Ok(format!("id-{}", how % 4)) })
         }
-        Effect::Read(board, _) => Event::Read(board, if fails { Err(no()) } else { Ok(Box::default()) }),
+        Effect::Read(board, ..) => Event::Read(board, if fails { Err(no()) } else { Ok(Box::default()) }),
         Effect::Post(board, _) => Event::Posted(board, Err(no())),
         Effect::Beat(board, _) => Event::Beaten(board, if fails { Err(no()) } else { Ok(None) }),
         Effect::GatherWords => Event::WordsGathered(BTreeMap::new(), i64::from(how)),

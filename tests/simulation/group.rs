@@ -22,7 +22,7 @@ use crate::stage::{Life, Stage, deployment, id, in_system, roll_out, settings, u
 pub const NAMES: [&str; 3] = ["eu-1", "eu-2", "us-1"];
 
 /// A group of this many, each with `web` at version 1, and the boards.
-fn group(size: usize) -> (Vec<World>, Vec<Server>) {
+pub fn group(size: usize) -> (Vec<World>, Vec<Server>) {
     let boards: Vec<Server> = NAMES[..size].iter().map(|name| Server::new(&format!("redis-{name}"))).collect();
     let worlds = (0..size).map(|index| {
         let world = World::new(u64::try_from(index).unwrap());
@@ -77,13 +77,13 @@ fn start_all(worlds: &[World]) -> Vec<Life> {
 }
 
 /// Runs one play and fails if an actor panicked.
-fn play(play: impl Future<Output = ()>) {
+pub fn play(play: impl Future<Output = ()>) {
     in_system(play);
     let panics = unexpected_panics();
     assert!(panics.is_empty(), "an actor panicked: {panics:#?}");
 }
 
-async fn pass(millis: Millis) {
+pub async fn pass(millis: Millis) {
     tokio::time::sleep(Duration::from_millis(millis)).await;
 }
 
@@ -107,12 +107,12 @@ fn hold(seen: &Observation) -> Option<String> {
     seen.group.as_ref().expect("it is grouped").hold.clone()
 }
 
-fn creations(worlds: &[World]) -> usize {
+pub fn creations(worlds: &[World]) -> usize {
     worlds.iter().map(|world| world.creations("EWEB").len()).sum()
 }
 
 /// Rolls `web` out in all clusters, one after the other.
-async fn release(lives: &[Life], generation: i64, tag: &str) {
+pub async fn release(lives: &[Life], generation: i64, tag: &str) {
     for life in lives {
         roll_out(life, "web", generation, tag, 4_000).await;
     }

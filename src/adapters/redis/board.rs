@@ -34,16 +34,16 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ::redis::aio::ConnectionManager;
-use ::redis::{ErrorKind, Pipeline, RedisError, RedisResult, Script, ServerErrorKind, Value, cmd, pipe};
+use ::redis::{ErrorKind, Pipeline, RedisError, RedisResult, Script, ServerErrorKind, cmd, pipe};
 use async_trait::async_trait;
 
-use self::copy::{Copies, Copy};
+use self::copy::{Copies, Copy, problem};
 use super::Server;
 use crate::config::Secret;
 use crate::domain::id::{Member, Origin, WorkloadId, is_name};
 use crate::domain::record::RECORD_BYTES_MAX;
 use crate::domain::roster::Beat;
-use crate::ports::{BEAT_TTL, Board, Cursor, Flow, Heard, News, PortError, Posted, Posting};
+use crate::ports::{BEAT_TTL, Board, Cursor, Flow, Heard, Interest, News, PortError, Posted, Posting};
 
 /// Bytes of copies in one request, not counting the last one: a quarter of a second on a line of 10 Mbit/s, far from the
 /// time an answer may take.
@@ -79,6 +79,8 @@ pub struct RedisBoard {
     merge: Script,
     read: Script,
     forget: Script,
+    beat: Script,
+    server_name: Script,
     stamps: Mutex<Stamps>,
 }
 
@@ -99,15 +101,18 @@ struct Stamps {
 
 impl RedisBoard {
     /// `member`'s view of `group` in `server`. Nothing is sent yet. The braces keep the keys of a group in one slot.
-    pub fn new(server: Server, group: &str, member: &Member, key: Option<Secret<Vec<u8>>>) -> Self {
+    /// Of the `keys` the first signs and all verify; without any nothing is signed.
+    pub fn new(server: Server, group: &str, member: &Member, keys: impl IntoIterator<Item = Secret<Vec<u8>>>) -> Self {
         Self {
             server,
             member: member.clone(),
             prefix: format!("allclear:{{{group}}}:"),
-            copies: Copies::new(group, key),
+            copies: Copies::new(group, keys),
             merge: Script::new(scripts::MERGE),
             read: Script::new(scripts::READ),
             forget: Script::new(scripts::FORGET),
+            beat: Script::new(scripts::BEAT),
+            server_name: Script::new(scripts::SERVER),
             stamps: Mutex::default(),
         }
     }
@@ -263,7 +268,7 @@ impl RedisBoard {
 }
 
 /// What the reading script answers: see [`scripts::READ`].
-type Answer = (Vec<u8>, usize, usize, bool, Strings, Strings, Strings);
+type Answer = (Vec<u8>, Vec<usize>, bool, Strings, Strings, Strings);
 /// Whatever is in Redis: anybody may have written it.
 type Strings = Vec<Vec<u8>>;
 
@@ -285,6 +290,7 @@ impl Board for RedisBoard {
         let key = format!("{}server", self.prefix);
         let nonce = format!("{:016x}", getrandom::u64().unwrap_or_default());
         let database = self.server.client.get_connection_info().redis_settings().db();
+        let mut name = self.server_name.prepare_invoke();
         let ask = |mut redis: ConnectionManager| async move {
             let info = cmd("INFO").arg("server").query_async::<String>(&mut redis).await;
             let run_id = match info {
@@ -298,8 +304,7 @@ impl Board for RedisBoard {
             if let Some(run_id) = run_id.filter(|id| !id.is_empty()) {
                 return Ok(format!("{run_id}/{database}"));
             }
-            let _: Option<String> = cmd("SET").arg(&key).arg(nonce).arg("NX").query_async(&mut redis).await?;
-            cmd("GET").arg(&key).query_async::<String>(&mut redis).await
+            name.key(&key).arg(&nonce).invoke_async::<String>(&mut redis).await
         };
         self.server.call("learn which server answers", ask).await
     }
@@ -335,17 +340,12 @@ impl Board for RedisBoard {
     async fn beat(&self, beat: &Beat) -> Result<Option<Beat>, PortError> {
         let attempted = || format!("failed to leave a beat in Redis {}", self.name());
         let text = self.copies.beat_text(beat).map_err(|why| PortError::lasting(attempted(), why))?;
-        let mut requests = pipe();
-        requests.ignore_errors();
-        requests.cmd("SADD").arg(format!("{}members", self.prefix)).arg(&self.member.0);
-        requests.cmd("SET").arg(self.key("hb", &self.member.0)).arg(text).arg("EX").arg(BEAT_TTL.as_secs()).arg("GET");
-        let run = |mut redis: ConnectionManager| async move {
-            let mut answers = requests.query_async::<Vec<RedisResult<Value>>>(&mut redis).await?.into_iter();
-            answers.next().transpose()?;
-            Ok(::redis::from_redis_value::<Option<Vec<u8>>>(answers.next().transpose()?.unwrap_or(Value::Nil))?)
-        };
+        let mut script = self.beat.prepare_invoke();
+        script.key(format!("{}members", self.prefix)).key(self.key("hb", &self.member.0));
+        script.arg(&self.member.0).arg(text).arg(BEAT_TTL.as_secs()).arg(RECORD_BYTES_MAX);
+        let run = |mut redis: ConnectionManager| async move { script.invoke_async::<Vec<u8>>(&mut redis).await };
         let earlier = self.server.call("leave a beat", run).await?;
-        let earlier = earlier.and_then(|text| self.copies.beat(&self.member, &text).ok());
+        let earlier = self.copies.beat(&self.member, &earlier).ok();
         if beat.is_news(earlier.as_ref()) {
             let mut publish = cmd("PUBLISH");
             publish.arg(self.channel()).arg(format!("{} beat", self.member));
@@ -356,7 +356,7 @@ impl Board for RedisBoard {
         Ok(earlier)
     }
 
-    async fn read(&self, from: &Cursor) -> Result<News, PortError> {
+    async fn read_of(&self, from: &Cursor, interest: &Interest) -> Result<News, PortError> {
         let (known, probe) = {
             let stamps = self.stamps();
             (stamps.newest, stamps.probe)
@@ -364,13 +364,22 @@ impl Board for RedisBoard {
         let mut script = self.read.prepare_invoke();
         script.key(format!("{}members", self.prefix)).arg(&self.prefix).arg(&self.member.0);
         script.arg(RECORDS_MAX).arg(ANSWER_BYTES_MAX).arg(RECORD_BYTES_MAX).arg(probe).arg(PROBED);
-        for (member, stamp) in &from.0 {
-            script.arg(&member.0).arg(*stamp);
+        script.arg(usize::from(interest.members.is_some())).arg(interest.again.len());
+        for workload in &interest.again {
+            script.arg(workload.to_string());
+        }
+        let others = interest.members.iter().flatten().filter(|member| !from.0.contains_key(*member));
+        let is_wanted = |member: &Member| interest.members.as_ref().is_none_or(|members| members.contains(member));
+        let begun = from.0.iter().filter(|(member, _)| is_wanted(member)).map(|(member, stamp)| (member, *stamp));
+        for (member, stamp) in begun.chain(others.map(|member| (member, 0))) {
+            script.arg(&member.0).arg(stamp);
         }
         let read = |mut redis: ConnectionManager| async move { script.invoke_async::<Answer>(&mut redis).await };
-        let (stamp, missing, looked_at, more, members, changes, problems) = self.server.call("read", read).await?;
+        let (stamp, counts, more, members, changes, problems) = self.server.call("read", read).await?;
+        let [missing, looked_at, again] = [0, 1, 2].map(|at| counts.get(at).copied().unwrap_or_default());
 
-        let mut news = News { lost: self.lost(known, number(&stamp), missing > 0, looked_at), more, ..News::default() };
+        let lost = self.lost(known, number(&stamp), missing > 0, looked_at);
+        let mut news = News { lost, more, again, ..News::default() };
         news.rejected.extend(problems.chunks_exact(3).map(problem));
         for change in changes.chunks_exact(5) {
             match self.heard(change) {
@@ -476,21 +485,4 @@ fn leapt(known: u64, stamp: u64) -> bool {
 /// A stamp; what is none counts as lost.
 fn number(text: &[u8]) -> u64 {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or_default()
-}
-
-/// What the script could not read, in words.
-fn problem(parts: &[Vec<u8>]) -> String {
-    let [member, what, why] = [0, 1, 2].map(|at| parts.get(at).map(|part| String::from_utf8_lossy(part)));
-    let (member, what) = (Member(member.unwrap_or_default().into_owned()), what.unwrap_or_default());
-    let of = if is_name(&member.0) { member.0.as_str() } else { "a member whose name is none" };
-    let what = match what.as_ref() {
-        "members" | "index" | "beat" | "stamp" => what.as_ref(),
-        workload if workload.parse::<WorkloadId>().is_ok() => workload,
-        _ => "a copy",
-    };
-    match why.as_deref() {
-        Some("long") => format!("{what} of {of}: longer than any of ours"),
-        Some("name") => format!("{what} of {of}: a name that is none of ours"),
-        _ => format!("{what} of {of}: WRONGTYPE, another program keeps something else under that key"),
-    }
 }

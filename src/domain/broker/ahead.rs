@@ -7,14 +7,27 @@
 //! the copy is no cure: between the two are numbers that were given out, and votes, that nobody here knows of. Then the copy is
 //! overwritten and could not prove it any more, so the workload's rollout writes into the record what was found, and
 //! the hold ends by an adoption or by the record's removal only.
+//!
+//! In a group without a key anybody may have written the copy, so it proves nothing and holds nothing: that is told, and the
+//! numbers of later rollouts are counted above it, so that the other members hear of them and none is given out twice.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::domain::id::{Seq, WorkloadId};
+use crate::domain::machine::Timestamp;
 use crate::domain::record::{Change, Record};
 
 /// Workloads that are compared at a time. A ledger that was set back as a whole has more; each is found when it is posted.
 const COMPARED_MAX: usize = 50;
+
+/// How long a copy that proves nothing is let be after our numbers were counted above one: who writes such copies in a loop
+/// makes us write the ledger no more often than this.
+const LET_BE_FOR: Duration = Duration::from_secs(60);
+
+/// How far ahead of our own a number may be that is counted above. Honest ones are a few ahead; beyond this a forger would soon
+/// come to the end of the numbers.
+const COUNTED_MAX: u64 = 1 << 32;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Lead {
@@ -25,17 +38,35 @@ struct Lead {
     /// What the ledger had when it turned out to be older, `None` inside if that is nothing or not known. From then on it
     /// is held.
     behind: Option<Option<(Seq, u64)>>,
+    /// Only a member can have written the copy, or an earlier life has found it.
+    proven: bool,
 }
 
 /// All of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Ahead(BTreeMap<WorkloadId, Lead>);
+pub(super) struct Ahead {
+    leads: BTreeMap<WorkloadId, Lead>,
+    /// Copies prove nothing.
+    doubts: bool,
+    /// Of which workloads copies that prove nothing were counted above, and when.
+    counted: BTreeMap<WorkloadId, Timestamp>,
+}
 
 impl Ahead {
+    /// Nothing yet. Without a key copies are no `proof`.
+    pub(super) fn new(proof: bool) -> Self {
+        Self { doubts: !proof, ..Self::default() }
+    }
+
     /// A board has this state of a record of ours. Says whether the ledger is to be asked.
-    pub(super) fn found(&mut self, workload: &WorkloadId, seq: Seq, revision: u64) -> bool {
-        let lead = Lead { seq, revision, asked: false, behind: None };
-        let lead = self.0.entry(workload.clone()).or_insert(lead);
+    pub(super) fn found(&mut self, now: Timestamp, workload: &WorkloadId, seq: Seq, revision: u64) -> bool {
+        self.counted.retain(|_, at| now.since(*at) < LET_BE_FOR);
+        let is_held = self.leads.get(workload).is_some_and(|lead| lead.proven);
+        if self.doubts && (is_held || self.counted.contains_key(workload)) {
+            return false;
+        }
+        let lead = Lead { seq, revision, asked: false, behind: None, proven: !self.doubts };
+        let lead = self.leads.entry(workload.clone()).or_insert(lead);
         if (seq, revision) > (lead.seq, lead.revision) {
             (lead.seq, lead.revision) = (seq, revision);
         }
@@ -46,7 +77,7 @@ impl Ahead {
     /// once that was in doubt, whether it was adopted.
     pub(super) fn compare(&mut self, workload: &WorkloadId, record: Option<&Record>, floor: Seq) -> bool {
         let known = self.settle(workload, record, floor);
-        if let Some(lead) = self.0.get_mut(workload) {
+        if let Some(lead) = self.leads.get_mut(workload) {
             lead.asked = false;
             lead.behind.get_or_insert(record.map(|record| (record.seq, record.revision)));
         }
@@ -54,44 +85,52 @@ impl Ahead {
     }
 
     /// Somebody of ours stored this. It may have been written over since, so what it lacks is not lost by that.
-    pub(super) fn stored(&mut self, workload: &WorkloadId, record: &Record) {
+    pub(super) fn stored(&mut self, now: Timestamp, workload: &WorkloadId, record: &Record) {
         if let Some((seq, revision)) = record.set_back {
             // An earlier life found it. What that one had to compare with is not known any more.
-            self.0.entry(workload.clone()).or_insert(Lead { seq, revision, asked: false, behind: Some(None) });
+            let noted = Lead { seq, revision, asked: false, behind: Some(None), proven: true };
+            let lead = self.leads.entry(workload.clone()).or_insert_with(|| noted.clone());
+            if !lead.proven {
+                *lead = noted;
+            }
         }
-        self.settle(workload, Some(record), Seq::default());
+        let doubted = self.above(workload).is_some();
+        if self.settle(workload, Some(record), Seq::default()) && doubted {
+            self.counted.insert(workload.clone(), now);
+        }
     }
 
     /// Ends what this record, or none and this floor, is an end of. Says whether nothing is left.
     fn settle(&mut self, workload: &WorkloadId, record: Option<&Record>, floor: Seq) -> bool {
-        let Some(lead) = self.0.get(workload) else { return true };
+        let Some(lead) = self.leads.get(workload) else { return true };
         let reaches = match (record, &lead.behind) {
             // Where there is none and the floor is as high, it was removed.
             (None, _) => Record::above(floor).0 >= lead.seq,
             (Some(record), None) => (record.seq, record.revision) >= (lead.seq, lead.revision),
+            (Some(record), Some(_)) if !lead.proven => record.seq > lead.seq,
             (Some(record), Some(_)) => {
                 record.change == Change::Baseline && record.set_back.is_none() && record.seq > lead.seq
             }
         };
         if reaches {
-            self.0.remove(workload);
+            self.leads.remove(workload);
         }
         reaches
     }
 
     /// Whether a board has something newer, as far as is known.
     pub(super) fn leads(&self, workload: &WorkloadId) -> bool {
-        self.0.contains_key(workload)
+        self.leads.contains_key(workload)
     }
 
     /// The ledger could not be asked.
     pub(super) fn failed(&mut self, workload: &WorkloadId) {
-        self.0.get_mut(workload).into_iter().for_each(|lead| lead.asked = false);
+        self.leads.get_mut(workload).into_iter().for_each(|lead| lead.asked = false);
     }
 
     /// The next ones the ledger is to be asked about, which is noted.
     pub(super) fn ask_again(&mut self) -> Vec<WorkloadId> {
-        let waiting = self.0.iter_mut().filter(|(_, lead)| !lead.asked).take(COMPARED_MAX);
+        let waiting = self.leads.iter_mut().filter(|(_, lead)| !lead.asked).take(COMPARED_MAX);
         waiting
             .map(|(workload, lead)| {
                 lead.asked = true;
@@ -102,7 +141,8 @@ impl Ahead {
 
     /// Why a workload is held.
     pub(super) fn hold(&self, workload: &WorkloadId) -> Option<String> {
-        let Lead { seq, revision, behind, asked: _ } = self.0.get(workload)?;
+        let Lead { seq, revision, behind, asked: _, proven: _ } =
+            self.leads.get(workload).filter(|lead| lead.proven)?;
         let here = match behind.as_ref()? {
             Some((seq, revision)) => format!("had only rollout {seq} (revision {revision})"),
             None => "had less".to_owned(),
@@ -115,13 +155,27 @@ impl Ahead {
 
     /// The state that a held workload lacks.
     pub(super) fn set_back(&self, workload: &WorkloadId) -> Option<(Seq, u64)> {
-        let Lead { seq, revision, behind, asked: _ } = self.0.get(workload)?;
+        let Lead { seq, revision, behind, asked: _, proven: _ } =
+            self.leads.get(workload).filter(|lead| lead.proven)?;
         behind.as_ref().map(|_| (*seq, *revision))
+    }
+
+    /// The number above which the workload's rollouts are to be counted: of a copy that proves nothing.
+    pub(super) fn above(&self, workload: &WorkloadId) -> Option<Seq> {
+        let lead = self.leads.get(workload).filter(|lead| !lead.proven)?;
+        let ours = lead.behind.as_ref()?.map_or(Seq::default(), |(seq, _)| seq);
+        (lead.seq.0.saturating_sub(ours.0) <= COUNTED_MAX).then_some(lead.seq)
+    }
+
+    /// The workloads of which boards have copies that are newer than our records, and prove nothing.
+    pub(super) fn doubted(&self) -> impl Iterator<Item = &WorkloadId> {
+        let doubted = self.leads.iter().filter(|(_, lead)| lead.behind.is_some() && !lead.proven);
+        doubted.map(|(workload, _)| workload)
     }
 
     /// The workloads that are held.
     pub(super) fn held(&self) -> impl Iterator<Item = &WorkloadId> {
-        self.0.iter().filter(|(_, lead)| lead.behind.is_some()).map(|(workload, _)| workload)
+        self.leads.iter().filter(|(_, lead)| lead.behind.is_some() && lead.proven).map(|(workload, _)| workload)
     }
 }
 
@@ -129,6 +183,8 @@ impl Ahead {
 mod tests {
     use super::*;
     use crate::domain::record_codec::decode;
+
+    const NOW: Timestamp = Timestamp::from_millis(0);
 
     fn web() -> WorkloadId {
         WorkloadId::deployment("shop", "web")
@@ -141,7 +197,7 @@ mod tests {
 
     fn held() -> Ahead {
         let mut ahead = Ahead::default();
-        assert!(ahead.found(&web(), Seq(3), 4));
+        assert!(ahead.found(NOW, &web(), Seq(3), 4));
         assert!(!ahead.compare(&web(), Some(&record(2, 1, Change::Changed)), Seq(0)));
         ahead
     }
@@ -161,7 +217,7 @@ mod tests {
     fn a_hold_that_an_earlier_life_wrote_down_ends_in_the_same_way() {
         let mut ahead = Ahead::default();
         let noted = Record { set_back: Some((Seq(3), 4)), ..record(9, 1, Change::Changed) };
-        ahead.stored(&web(), &noted);
+        ahead.stored(NOW, &web(), &noted);
         assert!(ahead.hold(&web()).unwrap().contains("rollout 3 (revision 4)"));
         assert_eq!(ahead.set_back(&web()), Some((Seq(3), 4)));
         assert_eq!(ahead.ask_again(), [web()], "the ledger is asked whether it was adopted meanwhile");
@@ -173,9 +229,9 @@ mod tests {
     #[test]
     fn what_was_stored_before_the_other_worker_wrote_is_no_loss() {
         let mut ahead = Ahead::default();
-        assert!(ahead.found(&web(), Seq(2), 7));
+        assert!(ahead.found(NOW, &web(), Seq(2), 7));
         // The answer to our own write is late: another worker has written over it.
-        ahead.stored(&web(), &record(2, 6, Change::Changed));
+        ahead.stored(NOW, &web(), &record(2, 6, Change::Changed));
         assert_eq!(ahead.hold(&web()), None);
         assert!(ahead.compare(&web(), Some(&record(2, 7, Change::Changed)), Seq(0)));
         assert!(!ahead.leads(&web()));
@@ -194,5 +250,36 @@ mod tests {
         let mut ahead = held();
         assert!(!ahead.compare(&web(), None, Seq(1)));
         assert!(ahead.compare(&web(), None, Seq(3)));
+    }
+
+    #[test]
+    fn without_a_key_a_copy_holds_nothing_and_is_counted_above() {
+        let mut ahead = Ahead::new(false);
+        assert!(ahead.found(NOW, &web(), Seq(90), 4));
+        assert!(!ahead.compare(&web(), Some(&record(2, 1, Change::Changed)), Seq(0)));
+        assert_eq!((ahead.hold(&web()), ahead.set_back(&web()), ahead.held().count()), (None, None, 0));
+        assert_eq!((ahead.above(&web()), ahead.doubted().count()), (Some(Seq(90)), 1));
+        ahead.stored(NOW, &web(), &record(91, 2, Change::Changed));
+        assert_eq!((ahead.above(&web()), ahead.doubted().count()), (None, 0));
+        // Who goes on forging makes us write no more often than once a minute.
+        assert!(!ahead.found(NOW.after(Duration::from_secs(59)), &web(), Seq(99), 4));
+        assert!(ahead.found(NOW.after(Duration::from_secs(60)), &web(), Seq(99), 4));
+    }
+
+    #[test]
+    fn without_a_key_no_copy_uses_up_the_numbers() {
+        let mut ahead = Ahead::new(false);
+        ahead.found(NOW, &web(), Seq(u64::MAX), 4);
+        ahead.compare(&web(), Some(&record(2, 1, Change::Changed)), Seq(0));
+        assert_eq!((ahead.above(&web()), ahead.doubted().count()), (None, 1));
+    }
+
+    #[test]
+    fn without_a_key_what_a_life_of_ours_has_written_down_holds_whatever_is_forged() {
+        let mut ahead = Ahead::new(false);
+        let noted = Record { set_back: Some((Seq(3), 4)), ..record(9, 1, Change::Changed) };
+        ahead.stored(NOW, &web(), &noted);
+        assert!(!ahead.found(NOW, &web(), Seq(1_000), 4));
+        assert_eq!(ahead.set_back(&web()), Some((Seq(3), 4)), "an adoption above 3 ends it");
     }
 }

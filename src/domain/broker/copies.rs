@@ -1,36 +1,78 @@
-//! The newest copy of every record of the other members.
+//! The newest copy of every record of the other members that matters here: of the workloads that rollouts of ours follow, and
+//! those in which a member waits for the rest of the group.
 //!
 //! Boards are read one by one, so copies come late, twice and in any order. Within one ledger the later `seq` counts, and of
 //! one `seq` the later revision. Of a member's ledgers only one counts: that of its newest beat, before any beat the first
 //! that was heard of.
+//!
+//! Anybody who reaches a board may write there, so what is kept is bounded in bytes. Where honest copies are more than that,
+//! those of the first workloads by name are kept, in every member the same ones: these come to their end, and make room.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::board::{Heard, Posting};
 use crate::domain::group::{Known, Told};
 use crate::domain::id::{Member, Origin, Seq, WorkloadId};
-use crate::domain::record::Record;
+use crate::domain::record_codec::{decode, encode};
+
+/// Bytes of one member's copies of the workloads that rollouts of ours follow: 8,000 in flight at once at 1 KiB. One copy has at
+/// most `RECORD_BYTES_MAX`.
+const MEMBER_BYTES_MAX: usize = 8 << 20;
+
+/// Bytes of all members' copies of these together. The rollouts that follow them take several times as much.
+const FOLLOWED_BYTES_MAX: usize = 32 << 20;
+
+/// Bytes of copies that ask for a rollout of ours which is not there yet: 4,000 at 1 KiB, two minutes of waking.
+const SOUGHT_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes of all copies for a command, which listens once and ends.
+const LISTENED_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes that a copy takes beside its text and its workload's name.
+const COPY_BYTES: usize = 200;
 
 /// What is known of one member's record of one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Copy {
     seq: Seq,
     revision: u64,
-    /// `None` once it was removed in this state.
-    record: Option<Box<Record>>,
+    /// The record as it travels, which is a tenth of what it takes when read; `None` once it was removed in this state.
+    text: Option<Box<str>>,
+    seeks: bool,
+}
+
+/// The copies of some workloads, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Shelf {
+    copies: BTreeMap<WorkloadId, BTreeMap<Member, Copy>>,
+    bytes: BTreeMap<Member, usize>,
+    all: usize,
 }
 
 /// All copies. See the module's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Copies {
-    copies: BTreeMap<WorkloadId, BTreeMap<Member, Copy>>,
+    followed: Shelf,
+    /// Of workloads that no rollout of ours follows.
+    sought: Shelf,
+    /// Everything is kept there, for a command.
+    listens: bool,
     ledgers: BTreeMap<Member, Origin>,
     /// Whose ledger a beat has named.
     confirmed: BTreeSet<Member>,
     seeking: BTreeSet<WorkloadId>,
+    /// Some copies found no place since it was last asked.
+    dropped: bool,
+    /// How many that were.
+    pub(super) too_many: u64,
 }
 
 impl Copies {
+    /// From now on every copy is kept, as far as there is room.
+    pub(super) fn listen(&mut self) {
+        self.listens = true;
+    }
+
     /// Takes in what a board shows; says whether anything has changed by it.
     pub(super) fn hear(&mut self, heard: Heard) -> bool {
         let Heard { member, workload, origin, said } = heard;
@@ -38,18 +80,55 @@ impl Copies {
             return false;
         }
         let copy = match said {
-            Posting::Show(record) => Copy { seq: record.seq, revision: record.revision, record: Some(record) },
-            Posting::Forget(seq, revision) => Copy { seq, revision, record: None },
+            Posting::Show(record) => {
+                let Ok(text) = encode(&record) else { return false };
+                let seeks = record.seeks();
+                Copy { seq: record.seq, revision: record.revision, text: Some(text.into_boxed_str()), seeks }
+            }
+            Posting::Forget(seq, revision) => Copy { seq, revision, text: None, seeks: false },
         };
-        let members = self.copies.entry(workload.clone()).or_default();
+        let is_followed = self.followed.copies.contains_key(&workload);
+        let shelf = if is_followed { &mut self.followed } else { &mut self.sought };
         // Of one state, that it was removed is the later news.
-        let age = |copy: &Copy| (copy.seq, copy.revision, copy.record.is_none());
-        if members.get(&member).is_some_and(|known| age(known) >= age(&copy)) {
+        let age = |copy: &Copy| (copy.seq, copy.revision, copy.text.is_none());
+        let known = shelf.copies.get(&workload).and_then(|members| members.get(&member));
+        if known.is_some_and(|known| age(known) >= age(&copy)) {
             return false;
         }
-        members.insert(member, copy);
+        let was_there = known.is_some();
+        let matters = is_followed || copy.seeks || self.listens;
+        if matters {
+            shelf.put(&workload, member, copy);
+            self.limit();
+        } else {
+            self.let_go(&workload, &member);
+        }
         self.note_seeking(&workload);
+        was_there || matters
+    }
+
+    /// A rollout of ours follows the workload. Says whether none did before: then all its copies are to be read.
+    pub(super) fn follow(&mut self, workload: &WorkloadId) -> bool {
+        if self.followed.copies.contains_key(workload) {
+            return false;
+        }
+        self.followed.copies.insert(workload.clone(), BTreeMap::new());
+        for (member, copy) in self.sought.take(workload) {
+            self.followed.put(workload, member, copy);
+        }
+        self.limit();
         true
+    }
+
+    /// It follows it no more.
+    pub(super) fn leave(&mut self, workload: &WorkloadId) {
+        for (member, copy) in self.followed.take(workload) {
+            if copy.seeks || self.listens {
+                self.sought.put(workload, member, copy);
+            }
+        }
+        self.limit();
+        self.note_seeking(workload);
     }
 
     /// From now on the records of this ledger count. Says whether others did before: those are forgotten, and this member's
@@ -59,45 +138,173 @@ impl Copies {
         self.confirmed.insert(member.clone());
         let switched = before.is_some_and(|before| before != *origin);
         if switched {
-            let workloads: Vec<WorkloadId> = self.copies.keys().cloned().collect();
-            for workload in workloads {
-                if let Some(members) = self.copies.get_mut(&workload) {
-                    members.remove(member);
-                }
-                self.note_seeking(&workload);
-            }
-            self.copies.retain(|_, members| !members.is_empty());
+            self.forget(member);
         }
         switched
     }
 
+    /// Forgets everything of those for whom this is not so.
+    pub(super) fn retain(&mut self, is_ours: impl Fn(&Member) -> bool) {
+        let others: Vec<Member> = self.ledgers.keys().filter(|member| !is_ours(member)).cloned().collect();
+        for member in others {
+            self.forget(&member);
+            self.ledgers.remove(&member);
+            self.confirmed.remove(&member);
+        }
+    }
+
     /// One member's record of a workload.
     pub(super) fn of(&self, workload: &WorkloadId, member: &Member) -> Option<Known> {
-        let record = self.copies.get(workload)?.get(member)?.record.as_deref()?.clone();
+        let copy = self.shelves().find_map(|shelf| shelf.copies.get(workload)?.get(member))?;
+        let record = decode(copy.text.as_ref()?.as_bytes()).ok()?;
         let (origin, current) = (self.ledgers.get(member)?.clone(), self.confirmed.contains(member));
         Some(Known { origin, current, alive: false, record, told: Told::default() })
     }
 
-    /// The workloads in which anybody waits for the rest of the group, also one that was forgotten.
+    /// The workloads in which anybody waits for the rest of the group.
     pub(super) fn seeking(&self) -> &BTreeSet<WorkloadId> {
         &self.seeking
     }
 
     /// Whether one of these members waits for the rest of the group in it.
     pub(super) fn is_sought_by(&self, workload: &WorkloadId, members: &BTreeSet<Member>) -> bool {
-        let copies = self.copies.get(workload).into_iter().flatten().filter(|(member, _)| members.contains(*member));
-        copies.filter_map(|(_, copy)| copy.record.as_deref()).any(Record::seeks)
+        let mut copies = self.shelves().filter_map(|shelf| shelf.copies.get(workload)).flatten();
+        copies.any(|(member, copy)| copy.seeks && members.contains(member))
+    }
+
+    /// Everything is kept.
+    pub(super) fn is_listening(&self) -> bool {
+        self.listens
+    }
+
+    /// If copies have found no place: the workloads that rollouts of ours follow and that lack some, the first ones by name.
+    /// `None` when everything was read again since.
+    pub(super) fn lacking(&self, members: &BTreeSet<Member>, most: usize) -> Option<Vec<WorkloadId>> {
+        if !self.dropped {
+            return None;
+        }
+        let lacks = |copies: &BTreeMap<Member, Copy>| members.iter().any(|member| !copies.contains_key(member));
+        let lacking = self.followed.copies.iter().filter(|(_, copies)| lacks(copies));
+        Some(lacking.map(|(workload, _)| workload.clone()).take(most).collect())
+    }
+
+    /// Everything is read again from the beginning.
+    pub(super) fn read_again(&mut self) {
+        self.dropped = false;
+    }
+
+    /// Whether the copies that ask for a rollout of ours have room again.
+    pub(super) fn has_room(&self) -> bool {
+        self.sought.all < SOUGHT_BYTES_MAX / 2
+    }
+
+    /// The bytes that are kept.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.shelves().map(|shelf| shelf.all).sum()
+    }
+
+    fn shelves(&self) -> impl Iterator<Item = &Shelf> {
+        [&self.followed, &self.sought].into_iter()
+    }
+
+    fn forget(&mut self, member: &Member) {
+        let of_it = |shelf: &Shelf| -> Vec<WorkloadId> {
+            shelf.copies.iter().filter(|(_, copies)| copies.contains_key(member)).map(|(id, _)| id.clone()).collect()
+        };
+        let all: BTreeSet<WorkloadId> = self.shelves().flat_map(of_it).collect();
+        for workload in all {
+            self.followed.remove(&workload, member);
+            self.let_go(&workload, member);
+            self.note_seeking(&workload);
+        }
+    }
+
+    /// Drops a copy of what nobody follows.
+    fn let_go(&mut self, workload: &WorkloadId, member: &Member) {
+        self.sought.remove(workload, member);
+        if self.sought.copies.get(workload).is_some_and(BTreeMap::is_empty) {
+            self.sought.copies.remove(workload);
+        }
+    }
+
+    /// Drops what is too much.
+    fn limit(&mut self) {
+        let mut dropped = Vec::new();
+        let most = if self.listens { LISTENED_BYTES_MAX } else { SOUGHT_BYTES_MAX };
+        while self.sought.all > most {
+            let Some(last) = self.sought.last(None) else { break };
+            self.let_go(&last.0, &last.1);
+            dropped.push(last.0);
+        }
+        let over = self.followed.bytes.iter().find(|(_, bytes)| **bytes > MEMBER_BYTES_MAX);
+        let over = over.map(|(member, _)| member.clone());
+        while self.followed.all > FOLLOWED_BYTES_MAX
+            || over.as_ref().is_some_and(|member| self.followed.of(member) > MEMBER_BYTES_MAX)
+        {
+            let Some(last) = self.followed.last(over.as_ref()) else { break };
+            self.followed.remove(&last.0, &last.1);
+            dropped.push(last.0);
+        }
+        self.dropped |= !dropped.is_empty();
+        self.too_many = self.too_many.saturating_add(u64::try_from(dropped.len()).unwrap_or(u64::MAX));
+        dropped.iter().for_each(|workload| self.note_seeking(workload));
     }
 
     fn note_seeking(&mut self, workload: &WorkloadId) {
-        let records = self.copies.get(workload).into_iter().flat_map(BTreeMap::values);
-        let seeks = records.filter_map(|copy| copy.record.as_deref()).any(Record::seeks);
+        let copies = self.shelves().filter_map(|shelf| shelf.copies.get(workload)).flat_map(BTreeMap::values);
+        let seeks = copies.fold(false, |seeks, copy| seeks || copy.seeks);
         if seeks {
             self.seeking.insert(workload.clone());
         } else {
             self.seeking.remove(workload);
         }
     }
+}
+
+impl Shelf {
+    fn of(&self, member: &Member) -> usize {
+        self.bytes.get(member).copied().unwrap_or_default()
+    }
+
+    fn put(&mut self, workload: &WorkloadId, member: Member, copy: Copy) {
+        self.remove(workload, &member);
+        let bytes = bytes_of(workload, &copy);
+        *self.bytes.entry(member.clone()).or_default() += bytes;
+        self.all += bytes;
+        self.copies.entry(workload.clone()).or_default().insert(member, copy);
+    }
+
+    /// Leaves the workload's place, which says that it is followed.
+    fn remove(&mut self, workload: &WorkloadId, member: &Member) {
+        let Some(copy) = self.copies.get_mut(workload).and_then(|copies| copies.remove(member)) else { return };
+        let bytes = bytes_of(workload, &copy);
+        self.all = self.all.saturating_sub(bytes);
+        if let Some(of) = self.bytes.get_mut(member) {
+            *of = of.saturating_sub(bytes);
+        }
+    }
+
+    fn take(&mut self, workload: &WorkloadId) -> BTreeMap<Member, Copy> {
+        let members: Vec<Member> = self.copies.get(workload).into_iter().flat_map(BTreeMap::keys).cloned().collect();
+        let copies = self.copies.get(workload).cloned().unwrap_or_default();
+        members.iter().for_each(|member| self.remove(workload, member));
+        self.copies.remove(workload);
+        copies
+    }
+
+    /// The last copy by name, of this member.
+    fn last(&self, of: Option<&Member>) -> Option<(WorkloadId, Member)> {
+        self.copies.iter().rev().find_map(|(workload, copies)| {
+            let member = copies.keys().rev().find(|member| of.is_none_or(|of| *member == of))?;
+            Some((workload.clone(), member.clone()))
+        })
+    }
+}
+
+fn bytes_of(workload: &WorkloadId, copy: &Copy) -> usize {
+    let text = copy.text.as_ref().map_or(0, |text| text.len());
+    text + workload.namespace.len() + workload.name.len() + COPY_BYTES
 }
 
 #[cfg(test)]
@@ -119,13 +326,20 @@ mod tests {
         Posting::Show(Box::new(decode(text.as_bytes()).unwrap()))
     }
 
+    /// Copies of which one workload is followed.
+    fn followed() -> Copies {
+        let mut copies = Copies::default();
+        assert!(copies.follow(&web()) && !copies.follow(&web()));
+        copies
+    }
+
     fn shown(copies: &Copies) -> Option<(u64, u64)> {
         copies.of(&web(), &"eu-2".into()).map(|known| (known.record.seq.0, known.record.revision))
     }
 
     #[test]
     fn the_later_seq_counts_and_then_the_later_revision() {
-        let mut copies = Copies::default();
+        let mut copies = followed();
         for (state, expected) in [((2, 5), (2, 5)), ((2, 4), (2, 5)), ((1, 9), (2, 5)), ((3, 1), (3, 1))] {
             copies.hear(heard("a", record(state.0, state.1)));
             assert_eq!(shown(&copies), Some(expected));
@@ -135,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_removal_that_is_late_removes_nothing_newer_and_what_was_removed_does_not_rise_again() {
-        let mut copies = Copies::default();
+        let mut copies = followed();
         copies.hear(heard("a", record(2, 1)));
         assert!(!copies.hear(heard("a", Posting::Forget(Seq(1), 9))));
         assert!(copies.hear(heard("a", Posting::Forget(Seq(2), 1))));
@@ -146,7 +360,7 @@ mod tests {
 
     #[test]
     fn only_one_ledger_of_a_member_counts() {
-        let mut copies = Copies::default();
+        let mut copies = followed();
         copies.hear(heard("old", record(7, 1)));
         assert!(!copies.hear(heard("new", record(1, 1))), "nobody has said yet that it counts");
         assert!(copies.count(&"eu-2".into(), &"new".into()));
@@ -159,12 +373,50 @@ mod tests {
 
     #[test]
     fn a_workload_is_sought_while_a_record_waits_for_the_others() {
-        let mut copies = Copies::default();
+        let mut copies = followed();
         let Posting::Show(mut waiting) = record(2, 1) else { panic!("a record") };
         waiting.change = Change::Changed;
         copies.hear(heard("a", Posting::Show(waiting)));
         assert!(copies.seeking().contains(&web()));
         copies.hear(heard("a", record(3, 1)));
         assert!(copies.seeking().is_empty());
+    }
+
+    #[test]
+    fn what_nobody_follows_is_kept_only_while_a_member_waits_for_us() {
+        let mut copies = Copies::default();
+        assert!(!copies.hear(heard("a", record(2, 1))));
+        assert_eq!((shown(&copies), copies.bytes()), (None, 0));
+        let Posting::Show(mut waiting) = record(2, 2) else { panic!("a record") };
+        waiting.change = Change::Changed;
+        assert!(copies.hear(heard("a", Posting::Show(waiting))));
+        assert_eq!(shown(&copies), Some((2, 2)));
+        copies.follow(&web());
+        copies.hear(heard("a", record(3, 1)));
+        assert_eq!(shown(&copies), Some((3, 1)));
+        copies.leave(&web());
+        assert_eq!((shown(&copies), copies.bytes()), (None, 0));
+    }
+
+    #[test]
+    fn what_is_too_much_leaves_the_first_workloads_and_comes_again_when_there_is_room() {
+        let mut copies = Copies::default();
+        let id = |number: usize| WorkloadId::deployment("shop", format!("app-{number:05}"));
+        for number in (0..400).rev() {
+            copies.follow(&id(number));
+            let Posting::Show(mut long) = record(2, 1) else { panic!("a record") };
+            long.uid = "u".repeat(50_000);
+            copies.hear(Heard { workload: id(number), ..heard("a", Posting::Show(long)) });
+        }
+        let kept = copies.bytes();
+        assert!(kept <= MEMBER_BYTES_MAX && kept > MEMBER_BYTES_MAX / 2, "{kept}");
+        assert!(copies.of(&id(0), &"eu-2".into()).is_some() && copies.of(&id(399), &"eu-2".into()).is_none());
+        let members = BTreeSet::from(["eu-2".into()]);
+        let lacking = copies.lacking(&members, 3).unwrap();
+        assert!(lacking.len() == 3 && lacking[0] > id(150), "{lacking:?}");
+        copies.read_again();
+        assert_eq!(copies.lacking(&members, 3), None);
+        (0..400).for_each(|number| copies.leave(&id(number)));
+        assert_eq!(copies.bytes(), 0);
     }
 }

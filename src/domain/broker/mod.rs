@@ -16,8 +16,10 @@
 
 mod ahead;
 mod copies;
+mod doubts;
 mod holds;
 mod lane;
+mod pace;
 mod path;
 mod seen;
 mod step;
@@ -25,15 +27,16 @@ mod step;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::domain::board::{Cursor, News, Posted, Posting};
+use crate::domain::board::{Cursor, Interest, News, Posted, Posting};
 use crate::domain::group::{self, Known, Told, View};
 use crate::domain::id::{Member, Origin, Seq, WorkloadId};
 use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::record::Record;
-use crate::domain::roster::{Beat, HEARD_FOR, Hold, Pin, Reason, Roster, Servers, Standing};
+use crate::domain::roster::{Beat, HEARD_FOR, Hold, Pin, Reason, Roster, Servers, Standing, Trust};
 
 use ahead::Ahead;
 use copies::Copies;
+use doubts::Doubts;
 use holds::Holds;
 use lane::Lane;
 use path::Path;
@@ -48,6 +51,15 @@ const PIN_EVERY: Duration = Duration::from_secs(10);
 
 /// Workloads that are woken up at once. Each becomes an actor that reads its record; the others follow 5 s later.
 const WANTED_MAX: usize = 100;
+
+/// Workloads of which it is remembered that this cluster does not have them, unless somebody waits for them.
+const ABSENT_MAX: usize = 10_000;
+
+/// Names beside the members' of which it is remembered for a board that their beats are not believed.
+const DISBELIEVED_MAX: usize = 100;
+
+/// How often everything is read again because copies had found no place.
+const REREAD_EVERY: Duration = Duration::from_secs(60);
 
 /// A rollout that was woken twice for other members and twice ended without having a part to play, because the workload is
 /// disabled here say, is left alone for so long. What is heard of it wakes it at once.
@@ -68,6 +80,8 @@ pub struct Identity {
     pub place: String,
     /// Nothing is posted, and no beat is left: others must not count on us (decision 23).
     pub silent: bool,
+    /// How far what is on the boards is proof.
+    pub trust: Trust,
 }
 
 /// The machine. See the module's text.
@@ -107,6 +121,10 @@ pub struct Broker {
     silences: BTreeMap<Member, String>,
     /// What holds the group up, and of what was told.
     holds: Holds,
+    /// What was told of copies that are not believed, or prove nothing.
+    doubts: Doubts,
+    /// When everything was last read again because copies had found no place.
+    reread: Timestamp,
 }
 
 /// What a ledger holds: its identity, and all records.
@@ -152,8 +170,8 @@ pub enum Event {
 pub enum Effect {
     /// Ask which server answers there.
     Identify(usize),
-    /// Read what is new on a board.
-    Read(usize, Cursor),
+    /// Read what is new on a board, as far as it matters here.
+    Read(usize, Cursor, Interest),
     /// Post on a board.
     Post(usize, Vec<(WorkloadId, Posting)>),
     /// Leave a beat on a board.
@@ -178,6 +196,10 @@ pub enum Effect {
     TellRelease(Reason),
     /// Tell on this workload, which waits, that the group is held up.
     TellHeldUp(WorkloadId, Hold),
+    /// Tell how many copies of a board were not believed since it was last told, and why the last one was not.
+    TellRejected(usize, u64, String),
+    /// Tell in words that there are copies of our own records that are newer than our ledger, and prove nothing.
+    TellDoubt(String),
 }
 
 impl Effect {
@@ -198,6 +220,8 @@ impl Effect {
             Self::TellHold(_) => "tell_hold",
             Self::TellRelease(_) => "tell_release",
             Self::TellHeldUp(..) => "tell_held_up",
+            Self::TellRejected(..) => "tell_rejected",
+            Self::TellDoubt(_) => "tell_doubt",
         }
     }
 }
@@ -205,6 +229,7 @@ impl Effect {
 impl Broker {
     /// The broker over the boards of these names, our own first. Without a `roster` it is alone.
     pub fn new(identity: Identity, roster: Option<Roster>, boards: Vec<String>) -> Self {
+        let ahead = Ahead::new(identity.trust.is_proof());
         let mut broker = Self {
             identity,
             roster,
@@ -213,7 +238,7 @@ impl Broker {
             copies: Copies::default(),
             followed: BTreeMap::new(),
             absent: BTreeMap::new(),
-            ahead: Ahead::default(),
+            ahead,
             idled: BTreeMap::new(),
             woken: None,
             refill: Lane::default(),
@@ -227,9 +252,18 @@ impl Broker {
             absent_due: Timestamp::default(),
             silences: BTreeMap::new(),
             holds: Holds::default(),
+            doubts: Doubts::default(),
+            reread: Timestamp::default(),
         };
         broker.standing = broker.stand(Timestamp::default());
         broker
+    }
+
+    /// The same for a command that listens once: it keeps what the members show of every workload.
+    #[must_use]
+    pub fn listening(mut self) -> Self {
+        self.copies.listen();
+        self
     }
 
     /// What is known of the group and this workload. The views are not numbered: whoever gives them out does that.
@@ -259,6 +293,7 @@ impl Broker {
             config: config.clone(),
             hold: hold.as_ref().map(|hold| hold.words.clone()).or_else(|| self.ahead.hold(workload)),
             set_back: self.ahead.set_back(workload),
+            above: self.ahead.above(workload),
             members: members.iter().map(|member| (member.clone(), known(member))).collect(),
         }
     }
@@ -335,5 +370,7 @@ fn told(roster: &Roster, now: Timestamp, member: &Member, workload: &WorkloadId,
     }
 }
 
+#[cfg(test)]
+mod strangers;
 #[cfg(test)]
 mod tests;

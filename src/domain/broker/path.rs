@@ -8,8 +8,10 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use super::Effect;
+use super::doubts::Rejections;
 use super::lane::Lane;
-use crate::domain::board::{Cursor, POSTINGS_MAX, Posted, Posting};
+use super::pace::Pace;
+use crate::domain::board::{AGAIN_MAX, Cursor, Interest, News, POSTINGS_MAX, Posted, Posting};
 use crate::domain::id::{Member, Seq, WorkloadId};
 use crate::domain::machine::Timestamp;
 use crate::domain::record::{Phase, Record};
@@ -22,6 +24,10 @@ const READ_EVERY_MS: u64 = 5_000;
 
 /// Half of how far apart the polls of the members are spread, in milliseconds.
 const READ_SPREAD_MS: u64 = 1_000;
+
+/// Answers that are read one right after the other: 50,000 records, as after a start. Who changes records faster than they are read
+/// has us read no more than that without a pause.
+const ANSWERS_MAX: u32 = 100;
 
 /// How often a server is asked again who it is: an address may come to lead to another one.
 const IDENTIFY_EVERY: Duration = Duration::from_secs(300);
@@ -45,9 +51,7 @@ pub(super) struct Path {
     pub(super) read: Lane,
     pub(super) write: Lane,
     /// Copies that were not believed.
-    pub(super) rejected: u64,
-    /// What was wrong with the last of them, and when.
-    pub(super) rejection: Option<(String, Timestamp)>,
+    pub(super) rejected: Rejections,
     /// Members whose beats there were not believed lately, why, and when.
     pub(super) disbelieved: BTreeMap<Member, (String, Timestamp)>,
     /// Records that cannot be kept there, and why.
@@ -63,7 +67,14 @@ pub(super) struct Path {
     rewound: BTreeSet<Member>,
     /// There was news while it was being read.
     woken: bool,
+    pace: Pace,
+    /// Answers in a row that were not all there was.
+    answers: u32,
     reads: u32,
+    /// Workloads of which all copies are to be read, wherever the cursor is.
+    again: BTreeSet<WorkloadId>,
+    /// Those of them that are being read.
+    reading: Vec<WorkloadId>,
     pending: BTreeMap<WorkloadId, Posting>,
     /// What is being posted.
     posting: Vec<(WorkloadId, Posting)>,
@@ -83,8 +94,7 @@ impl Path {
             identify: Lane::default(),
             read: Lane::default(),
             write: Lane::default(),
-            rejected: 0,
-            rejection: None,
+            rejected: Rejections::default(),
             disbelieved: BTreeMap::new(),
             refused: BTreeMap::new(),
             refill: true,
@@ -93,7 +103,11 @@ impl Path {
             cursor: Cursor::default(),
             rewound: BTreeSet::new(),
             woken: false,
+            pace: Pace::default(),
+            answers: 0,
             reads: 0,
+            again: BTreeSet::new(),
+            reading: Vec::new(),
             pending: BTreeMap::new(),
             posting: Vec::new(),
             last: None,
@@ -102,10 +116,11 @@ impl Path {
         }
     }
 
-    /// What can be done now. In a group servers are asked who they are.
-    pub(super) fn work(&mut self, index: usize, now: Timestamp, grouped: bool) -> Vec<Effect> {
+    /// What can be done now, in a group with these members, or alone. In a group servers are asked who they are.
+    pub(super) fn work(&mut self, index: usize, now: Timestamp, members: Option<&BTreeSet<Member>>) -> Vec<Effect> {
         let mut effects = Vec::new();
-        if grouped && self.identify.is_due(now) {
+        effects.extend(self.rejected.tell(index, now));
+        if members.is_some() && self.identify.is_due(now) {
             self.identify.begin();
             effects.push(Effect::Identify(index));
         }
@@ -114,9 +129,13 @@ impl Path {
         }
         if self.read.is_due(now) {
             self.read.begin();
+            self.pace.made(now);
             self.woken = false;
             self.beaten_before = self.beaten;
-            effects.push(Effect::Read(index, self.cursor.clone()));
+            self.reading = self.again.iter().take(AGAIN_MAX).cloned().collect();
+            let again = self.reading.iter().cloned().collect();
+            let interest = Interest { members: Some(members.cloned().unwrap_or_default()), again };
+            effects.push(Effect::Read(index, self.cursor.clone(), interest));
         }
         if self.write.is_due(now) {
             if let Some(beat) = self.beat.take() {
@@ -133,6 +152,7 @@ impl Path {
 
     pub(super) fn next_deadline(&self, grouped: bool) -> Option<Timestamp> {
         let identify = self.identify.deadline().filter(|_| grouped);
+        let identify = identify.into_iter().chain(self.rejected.deadline()).min();
         if self.same_as.is_some() {
             return identify;
         }
@@ -171,6 +191,12 @@ impl Path {
     /// Somebody says that there is news.
     pub(super) fn wake(&mut self, now: Timestamp) {
         self.woken = true;
+        self.read.hurry(self.pace.next(now));
+    }
+
+    /// All copies of this workload are to be read, at once.
+    pub(super) fn ask_again(&mut self, now: Timestamp, workload: &WorkloadId) {
+        self.again.insert(workload.clone());
         self.read.hurry(now);
     }
 
@@ -181,8 +207,12 @@ impl Path {
         self.wake(now);
     }
 
-    /// It was read up to `cursor`; `more` says that there is more.
-    pub(super) fn was_read(&mut self, now: Timestamp, mut cursor: Cursor, more: bool) {
+    /// It was read up to the cursor of this answer.
+    pub(super) fn was_read(&mut self, now: Timestamp, News { cursor, more, again, .. }: &News) {
+        let mut cursor = cursor.clone();
+        for workload in std::mem::take(&mut self.reading).iter().take(*again) {
+            self.again.remove(workload);
+        }
         for member in std::mem::take(&mut self.rewound) {
             cursor.0.remove(&member);
         }
@@ -190,7 +220,13 @@ impl Path {
         self.reads = self.reads.wrapping_add(1);
         let spread = retry::jitter(&self.name, self.reads) % (2 * READ_SPREAD_MS);
         let wait = Duration::from_millis(READ_EVERY_MS - READ_SPREAD_MS + spread);
-        self.read.succeeded(now, if more || self.woken { now } else { now.after(wait) });
+        self.answers = if *more { self.answers.saturating_add(1) } else { 0 };
+        let due = match () {
+            () if (*more && self.answers < ANSWERS_MAX) || !self.again.is_empty() => now,
+            () if *more || self.woken => self.pace.next(now),
+            () => now.after(wait),
+        };
+        self.read.succeeded(now, due);
     }
 
     /// It could not be read.

@@ -122,7 +122,7 @@ impl Broker {
                 trouble: trouble(path),
                 answered_s: answered.map(|at| now.since(at).as_secs()),
                 waiting: path.waiting(),
-                rejected: path.rejected,
+                rejected: path.rejected.all,
                 same_as: path.same_as.and_then(name),
             }
         };
@@ -138,8 +138,8 @@ impl Broker {
     pub fn troubles(&self, now: Timestamp) -> Vec<String> {
         let mut troubles: Vec<String> = self.paths.iter().filter_map(trouble).collect();
         troubles.extend(self.paths.iter().filter_map(|path| {
-            let (rejection, _) = path.rejection.as_ref().filter(|(_, at)| now.since(*at) <= REJECTION_SHOWN_FOR)?;
-            Some(format!("{}: {} copies were not believed, the last one because {rejection}", path.name, path.rejected))
+            let (why, _) = path.rejected.last.as_ref().filter(|(_, at)| now.since(*at) <= REJECTION_SHOWN_FOR)?;
+            Some(format!("{}: {} copies were not believed, the last one because {why}", path.name, path.rejected.all))
         }));
         let refused = self.paths.iter().flat_map(|path| path.refused.iter().map(move |refused| (path, refused)));
         troubles.extend(refused.map(|(path, (workload, why))| {
@@ -147,6 +147,9 @@ impl Broker {
         }));
         troubles.extend(self.refill.trouble().map(|why| format!("cannot read the ledger for the boards: {why}")));
         let Some(Seen { hold, holds, members, .. }) = self.seen(now) else { return troubles };
+        troubles.extend(self.identity.trust.warning().map(str::to_owned));
+        troubles.extend(self.doubt());
+        troubles.extend(self.overfull());
         let keys = holds.into_iter().filter(|hold| hold.reason == Reason::Key);
         troubles.extend(keys.map(|hold| format!("nothing is purged: {}", hold.words)));
         troubles.extend(hold.map(|hold| format!("nothing is purged: {hold}")));

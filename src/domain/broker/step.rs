@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use super::path::show;
-use super::{BEAT_EVERY, Broker, Effect, Event, HEARD_FOR, Machine, PIN_EVERY, RESTS_FOR, WANTED_MAX};
-use crate::domain::board::{News, PASSING_TTL, Posted, Posting};
+use super::{
+    ABSENT_MAX, BEAT_EVERY, Broker, DISBELIEVED_MAX, Effect, Event, HEARD_FOR, Machine, PIN_EVERY, REREAD_EVERY,
+    RESTS_FOR, WANTED_MAX,
+};
+use crate::domain::board::{AGAIN_MAX, News, PASSING_TTL, Posted, Posting};
 use crate::domain::id::{Member, Seq, WorkloadId};
 use crate::domain::machine::Timestamp;
 use crate::domain::record::Record;
@@ -29,13 +32,19 @@ impl Machine for Broker {
             // The others hear at once with whom we agree, and on what.
             self.beat_due = self.beat_due.min(now);
         }
-        let mut effects = self.work(now);
+        if !standing.members.is_subset(&self.standing.members) {
+            // Their records are read as soon as they are members.
+            self.paths.iter_mut().for_each(|path| path.read.hurry(now));
+        }
+        let mut effects = self.work(now, &standing.members);
         if standing != self.standing || silences != self.silences {
             self.standing = standing;
             self.silences = silences;
+            self.forget_strangers();
             effects.extend(self.followed.keys().cloned().map(Effect::Tell));
         }
         effects.extend(self.mind_holds(now));
+        effects.extend(self.mind_doubts(now));
         effects
     }
 
@@ -54,13 +63,16 @@ impl Broker {
     fn take(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
         match event {
             Event::Published(workload, record) => {
-                self.own(&workload, &record);
+                self.own(now, &workload, &record);
+                if self.is_grouped() && self.copies.follow(&workload) {
+                    self.paths.iter_mut().for_each(|path| path.ask_again(now, &workload));
+                }
                 self.followed.insert(workload, Some(record));
             }
-            Event::Shown(records) => records.iter().for_each(|(workload, record)| self.own(workload, record)),
+            Event::Shown(records) => records.iter().for_each(|(workload, record)| self.own(now, workload, record)),
             Event::Absent(workload, seq) => {
                 self.post(&workload, &Posting::Show(Box::new(Record::absent(seq))));
-                self.absent.insert(workload, seq);
+                self.note_absent(workload, seq);
             }
             Event::Forgotten(workload, seq, revision) => {
                 self.post(&workload, &Posting::Forget(seq, revision));
@@ -92,10 +104,10 @@ impl Broker {
     }
 
     /// A record of ours as it is now.
-    fn own(&mut self, workload: &WorkloadId, record: &Record) {
+    fn own(&mut self, now: Timestamp, workload: &WorkloadId, record: &Record) {
         self.absent.remove(workload);
         self.removed.remove(workload);
-        self.ahead.stored(workload, record);
+        self.ahead.stored(now, workload, record);
         self.post(workload, &show(record));
     }
 
@@ -129,19 +141,23 @@ impl Broker {
 
     fn read(&mut self, now: Timestamp, index: usize, news: Result<Box<News>, String>) -> Vec<Effect> {
         let Some(path) = self.paths.get_mut(index) else { return Vec::new() };
-        let News { heard, beats, rejected, disbelieved, lost, cursor, more } = match news {
+        let news = match news {
             Ok(news) => *news,
             Err(why) => {
                 path.read_failed(now, why);
                 return Vec::new();
             }
         };
+        path.was_read(now, &news);
+        let News { heard, beats, rejected, disbelieved, lost, cursor: _, more: _, again: _ } = news;
         path.refill |= lost;
-        path.rejected = path.rejected.saturating_add(u64::try_from(rejected.len()).unwrap_or(u64::MAX));
-        path.rejection = rejected.into_iter().next_back().map(|why| (why, now)).or(path.rejection.take());
-        path.disbelieved.extend(disbelieved.into_iter().map(|(member, why)| (member, (why, now))));
+        path.rejected.add(now, rejected);
         path.disbelieved.retain(|_, (_, at)| now.since(*at) <= HEARD_FOR);
-        path.was_read(now, cursor, more);
+        for (member, why) in disbelieved {
+            if self.standing.members.contains(&member) || path.disbelieved.len() < DISBELIEVED_MAX {
+                path.disbelieved.insert(member, (why, now));
+            }
+        }
         let beaten = path.beaten_before;
         if !self.is_grouped() {
             return Vec::new();
@@ -150,8 +166,10 @@ impl Broker {
         for beat in beats {
             self.hear_beat(now, (index, beaten), beat, &mut changed);
         }
+        let is_listening = self.copies.is_listening();
         for heard in heard {
-            if heard.member == self.identity.member {
+            let is_member = is_listening || self.standing.members.contains(&heard.member);
+            if heard.member == self.identity.member || !is_member {
                 continue;
             }
             let workload = heard.workload.clone();
@@ -227,7 +245,8 @@ impl Broker {
         if !self.is_grouped() {
             return Vec::new();
         }
-        let unknown = newer.into_iter().filter(|(workload, seq, revision)| self.ahead.found(workload, *seq, *revision));
+        let unknown =
+            newer.into_iter().filter(|(workload, seq, revision)| self.ahead.found(now, workload, *seq, *revision));
         unknown.map(|(workload, ..)| Effect::LoadRecord(workload)).collect()
     }
 
@@ -237,7 +256,7 @@ impl Broker {
             self.ahead.failed(workload);
             return Vec::new();
         };
-        let held = self.ahead.hold(workload);
+        let before = (self.ahead.hold(workload), self.ahead.above(workload));
         // Without a lead, something newer was published since the ledger was asked.
         if self.ahead.leads(workload)
             && self.ahead.compare(workload, record.as_deref(), floor)
@@ -246,7 +265,8 @@ impl Broker {
             // Another process of ours wrote it.
             self.post(workload, &Posting::Show(record));
         }
-        let changed = held != self.ahead.hold(workload) && self.followed.contains_key(workload);
+        let changed =
+            before != (self.ahead.hold(workload), self.ahead.above(workload)) && self.followed.contains_key(workload);
         changed.then(|| Effect::Tell(workload.clone())).into_iter().collect()
     }
 
@@ -329,7 +349,7 @@ impl Broker {
     }
 
     /// Everything that is due.
-    fn work(&mut self, now: Timestamp) -> Vec<Effect> {
+    fn work(&mut self, now: Timestamp, members: &BTreeSet<Member>) -> Vec<Effect> {
         let grouped = self.is_grouped();
         let mut effects = Vec::new();
         if grouped && self.beat_due <= now {
@@ -339,9 +359,10 @@ impl Broker {
             }
             self.post_absent(now);
             effects.extend(self.want(now));
+            self.make_up(now, members);
         }
         for (index, path) in self.paths.iter_mut().enumerate() {
-            effects.extend(path.work(index, now, grouped));
+            effects.extend(path.work(index, now, Some(members).filter(|_| grouped)));
         }
         if !self.identity.silent && self.refill.is_due(now) && self.paths.iter().any(super::Path::wants_refill) {
             self.refill.begin();
@@ -360,9 +381,41 @@ impl Broker {
         effects
     }
 
+    /// Our cluster does not have the workload. Who asks for many that do not exist is answered, and not remembered for ever.
+    fn note_absent(&mut self, workload: WorkloadId, seq: Seq) {
+        self.absent.insert(workload, seq);
+        if self.absent.len() > ABSENT_MAX {
+            let seeking = self.copies.seeking();
+            self.absent.retain(|workload, _| seeking.contains(workload));
+        }
+    }
+
+    /// What was heard of others than the members counts no more.
+    fn forget_strangers(&mut self) {
+        if let Some(roster) = self.roster.as_ref().filter(|_| !self.copies.is_listening()) {
+            let members = &self.standing.members;
+            self.copies.retain(|member| members.contains(member) || roster.voice(member).is_some());
+        }
+    }
+
+    /// Has read again what had found no place, as far as there is room now.
+    fn make_up(&mut self, now: Timestamp, members: &BTreeSet<Member>) {
+        let others = members.iter().filter(|member| **member != self.identity.member).cloned().collect();
+        let Some(lacking) = self.copies.lacking(&others, AGAIN_MAX) else { return };
+        for path in &mut self.paths {
+            lacking.iter().for_each(|workload| path.ask_again(now, workload));
+        }
+        if self.copies.has_room() && now.since(self.reread) >= REREAD_EVERY {
+            self.reread = now;
+            self.copies.read_again();
+            self.paths.iter_mut().for_each(|path| others.iter().for_each(|member| path.rewind(now, member)));
+        }
+    }
+
     /// The rollout that followed the workload has ended.
     fn left(&mut self, now: Timestamp, workload: WorkloadId) {
         self.followed.remove(&workload);
+        self.copies.leave(&workload);
         if self.is_wanted(&workload) {
             let (times, at) = self.idled.entry(workload).or_default();
             (*times, *at) = (times.saturating_add(1), now);

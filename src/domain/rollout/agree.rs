@@ -26,6 +26,7 @@ impl Rollout {
     /// What follows from the group's records: a candidate to re-check, a vector decided or dead, purges to go on with.
     pub(super) fn agree(&mut self, now: Timestamp) -> Vec<Effect> {
         self.note_set_back();
+        self.outnumber();
         if !self.view_is_current() {
             return Vec::new();
         }

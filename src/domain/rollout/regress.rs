@@ -7,6 +7,10 @@
 //! others may have seen more than this life has, so the workload is held (`StateRegressed`, see `broker::ahead`), and what was
 //! found is written into the record.
 //!
+//! Without a key a copy of ours on a Redis that is newer than our ledger proves nothing: anybody may have written it. It holds
+//! nothing, and our numbers go on above it. If the ledger was set back after all, none of those it has lost is given out twice;
+//! and if the copy was forged, the other members, who keep the highest, hear of us again.
+//!
 //! What an earlier life knew is lost with it. Not for finding out that a cluster was set back; that is `horizon`.
 
 use crate::domain::adoption::lacks;
@@ -47,6 +51,14 @@ impl Rollout {
             self.count_above(known.seq, ran);
         } else {
             self.lost = self.lost.max(Some(there));
+        }
+    }
+
+    /// Goes on above a number of ours that somebody has shown, whoever that was.
+    pub(super) fn outnumber(&mut self) {
+        if let Some(above) = self.view.above {
+            self.spent = self.spent.max(above);
+            self.count_above(above, false);
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use allclear::adapters::ledger::memory::MemoryLedger;
 use allclear::domain::id::{Member, Origin, WorkloadId};
 use allclear::domain::roster::Beat;
-use allclear::ports::{Board, Cursor, Flow, News, PortError, Posted, Posting};
+use allclear::ports::{Board, Cursor, Flow, Interest, News, PortError, Posted, Posting};
 use allclear::sandbox::board::{MemberBoard, SharedBoard};
 use async_trait::async_trait;
 
@@ -38,7 +38,7 @@ impl Board for Lonely {
         Ok(None)
     }
 
-    async fn read(&self, _: &Cursor) -> Result<News, PortError> {
+    async fn read_of(&self, _: &Cursor, _: &Interest) -> Result<News, PortError> {
         let lost = self.0.port("board.read", "").await?;
         Ok(News { lost, ..News::default() })
     }
@@ -158,8 +158,8 @@ impl Board for Seat {
         self.call("board.beat", "", self.board.beat(beat)).await
     }
 
-    async fn read(&self, from: &Cursor) -> Result<News, PortError> {
-        self.call("board.read", "", self.board.read(from)).await
+    async fn read_of(&self, from: &Cursor, interest: &Interest) -> Result<News, PortError> {
+        self.call("board.read", "", self.board.read_of(from, interest)).await
     }
 
     async fn refuses(&self) -> Result<Option<String>, PortError> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::seal::{Seal, Signed, joined, split};
 use crate::config::Secret;
-use crate::domain::id::{Member, Origin, Seq, WorkloadId};
+use crate::domain::id::{Member, Origin, Seq, WorkloadId, is_name};
 use crate::domain::record::{Phase, RECORD_BYTES_MAX};
 use crate::domain::record_codec::{CodecError, decode, encode};
 use crate::domain::roster::Beat;
@@ -13,6 +13,10 @@ use crate::ports::{PASSING_TTL, Posting};
 
 /// The phase of what was removed, for people; its body is `gone <seq> <revision>`, for readers.
 const GONE: &str = "gone";
+
+/// Bytes of what a member calls itself, its ledger, its version or its address: a host's name has 253, and a port comes to it.
+/// Of each many are remembered.
+const PLAIN_BYTES_MAX: usize = 300;
 
 /// A posting as it is written.
 #[derive(Debug)]
@@ -38,8 +42,8 @@ pub struct Copies {
 }
 
 impl Copies {
-    pub fn new(group: &str, key: Option<Secret<Vec<u8>>>) -> Self {
-        Self { seal: Seal::new(group, key) }
+    pub fn new(group: &str, keys: impl IntoIterator<Item = Secret<Vec<u8>>>) -> Self {
+        Self { seal: Seal::new(group, keys) }
     }
 
     /// What is written for `posting`.
@@ -80,6 +84,9 @@ impl Copies {
         mac: &[u8],
     ) -> Result<Posting, String> {
         self.seal.verify(Signed::Record(&member.0, &workload.to_string(), &origin.0, body), mac)?;
+        if !is_plain(&origin.0) {
+            return Err("its ledger has a name that is none".to_owned());
+        }
         if body.len() > RECORD_BYTES_MAX {
             return Err("longer than any record".to_owned());
         }
@@ -122,9 +129,29 @@ impl Copies {
     pub fn beat(&self, member: &Member, text: &[u8]) -> Result<Beat, String> {
         let (mac, body) = split(text);
         self.seal.verify(Signed::Beat(&member.0, body), mac)?;
-        let beat: Beat = serde_json::from_slice(body).map_err(|_| "not a beat".to_owned())?;
-        if beat.member == *member { Ok(beat) } else { Err("the beat of another member".to_owned()) }
+        if body.len() > RECORD_BYTES_MAX {
+            return Err("longer than any beat".to_owned());
+        }
+        let mut beat: Beat = serde_json::from_slice(body).map_err(|_| "not a beat".to_owned())?;
+        if beat.member != *member {
+            return Err("the beat of another member".to_owned());
+        }
+        let Beat { origin, boot, version, config, place, members, .. } = &beat;
+        let are_plain = [&origin.0, boot, version, config, place].into_iter().all(|text| is_plain(text));
+        if !are_plain || !members.iter().all(|name| is_name(&name.0)) {
+            return Err("not a beat of ours: a part of it is too long, or no plain text".to_owned());
+        }
+        // They come to logs and terminals.
+        let texts = beat.words.values_mut().chain(beat.settings.values_mut());
+        texts.for_each(|text| text.retain(|c| !c.is_control()));
+        beat.settings.retain(|name, _| is_plain(name));
+        Ok(beat)
     }
+}
+
+/// Whether a text is as short and as plain as those are that members give themselves: UIDs, versions, hashes, addresses.
+fn is_plain(text: &str) -> bool {
+    text.len() <= PLAIN_BYTES_MAX && !text.chars().any(char::is_control)
 }
 
 /// Which state of a record a posting is about.
@@ -132,5 +159,22 @@ pub fn state(posting: &Posting) -> (Seq, u64) {
     match posting {
         Posting::Show(record) => (record.seq, record.revision),
         Posting::Forget(seq, revision) => (*seq, *revision),
+    }
+}
+
+/// What the script could not read, in words.
+pub fn problem(parts: &[Vec<u8>]) -> String {
+    let [member, what, why] = [0, 1, 2].map(|at| parts.get(at).map(|part| String::from_utf8_lossy(part)));
+    let (member, what) = (Member(member.unwrap_or_default().into_owned()), what.unwrap_or_default());
+    let of = if is_name(&member.0) { member.0.as_str() } else { "a member whose name is none" };
+    let what = match what.as_ref() {
+        "members" | "index" | "beat" | "stamp" => what.as_ref(),
+        workload if workload.parse::<WorkloadId>().is_ok() => workload,
+        _ => "a copy",
+    };
+    match why.as_deref() {
+        Some("long") => format!("{what} of {of}: longer than any of ours"),
+        Some("name") => format!("{what} of {of}: a name that is none of ours"),
+        _ => format!("{what} of {of}: WRONGTYPE, another program keeps something else under that key"),
     }
 }

@@ -110,6 +110,26 @@ redis.call('PUBLISH', channel, member .. ' ' .. workload .. ' ' .. rev)
 return {'stored', now, lost}
 ";
 
+/// Leaves a beat, and answers with the one that was there before, if it is no longer than one of ours can be.
+///
+/// KEYS: the set of members, the beat. ARGV: the member, its beat, seconds to live, the most bytes.
+pub const BEAT: &str = r"
+redis.call('SADD', KEYS[1], ARGV[1])
+local before = ''
+if redis.call('STRLEN', KEYS[2]) <= tonumber(ARGV[4]) + 128 then before = redis.call('GET', KEYS[2]) or '' end
+redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
+return before
+";
+
+/// What the server is called, from now on by this name if it has none yet. One that is longer than any of ours is replaced.
+///
+/// KEYS: its name. ARGV: the new name.
+pub const SERVER: &str = r"
+local length = redis.call('STRLEN', KEYS[1])
+if length == 0 or length > 64 then redis.call('SET', KEYS[1], ARGV[1]) end
+return redis.call('GET', KEYS[1])
+";
+
 /// Removes everything of one member: it was forgotten, and what it left would be read, and perhaps disbelieved, for ever. One
 /// that lives posts again.
 ///
@@ -127,17 +147,23 @@ return #records
 /// Reads what changed since the reader's cursor, whose beats are there, and whether our own copies are.
 ///
 /// KEYS: the set of members. ARGV: the prefix of all other keys, our own name, the most records and bytes to answer with,
-/// the longest body and beat, where to look among our own copies and how many at, then member and cursor in turn.
+/// the longest body and beat, where to look among our own copies and how many at, whether only the copies of the members that
+/// follow are wanted, how many workloads are to be read again, these, then member and cursor in turn.
 ///
-/// Answers `our stamp, copies missing, copies looked at, more?`, then in turn `member, cursor, beat` of each member,
-/// `member, workload, origin, body, MAC` of each change, and `member, of what, why not` of what cannot be read. Whatever is
-/// in a key that another program, or a forger, has made something else of costs that key only.
+/// Answers `our stamp, {copies missing, copies looked at, workloads read again}, more?`, then in turn `member, cursor, beat`
+/// of each member, `member, workload, origin, body, MAC` of each change, and `member, of what, why not` of what cannot be
+/// read. Whatever is in a key that another program, or a forger, has made something else of costs that key only. Lengths are
+/// looked at before values; the members that are named come first, so made-up names keep nobody from being read.
 pub const READ: &str = r"
 local prefix, us = ARGV[1], ARGV[2]
 local most, bytes_left, longest = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local probe_at, probe_many = tonumber(ARGV[6]), tonumber(ARGV[7])
-local cursors = {}
-for i = 8, #ARGV, 2 do cursors[ARGV[i]] = ARGV[i + 1] end
+local only, again_many = ARGV[8] == '1', tonumber(ARGV[9])
+local cursors, found = {}, {}
+for i = 10 + again_many, #ARGV, 2 do
+  cursors[ARGV[i]] = ARGV[i + 1]
+  found[#found + 1] = ARGV[i]
+end
 local members, changes, problems, more, all = {}, {}, {}, 0, most
 
 -- One is always read: beats alone may be more than an answer should have, and the reader must come to the end.
@@ -187,25 +213,37 @@ local function read_changes(member, stamp)
 end
 
 -- The beats of all come first: they are in every answer, and only what they leave is for records.
-local found, beats = redis.call('SRANDMEMBER', KEYS[1], 100), {}
-for _, member in ipairs(found) do
+local named = #found
+local beats, beats_left = {}, 1048576
+for _, member in ipairs(redis.call('SRANDMEMBER', KEYS[1], 100)) do
+  if not cursors[member] and #found < named + 100 then found[#found + 1] = member end
+end
+for at, member in ipairs(found) do
   if #member > 63 then
     add(problems, '', 'members', 'name')
   else
     local beat, length = '', try(member, 'beat', 'STRLEN', prefix .. 'hb:' .. member)
-    if length and length > longest + 128 then
+    if length and (length > longest + 128 or (at > named and length > beats_left)) then
       add(problems, member, 'beat', 'long')
     elseif length then
       beat = redis.call('GET', prefix .. 'hb:' .. member) or ''
     end
     beats[member] = beat
-    bytes_left = bytes_left - #beat
+    bytes_left, beats_left = bytes_left - #beat, beats_left - #beat
   end
 end
+local again = 0
+while again < again_many and not (bytes_left <= 0 and again > 0) do
+  again = again + 1
+  for at = 1, named do
+    if found[at] ~= us and beats[found[at]] then read_copy(found[at], ARGV[9 + again]) end
+  end
+end
+if again > 0 and bytes_left <= 0 then most = most - 1 end
 for _, member in ipairs(found) do
   if beats[member] then
     local cursor = '0'
-    if member ~= us then
+    if member ~= us and (cursors[member] or not only) then
       local stamp = tonumber(try(member, 'stamp', 'GET', prefix .. 'stamp:' .. member) or '') or 0
       cursor = read_changes(member, stamp)
     end
@@ -218,5 +256,7 @@ for _, workload in ipairs(looked_at) do
   local gone = redis.call('EXISTS', prefix .. 'rec:' .. us .. ':' .. workload) == 0
   if gone and not redis.call('ZSCORE', prefix .. 'passing:' .. us, workload) then missing = missing + 1 end
 end
-return {redis.call('GET', prefix .. 'stamp:' .. us) or '', missing, #looked_at, more, members, changes, problems}
+local stamp = try(us, 'stamp', 'STRLEN', prefix .. 'stamp:' .. us) or 0
+stamp = stamp > 0 and stamp < 32 and redis.call('GET', prefix .. 'stamp:' .. us) or ''
+return {stamp, {missing, #looked_at, again}, more, members, changes, problems}
 ";

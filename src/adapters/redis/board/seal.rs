@@ -16,11 +16,12 @@ const BEAT: &str = "allclear beat 1";
 const MAC_BYTES: usize = 32;
 const MAC_DIGITS: usize = 2 * MAC_BYTES;
 
-/// Signs and verifies for one group, with its key or, in a group without one, not at all.
+/// Signs and verifies for one group, with its keys or, in a group without one, not at all. The first key signs, all of them
+/// verify: so the key of a group can be changed in one member after the other.
 #[derive(Clone, Debug)]
 pub struct Seal {
     group: String,
-    key: Option<Secret<Vec<u8>>>,
+    keys: Vec<Secret<Vec<u8>>>,
 }
 
 /// What is signed.
@@ -34,13 +35,13 @@ pub enum Signed<'a> {
 
 impl Seal {
     /// The seal of `group`.
-    pub fn new(group: &str, key: Option<Secret<Vec<u8>>>) -> Self {
-        Self { group: group.to_owned(), key }
+    pub fn new(group: &str, keys: impl IntoIterator<Item = Secret<Vec<u8>>>) -> Self {
+        Self { group: group.to_owned(), keys: keys.into_iter().collect() }
     }
 
     /// The MAC in hexadecimal digits; empty without a key.
     pub fn sign(&self, signed: Signed<'_>) -> String {
-        let mac = self.key.as_ref().and_then(|key| self.mac(key, signed));
+        let mac = self.keys.first().and_then(|key| self.mac(key, signed));
         mac.map_or_else(String::new, |mac| {
             mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
         })
@@ -51,14 +52,17 @@ impl Seal {
     /// # Errors
     /// Why it is not believed, in words.
     pub fn verify(&self, signed: Signed<'_>, mac: &[u8]) -> Result<(), &'static str> {
-        let Some(key) = &self.key else {
+        if self.keys.is_empty() {
             return if mac.is_empty() { Ok(()) } else { Err("signed, but this member has no key") };
-        };
+        }
         if mac.is_empty() {
             return Err("not signed, and this member has a key");
         }
-        let verified = self.mac(key, signed).zip(bytes_of(mac)).map(|(hmac, mac)| hmac.verify_slice(&mac).is_ok());
-        if verified == Some(true) { Ok(()) } else { Err("wrongly signed: by another key, or not by a member") }
+        let verifies = |key: &Secret<Vec<u8>>| {
+            let both = self.mac(key, signed).zip(bytes_of(mac));
+            both.is_some_and(|(hmac, mac)| hmac.verify_slice(&mac).is_ok())
+        };
+        if self.keys.iter().any(verifies) { Ok(()) } else { Err("wrongly signed: by another key, or not by a member") }
     }
 
     fn mac(&self, key: &Secret<Vec<u8>>, signed: Signed<'_>) -> Option<Hmac<Sha256>> {
@@ -109,7 +113,7 @@ mod tests {
     const SIGNED: Signed<'static> = Signed::Record("eu-1", "deployment/shop/web", "origin", b"{}");
 
     fn keyed(key: &str) -> Seal {
-        Seal::new("default", Some(Secret::new(key.as_bytes().to_vec())))
+        Seal::new("default", [Secret::new(key.as_bytes().to_vec())])
     }
 
     #[test]
@@ -142,6 +146,16 @@ mod tests {
         assert_eq!(keyed("key").verify(SIGNED, b""), Err("not signed, and this member has a key"));
         let mac = keyed("key").sign(SIGNED);
         assert_eq!(open.verify(SIGNED, mac.as_bytes()), Err("signed, but this member has no key"));
+    }
+
+    #[test]
+    fn of_two_keys_the_first_signs_and_both_verify() {
+        let both = Seal::new("default", ["new", "old"].map(|key| Secret::new(key.as_bytes().to_vec())));
+        assert_eq!(both.sign(SIGNED), keyed("new").sign(SIGNED));
+        for key in ["new", "old"] {
+            assert_eq!(both.verify(SIGNED, keyed(key).sign(SIGNED).as_bytes()), Ok(()), "{key}");
+        }
+        assert!(both.verify(SIGNED, keyed("other").sign(SIGNED).as_bytes()).is_err());
     }
 
     #[test]
