@@ -24,7 +24,7 @@ use crate::domain::readiness::Pod;
 use crate::domain::record::Record;
 use crate::domain::roster::{Beat, Pin};
 use crate::domain::serving::Serving;
-use crate::domain::site::{Age, SiteFacts};
+use crate::domain::site::{Age, Gathered};
 use crate::domain::workload::Workload;
 
 /// A stream owned by whoever reads it; dropping it ends the work behind it.
@@ -149,8 +149,8 @@ pub trait ClusterView: Send + Sync {
     async fn serving(&self, workload: &Workload) -> Result<Serving, PortError>;
     /// Whether a Service that selects the workload's pods publishes their addresses before they are ready.
     async fn publishes_unready(&self, workload: &Workload) -> Result<bool, PortError>;
-    /// Reads what may route to the workloads of one namespace, and what others take of it.
-    async fn site_facts(&self, namespace: &str, age: Age) -> Result<SiteFacts, PortError>;
+    /// Reads what may route to the workloads of one namespace, and what others take of it. What was left out of it is told.
+    async fn site_facts(&self, namespace: &str, age: Age) -> Result<Arc<Gathered>, PortError>;
 }
 
 /// Where Kubernetes Events go.

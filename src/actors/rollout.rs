@@ -3,6 +3,7 @@
 //! One for each workload with a rollout in flight. A newer version is taken up by the same actor, because it owns the
 //! record and the purge of the version before may still be under way. Not for any decision; see `domain::rollout`.
 
+mod hosts;
 mod loading;
 mod start;
 
@@ -32,9 +33,9 @@ use crate::domain::plan::Plan;
 use crate::domain::purge::Order;
 use crate::domain::record::Record;
 use crate::domain::refusal::Cause;
-use crate::domain::rollout::{Attended, Effect, Event, FoundSite, Identity, Rollout, Summary};
+use crate::domain::rollout::{Attended, Effect, Event, Identity, Rollout, Summary};
 use crate::domain::serving::old_pods;
-use crate::domain::site::{Age, SiteFacts, site};
+use crate::domain::site::Age;
 use crate::domain::workload::Workload;
 use crate::ports::{Retry, StoreError};
 
@@ -294,27 +295,12 @@ impl RolloutActor {
     fn find_site(&mut self, workload: Box<Workload>, age: Age, ctx: &mut Context<Self>) {
         let Surroundings { ports, metrics, .. } = self.surroundings.clone();
         let id = workload.id.clone();
-        // What its owner has named is not looked for, so it does not depend on what can be read.
-        let named = workload.tuning.names_its_site();
-        let facts = async move {
-            if named { Ok(SiteFacts::default()) } else { ports.cluster.site_facts(&id.namespace, age).await }
-        };
-        self.ask(ctx, facts, move |facts| match facts {
-            Ok(facts) => {
-                let hosts = workload.tuning.hosts.as_deref();
-                let found = site(&workload.id.name, &workload.id.namespace, &workload.template_labels, hosts, &facts);
-                for (place, why) in &found.rejected {
-                    tracing::debug!(workload = %workload.id.spoken(), place, why, "left out something that is no host");
-                }
-                Event::SiteFound(FoundSite {
-                    hosts: found.hosts.into_keys().collect::<BTreeSet<_>>(),
-                    origins: found.origins,
-                    except: found.except,
-                })
-            }
+        let found = async move { hosts::find(&*ports.cluster, workload, age).await };
+        self.ask(ctx, found, move |found| match found {
+            Ok(found) => Event::SiteFound(found),
             Err(error) => {
                 metrics.failure("read_site");
-                tracing::warn!(workload = %workload.id.spoken(), %error, "could not find the site; trying again");
+                tracing::warn!(workload = %id.spoken(), %error, "could not find the site; trying again");
                 Event::SiteFailed(error.to_string())
             }
         });

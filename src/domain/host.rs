@@ -149,6 +149,17 @@ impl Host {
         }
     }
 
+    /// The wildcards that cover it, but for itself: one for each domain above it, at most 127, and one for the star's own label.
+    pub fn wildcards_above(&self) -> impl Iterator<Item = Self> {
+        let domain = self.domain();
+        let parent = |domain: &'_ str| domain.split_once('.').map_or("", |(_, parent)| parent).to_owned();
+        let one = self.depth().is_none().then(|| format!("*.{}", parent(domain)));
+        let first = if self.depth() == Some(Depth::One) { domain.to_owned() } else { parent(domain) };
+        let above = std::iter::successors(Some(first), move |domain| Some(parent(domain)));
+        let any = above.take_while(|domain| !domain.is_empty()).map(|domain| format!("**.{domain}"));
+        one.into_iter().filter(|text| text != "*.").chain(any).map(|text| Self(text.into_boxed_str()))
+    }
+
     /// Whether some name is both of this host and of `other`. Names are trees: two hosts that meet are one within the other.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
@@ -337,6 +348,21 @@ mod tests {
         for wildcard in [host("*.example.com"), host("**.example.com")] {
             assert!(!wildcard.covers(&host("example.com")));
             assert!(!wildcard.covers(&host("badexample.com")));
+        }
+    }
+
+    #[test]
+    fn the_wildcards_above_a_host_are_all_that_cover_it() {
+        let names = ["a.b.c", "b.c", "c", "x.b.c", "a.c"];
+        let hosts = names.iter().flat_map(|name| [host(name), host(&format!("*.{name}")), host(&format!("**.{name}"))]);
+        let hosts: Vec<Host> = hosts.collect();
+        for one in &hosts {
+            let above: Vec<Host> = one.wildcards_above().collect();
+            assert!(above.iter().all(|wildcard| wildcard.covers(one) && wildcard != one), "{one}: {above:?}");
+            assert!(
+                hosts.iter().filter(|wide| wide.covers(one) && *wide != one).all(|wide| above.contains(wide)),
+                "{one}"
+            );
         }
     }
 

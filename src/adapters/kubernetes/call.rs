@@ -259,7 +259,8 @@ pub(super) async fn frame(body: &mut Body) -> Result<Option<Bytes>, Failure> {
     }
 }
 
-async fn bound<T>(within: Duration, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+/// Waits for work no longer than this.
+pub(super) async fn bound<T>(within: Duration, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::time::timeout(within, work).await.unwrap_or_else(|_| Err(Failure::silent(within)))
 }
 

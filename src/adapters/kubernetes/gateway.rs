@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::call::Resource;
-use super::routing::{Object, read};
+use super::routing::{Counted, Object, read};
 use crate::domain::site::{GatewayFact, GrantFact, ListenerFact, ParentFact, ParentKind, RouteFact, RouteKind};
 
 /// The group of the Gateway API, in which everything used but `ReferenceGrant` is `v1` since its release 1.1.
@@ -36,13 +36,13 @@ pub(super) const GRANTS: Resource = Resource { group: GATEWAY_GROUP, version: "v
 pub(super) const GRANTS_V1: Resource = Resource { group: GATEWAY_GROUP, version: "v1", plural: "referencegrants" };
 
 /// Reads an `HTTPRoute`.
-pub(super) fn http_route(json: &str) -> Result<RouteFact, String> {
-    route(json, RouteKind::Http)
+pub(super) fn http_route(json: &str) -> Result<Counted<RouteFact>, String> {
+    Ok((route(json, RouteKind::Http)?, 0))
 }
 
 /// Reads a `GRPCRoute`.
-pub(super) fn grpc_route(json: &str) -> Result<RouteFact, String> {
-    route(json, RouteKind::Grpc)
+pub(super) fn grpc_route(json: &str) -> Result<Counted<RouteFact>, String> {
+    Ok((route(json, RouteKind::Grpc)?, 0))
 }
 
 fn route(json: &str, kind: RouteKind) -> Result<RouteFact, String> {
@@ -89,7 +89,7 @@ pub(super) fn gateway(json: &str) -> Result<GatewayFact, String> {
 }
 
 /// Reads a `ReferenceGrant`.
-pub(super) fn grant(json: &str) -> Result<GrantFact, String> {
+pub(super) fn grant(json: &str) -> Result<Counted<GrantFact>, String> {
     let Object { metadata, spec, .. } = read::<GrantSpec, IgnoredAny>(json)?;
     let spec = spec.unwrap_or_default();
     let routes = spec.from.into_iter().flatten().filter(|from| from.group.as_deref() == Some(GATEWAY_GROUP));
@@ -98,11 +98,12 @@ pub(super) fn grant(json: &str) -> Result<GrantFact, String> {
         |to: &Granted| to.group.as_deref().unwrap_or_default().is_empty() && to.kind.as_deref() == Some("Service");
     let to: Vec<Granted> = spec.to.into_iter().flatten().filter(is_service).collect();
     let all = to.iter().any(|to| to.name.is_none());
-    Ok(GrantFact {
+    let fact = GrantFact {
         namespace: metadata.namespace,
         from: from.collect(),
         services: (!all).then(|| to.into_iter().filter_map(|to| to.name).collect()),
-    })
+    };
+    Ok((fact, 0))
 }
 
 fn route_kind(kind: &str) -> Option<RouteKind> {
@@ -355,7 +356,7 @@ mod tests {
                 {"parentRef": {"name": "more", "kind": "ListenerSet"}, "conditions": [{"type": "Accepted", "status": "True"}]},
             ]},
         });
-        let fact = http_route(&object.to_string()).unwrap();
+        let (fact, _) = http_route(&object.to_string()).unwrap();
         assert!(fact.whole, "a rule without matches takes all paths");
         assert_eq!(fact.backends, [("shop".into(), "web".into()), ("back".into(), "api".into())]);
         let listener = Some("https".to_owned());
@@ -378,7 +379,7 @@ mod tests {
         let whole = |matches: serde_json::Value| {
             let spec = json!({"rules": [{"matches": matches}]});
             let object = json!({"metadata": {"namespace": "shop", "name": "web"}, "spec": spec});
-            http_route(&object.to_string()).unwrap().whole
+            http_route(&object.to_string()).unwrap().0.whole
         };
         for every in [json!([]), json!([{}]), json!([{"path": {"type": "PathPrefix", "value": "/"}}])] {
             assert!(whole(every.clone()), "{every}");
@@ -407,7 +408,7 @@ mod tests {
                 },
             })
         };
-        let fact = |to| grant(&object(to).to_string()).unwrap();
+        let fact = |to| grant(&object(to).to_string()).unwrap().0;
         let named = fact(json!([{"group": "", "kind": "Service", "name": "web"}, {"group": "", "kind": "Secret"}]));
         assert_eq!(named.from, [(RouteKind::Http, "infra".to_owned())]);
         assert_eq!(named.services, Some(BTreeSet::from(["web".to_owned()])));

@@ -1,11 +1,15 @@
 //! Reads a collection once, page by page, from the API server's present state. Not for following it; that is `watch`.
+//!
+//! Objects are decoded as their bytes come in, and nothing else of an answer is kept: tenants who may write big objects must not fill
+//! our memory with them (T2).
 
 use std::time::Duration;
 
 use kube::Client;
 use kube::api::ListParams;
 
-use super::call::{Collection, Failure, read};
+use super::call::{Collection, Failure, bound, frame, open};
+use super::pieces::Pieces;
 use super::text::{self, Decoder, Reading};
 
 /// Longest wait for one answer.
@@ -15,8 +19,8 @@ pub(super) const ANSWER_MAX: Duration = Duration::from_secs(15);
 const PAGE: u32 = 500;
 const PAGES_MAX: usize = 100;
 
-/// Most bytes of one answer.
-pub(super) const BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Most bytes of one list, all pages together: 10 KiB for each object. They take some seconds, and are not kept.
+const LIST_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// Reads all pages, of the objects with these labels only if some are given. An object that cannot be read is left out: it
 /// must not hide the others.
@@ -27,26 +31,61 @@ pub(super) async fn all<T>(
     decode: Decoder<T>,
 ) -> Result<Vec<T>, Failure> {
     let mut items = Vec::new();
+    match each(client, collection, labels, decode, |item| items.push(item)).await? {
+        None => Ok(items),
+        Some(why) => Err(Failure::unanswered(why)),
+    }
+}
+
+/// Like [`all`], but hands on each object as soon as it is read. If there is more than is read of one list, says so.
+pub(super) async fn each<T>(
+    client: &Client,
+    collection: &Collection,
+    labels: Option<&str>,
+    decode: Decoder<T>,
+    mut keep: impl FnMut(T),
+) -> Result<Option<String>, Failure> {
     let mut token = None;
+    let mut left = LIST_BYTES_MAX;
     for _ in 0..PAGES_MAX {
         let label_selector = labels.map(str::to_owned);
         // Without a resourceVersion the API server answers with its present state, not with whatever it remembers.
         let params = ListParams { limit: Some(PAGE), continue_token: token, label_selector, ..ListParams::default() };
         let request = kube::core::Request::new(collection.path()).list(&params).map_err(Failure::unanswered)?;
-        let page = text::page(&read(client, request, ANSWER_MAX, BYTES_MAX).await?, decode)?;
-        for reading in page.items {
-            match reading {
-                Reading::Read(item) => items.push(item),
-                Reading::Unreadable(name, why) => {
-                    let resource = collection.resource.plural;
-                    tracing::warn!(resource, namespace = %name.namespace, name = %name.name, why, "object left out");
-                }
+        let found = |item: &[u8]| match text::item(item, decode) {
+            Reading::Read(item) => keep(item),
+            Reading::Unreadable(name, why) => {
+                let resource = collection.resource.plural;
+                tracing::warn!(resource, namespace = %name.namespace, name = %name.name, why, "object left out");
             }
-        }
-        token = page.next;
+        };
+        let Some(next) = page(client, request, &mut left, found).await? else {
+            return Ok(Some(format!("more than {LIST_BYTES_MAX} bytes")));
+        };
+        token = next;
         if token.is_none() {
-            return Ok(items);
+            return Ok(None);
         }
     }
-    Err(Failure::unanswered(format!("more than {PAGES_MAX} pages of {PAGE} objects")))
+    Ok(Some(format!("more than {PAGES_MAX} pages of {PAGE} objects")))
+}
+
+/// Reads one page, and says the token of the next one; `None` if it has more than the bytes that are `left`.
+async fn page(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+    left: &mut usize,
+    mut found: impl FnMut(&[u8]),
+) -> Result<Option<Option<String>>, Failure> {
+    bound(ANSWER_MAX, async {
+        let mut body = open(client, request, ANSWER_MAX).await?;
+        let mut pieces = Pieces::default();
+        while let Some(data) = frame(&mut body).await? {
+            let Some(rest) = left.checked_sub(data.len()) else { return Ok(None) };
+            *left = rest;
+            pieces.feed(&data, &mut found)?;
+        }
+        Ok(Some(text::page(pieces.rest(), |_| Ok(()))?.next))
+    })
+    .await
 }

@@ -9,10 +9,13 @@ mod call;
 mod connect;
 mod decode;
 mod events;
+mod few;
 mod gateway;
+mod gateways;
 mod lease;
 mod lines;
 mod list;
+mod pieces;
 mod pods;
 mod reach;
 mod routing;
@@ -40,7 +43,7 @@ pub use watch::Tempo;
 use crate::domain::id::WorkloadId;
 use crate::domain::readiness::Pod;
 use crate::domain::serving::Serving;
-use crate::domain::site::{Age, SiteFacts};
+use crate::domain::site::{Age, Gathered};
 use crate::domain::workload::Workload;
 use crate::ports::{ClusterView, Flow, PodSight, PortError, Sight};
 use call::{Collection, Failure, Resource};
@@ -219,7 +222,7 @@ impl ClusterView for Cluster {
         self.serving.publishes_unready(workload).await
     }
 
-    async fn site_facts(&self, namespace: &str, age: Age) -> Result<SiteFacts, PortError> {
+    async fn site_facts(&self, namespace: &str, age: Age) -> Result<Arc<Gathered>, PortError> {
         self.sites.facts(namespace, age).await
     }
 }

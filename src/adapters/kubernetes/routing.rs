@@ -2,13 +2,14 @@
 //!
 //! Not for the Gateway API (`gateway`), nor for finding the site; that is [`crate::domain::site`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
 use super::call::Resource;
 use super::decode::annotations;
+use super::few::Few;
 use crate::domain::selector::Labels;
 use crate::domain::site::{IngressFact, IngressRule, Reach, ServiceFact};
 
@@ -21,37 +22,53 @@ pub(super) const INGRESSES: Resource = Resource { group: "networking.k8s.io", ve
 /// The old form of `spec.ingressClassName`.
 const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
 
+/// What is kept of an object, and how many of its names were not even read.
+pub(super) type Counted<T> = (T, usize);
+
 /// Reads a Service.
-pub(super) fn service(json: &str) -> Result<ServiceFact, String> {
+pub(super) fn service(json: &str) -> Result<Counted<ServiceFact>, String> {
     #[derive(Deserialize)]
     struct Spec {
         selector: Option<Labels>,
     }
     let Object { metadata, spec, .. } = read::<Spec, IgnoredAny>(json)?;
-    Ok(ServiceFact {
+    let fact = ServiceFact {
         namespace: metadata.namespace,
         name: metadata.name,
         selector: spec.and_then(|spec| spec.selector).unwrap_or_default(),
         annotations: metadata.annotations,
-    })
+    };
+    Ok((fact, 0))
 }
 
 /// Reads an Ingress.
-pub(super) fn ingress(json: &str) -> Result<IngressFact, String> {
+pub(super) fn ingress(json: &str) -> Result<Counted<IngressFact>, String> {
     let Object { mut metadata, spec, status } = read::<IngressSpec, IngressStatus>(json)?;
     let spec = spec.unwrap_or_default();
-    let balancers = status.and_then(|status| status.load_balancer).and_then(|balancer| balancer.ingress);
+    let balancers = status.and_then(|status| status.load_balancer).unwrap_or_default().ingress;
     let old_class = metadata.annotations.remove(INGRESS_CLASS);
-    Ok(IngressFact {
+    let mut unread = spec.rules.unread + spec.tls.unread + balancers.unread;
+    let mut tls_hosts = Vec::new();
+    for hosts in spec.tls.items.into_iter().map(|tls| tls.hosts) {
+        unread += hosts.unread;
+        tls_hosts.extend(hosts.items);
+    }
+    let rules = spec.rules.items.into_iter().map(|rule| {
+        let (rule, more) = rule.reduce();
+        unread += more;
+        rule
+    });
+    let fact = IngressFact {
+        rules: rules.collect(),
         namespace: metadata.namespace,
         name: metadata.name,
         class: spec.ingress_class_name.or(old_class),
-        rules: spec.rules.unwrap_or_default().into_iter().map(IngressRule::from).collect(),
         default_backend: spec.default_backend.and_then(Backend::service),
-        tls_hosts: spec.tls.into_iter().flatten().flat_map(|tls| tls.hosts.unwrap_or_default()).collect(),
-        load_balancers: balancers.into_iter().flatten().filter_map(|balancer| balancer.hostname).collect(),
+        tls_hosts,
+        load_balancers: balancers.items.into_iter().filter_map(|balancer| balancer.hostname).collect(),
         annotations: metadata.annotations,
-    })
+    };
+    Ok((fact, unread))
 }
 
 /// Reads an object.
@@ -83,9 +100,9 @@ pub(super) struct Metadata {
 #[serde(rename_all = "camelCase", default)]
 struct IngressSpec {
     ingress_class_name: Option<String>,
-    rules: Option<Vec<Rule>>,
+    rules: Few<Rule>,
     default_backend: Option<Backend>,
-    tls: Option<Vec<Tls>>,
+    tls: Few<Tls>,
 }
 
 #[derive(Deserialize)]
@@ -96,7 +113,8 @@ struct Rule {
 
 #[derive(Deserialize)]
 struct HttpRule {
-    paths: Option<Vec<HttpPath>>,
+    #[serde(default)]
+    paths: Few<HttpPath>,
 }
 
 #[derive(Deserialize)]
@@ -123,7 +141,8 @@ struct ServiceBackend {
 
 #[derive(Deserialize)]
 struct Tls {
-    hosts: Option<Vec<String>>,
+    #[serde(default)]
+    hosts: Few<String>,
 }
 
 #[derive(Deserialize)]
@@ -132,9 +151,10 @@ struct IngressStatus {
     load_balancer: Option<LoadBalancer>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct LoadBalancer {
-    ingress: Option<Vec<Balancer>>,
+    #[serde(default)]
+    ingress: Few<Balancer>,
 }
 
 #[derive(Deserialize)]
@@ -142,15 +162,16 @@ struct Balancer {
     hostname: Option<String>,
 }
 
-impl From<Rule> for IngressRule {
-    fn from(rule: Rule) -> Self {
-        let Some(http) = rule.http else {
-            return Self { host: rule.host, backends: Vec::new(), reach: Reach::Default };
+impl Rule {
+    /// The rule, and how many of its paths were not read. A Service that several of its paths lead to is named once.
+    fn reduce(self) -> Counted<IngressRule> {
+        let Some(http) = self.http else {
+            return (IngressRule { host: self.host, backends: Vec::new(), reach: Reach::Default }, 0);
         };
-        let paths = http.paths.unwrap_or_default();
+        let Few { items: paths, unread } = http.paths;
         let reach = if paths.iter().any(HttpPath::is_every) { Reach::Whole } else { Reach::Part };
-        let backends = paths.into_iter().filter_map(|path| path.backend?.service()).collect();
-        Self { host: rule.host, backends, reach }
+        let backends: BTreeSet<String> = paths.into_iter().filter_map(|path| path.backend?.service()).collect();
+        (IngressRule { host: self.host, backends: backends.into_iter().collect(), reach }, unread)
     }
 }
 
@@ -196,7 +217,7 @@ mod tests {
             },
             "status": {"loadBalancer": {"ingress": [{"hostname": "lb.example.net"}, {"ip": "192.0.2.1"}]}},
         });
-        let fact = ingress(&object.to_string()).unwrap();
+        let (fact, _) = ingress(&object.to_string()).unwrap();
         assert_eq!(fact.class.as_deref(), Some("nginx"));
         assert_eq!(fact.default_backend.as_deref(), Some("fallback"));
         assert_eq!(fact.tls_hosts, ["www.example.com"]);
@@ -206,7 +227,7 @@ mod tests {
         assert_eq!(fact.rules, [web(Reach::Whole), IngressRule { reach: Reach::Default, ..IngressRule::default() }]);
         let mut part = object;
         part["spec"]["rules"][0]["http"]["paths"][0]["pathType"] = json!("Exact");
-        assert_eq!(ingress(&part.to_string()).unwrap().rules[0], web(Reach::Part));
+        assert_eq!(ingress(&part.to_string()).unwrap().0.rules[0], web(Reach::Part));
     }
 
     #[test]
@@ -215,6 +236,6 @@ mod tests {
             "metadata": {"namespace": "shop", "name": "db", "annotations": null},
             "spec": {"type": "ExternalName", "selector": null}, "status": {"loadBalancer": {}},
         });
-        assert_eq!(service(&object.to_string()).unwrap().selector, Labels::new());
+        assert_eq!(service(&object.to_string()).unwrap().0.selector, Labels::new());
     }
 }

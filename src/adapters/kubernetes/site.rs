@@ -4,22 +4,30 @@
 //! ReferenceGrant of this namespace allows some. What others take of a wildcard or of a load balancer is read if the
 //! namespace has such; where we may not read it, everything counts as ours, which purges too much rather than too little.
 //!
+//! All of it is written by tenants, so all of it is bounded: names as they are read ([`Room`]), Gateways by number, names before
+//! they come into a request's path, and look-ups at the same time. What is left out is told in the site (T2, T15).
+//!
 //! Not for what the objects mean (`routing`), nor for finding the site ([`crate::domain::site`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use kube::Client;
 use kube::api::GetParams;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::call::{Collection, Failure, Resource, read};
 use super::gateway::{self, GATEWAYS, GRANTS, GRANTS_V1, GRPC_ROUTES, HTTP_ROUTES};
-use super::list::{self, ANSWER_MAX, BYTES_MAX};
-use super::routing::{self, INGRESSES, SERVICES};
+use super::list;
+use super::routing::{self, Counted, INGRESSES, SERVICES};
 use super::text::{self, Decoder};
-use crate::domain::site::{Age, GatewayFact, GrantFact, IngressFact, ParentKind, RouteFact, RouteKind, SiteFacts};
+use super::{OBJECT_BYTES_MAX, gateways};
+use crate::domain::site::{
+    Age, Bulky, GatewayFact, Gathered, GrantFact, IngressFact, Room, RouteFact, RouteKind, SiteFacts, beside,
+};
 use crate::ports::{PortError, Retry};
 
 /// How long facts are used again. A hundred rollouts of one release in one namespace then cost one reading; nobody
@@ -35,6 +43,19 @@ const OTHERS_AGE_MAX: Duration = Duration::from_secs(15);
 /// Most namespaces whose routes are looked for because a grant names them; each is one list for each kind.
 const GRANTED_MAX: usize = 32;
 
+/// Gateways read at the same time for one look-up, and how long one is waited for.
+const GATEWAYS_AT_ONCE: usize = 8;
+const GATEWAY_ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// How long all other namespaces are listed. They only narrow a purge, and one who fills them must not hold up the others.
+const OTHERS_LIST_MAX: Duration = Duration::from_secs(10);
+
+/// Look-ups at the same time, of different namespaces. Each holds one object's bytes and the names of its namespace.
+const LOOKUPS_MAX: usize = 4;
+
+/// Names of all facts that are kept, about 15 MB. The oldest facts are forgotten for newer ones.
+const KEPT_NAMES_MAX: usize = 100_000;
+
 /// Reads facts, at most one reading of a namespace at a time.
 pub(super) struct SiteReader {
     client: Client,
@@ -42,99 +63,162 @@ pub(super) struct SiteReader {
     kept: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Option<Kept>>>>>,
     /// Ingresses and routes of all namespaces; the lock is held while reading.
     others: tokio::sync::Mutex<Option<(Instant, Arc<Takers>)>>,
+    lookups: Semaphore,
     /// Kinds the API server did not know, by version and plural, and when it said so.
     unknown: Mutex<BTreeMap<(&'static str, &'static str), Instant>>,
 }
 
-/// What may take requests from others.
-type Takers = (Vec<IngressFact>, Vec<RouteFact>);
+/// What may take requests from others, and what of it is left out.
+#[derive(Default)]
+struct Takers {
+    ingresses: Vec<IngressFact>,
+    routes: Vec<RouteFact>,
+    left_out: Vec<(String, String)>,
+}
 
 struct Kept {
-    facts: SiteFacts,
+    facts: Arc<Gathered>,
+    names: usize,
     at: Instant,
 }
 
 impl SiteReader {
     pub fn new(client: Client) -> Self {
-        Self { client, kept: Mutex::default(), others: tokio::sync::Mutex::default(), unknown: Mutex::default() }
+        Self {
+            client,
+            kept: Mutex::default(),
+            others: tokio::sync::Mutex::default(),
+            lookups: Semaphore::new(LOOKUPS_MAX),
+            unknown: Mutex::default(),
+        }
     }
 
     /// The facts of a namespace. All who ask for fresh ones while these are being read share the next reading.
-    pub async fn facts(&self, namespace: &str, age: Age) -> Result<SiteFacts, PortError> {
+    pub async fn facts(&self, namespace: &str, age: Age) -> Result<Arc<Gathered>, PortError> {
         let asked = Instant::now();
         let slot = self.slot(namespace);
         let mut kept = slot.lock().await;
         let serves = |kept: &&Kept| kept.is_fresh() && (age == Age::Recent || kept.at >= asked);
         if let Some(kept) = kept.as_ref().filter(serves) {
-            return Ok(kept.facts.clone());
+            return Ok(Arc::clone(&kept.facts));
         }
+        // Nothing is kept of before while it is read again.
+        *kept = None;
+        let _place = self.lookups.acquire().await;
         let at = Instant::now();
         let known_since = match age {
             Age::Recent => at.checked_sub(UNKNOWN_FOR).unwrap_or(at),
             Age::Fresh => asked,
         };
-        let facts = self.read(namespace, known_since).await?;
-        *kept = Some(Kept { facts: facts.clone(), at });
+        let facts = Arc::new(self.read(namespace, known_since).await?);
+        if let [(place, why), ..] = facts.left_out() {
+            let objects = facts.left_out().len();
+            tracing::warn!(namespace, place, why, objects, "left out some of what routes to workloads");
+        }
+        *kept = Some(Kept { facts: Arc::clone(&facts), names: facts.names(), at });
         Ok(facts)
     }
 
-    /// Where the facts of a namespace are kept. Others that have become stale are thrown away, unless somebody uses them.
+    /// Where the facts of a namespace are kept. Others that have become stale are thrown away, unless somebody uses them; and of
+    /// those that are not, the oldest, where there are too many.
     fn slot(&self, namespace: &str) -> Arc<tokio::sync::Mutex<Option<Kept>>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_, slot| slot.try_lock().map_or(true, |kept| kept.as_ref().is_some_and(Kept::is_fresh)));
+        let names =
+            |slot: &tokio::sync::Mutex<Option<Kept>>| slot.try_lock().ok()?.as_ref().map(|kept| (kept.at, kept.names));
+        let known = kept.iter().filter_map(|(name, slot)| names(slot).map(|(at, names)| (at, name.clone(), names)));
+        let mut known: Vec<(Instant, String, usize)> = known.collect();
+        known.sort_unstable_by(|one, other| other.cmp(one));
+        let mut total = 0;
+        for (_, name, names) in known {
+            total += names;
+            if total > KEPT_NAMES_MAX && name != namespace {
+                kept.remove(&name);
+            }
+        }
         Arc::clone(kept.entry(namespace.to_owned()).or_default())
     }
 
-    /// Reads all; a kind that was unknown after `known_since` is not asked for.
-    async fn read(&self, namespace: &str, known_since: Instant) -> Result<SiteFacts, PortError> {
-        let (services, ingresses, mut routes, grants) = futures_util::try_join!(
-            self.list(SERVICES, namespace, routing::service),
-            self.list(INGRESSES, namespace, routing::ingress),
-            self.routes(Some(namespace), known_since),
-            self.grants(namespace, known_since),
-        )?;
-        for space in self.granted(namespace, &grants) {
-            let found = self.routes(Some(&space), known_since).await;
+    /// Reads all; a kind that was unknown after `known_since` is not asked for. One list after the other: each is short, and
+    /// the names that are kept of them share one room.
+    async fn read(&self, namespace: &str, known_since: Instant) -> Result<Gathered, PortError> {
+        let mut room = Room::of_one();
+        let services = self.list(SERVICES, namespace, routing::service, &mut room).await?;
+        let ingresses = self.list(INGRESSES, namespace, routing::ingress, &mut room).await?;
+        let mut routes = self.routes(Some(namespace), known_since, &mut room).await?;
+        let grants = self.grants(namespace, known_since, &mut room).await?;
+        let mut aside = Room::of_others();
+        for space in granted(namespace, &grants, &mut room) {
+            let found = self.routes(Some(&space), known_since, &mut aside).await;
             routes.extend(found.or_else(|error| left_out(&error, Vec::new()))?);
         }
-        let wanted: BTreeSet<(String, String)> = routes
-            .iter()
-            .flat_map(|route| &route.parents)
-            .filter(|parent| parent.kind == ParentKind::Gateway)
-            .map(|to| (to.namespace.clone(), to.name.clone()))
-            .collect();
-        let mut gateways = Vec::new();
-        for (namespace, name) in &wanted {
-            gateways.extend(self.gateway(namespace, name).await?);
-        }
+        routes.iter_mut().for_each(|route| gateways::reject_parents(route, &mut room));
+        let wanted = gateways::wanted(namespace, &routes, &mut room);
+        let gateways = self.gateways(&wanted, &mut aside).await?;
+        let mut notes = room.notes();
+        notes.extend(aside.notes());
         let mut facts = SiteFacts { services, ingresses, routes, gateways, grants };
         if facts.depends_on_others() {
             let takers = self.takers(known_since).await?;
-            facts.ingresses.extend(takers.0.iter().filter(|one| one.namespace != namespace).cloned());
+            let foreign = takers.ingresses.iter().filter(|one| one.namespace != namespace);
+            let foreign = beside(&facts, foreign);
+            facts.ingresses.extend(foreign);
+            let wanted: BTreeSet<&(String, String)> = wanted.iter().collect();
             let meets = |route: &&RouteFact| {
                 route.parents.iter().any(|to| wanted.contains(&(to.namespace.clone(), to.name.clone())))
             };
             let known: BTreeSet<_> = facts.routes.iter().map(route_id).collect();
             let others: Vec<RouteFact> =
-                takers.1.iter().filter(|one| !known.contains(&route_id(one))).filter(meets).cloned().collect();
+                takers.routes.iter().filter(|one| !known.contains(&route_id(one))).filter(meets).cloned().collect();
             facts.routes.extend(others);
+            notes.extend(takers.left_out.iter().cloned());
         }
-        Ok(facts)
+        Ok(Gathered::new(namespace, facts, notes))
+    }
+
+    /// The Gateways with these namespaces and names, a few at a time.
+    async fn gateways(&self, wanted: &[(String, String)], room: &mut Room) -> Result<Vec<GatewayFact>, PortError> {
+        let mut reads = Vec::new();
+        for (namespace, name) in wanted {
+            reads.push(self.gateway(namespace, name));
+        }
+        let read: Vec<_> = stream::iter(reads).buffered(GATEWAYS_AT_ONCE).try_collect().await?;
+        let mut gateways = Vec::new();
+        for (found, (namespace, name)) in read.into_iter().zip(wanted) {
+            match found {
+                Ok(Some(mut gateway)) => {
+                    if room.admit(&mut gateway, 0) {
+                        gateways.push(gateway);
+                    }
+                }
+                Ok(None) => {}
+                Err(why) => room.note(format!("Gateway {namespace}/{name}"), format!("it cannot be read: {why}")),
+            }
+        }
+        Ok(gateways)
     }
 
     /// The routes of a namespace, or of all.
-    async fn routes(&self, namespace: Option<&str>, known_since: Instant) -> Result<Vec<RouteFact>, PortError> {
-        let (http, grpc) = futures_util::try_join!(
-            self.list_if_known(HTTP_ROUTES, namespace, gateway::http_route, known_since),
-            self.list_if_known(GRPC_ROUTES, namespace, gateway::grpc_route, known_since),
-        )?;
+    async fn routes(
+        &self,
+        namespace: Option<&str>,
+        known_since: Instant,
+        room: &mut Room,
+    ) -> Result<Vec<RouteFact>, PortError> {
+        let http = self.list_if_known(HTTP_ROUTES, namespace, gateway::http_route, known_since, room).await?;
+        let grpc = self.list_if_known(GRPC_ROUTES, namespace, gateway::grpc_route, known_since, room).await?;
         Ok(http.into_iter().chain(grpc).flatten().collect())
     }
 
     /// The grants of a namespace. Without the right to read them there are none: routes of the namespace need none.
-    async fn grants(&self, namespace: &str, known_since: Instant) -> Result<Vec<GrantFact>, PortError> {
+    async fn grants(
+        &self,
+        namespace: &str,
+        known_since: Instant,
+        room: &mut Room,
+    ) -> Result<Vec<GrantFact>, PortError> {
         for resource in [GRANTS, GRANTS_V1] {
-            match self.list_if_known(resource, Some(namespace), gateway::grant, known_since).await {
+            match self.list_if_known(resource, Some(namespace), gateway::grant, known_since, room).await {
                 Ok(None) => {}
                 Ok(Some(grants)) => return Ok(grants),
                 Err(error) => return left_out(&error, Vec::new()),
@@ -143,58 +227,91 @@ impl SiteReader {
         Ok(Vec::new())
     }
 
-    /// The other namespaces from which routes may lead here.
-    fn granted(&self, namespace: &str, grants: &[GrantFact]) -> Vec<String> {
-        let from: BTreeSet<&str> = grants.iter().flat_map(|grant| &grant.from).map(|(_, from)| from.as_str()).collect();
-        let from: Vec<&str> = from.into_iter().filter(|from| *from != namespace).collect();
-        if from.len() > GRANTED_MAX {
-            tracing::warn!(
-                namespace,
-                granted = from.len(),
-                looked_at = GRANTED_MAX,
-                "more namespaces are granted routes than are read"
-            );
-        }
-        from.into_iter().take(GRANTED_MAX).map(str::to_owned).collect()
-    }
-
-    /// Ingresses and routes of all namespaces, as far as we may read them.
+    /// Ingresses and routes of all namespaces, as far as we may read them, and as far as they can be read soon.
     async fn takers(&self, known_since: Instant) -> Result<Arc<Takers>, PortError> {
         let mut kept = self.others.lock().await;
         if let Some((_, takers)) = kept.as_ref().filter(|(at, _)| at.elapsed() < OTHERS_AGE_MAX) {
             return Ok(Arc::clone(takers));
         }
+        *kept = None;
         let at = Instant::now();
+        let mut room = Room::of_others();
+        let mut takers = Takers::default();
         let everywhere = Collection { resource: INGRESSES, namespace: None };
-        let ingresses = list::all(&self.client, &everywhere, None, routing::ingress).await;
-        let ingresses = ingresses.map_err(|failure| everywhere.attempt("list").failed(failure));
-        let ingresses = ingresses.or_else(|error| left_out(&error, Vec::new()))?;
-        let routes = self.routes(None, known_since).await.or_else(|error| left_out(&error, Vec::new()))?;
-        let takers = Arc::new((ingresses, routes));
+        let listing = list::each(&self.client, &everywhere, None, routing::ingress, |(ingress, _)| {
+            let mut ingress = ingress.as_taker();
+            if room.admit(&mut ingress, 0) {
+                takers.ingresses.push(ingress);
+            }
+        });
+        let late =
+            format!("they took more than {} s to list; what others take counts as ours", OTHERS_LIST_MAX.as_secs());
+        let cut = match tokio::time::timeout(OTHERS_LIST_MAX, listing).await {
+            Ok(listed) => {
+                let listed = listed.map_err(|failure| everywhere.attempt("list").failed(failure));
+                listed.or_else(|error| left_out(&error, None))?
+            }
+            Err(_) => Some(late.clone()),
+        };
+        cut.into_iter().for_each(|why| room.note("Ingresses of all namespaces".to_owned(), why));
+        match tokio::time::timeout(OTHERS_LIST_MAX, self.routes(None, known_since, &mut room)).await {
+            Ok(routes) => takers.routes = routes.or_else(|error| left_out(&error, Vec::new()))?,
+            Err(_) => room.note("routes of all namespaces".to_owned(), late),
+        }
+        takers.left_out = room.notes();
+        let takers = Arc::new(takers);
         *kept = Some((at, Arc::clone(&takers)));
         Ok(takers)
     }
 
-    async fn list<T>(&self, resource: Resource, namespace: &str, decode: Decoder<T>) -> Result<Vec<T>, PortError> {
+    /// The objects of a kind in a namespace, as far as there is room for them.
+    async fn list<T: Bulky>(
+        &self,
+        resource: Resource,
+        namespace: &str,
+        decode: Decoder<Counted<T>>,
+        room: &mut Room,
+    ) -> Result<Vec<T>, PortError> {
         let collection = Collection::of(resource, namespace);
-        let listed = list::all(&self.client, &collection, None, decode).await;
+        let listed = self.admitted(&collection, decode, room).await;
         listed.map_err(|failure| collection.attempt("list").failed(failure))
     }
 
+    async fn admitted<T: Bulky>(
+        &self,
+        collection: &Collection,
+        decode: Decoder<Counted<T>>,
+        room: &mut Room,
+    ) -> Result<Vec<T>, Failure> {
+        let mut kept = Vec::new();
+        let cut = list::each(&self.client, collection, None, decode, |(mut object, unread)| {
+            if room.admit(&mut object, unread) {
+                kept.push(object);
+            }
+        });
+        if let Some(why) = cut.await? {
+            let space = collection.namespace.as_deref().unwrap_or("all namespaces");
+            let why = format!("the rest of them is not read: {why}");
+            room.note(format!("{} of {space}", collection.resource.plural), why);
+        }
+        Ok(kept)
+    }
+
     /// Like [`Self::list`], but a kind the API server does not know has no objects: `None`.
-    async fn list_if_known<T>(
+    async fn list_if_known<T: Bulky>(
         &self,
         resource: Resource,
         namespace: Option<&str>,
-        decode: Decoder<T>,
+        decode: Decoder<Counted<T>>,
         known_since: Instant,
+        room: &mut Room,
     ) -> Result<Option<Vec<T>>, PortError> {
         let key = (resource.version, resource.plural);
         if self.unknown().get(&key).is_some_and(|at| *at > known_since) {
             return Ok(None);
         }
         let collection = Collection { resource, namespace: namespace.map(str::to_owned) };
-        match list::all(&self.client, &collection, None, decode).await {
+        match self.admitted(&collection, decode, room).await {
             Err(Failure { status: Some(404), .. }) => {
                 self.unknown().insert(key, Instant::now());
                 Ok(None)
@@ -204,27 +321,49 @@ impl SiteReader {
     }
 
     /// A Gateway, often of another namespace. One that does not exist, or that we may not read, is left out; the site then
-    /// names it as one whose listeners are not known.
-    async fn gateway(&self, namespace: &str, name: &str) -> Result<Option<GatewayFact>, PortError> {
+    /// names it as one whose listeners are not known. `Err` inside: it never can be read, which stops nothing else.
+    async fn gateway(&self, namespace: &str, name: &str) -> Result<Result<Option<GatewayFact>, String>, PortError> {
         let collection = Collection::of(GATEWAYS, namespace);
         let attempt = collection.attempt_one("get", name);
-        let request = kube::core::Request::new(collection.path()).get(name, &GetParams::default());
-        let request = request.map_err(|error| attempt.failed(Failure::unanswered(error)))?;
-        match read(&self.client, request, ANSWER_MAX, BYTES_MAX).await {
-            Ok(body) => Ok(text::object(&body, gateway::gateway).ok()),
-            Err(Failure { status: Some(404), .. }) => Ok(None),
+        let request = match kube::core::Request::new(collection.path()).get(name, &GetParams::default()) {
+            Ok(request) => request,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        match read(&self.client, request, GATEWAY_ANSWER_MAX, OBJECT_BYTES_MAX).await {
+            Ok(body) => Ok(text::object(&body, gateway::gateway).map(Some)),
+            Err(Failure { status: Some(404), .. }) => Ok(Ok(None)),
             Err(failure @ Failure { status: Some(403), .. }) => {
                 let error = attempt.failed(failure);
                 tracing::warn!(%error, "gateway left out");
-                Ok(None)
+                Ok(Ok(None))
             }
-            Err(failure) => Err(attempt.failed(failure)),
+            Err(failure) => {
+                let error = attempt.failed(failure);
+                // Credentials that are refused are for all, and the next look-up has other ones.
+                if error.retry == Retry::Never && !error.denied { Ok(Err(error.cause)) } else { Err(error) }
+            }
         }
     }
 
     fn unknown(&self) -> std::sync::MutexGuard<'_, BTreeMap<(&'static str, &'static str), Instant>> {
         self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The other namespaces from which routes may lead here. A name that none has is passed over: it is part of a request's path.
+fn granted(namespace: &str, grants: &[GrantFact], room: &mut Room) -> Vec<String> {
+    let from: BTreeSet<&str> = grants.iter().flat_map(|grant| &grant.from).map(|(_, from)| from.as_str()).collect();
+    let from = from.into_iter().filter(|from| *from != namespace);
+    let (good, bad): (Vec<&str>, Vec<&str>) = from.partition(|from| gateways::is_name(from));
+    let place = || format!("ReferenceGrants of {namespace}");
+    if let Some(first) = bad.first() {
+        room.note(place(), format!("{first:.80?} is no name of a namespace, nor are {} more", bad.len() - 1));
+    }
+    if good.len() > GRANTED_MAX {
+        let why = format!("of the {} namespaces they allow, routes of {GRANTED_MAX} are looked at", good.len());
+        room.note(place(), why);
+    }
+    good.into_iter().take(GRANTED_MAX).map(str::to_owned).collect()
 }
 
 /// Goes on without what may not be read; nothing but a missing right may be passed over.

@@ -155,6 +155,12 @@ pub(super) fn line<T>(bytes: &[u8], decode: Decoder<T>) -> Result<Line<T>, Failu
     }
 }
 
+/// Reads one object of a list.
+pub(super) fn item<T>(bytes: &[u8], decode: Decoder<T>) -> Reading<T> {
+    object(bytes, decode)
+        .map_or_else(|why| Reading::Unreadable(identify(&String::from_utf8_lossy(bytes)).name, why), Reading::Read)
+}
+
 /// Reads one object that was asked for by name.
 pub(super) fn object<T>(body: &[u8], decode: Decoder<T>) -> Result<T, String> {
     let text = Text::of(body);

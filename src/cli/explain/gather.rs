@@ -1,6 +1,7 @@
 //! Asks every source about one workload, each on its own, and puts the answers together.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::cli::explain::model::{
     DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, PathsSeen, RecordSeen, Rejected,
@@ -15,7 +16,7 @@ use crate::domain::policy::Policy;
 use crate::domain::readiness::{self, Pods, Standing, standing};
 use crate::domain::record::{Outcome, Phase, Record};
 use crate::domain::rollout::{Arrival, Summary, closed, faults, news, news_in_words, timeout};
-use crate::domain::site::{Age, Site, SiteFacts, site};
+use crate::domain::site::{Age, Gathered, Site};
 use crate::domain::tally::Tally;
 use crate::domain::workload::Workload;
 use crate::ports::{CdnError, Ledgered, PortError};
@@ -36,7 +37,7 @@ struct Answers {
     record: Section<Option<Record>>,
     /// Whether all others of its namespace are on record.
     listed: bool,
-    facts: Result<SiteFacts, PortError>,
+    facts: Result<Arc<Gathered>, PortError>,
     distributions: Result<Vec<Distribution>, CdnError>,
     deliveries: Result<Vec<Delivery>, PortError>,
 }
@@ -147,7 +148,7 @@ impl Answers {
             Summary::new(id, record, workload.known().copied(), pods.as_ref(), clock, policy)
         });
         let found = each(&workload, |workload| match &self.facts {
-            _ if workload.tuning.hosts.is_some() => Section::Known(find_site(workload, &SiteFacts::default())),
+            _ if workload.tuning.hosts.is_some() => Section::Known(find_site(workload, &Gathered::default())),
             Ok(facts) => Section::Known(find_site(workload, facts)),
             Err(error) => Section::missing(error),
         });
@@ -189,9 +190,9 @@ fn each<T, U>(part: &Section<T>, then: impl FnOnce(&T) -> Section<U>) -> Section
     }
 }
 
-fn find_site(workload: &Workload, facts: &SiteFacts) -> Site {
+fn find_site(workload: &Workload, facts: &Gathered) -> Site {
     let WorkloadId { name, namespace, .. } = &workload.id;
-    site(name, namespace, &workload.template_labels, workload.tuning.hosts.as_deref(), facts)
+    facts.site(name, namespace, &workload.template_labels, workload.tuning.hosts.as_deref())
 }
 
 fn shown(site: &Site) -> SiteSeen {

@@ -1,6 +1,7 @@
 //! `explain` over sources that say what they are told to.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -15,7 +16,7 @@ use crate::domain::readiness::Pod;
 use crate::domain::record::{Change, Closed, Edge, Outcome as Ended, Phase, Purge, PurgeState, Record, Vote};
 use crate::domain::selector::LabelSelector;
 use crate::domain::serving::Serving;
-use crate::domain::site::{Age, IngressFact, IngressRule, ServiceFact, SiteFacts};
+use crate::domain::site::{Age, Gathered, IngressFact, IngressRule, ServiceFact, SiteFacts};
 use crate::domain::workload::{Replicas, Tuning, Workload};
 use crate::ports::{
     CdnError, CdnErrorClass, Flow, Found, Invalidation, InvalidationStatus, PodSight, PortError, Sight,
@@ -66,8 +67,8 @@ impl ClusterView for Cluster {
         panic!("explain takes no part in it")
     }
 
-    async fn site_facts(&self, _: &str, _: Age) -> Result<SiteFacts, PortError> {
-        self.facts.clone()
+    async fn site_facts(&self, _: &str, _: Age) -> Result<Arc<Gathered>, PortError> {
+        self.facts.clone().map(|facts| Arc::new(facts.into()))
     }
 }
 

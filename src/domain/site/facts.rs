@@ -85,6 +85,24 @@ pub struct IngressFact {
     pub annotations: BTreeMap<String, String>,
 }
 
+impl IngressFact {
+    /// What of it can take requests from workloads of other namespaces: rules that take all of a host, and rules without one.
+    /// Where its requests go does not matter to those, only that they go somewhere.
+    #[must_use]
+    pub fn as_taker(mut self) -> Self {
+        self.tls_hosts = Vec::new();
+        self.annotations = BTreeMap::new();
+        let is_wide = |rule: &IngressRule| rule.host.as_deref().is_none_or(|host| host.trim().is_empty());
+        self.rules.retain(|rule| is_wide(rule) || rule.reach != Reach::Part);
+        for rule in &mut self.rules {
+            rule.backends.truncate(if is_wide(rule) { 1 } else { 0 });
+            rule.backends.shrink_to_fit();
+        }
+        self.rules.shrink_to_fit();
+        self
+    }
+}
+
 /// One rule of an Ingress.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct IngressRule {

@@ -11,50 +11,49 @@
 use std::collections::BTreeSet;
 
 use super::facts::{IngressRule, Reach};
-use super::others::{Others, Scope};
+use super::names::Names;
+use super::others::{Claim, Others};
 use super::{Findings, IngressFact, Source, annotation};
 use crate::domain::host::Host;
 
 /// Adds what `ingress` says about the workload whose Services are `services`.
-pub(super) fn find(
-    ingress: &IngressFact,
+pub(super) fn find<'a>(
+    (ingress, hosts): &'a (&'a IngressFact, Vec<Option<Host>>),
     workload_name: &str,
     services: &BTreeSet<&str>,
-    others: &Others<'_>,
-    findings: &mut Findings,
+    others: &Others<'a>,
+    findings: &mut Findings<'a>,
 ) {
-    let view = View::new(ingress, workload_name, services, others);
+    let view = View::new(ingress, hosts, workload_name, services, others);
     if !view.leads_here && !view.by_name {
         return;
     }
     let name = format!("{}/{}", ingress.namespace, ingress.name);
-    let add = |findings: &mut Findings, host: Host, source: Source| {
-        let except = others.beneath(&view.class, &host);
-        findings.add_except(host, source, except);
-    };
+    let claim = Claim::Class(ingress.class.as_deref());
     let rule_place = format!("Ingress {name} rule");
-    for rule in &ingress.rules {
+    for (rule, host) in ingress.rules.iter().zip(hosts) {
         let Some(text) = host_of(rule) else { continue };
         // What a bad host leads to cannot be told by its name.
-        let is_told = view.by_name || view.sends_here(rule);
-        let host = if is_told { findings.read(text, &rule_place) } else { Host::parse(text).ok() };
-        if let Some(host) = host.filter(|host| view.by_name || view.leads(host)) {
+        if host.is_none() && (view.by_name || view.sends_here(rule)) {
+            findings.read(text, &rule_place);
+        }
+        if let Some(host) = host.as_ref().filter(|host| view.by_name || view.leads(host)) {
             let source =
                 if view.by_name { Source::OwnIngress(name.clone()) } else { Source::IngressRule(name.clone()) };
-            add(findings, host, source);
+            findings.add(host.clone(), source, claim);
         }
     }
     let tls_place = format!("Ingress {name} TLS");
     for text in ingress.tls_hosts.iter().map(String::as_str).filter(|text| !text.trim().is_empty()) {
         // What a bad host of a shared Ingress belongs to cannot be told, so everybody there hears of it.
         if let Some(host) = findings.read(text, &tls_place).filter(|host| view.owns_certificate(host)) {
-            add(findings, host, Source::IngressTls(name.clone()));
+            findings.add(host, Source::IngressTls(name.clone()), claim);
         }
     }
     let place = format!("Ingress {name}");
     for host in annotation::hosts(&ingress.annotations, &place, findings) {
         if view.owns(&host) {
-            add(findings, host, Source::ExternalDns(place.clone()));
+            findings.add(host, Source::ExternalDns(place.clone()), claim);
         }
     }
     if view.rest_leads_here || (view.by_name && view.names_no_host) {
@@ -65,11 +64,10 @@ pub(super) fn find(
 }
 
 /// An Ingress as one workload sees it.
-struct View<'a> {
+struct View<'a, 'b> {
     ingress: &'a IngressFact,
-    services: &'a BTreeSet<&'a str>,
-    others: &'a Others<'a>,
-    class: Scope<'a>,
+    services: &'b BTreeSet<&'b str>,
+    others: &'b Others<'a>,
     /// Something in it leads to a Service of the workload.
     leads_here: bool,
     /// Nothing in it does, but it has the workload's name.
@@ -80,16 +78,17 @@ struct View<'a> {
     exclusive: bool,
     /// Neither rules nor the TLS section name a host.
     names_no_host: bool,
-    /// The hosts of the rules, and whether the rule itself leads to the workload.
-    rules: Vec<(Host, bool)>,
+    /// The hosts of the rules, and whether a rule itself leads to the workload. Empty where nothing leads here at all.
+    rules: Names<'a, bool>,
 }
 
-impl<'a> View<'a> {
+impl<'a, 'b> View<'a, 'b> {
     fn new(
         ingress: &'a IngressFact,
+        hosts: &'a [Option<Host>],
         workload_name: &str,
-        services: &'a BTreeSet<&'a str>,
-        others: &'a Others<'a>,
+        services: &'b BTreeSet<&'b str>,
+        others: &'b Others<'a>,
     ) -> Self {
         let here = |service: &&str| services.contains(service);
         let mut all = ingress.rules.iter().flat_map(|rule| &rule.backends).chain(&ingress.default_backend);
@@ -98,17 +97,20 @@ impl<'a> View<'a> {
             ingress,
             services,
             others,
-            class: Scope::Class(ingress.class.as_deref()),
             leads_here,
             by_name: !leads_here && ingress.name == workload_name,
             rest_leads_here: rest(ingress).iter().any(here),
             exclusive: all.all(|service| here(&service.as_str())),
             names_no_host: ingress.rules.iter().all(|rule| host_of(rule).is_none())
                 && ingress.tls_hosts.iter().all(|host| host.trim().is_empty()),
-            rules: Vec::new(),
+            rules: Names::default(),
         };
-        let read = |rule: &IngressRule| Some((Host::parse(host_of(rule)?).ok()?, view.sends_here(rule)));
-        view.rules = ingress.rules.iter().filter_map(read).collect();
+        for (rule, host) in ingress.rules.iter().zip(hosts).filter(|_| view.leads_here || view.by_name) {
+            if let Some(host) = host {
+                let ours = view.sends_here(rule);
+                view.rules.add(host, ours, |known, more| *known |= more);
+            }
+        }
         view
     }
 
@@ -119,30 +121,31 @@ impl<'a> View<'a> {
 
     /// Whether some request for `host` leads to the workload: by the rules that take the host, or as part of what they leave.
     fn leads(&self, host: &Host) -> bool {
-        let mut deciding = self.deciding(host).peekable();
-        deciding.any(|ours| ours) || (self.rest_leads_here && !self.others.is_taken(&self.class, host))
+        self.decided(host) == Some(true) || (self.rest_leads_here && !self.others.is_taken(self.class(), host))
     }
 
-    /// Whether each rule that takes `host` leads to the workload: those of exactly this host, else the wildcards over it.
-    fn deciding(&self, host: &Host) -> impl Iterator<Item = bool> {
-        let exact = |rule: &Host| rule.domain() == host.domain() && same_kind(rule, host);
-        let is_exact = self.rules.iter().any(|(rule, _)| exact(rule));
-        let deciding =
-            self.rules.iter().filter(move |(rule, _)| if is_exact { exact(rule) } else { rule.covers(host) });
-        deciding.map(|(_, ours)| *ours)
+    /// Whether one of the rules that take `host` leads to the workload: those of exactly this host, else the wildcards over
+    /// it. `None` if no rule takes it.
+    fn decided(&self, host: &Host) -> Option<bool> {
+        let exact = self.rules.alike(host).copied().reduce(|one, other| one || other);
+        exact.or_else(|| self.rules.covering(host).copied().reduce(|one, other| one || other))
     }
 
     /// Whether the workload gets requests for a host that stands outside the rules.
     fn owns(&self, host: &Host) -> bool {
-        self.by_name || self.leads(host) || (self.exclusive && self.deciding(host).next().is_none())
+        self.by_name || self.leads(host) || (self.exclusive && self.decided(host).is_none())
     }
 
     /// The same for a host of the TLS section. A wildcard there says which certificate is used: unless a rule has the
     /// same wildcard, it names hosts only where somebody gets all the rest.
     fn owns_certificate(&self, host: &Host) -> bool {
-        let explained = host.is_wildcard() && self.rules.iter().any(|(rule, _)| rule != host && host.covers(rule));
-        let named = self.rules.iter().any(|(rule, _)| rule == host);
-        (named || !explained || self.rest_leads_here) && self.owns(host)
+        let explained = || self.rules.any_beneath(host);
+        let named = self.rules.get(host).is_some();
+        (named || !explained() || self.rest_leads_here) && self.owns(host)
+    }
+
+    fn class(&self) -> Option<&'a str> {
+        self.ingress.class.as_deref()
     }
 }
 
@@ -160,12 +163,6 @@ pub(super) fn rest(ingress: &IngressFact) -> BTreeSet<&str> {
 fn targets<'a>(ingress: &'a IngressFact, rule: &'a IngressRule) -> impl Iterator<Item = &'a str> {
     let default = ingress.default_backend.as_deref().filter(|_| rule.reach == Reach::Default);
     rule.backends.iter().map(String::as_str).chain(default)
-}
-
-/// Whether both are wildcards or neither is. Depth does not count: external-dns and Ingress write the same text for
-/// different depths.
-fn same_kind(one: &Host, other: &Host) -> bool {
-    one.is_wildcard() == other.is_wildcard()
 }
 
 /// The host of a rule; an empty one means every host, like none.

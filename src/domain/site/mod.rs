@@ -13,8 +13,11 @@
 //! Not for: which distribution serves a host ([`super::distribution`]), or how the facts were read.
 
 mod annotation;
+mod bounds;
 mod facts;
+mod gathered;
 mod ingress;
+mod names;
 mod others;
 mod own;
 mod route;
@@ -24,9 +27,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::bounds::{Bulky, OBJECT_NAMES_MAX, Room};
 pub use self::facts::{Age, GatewayFact, GrantFact, IngressFact, IngressRule, ListenerFact, ParentFact, ParentKind};
 pub use self::facts::{Reach, RouteFact, RouteKind, ServiceFact, SiteFacts};
-use self::others::Others;
+pub use self::gathered::{Gathered, beside};
+use self::others::{Claim, Known, Others};
 pub use self::own::{Owned, PathMatch, RouteClaim, own, taken};
 use crate::domain::host::Host;
 use crate::domain::selector::{Labels, is_subset};
@@ -72,12 +77,14 @@ pub fn site(
     tuning_hosts: Option<&[Host]>,
     facts: &SiteFacts,
 ) -> Site {
+    let nothing = SiteFacts::default();
+    let known = Known::new(if tuning_hosts.is_some() { &nothing } else { facts });
     let mut findings = Findings::default();
     if let Some(hosts) = tuning_hosts {
         for host in hosts {
-            findings.add(host.clone().at_any_depth(), Source::Annotation);
+            findings.add(host.clone().at_any_depth(), Source::Annotation, Claim::All);
         }
-        return findings.finish();
+        return findings.finish(&Others::new(&known));
     }
     let services: BTreeSet<&str> = facts
         .services
@@ -87,77 +94,65 @@ pub fn site(
         .map(|service| {
             let place = format!("Service {namespace}/{}", service.name);
             for host in annotation::hosts(&service.annotations, &place, &mut findings) {
-                findings.add(host, Source::ExternalDns(place.clone()));
+                findings.add(host, Source::ExternalDns(place.clone()), Claim::All);
             }
             service.name.as_str()
         })
         .collect();
-    let others = Others::new(facts);
-    for ingress in facts.ingresses.iter().filter(|ingress| ingress.namespace == namespace) {
+    let others = Others::new(&known);
+    for ingress in known.ingresses.iter().filter(|(ingress, _)| ingress.namespace == namespace) {
         ingress::find(ingress, workload_name, &services, &others, &mut findings);
     }
-    for route in &facts.routes {
+    for route in &known.routes {
         route::find(route, namespace, &services, facts, &others, &mut findings);
     }
-    findings.finish()
+    findings.finish(&others)
 }
 
 /// What has been found so far.
 #[derive(Default)]
-struct Findings {
+struct Findings<'a> {
+    /// All hosts.
+    all: BTreeSet<Host>,
+    /// The first of them, with where they came from: no more than are kept in the end.
     hosts: BTreeMap<Host, BTreeSet<Source>>,
     origins: BTreeSet<String>,
+    /// The load balancers among the origins, as they are written but for the case.
+    balancers: BTreeSet<String>,
     rejected: BTreeSet<(String, String)>,
-    claims: Vec<Claim>,
+    /// The wildcards, and what others take of them.
+    claims: BTreeSet<(Host, Claim<'a>)>,
 }
 
-/// Something that covers many names.
-struct Claim {
-    /// A wildcard; `None` for a load balancer, of which every name may be asked.
-    wildcard: Option<Host>,
-    /// The names that lead elsewhere, as far as this claim goes.
-    except: BTreeSet<Host>,
-}
-
-impl Claim {
-    /// Whether nothing of `name` is claimed.
-    fn leaves(&self, name: &Host) -> bool {
-        self.except.contains(name) || self.wildcard.as_ref().is_some_and(|wildcard| !wildcard.overlaps(name))
-    }
-}
-
-impl Findings {
-    fn add(&mut self, host: Host, source: Source) {
-        self.add_except(host, source, BTreeSet::new());
-    }
-
-    /// Adds a host; if it is a wildcard, `except` are the names beneath it that others take.
-    fn add_except(&mut self, host: Host, source: Source, except: BTreeSet<Host>) {
+impl<'a> Findings<'a> {
+    /// Adds a host; if it is a wildcard, `claim` says what others take of it.
+    fn add(&mut self, host: Host, source: Source, claim: Claim<'a>) {
         if host.is_of_many_owners() {
             let why =
                 format!("{} is wider than any one owner's names; the widest is like *.example.com", host.as_str());
             return self.reject(&source.to_string(), why);
         }
         if host.is_wildcard() {
-            self.claims.push(Claim { wildcard: Some(host.clone()), except });
+            self.claims.insert((host.clone(), claim));
         }
-        self.hosts.entry(host).or_default().insert(source);
+        if !self.all.contains(&host) {
+            self.all.insert(host.clone());
+        }
+        let full = self.hosts.len() >= HOSTS_MAX;
+        if !full || self.hosts.last_key_value().is_some_and(|(last, _)| host <= *last) {
+            self.hosts.entry(host).or_default().insert(source);
+        }
+        if self.hosts.len() > HOSTS_MAX {
+            self.hosts.pop_last();
+        }
     }
 
-    /// Adds a load balancer, behind which others take the names in `except`.
-    fn add_origin(&mut self, text: &str, place: &str, except: BTreeSet<Host>) {
+    /// Adds a load balancer, whose name is `balancer` in lower case.
+    fn add_origin(&mut self, text: &str, place: &str, balancer: String) {
         if let Some(host) = self.read(text, place).filter(|host| !host.is_wildcard()) {
             self.origins.insert(host.to_string());
-            self.claims.push(Claim { wildcard: None, except });
+            self.balancers.insert(balancer);
         }
-    }
-
-    /// The names that lead elsewhere by every claim that covers them, and that are no hosts of the workload.
-    fn except(&self) -> BTreeSet<Host> {
-        let names: BTreeSet<&Host> = self.claims.iter().flat_map(|claim| &claim.except).collect();
-        let elsewhere =
-            |name: &&&Host| !self.hosts.contains_key(**name) && self.claims.iter().all(|claim| claim.leaves(name));
-        names.iter().filter(elsewhere).map(|name| (*name).clone()).collect()
     }
 
     /// Reads a host; what is none is rejected, naming the place.
@@ -165,22 +160,26 @@ impl Findings {
         Host::parse(text).map_err(|error| self.reject(place, error.to_string())).ok()
     }
 
+    /// Keeps the first rejections only, so that a tenant cannot fill the memory with bad names.
     fn reject(&mut self, place: &str, why: String) {
         self.rejected.insert((place.to_owned(), why));
+        if self.rejected.len() > REJECTED_MAX {
+            self.rejected.pop_last();
+        }
     }
 
-    fn finish(mut self) -> Site {
-        let except = self.except();
+    fn finish(mut self, others: &Others<'a>) -> Site {
+        let except = others.elsewhere(&self.all, &self.claims, &self.balancers);
         // Cut after sorting, so that the same facts in another order give the same site.
-        let total = self.hosts.len().max(self.origins.len());
+        let total = self.all.len().max(self.origins.len());
         if total > HOSTS_MAX {
             self.reject("workload", format!("{total} hosts lead to it; only the first {HOSTS_MAX} are used"));
         }
         Site {
-            hosts: self.hosts.into_iter().take(HOSTS_MAX).collect(),
+            hosts: self.hosts,
             origins: self.origins.into_iter().take(HOSTS_MAX).collect(),
             except: except.into_iter().take(HOSTS_MAX).collect(),
-            rejected: self.rejected.into_iter().take(REJECTED_MAX).collect(),
+            rejected: self.rejected.into_iter().collect(),
         }
     }
 }

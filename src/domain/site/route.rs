@@ -6,10 +6,10 @@
 //! there allows it. Whether all of its references are resolved (`ResolvedRefs`) says nothing about the others, so it is
 //! not asked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::facts::{ListenerFact, ParentFact, ParentKind};
-use super::others::Others;
+use super::others::{Claim, Others};
 use super::{Findings, GatewayFact, RouteFact, SiteFacts, Source, annotation};
 use crate::domain::host::Host;
 
@@ -33,26 +33,35 @@ pub(super) struct Served<'a> {
     pub listener: Option<&'a str>,
 }
 
+/// How specific a host is that a route has: of what two serve, the higher takes the requests. One without star is higher than
+/// any with, then the longer.
+pub(super) type Rank = (bool, usize);
+
 impl Served<'_> {
-    /// Whether requests for what both serve go to `other`: it has the longer host, and one without star before any with.
-    pub fn yields_to(&self, other: Option<&Host>) -> bool {
-        let rank = |host: Option<&Host>| host.map(|host| (!host.is_wildcard(), host.domain().len()));
-        rank(self.written.as_ref()) < rank(other)
+    /// How specific its host is; `None`, which is lower than any, if the route names none.
+    pub fn rank(&self) -> Option<Rank> {
+        self.written.as_ref().map(|host| (!host.is_wildcard(), host.domain().len()))
     }
 }
 
+/// Gateways by namespace and name.
+pub(super) type Gateways<'a> = BTreeMap<(&'a str, &'a str), &'a GatewayFact>;
+
+/// The Gateways by name; of two of one name, which a cluster has not, the first.
+pub(super) fn by_name(gateways: &[GatewayFact]) -> Gateways<'_> {
+    let mut named = Gateways::new();
+    for gateway in gateways {
+        named.entry((gateway.namespace.as_str(), gateway.name.as_str())).or_insert(gateway);
+    }
+    named
+}
+
 /// What a route serves by each parent that has accepted it.
-pub(super) fn attachments<'a>(
-    route: &'a RouteFact,
-    gateways: &'a [GatewayFact],
-) -> impl Iterator<Item = Attachment<'a>> {
+pub(super) fn attachments<'a>(route: &'a RouteFact, gateways: &Gateways<'a>) -> Vec<Attachment<'a>> {
     let own: Vec<Host> = route.hostnames.iter().filter_map(|text| read(text)).collect();
-    route.parents.iter().filter(|parent| parent.accepted).map(move |parent| {
-        let of_parent = |gateway: &&GatewayFact| {
-            parent.kind == ParentKind::Gateway && gateway.namespace == parent.namespace && gateway.name == parent.name
-        };
+    let attached = |parent: &'a ParentFact| {
         let mut attachment = Attachment { parent, gateway: None, served: Vec::new(), hostless: false };
-        let Some(gateway) = gateways.iter().find(of_parent) else {
+        let Some(gateway) = gateway_of(parent, gateways) else {
             // It was accepted, so at least one of its names is served. Which ones, the listeners would say.
             let served = |host: &Host| Served { host: host.clone(), written: Some(host.clone()), listener: None };
             attachment.served = own.iter().map(served).collect();
@@ -77,18 +86,36 @@ pub(super) fn attachments<'a>(
             }
         }
         attachment
-    })
+    };
+    route.parents.iter().filter(|parent| parent.accepted).map(attached).collect()
+}
+
+fn gateway_of<'a>(parent: &ParentFact, gateways: &Gateways<'a>) -> Option<&'a GatewayFact> {
+    let name = (parent.namespace.as_str(), parent.name.as_str());
+    gateways.get(&name).copied().filter(|_| parent.kind == ParentKind::Gateway)
+}
+
+/// How many names the search compares for a route: each of its own once, and once more for each listener it is attached to.
+pub(super) fn compared(route: &RouteFact, gateways: &Gateways<'_>) -> usize {
+    let listeners = |parent: &ParentFact| {
+        gateway_of(parent, gateways).map_or(1, |gateway| {
+            gateway.listeners.iter().filter(|listener| attaches(route, parent, gateway, listener)).count()
+        })
+    };
+    let accepted = route.parents.iter().filter(|parent| parent.accepted);
+    let names = route.hostnames.len() + annotation::count(&route.annotations);
+    names.max(1).saturating_mul(accepted.map(listeners).sum::<usize>().saturating_add(1))
 }
 
 /// Adds what `route` says about the workload whose Services are `services`, in `namespace`. The route and its Gateways
 /// may be in other namespaces.
-pub(super) fn find(
-    route: &RouteFact,
+pub(super) fn find<'a>(
+    (route, attached): &'a (&'a RouteFact, Vec<Attachment<'a>>),
     namespace: &str,
     services: &BTreeSet<&str>,
     facts: &SiteFacts,
-    others: &Others<'_>,
-    findings: &mut Findings,
+    others: &Others<'a>,
+    findings: &mut Findings<'a>,
 ) {
     let leads_here = |(space, service): &&(String, String)| space == namespace && services.contains(service.as_str());
     let mut leading = route.backends.iter().filter(leads_here).peekable();
@@ -111,19 +138,25 @@ pub(super) fn find(
         let ParentFact { kind, namespace, name, .. } = parent;
         findings.reject(&place, format!("{kind} {namespace}/{name} has not accepted it (condition Accepted)"));
     }
-    for attachment in attachments(route, &facts.gateways) {
-        add(route, &attachment, namespace, others, findings);
+    for attachment in attached {
+        add(route, attachment, namespace, others, findings);
     }
 }
 
 /// Adds what a route serves by one parent.
-fn add(route: &RouteFact, attachment: &Attachment<'_>, namespace: &str, others: &Others<'_>, findings: &mut Findings) {
+fn add<'a>(
+    route: &RouteFact,
+    attachment: &'a Attachment<'a>,
+    namespace: &str,
+    others: &Others<'a>,
+    findings: &mut Findings<'a>,
+) {
     let Attachment { parent, gateway, served, hostless } = attachment;
     let name = format!("{}/{}", route.namespace, route.name);
     let place = format!("{} {name}", route.kind);
     let gateway_name = format!("{}/{}", parent.namespace, parent.name);
     for one in served {
-        let Some(except) = others.left_to(*gateway, one) else {
+        let Some(claim) = others.left_to(*gateway, one) else {
             findings.reject(&place, format!("a route with a more specific host takes all of {}", one.host));
             continue;
         };
@@ -131,22 +164,25 @@ fn add(route: &RouteFact, attachment: &Attachment<'_>, namespace: &str, others: 
             None => Source::Listener { gateway: gateway_name.clone(), kind: route.kind, route: name.clone() },
             Some(_) => Source::Route(route.kind, name.clone()),
         };
-        findings.add_except(one.host.clone(), source, except);
+        findings.add(one.host.clone(), source, claim);
     }
+    let written: BTreeSet<&Host> = served.iter().filter_map(|one| one.written.as_ref()).collect();
     for host in route.hostnames.iter().filter_map(|text| read(text)).filter(|_| gateway.is_some()) {
-        if !served.iter().any(|one| one.written.as_ref() == Some(&host)) {
+        if !written.contains(&host) {
             findings.reject(&place, format!("no listener of {} {gateway_name} takes {host}", parent.kind));
         }
     }
     // A record in DNS leads to the Gateway; only a listener for the name leads on.
+    let listened = gateway.map(|gateway| {
+        let attached = gateway.listeners.iter().filter(|listener| attaches(route, parent, gateway, listener));
+        attached.map(|listener| host_of(listener).map(read)).collect::<Vec<_>>()
+    });
     for host in annotation::hosts(&route.annotations, &place, findings) {
-        let served = |gateway: &GatewayFact| {
-            let attached = gateway.listeners.iter().filter(|listener| attaches(route, parent, gateway, listener));
-            let mut listened = attached.map(|listener| host_of(listener).map(read));
-            listened.any(|listened| listened.is_none_or(|listened| listened.is_some_and(|one| one.overlaps(&host))))
+        let serves = |listened: &Option<Option<Host>>| {
+            listened.as_ref().is_none_or(|listened| listened.as_ref().is_some_and(|one| one.overlaps(&host)))
         };
-        if gateway.is_none_or(served) {
-            findings.add(host, Source::ExternalDns(place.clone()));
+        if listened.as_ref().is_none_or(|listened| listened.iter().any(serves)) {
+            findings.add(host, Source::ExternalDns(place.clone()), Claim::All);
         }
     }
     match gateway {

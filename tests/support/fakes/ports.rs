@@ -2,6 +2,7 @@
 //! [`World`]'s state.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use allclear::domain::delivery::{Content, Delivery, Reply};
 use allclear::domain::distribution::{Distribution, DistributionId};
@@ -15,7 +16,7 @@ use allclear::domain::readiness::Pod;
 use allclear::domain::record::Record;
 use allclear::domain::roster::Pin;
 use allclear::domain::serving::Serving;
-use allclear::domain::site::{Age, IngressFact, IngressRule, SiteFacts};
+use allclear::domain::site::{Age, Gathered, IngressFact, IngressRule, SiteFacts};
 use allclear::domain::workload::Workload;
 use allclear::ports::{
     Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger, Ledgered,
@@ -98,7 +99,7 @@ impl ClusterView for World {
         Ok(self.state().publishes_unready)
     }
 
-    async fn site_facts(&self, namespace: &str, _age: Age) -> Result<SiteFacts, PortError> {
+    async fn site_facts(&self, namespace: &str, _age: Age) -> Result<Arc<Gathered>, PortError> {
         let lost = self.port("cluster.site_facts", namespace).await?;
         if lost {
             return Err(failed("cluster.site_facts"));
@@ -109,7 +110,8 @@ impl ClusterView for World {
             rules: vec![IngressRule { host: Some(format!("{}.example.com", id.name)), ..IngressRule::default() }],
             ..IngressFact::default()
         };
-        Ok(SiteFacts { ingresses: self.state().cluster.keys().map(ingress).collect(), ..SiteFacts::default() })
+        let facts = SiteFacts { ingresses: self.state().cluster.keys().map(ingress).collect(), ..SiteFacts::default() };
+        Ok(Arc::new(facts.into()))
     }
 }
 

@@ -1,0 +1,68 @@
+//! The search for a workload's hosts. A small one is done at once; where tenants wrote thousands of names it leaves the actors'
+//! thread, waits for its turn, and has a bound: all of that costs the workloads of that namespace only (T2).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use crate::domain::rollout::FoundSite;
+use crate::domain::site::{Age, Gathered};
+use crate::domain::workload::Workload;
+use crate::ports::{ClusterView, PortError};
+
+/// Most names that are searched on the spot: about a millisecond of work.
+const AT_ONCE_MAX: usize = 2_000;
+
+/// Searches of many names at the same time. One of as many as are ever read takes some 30 MB and a fraction of a second.
+const PLACES: usize = 1;
+
+/// How long a search may take. The bounds on what is read keep it far below; it stands for what we have not thought of.
+const SEARCH_MAX: Duration = Duration::from_secs(10);
+
+thread_local! {
+    /// The actors have one thread, and so one queue.
+    static QUEUE: Arc<Semaphore> = Arc::new(Semaphore::new(PLACES));
+}
+
+/// Reads what leads to a workload's namespace, and finds the workload's site in it.
+pub(super) async fn find(cluster: &dyn ClusterView, workload: Box<Workload>, age: Age) -> Result<FoundSite, PortError> {
+    // What its owner has named is not looked for, so it does not depend on what can be read.
+    if workload.tuning.names_its_site() {
+        return Ok(search(&workload, &Gathered::default()));
+    }
+    let namespace = &workload.id.namespace;
+    let facts = cluster.site_facts(namespace, age).await?;
+    let names = facts.names();
+    if names <= AT_ONCE_MAX {
+        return Ok(search(&workload, &facts));
+    }
+    // Whoever waits holds nothing, and reads again when it is its turn.
+    drop(facts);
+    let failed = |why: String| PortError::passing("failed to find the hosts", why);
+    let place = QUEUE.with(Arc::clone).acquire_owned().await.map_err(|error| failed(error.to_string()))?;
+    let facts = cluster.site_facts(namespace, age).await?;
+    let work = tokio::task::spawn_blocking(move || {
+        let found = search(&workload, &facts);
+        // Held until the work has ended, also where it is not waited for any more.
+        drop(place);
+        found
+    });
+    match tokio::time::timeout(SEARCH_MAX, work).await {
+        Ok(found) => found.map_err(|error| failed(error.to_string())),
+        Err(_) => Err(failed(format!(
+            "searching the {names} names of Ingresses and routes beside it took more than {} s; name the hosts in the \
+             annotation allclear.dev/hosts, which needs no search",
+            SEARCH_MAX.as_secs()
+        ))),
+    }
+}
+
+fn search(workload: &Workload, facts: &Gathered) -> FoundSite {
+    let hosts = workload.tuning.hosts.as_deref();
+    let found = facts.site(&workload.id.name, &workload.id.namespace, &workload.template_labels, hosts);
+    for (place, why) in &found.rejected {
+        tracing::debug!(workload = %workload.id.spoken(), place, why, "left out something that is no host");
+    }
+    FoundSite { hosts: found.hosts.into_keys().collect(), origins: found.origins, except: found.except }
+}
