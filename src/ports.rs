@@ -24,7 +24,7 @@ use crate::domain::readiness::Pod;
 use crate::domain::record::Record;
 use crate::domain::roster::{Beat, Pin};
 use crate::domain::serving::Serving;
-use crate::domain::site::{Age, Gathered};
+use crate::domain::site::{Age, Gathered, RouteClaim};
 use crate::domain::workload::Workload;
 
 /// A stream owned by whoever reads it; dropping it ends the work behind it.
@@ -151,6 +151,9 @@ pub trait ClusterView: Send + Sync {
     async fn publishes_unready(&self, workload: &Workload) -> Result<bool, PortError>;
     /// Reads what may route to the workloads of one namespace, and what others take of it. What was left out of it is told.
     async fn site_facts(&self, namespace: &str, age: Age) -> Result<Arc<Gathered>, PortError>;
+    /// Reads which hosts and paths the Ingresses and routes of all namespaces take. An error if any of it cannot be read: whose a
+    /// host is can only be judged by all of them.
+    async fn route_claims(&self) -> Result<Arc<Vec<RouteClaim>>, PortError>;
 }
 
 /// Where Kubernetes Events go.

@@ -293,9 +293,10 @@ impl RolloutActor {
     }
 
     fn find_site(&mut self, workload: Box<Workload>, age: Age, ctx: &mut Context<Self>) {
-        let Surroundings { ports, metrics, .. } = self.surroundings.clone();
+        let Surroundings { ports, metrics, settings, .. } = self.surroundings.clone();
         let id = workload.id.clone();
-        let found = async move { hosts::find(&*ports.cluster, workload, age).await };
+        let tenants = settings.policy.tenants.clone();
+        let found = async move { hosts::find(&*ports.cluster, workload, age, tenants).await };
         self.ask(ctx, found, move |found| match found {
             Ok(found) => Event::SiteFound(found),
             Err(error) => {

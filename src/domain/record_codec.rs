@@ -21,6 +21,7 @@ pub fn form(record: &Record) -> u32 {
         vote.rules > Rules::FIRST
             || vote.owed_ms != 0
             || vote.unlisted.is_some()
+            || !vote.narrow.is_empty()
             || vote.purges.values().any(Purge::is_new)
             || vote.closed.as_ref().is_some_and(Outcome::is_new)
     };

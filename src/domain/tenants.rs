@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::distribution::DistributionId;
 use crate::domain::host::Host;
+use crate::domain::workload::Workload;
 
 /// Distributions that one workload may purge. Most have one; ten is a shop with its country sites.
 pub const DISTRIBUTIONS_MAX: u32 = 10;
@@ -93,6 +94,12 @@ impl Tenants {
     pub fn allows_distribution(&self, namespace: &str, distribution: &DistributionId) -> bool {
         let mut given = self.allowed.iter().filter(|one| one.is_for(namespace));
         self.default == Trust::Trusted || given.any(|one| one.distributions.contains(distribution))
+    }
+
+    /// Whether a workload names distributions, and may name each of them.
+    pub fn allows_named(&self, workload: &Workload) -> bool {
+        let named = workload.tuning.distributions.as_ref();
+        named.is_some_and(|named| named.iter().all(|id| self.allows_distribution(&workload.id.namespace, id)))
     }
 
     /// What of it has to be the same in all members, in words: the bounds on distributions, which every executor applies to the

@@ -13,7 +13,7 @@ use allclear::ports::Board;
 use allclear::sandbox::board::SharedBoard;
 
 /// A server that outlives the handles to it.
-trait Bench: Send + Sync {
+pub(crate) trait Bench: Send + Sync {
     /// A way to it for one member, as a process has it.
     fn handle(&self, member: &str) -> Arc<dyn Board>;
     /// Makes it lose everything.

@@ -102,9 +102,13 @@ fn of_the_outside(effect: broker::Effect, how: u8) -> Option<broker::Event> {
         Effect::LoadRecord(id) => Event::RecordLoaded(id, if fails { Err(no()) } else { Ok((None, Seq(0))) }),
         Effect::ReadPin => Event::PinRead(if fails { Err(no()) } else { Ok(None) }),
         Effect::StorePin(pin, _) => Event::PinStored(pin, if fails { Err(no()) } else { Ok(how.is_multiple_of(2)) }),
-        Effect::Tell(_) | Effect::Want(_) | Effect::TellHold(_) | Effect::TellRelease(_) | Effect::TellHeldUp(..) => {
-            return None;
-        }
+        Effect::Tell(_)
+        | Effect::Want(_)
+        | Effect::TellHold(_)
+        | Effect::TellRelease(_)
+        | Effect::TellHeldUp(..)
+        | Effect::TellRejected(..)
+        | Effect::TellDoubt(_) => return None,
     })
 }
 

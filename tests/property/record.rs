@@ -111,10 +111,11 @@ prop_compose! {
         noticed in btree_set("msg_[0-9a-f]{32}".prop_map(NoticeId), 0..3), late: bool, config in "[0-9a-f]{0,16}",
         at_ms: i64, (overtaken, owed_ms) in any::<(bool, i64)>(), closed in option::of(outcome()), why in text(),
         rules in select(vec![Rules::FIRST, Rules::CURRENT]), unlisted in option::of(unlisted()),
+        narrow in btree_map(select(vec!["example.com", "www.example.org"]).prop_map(|host| Host::parse(host).unwrap()), paths(), 0..2),
     ) -> Vote {
         Vote {
             vector, seq, version, change, returned, hosts, except, origins, distributions, paths, purges, stalled, noticed, late,
-            rules, config, at_ms, overtaken, owed_ms, closed, why, unlisted,
+            rules, config, at_ms, overtaken, owed_ms, closed, why, unlisted, narrow,
         }
     }
 }
@@ -234,6 +235,7 @@ proptest! {
         record.history.retain(|closed| !closed.outcome.is_new());
         for vote in &mut record.votes {
             (vote.rules, vote.owed_ms, vote.unlisted) = (Rules::FIRST, 0, None);
+            vote.narrow.clear();
             vote.closed = vote.closed.take().filter(|outcome| !outcome.is_new());
             vote.purges.values_mut().for_each(|purge| purge.sent = None);
             vote.purges.retain(|_, purge| !matches!(purge.state, PurgeState::Owed(_) | PurgeState::Beyond(_)));

@@ -26,6 +26,7 @@ use allclear::domain::purge::CdnErrorClass;
 use allclear::domain::readiness::{Pod, Standing, standing};
 use allclear::domain::record::Record;
 use allclear::domain::serving::Serving;
+use allclear::domain::site::RouteClaim;
 use allclear::domain::workload::Workload;
 use allclear::ports::{CdnError, Ledger, PortError, Ports, Sight};
 use tokio::sync::mpsc;
@@ -125,6 +126,8 @@ pub struct State {
     pub pods: Result<Vec<Pod>, PortError>,
     /// Whether Services publish pods before they are ready.
     pub publishes_unready: bool,
+    /// What Ingresses and routes of all namespaces take.
+    pub claims: Vec<RouteClaim>,
     watches: Vec<mpsc::UnboundedSender<Shown>>,
     /// Watches under way, opened so far.
     pub watches_opened: usize,
@@ -176,6 +179,7 @@ impl World {
             serving: BTreeMap::new(),
             pods: Ok(Vec::new()),
             publishes_unready: false,
+            claims: Vec::new(),
             watches: Vec::new(),
             watches_opened: 0,
             ledger: MemoryLedger::new(Origin("ledger-0".to_owned())),

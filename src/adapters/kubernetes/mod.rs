@@ -6,6 +6,7 @@
 //! Not for remembering what was seen, nor for deciding anything about it.
 
 mod call;
+mod claims;
 mod connect;
 mod decode;
 mod events;
@@ -43,10 +44,11 @@ pub use watch::Tempo;
 use crate::domain::id::WorkloadId;
 use crate::domain::readiness::Pod;
 use crate::domain::serving::Serving;
-use crate::domain::site::{Age, Gathered};
+use crate::domain::site::{Age, Gathered, RouteClaim};
 use crate::domain::workload::Workload;
 use crate::ports::{ClusterView, Flow, PodSight, PortError, Sight};
 use call::{Collection, Failure, Resource};
+use claims::ClaimReader;
 use reach::Reach;
 use serving::ServingReader;
 use site::SiteReader;
@@ -141,6 +143,7 @@ pub struct Cluster {
     request: Client,
     scope: Scope,
     sites: SiteReader,
+    claims: ClaimReader,
     serving: ServingReader,
 }
 
@@ -169,6 +172,7 @@ impl Cluster {
             request: clients.request.clone(),
             scope,
             sites: SiteReader::new(clients.request.clone()),
+            claims: ClaimReader::new(clients.request.clone()),
             serving: ServingReader::new(clients.request.clone()),
         }
     }
@@ -224,6 +228,10 @@ impl ClusterView for Cluster {
 
     async fn site_facts(&self, namespace: &str, age: Age) -> Result<Arc<Gathered>, PortError> {
         self.sites.facts(namespace, age).await
+    }
+
+    async fn route_claims(&self) -> Result<Arc<Vec<RouteClaim>>, PortError> {
+        self.claims.claims().await
     }
 }
 

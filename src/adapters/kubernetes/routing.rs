@@ -78,6 +78,11 @@ pub(super) fn read<'a, Spec: Deserialize<'a>, Status: Deserialize<'a>>(
     serde_json::from_str(json).map_err(|error| error.to_string())
 }
 
+/// Reads anything.
+pub(super) fn read_any<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
+    serde_json::from_str(json).map_err(|error| error.to_string())
+}
+
 /// An object, as far as anything is read of it.
 #[derive(Deserialize)]
 pub(super) struct Object<Spec, Status> {

@@ -11,13 +11,16 @@ use crate::cli::explain::{Question, Sources};
 use crate::cli::listen::{UNREAD, listen};
 use crate::domain::delivery::{Delivery, State};
 use crate::domain::distribution::{Distribution, DistributionId, Index};
+use crate::domain::host::Host;
 use crate::domain::id::WorkloadId;
+use crate::domain::paths::PathSet;
 use crate::domain::policy::Policy;
 use crate::domain::readiness::{self, Pods, Standing, standing};
 use crate::domain::record::{Outcome, Phase, Record};
 use crate::domain::rollout::{Arrival, Summary, closed, faults, news, news_in_words, timeout};
-use crate::domain::site::{Age, Gathered, Site};
+use crate::domain::site::{Age, Gathered, REJECTED_MAX, RouteClaim, Site, own};
 use crate::domain::tally::Tally;
+use crate::domain::tenants::{Tenants, Trust};
 use crate::domain::workload::Workload;
 use crate::ports::{CdnError, Ledgered, PortError};
 
@@ -38,6 +41,8 @@ struct Answers {
     /// Whether all others of its namespace are on record.
     listed: bool,
     facts: Result<Arc<Gathered>, PortError>,
+    /// Who routes which host, where that decides whose it is.
+    claims: Option<Result<Arc<Vec<RouteClaim>>, PortError>>,
     distributions: Result<Vec<Distribution>, CdnError>,
     deliveries: Result<Vec<Delivery>, PortError>,
 }
@@ -63,7 +68,9 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
         Section::Missing { missing } => Section::Missing { missing },
     };
     let listed = ledger.as_ref().is_some_and(|ledger| ledger.listed.covers(id));
-    let answers = Answers { workload, record, listed, facts, distributions, deliveries };
+    let judged = question.policy.tenants.default == Trust::Own;
+    let claims = if judged { Some(sources.cluster.route_claims().await) } else { None };
+    let answers = Answers { workload, record, listed, facts, claims, distributions, deliveries };
     let known_by_record = answers.record.known().is_some_and(Option::is_some);
     let found = match &answers.workload {
         Ok(None) if !known_by_record => return Found::No,
@@ -152,7 +159,9 @@ impl Answers {
             Ok(facts) => Section::Known(find_site(workload, facts)),
             Err(error) => Section::missing(error),
         });
-        let distributions = each(&workload, |workload| distributions(workload, &found, &self.distributions));
+        let (found, narrow) = self.owned(found, id, policy);
+        let distributions =
+            each(&workload, |workload| distributions(workload, &found, &self.distributions, &policy.tenants));
         let paths = each(&workload, |workload| Section::Known(paths(workload, policy)));
         let (state, next) =
             words(question, (&self.workload, &self.record, self.listed), summary.as_ref(), pods.as_ref());
@@ -171,7 +180,7 @@ impl Answers {
                 (Section::Missing { missing }, _) => Section::missing(missing),
                 (Section::Known(_), _) => Section::Known(None),
             },
-            site: each(&found, |site| Section::Known(shown(site))),
+            site: each(&found, |site| Section::Known(shown(site, &narrow))),
             distributions,
             paths,
             webhooks: match self.deliveries {
@@ -179,6 +188,28 @@ impl Answers {
                 Err(error) => Section::missing(error),
             },
         }
+    }
+}
+
+impl Answers {
+    /// What of a site is the namespace's own, where `tenants.default` says that this counts, with the paths that are.
+    fn owned(
+        &self,
+        found: Section<Site>,
+        id: &WorkloadId,
+        policy: &Policy,
+    ) -> (Section<Site>, BTreeMap<Host, PathSet>) {
+        let site = match (&self.claims, found) {
+            (Some(Err(error)), Section::Known(_)) => return (Section::missing(error), BTreeMap::new()),
+            (None | Some(Err(_)), found) | (_, found @ Section::Missing { .. }) => return (found, BTreeMap::new()),
+            (Some(Ok(_)), Section::Known(site)) => site,
+        };
+        let claims = self.claims.iter().flatten().flat_map(|claims| claims.iter().cloned()).collect::<Vec<_>>();
+        let owned = own(&site, &id.namespace, &claims, &policy.tenants);
+        let mut hosts = site.hosts;
+        hosts.retain(|host, _| owned.hosts.contains(host));
+        let rejected = owned.refused.into_iter().chain(site.rejected).take(REJECTED_MAX).collect();
+        (Section::Known(Site { hosts, origins: BTreeSet::new(), except: owned.except, rejected }), owned.narrow)
     }
 }
 
@@ -195,11 +226,14 @@ fn find_site(workload: &Workload, facts: &Gathered) -> Site {
     facts.site(name, namespace, &workload.template_labels, workload.tuning.hosts.as_deref())
 }
 
-fn shown(site: &Site) -> SiteSeen {
-    let words = |sources: &BTreeSet<_>| sources.iter().map(ToString::to_string).collect();
+fn shown(site: &Site, narrow: &BTreeMap<Host, PathSet>) -> SiteSeen {
+    let words = |host: &Host, sources: &BTreeSet<_>| {
+        let only = narrow.get(host).map(|paths| format!("only its own paths {paths}"));
+        sources.iter().map(ToString::to_string).chain(only).collect()
+    };
     let reject = |(place, why): &(String, String)| Rejected { place: place.clone(), why: why.clone() };
     SiteSeen {
-        hosts: site.hosts.iter().map(|(host, sources)| (host.to_string(), words(sources))).collect(),
+        hosts: site.hosts.iter().map(|(host, sources)| (host.to_string(), words(host, sources))).collect(),
         load_balancers: site.origins.iter().cloned().collect(),
         rejected: site.rejected.iter().map(reject).collect(),
     }
@@ -209,9 +243,10 @@ fn distributions(
     workload: &Workload,
     site: &Section<Site>,
     listing: &Result<Vec<Distribution>, CdnError>,
+    tenants: &Tenants,
 ) -> Section<DistributionsSeen> {
     let index = listing.as_ref().map(|listing| Index::new(listing.clone()));
-    if let Some(named) = &workload.tuning.distributions {
+    if let Some(named) = workload.tuning.distributions.as_ref().filter(|_| tenants.allows_named(workload)) {
         return Section::Known(named_by_owner(named, index.ok().as_ref()));
     }
     let index = match index {

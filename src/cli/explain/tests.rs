@@ -16,7 +16,7 @@ use crate::domain::readiness::Pod;
 use crate::domain::record::{Change, Closed, Edge, Outcome as Ended, Phase, Purge, PurgeState, Record, Vote};
 use crate::domain::selector::LabelSelector;
 use crate::domain::serving::Serving;
-use crate::domain::site::{Age, Gathered, IngressFact, IngressRule, ServiceFact, SiteFacts};
+use crate::domain::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, ServiceFact, SiteFacts};
 use crate::domain::workload::{Replicas, Tuning, Workload};
 use crate::ports::{
     CdnError, CdnErrorClass, Flow, Found, Invalidation, InvalidationStatus, PodSight, PortError, Sight,
@@ -32,6 +32,7 @@ struct Cluster {
     workloads: Result<Vec<Workload>, PortError>,
     facts: Result<SiteFacts, PortError>,
     pods: Result<Vec<(Labels, Pod)>, PortError>,
+    claims: Vec<RouteClaim>,
 }
 
 #[async_trait]
@@ -69,6 +70,10 @@ impl ClusterView for Cluster {
 
     async fn site_facts(&self, _: &str, _: Age) -> Result<Arc<Gathered>, PortError> {
         self.facts.clone().map(|facts| Arc::new(facts.into()))
+    }
+
+    async fn route_claims(&self) -> Result<Arc<Vec<RouteClaim>>, PortError> {
+        Ok(Arc::new(self.claims.clone()))
     }
 }
 
@@ -225,6 +230,7 @@ impl World {
             records: vec![(workload.id.clone(), record())],
             listed: false,
             cluster: Cluster {
+                claims: Vec::new(),
                 workloads: Ok(vec![workload]),
                 facts: Ok(facts()),
                 pods: Ok(pods.map(|pod| (labels(), pod)).into()),

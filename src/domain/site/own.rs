@@ -121,7 +121,7 @@ fn share(host: &Host, namespace: &str, index: &Index<'_>, except: &mut BTreeSet<
         index.overlapping(host).partition(|taken| taken.claim.namespace == namespace);
     let covering: Vec<&Taken<'_>> = mine.iter().filter(|taken| covers(taken.host, host)).collect();
     if covering.is_empty() {
-        return Err(format!("no Ingress or route of {namespace} has it"));
+        return Err(format!("no Ingress or route of {namespace} names it"));
     }
     if let Some(taken) = covering.iter().find(|_| covering.iter().all(|taken| !taken.claim.accepted)) {
         return Err(format!("no controller has accepted {} yet", taken.claim.object));

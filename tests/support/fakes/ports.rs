@@ -16,7 +16,7 @@ use allclear::domain::readiness::Pod;
 use allclear::domain::record::Record;
 use allclear::domain::roster::Pin;
 use allclear::domain::serving::Serving;
-use allclear::domain::site::{Age, Gathered, IngressFact, IngressRule, SiteFacts};
+use allclear::domain::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, SiteFacts};
 use allclear::domain::workload::Workload;
 use allclear::ports::{
     Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger, Ledgered,
@@ -112,6 +112,11 @@ impl ClusterView for World {
         };
         let facts = SiteFacts { ingresses: self.state().cluster.keys().map(ingress).collect(), ..SiteFacts::default() };
         Ok(Arc::new(facts.into()))
+    }
+
+    async fn route_claims(&self) -> Result<Arc<Vec<RouteClaim>>, PortError> {
+        let lost = self.port("cluster.route_claims", "").await?;
+        if lost { Err(failed("cluster.route_claims")) } else { Ok(Arc::new(self.state().claims.clone())) }
     }
 }
 

@@ -1,0 +1,343 @@
+//! Reads what all Ingresses and routes of the cluster take, with their paths and when they were made: who is asked whose a host
+//! is, where `tenants.default` is `own`.
+//!
+//! A host may only be judged by all who route it, so whatever cannot be read ends the reading: nothing is purged then, and that
+//! is told. Hosts that a route has from its Gateway alone are not its own; it has to name them.
+//!
+//! Not for deciding whose a host is; that is `domain::site::own`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use serde::Deserialize;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::call::{Collection, Failure, Resource};
+use super::few::Few;
+use super::gateway::{GRPC_ROUTES, HTTP_ROUTES};
+use super::list;
+use super::routing::{self, INGRESSES};
+use super::text::Decoder;
+use crate::domain::host::Host;
+use crate::domain::paths::Path;
+use crate::domain::site::{PathMatch, RouteClaim, taken};
+use crate::ports::PortError;
+
+/// How long a reading is used again: a release of many workloads costs one.
+const AGE_MAX: Duration = Duration::from_secs(15);
+
+/// How long a reading may take.
+const LIST_MAX: Duration = Duration::from_secs(20);
+
+/// Hosts and paths of one namespace that are kept. Those beyond it are not the namespace's own.
+const NAMESPACE_MAX: usize = 5_000;
+
+/// The same of all namespaces, about 60 MB. With more, nothing can be said of anybody.
+const ALL_MAX: usize = 300_000;
+
+/// Reads claims, once at a time.
+pub(super) struct ClaimReader {
+    client: Client,
+    kept: Mutex<Option<(Instant, Arc<Vec<RouteClaim>>)>>,
+}
+
+impl ClaimReader {
+    pub fn new(client: Client) -> Self {
+        Self { client, kept: Mutex::default() }
+    }
+
+    /// All claims of the cluster, some seconds old at most.
+    pub async fn claims(&self) -> Result<Arc<Vec<RouteClaim>>, PortError> {
+        let mut kept = self.kept.lock().await;
+        if let Some((_, claims)) = kept.as_ref().filter(|(at, _)| at.elapsed() < AGE_MAX) {
+            return Ok(Arc::clone(claims));
+        }
+        *kept = None;
+        let at = Instant::now();
+        let failed = |why: String| PortError::passing("failed to read who routes which host", why);
+        let late = || {
+            failed(format!(
+                "listing the Ingresses and routes of all namespaces took more than {} s",
+                LIST_MAX.as_secs()
+            ))
+        };
+        let read = tokio::time::timeout(LIST_MAX, self.read()).await.map_err(|_| late())??;
+        if read.all > ALL_MAX {
+            return Err(failed(format!(
+                "Ingresses and routes of all namespaces have more than {ALL_MAX} hosts and paths"
+            )));
+        }
+        if let Some((namespace, _)) = read.spaces.iter().find(|(_, count)| **count > NAMESPACE_MAX) {
+            tracing::warn!(
+                namespace,
+                most = NAMESPACE_MAX,
+                "more hosts and paths than are read of a namespace; the rest is not its own"
+            );
+        }
+        let claims = Arc::new(read.claims);
+        *kept = Some((at, Arc::clone(&claims)));
+        Ok(claims)
+    }
+
+    async fn read(&self) -> Result<Read, PortError> {
+        let mut read = Read::default();
+        self.list(INGRESSES, ingress, &mut read).await?;
+        for routes in [HTTP_ROUTES, GRPC_ROUTES] {
+            self.list(routes, if routes.plural == HTTP_ROUTES.plural { http_route } else { grpc_route }, &mut read)
+                .await?;
+        }
+        Ok(read)
+    }
+
+    async fn list(&self, resource: Resource, decode: Decoder<RouteClaim>, read: &mut Read) -> Result<(), PortError> {
+        let collection = Collection { resource, namespace: None };
+        let attempt = collection.attempt("list");
+        match list::each(&self.client, &collection, None, decode, |claim| read.add(claim)).await {
+            Ok(None) => Ok(()),
+            Ok(Some(why)) => Err(attempt.failed(Failure::unanswered(why))),
+            // A kind that the API server does not know has no objects.
+            Err(Failure { status: Some(404), .. }) => Ok(()),
+            Err(failure) => Err(attempt.failed(failure)),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Read {
+    claims: Vec<RouteClaim>,
+    spaces: BTreeMap<String, usize>,
+    all: usize,
+}
+
+impl Read {
+    fn add(&mut self, mut claim: RouteClaim) {
+        let of_space = self.spaces.entry(claim.namespace.clone()).or_default();
+        claim.hosts.retain(|(_, paths)| {
+            *of_space = of_space.saturating_add(1 + paths.len());
+            *of_space <= NAMESPACE_MAX
+        });
+        self.all += claim.hosts.iter().map(|(_, paths)| 1 + paths.len()).sum::<usize>();
+        if !claim.hosts.is_empty() && self.all <= ALL_MAX {
+            self.claims.push(claim);
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Object<Spec, Status> {
+    metadata: Metadata,
+    spec: Option<Spec>,
+    status: Option<Status>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    namespace: String,
+    name: String,
+    #[serde(default)]
+    creation_timestamp: Option<String>,
+}
+
+impl Metadata {
+    fn claim(self, kind: &str, accepted: bool, hosts: Vec<(Host, Vec<Path>)>) -> RouteClaim {
+        let object = format!("{kind} {}/{}", self.namespace, self.name);
+        // One without a time is taken to be the youngest: it holds nothing against anybody.
+        let created = self.creation_timestamp.unwrap_or_else(|| "9999".to_owned());
+        RouteClaim { created, namespace: self.namespace, object, accepted, hosts }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct IngressSpec {
+    rules: Few<Rule>,
+}
+
+#[derive(Deserialize)]
+struct Rule {
+    host: Option<String>,
+    http: Option<HttpRule>,
+}
+
+#[derive(Deserialize)]
+struct HttpRule {
+    #[serde(default)]
+    paths: Few<IngressPath>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct IngressPath {
+    path: Option<String>,
+    path_type: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct IngressStatus {
+    load_balancer: Option<LoadBalancer>,
+}
+
+#[derive(Deserialize)]
+struct LoadBalancer {
+    #[serde(default)]
+    ingress: Few<serde::de::IgnoredAny>,
+}
+
+fn ingress(json: &str) -> Result<RouteClaim, String> {
+    let Object { metadata, spec, status } = routing::read_any::<Object<IngressSpec, IngressStatus>>(json)?;
+    let accepted = status.and_then(|status| status.load_balancer).is_some_and(|one| !one.ingress.items.is_empty());
+    let hosts = spec.unwrap_or_default().rules.items.into_iter().filter_map(|rule| {
+        let host = Host::parse(rule.host.as_deref()?).ok()?;
+        let Some(http) = rule.http else { return Some((host, taken("/", PathMatch::Prefix))) };
+        let read = |one: &IngressPath| {
+            let path_match = match one.path_type.as_deref() {
+                Some("Exact") => PathMatch::Exact,
+                Some("Prefix") => PathMatch::Prefix,
+                _ => PathMatch::Other,
+            };
+            taken(one.path.as_deref().unwrap_or("/"), path_match)
+        };
+        Some((host, http.paths.items.iter().flat_map(read).collect()))
+    });
+    let hosts = hosts.collect();
+    Ok(metadata.claim("Ingress", accepted, hosts))
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RouteSpec {
+    hostnames: Few<String>,
+    rules: Few<RouteRule>,
+}
+
+#[derive(Deserialize)]
+struct RouteRule {
+    #[serde(default)]
+    matches: Few<Match>,
+}
+
+#[derive(Deserialize)]
+struct Match {
+    path: Option<MatchPath>,
+}
+
+#[derive(Deserialize)]
+struct MatchPath {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    value: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RouteStatus {
+    #[serde(default)]
+    parents: Few<Parent>,
+}
+
+#[derive(Deserialize)]
+struct Parent {
+    #[serde(default)]
+    conditions: Few<Condition>,
+}
+
+#[derive(Deserialize)]
+struct Condition {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    status: Option<String>,
+}
+
+fn http_route(json: &str) -> Result<RouteClaim, String> {
+    route("HTTPRoute", json)
+}
+
+fn grpc_route(json: &str) -> Result<RouteClaim, String> {
+    route("GRPCRoute", json)
+}
+
+fn route(kind: &str, json: &str) -> Result<RouteClaim, String> {
+    let Object { metadata, spec, status } = routing::read_any::<Object<RouteSpec, RouteStatus>>(json)?;
+    let spec = spec.unwrap_or_default();
+    let says = |one: &Condition| one.kind.as_deref() == Some("Accepted") && one.status.as_deref() == Some("True");
+    let parents = status.map(|status| status.parents.items).unwrap_or_default();
+    let accepted = parents.iter().any(|parent| parent.conditions.items.iter().any(says));
+    let rule = |rule: &RouteRule| match rule.matches.items.as_slice() {
+        [] => taken("/", PathMatch::Prefix),
+        matches => matches.iter().flat_map(path).collect(),
+    };
+    let mut paths: Vec<Path> = spec.rules.items.iter().flat_map(rule).collect();
+    paths.sort();
+    paths.dedup();
+    let hosts = spec.hostnames.items.iter().filter_map(|text| Host::parse(text).ok());
+    let hosts = hosts.map(|host| (host.at_any_depth(), paths.clone())).collect();
+    Ok(metadata.claim(kind, accepted, hosts))
+}
+
+fn path(one: &Match) -> Vec<Path> {
+    let Some(MatchPath { kind, value }) = &one.path else { return taken("/", PathMatch::Prefix) };
+    let path_match = match kind.as_deref() {
+        Some("Exact") => PathMatch::Exact,
+        Some("RegularExpression") => PathMatch::Other,
+        _ => PathMatch::Prefix,
+    };
+    taken(value.as_deref().unwrap_or("/"), path_match)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn words(claim: &RouteClaim) -> Vec<String> {
+        let words = |(host, paths): &(Host, Vec<Path>)| {
+            let paths: Vec<&str> = paths.iter().map(Path::as_str).collect();
+            format!("{} {}", host.as_str(), paths.join(" "))
+        };
+        claim.hosts.iter().map(words).collect()
+    }
+
+    #[test]
+    fn an_ingress_takes_the_paths_of_its_rules_once_it_has_an_address() {
+        let object = json!({
+            "metadata": {"namespace": "shop", "name": "web", "creationTimestamp": "2026-01-02T03:04:05Z"},
+            "spec": {"rules": [
+                {"host": "www.example.com", "http": {"paths": [{"path": "/shop", "pathType": "Prefix"}, {"path": "/x", "pathType": "Exact"}]}},
+                {"host": "all.example.com"}, {"http": null}, {"host": "not a host"},
+            ]},
+            "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}},
+        });
+        let claim = ingress(&object.to_string()).unwrap();
+        assert_eq!(words(&claim), ["www.example.com /shop /shop?* /shop/* /x /x?*", "all.example.com /*"]);
+        assert_eq!(
+            (claim.created.as_str(), claim.object.as_str(), claim.accepted),
+            ("2026-01-02T03:04:05Z", "Ingress shop/web", true)
+        );
+        let mut pending = object;
+        pending["status"] = json!({"loadBalancer": {}});
+        assert!(!ingress(&pending.to_string()).unwrap().accepted);
+    }
+
+    #[test]
+    fn a_route_takes_its_paths_on_all_its_hosts_once_a_parent_has_accepted_it() {
+        let object = json!({
+            "metadata": {"namespace": "shop", "name": "web", "creationTimestamp": "2026-01-02T03:04:05Z"},
+            "spec": {"hostnames": ["a.example.com", "*.b.example.com"], "rules": [
+                {"matches": [{"path": {"type": "PathPrefix", "value": "/api"}}, {"path": {"type": "RegularExpression", "value": "/v[12]/.*"}}]},
+            ]},
+            "status": {"parents": [
+                {"conditions": [{"type": "Accepted", "status": "False"}]}, {"conditions": [{"type": "Accepted", "status": "True"}]},
+            ]},
+        });
+        let claim = http_route(&object.to_string()).unwrap();
+        assert_eq!(words(&claim), ["a.example.com /api /api/* /api?* /v*", "**.b.example.com /api /api/* /api?* /v*"]);
+        assert!(claim.accepted);
+        let mut whole = object;
+        whole["spec"]["rules"] = json!([{"backendRefs": []}]);
+        assert_eq!(words(&http_route(&whole.to_string()).unwrap())[0], "a.example.com /*");
+    }
+}
