@@ -12,7 +12,7 @@ use super::validate::label;
 use super::values::Values;
 use crate::domain::distribution::DistributionId;
 use crate::domain::host::Host;
-use crate::domain::tenants::{Allowance, Tenants, Trust};
+use crate::domain::tenants::{Allowance, Tenancy, Tenants};
 
 const KEY: &str = "tenants.allow";
 
@@ -28,7 +28,7 @@ const DISTRIBUTIONS: i64 = 10_000;
 const PATHS: i64 = 1_000_000;
 
 pub(super) fn read(values: &mut Values<'_>) -> Option<Tenants> {
-    let default = values.choice("tenants.default", &[("trusted", Trust::Trusted), ("own", Trust::Own)]);
+    let default = values.choice("tenants.default", &[("trusted", Tenancy::Trusted), ("own", Tenancy::Own)]);
     let accepts = format!("list of tables with {}", listed(NAMES));
     let tables = values.tables(KEY, &accepts, ENTRIES_MAX)?;
     let mut allowed = Vec::new();

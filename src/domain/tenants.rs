@@ -30,14 +30,14 @@ pub const PATHS_SENT_MAX: usize = 10;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tenants {
     /// Who may purge what.
-    pub default: Trust,
+    pub default: Tenancy,
     /// What more than the bounds some namespaces may.
     pub allowed: Vec<Allowance>,
 }
 
 /// Who may purge which hosts and distributions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Trust {
+pub enum Tenancy {
     /// Namespaces work together: what their annotations and routes say is taken as it is, within the bounds.
     #[default]
     Trusted,
@@ -93,7 +93,7 @@ impl Tenants {
     /// Whether a namespace may purge this distribution by naming it.
     pub fn allows_distribution(&self, namespace: &str, distribution: &DistributionId) -> bool {
         let mut given = self.allowed.iter().filter(|one| one.is_for(namespace));
-        self.default == Trust::Trusted || given.any(|one| one.distributions.contains(distribution))
+        self.default == Tenancy::Trusted || given.any(|one| one.distributions.contains(distribution))
     }
 
     /// Whether a workload names distributions, and may name each of them.

@@ -64,12 +64,17 @@ pub struct Life {
 
 /// Runs one process in `world` for as long as `play` takes, and then kills it.
 pub fn life<T>(world: &World, play: impl AsyncFnOnce(&mut Life) -> T) -> T {
+    life_under(world, settings(), play)
+}
+
+/// The same, under settings of its own.
+pub fn life_under<T>(world: &World, settings: Settings, play: impl AsyncFnOnce(&mut Life) -> T) -> T {
     let played = in_system(async {
         world.life_begins();
         let surroundings = Surroundings {
             ports: world.ports(),
             metrics: Arc::new(Metrics::default()),
-            settings: Arc::new(settings()),
+            settings: Arc::new(settings),
             complaints: Arc::default(),
         };
         let (give_up, given_up) = oneshot::channel();

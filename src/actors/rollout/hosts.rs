@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use crate::domain::rollout::FoundSite;
 use crate::domain::site::{Age, Gathered, RouteClaim, own};
-use crate::domain::tenants::{Tenants, Trust};
+use crate::domain::tenants::{Tenancy, Tenants};
 use crate::domain::workload::Workload;
 use crate::ports::{ClusterView, PortError};
 
@@ -37,7 +37,7 @@ pub(super) async fn find(
     tenants: Tenants,
 ) -> Result<FoundSite, PortError> {
     let namespace = &workload.id.namespace;
-    let judged = tenants.default == Trust::Own;
+    let judged = tenants.default == Tenancy::Own;
     let claims = if judged { cluster.route_claims().await? } else { Arc::default() };
     // What its owner has named, and may name, is not looked for, so it does not depend on what can be read.
     if workload.tuning.hosts.is_some() || tenants.allows_named(&workload) {
@@ -75,7 +75,7 @@ fn search(workload: &Workload, facts: &Gathered, claims: &[RouteClaim], tenants:
     for (place, why) in &found.rejected {
         tracing::debug!(workload = %workload.id.spoken(), place, why, "left out something that is no host");
     }
-    if tenants.default == Trust::Trusted {
+    if tenants.default == Tenancy::Trusted {
         let (hosts, origins, except) = (found.hosts.into_keys().collect(), found.origins, found.except);
         return FoundSite { hosts, origins, except, ..FoundSite::default() };
     }

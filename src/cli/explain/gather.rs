@@ -20,7 +20,7 @@ use crate::domain::record::{Outcome, Phase, Record};
 use crate::domain::rollout::{Arrival, Summary, closed, faults, news, news_in_words, timeout};
 use crate::domain::site::{Age, Gathered, REJECTED_MAX, RouteClaim, Site, own};
 use crate::domain::tally::Tally;
-use crate::domain::tenants::{Tenants, Trust};
+use crate::domain::tenants::{Tenancy, Tenants};
 use crate::domain::workload::Workload;
 use crate::ports::{CdnError, Ledgered, PortError};
 
@@ -68,7 +68,7 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
         Section::Missing { missing } => Section::Missing { missing },
     };
     let listed = ledger.as_ref().is_some_and(|ledger| ledger.listed.covers(id));
-    let judged = question.policy.tenants.default == Trust::Own;
+    let judged = question.policy.tenants.default == Tenancy::Own;
     let claims = if judged { Some(sources.cluster.route_claims().await) } else { None };
     let answers = Answers { workload, record, listed, facts, claims, distributions, deliveries };
     let known_by_record = answers.record.known().is_some_and(Option::is_some);

@@ -214,7 +214,7 @@ fn reversed(name: &str) -> String {
 mod tests {
     use super::*;
     use crate::domain::site::Source;
-    use crate::domain::tenants::{Allowance, Trust};
+    use crate::domain::tenants::{Allowance, Tenancy};
 
     fn host(text: &str) -> Host {
         text.parse().unwrap()
@@ -240,7 +240,7 @@ mod tests {
     fn tenants(namespace: &str, hosts: &[&str]) -> Tenants {
         let namespaces = BTreeSet::from([namespace.to_owned()]);
         let hosts = hosts.iter().map(|text| host(text)).collect();
-        Tenants { default: Trust::Own, allowed: vec![Allowance { namespaces, hosts, ..Allowance::default() }] }
+        Tenants { default: Tenancy::Own, allowed: vec![Allowance { namespaces, hosts, ..Allowance::default() }] }
     }
 
     /// What is kept, as `host` or `host: paths`, and what is refused.
