@@ -308,6 +308,7 @@ fn webhooks(config: &Config, clock: Arc<dyn Clock>) -> Result<(Arc<dyn Notifier>
     let egress = Egress { allow_private: config.webhooks.allow_private };
     let mut client = outbound::Settings::new(egress);
     client.proxy = config.webhooks.proxy.as_ref().map(|proxy| proxy.expose().clone());
+    client.proxy_judges = config.webhooks.proxy_judges;
     let client = outbound::Client::new(client).map_err(|error| StartError::Webhooks(error.to_string()))?;
     let webhooks = Webhooks::new(config.webhooks.hooks.clone(), client, clock);
     let outbox = delivery::Settings { schedules: webhooks.schedules(), ..delivery::Settings::default() };

@@ -6,6 +6,11 @@
 //!
 //! Errors are sorted by what the caller has to do ([`CdnErrorClass`]). They carry the service's words, but never what
 //! could hold a credential: a refused signature is answered by AWS with the signed headers, session token included.
+//!
+//! Answers are bounded as a whole (`transport`) and field by field (`answer`).
+
+mod answer;
+mod transport;
 
 use std::fmt;
 use std::time::Duration;
@@ -22,7 +27,9 @@ use aws_sdk_cloudfront::Client;
 use aws_sdk_cloudfront::config::http::HttpResponse;
 use aws_sdk_cloudfront::config::{Builder, Credentials};
 use aws_sdk_cloudfront::error::{ProvideErrorMetadata, SdkError};
-use aws_sdk_cloudfront::types::{self, ConnectionMode, DistributionSummary, InvalidationBatch, Paths};
+use aws_sdk_cloudfront::types::{InvalidationBatch, Paths};
+
+use http_body_util::LengthLimitError;
 
 use crate::domain::distribution::{Distribution, DistributionId};
 use crate::domain::id::{InvalidationId, Reference};
@@ -31,6 +38,12 @@ use crate::ports::{Cdn, CdnError, CdnErrorClass, Found, Invalidation, Invalidati
 
 /// Most distributions read: 100 pages of 100. The service's default quota is 500 distributions per account.
 const PAGES_MAX: usize = 100;
+
+/// Most distributions in one page: the service gives 100.
+const PAGE_ITEMS_MAX: usize = 1_000;
+
+/// Most bytes of names in all pages: a hundred thousand aliases of 253 characters, and as many origins, are less.
+const NAMES_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How often one page of the listing is asked for before the whole listing fails.
 const LISTING_ATTEMPTS_MAX: u32 = 3;
@@ -98,7 +111,8 @@ impl CloudFront {
             .or_else(EnvironmentVariableRegionProvider::new())
             .or_else(ProfileFileRegionProvider::new())
             .or_else(Region::from_static("us-east-1"));
-        let mut loader = aws_config::defaults(BehaviorVersion::latest()).region(region);
+        let loader = aws_config::defaults(BehaviorVersion::latest()).region(region);
+        let mut loader = loader.http_client(transport::client());
         if let Some(StaticCredentials { access_key_id, secret_access_key }) = credentials {
             loader = loader.credentials_provider(Credentials::new(
                 access_key_id,
@@ -129,7 +143,14 @@ impl CloudFront {
         let answer = call.send().await.map_err(|error| failure(attempted(), &error))?;
         let items = answer.invalidation_list.and_then(|list| list.items).unwrap_or_default();
         // The service may give more than it was asked for; our bound is ours.
-        Ok(items.into_iter().take(FIND_MAX.into()).map(|item| InvalidationId(item.id)).collect())
+        let ids = items.iter().take(FIND_MAX.into()).filter_map(|item| {
+            let id = answer::invalidation_id(&item.id);
+            if id.is_none() {
+                tracing::warn!(%distribution, "an invalidation was skipped whose id is none");
+            }
+            id
+        });
+        Ok(ids.collect())
     }
 
     async fn get(
@@ -137,12 +158,17 @@ impl CloudFront {
         distribution: &DistributionId,
         id: &InvalidationId,
     ) -> Result<(Invalidation, Option<InvalidationBatch>), CdnError> {
+        // What was recorded before answers were bounded may be none; nothing has this id then.
+        let Some(id) = answer::invalidation_id(&id.0) else {
+            let message = format!("the recorded invalidation of {distribution} has an id that is none");
+            return Err(CdnError { class: CdnErrorClass::NoSuchInvalidation, message });
+        };
         let attempted = || format!("failed to get invalidation {id} of {distribution}");
         let call = self.client.get_invalidation().distribution_id(distribution.as_str()).id(&id.0);
         let answer = call.send().await.map_err(|error| failure(attempted(), &error))?;
         let mut found = answer.invalidation.ok_or_else(|| truncated(attempted()))?;
         let batch = found.invalidation_batch.take();
-        Ok((invalidation(found).ok_or_else(|| truncated(attempted()))?, batch))
+        Ok((answer::invalidation(&found).ok_or_else(|| truncated(attempted()))?, batch))
     }
 
     async fn search(&self, distribution: &DistributionId, reference: &Reference) -> Result<Option<Found>, CdnError> {
@@ -180,13 +206,19 @@ impl Cdn for CloudFront {
             if usize::try_from(page.quantity) != Ok(items.len()) {
                 return Err(truncated(attempted()));
             }
-            distributions.extend(items.into_iter().filter_map(distribution));
+            if items.len() > PAGE_ITEMS_MAX {
+                return Err(unusable(attempted(), &format!("a page has more than {PAGE_ITEMS_MAX} of them")));
+            }
+            distributions.extend(items.into_iter().filter_map(answer::distribution));
+            if distributions.iter().map(names_bytes).sum::<usize>() > NAMES_BYTES_MAX {
+                return Err(unusable(attempted(), &format!("they have more than {NAMES_BYTES_MAX} bytes of names")));
+            }
             if !page.is_truncated {
                 return Ok(distributions);
             }
-            marker = page.next_marker.filter(|next| !next.is_empty());
+            marker = page.next_marker.and_then(answer::marker);
             if marker.is_none() {
-                return Err(unusable(attempted(), "the service left out where the next page begins"));
+                return Err(unusable(attempted(), "the service does not say where the next page begins"));
             }
         }
         Err(unusable(attempted(), &format!("there are more than {PAGES_MAX} pages of them")))
@@ -216,7 +248,7 @@ impl Cdn for CloudFront {
         let batch = batch.map_err(|error| unusable(attempted(), &error.to_string()))?;
         let call = self.client.create_invalidation().distribution_id(distribution.as_str()).invalidation_batch(batch);
         let answer = call.send().await.map_err(|error| failure(attempted(), &error))?;
-        answer.invalidation.and_then(invalidation).ok_or_else(|| truncated(attempted()))
+        answer.invalidation.as_ref().and_then(answer::invalidation).ok_or_else(|| truncated(attempted()))
     }
 
     async fn status(&self, distribution: &DistributionId, id: &InvalidationId) -> Result<InvalidationStatus, CdnError> {
@@ -257,32 +289,8 @@ impl fmt::Debug for CloudFront {
     }
 }
 
-/// `None` for one whose id is not an id: it could not be purged anyway, and must not hide the others.
-fn distribution(summary: DistributionSummary) -> Option<Distribution> {
-    let id = summary.id.parse().inspect_err(|error| tracing::warn!(%error, "distribution was skipped")).ok()?;
-    let origins = summary.origins.map(|origins| origins.items).unwrap_or_default();
-    Some(Distribution {
-        id,
-        domain_name: summary.domain_name,
-        aliases: summary.aliases.and_then(|aliases| aliases.items).unwrap_or_default(),
-        origins: origins.into_iter().map(|origin| origin.domain_name).collect(),
-        enabled: summary.enabled,
-        staging: summary.staging,
-        tenant_only: summary.connection_mode == Some(ConnectionMode::TenantOnly),
-        // The listing does not tell; see `Cdn::has_cache_tags`.
-        cache_tags: false,
-    })
-}
-
-/// `None` without an id, see [`truncated`].
-fn invalidation(answered: types::Invalidation) -> Option<Invalidation> {
-    let id = InvalidationId(answered.id);
-    (!id.0.is_empty()).then(|| Invalidation { id, status: status(&answered.status) })
-}
-
-/// Only a status that says so is completion: CloudFront writes `Completed`, moto `COMPLETED`.
-fn status(text: &str) -> InvalidationStatus {
-    if text.eq_ignore_ascii_case("Completed") { InvalidationStatus::Completed } else { InvalidationStatus::InProgress }
+fn names_bytes(distribution: &Distribution) -> usize {
+    distribution.aliases.iter().chain(&distribution.origins).map(String::len).sum()
 }
 
 /// Sorts an error of the SDK and puts it into words.
@@ -293,7 +301,7 @@ where
     let refused = error.raw_response().map(|answer| answer.status().as_u16()).filter(|status| *status >= 300);
     let (class, cause) = match (refused, error) {
         (Some(status), _) => {
-            let (code, text) = (error.code().unwrap_or("no error code"), error.message().unwrap_or_default());
+            let (code, text) = (answer::code(error.code()), error.message().unwrap_or_default());
             (answered(status, code, text), format!("{code} (HTTP {status}){}", spoken(code, text)))
         }
         (None, error) if is_about_credentials(error) => (CdnErrorClass::Denied, causes(error)),
@@ -365,15 +373,24 @@ fn spoken(code: &str, text: &str) -> String {
     if text.is_empty() || echoes_request || code.contains("Signature") {
         return String::new();
     }
-    let printable = text.chars().map(|character| if character.is_control() { ' ' } else { character });
-    format!(": {}", printable.take(SERVICE_TEXT_CHARS_MAX).collect::<String>())
+    format!(": {}", shown(text))
 }
 
-/// An error and its causes, outermost first, each in its own words. Not their Debug, which shows whole answers.
+/// On one line, and not for ever.
+fn shown(text: &str) -> String {
+    let printable = text.chars().map(|character| if character.is_control() { ' ' } else { character });
+    printable.take(SERVICE_TEXT_CHARS_MAX).collect()
+}
+
+/// What was too large is told as such. Otherwise: an error and its causes, outermost first, each in its own words. Not their Debug, which shows whole answers.
 fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    if chain(error).any(|cause| cause.is::<LengthLimitError>()) {
+        return format!("the answer has more than {} bytes", transport::ANSWER_BYTES_MAX);
+    }
     let mut words: Vec<String> = Vec::new();
     for cause in chain(error) {
-        let said = cause.to_string();
+        // An answer that cannot be read may be quoted by the reader.
+        let said = shown(&cause.to_string());
         // Many wrappers repeat what they wrap.
         if !words.iter().any(|earlier| earlier.contains(&said)) {
             words.push(said);
@@ -450,18 +467,6 @@ mod tests {
         assert_eq!(spoken("SomethingNew", echo), "");
         assert_eq!(spoken("AccessDenied", "User is\nnot authorized"), ": User is not authorized");
         assert_eq!(spoken("X", &"é".repeat(9_999)).chars().count(), SERVICE_TEXT_CHARS_MAX + 2);
-    }
-
-    #[test]
-    fn only_a_status_that_says_completed_is_completion() {
-        for (text, expected) in [
-            ("Completed", InvalidationStatus::Completed),
-            ("COMPLETED", InvalidationStatus::Completed),
-            ("InProgress", InvalidationStatus::InProgress),
-            ("", InvalidationStatus::InProgress),
-        ] {
-            assert_eq!(status(text), expected, "{text}");
-        }
     }
 
     #[test]

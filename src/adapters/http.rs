@@ -3,12 +3,14 @@
 //!
 //! - The address is judged after resolving ([`Egress`]), for every attempt anew: connections are not kept.
 //! - Redirects are not followed, and nothing is sent twice: a 3xx is an answer, a retry is the caller's decision.
-//! - No proxy but a configured one. What a proxy resolves, it has to judge itself; only literal addresses are judged here.
+//! - No proxy but a configured one. What a proxy resolves only it can judge, so names are not sent to it unless the operator
+//!   says that it does.
 //! - Failures are told in words without path, query, user or headers of the request, any of which may be a secret.
 //!
 //! Not for: CloudFront and Kubernetes, whose clients bring their own transport.
 
 mod egress;
+mod special;
 
 use std::error::Error as StdError;
 use std::net::{IpAddr, SocketAddr};
@@ -66,6 +68,8 @@ pub struct Settings {
     pub egress: Egress,
     /// The proxy for all requests, which may have a private address.
     pub proxy: Option<Url>,
+    /// The proxy judges the addresses of names itself. Unless it does, no name is sent to it.
+    pub proxy_judges: bool,
     /// Time for resolving and connecting; [`CONNECT_TIMEOUT`].
     pub connect_timeout: Duration,
     /// Who resolves names.
@@ -116,12 +120,20 @@ pub enum Error {
 pub struct Client {
     client: reqwest::Client,
     egress: Egress,
+    /// Names are resolved by a proxy of which it is not known that it judges addresses.
+    names_unjudged: bool,
 }
 
 impl Settings {
     /// The system's resolver, the usual time to connect, and no proxy.
     pub fn new(egress: Egress) -> Self {
-        Self { egress, proxy: None, connect_timeout: CONNECT_TIMEOUT, lookup: Arc::new(SystemLookup) }
+        Self {
+            egress,
+            proxy: None,
+            proxy_judges: false,
+            connect_timeout: CONNECT_TIMEOUT,
+            lookup: Arc::new(SystemLookup),
+        }
     }
 }
 
@@ -131,7 +143,8 @@ impl Client {
     /// # Errors
     /// [`Error::Unusable`] where this machine has no certificates to check servers with, or the proxy cannot be used.
     pub fn new(settings: Settings) -> Result<Self, Error> {
-        let Settings { egress, proxy, connect_timeout, lookup } = settings;
+        let Settings { egress, proxy, proxy_judges, connect_timeout, lookup } = settings;
+        let names_unjudged = proxy.is_some() && !proxy_judges;
         let proxy_name = proxy.as_ref().and_then(Url::domain).map(str::to_owned);
         let mut builder = reqwest::Client::builder()
             .no_proxy()
@@ -150,7 +163,7 @@ impl Client {
         let client = builder
             .build()
             .map_err(|error| Error::Unusable(format!("failed to set up the HTTP client: {}", words(&error))))?;
-        Ok(Self { client, egress })
+        Ok(Self { client, egress, names_unjudged })
     }
 
     /// Sends a request once. An answer whose body does not end in time is an answer all the same: its status came.
@@ -159,7 +172,7 @@ impl Client {
     /// Says in words why there is no answer. Ends at the latest after the request's own timeout.
     pub async fn send(&self, request: Request) -> Result<Answer, Error> {
         let Request { method, url, headers, body, timeout } = request;
-        self.check_literal(&url)?;
+        self.check(&url)?;
         let request = self.client.request(method, url).headers(headers).body(body).build();
         let request =
             request.map_err(|error| Error::Unusable(format!("the request is not valid: {}", words(&error))))?;
@@ -184,10 +197,17 @@ impl Client {
     }
 
     /// Literal addresses are never resolved, so they are judged here. `Url` has read every odd notation of them already.
-    fn check_literal(&self, url: &Url) -> Result<(), Error> {
+    /// Names are judged when they are resolved, unless a proxy does that.
+    fn check(&self, url: &Url) -> Result<(), Error> {
         let address = match url.host() {
             Some(Host::Ipv4(address)) => IpAddr::V4(address),
             Some(Host::Ipv6(address)) => IpAddr::V6(address),
+            Some(Host::Domain(name)) if self.names_unjudged => {
+                return Err(Error::Blocked(format!(
+                    "not sent: {name} would be resolved by the proxy, which may lead anywhere; if the proxy itself refuses \
+                     metadata and other special addresses, set webhooks.proxy_judges = true"
+                )));
+            }
             Some(Host::Domain(_)) | None => return Ok(()),
         };
         match self.egress.refusal(address) {

@@ -145,10 +145,10 @@ mod tests {
         let outcome =
             run(validate, Output::Table, &[("NAMESPACE", "Shop"), ("REDIS_PORT", "http"), ("LOGLEVEL", "inof")]);
         let expected = "error: the configuration has 3 problems\n  \
-            environment LOGLEVEL: log.level = \"inof\": is not a level\n    fix: did you mean info?\n  \
-            environment NAMESPACE: watch.namespaces = \"Shop\": item 1 is not a namespace\n    \
+            environment LOGLEVEL: log.level: is not a level\n    fix: did you mean info?\n  \
+            environment NAMESPACE: watch.namespaces: item 1 is not a namespace\n    \
             fix: write a namespace: lower-case letters, digits and hyphens, 63 at most\n  \
-            environment REDIS_PORT: redis.url = \"http\": has a port that is not a number from 1 to 65535\n    \
+            environment REDIS_PORT: redis.url: has a port that is not a number from 1 to 65535\n    \
             fix: write a port, such as 6379\n";
         assert_eq!(outcome, Outcome { out: String::new(), err: expected.to_owned(), code: EXIT_INVALID });
     }

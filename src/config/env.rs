@@ -9,6 +9,7 @@ use super::address::{RedisAddress, Refused, parse_port};
 use super::layers::{Layer, did_you_mean};
 use super::mask::shown;
 use super::problem::{Findings, Place};
+use super::suggest::recognised;
 
 /// Two underscores, because Kubernetes gives every pod variables such as `ALLCLEAR_PORT` for a Service of our name
 /// (<https://kubernetes.io/docs/tutorials/services/connect-applications-service/#environment-variables>).
@@ -89,11 +90,11 @@ fn new_layer(given: &BTreeMap<String, String>, known: &Layer, findings: &mut Fin
                 } else {
                     did_you_mean(&key, known)
                 };
-                findings.refuse(&place, &key, None, "is not a key", fix);
+                findings.refuse(&place, &recognised(&key, known.keys()), None, "is not a key", fix);
             }
             None if name.to_ascii_uppercase().starts_with(PREFIX) => {
                 let fix = format!("write it as {}", shown(&name.to_ascii_uppercase()));
-                findings.refuse(&place, name, None, "is not in capitals", fix);
+                findings.refuse(&place, "", None, format!("{} is not in capitals", shown(name)), fix);
             }
             None => {}
         }

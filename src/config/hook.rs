@@ -10,12 +10,12 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::{HeaderName, HeaderValue};
 
 use super::address::{Refused, WebUrl};
-use super::mask::Secret;
+use super::mask::{Secret, shown};
 use super::suggest::{listed, nearest};
 use crate::domain::notice::Kind;
 
 /// One receiver, with every default filled in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Hook {
     /// In the old form the name of the Deployment. Not unique: one Deployment may have several hooks.
     pub name: String,
@@ -41,6 +41,16 @@ pub struct Hook {
     pub timeout: Duration,
     /// How long to wait before each attempt. Never empty.
     pub schedule: Vec<Duration>,
+}
+
+/// Without the names of headers and parameters: people confuse name and value.
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (headers, parameters) = (self.headers.len(), self.parameters.len());
+        let shown =
+            f.debug_struct("Hook").field("name", &shown(&self.name)).field("url", &self.url).finish_non_exhaustive();
+        shown.and_then(|()| write!(f, " with {headers} headers and {parameters} parameters"))
+    }
 }
 
 /// How a hook is sent.

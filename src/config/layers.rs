@@ -9,7 +9,7 @@ use config::{ConfigError, Map, Source, Value, ValueKind};
 use toml::de::{DeTable, DeValue};
 
 use super::problem::{Findings, Place};
-use super::suggest::{listed, nearest};
+use super::suggest::{listed, nearest, recognised};
 
 /// The built-in layer, and the list of all keys.
 pub(super) const DEFAULT_TOML: &str = include_str!("../../configs/default.toml");
@@ -103,11 +103,12 @@ pub(super) fn of_file(text: &str, path: &Path, known: &Layer, findings: &mut Fin
 pub(super) fn of_flags(flags: &BTreeMap<String, String>, known: &Layer, findings: &mut Findings) -> Layer {
     let mut layer = Layer::default();
     for (key, text) in flags {
-        let place = Place::Flag(format!("--{}", key.replace(['.', '_'], "-")));
+        let place = |key: &str| Place::Flag(format!("--{}", key.replace(['.', '_'], "-")));
         if known.values.contains_key(key) {
-            layer.insert(key, ValueKind::String(text.clone()), place);
+            layer.insert(key, ValueKind::String(text.clone()), place(key));
         } else {
-            findings.refuse(&place, key, None, "is not a key", did_you_mean(key, known));
+            let named = recognised(key, known.keys());
+            findings.refuse(&place(&named), &named, None, "is not a key", did_you_mean(key, known));
         }
     }
     layer
@@ -194,7 +195,8 @@ impl TomlReader<'_> {
             let fix = did_you_mean(key, known);
             // A misspelt key may be a misspelt secret, so its value is not shown.
             let what = if matches!(value, DeValue::Table(_)) { "is not a section" } else { "is not a key" };
-            self.findings.refuse(&(self.place)(name_span.start), key, None, what, fix);
+            let named = recognised(key, known.keys());
+            self.findings.refuse(&(self.place)(name_span.start), &named, None, what, fix);
             return;
         }
         let place = (self.place)(value_span.start);

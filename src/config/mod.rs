@@ -13,7 +13,9 @@
 //! documentation; a key that is not in it does not exist. Nothing here decides what a value means for a rollout.
 
 mod address;
+mod advice;
 mod env;
+mod filter;
 mod hook;
 mod json;
 mod layers;
@@ -35,6 +37,7 @@ use std::time::Duration;
 
 pub use address::{RedisAddress, Refused, WebUrl};
 pub use env::{key_of, name_of};
+pub use filter::cap;
 pub use hook::{Hook, HookFormat, HookMethod, WorkloadPattern};
 pub use mask::{MASK, Secret, shown};
 pub use problem::{Invalid, Place, Problem, Warning};
@@ -366,6 +369,8 @@ pub struct Webhooks {
     pub hooks: Vec<Hook>,
     /// The only proxy that is used; the environment's is not (decision 18).
     pub proxy: Option<WebUrl>,
+    /// The proxy refuses special addresses itself. Unless it does, receivers that are names are not called through it.
+    pub proxy_judges: bool,
     /// Whether receivers may have private addresses. Link-local and metadata addresses are refused always.
     pub allow_private: bool,
 }

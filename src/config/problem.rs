@@ -1,9 +1,9 @@
 //! What is wrong with a configuration, where, and how to put it right.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::mask::shown;
+use super::mask::{harmless, shown};
 
 /// Where a value was given.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,8 +35,8 @@ impl Place {
     pub fn layer(&self) -> String {
         match self {
             Self::Default => "default".to_owned(),
-            Self::File { path, line: 0, column: _ } => format!("file {}", path.display()),
-            Self::File { path, line, column: _ } => format!("file {} line {line}", path.display()),
+            Self::File { path, line: 0, column: _ } => format!("file {}", named(path)),
+            Self::File { path, line, column: _ } => format!("file {} line {line}", named(path)),
             Self::Environment(name) => format!("environment {name}"),
             Self::Flag(name) => format!("flag {name}"),
         }
@@ -47,11 +47,16 @@ impl Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File { path, line: 0, column: _ } => write!(f, "{}", path.display()),
-            Self::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display()),
+            Self::File { path, line: 0, column: _ } => write!(f, "{}", named(path)),
+            Self::File { path, line, column } => write!(f, "{}:{line}:{column}", named(path)),
             Self::Default | Self::Environment(_) | Self::Flag(_) => f.write_str(&self.layer()),
         }
     }
+}
+
+/// A path; a key that was given in place of its file is none.
+fn named(path: &Path) -> String {
+    shown(&path.to_string_lossy())
 }
 
 /// One thing that stops the start.
@@ -61,7 +66,7 @@ pub struct Problem {
     pub place: Place,
     /// The dotted key (`purge.paths`) or the JSON pointer (`/webhooks/0/url`); empty for a file as a whole.
     pub key: String,
-    /// The offending value, masked already; `None` where it may be a secret or there is none.
+    /// The offending value, where it can be no secret.
     pub value: Option<String>,
     /// What is wrong with it.
     pub message: String,
@@ -138,6 +143,8 @@ impl Findings {
     ) {
         // A key that does not exist is somebody's free text: on one line, and not for ever.
         let (place, key) = (place.clone(), shown(key));
+        // What was refused may be a password in the wrong place; the place says where to look.
+        let value = value.as_deref().and_then(harmless);
         self.problems.push(Problem { place, key, value, message: message.into(), fix: fix.into() });
     }
 

@@ -117,7 +117,7 @@ impl HookSummary {
             url: url.to_string(),
             method: method.name(),
             events: events.iter().map(|kind| kind.name()).collect(),
-            workloads: workloads.iter().map(ToString::to_string).collect(),
+            workloads: workloads.iter().map(|pattern| shown(&pattern.to_string())).collect(),
             format: format.name(),
             keys: secrets.len(),
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tracing_subscriber::EnvFilter;
 
 use super::address::{RedisAddress, Refused, WebUrl};
+use super::advice;
 use super::mask::{Secret, shown};
 use super::problem::Place;
 use super::suggest::{listed, nearest};
@@ -186,10 +187,19 @@ fn distributions(values: &mut Values<'_>) -> Option<Distributions> {
 }
 
 fn cloudfront(values: &mut Values<'_>) -> Option<CloudFront> {
-    let endpoint = values.optional("cloudfront.endpoint", "`http` or `https` URL", WebUrl::parse);
+    let endpoint = values.optional("cloudfront.endpoint", "`http` or `https` URL", |text| {
+        let url = WebUrl::parse(text)?;
+        // The SDK would log them, and send a signature in their place.
+        if url.expose().username().is_empty() && url.expose().password().is_none() {
+            Ok(url)
+        } else {
+            let fix = "leave them out; requests are signed with AWS credentials";
+            Err(Refused::new("has a user or a password, which CloudFront knows nothing of", fix))
+        }
+    });
     let region = values.optional("cloudfront.region", "AWS region", |text| {
         let is_region = text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
-        if is_region {
+        if is_region && text.len() <= LABEL_CHARS_MAX {
             Ok(text.to_owned())
         } else {
             Err(Refused::new("is not a region", "write a region such as us-east-1"))
@@ -260,8 +270,7 @@ fn members(values: &mut Values<'_>, own: Option<&str>) -> Option<BTreeSet<String
         }
         (1, _) => Refused::new("names one member", "name all members of the group, or leave it empty"),
         (_, Some(own)) if !members.contains(own) => {
-            let message = format!("does not name this member, {}", shown(own));
-            Refused::new(message, "add group.member to it, or correct group.member")
+            Refused::new("does not name this member", "add group.member to it, or correct group.member")
         }
         (_, _) => return Some(members),
     };
@@ -354,6 +363,7 @@ fn webhooks(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Webhooks> {
         }
     });
     let proxy = values.optional("webhooks.proxy", "`http` or `https` URL", WebUrl::parse);
+    let proxy_judges = values.truth("webhooks.proxy_judges");
     let allow_private = values.truth("webhooks.allow_private");
     // Hooks are checked even where a default of theirs was refused, so that all problems are told at once.
     let defaults = HookDefaults {
@@ -365,12 +375,21 @@ fn webhooks(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Webhooks> {
         Some(Some(path)) => webhooks::read(path, &place, &defaults, read, values.findings),
         Some(None) | None => Some(Vec::new()),
     };
+    let unjudged = matches!((&proxy, proxy_judges), (Some(Some(_)), Some(false)));
+    advice::hooks(values, hooks.as_deref().unwrap_or_default(), unjudged);
     timeout.and(schedule)?;
-    Some(Webhooks { file: file?, hooks: hooks?, proxy: proxy?, allow_private: allow_private? })
+    Some(Webhooks {
+        file: file?,
+        hooks: hooks?,
+        proxy: proxy?,
+        proxy_judges: proxy_judges?,
+        allow_private: allow_private?,
+    })
 }
 
 fn log(values: &mut Values<'_>) -> Option<Log> {
     let level = values.parsed("log.level", "level or filter", level);
+    advice::level(values, level.as_deref().unwrap_or_default());
     let format = values.choice("log.format", &[("json", LogFormat::Json), ("text", LogFormat::Text)]);
     Some(Log { level: level?, format: format? })
 }

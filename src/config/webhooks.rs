@@ -17,7 +17,7 @@ use super::address::{Refused, WebUrl};
 use super::hook::{Hook, HookFormat, WorkloadPattern, event, format, header, is_object_name, key, method, pattern};
 use super::json::{self, Json, Member, Node, pointer};
 use super::layers::Lines;
-use super::mask::{Secret, shown};
+use super::mask::{MASK, Secret, shown};
 use super::problem::{Findings, Place};
 use super::suggest::nearest;
 use super::unread;
@@ -196,7 +196,7 @@ impl HookReader<'_> {
             let path = reader.path.parent().unwrap_or(Path::new("")).join(text);
             let content = (reader.read_file)(&path).map_err(|error| {
                 let message = format!("names a file that cannot be read: {}", unread(&error));
-                Refused::new(message, format!("mount the key as {}", shown(&path.to_string_lossy())))
+                Refused::new(message, "mount the key as a file beside the webhooks file, and write that file's name")
             })?;
             key(content.trim())
         });
@@ -290,7 +290,8 @@ impl HookReader<'_> {
         let mut texts = BTreeMap::new();
         let mut is_good = true;
         for Member { name, offset: _, node } in members {
-            let at = Field { node, pointer: pointer(&field.pointer, name) };
+            // People confuse name and value, so the name is not shown either; the place says which one it is.
+            let at = Field { node, pointer: pointer(&field.pointer, MASK) };
             let text = match &node.value {
                 Json::Text(text) | Json::Number(text) => text.clone(),
                 Json::Truth(value) => value.to_string(),
@@ -319,11 +320,12 @@ impl HookReader<'_> {
         let Json::Object(members) = &at.node.value else { return self.wrong_type(at, "an object") };
         let mut found = BTreeMap::new();
         for Member { name, offset, node } in members {
-            let pointer = pointer(&at.pointer, name);
+            let meant = nearest(name, known.iter().copied());
+            let pointer = pointer(&at.pointer, if meant.is_some() { name } else { MASK });
             let place = self.lines.place(self.path, *offset);
             match known.iter().find(|known| known.eq_ignore_ascii_case(name)) {
                 None => {
-                    let fix = match nearest(name, known.iter().copied()) {
+                    let fix = match meant {
                         Some(meant) => format!("did you mean \"{meant}\"?"),
                         None => format!("remove it; there are {}", known.join(", ")),
                     };
@@ -439,15 +441,15 @@ mod tests {
         let (hooks, problems) = read_hooks(text);
         assert_eq!(hooks, None);
         let expected = [
-            (2, 10, "/webhooks/0/name = \"Web!\": cannot be the name of a Deployment"),
+            (2, 10, "/webhooks/0/name: cannot be the name of a Deployment"),
             (2, 25, "/webhooks/0/url: is not a URL"),
-            (2, 59, "/webhooks/0/method = \"SEND\": is not a method"),
-            (2, 86, "/webhooks/0/headers/a b: is not a name of a header"),
-            (2, 114, "/webhooks/0/headers/Content-Length: is a header that allclear sets itself"),
+            (2, 59, "/webhooks/0/method: is not a method"),
+            (2, 86, "/webhooks/0/headers/•••: is not a name of a header"),
+            (2, 114, "/webhooks/0/headers/•••: is a header that allclear sets itself"),
             (3, 1, "/webhooks/1: has no name"),
             (3, 9, "/webhooks/1/url: is a number; fix: write a text"),
             (3, 29, "/webhooks/1/methods: is not known here; fix: did you mean \"method\"?"),
-            (3, 58, "/webhooks/1/events/0 = \"purge.complete\": is not an event; fix: did you mean purge.completed?"),
+            (3, 58, "/webhooks/1/events/0: is not an event; fix: did you mean purge.completed?"),
             (3, 88, "/webhooks/1/timeout = \"90s\": is not in range"),
             (3, 104, "/webhooks/1/retry: has 0 items"),
             (4, 12, "/webhooks/1/secret: is a whsec_ key that is not base64"),
@@ -455,11 +457,11 @@ mod tests {
             (
                 4,
                 52,
-                "/webhooks/1/secretFile/1: names a file that cannot be read: there is no such file; fix: mount the key as /etc/allclear/gone",
+                "/webhooks/1/secretFile/1: names a file that cannot be read: there is no such file; fix: mount the key as a file beside",
             ),
             (4, 74, "/webhooks/1/workloads: is a text; fix: write a list"),
             (5, 15, "/webhooks/2/name: is given twice"),
-            (5, 84, "/webhooks/2/parameters/p: is null; fix: write a text"),
+            (5, 84, "/webhooks/2/parameters/•••: is null; fix: write a text"),
             (5, 92, "/webhooks/3: is a number; fix: write an object"),
         ];
         assert_eq!(problems.len(), expected.len(), "{problems:#?}");

@@ -9,10 +9,12 @@ pub use metrics::Metrics;
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
 
-use crate::config::LogFormat;
+use crate::config::{LogFormat, cap};
 
 /// Starts logging to standard error. `filter` is a level in any case, or a tracing filter.
 ///
@@ -20,13 +22,19 @@ use crate::config::LogFormat;
 /// If the filter cannot be read, in words.
 pub fn start_logging(filter: &str, format: LogFormat) -> Result<(), String> {
     let ours = ours(filter);
-    let filter = EnvFilter::try_new(ours).map_err(|error| format!("{filter:?} is not a log filter: {error}"))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let filter = EnvFilter::try_new(ours).map_err(|_| "log.level is not a log filter".to_owned())?;
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let registry = tracing_subscriber::registry().with(filter).with(capped());
     let started = match format {
-        LogFormat::Json => builder.json().flatten_event(true).with_current_span(false).try_init(),
-        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
+        LogFormat::Json => registry.with(lines.json().flatten_event(true).with_current_span(false)).try_init(),
+        LogFormat::Text => registry.with(lines.with_ansi(std::io::stderr().is_terminal())).try_init(),
     };
     started.map_err(|error| format!("cannot start logging: {error}"))
+}
+
+/// Leaves out what libraries may not say, whatever the filter asks for: they would show credentials ([`cap`]).
+fn capped<S: tracing::Subscriber>() -> impl Layer<S> {
+    filter_fn(|line| *line.level() <= cap(line.target())).with_max_level_hint(LevelFilter::TRACE)
 }
 
 /// The filter in full. A level alone is about this program: libraries say what they met with, and our adapters what it means,

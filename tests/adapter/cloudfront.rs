@@ -3,6 +3,7 @@
 
 mod environment;
 mod moto;
+mod strangers;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

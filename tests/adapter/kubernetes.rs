@@ -17,6 +17,7 @@ mod events;
 mod lease;
 mod reading;
 mod serving;
+mod strangers;
 mod watching;
 
 /// Nothing on loopback takes this long; whoever waits longer waits for ever.

@@ -218,6 +218,165 @@ proptest! {
     }
 }
 
+/// A hook with this member beside what it needs.
+fn hook(member: &str) -> Given {
+    let hooks = format!(
+        r#"{{"webhooks": [{{"name": "web", "url": "https://ci.example.com/x", "method": "POST", {member}}}]}}"#
+    );
+    Given { hooks: Some(hooks), ..Given::default() }.set("WEBHOOKS_CONFIG", "hooks.json")
+}
+
+fn file(text: String) -> Given {
+    Given { file: Some(text), ..Given::default() }
+}
+
+/// A secret in every place in which it is refused, or is meant to be. It has no shape by which it could be known.
+fn refused_places(secret: &str) -> Vec<Given> {
+    let set = |name: &str, value: String| Given::default().set(name, value);
+    let own = || Given::default().set("REDIS_HOST", "own");
+    let mut places = vec![
+        own().set("REDIS_PORT", secret),
+        set("REDIS_HOST", format!("cache:{secret}")),
+        set("REDIS_HOST", format!("redis://cache:{secret}")),
+        set("REDIS_HOST", format!("redis://:{secret}@cache/x")),
+        own().set("REMOTE_REDIS_HOSTS", format!("a,b:{secret},c")),
+        own().set("REMOTE_REDIS_HOSTS", format!("redis://u:{secret}@b")),
+        set("ALLCLEAR__HTTP__LISTEN", format!("0.0.0.0:{secret}")),
+        set("ALLCLEAR__GROUP__KEY_FILE", secret.to_owned()),
+        set("ALLCLEAR__GROUP__KEY_FILE", format!("/{secret}")),
+        set("ALLCLEAR__REDIS__CA_FILE", secret.to_owned()),
+        set("WEBHOOKS_CONFIG", secret.to_owned()),
+        set("ALLCLEAR__CLOUDFRONT__ENDPOINT", format!("https://u:{secret}@cloudfront.example.com")),
+        set("ALLCLEAR__CLOUDFRONT__ENDPOINT", format!("cloudfront.example.com:{secret}")),
+        set("ALLCLEAR__CLOUDFRONT__REGION", format!("{secret} ") + "!"),
+        set("ALLCLEAR__WEBHOOKS__PROXY", format!("http://u:{secret}@proxy:3128")),
+        set("ALLCLEAR__WEBHOOKS__PROXY", format!("proxy:{secret}")),
+        set("NAMESPACE", format!("{secret}!")),
+        set("ALLCLEAR__GROUP__MEMBER", format!("{secret}!")),
+        set("ALLCLEAR__GROUP__MEMBERS", format!("a,{secret}!")),
+        set("ALLCLEAR__GROUP__REPOSITORY_PREFIXES", format!("{secret} x")),
+        set("ALLCLEAR__LEADER__REPLICA", format!("{secret}!")),
+        set("LOGLEVEL", secret.to_owned()),
+        file(format!("[{secret}]\nx = 1\n")),
+        file(format!("[redis]\n{secret} = \"x\"\n")),
+        file(format!("{secret} = \"x\"\n")),
+        file(format!("[redis.{secret}]\nx = 1\n")),
+        file(format!("[redis]\nurl = {secret}\n")),
+        file(format!("[redis]\nurl = \"{secret}\n")),
+        file(format!("{secret}\n")),
+        Given { flags: BTreeMap::from([(secret.to_owned(), "x".to_owned())]), ..Given::default() },
+        Given { flags: BTreeMap::from([("http.listen".to_owned(), secret.to_owned())]), ..Given::default() },
+    ];
+    for key in
+        ["PURGE__DEBOUNCE", "PURGE__PATHS", "PURGE__CREATIONS_PER_SECOND", "LOG__FORMAT", "DRY_RUN", "LEDGER__BACKEND"]
+    {
+        places.push(set(&format!("ALLCLEAR__{key}"), secret.to_owned()));
+    }
+    let members = [
+        format!(r#""headers": {{"{secret} ": "x"}}"#),
+        format!(r#""headers": {{"{secret}": "x\u0000"}}"#),
+        format!(r#""headers": {{"{secret}": "x"}}, "nope": 1"#),
+        format!(r#""headers": {{"authorization": "Bearer {secret}"}}"#),
+        format!(r#""parameters": {{"{secret}": null}}"#),
+        format!(r#""parameters": {{"{secret}": "{secret}"}}"#),
+        format!(r#""{secret}": "x""#),
+        format!(r#""events": ["{secret}"]"#),
+        format!(r#""format": "{secret}""#),
+        format!(r#""workloads": ["{secret}!"]"#),
+        format!(r#""timeout": "{secret}""#),
+        format!(r#""retry": ["{secret}"]"#),
+        format!(r#""secret": "{secret}""#),
+        format!(r#""secret": "whsec_{secret}""#),
+        format!(r#""secretFile": "{secret}""#),
+        format!(r#""secretFile": ["/{secret}"]"#),
+        format!(r#""{secret} "#),
+        format!(r#""url": "https://u:{secret}@ci.example.com/{secret}""#),
+    ];
+    places.extend(members.iter().map(|member| hook(member)));
+    places.push(hook("\"format\": \"json\"").set("ALLCLEAR__WEBHOOKS__PROXY", format!("http://:{secret}@p")));
+    places
+}
+
+/// T11. Goal: a secret that was put into the wrong place is not told together with the mistake, and one in its right place is
+/// not shown.
+#[test]
+fn strangers_t11_no_secret_is_seen_wherever_it_was_put() {
+    let mut seen = Vec::new();
+    let mut places = 0;
+    for secret in ["canary-hunter2", "Canary_Correct.Horse", "canarypassword"] {
+        for given in refused_places(secret) {
+            places += 1;
+            let printed = given.printed().to_lowercase();
+            if printed.contains(&secret.to_lowercase()) {
+                seen.push(format!("{given:?}\n{printed}"));
+            }
+        }
+    }
+    // What is valid is in effect and shown; there it is known by its shape.
+    for secret in
+        ["AKIAIOSFODNN7EXAMPLE", "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b"]
+    {
+        let set = |name: &str, value: String| Given::default().set(name, value);
+        for given in [
+            set("ALLCLEAR__GROUP__NAME", secret.to_owned()),
+            set("ALLCLEAR__LEADER__REPLICA", secret.replace('_', "")),
+            set("ALLCLEAR__GROUP__REPOSITORY_PREFIXES", secret.to_owned()),
+            set("ALLCLEAR__PURGE__PATHS", format!("/{secret}")),
+            set("LOGLEVEL", format!("{secret}=debug")),
+            set("REDIS_HOST", secret.to_owned()),
+            set("REDIS_HOST", format!("redis://{secret}@cache")),
+            hook(&format!(
+                r#""events": ["purge.completed"], "workloads": ["{}"]"#,
+                secret.to_lowercase().replace('_', "")
+            )),
+            hook(&format!(r#""headers": {{"{secret}": "x"}}"#)),
+        ] {
+            places += 1;
+            let commands = [Output::Table, Output::Json].map(|output| {
+                let shown = given.with(|inputs| show(inputs, output));
+                shown.out + &shown.err
+            });
+            let needle = secret.to_lowercase().replace('_', "");
+            if commands.concat().to_lowercase().replace('_', "").contains(&needle) {
+                seen.push(format!("{given:?}\n{}", commands.concat()));
+            }
+        }
+    }
+    eprintln!("T11: secrets seen, of {places} that were put somewhere: {} (aim 0)", seen.len());
+    assert!(places >= 26 && seen.is_empty(), "{}", seen.join("\n\n"));
+}
+
+/// T11. Goal: what is valid and gives a credential away is warned about.
+#[test]
+fn strangers_t11_credentials_without_tls_and_short_keys_are_warned_about() {
+    let warned =
+        |given: Given| given.load().unwrap().warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let plain = |member: &str| {
+        let hooks = format!(
+            r#"{{"webhooks": [{{"name": "web", "url": "http://ci.example.com/x", "method": "POST", {member}}}]}}"#
+        );
+        Given { hooks: Some(hooks), ..Given::default() }.set("WEBHOOKS_CONFIG", "hooks.json")
+    };
+    assert!(
+        warned(plain(r#""headers": {"Authorization": "x"}"#))
+            .contains("/webhooks/0/url: sends credentials without TLS")
+    );
+    assert_eq!(warned(plain(r#""headers": {"x-site": "x"}"#)), "");
+    assert_eq!(warned(hook(r#""headers": {"Authorization": "x"}"#)), "");
+    assert!(
+        warned(hook(r#""secret": "12345678901234567890123""#)).contains("/webhooks/0/secret: has a key of 23 bytes")
+    );
+    assert_eq!(warned(hook(r#""secret": "123456789012345678901234""#)), "");
+    let proxied = |judges: &str| {
+        let given = hook(r#""format": "json""#).set("ALLCLEAR__WEBHOOKS__PROXY", "http://proxy:3128");
+        warned(given.set("ALLCLEAR__WEBHOOKS__PROXY_JUDGES", judges))
+    };
+    assert!(proxied("false").contains("webhooks.proxy: would resolve the names of 1 webhooks"), "{}", proxied("false"));
+    assert_eq!(proxied("true"), "");
+    let loud = warned(Given::default().set("LOGLEVEL", "debug,kube=debug,hyper=warn"));
+    assert!(loud.contains("they are left out: kube=debug"), "{loud}");
+}
+
 fn key() -> impl Strategy<Value = String> {
     prop::sample::select(reference().into_iter().map(|row| row.key).collect::<Vec<_>>())
 }

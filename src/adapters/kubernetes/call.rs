@@ -5,6 +5,7 @@
 //!
 //! Not for retrying: a caller does that, by the [`Retry`] class of the error.
 
+use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use kube::Client;
-use kube::client::Body;
+use kube::client::{AuthError, Body};
 use serde::Deserialize;
 
 use crate::adapters::{in_words, whom};
@@ -26,6 +27,9 @@ const ERROR_BYTES_MAX: usize = 16 * 1024;
 
 /// Most of an error's text that is repeated to a person.
 const MESSAGE_CHARS_MAX: usize = 400;
+
+/// Deepest chain of causes looked at.
+const CAUSES_MAX: usize = 16;
 
 /// How the API server refuses what is made in a namespace that is being deleted (its admission plugin *NamespaceLifecycle*).
 const ENDING: &str = "because it is being terminated";
@@ -160,6 +164,12 @@ impl Failure {
         Self::unanswered(format!("no answer within {} s", within.as_secs_f32()))
     }
 
+    /// Whether less would have been answered: the answer was too large for a proxy (413), or for the API server's own
+    /// connection to its storage (gRPC's `message larger than max`).
+    pub fn is_for_size(&self) -> bool {
+        self.status == Some(413) || (self.status >= Some(500) && self.message.contains("larger than max"))
+    }
+
     /// What a `Status` object says, be it an error's body or the object of an `ERROR` event.
     pub fn of_status(text: &str) -> Option<Self> {
         let status: Status = serde_json::from_str(text).ok()?;
@@ -173,7 +183,7 @@ impl Failure {
     }
 
     fn of_error(error: &kube::Error) -> Self {
-        Self::unanswered(in_words(error))
+        Self::unanswered(failure_in_words(error))
     }
 
     fn of_answer(status: http::StatusCode, headers: &http::HeaderMap, body: &[u8]) -> Self {
@@ -210,6 +220,42 @@ fn bounded(seconds: u64) -> Duration {
     Duration::from_secs(seconds).min(RETRY_AFTER_MAX)
 }
 
+/// An error of kube in words. Those about credentials are said by their kind: kube's own quote what the plugin was called with
+/// and all that it has written, tokens among it.
+pub(super) fn failure_in_words(error: &kube::Error) -> String {
+    let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
+    for _ in 0..CAUSES_MAX {
+        let Some(this) = cause else { break };
+        if let Some(about) = this.downcast_ref::<AuthError>() {
+            return format!("failed to get credentials: {}", unauthenticated(about));
+        }
+        cause = this.source();
+    }
+    in_words(error)
+}
+
+fn unauthenticated(error: &AuthError) -> String {
+    match error {
+        AuthError::AuthExecRun { cmd: _, out } => {
+            format!(
+                "the credential plugin of the kubeconfig failed with {}; run kubectl to see what it says",
+                out.status
+            )
+        }
+        AuthError::AuthExecStart(cause) => {
+            format!("the credential plugin of the kubeconfig cannot be started: {}", cause.kind())
+        }
+        AuthError::AuthExecParse(_) | AuthError::ExecPluginFailed | AuthError::AuthExec(_) => {
+            "the credential plugin of the kubeconfig answered with something else than a credential".to_owned()
+        }
+        AuthError::ReadTokenFile(cause, _) => format!("the token file cannot be read: {}", cause.kind()),
+        AuthError::InvalidBearerToken(_) => "the token has characters that none can have".to_owned(),
+        AuthError::InvalidBasicAuth(_) => "user or password have characters that cannot be sent".to_owned(),
+        AuthError::MissingCommand => "the credential plugin of the kubeconfig has no command".to_owned(),
+        _ => "the user of the kubeconfig cannot be used".to_owned(),
+    }
+}
+
 /// Cuts a text to what a person reads.
 pub(super) fn shorten(text: &str) -> String {
     match text.char_indices().nth(MESSAGE_CHARS_MAX) {
@@ -227,10 +273,21 @@ pub(super) async fn open(client: &Client, request: http::Request<Vec<u8>>, withi
             return Ok(body);
         }
         // A body that fails on its way says nothing that the status does not.
-        let body = collect(body, ERROR_BYTES_MAX).await.unwrap_or_default();
+        let body = match collect(body, ERROR_BYTES_MAX).await {
+            Ok(Extent::Whole(body) | Extent::Head(body)) => body,
+            Err(_) => Bytes::new(),
+        };
         Err(Failure::of_answer(head.status, &head.headers, &body))
     })
     .await
+}
+
+/// An answer, as far as it was read.
+pub(super) enum Extent {
+    /// All of it.
+    Whole(Bytes),
+    /// The beginning of one that is larger than it may be.
+    Head(Bytes),
 }
 
 /// Sends a request and reads the whole answer, at most `bytes_max` of it.
@@ -240,6 +297,19 @@ pub(super) async fn read(
     within: Duration,
     bytes_max: usize,
 ) -> Result<Bytes, Failure> {
+    match read_some(client, request, within, bytes_max).await? {
+        Extent::Whole(bytes) => Ok(bytes),
+        Extent::Head(_) => Err(Failure::unanswered(format!("an answer of more than {bytes_max} bytes"))),
+    }
+}
+
+/// As [`read`], but tells how an answer begins that is too large.
+pub(super) async fn read_some(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+    within: Duration,
+    bytes_max: usize,
+) -> Result<Extent, Failure> {
     bound(within, async { collect(open(client, request, within).await?, bytes_max).await }).await
 }
 
@@ -264,15 +334,15 @@ pub(super) async fn bound<T>(within: Duration, work: impl Future<Output = Result
     tokio::time::timeout(within, work).await.unwrap_or_else(|_| Err(Failure::silent(within)))
 }
 
-async fn collect(mut body: Body, bytes_max: usize) -> Result<Bytes, Failure> {
+async fn collect(mut body: Body, bytes_max: usize) -> Result<Extent, Failure> {
     let mut whole = BytesMut::new();
     while let Some(data) = frame(&mut body).await? {
         if whole.len() + data.len() > bytes_max {
-            return Err(Failure::unanswered(format!("an answer of more than {bytes_max} bytes")));
+            return Ok(Extent::Head(whole.freeze()));
         }
         whole.extend_from_slice(&data);
     }
-    Ok(whole.freeze())
+    Ok(Extent::Whole(whole.freeze()))
 }
 
 #[cfg(test)]

@@ -3,13 +3,18 @@
 //!
 //! Not for requests; those are in `call`.
 
+use std::io::IsTerminal;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::HeaderValue;
 use http::header::USER_AGENT;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
 use kube::{Client, Config};
+
+use super::call::failure_in_words;
+use crate::config::shown;
 
 /// Longest wait for a connection.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -66,16 +71,16 @@ pub enum Error {
     Kubeconfig {
         /// Its path, or where kube looked for it.
         place: String,
-        /// Why.
-        cause: KubeconfigError,
+        /// Why, without a word of the file: it holds credentials.
+        cause: String,
     },
     /// The configuration was read, but no client can be made from it.
     #[error("failed to make a client for {server}: {cause}")]
     Client {
         /// The API server.
         server: String,
-        /// Why.
-        cause: kube::Error,
+        /// Why, without the output of credential plugins.
+        cause: String,
     },
 }
 
@@ -85,11 +90,8 @@ pub enum Error {
 /// When neither is there, or what is there cannot be used.
 pub async fn connect(options: &Options) -> Result<Clients, Error> {
     let (config, source) = configuration(options).await?;
-    let server = config.cluster_url.to_string();
-    let client = |read_timeout| {
-        Client::try_from(bounded(config.clone(), read_timeout))
-            .map_err(|cause| Error::Client { server: server.clone(), cause })
-    };
+    let server = shown(&config.cluster_url.to_string());
+    let client = |read_timeout| client(bounded(config.clone(), read_timeout), &server);
     Ok(Clients {
         watch: client(WATCH_READ_MAX)?,
         request: client(REQUEST_READ_MAX)?,
@@ -99,30 +101,84 @@ pub async fn connect(options: &Options) -> Result<Clients, Error> {
     })
 }
 
+fn client(config: Config, server: &str) -> Result<Client, Error> {
+    let failed = |cause: String| Error::Client { server: server.to_owned(), cause };
+    // A token that cannot be a header, such as one of two lines, is a panic in tower-http (0.7.1, `AddAuthorizationLayer`).
+    match catch_unwind(AssertUnwindSafe(|| Client::try_from(config))) {
+        Ok(made) => made.map_err(|error| failed(failure_in_words(&error))),
+        Err(_) => Err(failed("the token has characters that none can have".to_owned())),
+    }
+}
+
 async fn configuration(options: &Options) -> Result<(Config, String), Error> {
     let choice = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
     if let Some(path) = &options.kubeconfig {
         return from_file(path, &choice).await;
     }
-    match Config::from_kubeconfig(&choice).await {
+    let read = match Kubeconfig::read() {
+        Ok(kubeconfig) => Config::from_custom_kubeconfig(quiet(kubeconfig), &choice).await,
+        Err(error) => Err(error),
+    };
+    match read {
         Ok(config) => Ok((config, "the kubeconfig of KUBECONFIG or ~/.kube/config".to_owned())),
         Err(error) if options.context.is_none() && is_absent(&error) => match Config::incluster() {
             Ok(config) => Ok((config, "the service account of this pod".to_owned())),
             Err(not_a_pod) => Err(Error::NoCluster { looked: looked(&error), cause: not_a_pod.to_string() }),
         },
-        Err(cause) => Err(Error::Kubeconfig { place: "of KUBECONFIG or ~/.kube/config".to_owned(), cause }),
+        Err(error) => {
+            let place = "of KUBECONFIG or ~/.kube/config".to_owned();
+            Err(Error::Kubeconfig { place, cause: unusable(&error) })
+        }
     }
 }
 
 async fn from_file(path: &Path, choice: &KubeConfigOptions) -> Result<(Config, String), Error> {
-    let place = path.display().to_string();
+    let place = shown(&path.to_string_lossy());
     let read = match Kubeconfig::read_from(path) {
-        Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, choice).await,
+        Ok(kubeconfig) => Config::from_custom_kubeconfig(quiet(kubeconfig), choice).await,
         Err(error) => Err(error),
     };
     match read {
         Ok(config) => Ok((config, format!("the kubeconfig {place}"))),
-        Err(cause) => Err(Error::Kubeconfig { place, cause }),
+        Err(error) => Err(Error::Kubeconfig { place, cause: unusable(&error) }),
+    }
+}
+
+/// Where there is no person to ask, a credential plugin gets no terminal: otherwise what it writes to its standard error would
+/// be in our log.
+fn quiet(mut kubeconfig: Kubeconfig) -> Kubeconfig {
+    if !std::io::stdin().is_terminal() {
+        let users = kubeconfig.auth_infos.iter_mut().filter_map(|user| user.auth_info.as_mut()?.exec.as_mut());
+        users.for_each(|plugin| plugin.interactive_mode = Some(ExecInteractiveMode::Never));
+    }
+    kubeconfig
+}
+
+/// What is wrong with a kubeconfig, by kind and place. kube's own words quote it: a token in the wrong place is in them.
+fn unusable(error: &KubeconfigError) -> String {
+    let data = |what: &str, error: &LoadDataError| match error {
+        LoadDataError::DecodeBase64(_) => format!("{what} is not base64"),
+        LoadDataError::ReadFile(cause, _) => format!("{what} is in a file that cannot be read: {}", cause.kind()),
+        LoadDataError::NoBase64DataOrFile => format!("{what} is missing"),
+    };
+    match error {
+        KubeconfigError::CurrentContextNotSet => "it names no current context; choose one with --context".to_owned(),
+        KubeconfigError::LoadContext(_) => "it has no such context".to_owned(),
+        KubeconfigError::LoadClusterOfContext(_) => "it has no cluster of the name in its context".to_owned(),
+        KubeconfigError::FindPath => "there is none".to_owned(),
+        KubeconfigError::ReadConfig(cause, _) => format!("it cannot be read: {}", cause.kind()),
+        KubeconfigError::Parse(cause) => match cause.location() {
+            Some(place) => format!("it is not valid at line {}, column {}", place.line(), place.column()),
+            None => "it is not valid YAML of a kubeconfig".to_owned(),
+        },
+        KubeconfigError::MissingClusterUrl => "its cluster has no server".to_owned(),
+        KubeconfigError::ParseClusterUrl(_) => "the server of its cluster is not a URL".to_owned(),
+        KubeconfigError::ParseProxyUrl(_) => "its proxy-url is not a URL".to_owned(),
+        KubeconfigError::LoadCertificateAuthority(cause) => data("its certificate authority", cause),
+        KubeconfigError::LoadClientCertificate(cause) => data("its client certificate", cause),
+        KubeconfigError::LoadClientKey(cause) => data("its client key", cause),
+        KubeconfigError::ParseCertificates(_) => "its certificate authority is not PEM".to_owned(),
+        _ => "its parts do not fit together".to_owned(),
     }
 }
 
@@ -138,7 +194,9 @@ fn is_absent(error: &KubeconfigError) -> bool {
 /// Where a kubeconfig was looked for, by its path where there is one.
 fn looked(error: &KubeconfigError) -> String {
     match error {
-        KubeconfigError::ReadConfig(_, path) => format!("the kubeconfig {} does not exist", path.display()),
+        KubeconfigError::ReadConfig(_, path) => {
+            format!("the kubeconfig {} does not exist", shown(&path.to_string_lossy()))
+        }
         _ => "there is no KUBECONFIG, and no home directory with a kubeconfig".to_owned(),
     }
 }

@@ -22,6 +22,9 @@ const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 /// Why an object with such bytes is not read: its fields may be anything.
 const NOT_UTF8: &str = "it is not valid UTF-8";
 
+/// Why an object is not read that does not fit into a page of its own.
+const TOO_LARGE: &str = "it is too large to be read";
+
 /// Turns the JSON of one object into what is kept of it, or says why it cannot be read.
 pub(super) type Decoder<T> = fn(&str) -> Result<T, String>;
 
@@ -129,6 +132,36 @@ pub(super) fn page<T>(body: &[u8], decode: Decoder<T>) -> Result<Page<T>, Failur
         version: metadata.resource_version.unwrap_or_default(),
         next: metadata.next.filter(|token| !token.is_empty()),
     })
+}
+
+/// The most of a list's beginning that is searched for its metadata.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// A page of one object that was cut off in it: the page without the object, which is told as unreadable. The API server
+/// writes the metadata of a list before its items. `None` where that is not so.
+pub(super) fn head<T>(body: &[u8]) -> Option<Page<T>> {
+    let text = String::from_utf8_lossy(body.get(..body.len().min(HEAD_BYTES_MAX))?);
+    let (before, object) = text.split_once("\"items\":[")?;
+    let whole = format!("{before}\"items\":[]}}");
+    let metadata = serde_json::from_str::<RawPage<'_>>(&whole).ok()?.metadata?;
+    // As the API server writes objects: `{"metadata":{"name":"web","namespace":"shop",…`.
+    let named = |field: &str| {
+        let (_, rest) = object.split_once(&format!("\"{field}\":\""))?;
+        rest.split_once('"').map(|(name, _)| name.to_owned()).filter(|name| is_name(name))
+    };
+    let name = Name { namespace: named("namespace").unwrap_or_default(), name: named("name").unwrap_or_default() };
+    Some(Page {
+        items: vec![Reading::Unreadable(name, TOO_LARGE.to_owned())],
+        version: metadata.resource_version.filter(|version| !version.is_empty())?,
+        next: metadata.next.filter(|token| !token.is_empty()),
+    })
+}
+
+/// Whether it can be the name of an object or a namespace (RFC 1123).
+fn is_name(text: &str) -> bool {
+    const CHARS_MAX: usize = 253;
+    text.len() <= CHARS_MAX
+        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.'))
 }
 
 /// Takes a line of a watch apart.
@@ -247,6 +280,20 @@ mod tests {
         let page = page(body, image).unwrap();
         assert!(matches!(&page.items[0], Reading::Unreadable(name, why) if name.name == "a" && why == NOT_UTF8));
         assert_eq!(page.items[1], read("b:1"));
+    }
+
+    #[test]
+    fn the_beginning_of_a_list_says_where_it_goes_on() {
+        let body = br#"{"kind":"DeploymentList","metadata":{"resourceVersion":"7","continue":"abc"},"items":[{"metadata":{"name":"web","namespace":"shop","annotations":{"a":"xxx"#;
+        let page: Page<String> = head(body).unwrap();
+        assert_eq!((page.version.as_str(), page.next.as_deref()), ("7", Some("abc")));
+        let name = Name { namespace: "shop".into(), name: "web".into() };
+        assert_eq!(page.items, [Reading::Unreadable(name, TOO_LARGE.to_owned())]);
+        for other in
+            [&b"{\"items\":[{\"metadata\":{\"name\":"[..], b"", b"[1,", b"{\"metadata\":{\"resourceVersion\":\"7\""]
+        {
+            assert!(head::<String>(other).is_none());
+        }
     }
 
     #[test]

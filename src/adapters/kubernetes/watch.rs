@@ -21,22 +21,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use kube::Client;
 use kube::api::{ListParams, WatchParams};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::call::{Collection, Failure, open, read};
+use super::call::{Collection, Extent, Failure, open, read_some};
 use super::lines::Lines;
 use super::reach::Reach;
 use super::text::{self, Decoder, Line, Name, Page, Reading};
 use crate::domain::retry::Backoff;
 use crate::ports::PortError;
 
-/// Most bytes of one page of a list. Five hundred objects of 20 KiB are 10 MiB; all of a large cluster in one page, which
-/// is what is left when paging fails, is about this.
-const PAGE_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Most bytes of one page of a list. Five hundred objects of 20 KiB are 10 MiB; a pod of 256 MiB has room for this one, and for
+/// what is made of it. An object has 1.5 MiB at most, etcd's own bound on a request.
+const PAGE_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// After so many pages in a row that were not too large, twice as many objects are asked for. So at most one page in five is
+/// read in vain where all objects are large, and one large object slows down only what is near it.
+const GOOD_PAGES: u32 = 4;
 
 /// After so many failures in a row to resume from a version, the version itself is suspected (an API server that was
 /// restored from a backup never reaches it) and everything is listed again. With back-off this is about a minute.
@@ -118,12 +123,14 @@ pub(super) fn watch<T: Send + 'static>(
         client,
         collection,
         decode,
-        tempo,
         shared,
         phase: Phase::Unlisted,
         looks: VecDeque::new(),
         classic: false,
         unpaged: false,
+        page: tempo.page,
+        good_pages: 0,
+        tempo,
         troubled: false,
         listings: 0,
         failures: 0,
@@ -177,6 +184,10 @@ struct Watcher<T> {
     classic: bool,
     /// The next listing is in one page, because pages expired.
     unpaged: bool,
+    /// Objects asked for in one page: [`Tempo::page`], or fewer where those are too large together.
+    page: u32,
+    /// Pages in a row that were not too large.
+    good_pages: u32,
     /// Trouble was reported and not taken back.
     troubled: bool,
     /// Listings begun since a watch last lived long.
@@ -230,44 +241,76 @@ impl<T: Send + 'static> Watcher<T> {
         }
     }
 
-    /// Reads one page of a list, all of it if pages expire.
+    /// Reads one page of a list, all of it if pages expire. A page that is too large is asked for again with half as many
+    /// objects; ends at the latest with one object, which is left out if it alone is too large.
     async fn list(&mut self, token: Option<String>) {
         let first = token.is_none();
-        let limit = if self.unpaged { None } else { Some(self.tempo.page) };
-        let params = ListParams { limit, continue_token: token, ..ListParams::default() };
-        match self.read_page(&params).await {
-            Ok(page) => {
-                if first {
-                    self.looks.push_back(Look::Restarted);
+        loop {
+            let limit = if self.unpaged { None } else { Some(self.page) };
+            let params = ListParams { limit, continue_token: token.clone(), ..ListParams::default() };
+            match self.read_page(&params).await {
+                Ok(Ok(page)) => {
+                    self.good_pages = self.good_pages.saturating_add(1);
+                    return self.listed(page, first);
                 }
-                self.looks.extend(page.items.into_iter().map(Look::Seen));
-                match page.next {
-                    Some(token) => self.phase = Phase::Paging { token },
-                    None => {
-                        self.unpaged = false;
-                        self.shared.reach.reached(&page.version);
-                        self.synced();
-                        self.phase = Phase::Listed { version: page.version };
-                    }
+                Ok(Err(_)) if limit.is_some_and(|limit| limit > 1) => self.ask_for_less(),
+                Err(failure) if failure.is_for_size() && limit.is_some_and(|limit| limit > 1) => self.ask_for_less(),
+                Ok(Err(head)) => {
+                    return match (limit, text::head(&head)) {
+                        (Some(_), Some(head)) => self.listed(head, first),
+                        (limit, _) => self.fail_to_list(too_large(limit), first),
+                    };
                 }
-            }
-            Err(failure) => {
-                // A page expires when history is compacted faster than all pages are read: W3.
-                self.unpaged = failure.status == Some(410) && !first;
-                self.classic = self.unpaged;
-                self.fail("list", failure);
+                Err(failure) => return self.fail_to_list(failure, first),
             }
         }
     }
 
-    async fn read_page(&mut self, params: &ListParams) -> Result<Page<T>, Failure> {
+    fn ask_for_less(&mut self) {
+        self.good_pages = 0;
+        self.page = (self.page / 2).max(1);
+        tracing::debug!(collection = %self.key, objects = self.page, "page of a list was too large, asked for fewer objects");
+    }
+
+    fn listed(&mut self, page: Page<T>, first: bool) {
+        if first {
+            self.looks.push_back(Look::Restarted);
+        }
+        if self.good_pages >= GOOD_PAGES {
+            self.good_pages = 0;
+            self.page = self.page.saturating_mul(2).min(self.tempo.page);
+        }
+        self.looks.extend(page.items.into_iter().map(Look::Seen));
+        match page.next {
+            Some(token) => self.phase = Phase::Paging { token },
+            None => {
+                self.unpaged = false;
+                self.shared.reach.reached(&page.version);
+                self.synced();
+                self.phase = Phase::Listed { version: page.version };
+            }
+        }
+    }
+
+    fn fail_to_list(&mut self, failure: Failure, first: bool) {
+        // A page expires when history is compacted faster than all pages are read: W3.
+        self.unpaged = failure.status == Some(410) && !first;
+        self.classic = self.unpaged;
+        self.fail("list", failure);
+    }
+
+    /// A page, or the beginning of one that is too large.
+    async fn read_page(&mut self, params: &ListParams) -> Result<Result<Page<T>, Bytes>, Failure> {
         let request = kube::core::Request::new(self.collection.path()).list(params).map_err(Failure::unanswered)?;
-        let body = read(&self.client, request, self.tempo.answer, PAGE_BYTES_MAX).await?;
+        let body = match read_some(&self.client, request, self.tempo.answer, PAGE_BYTES_MAX).await? {
+            Extent::Whole(body) => body,
+            Extent::Head(head) => return Ok(Err(head)),
+        };
         let page = text::page(&body, self.decode)?;
         if page.version.is_empty() && page.next.is_none() {
             return Err(Failure::unanswered("a list without a version"));
         }
-        Ok(page)
+        Ok(Ok(page))
     }
 
     async fn open_watch(&mut self, version: &str, initial_events: bool) -> Result<Lines, Failure> {
@@ -401,6 +444,19 @@ impl<T: Send + 'static> Watcher<T> {
         self.troubled = true;
         self.looks.push_back(Look::Trouble(self.collection.attempt(verb).failed(failure)));
     }
+}
+
+/// Why a list cannot be read that is too large.
+fn too_large(limit: Option<u32>) -> Failure {
+    Failure::unanswered(match limit {
+        // Pages are tried again next: they may be read faster then.
+        None => format!(
+            "all objects in one page have more than {PAGE_BYTES_MAX} bytes, and pages expire before all are read"
+        ),
+        Some(_) => {
+            format!("one object has more than {PAGE_BYTES_MAX} bytes, and the page does not say where the next one is")
+        }
+    })
 }
 
 impl Following {
