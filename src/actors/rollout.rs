@@ -419,8 +419,12 @@ impl Drives<Attended> for RolloutActor {
             Effect::Purge(order) => self.order(order, ctx),
             Effect::Tell(notice) => self.tell(notice, ctx),
             Effect::End => {
-                let record = self.shell.as_ref().and_then(|shell| shell.machine().durable()).cloned();
-                self.end(End::Finished(record.map(Box::new)), ctx);
+                let Some(machine) = self.shell.as_ref().map(Shell::machine) else { return };
+                let end = match machine.is_overdrawn() {
+                    true => End::Overdrawn,
+                    false => End::Finished(machine.durable().cloned().map(Box::new)),
+                };
+                self.end(end, ctx);
             }
         }
     }

@@ -14,6 +14,9 @@ pub const BLIND_AFTER: Duration = Duration::from_secs(30);
 /// How often what only a person can end is said again.
 pub const SAID_AGAIN_AFTER: Duration = Duration::from_secs(24 * 3_600);
 
+/// How often it is logged of one workload that it cannot be read, for changing reasons.
+const UNREADABLE_SAID_EVERY: Duration = Duration::from_secs(60);
+
 /// A watch that is down.
 struct Down {
     since: Timestamp,
@@ -30,8 +33,10 @@ pub struct Troubles {
     watches: BTreeMap<Option<String>, Down>,
     baselines: Option<String>,
     listed: Option<String>,
-    /// Workloads of which nothing can be recorded, and why; until it can be.
-    unreadable: BTreeMap<WorkloadId, String>,
+    /// Workloads of which nothing can be recorded, why, and when that was last said; until it can be.
+    unreadable: BTreeMap<WorkloadId, (String, Timestamp)>,
+    /// Workloads that are left alone for a while, and why.
+    left_alone: BTreeMap<WorkloadId, String>,
 }
 
 impl Troubles {
@@ -86,11 +91,17 @@ impl Troubles {
     }
 
     /// This workload is left out, and why.
-    pub fn unreadable(&mut self, id: &WorkloadId, why: String) {
-        if self.unreadable.get(id) != Some(&why) {
-            tracing::warn!(workload = %id.spoken(), why, "a workload cannot be read and is left out");
-            self.unreadable.insert(id.clone(), why);
+    pub fn unreadable(&mut self, now: Timestamp, id: &WorkloadId, why: String) {
+        let before = self.unreadable.get(id);
+        if before.is_some_and(|(known, _)| *known == why) {
+            return;
         }
+        // Its owner may change it many times a second.
+        let said = before.map(|(_, said)| *said).filter(|said| now.since(*said) < UNREADABLE_SAID_EVERY);
+        if said.is_none() {
+            tracing::warn!(workload = %id.spoken(), why, "a workload cannot be read and is left out");
+        }
+        self.unreadable.insert(id.clone(), (why, said.unwrap_or(now)));
     }
 
     /// It can be read, or is gone.
@@ -98,13 +109,24 @@ impl Troubles {
         self.unreadable.remove(id);
     }
 
+    /// This workload is left alone for a while, and why.
+    pub fn left_alone(&mut self, id: &WorkloadId, why: &str) {
+        self.left_alone.insert(id.clone(), why.to_owned());
+    }
+
+    /// It is not any more.
+    pub fn attended(&mut self, id: &WorkloadId) {
+        self.left_alone.remove(id);
+    }
+
     /// All of them, a sentence each.
     pub fn words(&self) -> impl Iterator<Item = String> {
         let baselines = self.baselines.iter().map(|why| format!("cannot write first records: {why}"));
         let listed = self.listed.iter().map(|why| format!("cannot store which namespaces are listed: {why}"));
-        let unreadable = self.unreadable.iter().map(|(id, why)| format!("{} cannot be read: {why}", id.spoken()));
+        let unreadable = self.unreadable.iter().map(|(id, (why, _))| format!("{} cannot be read: {why}", id.spoken()));
+        let left_alone = self.left_alone.iter().map(|(id, why)| format!("{} is left alone: {why}", id.spoken()));
         let watches = self.watches.values().map(|down| down.why.clone());
-        watches.chain(baselines).chain(listed).chain(unreadable)
+        watches.chain(baselines).chain(listed).chain(unreadable).chain(left_alone)
     }
 }
 
@@ -117,7 +139,7 @@ mod tests {
         let web = WorkloadId::deployment("shop", "web");
         let mut troubles = Troubles::default();
         troubles.baselines_written(Some("failed to write: forbidden".into()));
-        troubles.unreadable(&web, "image: \"WEB\" is not an image".into());
+        troubles.unreadable(Timestamp::default(), &web, "image: \"WEB\" is not an image".into());
         troubles.watch_works(Timestamp::default(), &None);
         assert_eq!(troubles.words().count(), 2);
         troubles.baselines_written(None);

@@ -63,7 +63,7 @@ fn chosen(all: Version, tuning: &mut Tuning) -> Result<Version, String> {
     match all.only(names) {
         Ok(version) => Ok(version),
         Err(error) => {
-            tuning.faults.push(format!("annotation {ANNOTATION_PREFIX}containers: {error}"));
+            tuning.fault(|| format!("annotation {ANNOTATION_PREFIX}containers: {error}"));
             tuning.containers = None;
             Ok(all)
         }
