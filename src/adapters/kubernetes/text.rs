@@ -238,10 +238,7 @@ mod tests {
     #[test]
     fn why_an_object_cannot_be_read_is_cut_however_much_of_it_the_parser_repeats() {
         let body = format!(r#"{{"items":[{{"metadata":{{"name":"a"}},"image":{{"{}":1}}}}]}}"#, "x".repeat(200_000));
-        fn told(object: &str) -> Result<String, String> {
-            Err(object.to_owned())
-        }
-        let page = page(body.as_bytes(), told).unwrap();
+        let page = page(body.as_bytes(), |object| Err::<String, _>(object.to_owned())).unwrap();
         let Reading::Unreadable(_, why) = &page.items[0] else { panic!("{page:?}") };
         assert!(why.len() <= FAULT_BYTES_MAX, "{} bytes", why.len());
     }
