@@ -63,6 +63,11 @@ impl Surroundings {
     pub(crate) fn heard(&self, cause: Cause, place: &str, error: Option<&PortError>) -> bool {
         self.complaints.heard(self.ports.clock.now(), cause, place, error)
     }
+
+    /// How storing a record ended; see [`Complaints::heard_of_store`].
+    pub(crate) fn heard_of_store(&self, place: &str, error: Option<&PortError>) -> bool {
+        self.complaints.heard_of_store(self.ports.clock.now(), place, error)
+    }
 }
 
 /// Configuration, as far as actors need it.

@@ -17,6 +17,13 @@ pub const SAID_AGAIN_AFTER: Duration = Duration::from_secs(24 * 3_600);
 /// How often it is logged of one workload that it cannot be read, for changing reasons.
 const UNREADABLE_SAID_EVERY: Duration = Duration::from_secs(60);
 
+/// Owners who are told within [`TOLD_WITHIN`] that there is no room for their workloads: a namespace may have thousands of them, and
+/// each telling is an Event and a delivery for every hook. The log and the status have all.
+const TOLD_MAX: usize = 10;
+
+/// See [`TOLD_MAX`].
+const TOLD_WITHIN: Duration = Duration::from_secs(60);
+
 /// A watch that is down.
 struct Down {
     since: Timestamp,
@@ -37,6 +44,10 @@ pub struct Troubles {
     unreadable: BTreeMap<WorkloadId, (String, Timestamp)>,
     /// Workloads that are left alone for a while, and why.
     left_alone: BTreeMap<WorkloadId, String>,
+    /// Workloads without a record for which the ledger has no room, and why.
+    unstored: BTreeMap<WorkloadId, String>,
+    /// When owners of such were told of late.
+    told: Vec<Timestamp>,
 }
 
 impl Troubles {
@@ -109,6 +120,21 @@ impl Troubles {
         self.unreadable.remove(id);
     }
 
+    /// The ledger has no room for the record of this workload, and why. Says whether its owner is to be told: once, and some a minute
+    /// of all of them.
+    pub fn unstored(&mut self, now: Timestamp, id: &WorkloadId, why: String) -> bool {
+        let known = self.unstored.insert(id.clone(), why).is_some();
+        self.told.retain(|at| now.since(*at) < TOLD_WITHIN);
+        let tells = !known && self.told.len() < TOLD_MAX;
+        self.told.extend(tells.then_some(now));
+        tells
+    }
+
+    /// It was stored, or is gone. Says whether it could not be before.
+    pub fn stored(&mut self, id: &WorkloadId) -> bool {
+        self.unstored.remove(id).is_some()
+    }
+
     /// This workload is left alone for a while, and why.
     pub fn left_alone(&mut self, id: &WorkloadId, why: &str) {
         self.left_alone.insert(id.clone(), why.to_owned());
@@ -125,8 +151,13 @@ impl Troubles {
         let listed = self.listed.iter().map(|why| format!("cannot store which namespaces are listed: {why}"));
         let unreadable = self.unreadable.iter().map(|(id, (why, _))| format!("{} cannot be read: {why}", id.spoken()));
         let left_alone = self.left_alone.iter().map(|(id, why)| format!("{} is left alone: {why}", id.spoken()));
+        let first = self.unstored.iter().next();
+        let others = self.unstored.len().saturating_sub(1);
+        let unstored = first.map(|(id, why)| {
+            format!("the records of {} and {others} others have no room in the ledger: {why}", id.spoken())
+        });
         let watches = self.watches.values().map(|down| down.why.clone());
-        watches.chain(baselines).chain(listed).chain(unreadable).chain(left_alone)
+        watches.chain(baselines).chain(listed).chain(unreadable).chain(left_alone).chain(unstored)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::domain::host::Host;
 use crate::domain::id::WorkloadId;
 use crate::domain::image::Version;
 use crate::domain::paths::{Path, PathSet};
-use crate::domain::record::VOTE_PATH_BYTES_MAX;
+use crate::domain::record::{VERSION_BYTES_MAX, VOTE_PATH_BYTES_MAX};
 use crate::domain::selector::LabelSelector;
 
 /// The prefix of every annotation a workload's owner may write.
@@ -221,6 +221,22 @@ impl Tuning {
     }
 }
 
+/// The version, or what is to be done about one that a record has no room for.
+///
+/// # Errors
+/// Above [`VERSION_BYTES_MAX`].
+pub fn recordable(version: Version) -> Result<Version, String> {
+    let bytes = serde_json::to_string(&version).map_or(usize::MAX, |text| text.len());
+    if bytes > VERSION_BYTES_MAX {
+        return Err(format!(
+            "the images of its {} containers take {bytes} bytes, {VERSION_BYTES_MAX} at most; choose those that count by the \
+             annotation {ANNOTATION_PREFIX}containers",
+            version.iter().len()
+        ));
+    }
+    Ok(version)
+}
+
 /// The beginning of a text, at most so many bytes of it, whole characters only; `…` marks what was cut.
 pub fn cut(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
@@ -266,6 +282,7 @@ fn timeout(value: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::image::Container;
 
     fn read(pairs: &[(&str, &str)]) -> Tuning {
         Tuning::read(pairs.iter().copied())
@@ -297,6 +314,18 @@ mod tests {
         let long = format!("allclear.dev/{}", "ü".repeat(500));
         let tuning = read(&[(&long, ""), ("allclear.dev/enabled", &value[..30_000])]);
         assert!(tuning.faults.iter().all(|fault| fault.len() <= 200 && fault.ends_with('…')), "{:?}", tuning.faults);
+    }
+
+    #[test]
+    fn a_version_too_large_for_a_record_says_what_to_choose() {
+        let version = |containers: usize| -> Version {
+            let image = |number: usize| (Container::Main(format!("c-{number}")), "shop/web:1".parse().unwrap());
+            (0..containers).map(image).collect()
+        };
+        assert_eq!(recordable(version(100)), Ok(version(100)));
+        let why = recordable(version(1_000)).unwrap_err();
+        assert!(why.contains("1000 containers") && why.contains("allclear.dev/containers"), "{why}");
+        assert!(why.len() < FAULT_BYTES_MAX, "{why}");
     }
 
     #[test]

@@ -279,6 +279,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
             }
             Sight::Gone(id) => {
                 self.troubles.readable(&id);
+                self.troubles.stored(&id);
                 self.attend(&id, None, ctx);
             }
             Sight::Synced { scope, all } => self.listed(&scope, all, ctx),

@@ -7,13 +7,13 @@ use crate::domain::image::Version;
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::{Kind, Notice};
 use crate::domain::readiness::{self, Standing, standing};
-use crate::domain::record::{Change, Closed, Edge, Failure, Outcome, Phase, Record};
+use crate::domain::record::{Change, Closed, Edge, Failure, Outcome, Phase, Record, WORDS_BYTES_MAX};
 use crate::domain::rollout::clock::ELAPSED_STORED_EVERY;
 use crate::domain::rollout::news::{baseline, faults, is_requested, news};
 use crate::domain::rollout::served::{Served, move_edge};
 use crate::domain::rollout::sight::Sight;
 use crate::domain::rollout::{Arrival, Effect, Rollout, Suspicion};
-use crate::domain::workload::Workload;
+use crate::domain::workload::{Workload, cut};
 use crate::domain::{id::Vector, rollout::words};
 
 /// A missed progress deadline must be seen twice, this far apart: a stale report can survive the first status write of a
@@ -316,7 +316,8 @@ impl Rollout {
     /// Remembers how the present rollout ended.
     pub(super) fn close_current(&mut self, outcome: Outcome, why: String) {
         if let Some(draft) = &mut self.draft {
-            let change = words::change(draft.before(), &draft.version);
+            let change = cut(&words::change(draft.before(), &draft.version), WORDS_BYTES_MAX);
+            let why = cut(&why, WORDS_BYTES_MAX);
             draft.close(Closed { seq: draft.seq, change, outcome, why, purges: Vec::new(), more: 0 });
         }
     }
