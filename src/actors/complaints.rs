@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::domain::machine::Timestamp;
 use crate::domain::refusal::{Cause, Refusals, Said};
-use crate::ports::{CdnError, PortError};
+use crate::ports::{CdnError, PortError, Retry};
 
 /// What was refused, and is still.
 #[derive(Debug, Default)]
@@ -23,6 +23,18 @@ impl Complaints {
             Some(_) => {}
         }
         error.is_some_and(|error| error.denied)
+    }
+
+    /// How storing a record ended. One that is refused as it is, and not for want of a right, has no room. Says whether it was
+    /// refused, so that nobody else has to say so.
+    pub fn heard_of_store(&self, now: Timestamp, place: &str, error: Option<&PortError>) -> bool {
+        let full = error.filter(|error| error.retry == Retry::Never && !error.denied);
+        match (full, error) {
+            (Some(error), _) => self.refused(now, Cause::FullLedger, place, error),
+            (None, None) => self.worked(now, Cause::FullLedger, place),
+            (None, Some(_)) => {}
+        }
+        self.heard(now, Cause::WriteLedger, place, error) || full.is_some()
     }
 
     /// How a call to the CDN ended that needs `right`. Says whether it was refused, so that nobody else has to say so.

@@ -167,6 +167,8 @@ pub enum End {
     Crashed,
     /// With nothing left to do; the record as the ledger has it.
     Finished(Option<Box<Record>>),
+    /// It wrote its record over and over while nothing happened.
+    Overdrawn,
     /// Because the process ends.
     Drained,
 }
@@ -208,7 +210,7 @@ pub struct Observation {
     pub rollouts: Vec<Summary>,
     /// Rollouts that ended lately, newest first.
     pub recent: Vec<Summary>,
-    /// Workloads whose actor crashed too often, and are left alone for a while.
+    /// Workloads whose actor crashed too often, or wrote its record over and over, and are left alone for a while.
     pub quarantined: Vec<WorkloadId>,
     /// Workloads whose newest rollout did not end well.
     pub unwell: Vec<Unwell>,

@@ -28,11 +28,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix::Addr;
+
 use crate::actors::complaints::Complaints;
+use crate::actors::message::TellNotice;
+use crate::actors::webhook::Webhook;
 use crate::domain::catalog::Freshness;
 use crate::domain::delivery;
 use crate::domain::id::Member;
 use crate::domain::machine::millis;
+use crate::domain::notice::Notice;
 use crate::domain::policy::Policy;
 use crate::domain::purge::Pace;
 use crate::domain::refusal::Cause;
@@ -58,6 +63,11 @@ impl Surroundings {
     /// How a call to a port ended; see [`Complaints::heard`].
     pub(crate) fn heard(&self, cause: Cause, place: &str, error: Option<&PortError>) -> bool {
         self.complaints.heard(self.ports.clock.now(), cause, place, error)
+    }
+
+    /// How storing a record ended; see [`Complaints::heard_of_store`].
+    pub(crate) fn heard_of_store(&self, place: &str, error: Option<&PortError>) -> bool {
+        self.complaints.heard_of_store(self.ports.clock.now(), place, error)
     }
 }
 
@@ -133,5 +143,21 @@ where
                 tokio::time::sleep(wait).await;
             }
         }
+    }
+}
+
+/// Tells a notice that is in no record, as an Event on the object `uid` and to the webhooks that want it. It is not tried again.
+pub(crate) async fn tell_at_once(surroundings: &Surroundings, webhook: &Addr<Webhook>, notice: Notice, uid: &str) {
+    surroundings.metrics.notice(&notice);
+    let published = surroundings.ports.events.publish(&notice, uid).await;
+    let said = surroundings.heard(Cause::PublishEvents, &notice.workload.namespace, published.as_ref().err());
+    if let Err(error) = published {
+        surroundings.metrics.failure("publish_event");
+        if !said {
+            tracing::warn!(workload = %notice.workload.spoken(), %error, "could not publish an Event");
+        }
+    }
+    if !matches!(webhook.send(TellNotice(Box::new(notice))).timeout(ANSWER_WITHIN).await, Ok(Ok(()))) {
+        surroundings.metrics.failure("tell_notice");
     }
 }

@@ -6,6 +6,7 @@
 mod hosts;
 mod loading;
 mod start;
+mod storing;
 
 pub use start::Start;
 
@@ -20,13 +21,14 @@ use actix::{
 
 use crate::actors::lifecycle::{Collar, Obituary};
 use crate::actors::message::{
-    Absent, Drain, End, FollowPods, Forget, MatchPlan, Observation, Observe, PeersRestarted, PlaceOrder, PodsReported,
-    Publish, PurgeReported, Sighted, TellNotice, ViewReported,
+    Absent, Drain, End, FollowPods, MatchPlan, Observation, Observe, PeersRestarted, PlaceOrder, PodsReported, Publish,
+    PurgeReported, Sighted, TellNotice, ViewReported,
 };
 use crate::actors::rollout::loading::Loading;
+use crate::actors::rollout::storing::unstored;
 use crate::actors::root::Directory;
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{ANSWER_WITHIN, LOAD, MAILBOX_MAX, Surroundings};
+use crate::actors::{ANSWER_WITHIN, MAILBOX_MAX, Surroundings};
 use crate::domain::id::{NoticeId, Seq, Vector};
 use crate::domain::notice::Notice;
 use crate::domain::plan::Plan;
@@ -37,7 +39,7 @@ use crate::domain::rollout::{Attended, Effect, Event, Identity, Rollout, Summary
 use crate::domain::serving::old_pods;
 use crate::domain::site::Age;
 use crate::domain::workload::Workload;
-use crate::ports::{Retry, StoreError};
+use crate::ports::Retry;
 
 /// The actor. See the module's text.
 pub struct RolloutActor {
@@ -59,6 +61,8 @@ pub struct RolloutActor {
     noticed: BTreeSet<NoticeId>,
     draining: bool,
     storing: bool,
+    /// Why the ledger has no room for its record, since when it had none.
+    unstored: Option<String>,
 }
 
 impl RolloutActor {
@@ -85,6 +89,7 @@ impl RolloutActor {
             noticed: BTreeSet::new(),
             draining: false,
             storing: false,
+            unstored: None,
         }
     }
 
@@ -162,78 +167,6 @@ impl RolloutActor {
                 Event::PodsUnseen
             }
         });
-    }
-
-    fn store(&mut self, record: Option<Box<Record>>, revision: u64, ctx: &mut Context<Self>) {
-        let (surroundings, workload) = (self.surroundings.clone(), self.start.workload.clone());
-        let Surroundings { ports, metrics, .. } = surroundings.clone();
-        let (directory, origin) = (self.directory.clone(), self.start.origin.clone());
-        let removes = record.is_none();
-        self.storing = true;
-        let write = async move {
-            let from = ports.clock.now();
-            let written = match record {
-                Some(record) => ports.ledger.store(&workload, &record).await,
-                None => ports.ledger.remove(&workload, revision).await,
-            };
-            metrics.took("store_record", ports.clock.now().since(from));
-            let place = workload.spoken();
-            match written {
-                Ok(()) => {
-                    surroundings.heard(Cause::WriteLedger, &place, None);
-                    Event::Stored
-                }
-                Err(StoreError::Conflict(current)) => {
-                    metrics.failure("store_record_conflict");
-                    match ports.ledger.seq_floor(&workload).await {
-                        Ok(floor) => Event::Conflicted(current, floor),
-                        Err(error) => {
-                            if !surroundings.heard(Cause::ReadLedger, LOAD, Some(&error)) {
-                                tracing::warn!(workload = place, %error, "could not read the ledger");
-                            }
-                            Event::StoreFailed(error.to_string())
-                        }
-                    }
-                }
-                Err(StoreError::Unavailable(error)) => {
-                    metrics.failure("store_record");
-                    if !surroundings.heard(Cause::WriteLedger, &place, Some(&error)) {
-                        tracing::warn!(workload = place, %error, "could not write the record; trying again");
-                    }
-                    Event::StoreFailed(error.to_string())
-                }
-                Err(StoreError::Lost(error)) => {
-                    metrics.failure("store_record");
-                    tracing::warn!(workload = place, %error, "could not write the record");
-                    directory.report_lost(&origin);
-                    Event::StoreFailed(error.to_string())
-                }
-            }
-        };
-        ctx.spawn(write.into_actor(self).map(move |event, actor, ctx| {
-            actor.storing = false;
-            if removes && matches!(event, Event::Stored) {
-                actor.forget();
-            }
-            if actor.draining {
-                actor.end(End::Drained, ctx);
-            } else {
-                actor.feed(event, ctx);
-                actor.follow_pods(ctx);
-            }
-        }));
-    }
-
-    /// The record the machine still takes for durable was removed.
-    fn forget(&self) {
-        if let Some(Record { seq, revision, .. }) = self.shell.as_ref().and_then(|shell| shell.machine().durable()) {
-            let workload = self.start.workload.clone();
-            let forget = Forget { workload, seq: *seq, revision: *revision };
-            if self.directory.group().try_send(forget).is_err() {
-                // A copy too many in the cache of tags, until the workload comes back; nothing depends on it.
-                self.surroundings.metrics.overflow("cluster_group");
-            }
-        }
     }
 
     fn publish(&mut self, record: Box<Record>, ctx: &mut Context<Self>) {
@@ -406,8 +339,12 @@ impl Drives<Attended> for RolloutActor {
             Effect::Purge(order) => self.order(order, ctx),
             Effect::Tell(notice) => self.tell(notice, ctx),
             Effect::End => {
-                let record = self.shell.as_ref().and_then(|shell| shell.machine().durable()).cloned();
-                self.end(End::Finished(record.map(Box::new)), ctx);
+                let Some(machine) = self.shell.as_ref().map(Shell::machine) else { return };
+                let end = match machine.is_overdrawn() {
+                    true => End::Overdrawn,
+                    false => End::Finished(machine.durable().cloned().map(Box::new)),
+                };
+                self.end(end, ctx);
             }
         }
     }
@@ -478,6 +415,7 @@ impl Handler<Observe> for RolloutActor {
             Some(shell) => shell.machine().summary(shell.now()),
             None => Some(Summary::unknown(&self.start.workload, self.loading.borrow().clone())),
         };
-        MessageResult(Observation { rollouts: summary.into_iter().collect(), ..Observation::default() })
+        let troubles = self.unstored.iter().map(|why| unstored(&self.start.workload, why)).collect();
+        MessageResult(Observation { rollouts: summary.into_iter().collect(), troubles, ..Observation::default() })
     }
 }

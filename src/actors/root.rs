@@ -294,7 +294,7 @@ impl Handler<Died> for Root {
     fn handle(&mut self, Died { who, end }: Died, ctx: &mut Self::Context) {
         match end {
             End::Crashed => self.rebuild(&who, ctx),
-            End::Finished(_) | End::Drained => {}
+            End::Finished(_) | End::Overdrawn | End::Drained => {}
         }
     }
 }

@@ -14,6 +14,16 @@ pub const BLIND_AFTER: Duration = Duration::from_secs(30);
 /// How often what only a person can end is said again.
 pub const SAID_AGAIN_AFTER: Duration = Duration::from_secs(24 * 3_600);
 
+/// How often it is logged of one workload that it cannot be read, for changing reasons.
+const UNREADABLE_SAID_EVERY: Duration = Duration::from_secs(60);
+
+/// Owners who are told within [`TOLD_WITHIN`] that there is no room for their workloads: a namespace may have thousands of them, and
+/// each telling is an Event and a delivery for every hook. The log and the status have all.
+const TOLD_MAX: usize = 10;
+
+/// See [`TOLD_MAX`].
+const TOLD_WITHIN: Duration = Duration::from_secs(60);
+
 /// A watch that is down.
 struct Down {
     since: Timestamp,
@@ -30,8 +40,14 @@ pub struct Troubles {
     watches: BTreeMap<Option<String>, Down>,
     baselines: Option<String>,
     listed: Option<String>,
-    /// Workloads of which nothing can be recorded, and why; until it can be.
-    unreadable: BTreeMap<WorkloadId, String>,
+    /// Workloads of which nothing can be recorded, why, and when that was last said; until it can be.
+    unreadable: BTreeMap<WorkloadId, (String, Timestamp)>,
+    /// Workloads that are left alone for a while, and why.
+    left_alone: BTreeMap<WorkloadId, String>,
+    /// Workloads without a record for which the ledger has no room, and why.
+    unstored: BTreeMap<WorkloadId, String>,
+    /// When owners of such were told of late.
+    told: Vec<Timestamp>,
 }
 
 impl Troubles {
@@ -86,11 +102,17 @@ impl Troubles {
     }
 
     /// This workload is left out, and why.
-    pub fn unreadable(&mut self, id: &WorkloadId, why: String) {
-        if self.unreadable.get(id) != Some(&why) {
-            tracing::warn!(workload = %id.spoken(), why, "a workload cannot be read and is left out");
-            self.unreadable.insert(id.clone(), why);
+    pub fn unreadable(&mut self, now: Timestamp, id: &WorkloadId, why: String) {
+        let before = self.unreadable.get(id);
+        if before.is_some_and(|(known, _)| *known == why) {
+            return;
         }
+        // Its owner may change it many times a second.
+        let said = before.map(|(_, said)| *said).filter(|said| now.since(*said) < UNREADABLE_SAID_EVERY);
+        if said.is_none() {
+            tracing::warn!(workload = %id.spoken(), why, "a workload cannot be read and is left out");
+        }
+        self.unreadable.insert(id.clone(), (why, said.unwrap_or(now)));
     }
 
     /// It can be read, or is gone.
@@ -98,13 +120,44 @@ impl Troubles {
         self.unreadable.remove(id);
     }
 
+    /// The ledger has no room for the record of this workload, and why. Says whether its owner is to be told: once, and some a minute
+    /// of all of them.
+    pub fn unstored(&mut self, now: Timestamp, id: &WorkloadId, why: String) -> bool {
+        let known = self.unstored.insert(id.clone(), why).is_some();
+        self.told.retain(|at| now.since(*at) < TOLD_WITHIN);
+        let tells = !known && self.told.len() < TOLD_MAX;
+        self.told.extend(tells.then_some(now));
+        tells
+    }
+
+    /// It was stored, or is gone. Says whether it could not be before.
+    pub fn stored(&mut self, id: &WorkloadId) -> bool {
+        self.unstored.remove(id).is_some()
+    }
+
+    /// This workload is left alone for a while, and why.
+    pub fn left_alone(&mut self, id: &WorkloadId, why: &str) {
+        self.left_alone.insert(id.clone(), why.to_owned());
+    }
+
+    /// It is not any more.
+    pub fn attended(&mut self, id: &WorkloadId) {
+        self.left_alone.remove(id);
+    }
+
     /// All of them, a sentence each.
     pub fn words(&self) -> impl Iterator<Item = String> {
         let baselines = self.baselines.iter().map(|why| format!("cannot write first records: {why}"));
         let listed = self.listed.iter().map(|why| format!("cannot store which namespaces are listed: {why}"));
-        let unreadable = self.unreadable.iter().map(|(id, why)| format!("{} cannot be read: {why}", id.spoken()));
+        let unreadable = self.unreadable.iter().map(|(id, (why, _))| format!("{} cannot be read: {why}", id.spoken()));
+        let left_alone = self.left_alone.iter().map(|(id, why)| format!("{} is left alone: {why}", id.spoken()));
+        let first = self.unstored.iter().next();
+        let others = self.unstored.len().saturating_sub(1);
+        let unstored = first.map(|(id, why)| {
+            format!("the records of {} and {others} others have no room in the ledger: {why}", id.spoken())
+        });
         let watches = self.watches.values().map(|down| down.why.clone());
-        watches.chain(baselines).chain(listed).chain(unreadable)
+        watches.chain(baselines).chain(listed).chain(unreadable).chain(left_alone).chain(unstored)
     }
 }
 
@@ -117,7 +170,7 @@ mod tests {
         let web = WorkloadId::deployment("shop", "web");
         let mut troubles = Troubles::default();
         troubles.baselines_written(Some("failed to write: forbidden".into()));
-        troubles.unreadable(&web, "image: \"WEB\" is not an image".into());
+        troubles.unreadable(Timestamp::default(), &web, "image: \"WEB\" is not an image".into());
         troubles.watch_works(Timestamp::default(), &None);
         assert_eq!(troubles.words().count(), 2);
         troubles.baselines_written(None);

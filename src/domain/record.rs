@@ -42,6 +42,13 @@ pub const VOTES_MAX: usize = 8;
 /// only those with a purge on its way are larger than a few hundred bytes.
 pub const RECORD_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of a version as it is written: forty containers of 100 bytes each, or 27 with digests. At rest a record has it twice, so
+/// that 64 of the largest records at rest fill a shard. A workload with a larger one is not followed, and is told what to do.
+pub const VERSION_BYTES_MAX: usize = 4 * 1024;
+
+/// Bytes of the words in which a rollout is remembered: what changed, and why it ended so.
+pub const WORDS_BYTES_MAX: usize = 1024;
+
 /// Bytes of host names in one vote: about a thousand hosts, far above CloudFront's quota of 100 aliases a distribution.
 pub const VOTE_HOST_BYTES_MAX: usize = 24 * 1024;
 

@@ -98,15 +98,30 @@ pub fn encode(record: &Record) -> Result<String, CodecError> {
 /// complete, and what a purge depends on, is never taken out: a record that is too long with these alone is not written.
 pub fn shed(record: &mut Record) -> Vec<Notice> {
     let mut excess = Vec::new();
-    while matches!(encode(record), Err(CodecError::TooLong { .. })) {
-        let oldest = record.untold.iter().position(|notice| notice.kind != Kind::PurgeCompleted);
-        match oldest {
-            Some(oldest) => excess.push(record.untold.remove(oldest)),
-            None if !record.history.is_empty() => drop(record.history.remove(0)),
-            None => break,
+    // Once for the notices and once for the history, and again only where what was taken out said more than its own text.
+    while let Err(CodecError::TooLong { bytes }) = encode(record) {
+        let mut surplus = bytes - RECORD_BYTES_MAX;
+        let shed_before = excess.len();
+        let (kept, out) = std::mem::take(&mut record.untold).into_iter().partition(|notice| {
+            let goes = surplus > 0 && notice.kind != Kind::PurgeCompleted;
+            surplus -= if goes { surplus.min(text_bytes(notice)) } else { 0 };
+            !goes
+        });
+        record.untold = kept;
+        excess.extend::<Vec<Notice>>(out);
+        if excess.len() == shed_before {
+            if record.history.is_empty() {
+                break;
+            }
+            record.history.remove(0);
         }
     }
     excess
+}
+
+/// What an item of a list takes of a record's text, with its comma.
+fn text_bytes(notice: &Notice) -> usize {
+    serde_json::to_string(notice).map_or(0, |text| text.len() + 1)
 }
 
 /// How many bytes a record has room for.

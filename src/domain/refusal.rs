@@ -1,4 +1,4 @@
-//! What only a person can end: rights that are missing, and credentials. Said when it begins and again daily, with what to do,
+//! What only a person can end: rights that are missing, credentials, and a part of the ledger that is full. Said when it begins and again daily, with what to do,
 //! and when it ends (decision 37); in between it is no news, however often it is tried.
 //!
 //! One cause is met with at many places: a right to Events in each namespace, a shard of the ledger by each workload in it. It is
@@ -27,6 +27,8 @@ pub enum Cause {
     ReadLedger,
     /// Records and deliveries cannot be written.
     WriteLedger,
+    /// The ledger has no room for a record, or the API server takes it for too large.
+    FullLedger,
     /// Events cannot be made.
     PublishEvents,
     /// There are no AWS credentials, or none that AWS takes.
@@ -69,10 +71,11 @@ pub struct Refusals {
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::OpenLedger,
         Self::ReadLedger,
         Self::WriteLedger,
+        Self::FullLedger,
         Self::PublishEvents,
         Self::Credentials,
         Self::ListDistributions,
@@ -88,6 +91,7 @@ impl Cause {
             Self::OpenLedger => "open_ledger",
             Self::ReadLedger => "read_ledger",
             Self::WriteLedger => "write_ledger",
+            Self::FullLedger => "full_ledger",
             Self::PublishEvents => "publish_events",
             Self::Credentials => "aws_credentials",
             Self::ListDistributions => "list_distributions",
@@ -102,6 +106,9 @@ impl Cause {
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::OpenLedger | Self::ReadLedger | Self::WriteLedger => "apply deploy/base/ledger-role.yaml",
+            Self::FullLedger => {
+                "delete Deployments of that namespace that nobody needs, or choose fewer of their containers by the annotation allclear.dev/containers"
+            }
             Self::PublishEvents => {
                 "apply deploy/base/cluster-role.yaml, or deploy/overlays/namespaced/role.yaml where one namespace is watched"
             }
@@ -122,6 +129,7 @@ impl Cause {
             Self::OpenLedger => "nothing is done",
             Self::ReadLedger => "rollouts that are not known yet, or webhooks of an earlier life, wait",
             Self::WriteLedger => "nothing that is new is acted on: nothing is purged",
+            Self::FullLedger => "nothing new of these workloads is acted on; other namespaces go on",
             Self::PublishEvents => "Events are lost; rollouts, purges and webhooks go on",
             Self::Credentials | Self::CreateInvalidation => "nothing is purged",
             Self::ListDistributions => "distributions are not found by host, or are those of the last listing",

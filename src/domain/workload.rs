@@ -11,7 +11,7 @@ use crate::domain::host::Host;
 use crate::domain::id::WorkloadId;
 use crate::domain::image::Version;
 use crate::domain::paths::{Path, PathSet};
-use crate::domain::record::VOTE_PATH_BYTES_MAX;
+use crate::domain::record::{VERSION_BYTES_MAX, VOTE_PATH_BYTES_MAX};
 use crate::domain::selector::LabelSelector;
 
 /// The prefix of every annotation a workload's owner may write.
@@ -115,9 +115,23 @@ pub struct Tuning {
     pub own_deadline: Option<Duration>,
     /// `requested-at`: a changed value asks for a purge now.
     pub requested_at: Option<String>,
-    /// Annotations that could not be used, and why; each becomes a condition, never a crash.
+    /// Annotations that could not be used, and why; each becomes a condition, never a crash. The first [`FAULTS_MAX`], each cut to
+    /// [`FAULT_BYTES_MAX`]; add one by [`Tuning::fault`].
     pub faults: Vec<String>,
+    /// How many more there are.
+    pub more_faults: usize,
 }
+
+/// Faults of one workload that are named; of the others only how many there are. An owner mends what is named and sees the next
+/// ones then. Kubernetes takes 256 KiB of annotations of one object, so there may be thousands.
+pub const FAULTS_MAX: usize = 10;
+
+/// Bytes of one fault in words: the name of an annotation, at most 76, and a sentence. A value may be repeated in it.
+pub const FAULT_BYTES_MAX: usize = 200;
+
+/// Longest value of one of our annotations that is looked at, in bytes: [`LIST_LEN_MAX`] hosts of at most 253 bytes, with commas and
+/// blanks, are 25 KiB.
+pub const ANNOTATION_BYTES_MAX: usize = 32 * 1024;
 
 /// The annotations that are understood, without their prefix.
 const ANNOTATIONS: [&str; 8] =
@@ -141,22 +155,40 @@ impl Tuning {
     /// Reads the annotations of a workload. A bad one is left out and named in [`Tuning::faults`].
     pub fn read<'a>(annotations: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let mut tuning = Self::default();
-        let mut items = Vec::new();
+        let (mut items, mut unknown) = (Vec::new(), Vec::new());
         for (key, value) in annotations {
             let Some(name) = key.strip_prefix(ANNOTATION_PREFIX) else { continue };
-            if let Err(why) = tuning.read_one(name, value, &mut items) {
-                tuning.faults.push(format!("annotation {key}: {why}"));
+            if !ANNOTATIONS.contains(&name) {
+                unknown.push(key);
+            } else if value.len() > ANNOTATION_BYTES_MAX {
+                let bytes = value.len();
+                tuning.fault(|| format!("annotation {key}: {bytes} bytes, {ANNOTATION_BYTES_MAX} at most"));
+            } else if let Err(why) = tuning.read_one(name, value, &mut items) {
+                tuning.fault(|| format!("annotation {key}: {why}"));
             }
+        }
+        // After those that are known: what somebody wanted and does not get comes first.
+        for key in unknown {
+            tuning.fault(|| format!("annotation {key}: unknown; known are {}", ANNOTATIONS.join(", ")));
         }
         let bytes: usize = items.iter().map(|path| path.as_str().len()).sum();
         if bytes > VOTE_PATH_BYTES_MAX {
             let why =
                 format!("{bytes} bytes of paths and tags, {VOTE_PATH_BYTES_MAX} at most; use fewer and wider ones");
-            tuning.faults.push(format!("annotation {ANNOTATION_PREFIX}paths: {why}"));
+            tuning.fault(|| format!("annotation {ANNOTATION_PREFIX}paths: {why}"));
         } else if !items.is_empty() {
             tuning.paths = Some(items.into_iter().collect());
         }
         tuning
+    }
+
+    /// Adds a fault, in words of which no more are made than are kept.
+    pub fn fault(&mut self, words: impl FnOnce() -> String) {
+        if self.faults.len() < FAULTS_MAX {
+            self.faults.push(cut(&words(), FAULT_BYTES_MAX));
+        } else {
+            self.more_faults += 1;
+        }
     }
 
     fn read_one(&mut self, name: &str, value: &str, items: &mut Vec<Path>) -> Result<(), String> {
@@ -182,10 +214,37 @@ impl Tuning {
                 return Err(format!("longer than {REQUESTED_AT_BYTES_MAX} bytes"));
             }
             "requested-at" => self.requested_at = Some(value.to_owned()),
-            _ => return Err(format!("unknown; known are {}", ANNOTATIONS.join(", "))),
+            // Whoever calls this has looked it up among those that are known.
+            _ => {}
         }
         Ok(())
     }
+}
+
+/// The version, or what is to be done about one that a record has no room for.
+///
+/// # Errors
+/// Above [`VERSION_BYTES_MAX`].
+pub fn recordable(version: Version) -> Result<Version, String> {
+    let bytes = serde_json::to_string(&version).map_or(usize::MAX, |text| text.len());
+    if bytes > VERSION_BYTES_MAX {
+        return Err(format!(
+            "the images of its {} containers take {bytes} bytes, {VERSION_BYTES_MAX} at most; choose those that count by the \
+             annotation {ANNOTATION_PREFIX}containers",
+            version.iter().len()
+        ));
+    }
+    Ok(version)
+}
+
+/// The beginning of a text, at most so many bytes of it, whole characters only; `…` marks what was cut.
+pub fn cut(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    let kept = bytes_max.saturating_sub('…'.len_utf8());
+    let end = (0..=kept).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    format!("{}…", text.get(..end).unwrap_or_default())
 }
 
 /// `progressDeadlineSeconds` by which Kubernetes says that there is none.
@@ -223,6 +282,7 @@ fn timeout(value: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::image::Container;
 
     fn read(pairs: &[(&str, &str)]) -> Tuning {
         Tuning::read(pairs.iter().copied())
@@ -241,6 +301,31 @@ mod tests {
         assert_eq!(tuning.faults.len(), 2);
         assert!(tuning.faults[0].contains("rollout-timeout"));
         assert!(tuning.faults[1].contains("known are"));
+    }
+
+    #[test]
+    fn faults_are_named_up_to_a_number_and_counted_beyond_with_what_is_known_first() {
+        let many: Vec<String> = (0..1_900).map(|number| format!("allclear.dev/a-{number:04}")).collect();
+        let value = "x".repeat(240_000);
+        let known = ("allclear.dev/rollout-timeout", value.as_str());
+        let tuning = Tuning::read(many.iter().map(|key| (key.as_str(), "true")).chain([known]));
+        assert_eq!((tuning.faults.len(), tuning.more_faults), (10, 1_891));
+        assert_eq!(tuning.faults[0], "annotation allclear.dev/rollout-timeout: 240000 bytes, 32768 at most");
+        let long = format!("allclear.dev/{}", "ü".repeat(500));
+        let tuning = read(&[(&long, ""), ("allclear.dev/enabled", &value[..30_000])]);
+        assert!(tuning.faults.iter().all(|fault| fault.len() <= 200 && fault.ends_with('…')), "{:?}", tuning.faults);
+    }
+
+    #[test]
+    fn a_version_too_large_for_a_record_says_what_to_choose() {
+        let version = |containers: usize| -> Version {
+            let image = |number: usize| (Container::Main(format!("c-{number}")), "shop/web:1".parse().unwrap());
+            (0..containers).map(image).collect()
+        };
+        assert_eq!(recordable(version(100)), Ok(version(100)));
+        let why = recordable(version(1_000)).unwrap_err();
+        assert!(why.contains("1000 containers") && why.contains("allclear.dev/containers"), "{why}");
+        assert!(why.len() < FAULT_BYTES_MAX, "{why}");
     }
 
     #[test]

@@ -200,7 +200,11 @@ impl Default for Metrics {
             "Webhook deliveries on their way, without dead letters",
             deliveries.clone(),
         );
-        registry.register("workloads_quarantined", "Workloads whose actor crashed too often", quarantined.clone());
+        registry.register(
+            "workloads_quarantined",
+            "Workloads that are left alone for a while, because of a crash or of endless writes",
+            quarantined.clone(),
+        );
         registry.register(
             "workloads_unwell",
             "Workloads whose newest rollout did not end well, by reason",

@@ -1,7 +1,7 @@
 //! The ledgers: one contract, held by every backend, and what is special to each.
 
-mod contract;
-mod kubernetes;
+pub mod contract;
+pub mod kubernetes;
 mod redis;
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use async_trait::async_trait;
 
 /// A ledger that outlives the handles to it.
 #[async_trait]
-trait Bench: Send + Sync {
+pub trait Bench: Send + Sync {
     /// Another handle to the same ledger, the way a restarted process or a second worker would open it.
     async fn handle(&self) -> Arc<dyn Ledger>;
     /// Deletes the ledger, as an operator would.

@@ -418,7 +418,7 @@ fn an_unreadable_image_stops_nothing_else() {
         sight("c", 4, true, 2),
     ];
     let world = World { faults: Faults { crashes: 1, early: 1, ..Faults::default() }, ..world(script) };
-    search("unreadable", world, &["ends purged"], 22_283);
+    search("unreadable", world, &["ends purged"], 34_256);
 }
 
 #[test]

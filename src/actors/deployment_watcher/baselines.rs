@@ -1,6 +1,7 @@
 //! The records of workloads seen for the first time: written together, so that ten thousand of them cost a few writes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
@@ -9,10 +10,14 @@ use crate::actors::LOAD;
 use crate::actors::message::Show;
 use crate::domain::id::{Seq, WorkloadId};
 use crate::domain::listed::Scope;
+use crate::domain::notice::Kind;
 use crate::domain::record::Record;
 use crate::domain::refusal::Cause;
 use crate::domain::rollout::Arrival;
-use crate::ports::{PinError, StoreError};
+use crate::ports::{PinError, PortError, Retry, StoreError};
+
+/// How long a baseline for which there is no room is put aside.
+const ASIDE: Duration = Duration::from_secs(300);
 
 impl DeploymentWatcher {
     /// Writes the baselines found so far, all at once, so that the ledger can put them into few writes.
@@ -50,13 +55,18 @@ impl DeploymentWatcher {
                 directory.report_lost(&origin);
             }
             let unavailable = failed.values().find_map(|error| match error {
-                StoreError::Unavailable(error) => Some(error),
-                StoreError::Conflict(_) | StoreError::Lost(_) => None,
+                StoreError::Unavailable(error) if no_room(error).is_none() => Some(error),
+                StoreError::Unavailable(_) | StoreError::Conflict(_) | StoreError::Lost(_) => None,
             });
             if !records.is_empty() {
                 surroundings.heard(Cause::WriteLedger, "first records", unavailable);
             }
-            let unwritten = failed.values().find(|error| !matches!(error, StoreError::Conflict(_)));
+            let passes = |error: &&StoreError| match error {
+                StoreError::Unavailable(error) => no_room(error).is_none(),
+                StoreError::Lost(_) => true,
+                StoreError::Conflict(_) => false,
+            };
+            let unwritten = failed.values().find(passes);
             (records, unnumbered, trouble.or_else(|| unwritten.map(ToString::to_string)), failed)
         };
         ctx.spawn(writing.into_actor(self).map(move |(records, unnumbered, trouble, mut failed), actor, ctx| {
@@ -126,6 +136,9 @@ impl DeploymentWatcher {
         match failed {
             None => {
                 self.writing.remove(&id);
+                if self.troubles.stored(&id) {
+                    self.surroundings.heard_of_store(&id.spoken(), None);
+                }
                 self.records.insert(id.clone(), record);
                 if let Some(sight) = self.overtaken.remove(&id) {
                     self.attend(&id, sight, ctx);
@@ -146,6 +159,9 @@ impl DeploymentWatcher {
                     None => self.start(&id, None, Arrival::Baseline, ctx),
                 }
             }
+            Some(StoreError::Unavailable(error)) if no_room(&error).is_some() => {
+                self.baseline_refused(id, record, &error, ctx);
+            }
             Some(StoreError::Unavailable(_) | StoreError::Lost(_)) => {
                 self.surroundings.metrics.failure("store_baseline");
                 self.baseline_unwritten(id, record, ctx);
@@ -161,4 +177,28 @@ impl DeploymentWatcher {
             self.attend(&id, sight, ctx);
         }
     }
+
+    /// The ledger has no room for a baseline: it is put aside for a while, and holds up neither the others nor what is told of them.
+    fn baseline_refused(&mut self, id: WorkloadId, record: Record, error: &PortError, ctx: &mut Context<Self>) {
+        self.surroundings.metrics.failure("store_record_full");
+        self.surroundings.heard_of_store(&id.spoken(), Some(error));
+        if self.troubles.unstored(self.surroundings.ports.clock.now(), &id, error.to_string()) {
+            let message = format!("its record has no room in the ledger, so it is not followed: {error}");
+            let notice = self.notice(&id, Kind::RolloutStuck, message);
+            ctx.spawn(self.tell(notice, record.uid.clone()).into_actor(self));
+        }
+        self.writing.remove(&id);
+        self.overtaken.remove(&id);
+        ctx.run_later(ASIDE, move |actor, _| {
+            // Unless it was seen, and written, meanwhile.
+            if !actor.records.contains_key(&id) && !actor.children.contains_key(&id) && !actor.writing.contains(&id) {
+                actor.baselines.entry(id).or_insert(record);
+            }
+        });
+    }
+}
+
+/// Why a ledger that can be written has no room for a record.
+fn no_room(error: &PortError) -> Option<&PortError> {
+    Some(error).filter(|error| error.retry == Retry::Never && !error.denied)
 }

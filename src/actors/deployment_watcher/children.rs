@@ -3,18 +3,19 @@
 
 use std::time::Duration;
 
-use actix::{Actor, AsyncContext, Context, Handler};
+use actix::{Actor, AsyncContext, Context, Handler, WrapFuture};
 
 use super::{Child, DeploymentWatcher};
 use crate::actors::lifecycle::Obituary;
 use crate::actors::message::{Died, End, Wanted, Who};
 use crate::actors::rollout::{RolloutActor, Start};
 use crate::domain::id::{Seq, WorkloadId};
+use crate::domain::notice::Kind;
 use crate::domain::record::Record;
 use crate::domain::rollout::{Arrival, Summary, timeout};
 use crate::domain::workload::Workload;
 
-/// How long a workload whose actor crashed too often is left alone before it is tried again (decision 16).
+/// How long a workload is left alone whose actor crashed too often, or wrote too often, before it is tried again (decision 16).
 const QUARANTINE: Duration = Duration::from_secs(300);
 
 /// Rollouts that ended and are still shown.
@@ -71,6 +72,11 @@ impl DeploymentWatcher {
             }
             End::Drained => {}
             End::Crashed => self.rebuild(id, latest, arrival, ctx),
+            End::Overdrawn => {
+                let why = "its record was written over and over while nothing happened, which is a mistake of allclear: please \
+                           report it";
+                self.quarantine(id, latest, arrival, why, ctx);
+            }
         }
         self.count();
     }
@@ -82,15 +88,34 @@ impl DeploymentWatcher {
             tracing::error!(workload = %id.spoken(), "the rollout's actor crashed; it is rebuilt from the ledger");
             return self.start(id, latest, arrival, ctx);
         }
+        self.quarantine(id, latest, arrival, "its actor crashed too often; the log says why", ctx);
+    }
+
+    /// Leaves a workload alone for a while, its record unchanged (decision 16).
+    fn quarantine(
+        &mut self,
+        id: &WorkloadId,
+        latest: Option<Box<Workload>>,
+        arrival: Arrival,
+        why: &str,
+        ctx: &mut Context<Self>,
+    ) {
         tracing::error!(
             workload = %id.spoken(),
             retry_s = QUARANTINE.as_secs(),
-            "the rollout's actor crashed too often and is left alone for a while; its record is unchanged"
+            why,
+            "the workload is left alone for a while; its record is unchanged"
         );
+        let uid = self.records.get(id).map_or_else(String::new, |record| record.uid.clone());
+        let message = format!("it is left alone for {} s: {why}. Its record is unchanged", QUARANTINE.as_secs());
+        let notice = self.notice(id, Kind::RolloutStuck, message);
+        ctx.spawn(self.tell(notice, uid).into_actor(self));
+        self.troubles.left_alone(id, why);
         self.quarantined.insert(id.clone(), latest);
         let id = id.clone();
         ctx.run_later(QUARANTINE, move |actor, ctx| {
             if let Some(latest) = actor.quarantined.remove(&id) {
+                actor.troubles.attended(&id);
                 actor.start(&id, latest, arrival, ctx);
             }
         });

@@ -7,6 +7,7 @@
 mod baselines;
 mod children;
 mod restored;
+mod telling;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -134,7 +135,7 @@ impl DeploymentWatcher {
         self.note_listed(&id);
         // One with a rollout actor is followed by it, and its record says what is wrong.
         match unusable(self.records.get(&id), &workload).filter(|_| !self.children.contains_key(&id)) {
-            Some(why) => self.troubles.unreadable(&id, why),
+            Some(why) => self.troubles.unreadable(self.surroundings.ports.clock.now(), &id, why),
             None => self.troubles.readable(&id),
         }
         if !self.barred.contains_key(&id) {
@@ -274,10 +275,11 @@ impl StreamHandler<Sight> for DeploymentWatcher {
             Sight::Unreadable(id, why) => {
                 self.note_listed(&id);
                 self.surroundings.metrics.failure("decode_workload");
-                self.troubles.unreadable(&id, why);
+                self.troubles.unreadable(self.surroundings.ports.clock.now(), &id, why);
             }
             Sight::Gone(id) => {
                 self.troubles.readable(&id);
+                self.troubles.stored(&id);
                 self.attend(&id, None, ctx);
             }
             Sight::Synced { scope, all } => self.listed(&scope, all, ctx),

@@ -5,12 +5,10 @@ use std::rc::Rc;
 
 use actix::Addr;
 
-use crate::actors::message::TellNotice;
 use crate::actors::webhook::Webhook;
-use crate::actors::{ANSWER_WITHIN, LOAD, Surroundings};
+use crate::actors::{LOAD, Surroundings, tell_at_once};
 use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::machine::millis;
-use crate::domain::notice::Notice;
 use crate::domain::record::Record;
 use crate::domain::refusal::Cause;
 use crate::domain::retry;
@@ -55,7 +53,8 @@ impl Loading {
                 tracing::warn!(%error, operation = LOAD, wait_ms = millis(wait), "waiting for the outside; trying again");
             }
             if let Some(notice) = notice {
-                self.tell(notice).await;
+                // Once: the log has it, and it is told again daily.
+                tell_at_once(&self.surroundings, &self.webhook, notice, &self.uid).await;
             }
             tokio::time::sleep(wait).await;
         }
@@ -64,21 +63,5 @@ impl Loading {
     async fn attempt(&self) -> Result<(Option<Record>, Seq), PortError> {
         let ledger = &self.surroundings.ports.ledger;
         Ok((ledger.load(&self.workload).await?, ledger.seq_floor(&self.workload).await?))
-    }
-
-    /// Once: the log has it, and it is told again daily.
-    async fn tell(&self, notice: Notice) {
-        self.surroundings.metrics.notice(&notice);
-        let published = self.surroundings.ports.events.publish(&notice, &self.uid).await;
-        let said = self.surroundings.heard(Cause::PublishEvents, &self.workload.namespace, published.as_ref().err());
-        if let Err(error) = published {
-            self.surroundings.metrics.failure("publish_event");
-            if !said {
-                tracing::warn!(workload = %self.workload.spoken(), %error, "could not publish an Event");
-            }
-        }
-        if !matches!(self.webhook.send(TellNotice(Box::new(notice))).timeout(ANSWER_WITHIN).await, Ok(Ok(()))) {
-            self.surroundings.metrics.failure("tell_notice");
-        }
     }
 }

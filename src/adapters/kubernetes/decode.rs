@@ -15,7 +15,7 @@ use super::pods::explained;
 use crate::domain::id::WorkloadId;
 use crate::domain::image::{Container, Image, Version};
 use crate::domain::selector::{LabelSelector, Labels};
-use crate::domain::workload::{ANNOTATION_PREFIX, Progressing, Replicas, Tuning, Workload, own_deadline};
+use crate::domain::workload::{ANNOTATION_PREFIX, Progressing, Replicas, Tuning, Workload, own_deadline, recordable};
 
 /// Most of the message of a `ReplicaFailure` condition that is repeated. A quota's begins with the pod's name and ends with what is
 /// requested, used and limited: about 150 characters for one resource.
@@ -33,6 +33,7 @@ pub fn deployment(json: &str) -> Result<Workload, String> {
     let mut tuning = Tuning::read(annotations);
     tuning.own_deadline = own_deadline(spec.progress_deadline_seconds.map(count), spec.min_ready_seconds.map(count));
     let version = spec.template.spec.version(tuning.containers.as_ref()).and_then(|all| chosen(all, &mut tuning));
+    let version = version.and_then(recordable);
     Ok(Workload {
         id: WorkloadId::deployment(metadata.namespace, metadata.name),
         uid: metadata.uid,
@@ -63,7 +64,7 @@ fn chosen(all: Version, tuning: &mut Tuning) -> Result<Version, String> {
     match all.only(names) {
         Ok(version) => Ok(version),
         Err(error) => {
-            tuning.faults.push(format!("annotation {ANNOTATION_PREFIX}containers: {error}"));
+            tuning.fault(|| format!("annotation {ANNOTATION_PREFIX}containers: {error}"));
             tuning.containers = None;
             Ok(all)
         }
@@ -363,6 +364,18 @@ mod tests {
         object["spec"]["template"]["spec"]["containers"][1]["image"] = json!("not an image");
         let version = deployment(&object.to_string()).unwrap().version.unwrap();
         assert_eq!(version.to_string(), "web shop/web:1.2");
+    }
+
+    #[test]
+    fn a_version_too_large_for_a_record_is_a_fault_until_containers_are_chosen() {
+        let mut object = example();
+        let many: Vec<Value> =
+            (0..900).map(|number| json!({"name": format!("c-{number}"), "image": "shop/web:1"})).collect();
+        object["spec"]["template"]["spec"]["containers"] = json!(many);
+        let why = deployment(&object.to_string()).unwrap().version.unwrap_err();
+        assert!(why.contains("allclear.dev/containers"), "{why}");
+        object["metadata"]["annotations"] = json!({"allclear.dev/containers": "c-7"});
+        assert_eq!(deployment(&object.to_string()).unwrap().version.unwrap().to_string(), "c-7 shop/web:1");
     }
 
     #[test]

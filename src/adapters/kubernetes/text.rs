@@ -1,7 +1,8 @@
 //! Lists and watch lines taken apart into objects, each of which is then decoded, or not, by itself.
 //!
 //! One broken object must cost nothing but itself (fault W7), so nothing here looks further into an object than its
-//! name. What cannot even be divided into objects is a failure of the whole answer.
+//! name. Why it is broken is cut, since the parser repeats what it has found. What cannot even be divided into objects is a
+//! failure of the whole answer.
 //!
 //! Not for what objects mean; that is `decode`, `pods` and `routing`.
 
@@ -11,6 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::call::Failure;
+use crate::domain::workload::{FAULT_BYTES_MAX, cut};
 
 /// The annotation on the bookmark that ends the initial events of a streaming list.
 /// <https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists>
@@ -197,7 +199,7 @@ pub(super) fn item<T>(bytes: &[u8], decode: Decoder<T>) -> Reading<T> {
 /// Reads one object that was asked for by name.
 pub(super) fn object<T>(body: &[u8], decode: Decoder<T>) -> Result<T, String> {
     let text = Text::of(body);
-    if text.repaired { Err(NOT_UTF8.to_owned()) } else { decode(&text.text) }
+    if text.repaired { Err(NOT_UTF8.to_owned()) } else { decode(&text.text).map_err(|why| cut(&why, FAULT_BYTES_MAX)) }
 }
 
 /// An answer as text. Bytes that are no UTF-8 are replaced, so that the objects without any can still be read.
@@ -216,7 +218,7 @@ impl<'a> Text<'a> {
         let broken = self.repaired && object.get().contains(REPLACEMENT);
         match if broken { Err(NOT_UTF8.to_owned()) } else { decode(object.get()) } {
             Ok(item) => Reading::Read(item),
-            Err(why) => Reading::Unreadable(identify(object.get()).name, why),
+            Err(why) => Reading::Unreadable(identify(object.get()).name, cut(&why, FAULT_BYTES_MAX)),
         }
     }
 }
@@ -270,6 +272,14 @@ mod tests {
         assert_eq!((name.namespace.as_str(), name.name.as_str()), ("shop", "b"));
         assert!(why.contains("expected a string"), "{why}");
         assert!(matches!(&page.items[2], Reading::Unreadable(name, _) if *name == Name::default()));
+    }
+
+    #[test]
+    fn why_an_object_cannot_be_read_is_cut_however_much_of_it_the_parser_repeats() {
+        let body = format!(r#"{{"items":[{{"metadata":{{"name":"a"}},"image":{{"{}":1}}}}]}}"#, "x".repeat(200_000));
+        let page = page(body.as_bytes(), |object| Err::<String, _>(object.to_owned())).unwrap();
+        let Reading::Unreadable(_, why) = &page.items[0] else { panic!("{page:?}") };
+        assert!(why.len() <= FAULT_BYTES_MAX, "{} bytes", why.len());
     }
 
     #[test]

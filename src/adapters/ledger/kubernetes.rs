@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `allclear-ledger` | the form of the ledger, the members of the group, and what is listed; its UID is the origin |
 //! | `allclear-ledger-00` … `-63` | a shard of the records each, created with its first record |
+//! | `allclear-ledger-07-<random>` | the records of one namespace that crowded shard 07, which names it |
 //! | `allclear-outbox-<id>` | one delivery each |
 //!
 //! A shard is owned by the `allclear-ledger` it was created under. So `kubectl delete configmap allclear-ledger` deletes
@@ -12,20 +13,23 @@
 //! nothing runs forgets its records and their numbers, and its workloads are taken as they are: delete the ledger, never a
 //! shard.
 //!
-//! [`shard`] knows what is in a shard, [`writer`] when it is written, [`outbox`] keeps the deliveries, [`pin`] the members
+//! [`shard`] knows what is in a shard, [`stored`] where it is, [`writer`] when it is written, and [`moved`] what becomes of one that
+//! is crowded. [`outbox`] keeps the deliveries, [`pin`] the members
 //! and [`listed`] the scopes that are listed, and [`find`] knows by what a ledger is found; this file joins them.
 
 mod call;
 pub mod find;
 mod listed;
+mod moved;
 mod outbox;
 mod pin;
 mod shard;
+mod stored;
 mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::stream::{self, StreamExt};
@@ -34,9 +38,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use kube::api::{Api, ListParams, PostParams};
 
 use self::call::{Call, Failed};
-use self::listed::Shards;
+use self::listed::{Present, Shards};
+use self::moved::Routes;
 use self::shard::{Change, Shard};
-use self::writer::{Copy, Lane, ShardStore, WRITES_AT_ONCE_MAX, Writes};
+use self::stored::Stored;
+use self::writer::{Copy, Lane, WRITES_AT_ONCE_MAX, Writes};
 use super::{SHARDS, pin_of, shard_of};
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Origin, Seq, WorkloadId};
@@ -50,6 +56,10 @@ pub const META_NAME: &str = "allclear-ledger";
 
 /// The form of the ledger as a whole: which objects there are and how records are spread over them.
 const LAYOUT: &str = "1";
+
+/// The same, where the records of a namespace were moved out of a shard. A program that knows only the first form refuses it by
+/// name: it would take those workloads for unknown, and number them anew.
+const LAYOUT_DIVIDED: &str = "2";
 
 /// The entry of the meta object that says so.
 const LAYOUT_KEY: &str = "layout";
@@ -71,7 +81,8 @@ pub struct KubernetesLedger {
     maps: Api<ConfigMap>,
     namespace: String,
     meta: Mutex<Option<OwnerReference>>,
-    lanes: Vec<Lane>,
+    lanes: Vec<Arc<Lane>>,
+    routes: Routes,
     writes: Writes,
     shards: Shards,
     outbox: Mutex<BTreeSet<String>>,
@@ -91,7 +102,8 @@ impl KubernetesLedger {
             maps: Api::namespaced(client, namespace),
             namespace: namespace.to_owned(),
             meta: Mutex::default(),
-            lanes: std::iter::repeat_with(Lane::default).take(SHARDS).collect(),
+            lanes: std::iter::repeat_with(Arc::default).take(SHARDS).collect(),
+            routes: Routes::default(),
             writes: Writes::default(),
             shards: Shards::default(),
             outbox: Mutex::default(),
@@ -157,10 +169,12 @@ impl KubernetesLedger {
 
     fn read_meta(&self, map: &ConfigMap) -> Result<OwnerReference, PortError> {
         let layout = map.data.as_ref().and_then(|data| data.get(LAYOUT_KEY)).map_or("", String::as_str);
-        if layout != LAYOUT {
+        if ![LAYOUT, LAYOUT_DIVIDED].contains(&layout) {
             return Err(PortError::lasting(
                 format!("failed to open the ledger {META_NAME} in namespace {}", self.namespace),
-                format!("its layout is {layout:?} and this program knows {LAYOUT:?}; run the version that wrote it"),
+                format!(
+                    "its layout is {layout:?} and this program knows {LAYOUT:?} and {LAYOUT_DIVIDED:?}; run the version that wrote it"
+                ),
             ));
         }
         owner(map).ok_or_else(|| {
@@ -185,21 +199,28 @@ impl KubernetesLedger {
         }
     }
 
-    /// All shards of this ledger, and which objects they are.
-    async fn read_shards(
-        &self,
-        meta: &OwnerReference,
-    ) -> Result<(BTreeMap<usize, Copy>, BTreeMap<usize, String>), PortError> {
-        let (mut copies, mut present) = (BTreeMap::new(), BTreeMap::new());
+    /// All shards of this ledger, and the parts that they name.
+    async fn read_shards(&self, meta: &OwnerReference) -> Result<Contents, PortError> {
+        let (mut found, mut parts) = (Contents::default(), BTreeMap::new());
         for map in self.list("shard").await? {
-            let index = (0..SHARDS).find(|index| map.metadata.name.as_ref() == Some(&shard_name(*index)));
-            let Some(index) = index else { continue };
-            if is_ours(&map, meta) {
-                present.insert(index, listed::brief(&map));
+            let name = map.metadata.name.clone().unwrap_or_default();
+            if let Some(index) = (0..SHARDS).find(|index| name == shard_name(*index)) {
+                if is_ours(&map, meta) {
+                    found.present.shards.insert(index, listed::brief(&map));
+                }
+                found.shards.insert(index, copy_of(map, meta));
+            } else if moved::index_of(&name).is_some() && is_ours(&map, meta) {
+                found.present.moved.insert(name.clone(), listed::brief(&map));
+                parts.insert(name, copy_of(map, meta));
             }
-            copies.insert(index, copy_of(map, meta));
         }
-        Ok((copies, present))
+        for (index, copy) in &found.shards {
+            for (namespace, name) in copy.shard.moved() {
+                let none = || Copy { shard: Shard::default(), version: None };
+                found.parts.push((*index, namespace.to_owned(), parts.remove(name).unwrap_or_else(none)));
+            }
+        }
+        Ok(found)
     }
 
     /// The meta object of the ledger that was opened, opening it now if nobody has.
@@ -217,10 +238,8 @@ impl KubernetesLedger {
     }
 
     async fn settle(&self, workload: &WorkloadId, change: Change) -> Result<(), StoreError> {
-        let index = shard_of(workload);
-        let store = self.shard_store(index).await?;
-        let Some(lane) = self.lanes.get(index) else { return Err(no_such_shard(index).into()) };
         loop {
+            let Place { lane, store } = self.place(workload).await?;
             let waiting = lane.enqueue(workload.clone(), change.clone());
             if let Some(answer) = lane.settle(waiting, &store, &self.writes).await {
                 return answer;
@@ -228,13 +247,8 @@ impl KubernetesLedger {
         }
     }
 
-    /// Settles changes of one shard, all in one write if nothing comes in between.
-    async fn settle_all(&self, index: usize, records: &[(&WorkloadId, &Record)]) -> BTreeMap<WorkloadId, StoreError> {
-        let store = match self.shard_store(index).await {
-            Ok(store) => store,
-            Err(error) => return records.iter().map(|(id, _)| ((*id).clone(), error.clone().into())).collect(),
-        };
-        let Some(lane) = self.lanes.get(index) else { return BTreeMap::new() };
+    /// Settles changes of one place, all in one write if nothing comes in between.
+    async fn settle_all(&self, Place { lane, store }: Place<'_>, records: &[(&WorkloadId, &Record)]) -> Failures {
         let change = |record: &Record| Change::Store(Box::new(record.clone()));
         let queued: Vec<_> = records.iter().map(|(id, record)| lane.enqueue((*id).clone(), change(record))).collect();
         let mut failed = BTreeMap::new();
@@ -250,19 +264,66 @@ impl KubernetesLedger {
         failed
     }
 
-    async fn look<T>(
+    async fn look<T: Send>(
         &self,
         workload: &WorkloadId,
         fresh: bool,
-        look: impl FnOnce(&Shard) -> Result<T, PortError> + Send,
+        look: impl Fn(&Shard) -> Result<T, PortError> + Send + Sync,
     ) -> Result<T, PortError> {
-        let index = shard_of(workload);
-        let store = self.shard_store(index).await?;
-        self.lanes.get(index).ok_or_else(|| no_such_shard(index))?.look(fresh, &store, look).await?
+        loop {
+            let Place { lane, store } = self.place(workload).await?;
+            let is_elsewhere = |shard: &Shard| store.namespace.is_none() && shard.is_moved(&workload.namespace);
+            let seen = lane.look(fresh, &store, |shard| match is_elsewhere(shard) {
+                true => {
+                    self.routes.note(store.index, shard);
+                    None
+                }
+                false => Some(look(shard)),
+            });
+            if let Some(seen) = seen.await? {
+                return seen;
+            }
+        }
     }
 
-    async fn shard_store(&self, index: usize) -> Result<Stored<'_>, PortError> {
-        Ok(Stored { ledger: self, index, name: shard_name(index), meta: self.meta().await? })
+    /// Where the record of a workload is, as far as is known. A lane that knows better does not answer, and then so does this.
+    async fn place(&self, workload: &WorkloadId) -> Result<Place<'_>, PortError> {
+        let index = shard_of(workload);
+        let name = shard_name(index);
+        let shard = Stored { ledger: self, index, name, namespace: None, meta: self.meta().await? };
+        Ok(match self.routes.of(index, &workload.namespace) {
+            Some(route) => Place { lane: route.lane, store: shard.for_namespace(&workload.namespace, &route.name) },
+            None => Place { lane: self.lanes.get(index).ok_or_else(|| no_such_shard(index))?.clone(), store: shard },
+        })
+    }
+}
+
+/// Where a record is: the object, and the writes to it.
+struct Place<'a> {
+    lane: Arc<Lane>,
+    store: Stored<'a>,
+}
+
+type Failures = BTreeMap<WorkloadId, StoreError>;
+
+/// What a listing shows of the ledger.
+#[derive(Default)]
+struct Contents {
+    shards: BTreeMap<usize, Copy>,
+    /// The parts that shards name: of which shard, for which namespace.
+    parts: Vec<(usize, String, Copy)>,
+    present: Present,
+}
+
+impl Contents {
+    /// Adds all of its records to what was read.
+    fn gather(&self, read: &mut Ledgered) {
+        for copy in self.shards.values() {
+            gather(&copy.shard, read, |workload| !copy.shard.is_moved(&workload.namespace));
+        }
+        for (index, namespace, copy) in &self.parts {
+            gather(&copy.shard, read, |workload| workload.namespace == *namespace && shard_of(workload) == *index);
+        }
     }
 }
 
@@ -270,16 +331,23 @@ impl KubernetesLedger {
 impl Ledger for KubernetesLedger {
     async fn open(&self) -> Result<Ledgered, PortError> {
         let (meta, map) = self.find_or_create_meta().await?;
-        let (mut copies, present) = self.read_shards(&meta).await?;
+        let mut contents = self.read_shards(&meta).await?;
         self.label(&map).await;
         *self.meta.lock().unwrap_or_else(PoisonError::into_inner) = Some(meta.clone());
-        let mut opened = ledgered(meta, &map, &present);
-        self.shards.adopt(present, &opened.listed);
+        let mut opened = ledgered(meta, &map, &contents.present);
+        contents.gather(&mut opened);
+        self.shards.adopt(std::mem::take(&mut contents.present), &opened.listed);
+        self.routes.clear();
         for (index, lane) in self.lanes.iter().enumerate() {
             let none = Copy { shard: Shard::default(), version: None };
-            let copy = copies.remove(&index).unwrap_or(none);
-            gather(&copy.shard, &mut opened);
+            let copy = contents.shards.remove(&index).unwrap_or(none);
+            self.routes.note(index, &copy.shard);
             lane.adopt(copy).await;
+        }
+        for (index, namespace, copy) in contents.parts {
+            if let Some(route) = self.routes.of(index, &namespace) {
+                route.lane.adopt(copy).await;
+            }
         }
         Ok(opened)
     }
@@ -287,9 +355,14 @@ impl Ledger for KubernetesLedger {
     async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
         let Some(map) = self.get(META_NAME).await? else { return Ok(None) };
         let meta = self.read_meta(&map)?;
-        let (copies, present) = self.read_shards(&meta).await?;
-        let mut seen = ledgered(meta, &map, &present);
-        copies.values().for_each(|copy| gather(&copy.shard, &mut seen));
+        let contents = self.read_shards(&meta).await?;
+        let mut seen = ledgered(meta, &map, &contents.present);
+        contents.gather(&mut seen);
+        // Whoever looks again may have heard that the cluster was set back. Then a shard may have back what was moved out of it.
+        for lane in &self.lanes {
+            lane.forget().await;
+        }
+        self.routes.clear();
         Ok(Some(seen))
     }
 
@@ -302,14 +375,24 @@ impl Ledger for KubernetesLedger {
     }
 
     async fn store_all(&self, records: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError> {
-        let mut shards: BTreeMap<usize, Vec<(&WorkloadId, &Record)>> = BTreeMap::new();
+        let (mut places, mut failed) = (BTreeMap::new(), Failures::new());
         for (workload, record) in records {
-            shards.entry(shard_of(workload)).or_default().push((workload, record));
+            match self.place(workload).await {
+                Ok(place) => {
+                    let entry = places.entry(place.store.name.clone()).or_insert_with(|| (place, Vec::new()));
+                    entry.1.push((workload, record));
+                }
+                Err(error) => drop(failed.insert(workload.clone(), error.into())),
+            }
         }
-        let writes: Vec<_> = shards.iter().map(|(index, records)| self.settle_all(*index, records)).collect();
+        let writes: Vec<_> = places
+            .into_values()
+            .map(|(place, records)| async move { self.settle_all(place, &records).await })
+            .collect();
         // Further ones would only wait for a permit, each with copies of all its records in hand.
         let answers = stream::iter(writes).buffer_unordered(WRITES_AT_ONCE_MAX);
-        answers.collect::<Vec<_>>().await.into_iter().flatten().collect()
+        failed.extend(answers.collect::<Vec<_>>().await.into_iter().flatten());
+        failed
     }
 
     async fn remove(&self, workload: &WorkloadId, revision: u64) -> Result<(), StoreError> {
@@ -343,72 +426,6 @@ impl Ledger for KubernetesLedger {
 
     async fn remove_delivery(&self, id: &str) -> Result<(), PortError> {
         self.delete_delivery(id).await
-    }
-}
-
-/// One shard at the API server.
-struct Stored<'a> {
-    ledger: &'a KubernetesLedger,
-    index: usize,
-    name: String,
-    meta: OwnerReference,
-}
-
-impl ShardStore for Stored<'_> {
-    async fn read(&self) -> Result<Copy, PortError> {
-        Ok(match self.ledger.get(&self.name).await? {
-            Some(map) => copy_of(map, &self.meta),
-            None => Copy { shard: Shard::default(), version: None },
-        })
-    }
-
-    async fn write(&self, copy: &Copy) -> Result<String, Failed> {
-        let mut map = self.config_map(&copy.shard);
-        let written = match &copy.version {
-            None => self.create(&map).await,
-            Some(version) => {
-                map.metadata.resource_version = Some(version.clone());
-                match self.ledger.replace(&self.name, &map).await {
-                    // Deleted under us: what we hold is the only copy left of what was in it.
-                    Err(Failed::NotFound) => {
-                        map.metadata.resource_version = None;
-                        self.create(&map).await
-                    }
-                    written => written,
-                }
-            }
-        };
-        Ok(written?.metadata.resource_version.unwrap_or_default())
-    }
-
-    fn failed(&self, failed: Failed) -> PortError {
-        self.ledger.call("update", &self.name).unexpected(failed)
-    }
-}
-
-impl Stored<'_> {
-    fn config_map(&self, shard: &Shard) -> ConfigMap {
-        let about = format!("Shard {} of {SHARDS} of the ledger {META_NAME}: one record per workload.", self.index);
-        let mut map = config_map(&self.name, "shard", &about, shard.entries().clone());
-        map.metadata.owner_references = Some(vec![self.meta.clone()]);
-        map
-    }
-
-    async fn create(&self, map: &ConfigMap) -> Result<ConfigMap, Failed> {
-        self.still_our_ledger().await?;
-        let created = self.ledger.create(&self.name, map).await?;
-        self.ledger.note_shard(self.index, &created).await;
-        Ok(created)
-    }
-
-    /// Checks that the ledger itself was not deleted: shards of a deleted ledger must not rise again. A shard that is created
-    /// costs this one more reading, in all the life of a ledger 64 of them.
-    async fn still_our_ledger(&self) -> Result<(), Failed> {
-        let found = self.ledger.get(META_NAME).await.map_err(Failed::Other)?.and_then(|map| map.metadata.uid);
-        if found.as_ref() == Some(&self.meta.uid) {
-            return Ok(());
-        }
-        Err(Failed::Lost(self.ledger.lost("update", &self.name)))
     }
 }
 
@@ -448,9 +465,9 @@ fn owner(meta: &ConfigMap) -> Option<OwnerReference> {
     })
 }
 
-/// Adds the records of a shard to what was read.
-fn gather(shard: &Shard, read: &mut Ledgered) {
-    for workload in shard.workloads() {
+/// Adds the records of a shard that belong there to what was read.
+fn gather(shard: &Shard, read: &mut Ledgered, belongs: impl Fn(&WorkloadId) -> bool) {
+    for workload in shard.workloads().filter(belongs) {
         match shard.record(&workload) {
             Ok(Some(record)) => drop(read.records.insert(workload, record)),
             Ok(None) => {}
@@ -460,7 +477,7 @@ fn gather(shard: &Shard, read: &mut Ledgered) {
 }
 
 /// What the ledger's own object says.
-fn ledgered(meta: OwnerReference, map: &ConfigMap, present: &BTreeMap<usize, String>) -> Ledgered {
+fn ledgered(meta: OwnerReference, map: &ConfigMap, present: &Present) -> Ledgered {
     let pin = pin::of(map).and_then(|text| pin_of(text).ok());
     Ledgered { origin: Origin(meta.uid), pin, listed: listed::of(map, present), ..Ledgered::default() }
 }

@@ -132,6 +132,8 @@ pub struct Rollout {
     /// Since when the rollout's clock runs; `None` while it stands still.
     running_since: Option<Timestamp>,
     suspicion: Option<Suspicion>,
+    /// Until when what cannot be used about the workload is not noted again. The machine stays as long, to remember it.
+    faults_rest: Option<Timestamp>,
     barrier: Option<Barrier>,
     old_pods: Ask,
     /// The records of all members, as the group actor last told them; our own is in it once it was published.
@@ -293,6 +295,7 @@ impl Rollout {
             pods: None,
             running_since: None,
             suspicion: None,
+            faults_rest: None,
             barrier: None,
             old_pods: Ask::default(),
             view: View::default(),
@@ -373,6 +376,7 @@ impl Rollout {
         for ask in asks.into_iter().chain(self.matching.values_mut()).chain(self.telling.values_mut()) {
             ask.wake(now);
         }
+        self.faults_rest = self.faults_rest.filter(|until| *until > now);
         self.turns.values_mut().for_each(|turn| *turn = turn.filter(|at| *at > now));
         self.wake_owed(now);
     }
@@ -392,6 +396,7 @@ impl Rollout {
             && self.storing.is_none()
             && self.draft == self.durable
             && !self.look.is_asked()
+            && self.faults_rest.is_none()
             && self.doubt.is_none();
         let nothing_wanted = match &self.sight {
             Sight::Unknown | Sight::Missing => false,
@@ -480,6 +485,7 @@ impl Machine for Rollout {
             self.barrier_deadline(),
             self.doubt_deadline(),
             self.owed_deadline(),
+            self.faults_rest,
         ];
         let own = own.into_iter().flatten();
         asks.chain(own).chain(self.rolling_deadlines()).min()

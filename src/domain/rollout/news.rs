@@ -1,5 +1,7 @@
 //! What is new about a workload, by one sight and its record: the question behind every rollout.
 
+use std::collections::BTreeSet;
+
 use crate::domain::id::Seq;
 use crate::domain::image::{Version, difference};
 use crate::domain::policy::{OnRollback, Policy};
@@ -7,7 +9,13 @@ use crate::domain::readiness::{Standing, standing};
 use crate::domain::record::{Change, Phase, Record};
 use crate::domain::rollout::Arrival;
 use crate::domain::rollout::served::{is_edge_elsewhere, is_proved_by_counts};
-use crate::domain::workload::Workload;
+use crate::domain::workload::{FAULT_BYTES_MAX, Workload, cut};
+
+/// Bytes of all conditions of a record: some seven faults in words. 10,000 workloads with as many take 160 KB of a shard.
+pub const CONDITIONS_BYTES_MAX: usize = 1024;
+
+/// Bytes that are left for how many more there are.
+const MORE_BYTES: usize = 40;
 
 /// What a sight asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,9 +141,22 @@ fn serves_after_all(record: &Record, workload: &Workload, policy: &Policy) -> bo
         && is_proved_by_counts(workload)
 }
 
-/// What cannot be used about the workload, sorted.
+/// What cannot be used about the workload, sorted, and no more of it than a record keeps: each is cut to [`FAULT_BYTES_MAX`], the
+/// first that fit into [`CONDITIONS_BYTES_MAX`] are named, and the rest is counted. It is this that is compared with the record and
+/// written into it.
 pub fn faults(workload: &Workload) -> impl Iterator<Item = String> {
-    let unreadable = workload.version.as_ref().err().map(|why| format!("image: {why}"));
-    let faults: std::collections::BTreeSet<String> = workload.tuning.faults.iter().cloned().chain(unreadable).collect();
-    faults.into_iter()
+    let unreadable = workload.version.as_ref().err().map(|why| cut(&format!("image: {why}"), FAULT_BYTES_MAX));
+    let (mut named, mut bytes, mut more) = (BTreeSet::new(), 0, workload.tuning.more_faults);
+    for fault in unreadable.iter().chain(&workload.tuning.faults) {
+        if bytes + fault.len() > CONDITIONS_BYTES_MAX - MORE_BYTES {
+            more += 1;
+        } else if named.insert(cut(fault, FAULT_BYTES_MAX)) {
+            bytes += fault.len();
+        }
+    }
+    if more > 0 {
+        // Sorted behind whatever begins with a letter.
+        named.insert(format!("… and {more} more"));
+    }
+    named.into_iter()
 }

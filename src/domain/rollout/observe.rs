@@ -7,18 +7,22 @@ use crate::domain::image::Version;
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::{Kind, Notice};
 use crate::domain::readiness::{self, Standing, standing};
-use crate::domain::record::{Change, Closed, Edge, Failure, Outcome, Phase, Record};
+use crate::domain::record::{Change, Closed, Edge, Failure, Outcome, Phase, Record, WORDS_BYTES_MAX};
 use crate::domain::rollout::clock::ELAPSED_STORED_EVERY;
 use crate::domain::rollout::news::{baseline, faults, is_requested, news};
 use crate::domain::rollout::served::{Served, move_edge};
 use crate::domain::rollout::sight::Sight;
 use crate::domain::rollout::{Arrival, Effect, Rollout, Suspicion};
-use crate::domain::workload::Workload;
+use crate::domain::workload::{Workload, cut};
 use crate::domain::{id::Vector, rollout::words};
 
 /// A missed progress deadline must be seen twice, this far apart: a stale report can survive the first status write of a
 /// new generation, and the controller corrects it within one sync.
 const DEADLINE_CONFIRMED_AFTER: Duration = Duration::from_secs(2);
+
+/// How often what cannot be used about a workload is written and told at most. It is for people, and no decision depends on it; so
+/// an owner who changes it a hundred times a minute costs two writes and an Event a minute.
+const FAULTS_NOTED_EVERY: Duration = Duration::from_secs(60);
 
 impl Rollout {
     /// Moves the draft by what is known of the workload. `fresh` means the sight is a look made just now.
@@ -31,18 +35,20 @@ impl Rollout {
                 self.absent()
             }
             Sight::Seen(workload) => {
-                self.note_faults(now, &workload);
                 if let Some(draft) = self.draft.as_mut().filter(|_| workload.tuning.disabled) {
                     draft.off = true;
                 }
-                match &workload.version {
+                let effect = match &workload.version {
                     Ok(version) if !workload.tuning.disabled => self.follow(now, &workload, version, fresh),
                     // Nothing can be said of it, so no time is counted against it.
                     Ok(_) | Err(_) => {
                         self.stop_clock(now);
                         None
                     }
-                }
+                };
+                // Into the record of a first sight too, so that both are one write.
+                self.note_faults(now, &workload);
+                effect
             }
         };
         effect.or_else(|| self.look_into_doubt(now))
@@ -295,17 +301,23 @@ impl Rollout {
         if draft.conditions == faults {
             return;
         }
+        if self.faults_rest.is_some_and(|until| now < until) {
+            // Whoever changes them all the time is told, and written about, no more often.
+            return;
+        }
         let fresh: Vec<String> = faults.difference(&draft.conditions).cloned().collect();
         draft.conditions = faults;
-        for fault in fresh {
-            self.announce(now, Kind::WorkloadFaulty, fault);
+        self.faults_rest = Some(now.after(FAULTS_NOTED_EVERY));
+        if !fresh.is_empty() {
+            self.announce(now, Kind::WorkloadFaulty, fresh.join("; "));
         }
     }
 
     /// Remembers how the present rollout ended.
     pub(super) fn close_current(&mut self, outcome: Outcome, why: String) {
         if let Some(draft) = &mut self.draft {
-            let change = words::change(draft.before(), &draft.version);
+            let change = cut(&words::change(draft.before(), &draft.version), WORDS_BYTES_MAX);
+            let why = cut(&why, WORDS_BYTES_MAX);
             draft.close(Closed { seq: draft.seq, change, outcome, why, purges: Vec::new(), more: 0 });
         }
     }

@@ -6,7 +6,7 @@
 //!    └── bound of the wait ────▶ told as stalled, and again daily while it lasts
 //! ```
 //!
-//! [`Attended`] drives a rollout and looks at what it waits for after every step. It decides nothing of the rollout, so the model
+//! [`Attended`] drives a rollout and looks at what it waits for after every step, and at how often it writes. It decides nothing of the rollout, so the model
 //! searches the rollout alone. What it tells is in no record: where the record cannot be written, that too has to be told. So a
 //! life that begins anew counts anew, and tells it again as a notice of its own.
 //!
@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::time::Duration;
 
+use crate::domain::budget::Writes;
 use crate::domain::id::{NoticeId, Origin, Seq, Vector, WorkloadId, group_rollout_id};
 use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::notice::{Kind, Notice};
@@ -193,12 +194,59 @@ pub struct Attended {
     waits: BTreeMap<(Wait, String), Waiting>,
     /// Notices about waits that are not told yet.
     untold: BTreeMap<NoticeId, (Notice, Ask)>,
+    writes: Writes,
+    overdrawn: bool,
 }
 
 impl Attended {
     /// Attends to this rollout.
-    pub const fn new(rollout: Rollout) -> Self {
-        Self { rollout, waits: BTreeMap::new(), untold: BTreeMap::new() }
+    pub fn new(rollout: Rollout) -> Self {
+        Self { rollout, waits: BTreeMap::new(), untold: BTreeMap::new(), writes: Writes::default(), overdrawn: false }
+    }
+
+    /// It ended because it wrote its record over and over while nothing happened. That is a mistake of ours, and it is left alone
+    /// for a while.
+    pub const fn is_overdrawn(&self) -> bool {
+        self.overdrawn
+    }
+
+    /// Whether an event is something that happened outside, and not just the answer to what this rollout asked for.
+    fn is_from_outside(&self, event: &Event) -> bool {
+        match event {
+            Event::Seen(workload) => self.rollout.workload() != Some(workload),
+            Event::Missed => self.rollout.workload().is_some(),
+            Event::PodsSeen(_) | Event::Purged(..) => true,
+            // Whatever this rollout writes comes back in a view, so views are no reason.
+            Event::ViewChanged(_)
+            | Event::Looked(_)
+            | Event::LookFailed(_)
+            | Event::PodsUnseen
+            | Event::ServicesSeen { .. }
+            | Event::OldPodsFound(_)
+            | Event::OldPodsUnseen(_)
+            | Event::Stored
+            | Event::Conflicted(..)
+            | Event::StoreFailed(_)
+            | Event::SiteFound(_)
+            | Event::SiteFailed(_)
+            | Event::Rechecked(..)
+            | Event::RecheckFailed(_)
+            | Event::Matched(..)
+            | Event::MatchFailed(..)
+            | Event::Told(_)
+            | Event::TellFailed(..)
+            | Event::PeersRestarted => false,
+        }
+    }
+
+    /// Counts the writes among these effects. Beyond the budget the record stays as it is, and the machine ends.
+    fn keep_within_budget(&mut self, now: Timestamp, effects: Vec<Effect>) -> Vec<Effect> {
+        let writes = effects.iter().filter(|effect| matches!(effect, Effect::Store(_))).count();
+        if (0..writes).all(|_| self.writes.spend(now)) {
+            return effects;
+        }
+        self.overdrawn = true;
+        vec![Effect::End]
     }
 
     /// Looks at what the rollout waits for, and tells what is due.
@@ -360,6 +408,12 @@ impl Machine for Attended {
     type Effect = Effect;
 
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
+        if self.overdrawn {
+            return Vec::new();
+        }
+        if self.is_from_outside(&event) {
+            self.writes.renew();
+        }
         let key = self.rollout.key();
         match &event {
             Event::Told(id) => drop(self.untold.remove(id)),
@@ -391,16 +445,22 @@ impl Machine for Attended {
         }
         let mut effects = self.rollout.step(now, event);
         effects.extend(self.attend(now));
-        effects
+        self.keep_within_budget(now, effects)
     }
 
     fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
+        if self.overdrawn {
+            return Vec::new();
+        }
         let mut effects = self.rollout.tick(now);
         effects.extend(self.attend(now));
-        effects
+        self.keep_within_budget(now, effects)
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
+        if self.overdrawn {
+            return None;
+        }
         let stalls = self.waits.iter().map(|((wait, _), waiting)| waiting.stalls_at(*wait));
         let telling = self.untold.values().filter_map(|(_, ask)| ask.deadline());
         self.rollout.next_deadline().into_iter().chain(stalls).chain(telling).min()

@@ -20,28 +20,28 @@ use serde_json::json;
 use super::contract::{estate, neighbours, next, record, web};
 use super::{Bench, holds_the_contract};
 
-const NAMESPACE: &str = "allclear";
+pub const NAMESPACE: &str = "allclear";
 
-struct Cluster {
-    api: KubernetesStandIn,
-    server: Server,
+pub struct Cluster {
+    pub api: KubernetesStandIn,
+    pub server: Server,
 }
 
 impl Cluster {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let api = KubernetesStandIn::new(Options::default());
         api.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})).unwrap();
         let server = api.start().await.unwrap();
         Self { api, server }
     }
 
-    fn ledger(&self) -> KubernetesLedger {
+    pub fn ledger(&self) -> KubernetesLedger {
         let mut config = kube::Config::new(self.server.url().parse().unwrap());
         config.default_retry = false;
         KubernetesLedger::new(kube::Client::try_from(config).unwrap(), NAMESPACE)
     }
 
-    async fn opened(&self) -> KubernetesLedger {
+    pub async fn opened(&self) -> KubernetesLedger {
         let ledger = self.ledger();
         ledger.open().await.unwrap();
         ledger
@@ -52,7 +52,7 @@ impl Cluster {
         self.server.inject(Fault::once(when, action).matching(|request| request.method != http::Method::GET));
     }
 
-    fn shards(&self) -> Vec<serde_json::Value> {
+    pub fn shards(&self) -> Vec<serde_json::Value> {
         let mut maps = self.api.list(Kind::ConfigMap, NAMESPACE);
         maps.retain(|map| map["metadata"]["labels"]["allclear.dev/part"] == "shard");
         maps

@@ -1,5 +1,6 @@
 //! What people outside our trust can do: tenants of the cluster, senders of bytes, peers. Each test is one attack.
 
 mod boards;
-mod sites;
+mod crowding;
 mod egress;
+mod sites;

@@ -1,4 +1,4 @@
 //! What people outside our trust can do: tenants of the cluster, senders of bytes, peers. Each test is one attack.
 
-mod sites;
 mod secrets;
+mod sites;

@@ -1,4 +1,5 @@
 //! What people outside our trust can do: tenants of the cluster, senders of bytes, peers. Each test is one attack.
 
+mod annotations;
 mod boards;
 mod tenants;

@@ -1,7 +1,8 @@
 //! Which scopes are listed: an entry of the ledger's own object, beside the members.
 //!
-//! With it is kept which object each shard was. One that is missing later, or is another object (deleted, and restored from
-//! some backup), has forgotten workloads, so for those the scopes count as not listed. A shard that was put back in place
+//! With it is kept which object each shard was, and each object that a namespace was moved to. One that is missing later, or is
+//! another object (deleted, and restored from some backup), has forgotten workloads, so for those of that shard the scopes count as
+//! not listed. A shard that was put back in place
 //! cannot be told from one that was written: what it forgot is purged once too often, which is the safe side.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,8 +12,8 @@ use std::sync::{Mutex, PoisonError};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde::{Deserialize, Serialize};
 
-use super::KubernetesLedger;
 use super::pin::Meta;
+use super::{KubernetesLedger, LAYOUT_DIVIDED, LAYOUT_KEY, moved};
 use crate::domain::listed::{Listed, Scope};
 use crate::ports::{PinError, PortError};
 
@@ -29,25 +30,36 @@ struct Entry {
     scopes: Listed,
     /// The shards there were, each with the beginning of its UID.
     shards: BTreeMap<usize, String>,
+    /// The same of the objects that namespaces were moved to, by name. Written only where there are any.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    moved: BTreeMap<String, String>,
+}
+
+/// The objects there are, each with the beginning of its UID.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Present {
+    /// The shards.
+    pub(super) shards: BTreeMap<usize, String>,
+    /// Objects that namespaces were moved to, or were to be, by name.
+    pub(super) moved: BTreeMap<String, String>,
 }
 
 /// What is known of the shards as objects.
 #[derive(Debug, Default)]
 pub(super) struct Shards {
-    /// The beginning of the UID of each shard there is.
-    present: Mutex<BTreeMap<usize, String>>,
+    present: Mutex<Present>,
     /// Something is listed: shards that are created are noted.
     noted: AtomicBool,
 }
 
 impl Shards {
     /// Starts anew with those that were found.
-    pub(super) fn adopt(&self, present: BTreeMap<usize, String>, listed: &Listed) {
+    pub(super) fn adopt(&self, present: Present, listed: &Listed) {
         *self.present.lock().unwrap_or_else(PoisonError::into_inner) = present;
         self.noted.store(!listed.is_empty(), Ordering::Release);
     }
 
-    fn present(&self) -> BTreeMap<usize, String> {
+    fn present(&self) -> Present {
         self.present.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -58,10 +70,12 @@ pub(super) fn brief(map: &ConfigMap) -> String {
 }
 
 /// What the ledger's object says is listed, in the light of the shards there are. An entry that cannot be read says nothing.
-pub(super) fn of(meta: &ConfigMap, present: &BTreeMap<usize, String>) -> Listed {
-    let Entry { mut scopes, shards } = entry(meta);
-    let lost = shards.iter().filter(|(index, uid)| present.get(index) != Some(*uid));
+pub(super) fn of(meta: &ConfigMap, present: &Present) -> Listed {
+    let Entry { mut scopes, shards, moved } = entry(meta);
+    let lost = shards.iter().filter(|(index, uid)| present.shards.get(index) != Some(*uid));
     lost.for_each(|(index, _)| scopes.forget(*index));
+    let lost = moved.iter().filter(|(name, uid)| present.moved.get(*name) != Some(*uid));
+    lost.filter_map(|(name, _)| moved::index_of(name)).for_each(|index| scopes.forget(index));
     scopes
 }
 
@@ -81,8 +95,8 @@ impl KubernetesLedger {
             // What a lost shard means for the other scopes is kept; the shards are those there are now.
             let mut scopes = of(meta, &present);
             added.iter().for_each(|scope| scopes.add(scope.clone()));
-            let now = Entry { scopes, shards: present.clone() };
-            let change = if now == entry(meta) { None } else { Some((LISTED_KEY, text_of(&now)?)) };
+            let now = Entry { scopes, shards: present.shards.clone(), moved: present.moved.clone() };
+            let change = if now == entry(meta) { Vec::new() } else { vec![(LISTED_KEY, text_of(&now)?)] };
             Ok(Meta { answer: (), change })
         };
         self.change_meta(add).await?;
@@ -94,17 +108,37 @@ impl KubernetesLedger {
     /// it is lost, that is not noticed.
     pub(super) async fn note_shard(&self, index: usize, map: &ConfigMap) {
         let uid = brief(map);
-        self.shards.present.lock().unwrap_or_else(PoisonError::into_inner).insert(index, uid.clone());
+        self.shards.present.lock().unwrap_or_else(PoisonError::into_inner).shards.insert(index, uid.clone());
         if !self.shards.noted.load(Ordering::Acquire) {
             return;
         }
         let note = |meta: &ConfigMap| {
             let mut entry = entry(meta);
             entry.shards.insert(index, uid.clone());
-            Ok(Meta { answer: (), change: Some((LISTED_KEY, text_of(&entry)?)) })
+            Ok(Meta { answer: (), change: vec![(LISTED_KEY, text_of(&entry)?)] })
         };
         if let Err(error) = self.change_meta(note).await {
             tracing::debug!(index, %error, "a new shard could not be noted");
         }
+    }
+
+    /// Takes note of an object that a namespace is about to be moved to. Until this is written nothing may be: a program that knows
+    /// only the first layout would take the workloads of that namespace for unknown.
+    pub(super) async fn note_moved(&self, map: &ConfigMap) -> Result<(), PinError> {
+        let (name, uid) = (map.metadata.name.clone().unwrap_or_default(), brief(map));
+        self.shards.present.lock().unwrap_or_else(PoisonError::into_inner).moved.insert(name.clone(), uid.clone());
+        let noted = self.shards.noted.load(Ordering::Acquire);
+        let note = |meta: &ConfigMap| {
+            let mut change = Vec::new();
+            if meta.data.as_ref().and_then(|data| data.get(LAYOUT_KEY)).is_none_or(|layout| layout != LAYOUT_DIVIDED) {
+                change.push((LAYOUT_KEY, LAYOUT_DIVIDED.to_owned()));
+            }
+            let mut entry = entry(meta);
+            if noted && entry.moved.insert(name.clone(), uid.clone()).as_ref() != Some(&uid) {
+                change.push((LISTED_KEY, text_of(&entry)?));
+            }
+            Ok(Meta { answer: (), change })
+        };
+        self.change_meta(note).await
     }
 }

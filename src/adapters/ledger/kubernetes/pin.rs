@@ -35,13 +35,14 @@ impl KubernetesLedger {
         let replace = |map: &ConfigMap| {
             let there = of(map).map(|text| pin_of(text)).transpose()?;
             let done = there.as_ref() == Some(pin);
-            let change = (there.as_ref() == over && !done).then(|| (PIN_KEY, text.clone()));
-            Ok(Meta { answer: done || change.is_some(), change })
+            let replaces = there.as_ref() == over && !done;
+            let change = replaces.then(|| (PIN_KEY, text.clone())).into_iter().collect();
+            Ok(Meta { answer: done || replaces, change })
         };
         self.change_meta(replace).await
     }
 
-    /// Changes an entry of the ledger's own object as `change` says, which sees the object as it is now.
+    /// Changes entries of the ledger's own object as `change` says, which sees the object as it is now.
     pub(super) async fn change_meta<T>(
         &self,
         change: impl Fn(&ConfigMap) -> Result<Meta<T>, PortError> + Send,
@@ -54,8 +55,11 @@ impl KubernetesLedger {
                 return Err(PinError::Lost(self.lost("update", META_NAME)));
             };
             let Meta { answer, change } = change(&map)?;
-            let Some((key, text)) = change else { return Ok(answer) };
-            map.data.get_or_insert_default().insert(key.to_owned(), text);
+            if change.is_empty() {
+                return Ok(answer);
+            }
+            let entries = change.into_iter().map(|(key, text)| (key.to_owned(), text));
+            map.data.get_or_insert_default().extend(entries);
             // With the resourceVersion that was read: nobody else's change is overwritten.
             match self.replace(META_NAME, &map).await {
                 Ok(_) => return Ok(answer),
@@ -72,6 +76,6 @@ impl KubernetesLedger {
 /// What to do to the ledger's own object, and what to answer once that is done.
 pub(super) struct Meta<T> {
     pub(super) answer: T,
-    /// The entry to write, if any.
-    pub(super) change: Option<(&'static str, String)>,
+    /// The entries to write, if any.
+    pub(super) change: Vec<(&'static str, String)>,
 }

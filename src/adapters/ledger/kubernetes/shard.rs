@@ -1,7 +1,9 @@
 //! What one shard holds, and what a change makes of it. No client required: everything that talks is in `writer`.
 //!
 //! A shard is the `data` of a ConfigMap: one entry per record under a key people can read (`deployment.shop.web`), and
-//! `seq_floor`. Entries are kept as text, so what this program cannot read survives its writes byte for byte.
+//! `seq_floor`. Entries are kept as text, so what this program cannot read survives its writes byte for byte. Where the records of
+//! a namespace are in an object of their own (see [`super::moved`]), the entry `moved.shop` names it; the data of that object are a
+//! shard too.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +26,13 @@ const KEY_CHARS_MAX: usize = 253;
 /// The entry of the floor. It has no dot, so it is no workload's.
 const FLOOR_KEY: &str = "seq_floor";
 
+/// The entries that name a namespace whose records are elsewhere. There is no second dot in them, so they are no workload's.
+const MOVED_PREFIX: &str = "moved.";
+
+/// From here on a shard is crowded: its largest namespace goes to an object of its own. Half of what it may hold, so that
+/// everybody else still has the other half while that is done.
+pub(super) const CROWDED_BYTES: usize = BYTES_MAX / 2;
+
 /// Keys of workloads whose name is too long to be a key; the workload is named in the value.
 const HASHED_PREFIX: &str = "hashed.";
 
@@ -45,6 +54,10 @@ pub(super) enum Applied {
     Unchanged,
     /// Nothing: it was refused.
     Refused(StoreError),
+    /// Nothing: there is no room for it.
+    Full(PortError),
+    /// Nothing: the records of its namespace are in an object of their own.
+    Elsewhere,
 }
 
 /// The content of a shard.
@@ -89,8 +102,51 @@ impl Shard {
         self.entries.iter().filter_map(|(key, value)| workload_of(key, value))
     }
 
+    /// Each namespace whose records are elsewhere, and the name of the object that has them.
+    pub(super) fn moved(&self) -> impl Iterator<Item = (&str, &str)> {
+        let entries = self.entries.iter();
+        entries.filter_map(|(key, name)| Some((key.strip_prefix(MOVED_PREFIX)?, name.as_str())))
+    }
+
+    /// Whether the records of this namespace are elsewhere.
+    pub(super) fn is_moved(&self, namespace: &str) -> bool {
+        self.entries.contains_key(&moved_key(namespace))
+    }
+
+    /// Whether its largest namespace is to be moved.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.bytes > CROWDED_BYTES
+    }
+
+    /// The namespace whose records take most of it.
+    pub(super) fn largest(&self) -> Option<String> {
+        let mut sizes: BTreeMap<String, usize> = BTreeMap::new();
+        for (key, value) in &self.entries {
+            if let Some(workload) = workload_of(key, value) {
+                *sizes.entry(workload.namespace).or_default() += key.len() + value.len();
+            }
+        }
+        sizes.into_iter().max_by_key(|(_, bytes)| *bytes).map(|(namespace, _)| namespace)
+    }
+
+    /// Takes the records of a namespace out, to be found in the object `name`, and returns what that begins with: them, whether
+    /// they can be read or not, and the floor.
+    pub(super) fn move_out(&mut self, namespace: &str, name: &str) -> Self {
+        let is_theirs =
+            |key: &String, value: &String| workload_of(key, value).is_some_and(|id| id.namespace == namespace);
+        let (mut theirs, mut rest): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            std::mem::take(&mut self.entries).into_iter().partition(|(key, value)| is_theirs(key, value));
+        theirs.extend(rest.get(FLOOR_KEY).map(|floor| (FLOOR_KEY.to_owned(), floor.clone())));
+        rest.insert(moved_key(namespace), name.to_owned());
+        *self = Self::of(rest);
+        Self::of(theirs)
+    }
+
     /// Carries out one change, here only.
     pub(super) fn apply(&mut self, workload: &WorkloadId, change: &Change) -> Applied {
+        if self.is_moved(&workload.namespace) {
+            return Applied::Elsewhere;
+        }
         self.try_apply(workload, change).unwrap_or_else(Applied::Refused)
     }
 
@@ -109,7 +165,9 @@ impl Shard {
                 let text = encode(record).map_err(|error| unusable(workload, &error))?;
                 let key = key_of(workload);
                 let value = if key.starts_with(HASHED_PREFIX) { format!("{workload} {text}") } else { text };
-                self.put(workload, key, value)?;
+                if let Err(full) = self.put(workload, key, value) {
+                    return Ok(Applied::Full(full));
+                }
             }
             (Ruling::Apply, Change::Remove(_)) => {
                 let removed = current.map(|record| record.seq).unwrap_or_default();
@@ -118,7 +176,9 @@ impl Shard {
                 if let Some(value) = self.entries.remove(&key) {
                     self.bytes -= key.len() + value.len();
                 }
-                self.put(workload, FLOOR_KEY.to_owned(), floor.to_string())?;
+                if let Err(full) = self.put(workload, FLOOR_KEY.to_owned(), floor.to_string()) {
+                    return Ok(Applied::Full(full));
+                }
             }
             (Ruling::Done, _) => return Ok(Applied::Unchanged),
             (Ruling::Refuse, _) => return Err(StoreError::Conflict(current.map(Box::new))),
@@ -132,10 +192,11 @@ impl Shard {
         // What makes a shard smaller is always let through: it is the way back from a full one.
         if after > BYTES_MAX && after > self.bytes {
             return Err(PortError::lasting(
-                format!("failed to store the record of {workload} in configmap {}", shard_name(shard_of(workload))),
+                format!("failed to store the record of {workload} in the part of {}", shard_name(shard_of(workload))),
                 format!(
                     "it would have {after} bytes, and a ConfigMap holds {BYTES_MAX}; it has room again once rollouts of \
-                     the workloads in it are over, or some are deleted"
+                     the workloads in it are over, once some are deleted, or where fewer of their containers count \
+                     (annotation allclear.dev/containers)"
                 ),
             ));
         }
@@ -143,6 +204,10 @@ impl Shard {
         self.entries.insert(key, value);
         Ok(())
     }
+}
+
+fn moved_key(namespace: &str) -> String {
+    format!("{MOVED_PREFIX}{namespace}")
 }
 
 /// The key of a workload. A namespace is a DNS label and a kind a word, so neither has a dot and the key can be read back.
@@ -200,16 +265,40 @@ mod tests {
             let workload = WorkloadId::deployment("shop", format!("web-{number}"));
             match store(&mut shard, &workload, record(1, 15_000)) {
                 Applied::Changed => number += 1,
-                Applied::Refused(StoreError::Unavailable(error)) => break error,
+                Applied::Full(error) => break error,
                 other => panic!("{other:?}"),
             }
         };
         assert!(shard.bytes <= BYTES_MAX && shard.bytes > BYTES_MAX - 16_000, "{}", shard.bytes);
-        assert!(error.attempted.contains("configmap allclear-ledger-"), "{error}");
+        assert!(error.attempted.contains("the part of allclear-ledger-"), "{error}");
         let web = WorkloadId::deployment("shop", "web-0");
         assert!(matches!(store(&mut shard, &web, record(2, 10)), Applied::Changed));
         assert!(matches!(shard.apply(&web, &Change::Remove(2)), Applied::Changed));
         assert_eq!(Shard::of(shard.entries().clone()).bytes, shard.bytes, "counted as it went along, and anew");
+    }
+
+    #[test]
+    fn a_namespace_that_is_moved_out_takes_all_of_its_records_and_the_floor_with_it() {
+        let long = WorkloadId::deployment("shop", format!("{}.{}", "a".repeat(120), "b".repeat(120)));
+        let [web, gone] = ["web", "gone"].map(|name| WorkloadId::deployment("shop", name));
+        let blog = WorkloadId::deployment("blog", "blog");
+        let mut shard = Shard::of(BTreeMap::from([("deployment.shop.odd".to_owned(), "{\"z\":99}".to_owned())]));
+        for workload in [&long, &web, &gone, &blog] {
+            assert!(matches!(store(&mut shard, workload, record(1, 100)), Applied::Changed));
+        }
+        assert!(matches!(shard.apply(&gone, &Change::Remove(1)), Applied::Changed));
+        assert_eq!(shard.largest().as_deref(), Some("shop"));
+        let own = shard.move_out("shop", "allclear-ledger-07-0a1b");
+        let names = |shard: &Shard| shard.workloads().map(|id| id.name).collect::<Vec<_>>();
+        assert_eq!(
+            (names(&own), names(&shard)),
+            (vec!["odd".into(), "web".into(), long.name.clone()], vec!["blog".into()])
+        );
+        assert_eq!((own.floor().unwrap(), shard.floor().unwrap()), (Seq(1), Seq(1)));
+        assert_eq!(shard.moved().collect::<Vec<_>>(), [("shop", "allclear-ledger-07-0a1b")]);
+        assert!(matches!(store(&mut shard, &web, record(2, 100)), Applied::Elsewhere));
+        assert!(matches!(store(&mut shard, &blog, record(2, 100)), Applied::Changed));
+        assert_eq!(Shard::of(shard.entries().clone()).bytes, shard.bytes);
     }
 
     #[test]

@@ -10,7 +10,11 @@
 //! those find their answer when they look up from waiting. A leader that is dropped in the middle leaves no answer; its
 //! followers queue again, which is harmless because storing twice is. The copy of the shard is thrown away before every
 //! write and put back after it succeeded, so that a write of unknown outcome is always followed by a read. And a refusal
-//! is only ever given after a fresh read: the copy may be old.
+//! is only ever given after a fresh read: the copy may be old. (That there is no room is believed of a copy for a minute.)
+//!
+//! A change of a workload whose records turn out to be elsewhere is answered by nothing: whoever waits for it finds out where, and
+//! queues it there. Where a shard is crowded, what was applied is thrown away, and its largest namespace is moved out first
+//! ([`ShardStore::relieve`]).
 
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -41,6 +45,9 @@ const ATTEMPTS_MAX: u32 = 7;
 /// Back-off after the first conflict, doubled with every further one, and spread over its upper half.
 const BACKOFF: Duration = Duration::from_millis(10);
 
+/// How long it is believed of a copy that it is full: each reading of a full shard is 1 MiB, and whoever is refused comes again.
+const FULL_FOR: Duration = Duration::from_secs(60);
+
 /// What the API server has of one shard.
 #[derive(Debug)]
 pub(super) struct Copy {
@@ -58,6 +65,25 @@ pub(super) trait ShardStore {
     fn write(&self, copy: &Copy) -> impl Future<Output = Result<String, Failed>> + Send;
     /// An error of a write, when nothing but reporting it is left.
     fn failed(&self, failed: Failed) -> PortError;
+    /// Whether a namespace can be moved out of it.
+    fn is_divisible(&self) -> bool;
+    /// Takes note of which namespaces are elsewhere.
+    fn note(&self, shard: &Shard);
+    /// Gives a namespace an object of its own, if the shard is still what was read; returns it without that namespace. `spare` is
+    /// what an attempt that failed has left.
+    fn relieve(
+        &self,
+        copy: Copy,
+        namespace: &str,
+        spare: &mut Option<Spare>,
+    ) -> impl Future<Output = Result<Copy, Failed>> + Send;
+}
+
+/// An object that was made for a namespace, and of which it is not known whether the shard names it.
+#[derive(Clone, Debug)]
+pub(super) struct Spare {
+    pub(super) namespace: String,
+    pub(super) name: String,
 }
 
 /// The writes under way over all shards.
@@ -95,6 +121,9 @@ struct Held {
     copy: Option<Copy>,
     /// When the last write began.
     written: Option<Instant>,
+    /// When it was last read.
+    read: Option<Instant>,
+    spare: Option<Spare>,
 }
 
 impl Lane {
@@ -133,7 +162,7 @@ impl Lane {
         let mut held = self.held.lock().await;
         let copy = match held.copy.take().filter(|_| !fresh) {
             Some(copy) => copy,
-            None => store.read().await?,
+            None => held.read(store).await?,
         };
         let seen = look(&copy.shard);
         held.copy = Some(copy);
@@ -143,6 +172,11 @@ impl Lane {
     /// Takes over what a listing said of the shard.
     pub(super) async fn adopt(&self, copy: Copy) {
         self.held.lock().await.copy = Some(copy);
+    }
+
+    /// Forgets what is known of it: the cluster was set back.
+    pub(super) async fn forget(&self) {
+        self.held.lock().await.copy = None;
     }
 
     fn queue(&self) -> MutexGuard<'_, Vec<Intent>> {
@@ -183,26 +217,34 @@ impl Held {
             let fresh = known.is_none();
             let mut copy = match known {
                 Some(copy) => copy,
-                None => store.read().await?,
+                None => self.read(store).await?,
             };
             let applied: Vec<Applied> =
                 intents.iter().map(|intent| copy.shard.apply(&intent.workload, &intent.change)).collect();
-            if !fresh && applied.iter().any(|applied| matches!(applied, Applied::Refused(_))) {
+            if !fresh && applied.iter().any(|applied| self.is_doubtful(applied)) {
                 continue; // The copy was taken out above, so this reads.
             }
-            *intents = answer_settled(std::mem::take(intents), applied);
-            if intents.is_empty() {
-                self.copy = Some(copy);
-                return Ok(());
-            }
-            self.written = Some(Instant::now());
-            match store.write(&copy).await {
-                Ok(version) => {
-                    self.copy = Some(Copy { version: Some(version), ..copy });
-                    for intent in intents.drain(..) {
-                        drop(intent.answer.send(Ok(())));
-                    }
+            let written = if store.is_divisible() && is_crowded(&copy.shard, &applied) {
+                self.written = Some(Instant::now());
+                self.relieve(copy, store).await
+            } else {
+                if applied.iter().any(|applied| matches!(applied, Applied::Elsewhere)) {
+                    store.note(&copy.shard);
                 }
+                *intents = answer_settled(std::mem::take(intents), applied);
+                if intents.is_empty() {
+                    self.copy = Some(copy);
+                    return Ok(());
+                }
+                self.written = Some(Instant::now());
+                let written = store.write(&copy).await;
+                written.map(|version| {
+                    intents.drain(..).for_each(|intent| drop(intent.answer.send(Ok(()))));
+                    Copy { version: Some(version), ..copy }
+                })
+            };
+            match written {
+                Ok(copy) => self.copy = Some(copy),
                 Err(Failed::Conflict) if conflicts < ATTEMPTS_MAX => {
                     conflicts += 1;
                     tokio::time::sleep(spread(BACKOFF * 2_u32.pow(conflicts - 1))).await;
@@ -213,6 +255,39 @@ impl Held {
         }
         Ok(())
     }
+
+    async fn read(&mut self, store: &impl ShardStore) -> Result<Copy, PortError> {
+        let copy = store.read().await?;
+        self.read = Some(Instant::now());
+        Ok(copy)
+    }
+
+    /// Whether a copy that may be old is no reason for this.
+    fn is_doubtful(&self, applied: &Applied) -> bool {
+        match applied {
+            Applied::Refused(_) => true,
+            Applied::Full(_) => self.read.is_none_or(|read| read.elapsed() >= FULL_FOR),
+            Applied::Changed | Applied::Unchanged | Applied::Elsewhere => false,
+        }
+    }
+
+    /// Moves the largest namespace out, by what is there and what was to be written. Nothing of the latter is kept: it is applied
+    /// again to whatever it belongs to then.
+    async fn relieve(&mut self, planned: Copy, store: &impl ShardStore) -> Result<Copy, Failed> {
+        let there = self.read(store).await.map_err(Failed::Other)?;
+        store.note(&there.shard);
+        match planned.shard.largest().filter(|namespace| !there.shard.is_moved(namespace)) {
+            Some(namespace) => store.relieve(there, &namespace, &mut self.spare).await,
+            // Somebody else has moved it.
+            None => Ok(there),
+        }
+    }
+}
+
+/// Whether a namespace is to be moved out before anything is written.
+fn is_crowded(shard: &Shard, applied: &[Applied]) -> bool {
+    let crowded = shard.is_crowded() || applied.iter().any(|applied| matches!(applied, Applied::Full(_)));
+    crowded && shard.largest().is_some()
 }
 
 /// Answers what needs no write, and returns the rest.
@@ -223,6 +298,9 @@ fn answer_settled(intents: Vec<Intent>, applied: Vec<Applied>) -> Vec<Intent> {
             Applied::Changed => rest.push(intent),
             Applied::Unchanged => drop(intent.answer.send(Ok(()))),
             Applied::Refused(error) => drop(intent.answer.send(Err(error))),
+            Applied::Full(error) => drop(intent.answer.send(Err(error.into()))),
+            // Without an answer it is queued again, where it belongs.
+            Applied::Elsewhere => drop(intent),
         }
     }
     rest
@@ -281,6 +359,16 @@ mod tests {
 
         fn failed(&self, failed: Failed) -> PortError {
             PortError::passing("failed to write", format!("{failed:?}"))
+        }
+
+        fn is_divisible(&self) -> bool {
+            false
+        }
+
+        fn note(&self, _: &Shard) {}
+
+        async fn relieve(&self, copy: Copy, _: &str, _: &mut Option<Spare>) -> Result<Copy, Failed> {
+            Ok(copy)
         }
     }
 

@@ -1,0 +1,94 @@
+//! Writing and removing the record, and telling where the ledger has no room for it.
+
+use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+
+use super::RolloutActor;
+use crate::actors::message::{End, Forget};
+use crate::actors::shell::Drives;
+use crate::actors::{LOAD, Surroundings};
+use crate::domain::id::WorkloadId;
+use crate::domain::record::Record;
+use crate::domain::refusal::Cause;
+use crate::domain::rollout::Event;
+use crate::ports::{Retry, StoreError};
+
+/// The trouble in words.
+pub(super) fn unstored(workload: &WorkloadId, why: &str) -> String {
+    format!("the record of {} has no room in the ledger: {why}", workload.spoken())
+}
+
+impl RolloutActor {
+    pub(super) fn store(&mut self, record: Option<Box<Record>>, revision: u64, ctx: &mut Context<Self>) {
+        let (surroundings, workload) = (self.surroundings.clone(), self.start.workload.clone());
+        let Surroundings { ports, metrics, .. } = surroundings.clone();
+        let (directory, origin) = (self.directory.clone(), self.start.origin.clone());
+        let removes = record.is_none();
+        self.storing = true;
+        let write = async move {
+            let from = ports.clock.now();
+            let written = match record {
+                Some(record) => ports.ledger.store(&workload, &record).await,
+                None => ports.ledger.remove(&workload, revision).await,
+            };
+            metrics.took("store_record", ports.clock.now().since(from));
+            let place = workload.spoken();
+            match written {
+                Ok(()) => {
+                    surroundings.heard_of_store(&place, None);
+                    (Event::Stored, None)
+                }
+                Err(StoreError::Conflict(current)) => {
+                    metrics.failure("store_record_conflict");
+                    match ports.ledger.seq_floor(&workload).await {
+                        Ok(floor) => (Event::Conflicted(current, floor), None),
+                        Err(error) => {
+                            if !surroundings.heard(Cause::ReadLedger, LOAD, Some(&error)) {
+                                tracing::warn!(workload = place, %error, "could not read the ledger");
+                            }
+                            (Event::StoreFailed(error.to_string()), None)
+                        }
+                    }
+                }
+                Err(StoreError::Unavailable(error)) => {
+                    let full = error.retry == Retry::Never && !error.denied;
+                    metrics.failure(if full { "store_record_full" } else { "store_record" });
+                    if !surroundings.heard_of_store(&place, Some(&error)) {
+                        tracing::warn!(workload = place, %error, "could not write the record; trying again");
+                    }
+                    (Event::StoreFailed(error.to_string()), full.then(|| error.to_string()))
+                }
+                Err(StoreError::Lost(error)) => {
+                    metrics.failure("store_record");
+                    tracing::warn!(workload = place, %error, "could not write the record");
+                    directory.report_lost(&origin);
+                    (Event::StoreFailed(error.to_string()), None)
+                }
+            }
+        };
+        ctx.spawn(write.into_actor(self).map(move |(event, unstored), actor, ctx| {
+            actor.storing = false;
+            actor.unstored = unstored;
+            if removes && matches!(event, Event::Stored) {
+                actor.forget();
+            }
+            if actor.draining {
+                actor.end(End::Drained, ctx);
+            } else {
+                actor.feed(event, ctx);
+                actor.follow_pods(ctx);
+            }
+        }));
+    }
+
+    /// The record the machine still takes for durable was removed.
+    pub(super) fn forget(&self) {
+        if let Some(Record { seq, revision, .. }) = self.shell.as_ref().and_then(|shell| shell.machine().durable()) {
+            let workload = self.start.workload.clone();
+            let forget = Forget { workload, seq: *seq, revision: *revision };
+            if self.directory.group().try_send(forget).is_err() {
+                // A copy too many in the cache of tags, until the workload comes back; nothing depends on it.
+                self.surroundings.metrics.overflow("cluster_group");
+            }
+        }
+    }
+}
