@@ -14,8 +14,10 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::{AuthError, Body};
+use kube::config::KubeconfigError;
 use serde::Deserialize;
 
+use super::connect::unusable;
 use crate::adapters::{in_words, whom};
 use crate::ports::{PortError, Retry};
 
@@ -228,6 +230,9 @@ pub(super) fn failure_in_words(error: &kube::Error) -> String {
         let Some(this) = cause else { break };
         if let Some(about) = this.downcast_ref::<AuthError>() {
             return format!("failed to get credentials: {}", unauthenticated(about));
+        }
+        if let Some(about) = this.downcast_ref::<KubeconfigError>() {
+            return format!("the kubeconfig cannot be used: {}", unusable(about));
         }
         cause = this.source();
     }
