@@ -112,6 +112,20 @@ fn what_kubernetes_sets_for_a_service_called_redis_is_not_a_port() {
 }
 
 #[test]
+fn the_page_is_on_loopback_and_whoever_shows_it_to_the_cluster_is_told_what_that_means() {
+    let config = load_with(&[], &[], &[]).unwrap().config;
+    assert_eq!(config.http, Http { listen: "0.0.0.0:8080".parse().unwrap(), page: "127.0.0.1:8081".parse().unwrap() });
+    for loopback in ["127.0.0.3:80", "[::1]:8081", "[::ffff:127.0.0.1]:8081"] {
+        assert_eq!(warnings(&[], &[("ALLCLEAR__HTTP__PAGE", loopback)]), [""; 0]);
+    }
+    for open in ["0.0.0.0:8081", "[::]:8081", "10.0.0.7:8080", "[::ffff:10.0.0.7]:8081"] {
+        let pod = if open.ends_with("8080") { "10.0.0.8:8080" } else { "0.0.0.0:8080" };
+        let told = warnings(&[], &[("ALLCLEAR__HTTP__PAGE", open), ("ALLCLEAR__HTTP__LISTEN", pod)]);
+        assert!(told.len() == 1 && told[0].contains("every pod that reaches it can read"), "{open}: {told:?}");
+    }
+}
+
+#[test]
 fn an_own_port_of_the_host_wins_over_redis_port() {
     let variables = [("REDIS_HOST", "redis://:pw@cache:7000/1"), ("REDIS_PORT", "6379")];
     assert!(warnings(&[], &variables)[0].contains("wins over REDIS_PORT"));
@@ -163,6 +177,11 @@ fn mistakes_are_refused_with_place_and_fix() {
         "[http]\nlisten = \":8080\"",
         "c.toml:2:10: http.listen = \":8080\": is not an address with a port; \
          fix: write an IP address and a port, such as 0.0.0.0:8080 or [::]:8080",
+    );
+    one(
+        "[http]\npage = \"127.0.0.1:8080\"",
+        "c.toml:2:8: http.page: takes the port of http.listen: probes and the page have places of their own, so that neither \
+         takes the other's; fix: give it another port, such as 127.0.0.1:8081",
     );
     one(
         "[cloudfront]\nendpoint = \"moto:5000\"",

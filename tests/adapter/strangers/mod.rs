@@ -1,1 +1,3 @@
 //! What people outside our trust can do: tenants of the cluster, senders of bytes, peers. Each test is one attack.
+
+mod doors;
