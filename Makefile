@@ -94,9 +94,13 @@ bench: ## Measures the hot paths: decoding, deciding, matching
 	$(CARGO) bench $(LOCKED) --bench decode --bench rollout --bench distribution
 
 .PHONY: deny
-deny: ## Checks licences, sources and banned crates, where cargo-deny is installed
-	@if command -v cargo-deny >/dev/null; then $(CARGO) deny --locked check bans licenses sources; \
-	else echo 'deny: cargo-deny is not installed, nothing was checked (cargo install cargo-deny)'; fi
+deny: ## Checks licences, sources, banned crates and, where their database can be had, advisories; needs cargo-deny
+	@if ! command -v cargo-deny >/dev/null; then \
+	echo 'deny: cargo-deny is not installed, nothing was checked (cargo install cargo-deny)'; \
+	echo 'deny: advisories: not checked'; exit 0; fi; \
+	$(CARGO) deny --locked check bans licenses sources; \
+	if $(CARGO) deny --locked fetch >/dev/null 2>&1; then $(CARGO) deny --locked check --disable-fetch advisories; \
+	else echo 'deny: advisories: not checked, because their database and the index of crates cannot be fetched here'; fi
 
 .PHONY: manifests
 manifests: ## Renders the manifests of deploy/, as kubectl apply -k would

@@ -4,7 +4,6 @@
 pub mod by_hand;
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -37,7 +36,7 @@ use crate::domain::lease::Replica;
 use crate::domain::purge::Pace;
 use crate::domain::retry;
 use crate::domain::roster::Trust;
-use crate::http::{About, Front, Serving};
+use crate::http::{About, Addresses, Front, ListenError, Serving};
 use crate::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, Notifier, PortError, Ports, Retry};
 use crate::telemetry::Metrics;
 
@@ -84,14 +83,9 @@ pub enum StartError {
     /// The outbound HTTP client cannot be made.
     #[error("failed to prepare webhooks: {0}")]
     Webhooks(String),
-    /// The address for health, metrics and the status page cannot be used.
-    #[error("failed to listen on {address}: {cause}; set http.listen (ALLCLEAR__HTTP__LISTEN) to a free address")]
-    Listen {
-        /// The configured address.
-        address: SocketAddr,
-        /// Why not.
-        cause: std::io::Error,
-    },
+    /// An address for probes or the status page cannot be used.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
 }
 
 /// The program, running.
@@ -244,16 +238,18 @@ async fn begin(config: &Config, surroundings: Surroundings) -> Result<Running, S
     let metrics = surroundings.metrics.clone();
     let root = Root::new(surroundings, give_up).start();
     let front = Front { root: root.clone().recipient(), metrics, about, draining: draining.clone() };
-    let address = config.http.listen;
-    let serving = crate::http::serve(address, front).await.map_err(|cause| StartError::Listen { address, cause })?;
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), address = %serving.address(), dry_run = config.dry_run, "started");
+    let addresses = Addresses { probes: config.http.listen, page: config.http.page };
+    let serving = crate::http::serve(addresses, front).await?;
+    let Addresses { probes, page } = serving.addresses();
+    // Tests and the demo read both from this line.
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), address = %probes, %page, dry_run = config.dry_run, "started");
     Ok(Running { root, serving, draining, given_up })
 }
 
 impl Running {
-    /// Where health, metrics and the status page are.
-    pub fn address(&self) -> SocketAddr {
-        self.serving.address()
+    /// Where probes and metrics, and where the status page are.
+    pub fn addresses(&self) -> Addresses {
+        self.serving.addresses()
     }
 
     /// The parent of all actors, to look at.

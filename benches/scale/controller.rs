@@ -141,7 +141,7 @@ fn follow_log(log: Option<impl BufRead>, found: oneshot::Sender<SocketAddr>) {
         let entry: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
         let field = |name: &str| entry.get(name).and_then(serde_json::Value::as_str).unwrap_or_default();
         if field("message") == "started"
-            && let Ok(address) = field("address").parse()
+            && let Ok(address) = field("page").parse()
         {
             found.take().map(|found| found.send(address));
         }

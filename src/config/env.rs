@@ -1,6 +1,7 @@
 //! The environment as a layer: `ALLCLEAR__SECTION__KEY` for everything, and the names of the old program.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 use config::{Environment, Source, ValueKind};
@@ -14,6 +15,9 @@ use super::suggest::recognised;
 /// Two underscores, because Kubernetes gives every pod variables such as `ALLCLEAR_PORT` for a Service of our name
 /// (<https://kubernetes.io/docs/tutorials/services/connect-applications-service/#environment-variables>).
 const PREFIX: &str = "ALLCLEAR__";
+
+/// Protocols of a Service, as Kubernetes writes them into variables.
+const PROTOCOLS: [&str; 3] = ["tcp", "udp", "sctp"];
 
 /// Where Kubernetes tells a pod its namespace.
 pub(super) const SERVICE_ACCOUNT_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -83,6 +87,10 @@ fn new_layer(given: &BTreeMap<String, String>, known: &Layer, findings: &mut Fin
             Some(key) if known.values.contains_key(&key) && name_of(&key) == *name => {
                 ours.insert(name.clone(), value.clone());
             }
+            Some(key) if is_service_link(name, value) => {
+                let message = "is ignored: it was set by Kubernetes for a Service of that name (enableServiceLinks: false stops that)";
+                findings.warn(&place, &key, message);
+            }
             Some(key) => {
                 // A misspelt name may be that of a secret, so its value is not shown.
                 let fix = if known.values.contains_key(&key) {
@@ -113,6 +121,35 @@ fn new_layer(given: &BTreeMap<String, String>, known: &Layer, findings: &mut Fin
         }
     }
     layer
+}
+
+/// Whether Kubernetes has set a variable for a Service of the pod's namespace: by its ending, and by a value as such a
+/// variable has it. A Service called `allclear--x` would keep us from starting otherwise. Names and values:
+/// <https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables>.
+fn is_service_link(name: &str, value: &str) -> bool {
+    let is_address = |text: &str| text.parse::<IpAddr>().is_ok();
+    let is_port = |text: &str| text.parse::<u16>().is_ok_and(|port| port != 0);
+    let is_link = |text: &str| {
+        let socket = text.split_once("://").filter(|(protocol, _)| PROTOCOLS.contains(protocol));
+        socket.is_some_and(|(_, address)| address.parse::<SocketAddr>().is_ok())
+    };
+    let host = name.ends_with("_SERVICE_HOST") && is_address(value);
+    let port = (name.ends_with("_SERVICE_PORT") || name.contains("_SERVICE_PORT_")) && is_port(value);
+    let link = name.ends_with("_PORT") && is_link(value);
+    // X_PORT_80_TCP, and the same with _PROTO, _PORT and _ADDR.
+    let of_one = |protocol: &str| {
+        let (before, part) = name.rsplit_once(&format!("_{}", protocol.to_ascii_uppercase()))?;
+        let (_, port) = before.rsplit_once("_PORT_")?;
+        is_port(port).then_some(part)
+    };
+    let of_one = match PROTOCOLS.into_iter().find_map(of_one) {
+        Some("") => is_link(value),
+        Some("_PROTO") => PROTOCOLS.contains(&value),
+        Some("_PORT") => is_port(value),
+        Some("_ADDR") => is_address(value),
+        Some(_) | None => false,
+    };
+    host || port || link || of_one
 }
 
 fn old_layer(given: &BTreeMap<String, String>, findings: &mut Findings) -> Layer {

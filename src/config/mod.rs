@@ -22,6 +22,7 @@ mod layers;
 mod mask;
 mod problem;
 mod reference;
+mod serving;
 mod show;
 mod suggest;
 mod tenants;
@@ -378,8 +379,10 @@ pub struct Webhooks {
 /// `http.*`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Http {
-    /// Where health, metrics, API and status page are served.
+    /// Where probes and metrics are served.
     pub listen: SocketAddr,
+    /// Where API and status page are served, and probes and metrics too.
+    pub page: SocketAddr,
 }
 
 /// `log.*`

@@ -111,6 +111,60 @@ fn what_kubernetes_sets_for_a_service_called_redis_is_not_a_port() {
     assert!(warnings(&[], &variables[1..]).is_empty());
 }
 
+// Goal: a Service of our namespace cannot keep us from starting by its name. What Kubernetes sets for Services called
+// allclear, allclear--x and allclear--x-service, with every kind of port.
+#[test]
+fn links_to_a_service_whose_name_begins_like_ours_are_passed_over_and_told() {
+    let links = [
+        ("ALLCLEAR__X_SERVICE_HOST", "10.96.0.7"),
+        ("ALLCLEAR__X_SERVICE_PORT", "443"),
+        ("ALLCLEAR__X_SERVICE_PORT_HTTP_WEB", "443"),
+        ("ALLCLEAR__X_PORT", "tcp://10.96.0.7:443"),
+        ("ALLCLEAR__X_PORT_443_TCP", "tcp://10.96.0.7:443"),
+        ("ALLCLEAR__X_PORT_443_TCP_PROTO", "tcp"),
+        ("ALLCLEAR__X_PORT_443_TCP_PORT", "443"),
+        ("ALLCLEAR__X_PORT_443_TCP_ADDR", "10.96.0.7"),
+        ("ALLCLEAR__X_PORT_53_UDP", "udp://[fd00::7]:53"),
+        ("ALLCLEAR__X_PORT_53_UDP_ADDR", "fd00::7"),
+        ("ALLCLEAR__X_PORT_132_SCTP_PROTO", "sctp"),
+        ("ALLCLEAR__X_SERVICE_PORT_80_TCP", "tcp://10.96.0.8:80"),
+        ("ALLCLEAR__X__Y_SERVICE_SERVICE_PORT", "80"),
+    ];
+    let own = [("ALLCLEAR_SERVICE_HOST", "10.96.0.9"), ("ALLCLEAR_PORT", "tcp://10.96.0.9:8080")];
+    assert_eq!(warnings(&[], &own), [""; 0], "of no concern");
+    let told = warnings(&[], &links);
+    assert_eq!(told.len(), links.len(), "{told:#?}");
+    assert!(told.iter().all(|told| told.contains("enableServiceLinks: false")), "{told:#?}");
+    // The same names with what no link has, and names that no link has, are mistakes of the operator's.
+    for (name, value) in [
+        ("ALLCLEAR__X_SERVICE_HOST", "redis.example.com"),
+        ("ALLCLEAR__X_SERVICE_PORT", "0"),
+        ("ALLCLEAR__REDIS_PORT", "6379"),
+        ("ALLCLEAR__X_PORT", "redis://10.96.0.7:443"),
+        ("ALLCLEAR__X_PORT_443_TCP", "443"),
+        ("ALLCLEAR__X_PORT_443_TCP_NAME", "10.96.0.7"),
+        ("ALLCLEAR__PURGE__PORT_TCP", "tcp"),
+        ("ALLCLEAR__WEBHOOK__FILE", "10.96.0.7"),
+    ] {
+        let found = problems(&[], &[(name, value)]);
+        assert!(found.len() == 1 && found[0].contains("is not a key"), "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn the_page_is_on_loopback_and_whoever_shows_it_to_the_cluster_is_told_what_that_means() {
+    let config = load_with(&[], &[], &[]).unwrap().config;
+    assert_eq!(config.http, Http { listen: "0.0.0.0:8080".parse().unwrap(), page: "127.0.0.1:8081".parse().unwrap() });
+    for loopback in ["127.0.0.3:80", "[::1]:8081", "[::ffff:127.0.0.1]:8081"] {
+        assert_eq!(warnings(&[], &[("ALLCLEAR__HTTP__PAGE", loopback)]), [""; 0]);
+    }
+    for open in ["0.0.0.0:8081", "[::]:8081", "10.0.0.7:8080", "[::ffff:10.0.0.7]:8081"] {
+        let pod = if open.ends_with("8080") { "10.0.0.8:8080" } else { "0.0.0.0:8080" };
+        let told = warnings(&[], &[("ALLCLEAR__HTTP__PAGE", open), ("ALLCLEAR__HTTP__LISTEN", pod)]);
+        assert!(told.len() == 1 && told[0].contains("every pod that reaches it can read"), "{open}: {told:?}");
+    }
+}
+
 #[test]
 fn an_own_port_of_the_host_wins_over_redis_port() {
     let variables = [("REDIS_HOST", "redis://:pw@cache:7000/1"), ("REDIS_PORT", "6379")];
@@ -163,6 +217,11 @@ fn mistakes_are_refused_with_place_and_fix() {
         "[http]\nlisten = \":8080\"",
         "c.toml:2:10: http.listen: is not an address with a port; \
          fix: write an IP address and a port, such as 0.0.0.0:8080 or [::]:8080",
+    );
+    one(
+        "[http]\npage = \"127.0.0.1:8080\"",
+        "c.toml:2:8: http.page: takes the port of http.listen: probes and the page have places of their own, so that neither \
+         takes the other's; fix: give it another port, such as 127.0.0.1:8081",
     );
     one(
         "[cloudfront]\nendpoint = \"moto:5000\"",

@@ -1,7 +1,6 @@
 //! What every key means: its type, its bounds, and the rules between keys.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
@@ -10,13 +9,14 @@ use super::address::{RedisAddress, Refused, WebUrl};
 use super::advice;
 use super::mask::{Secret, shown};
 use super::problem::Place;
+use super::serving;
 use super::suggest::{listed, nearest};
 use super::tenants;
 use super::values::Values;
 use super::webhooks::{self, HookDefaults, ReadFile};
 use super::{
-    AbsentPolicy, CloudFront, Config, Distributions, Group, GroupPolicy, Http, Leader, Ledger, LedgerBackend, Log,
-    LogFormat, Namespaces, Purge, Redis, Rollout, Version, Watch, Webhooks, ZeroReplicas, unread,
+    AbsentPolicy, CloudFront, Config, Distributions, Group, GroupPolicy, Leader, Ledger, LedgerBackend, Log, LogFormat,
+    Namespaces, Purge, Redis, Rollout, Version, Watch, Webhooks, ZeroReplicas, unread,
 };
 use crate::domain::id::is_name;
 use crate::domain::paths::{self, PATHS_ADVISED_MAX, PathSet, WILDCARDS_ADVISED_MAX};
@@ -73,7 +73,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let ledger = ledger(values);
     let leader = leader(values);
     let webhooks = webhooks(values, read);
-    let http = values.parsed("http.listen", "`address:port`", listen).map(|listen| Http { listen });
+    let http = serving::http(values);
     let log = log(values);
     check_ledger(values, ledger.as_ref(), redis.as_ref(), group.as_ref());
     check_timeouts(values, rollout.as_ref(), group.as_ref());
@@ -417,11 +417,6 @@ fn level(text: &str) -> Result<String, Refused> {
     } else {
         Err(Refused::new("is not a level", fix))
     }
-}
-
-fn listen(text: &str) -> Result<SocketAddr, Refused> {
-    let fix = "write an IP address and a port, such as 0.0.0.0:8080 or [::]:8080";
-    text.parse().map_err(|_| Refused::new("is not an address with a port", fix))
 }
 
 /// A DNS label, as the API server wants it of namespaces.

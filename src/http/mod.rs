@@ -1,30 +1,32 @@
 //! What people and probes see over HTTP: health, metrics, the state as JSON and the status page.
 //!
-//! Only `GET` and `HEAD`, and nothing here changes anything: whoever reaches the port can look, not touch. The server's one
-//! worker is a thread of its own, so it still answers — and `/livez` says so — when the thread of the actors is blocked.
+//! Only `GET` and `HEAD`, and nothing here changes anything: who reaches a port can look, not touch. Any pod may reach the
+//! pod's address, so what names workloads is shown on loopback only, unless configured otherwise (`doors`). Each server
+//! has a thread of its own, so it still answers — and `/livez` says so — when the thread of the actors is blocked.
 //!
 //! Not for requests to the outside; that is `adapters::http`.
 
+mod doors;
+mod guests;
 mod page;
 mod reply;
 
 use std::future::Future;
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use actix::Recipient;
-use actix_rt::task::JoinHandle;
 use actix_rt::{Arbiter, ArbiterHandle};
-use actix_web::dev::ServerHandle;
 use actix_web::http::{Method, StatusCode};
-use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 
 use crate::actors::message::{Observation, Observe};
 use crate::telemetry::Metrics;
+pub use doors::{Addresses, Door, ListenError};
+use doors::{Open, bind};
+use guests::Guest;
 
 /// How long the actors' event loop may take for one turn before the process counts as hung. A turn is microseconds; a
 /// kubelet asks three times, ten seconds apart, before it acts.
@@ -32,19 +34,6 @@ const TURN_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long an observation may take. Root waits up to 2 s for each actor and then answers without it.
 const OBSERVE_WITHIN: Duration = Duration::from_secs(3);
-
-/// Connections at once: probes, two Prometheus servers and a team looking at the page, many times over. At a few kilobytes
-/// each this bounds what strangers can make us hold to about a megabyte.
-const CONNECTIONS_MAX: usize = 128;
-
-/// How long an idle connection is kept; one refresh of the page comes every two seconds.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
-
-/// How long a client may take to send the head of a request.
-const REQUEST_WITHIN: Duration = Duration::from_secs(5);
-
-/// How long open connections are waited for at the end, in seconds; what is asked here is answered in milliseconds.
-const STOP_WITHIN_SECONDS: u64 = 1;
 
 /// Who is being looked at. Constant for the life of the process.
 #[derive(Clone, Debug, Serialize)]
@@ -70,53 +59,38 @@ pub struct Front {
     pub draining: Arc<AtomicBool>,
 }
 
-/// The server, running.
+/// The servers, running.
 pub struct Serving {
-    address: SocketAddr,
-    handle: ServerHandle,
-    server: JoinHandle<io::Result<()>>,
+    probes: Open,
+    page: Open,
 }
 
 /// Starts to listen and to serve. Must be called on the thread of the actors: its event loop is what `/livez` watches.
 ///
 /// # Errors
-/// When the address cannot be listened on.
+/// When an address cannot be listened on; then nobody is let in by the other one either.
 #[expect(clippy::unused_async, reason = "async, so that it cannot be called where no event loop is")]
-pub async fn serve(address: SocketAddr, front: Front) -> io::Result<Serving> {
-    listen(address, front, TURN_WITHIN)
+pub async fn serve(addresses: Addresses, front: Front) -> Result<Serving, ListenError> {
+    listen(addresses, front, TURN_WITHIN)
 }
 
-fn listen(address: SocketAddr, front: Front, turn_within: Duration) -> io::Result<Serving> {
+fn listen(addresses: Addresses, front: Front, turn_within: Duration) -> Result<Serving, ListenError> {
     let window = web::Data::new(Window { front, actors: Arbiter::current(), turn_within });
-    let server = HttpServer::new(move || App::new().app_data(window.clone()).default_service(web::to(answer)))
-        .workers(1)
-        .max_connections(CONNECTIONS_MAX)
-        .keep_alive(KEEP_ALIVE)
-        .client_request_timeout(REQUEST_WITHIN)
-        .shutdown_timeout(STOP_WITHIN_SECONDS)
-        .disable_signals()
-        .bind(address)?;
-    let address = server.addrs().first().copied().unwrap_or(address);
-    let server = server.run();
-    #[expect(clippy::disallowed_methods, reason = "not detached: `Serving::stop` awaits its end")]
-    Ok(Serving { address, handle: server.handle(), server: actix_rt::spawn(server) })
+    let probes = bind(Door::Probes, addresses.probes, window.clone())?;
+    let page = bind(Door::Page, addresses.page, window)?;
+    Ok(Serving { probes: probes.open(), page: page.open() })
 }
 
 impl Serving {
-    /// Where it listens; the port is the real one, also if 0 was asked for.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    /// Where it listens; the ports are the real ones, also if 0 was asked for.
+    pub fn addresses(&self) -> Addresses {
+        Addresses { probes: self.probes.address, page: self.page.address }
     }
 
     /// Stops listening, lets the requests under way end, and ends.
     pub async fn stop(self) {
-        let Self { address, handle, server } = self;
-        handle.stop(true).await;
-        match server.await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%address, %error, "the http server ended badly"),
-            Err(error) => tracing::warn!(%address, %error, "the http server crashed"),
-        }
+        let Self { probes, page } = self;
+        tokio::join!(probes.close(), page.close());
     }
 }
 
@@ -128,17 +102,18 @@ struct Window {
 }
 
 /// Every path there is.
-async fn answer(request: HttpRequest, window: web::Data<Window>) -> HttpResponse {
+async fn answer(request: HttpRequest, window: web::Data<Window>, door: web::Data<Door>) -> HttpResponse {
+    let _answering = request.conn_data::<Guest>().map(Guest::answering);
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return reply::method_not_allowed(request.method());
     }
-    match request.path() {
-        "/livez" => health(window.alive().await),
-        "/readyz" => health(window.ready().await),
-        "/metrics" => reply::metrics(window.front.metrics.text()),
-        "/api/v1/state" => state(&window.front.about, window.observe().await),
-        "/" => window.page().await,
-        path => reply::not_found(path),
+    match (request.path(), *door.get_ref()) {
+        ("/livez", _) => health(window.alive().await),
+        ("/readyz", _) => health(window.ready().await),
+        ("/metrics", _) => reply::metrics(window.front.metrics.text()),
+        ("/api/v1/state", Door::Page) => state(&window.front.about, window.observe().await),
+        ("/", Door::Page) => window.page().await,
+        (path, door) => reply::not_found(path, door),
     }
 }
 

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use super::Door;
 use super::page::STYLE;
 
 /// What prometheus-client writes (OpenMetrics 1.0, "Overall Structure":
@@ -48,11 +49,15 @@ pub fn metrics(body: String) -> HttpResponse {
 }
 
 /// There is nothing at this path.
-pub fn not_found(path: &str) -> HttpResponse {
-    text(
-        StatusCode::NOT_FOUND,
-        format!("there is nothing at {path:?}; there are /, /livez, /readyz, /metrics and /api/v1/state\n"),
-    )
+pub fn not_found(path: &str, door: Door) -> HttpResponse {
+    let here = match door {
+        Door::Page => "there are /, /livez, /readyz, /metrics and /api/v1/state",
+        Door::Probes => {
+            "here are /livez, /readyz and /metrics; the status page and /api/v1/state are at http.page, port 8081 unless \
+             configured otherwise, which kubectl port-forward reaches"
+        }
+    };
+    text(StatusCode::NOT_FOUND, format!("there is nothing at {path:?}; {here}\n"))
 }
 
 /// Only looking is allowed.

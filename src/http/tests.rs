@@ -1,5 +1,7 @@
 //! Over a real loopback socket, against a root actor that shows what it is told to.
 
+use std::net::SocketAddr;
+
 use actix::{Actor, Context, Handler, MessageResult, ResponseFuture};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -54,8 +56,13 @@ fn synced() -> Observation {
     Observation { synced: true, workloads: 3, ..Observation::default() }
 }
 
+fn anywhere() -> Addresses {
+    let address = "127.0.0.1:0".parse().unwrap();
+    Addresses { probes: address, page: address }
+}
+
 async fn start(front: Front) -> Serving {
-    serve("127.0.0.1:0".parse().unwrap(), front).await.unwrap()
+    serve(anywhere(), front).await.unwrap()
 }
 
 /// The whole answer to one request, head and body.
@@ -85,7 +92,7 @@ async fn every_path_answers_and_the_guards_are_on_all_of_them() {
         ("/favicon.ico", "404 Not Found", "text/plain; charset=utf-8"),
     ];
     for (path, status, content_type) in paths {
-        let answer = ask(serving.address(), "GET", path).await;
+        let answer = ask(serving.addresses().page, "GET", path).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{path}: {answer}");
         for header in [
             &format!("content-type: {content_type}\r\n"),
@@ -101,9 +108,38 @@ async fn every_path_answers_and_the_guards_are_on_all_of_them() {
 }
 
 #[actix::test]
+async fn the_door_of_the_probes_shows_nothing_that_names_a_workload() {
+    let serving = start(showing(busy("web"))).await;
+    let probes = serving.addresses().probes;
+    for path in ["/livez", "/readyz", "/metrics"] {
+        assert!(ask(probes, "GET", path).await.starts_with("HTTP/1.1 200 OK\r\n"), "{path}");
+    }
+    for path in ["/", "/api/v1/state", "/api/v1/state/", "//", "/livez/../api/v1/state"] {
+        let answer = ask(probes, "GET", path).await;
+        assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{path}: {answer}");
+        assert!(answer.contains("http.page") && !answer.contains("shop"), "{path}: {answer}");
+    }
+    serving.stop().await;
+}
+
+#[actix::test]
+async fn an_address_that_is_taken_is_named_with_its_setting_and_the_other_door_stays_shut() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    for (addresses, setting) in [
+        (Addresses { probes: address, ..anywhere() }, "http.listen (ALLCLEAR__HTTP__LISTEN)"),
+        (Addresses { page: address, ..anywhere() }, "http.page (ALLCLEAR__HTTP__PAGE)"),
+    ] {
+        let Err(error) = serve(addresses, showing(synced())).await else { panic!("{address} was free") };
+        let words = error.to_string();
+        assert!(words.contains(&address.to_string()) && words.contains(setting), "{words}");
+    }
+}
+
+#[actix::test]
 async fn a_head_request_gets_the_head_of_the_answer_only() {
     let serving = start(showing(synced())).await;
-    let answer = ask(serving.address(), "HEAD", "/").await;
+    let answer = ask(serving.addresses().page, "HEAD", "/").await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert_eq!(body(&answer), "");
     serving.stop().await;
@@ -113,7 +149,7 @@ async fn a_head_request_gets_the_head_of_the_answer_only() {
 async fn nothing_can_be_changed() {
     let serving = start(showing(synced())).await;
     for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
-        let answer = ask(serving.address(), method, "/").await;
+        let answer = ask(serving.addresses().page, method, "/").await;
         assert!(answer.starts_with("HTTP/1.1 405 Method Not Allowed\r\n"), "{answer}");
         assert!(answer.contains("allow: GET, HEAD\r\n"), "{answer}");
         assert!(body(&answer).contains("only GET and HEAD"), "{answer}");
@@ -125,11 +161,14 @@ async fn nothing_can_be_changed() {
 async fn it_is_not_ready_before_the_workloads_are_listed_and_says_what_is_in_the_way() {
     let troubles = vec!["failed to list deployments: forbidden".to_owned()];
     let serving = start(showing(Observation { troubles, ..Observation::default() })).await;
-    let answer = ask(serving.address(), "GET", "/readyz").await;
+    let answer = ask(serving.addresses().probes, "GET", "/readyz").await;
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
     let words = "the workloads of the cluster have not been listed yet\nfailed to list deployments: forbidden\n";
     assert_eq!(body(&answer), words);
-    assert!(ask(serving.address(), "GET", "/livez").await.starts_with("HTTP/1.1 200 "), "it is alive all the same");
+    assert!(
+        ask(serving.addresses().probes, "GET", "/livez").await.starts_with("HTTP/1.1 200 "),
+        "it is alive all the same"
+    );
     serving.stop().await;
 }
 
@@ -137,10 +176,10 @@ async fn it_is_not_ready_before_the_workloads_are_listed_and_says_what_is_in_the
 async fn a_watch_that_is_blind_is_not_ready_and_still_alive() {
     let blind = Some("changes of workloads are not noticed for 80 s: forbidden".to_owned());
     let serving = start(showing(Observation { blind, ..synced() })).await;
-    let answer = ask(serving.address(), "GET", "/readyz").await;
+    let answer = ask(serving.addresses().probes, "GET", "/readyz").await;
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
     assert_eq!(body(&answer), "changes of workloads are not noticed for 80 s: forbidden\n");
-    assert!(ask(serving.address(), "GET", "/livez").await.starts_with("HTTP/1.1 200 "));
+    assert!(ask(serving.addresses().probes, "GET", "/livez").await.starts_with("HTTP/1.1 200 "));
     serving.stop().await;
 }
 
@@ -149,9 +188,9 @@ async fn it_is_not_ready_any_more_the_moment_it_drains() {
     let front = showing(synced());
     let draining = front.draining.clone();
     let serving = start(front).await;
-    assert_eq!(body(&ask(serving.address(), "GET", "/readyz").await), "ready\n");
+    assert_eq!(body(&ask(serving.addresses().probes, "GET", "/readyz").await), "ready\n");
     draining.store(true, Ordering::Relaxed);
-    let answer = ask(serving.address(), "GET", "/readyz").await;
+    let answer = ask(serving.addresses().probes, "GET", "/readyz").await;
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
     assert_eq!(body(&answer), "shutting down\n");
     serving.stop().await;
@@ -171,8 +210,8 @@ async fn an_actor_that_does_not_answer_is_alive_but_not_ready() {
 #[actix::test]
 async fn a_blocked_event_loop_is_noticed_by_the_worker_on_its_own_thread() {
     let front = showing(synced());
-    let serving = listen("127.0.0.1:0".parse().unwrap(), front, Duration::from_millis(50)).unwrap();
-    let address = serving.address();
+    let serving = listen(anywhere(), front, Duration::from_millis(50)).unwrap();
+    let address = serving.addresses().probes;
     assert_eq!(body(&ask(address, "GET", "/livez").await), "alive\n");
     let asking = std::thread::spawn(move || actix_rt::System::new().block_on(ask(address, "GET", "/livez")));
     // Blocks this thread, and with it the event loop of the actors, until the answer is there.
@@ -185,7 +224,7 @@ async fn a_blocked_event_loop_is_noticed_by_the_worker_on_its_own_thread() {
 #[actix::test]
 async fn the_state_has_everything_the_actors_show_and_who_shows_it() {
     let serving = start(showing(busy("web"))).await;
-    let answer = ask(serving.address(), "GET", "/api/v1/state").await;
+    let answer = ask(serving.addresses().page, "GET", "/api/v1/state").await;
     let state: serde_json::Value = serde_json::from_str(body(&answer)).unwrap();
     assert_eq!(state["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(state["member"], "eu-1");
@@ -204,10 +243,10 @@ async fn hostile_names_stay_text() {
     let mut front = showing(observation);
     front.about = About { member: hostile.into(), group: hostile.into(), dry_run: true };
     let serving = start(front).await;
-    let answer = ask(serving.address(), "GET", "/").await;
+    let answer = ask(serving.addresses().page, "GET", "/").await;
     assert!(!answer.contains("<script"), "{answer}");
     assert!(answer.contains("&lt;script&gt;alert(1)&lt;/script&gt;&quot;"), "{answer}");
-    let missing = ask(serving.address(), "GET", "/%3Cscript%3E").await;
+    let missing = ask(serving.addresses().page, "GET", "/%3Cscript%3E").await;
     assert!(missing.contains("content-type: text/plain"), "{missing}");
     serving.stop().await;
 }
@@ -215,7 +254,7 @@ async fn hostile_names_stay_text() {
 #[actix::test]
 async fn the_page_shows_the_purge_as_the_invalidator_sees_it_and_the_id_of_a_dead_letter() {
     let serving = start(showing(busy("web"))).await;
-    let page = ask(serving.address(), "GET", "/").await;
+    let page = ask(serving.addresses().page, "GET", "/").await;
     assert!(page.contains("invalidation I2X in progress for 12 s"), "{page}");
     assert!(page.contains("<code>d1</code>"), "{page}");
     assert!(!page.contains("Other purges"), "{page}");
@@ -273,7 +312,7 @@ async fn the_page_is_not_green_while_a_rollout_has_ended_badly_or_a_cluster_is_w
     let state = "web: 1 → <2>: not purged: the rollout timeout passed".to_owned();
     let unwell = vec![Unwell { workload: workload.clone(), reason: Reason::Failed, state }];
     let serving = start(showing(Observation { unwell, ..synced() })).await;
-    let page = ask(serving.address(), "GET", "/").await;
+    let page = ask(serving.addresses().page, "GET", "/").await;
     assert!(page.contains("web: 1 → &lt;2&gt;: not purged") && page.contains("explain -n shop web"), "{page}");
     assert!(page.contains("health warn") && !page.contains("All clear"), "{page}");
     serving.stop().await;
@@ -297,7 +336,7 @@ async fn the_page_is_not_green_while_a_rollout_has_ended_badly_or_a_cluster_is_w
     let mut seen = busy("web");
     seen.tallies.push(tally);
     let serving = start(showing(seen)).await;
-    let page = ask(serving.address(), "GET", "/").await;
+    let page = ask(serving.addresses().page, "GET", "/").await;
     assert!(page.contains(blocks), "{page}");
     assert!(
         page.contains("eu-1<span class=\"pill warn\">complete")
@@ -320,12 +359,12 @@ async fn the_page_shows_who_is_in_the_group_and_what_holds_it() {
         ..Seen::default()
     };
     let serving = start(showing(Observation { group: Some(group), ..synced() })).await;
-    let page = ask(serving.address(), "GET", "/").await;
+    let page = ask(serving.addresses().page, "GET", "/").await;
     for words in ["eu-2", "heard of 3s ago", "redis-b:6379", "&lt;timeout&gt;"] {
         assert!(page.contains(words), "{words}: {page}");
     }
     let json: serde_json::Value =
-        serde_json::from_str(body(&ask(serving.address(), "GET", "/api/v1/state").await)).unwrap();
+        serde_json::from_str(body(&ask(serving.addresses().page, "GET", "/api/v1/state").await)).unwrap();
     assert_eq!(json["group"], "default");
     assert_eq!(json["agreement"]["members"][1]["heard_s"], 3);
     serving.stop().await;

@@ -15,6 +15,7 @@ use crate::adapters::cloudfront::StaticCredentials;
 use crate::adapters::kubernetes;
 use crate::app::{self, Surrounded};
 use crate::config::{Inputs, Loaded, load, read_file};
+use crate::http::Addresses;
 use crate::sandbox::world::World;
 
 /// How a life ends.
@@ -27,7 +28,7 @@ enum Ending {
 /// A controller, living.
 pub struct Life {
     root: Addr<Root>,
-    address: SocketAddr,
+    addresses: Addresses,
     end: oneshot::Sender<Ending>,
     thread: JoinHandle<()>,
 }
@@ -61,7 +62,7 @@ impl Life {
                     Ok(running) => running,
                     Err(error) => return drop(started.send(Err(io::Error::other(error.to_string())))),
                 };
-                let _ = started.send(Ok((running.root().clone(), running.address())));
+                let _ = started.send(Ok((running.root().clone(), running.addresses())));
                 match ended.await {
                     Ok(Ending::Ordered) => running.stop().await,
                     // Dropping the system in the middle of everything is as near to `kill -9` as a thread can come.
@@ -69,13 +70,18 @@ impl Life {
                 }
             });
         })?;
-        let (root, address) = born.await.map_err(|_| io::Error::other("the controller ended at once"))??;
-        Ok(Self { root, address, end, thread })
+        let (root, addresses) = born.await.map_err(|_| io::Error::other("the controller ended at once"))??;
+        Ok(Self { root, addresses, end, thread })
     }
 
     /// Where its status page is.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.addresses.page
+    }
+
+    /// Where probes and metrics are.
+    pub fn probes(&self) -> SocketAddr {
+        self.addresses.probes
     }
 
     /// What it shows of itself; nothing if it does not answer.
@@ -100,7 +106,7 @@ impl Life {
     }
 
     fn end_by(self, ending: Ending) -> io::Result<()> {
-        let Self { root, address: _, end, thread } = self;
+        let Self { root, addresses: _, end, thread } = self;
         drop(root);
         // A life that has ended by itself does not listen any more.
         let _ = end.send(ending);

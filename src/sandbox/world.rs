@@ -183,6 +183,7 @@ impl World {
             ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
             ("ALLCLEAR__CLOUDFRONT__ENDPOINT", self.cdn.url()),
             ("ALLCLEAR__HTTP__LISTEN", "127.0.0.1:0".to_owned()),
+            ("ALLCLEAR__HTTP__PAGE", "127.0.0.1:0".to_owned()),
             ("ALLCLEAR__LEDGER__NAMESPACE", "default".to_owned()),
             // One replica at a time; a test of several asks for the lease.
             ("ALLCLEAR__LEADER__LEASE", "false".to_owned()),

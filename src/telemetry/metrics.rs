@@ -73,6 +73,14 @@ struct ByHold {
     reason: &'static str,
 }
 
+/// A connection to one of our doors that was closed for want of places.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByDoor {
+    door: &'static str,
+    bound: &'static str,
+    closed: &'static str,
+}
+
 /// Why a call to a Redis failed, as far as there are names for it; what adapters put first into their words.
 const REASONS: [&str; 18] = [
     "timeout",
@@ -119,6 +127,7 @@ pub struct Metrics {
     board_answered: Family<ByBoard, Gauge>,
     held: Family<ByHold, Gauge>,
     paths: Family<ByNamespace, Counter>,
+    connections: Family<ByDoor, Counter>,
 }
 
 /// How the watch of workloads goes.
@@ -163,6 +172,7 @@ impl Default for Metrics {
             board_answered: Family::default(),
             held: Family::default(),
             paths: Family::default(),
+            connections: Family::default(),
             registry: Mutex::new(Registry::default()),
         };
         let Self {
@@ -186,6 +196,7 @@ impl Default for Metrics {
             board_answered: _,
             held: _,
             paths: _,
+            connections,
         } = &metrics;
         registry.register("notices", "Transitions told, by kind", notices.clone());
         registry.register("effects", "Effects performed, by machine and effect", effects.clone());
@@ -210,6 +221,7 @@ impl Default for Metrics {
             "Workloads whose newest rollout did not end well, by reason",
             unwell.clone(),
         );
+        registry.register("http_connections_closed", "Connections closed for want of places", connections.clone());
         watching.register(&mut registry);
         metrics.register_group(&mut registry);
         Self { registry: Mutex::new(registry), ..metrics }
@@ -277,6 +289,12 @@ impl Metrics {
     /// An actor was rebuilt.
     pub fn restart(&self, actor: &'static str) {
         self.restarts.get_or_create(&ByActor { actor }).inc();
+    }
+
+    /// A connection to a door was closed, because its peer (`peer`) or all (`all`) had as many as they may: one that was `idle`,
+    /// or, where none was, the `new` one.
+    pub fn connection_closed(&self, door: &'static str, bound: &'static str, closed: &'static str) {
+        self.connections.get_or_create(&ByDoor { door, bound, closed }).inc();
     }
 
     /// A mailbox was full.

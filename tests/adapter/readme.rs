@@ -16,6 +16,7 @@ use clap::Parser;
 use http::Method;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service, ServiceAccount};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -216,6 +217,7 @@ fn every_shipped_object_has_only_fields_that_the_api_knows() {
                 "RoleBinding" => through::<RoleBinding>(&object),
                 "ConfigMap" => through::<ConfigMap>(&object),
                 "Service" => through::<Service>(&object),
+                "NetworkPolicy" => through::<NetworkPolicy>(&object),
                 "Deployment" => through::<Deployment>(&object),
                 unknown => panic!("{folder}: a {unknown}"),
             };

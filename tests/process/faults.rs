@@ -234,11 +234,13 @@ async fn a_port_that_is_taken_ends_it_with_1_and_a_way_out() {
     let scene = Scene::new().await;
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = taken.local_addr().expect("it has an address").to_string();
-    let mut environment = scene.environment.clone();
-    environment.insert("ALLCLEAR__HTTP__LISTEN".to_owned(), address.clone());
-    let mut process = Process::start(&["run"], environment);
-    let status = process.ended(crate::process::PATIENCE).await.expect("it ends by itself");
-    let log = process.log().join("\n");
-    assert_eq!(status.code(), Some(1), "{log}");
-    assert!(log.contains(&address) && log.contains("ALLCLEAR__HTTP__LISTEN"), "{log}");
+    for name in ["ALLCLEAR__HTTP__LISTEN", "ALLCLEAR__HTTP__PAGE"] {
+        let mut environment = scene.environment.clone();
+        environment.insert(name.to_owned(), address.clone());
+        let mut process = Process::start(&["run"], environment);
+        let status = process.ended(crate::process::PATIENCE).await.expect("it ends by itself");
+        let log = process.log().join("\n");
+        assert_eq!(status.code(), Some(1), "{log}");
+        assert!(log.contains(&address) && log.contains(name), "{log}");
+    }
 }

@@ -83,15 +83,18 @@ impl Process {
         self.log().iter().any(|line| line.contains(text))
     }
 
-    /// Where it serves its status page; `None` until it says so.
-    pub fn address(&self) -> Option<SocketAddr> {
+    /// Where it serves a page; `None` until it says so. The release before served all of them at one address.
+    fn address(&self, path: &str) -> Option<SocketAddr> {
         let line = self.log().into_iter().find(|line| line.contains(r#""message":"started""#))?;
-        serde_json::from_str::<Value>(&line).ok()?["address"].as_str()?.parse().ok()
+        let line = serde_json::from_str::<Value>(&line).ok()?;
+        let probed = matches!(path, "/livez" | "/readyz" | "/metrics");
+        let address = line.get("page").filter(|_| !probed).unwrap_or(&line["address"]);
+        address.as_str()?.parse().ok()
     }
 
     /// The status and body of a page; `None` while nobody answers.
     pub async fn get(&self, path: &str) -> Option<(u16, String)> {
-        let url = format!("http://{}{path}", self.address()?);
+        let url = format!("http://{}{path}", self.address(path)?);
         let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5)).build().ok()?;
         let answer = client.get(url).send().await.ok()?;
         Some((answer.status().as_u16(), answer.text().await.ok()?))

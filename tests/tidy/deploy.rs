@@ -170,6 +170,39 @@ fn whatever_starts_the_controller_says_run() {
     assert!(file("deploy/Dockerfile").text.lines().any(|line| line == "CMD [\"run\"]"));
 }
 
+/// Variables of service links could look like ours; metrics name namespaces, and nothing asks a scraper who it is.
+#[test]
+fn the_pod_gets_no_variables_for_services_and_lets_only_scrapers_in() {
+    let deployment = of_kind("deploy/base/deployment.yaml", "Deployment");
+    let template = &deployment["spec"]["template"];
+    assert_eq!(template["spec"]["enableServiceLinks"], json!(false));
+    let ports = template["spec"]["containers"][0]["ports"].as_array().unwrap();
+    assert!(ports.len() == 1 && ports[0]["name"] == json!("http"), "{ports:?}");
+    let policy = of_kind("deploy/base/network-policy.yaml", "NetworkPolicy");
+    let selected = policy["spec"]["podSelector"]["matchLabels"].as_object().unwrap();
+    assert!(
+        selected.iter().all(|(label, value)| template["metadata"]["labels"][label] == *value) && !selected.is_empty()
+    );
+    assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress"]));
+    let rules = policy["spec"]["ingress"].as_array().unwrap();
+    assert_eq!(rules.len(), 1, "{rules:?}");
+    // An empty list of peers, or one without a selector, would let everybody in.
+    let from = rules[0]["from"].as_array().unwrap();
+    let named = |peer: &Value| !peer["namespaceSelector"]["matchLabels"].as_object().unwrap().is_empty();
+    assert!(!from.is_empty() && from.iter().all(named), "{from:?}");
+    assert_eq!(rules[0]["ports"], json!([{"port": "http", "protocol": "TCP"}]));
+    let service = of_kind("deploy/base/service.yaml", "Service");
+    assert_eq!(service["spec"]["ports"], json!([{"name": "http", "port": 8080, "targetPort": "http"}]));
+}
+
+/// A release gives them by digest.
+#[test]
+fn the_bases_of_the_image_are_arguments() {
+    let dockerfile = file("deploy/Dockerfile").text;
+    let bases = dockerfile.lines().filter_map(|line| line.strip_prefix("FROM ")?.split(' ').next());
+    assert_eq!(bases.collect::<Vec<_>>(), ["${BUILD_BASE}", "${RUN_BASE}"]);
+}
+
 /// A Secret is never needed to start, and what README and the installed configuration say is below /etc/allclear can be there.
 #[test]
 fn the_files_that_are_named_below_the_mount_come_from_somewhere() {
@@ -212,27 +245,37 @@ fn the_kustomization_names_every_file_beside_it() {
     }
 }
 
-/// <https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudfront.html>: all actions but the
-/// listing of distributions can be limited to distributions.
-#[test]
-fn the_aws_policy_is_the_least_that_works() {
-    let policy: Value = serde_json::from_str(&file("deploy/iam-policy.json").text).unwrap();
+/// What a policy of AWS allows: each action with its resource and its condition.
+fn allowed(path: &str) -> BTreeMap<String, (String, Value)> {
+    let policy: Value = serde_json::from_str(&file(path).text).unwrap();
     let mut allowed = BTreeMap::new();
     for statement in policy["Statement"].as_array().unwrap() {
         assert_eq!(statement["Effect"], json!("Allow"));
         let action = &statement["Action"];
         let actions = action.as_str().map_or_else(|| strings(action), |one| vec![one.to_owned()]);
-        allowed.extend(actions.into_iter().map(|action| (action, statement["Resource"].as_str().unwrap().to_owned())));
+        let limits = (statement["Resource"].as_str().unwrap().to_owned(), statement["Condition"].clone());
+        allowed.extend(actions.into_iter().map(|action| (action, limits.clone())));
     }
-    let distributions = "arn:aws:cloudfront::*:distribution/*".to_owned();
-    let expected = [
-        ("cloudfront:CreateInvalidation".to_owned(), distributions.clone()),
-        ("cloudfront:GetDistributionConfig".to_owned(), distributions.clone()),
-        ("cloudfront:GetInvalidation".to_owned(), distributions.clone()),
-        ("cloudfront:ListDistributions".to_owned(), "*".to_owned()),
-        ("cloudfront:ListInvalidations".to_owned(), distributions),
-    ];
-    assert_eq!(allowed, BTreeMap::from(expected));
+    allowed
+}
+
+/// <https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudfront.html>: all actions but the
+/// listing of distributions can be limited to distributions, and those to a tag (`aws:ResourceTag/${TagKey}` is a condition key of
+/// the resource type `distribution`).
+#[test]
+fn the_aws_policies_are_the_least_that_works() {
+    let by_tag = json!({"StringEquals": {"aws:ResourceTag/allclear": "true"}});
+    for (path, condition) in [("deploy/iam-policy.json", Value::Null), ("deploy/iam-policy-by-tag.json", by_tag)] {
+        let distributions = ("arn:aws:cloudfront::*:distribution/*".to_owned(), condition);
+        let expected = [
+            ("cloudfront:CreateInvalidation".to_owned(), distributions.clone()),
+            ("cloudfront:GetDistributionConfig".to_owned(), distributions.clone()),
+            ("cloudfront:GetInvalidation".to_owned(), distributions.clone()),
+            ("cloudfront:ListDistributions".to_owned(), ("*".to_owned(), Value::Null)),
+            ("cloudfront:ListInvalidations".to_owned(), distributions),
+        ];
+        assert_eq!(allowed(path), BTreeMap::from(expected), "{path}");
+    }
 }
 
 /// What a log line asks a person to apply or to allow is there.

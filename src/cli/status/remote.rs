@@ -27,7 +27,7 @@ pub async fn state(server: &Url, namespace: Option<&str>) -> Result<Value, Strin
     let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
     let place = format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path());
     let text = fetch(url).await.map_err(|why| {
-        format!("failed to ask {place}: {why}; is it the address of the status page? kubectl port-forward makes it reachable")
+        format!("failed to ask {place}: {why}; is it the address of the status page, http.page? kubectl port-forward makes it reachable")
     })?;
     let mut state: Value =
         serde_json::from_slice(&text).map_err(|_| format!("{place} answers, and not with the state of an allclear"))?;

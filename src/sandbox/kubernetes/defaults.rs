@@ -48,7 +48,8 @@ pub fn fill(kind: Kind, object: &mut Value) {
         | Kind::ReferenceGrant
         | Kind::Event
         | Kind::Lease
-        | Kind::EndpointSlice => {}
+        | Kind::EndpointSlice
+        | Kind::NetworkPolicy => {}
     }
 }
 
@@ -73,7 +74,8 @@ pub fn initial_status(kind: Kind) -> Option<Value> {
         | Kind::ReferenceGrant
         | Kind::Event
         | Kind::Lease
-        | Kind::EndpointSlice => None,
+        | Kind::EndpointSlice
+        | Kind::NetworkPolicy => None,
     }
 }
 

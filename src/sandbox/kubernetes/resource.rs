@@ -48,6 +48,8 @@ pub enum Kind {
     ClusterRoleBinding,
     /// `discovery.k8s.io/v1` EndpointSlice.
     EndpointSlice,
+    /// `networking.k8s.io/v1` NetworkPolicy. Kept, and lets everything through.
+    NetworkPolicy,
 }
 
 /// What raises `metadata.generation`. Observed on kube-apiserver 1.36.
@@ -174,6 +176,13 @@ static ENDPOINT_SLICE: Description = Description {
     ..core("endpointslices", "endpointslice", "EndpointSlice")
 };
 
+static NETWORK_POLICY: Description = Description {
+    group: "networking.k8s.io",
+    short_names: &["netpol"],
+    generation: Generation::Spec,
+    ..core("networkpolicies", "networkpolicy", "NetworkPolicy")
+};
+
 static SECRET: Description = core("secrets", "secret", "Secret");
 static SERVICE_ACCOUNT: Description =
     Description { short_names: &["sa"], ..core("serviceaccounts", "serviceaccount", "ServiceAccount") };
@@ -186,7 +195,7 @@ static CLUSTER_ROLE_BINDING: Description =
 
 impl Kind {
     /// Every kind, in table order.
-    pub const ALL: [Kind; 20] = [
+    pub const ALL: [Kind; 21] = [
         Kind::Namespace,
         Kind::Pod,
         Kind::Service,
@@ -207,6 +216,7 @@ impl Kind {
         Kind::ClusterRole,
         Kind::ClusterRoleBinding,
         Kind::EndpointSlice,
+        Kind::NetworkPolicy,
     ];
 
     /// The row of the table.
@@ -232,6 +242,7 @@ impl Kind {
             Kind::ClusterRole => &CLUSTER_ROLE,
             Kind::ClusterRoleBinding => &CLUSTER_ROLE_BINDING,
             Kind::EndpointSlice => &ENDPOINT_SLICE,
+            Kind::NetworkPolicy => &NETWORK_POLICY,
         }
     }
 

@@ -2,5 +2,6 @@
 
 mod boards;
 mod crowding;
+mod doors;
 mod egress;
 mod sites;
