@@ -16,6 +16,7 @@ mod address;
 mod advice;
 mod env;
 mod filter;
+mod group;
 mod hook;
 mod json;
 mod layers;

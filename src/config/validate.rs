@@ -7,7 +7,8 @@ use tracing_subscriber::EnvFilter;
 
 use super::address::{RedisAddress, Refused, WebUrl};
 use super::advice;
-use super::mask::{Secret, shown};
+use super::group;
+use super::mask::shown;
 use super::problem::Place;
 use super::serving;
 use super::suggest::{listed, nearest};
@@ -15,37 +16,24 @@ use super::tenants;
 use super::values::Values;
 use super::webhooks::{self, HookDefaults, ReadFile};
 use super::{
-    AbsentPolicy, CloudFront, Config, Distributions, Group, GroupPolicy, Leader, Ledger, LedgerBackend, Log, LogFormat,
-    Namespaces, Purge, Redis, Rollout, Version, Watch, Webhooks, ZeroReplicas, unread,
+    CloudFront, Config, Distributions, Group, Leader, Ledger, LedgerBackend, Log, LogFormat, Namespaces, Purge, Redis,
+    Rollout, Version, Watch, Webhooks, ZeroReplicas, unread,
 };
-use crate::domain::id::is_name;
-use crate::domain::paths::{self, PATHS_ADVISED_MAX, PathSet, WILDCARDS_ADVISED_MAX};
+use crate::domain::paths::{self, PathSet};
 use crate::domain::policy::{Choice, OnRollback};
 use crate::domain::record::VOTE_PATH_BYTES_MAX;
 use crate::domain::tenants::PATHS_SENT_MAX;
 
-const SECOND: Duration = Duration::from_secs(1);
-const MINUTE: Duration = Duration::from_secs(60);
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
+pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Namespaces in a list at most; each has a watch of its own. Whoever has more watches them all.
 const NAMESPACES_MAX: usize = 100;
 
-/// Members of a group at most: a vector has one component for each, and a record (4 KiB) holds several vectors.
-const REMOTES_MAX: usize = 32;
-
 /// Paths in the configuration at most: ten times what CloudFront has in progress at once, so that a list that will
 /// merely be slow is a warning and one that was pasted by mistake is not read.
 const PATHS_MAX: usize = 30_000;
-
-/// Prefixes of repositories at most: one or two for each region.
-const PREFIXES_MAX: usize = 50;
-
-/// Bytes of the group's key at least: what HMAC-SHA256 needs (RFC 2104, 3: "not less than L", the 32 bytes of the hash).
-const GROUP_KEY_BYTES_MIN: usize = 32;
-
-/// Keys of a group: the present one, and the one before or after it.
-const GROUP_KEYS_MAX: usize = 2;
 
 /// Characters of a DNS label, which namespaces are (RFC 1123, 2.1).
 const LABEL_CHARS_MAX: usize = 63;
@@ -69,7 +57,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
         values.optional("redis.url", "`host`, `host:port` or a `redis://` or `rediss://` URL", RedisAddress::parse);
     let ca = redis_ca(values, read);
     let redis = redis.zip(ca).map(|(url, ca)| Redis { url, ca });
-    let group = group(values, redis.as_ref(), read);
+    let group = group::read(values, redis.as_ref(), read);
     let ledger = ledger(values);
     let leader = leader(values);
     let webhooks = webhooks(values, read);
@@ -77,7 +65,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let log = log(values);
     check_ledger(values, ledger.as_ref(), redis.as_ref(), group.as_ref());
     check_timeouts(values, rollout.as_ref(), group.as_ref());
-    check_group(values, group.as_ref());
+    group::check(values, group.as_ref());
     Some(Config {
         watch: watch?,
         rollout: rollout?,
@@ -166,17 +154,6 @@ fn paths(values: &mut Values<'_>) -> Option<PathSet> {
         );
         values.findings.warn(&place, key, message);
     }
-    for (count, advised, what) in
-        [(paths.len(), PATHS_ADVISED_MAX, "paths"), (paths.wildcards(), WILDCARDS_ADVISED_MAX, "paths with a wildcard")]
-    {
-        if count > advised {
-            let message = format!(
-                "has {count} {what}; by default CloudFront works on {advised} at a time for one distribution, so every \
-                 purge may wait; use fewer and wider paths unless your quota is higher"
-            );
-            values.findings.warn(&place, key, message);
-        }
-    }
     Some(paths)
 }
 
@@ -225,117 +202,6 @@ fn redis_ca(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Option<Vec<u8
         }
     };
     values.refuse(key, value, refused)
-}
-
-fn group(values: &mut Values<'_>, redis: Option<&Redis>, read: ReadFile<'_>) -> Option<Group> {
-    let name = values.parsed("group.name", "name", name_in_keys);
-    let member = values.optional("group.member", "name", name_in_keys);
-    let members = members(values, member.as_ref().and_then(Option::as_deref));
-    let remotes = remotes(values, redis);
-    let timeout = values.duration("group.timeout", SECOND..=7 * DAY);
-    let takeover = values.duration("group.takeover", Duration::from_millis(100)..=5 * MINUTE);
-    let policy = values.choice("group.policy", &[("wait", GroupPolicy::Wait), ("skip", GroupPolicy::Skip)]);
-    let absent = values.choice("group.absent", &[("wait", AbsentPolicy::Wait), ("ignore", AbsentPolicy::Ignore)]);
-    let keys = group_keys(values, read);
-    let unsigned = values.truth("group.unsigned");
-    let prefix = |text: &str| match text.is_empty() || text.contains(char::is_whitespace) {
-        true => Err(Refused::new("is not a prefix", "write the start of a repository name, such as project-eu/")),
-        false => Ok(text.to_owned()),
-    };
-    let prefixes = values.list("group.repository_prefixes", "list of prefixes", PREFIXES_MAX, prefix);
-    Some(Group {
-        name: name?,
-        member: member?,
-        remotes: remotes?,
-        members: members?,
-        timeout: timeout?,
-        takeover: takeover?,
-        policy: policy?,
-        absent: absent?,
-        keys: keys?,
-        unsigned: unsigned?,
-        repository_prefixes: prefixes?,
-    })
-}
-
-/// The names of all members. How many there must be is only known when the servers have said who they are.
-fn members(values: &mut Values<'_>, own: Option<&str>) -> Option<BTreeSet<String>> {
-    let key = "group.members";
-    let listed = values.list(key, "list of names", REMOTES_MAX, name_in_keys)?;
-    let members: BTreeSet<String> = listed.iter().cloned().collect();
-    let refused = match (members.len(), own) {
-        (0, _) => return Some(members),
-        (number, _) if number < listed.len() => {
-            Refused::new("names a member twice", "write each name once; two clusters need two names")
-        }
-        (1, _) => Refused::new("names one member", "name all members of the group, or leave it empty"),
-        (_, Some(own)) if !members.contains(own) => {
-            Refused::new("does not name this member", "add group.member to it, or correct group.member")
-        }
-        (_, _) => return Some(members),
-    };
-    values.refuse(key, None, refused)
-}
-
-/// The keys of the group, one a line: the first signs, both verify.
-fn group_keys(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Vec<Secret<Vec<u8>>>> {
-    let key = "group.key_file";
-    let Some(path) = values.file(key)? else { return Some(Vec::new()) };
-    let value = Some(shown(&path.to_string_lossy()));
-    let text = match read(&path) {
-        Ok(text) => text,
-        Err(error) => {
-            let message = format!("names a file that cannot be read: {}", unread(&error));
-            return values.refuse(
-                key,
-                value,
-                Refused::new(message, "mount the key there, or leave group.key_file empty"),
-            );
-        }
-    };
-    let keys: Vec<&str> = text.trim().lines().map(str::trim).collect();
-    let shortest = keys.iter().map(|key| key.len()).min().unwrap_or_default();
-    if keys.len() > GROUP_KEYS_MAX {
-        let message = format!("names a file with {} lines", keys.len());
-        let fix =
-            "write one key, or two while the key is changed, each on a line of its own; the first signs, both verify";
-        return values.refuse(key, value, Refused::new(message, fix));
-    }
-    if shortest < GROUP_KEY_BYTES_MIN {
-        let message = format!("names a file with a key of {shortest} bytes");
-        let fix =
-            format!("write at least {GROUP_KEY_BYTES_MIN} random letters and digits into it, each key on one line");
-        return values.refuse(key, value, Refused::new(message, fix));
-    }
-    Some(keys.into_iter().map(|key| Secret::new(key.as_bytes().to_vec())).collect())
-}
-
-/// The other members' servers. The old program's list was the same in every cluster, so ours may be among them.
-fn remotes(values: &mut Values<'_>, redis: Option<&Redis>) -> Option<Vec<RedisAddress>> {
-    let key = "group.remotes";
-    let accepts = "list of Redis addresses: `host`, `host:port`, `host__port` or URL";
-    let listed = values.list(key, accepts, REMOTES_MAX, RedisAddress::parse)?;
-    // Without our own address it cannot be told whether one of the servers is ours, so nor how many members there are.
-    // An address that was refused is reported already.
-    let own = redis.map(|redis| redis.url.as_ref());
-    if own == Some(None) && !listed.is_empty() {
-        let fix = "set redis.url (REDIS_HOST) to the Redis of this cluster, or leave group.remotes empty";
-        return values.refuse(key, None, Refused::new("is set, but our own Redis is not", fix));
-    }
-    let own = own.flatten().map(RedisAddress::board);
-    let given = listed.len();
-    let mut seen = BTreeSet::new();
-    let mut remotes = listed;
-    remotes.retain(|remote| seen.insert(remote.board()));
-    let place = values.place(key);
-    if remotes.len() < given {
-        values.findings.warn(&place, key, "names a server twice; it is counted once");
-    }
-    remotes.retain(|remote| Some(remote.board()) != own);
-    if remotes.is_empty() && given > 0 {
-        values.findings.warn(&place, key, "names only our own Redis, so this cluster is in no group");
-    }
-    Some(remotes)
 }
 
 fn ledger(values: &mut Values<'_>) -> Option<Ledger> {
@@ -441,15 +307,6 @@ fn pod_name(text: &str) -> Result<String, Refused> {
     }
 }
 
-/// The name of a member or a group.
-fn name_in_keys(text: &str) -> Result<String, Refused> {
-    if is_name(text) {
-        Ok(text.to_owned())
-    } else {
-        Err(Refused::new("is not a name", "write letters, digits, hyphens, underscores and dots, 63 at most"))
-    }
-}
-
 /// The rules of `ledger.backend = redis` (decision 3).
 fn check_ledger(values: &mut Values<'_>, ledger: Option<&Ledger>, redis: Option<&Redis>, group: Option<&Group>) {
     let key = "ledger.backend";
@@ -480,33 +337,5 @@ fn check_timeouts(values: &mut Values<'_>, rollout: Option<&Rollout>, group: Opt
         let place: Place = values.place("group.timeout");
         let message = "is shorter than rollout.timeout: the group gives up on rollouts that may still complete";
         values.findings.warn(&place, "group.timeout", message);
-    }
-}
-
-fn check_group(values: &mut Values<'_>, group: Option<&Group>) {
-    let Some(group) = group else { return };
-    if group.remotes.is_empty() {
-        if !group.members.is_empty() {
-            let place = values.place("group.members");
-            values.findings.warn(&place, "group.members", "has no effect, because group.remotes names no other member");
-        }
-        return;
-    }
-    // Two of the addresses may still lead to one server, but no address leads to two.
-    let servers = 1 + group.remotes.len();
-    if group.members.len() > servers {
-        let message = format!(
-            "names {} members, and {servers} different Redis servers are configured: redis.url and those in group.remotes; \
-             each member has one of its own",
-            group.members.len()
-        );
-        let fix = "add the other members' Redis to group.remotes (REMOTE_REDIS_HOSTS), or take the members that have retired \
-                   out of group.members";
-        let place = values.place("group.members");
-        values.findings.refuse(&place, "group.members", None, message, fix);
-    }
-    if let Some(warning) = group.trust().warning() {
-        let place = values.place("group.key_file");
-        values.findings.warn(&place, "group.key_file", &format!("is not set, so {warning}"));
     }
 }

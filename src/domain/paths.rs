@@ -22,13 +22,6 @@ pub const PATH_CHARS_MAX: usize = 4_000;
 /// Longest cache tag in characters, without its `#` (documented by CloudFront).
 pub const TAG_CHARS_MAX: usize = 256;
 
-/// Paths CloudFront processes at once for one distribution, by its documented default quota. More of them in one
-/// configuration deserve a warning, not a refusal: quotas can be raised.
-pub const PATHS_ADVISED_MAX: usize = 3_000;
-
-/// Paths with a wildcard CloudFront processes at once for one distribution, by its documented default quota.
-pub const WILDCARDS_ADVISED_MAX: usize = 15;
-
 /// How much of a refused text an error repeats.
 const SHOWN_CHARS_MAX: usize = 80;
 

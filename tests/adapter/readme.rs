@@ -94,6 +94,10 @@ impl Reader {
                 self.files.insert((*file).to_owned(), "0".repeat(64));
                 Ok(())
             }
+            ["printf", "'%s\\n'", keys @ .., ">", file] => {
+                self.files.insert((*file).to_owned(), keys.join("\n"));
+                Ok(())
+            }
             // A test of the documents looks whether there is such a target.
             ["make", _] => Ok(()),
             unknown => Err(format!("nobody knows how to follow {unknown:?}")),

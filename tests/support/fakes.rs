@@ -33,7 +33,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 pub use self::board::Server;
-pub use self::dice::Dice;
+pub use self::dice::{Dice, Odds};
 use self::ports::FakeClock;
 
 /// What every simulated panic says, so that a real one is told from it.
@@ -59,15 +59,6 @@ pub enum Fault {
     Panic,
     /// It never answers.
     Hang,
-}
-
-/// How often calls go wrong by chance, each in a thousand.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Odds {
-    pub delay: u64,
-    pub fail: u64,
-    pub lose: u64,
-    pub panic: u64,
 }
 
 /// One thing that was asked of the outside.

@@ -1,5 +1,14 @@
 //! Chance that can be repeated.
 
+/// How often calls go wrong by chance, each in a thousand.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Odds {
+    pub delay: u64,
+    pub fail: u64,
+    pub lose: u64,
+    pub panic: u64,
+}
+
 /// Numbers that look random and follow from a seed (splitmix64, <https://prng.di.unimi.it/splitmix64.c>).
 #[derive(Clone, Debug)]
 pub struct Dice(pub u64);

@@ -1,0 +1,146 @@
+use super::*;
+use crate::domain::host::Host;
+
+fn plan(host: &str) -> Plan {
+    Plan { hosts: [Host::parse(host).expect("a host")].into(), ..Plan::default() }
+}
+
+fn distribution(id: &str, alias: &str) -> Distribution {
+    Distribution {
+        id: id.parse().expect("an id"),
+        domain_name: format!("{}.cloudfront.net", id.to_lowercase()),
+        aliases: vec![alias.to_owned()],
+        origins: Vec::new(),
+        enabled: true,
+        staging: false,
+        tenant_only: false,
+        cache_tags: false,
+    }
+}
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_millis(seconds * 1000)
+}
+
+#[test]
+fn an_unknown_host_is_answered_by_a_newer_listing_and_costs_one_per_miss_interval() {
+    let mut catalog = Catalog::new(Freshness::default());
+    assert_eq!(catalog.step(at(0), Event::Asked(1, plan("www.example.com"))), vec![Effect::List]);
+    let listed = catalog.step(at(1), Event::Listed(vec![distribution("E1", "shop.example.com")]));
+    assert_eq!(listed, vec![Effect::Answer(1, Ok(Found::default()))]);
+    assert_eq!(catalog.step(at(2), Event::Asked(2, plan("www.example.com"))), vec![]);
+    assert_eq!(catalog.step(at(3), Event::Asked(3, plan("www.example.com"))), vec![]);
+    assert_eq!(catalog.next_deadline(), Some(at(61)));
+    assert_eq!(catalog.tick(at(61)), vec![Effect::List]);
+    let listed = catalog.step(at(62), Event::Listed(vec![distribution("E2", "www.example.com")]));
+    assert_eq!(listed.len(), 2, "both found the distribution made after the first listing: {listed:?}");
+    assert!(
+        listed.iter().all(|effect| matches!(effect, Effect::Answer(_, Ok(found)) if found.distributions.len() == 1))
+    );
+}
+
+#[test]
+fn named_distributions_are_answered_beside_what_the_hosts_match() {
+    let named = |plan: Plan, id: &str| Plan { distributions: [id.parse().expect("an id")].into(), ..plan };
+    let mut catalog = Catalog::new(Freshness::default());
+    let only_named = catalog.step(at(0), Event::Asked(1, named(Plan::default(), "E9")));
+    assert_eq!(only_named, [answered(1, &["E9"], &[])]);
+    assert_eq!(catalog.step(at(0), Event::Asked(2, named(plan("shop.example.com"), "E9"))), vec![Effect::List]);
+    let listed = catalog.step(at(1), Event::Listed(vec![distribution("E1", "shop.example.com")]));
+    let Some(Effect::Answer(2, Ok(Found { distributions, .. }))) = listed.first() else { panic!("{listed:?}") };
+    let reached: Vec<_> = distributions.iter().map(|(id, by)| (id.as_str(), by.hosts.len(), by.otherwise)).collect();
+    assert_eq!(reached, [("E1", 1, false), ("E9", 0, true)]);
+}
+
+#[test]
+fn the_account_is_listed_at_every_interval_and_an_old_listing_answers_nobody() {
+    let mut catalog = Catalog::new(Freshness::default());
+    assert_eq!(catalog.step(at(0), Event::Begun), vec![Effect::List]);
+    catalog.step(at(1), Event::Listed(vec![distribution("E1", "shop.example.com")]));
+    assert_eq!(catalog.next_deadline(), Some(at(601)));
+    let late = catalog.step(at(700), Event::Asked(1, plan("shop.example.com")));
+    assert_eq!(late, vec![Effect::List], "the alias may have moved to another distribution");
+    let listed = catalog.step(at(701), Event::Listed(vec![distribution("E2", "shop.example.com")]));
+    assert!(
+        matches!(listed.as_slice(), [Effect::Answer(1, Ok(found))] if found.distributions.contains_key(&"E2".parse().expect("an id")))
+    );
+}
+
+#[test]
+fn while_cloudfront_is_down_the_last_listing_holds() {
+    let mut catalog = Catalog::new(Freshness::default());
+    catalog.step(at(0), Event::Asked(1, plan("shop.example.com")));
+    catalog.step(at(1), Event::Listed(vec![distribution("E1", "shop.example.com")]));
+    assert_eq!(catalog.step(at(1000), Event::Asked(2, plan("shop.example.com"))), vec![Effect::List]);
+    let down = catalog.step(at(1001), Event::ListFailed("down".into()));
+    assert!(matches!(down.as_slice(), [Effect::Answer(2, Ok(found))] if found.distributions.len() == 1));
+    let resting = catalog.step(at(1001), Event::Asked(3, plan("shop.example.com")));
+    assert!(matches!(resting.as_slice(), [Effect::Answer(3, Ok(found))] if found.distributions.len() == 1));
+}
+
+#[test]
+fn a_failed_listing_is_answered_with_its_reason_and_not_repeated_at_once() {
+    let mut catalog = Catalog::new(Freshness::default());
+    catalog.step(at(0), Event::Asked(1, plan("www.example.com")));
+    let failed = catalog.step(at(0), Event::ListFailed("AccessDenied".into()));
+    assert_eq!(failed, vec![Effect::Answer(1, Err("AccessDenied".into()))]);
+    let again = catalog.step(at(0), Event::Asked(2, plan("www.example.com")));
+    assert_eq!(again, vec![Effect::Answer(2, Err("AccessDenied".into()))]);
+}
+
+fn tagged(token: Token, distributions: &[&str]) -> Event {
+    let distributions = distributions.iter().map(|id| id.parse().expect("an id")).collect();
+    let paths = ["#shop".parse().expect("a tag")].into_iter().collect();
+    Event::Asked(token, Plan { distributions, paths, ..Plan::default() })
+}
+
+fn read(id: &str, read: Result<bool, (CdnErrorClass, String)>) -> Event {
+    Event::TagsRead(id.parse().expect("an id"), read)
+}
+
+fn answered(token: Token, distributions: &[&str], tagged: &[&str]) -> Effect {
+    let ids = |ids: &[&str]| ids.iter().map(|id| id.parse().expect("an id")).collect();
+    Effect::Answer(token, Ok(Found { tagged: ids(tagged), ..Found::from(ids(distributions)) }))
+}
+
+#[test]
+fn a_plan_with_tags_is_answered_when_it_is_known_which_distributions_have_them() {
+    let mut catalog = Catalog::new(Freshness::default());
+    let reads = catalog.step(at(0), tagged(1, &["E1", "E2"]));
+    assert_eq!(reads, ["E1", "E2"].map(|id| Effect::ReadTags(id.parse().expect("an id"))));
+    assert_eq!(catalog.step(at(0), tagged(2, &["E2"])), [], "it is being read already");
+    assert_eq!(catalog.step(at(1), read("E2", Ok(true))), [answered(2, &["E2"], &["E2"])]);
+    assert_eq!(catalog.step(at(2), read("E1", Ok(false))), [answered(1, &["E1", "E2"], &["E2"])]);
+    assert_eq!(catalog.step(at(599), tagged(3, &["E1"])), [answered(3, &["E1"], &[])], "known for a while");
+    assert_eq!(catalog.step(at(700), tagged(4, &["E1"])).len(), 1, "and then read again");
+}
+
+#[test]
+fn where_it_may_not_be_read_tags_count_as_off_and_that_can_be_seen() {
+    let mut catalog = Catalog::new(Freshness::default());
+    drop(catalog.step(at(0), tagged(1, &["E1", "E2"])));
+    let denied = || Err((CdnErrorClass::Denied, "AccessDenied".to_owned()));
+    assert_eq!(catalog.step(at(0), read("E1", denied())), []);
+    assert_eq!(catalog.step(at(0), read("E2", denied())), [answered(1, &["E1", "E2"], &[])]);
+    assert_eq!(catalog.tags_denied(), Some("AccessDenied"));
+    drop(catalog.step(at(700), tagged(2, &["E1"])));
+    assert_eq!(catalog.step(at(700), read("E1", Ok(true))), [answered(2, &["E1"], &["E1"])]);
+    assert_eq!(catalog.tags_denied(), None);
+}
+
+#[test]
+fn what_may_pass_is_answered_with_its_reason_and_asked_again() {
+    let mut catalog = Catalog::new(Freshness::default());
+    drop(catalog.step(at(0), tagged(1, &["E1"])));
+    let throttled = Err((CdnErrorClass::Throttled, "Throttling".to_owned()));
+    assert_eq!(catalog.step(at(0), read("E1", throttled)), [Effect::Answer(1, Err("Throttling".into()))]);
+    assert_eq!(catalog.step(at(1), tagged(2, &["E1"])).len(), 1);
+}
+
+#[test]
+fn of_very_many_distributions_only_the_first_are_read() {
+    let mut catalog = Catalog::new(Freshness::default());
+    let ids: Vec<String> = (0..100).map(|number| format!("E{number:03}")).collect();
+    let names: Vec<&str> = ids.iter().map(String::as_str).collect();
+    assert_eq!(catalog.step(at(0), tagged(1, &names)).len(), TAGS_READ_MAX);
+}
