@@ -167,6 +167,6 @@ pub(super) fn check(values: &mut Values<'_>, group: Option<&Group>) {
     }
     if let Some(warning) = group.trust().warning() {
         let place = values.place("group.key_file");
-        values.findings.warn(&place, "group.key_file", &format!("is not set, so {warning}"));
+        values.findings.warn(&place, "group.key_file", format!("is not set, so {warning}"));
     }
 }

@@ -252,8 +252,9 @@ impl Copies {
     }
 
     fn note_seeking(&mut self, workload: &WorkloadId) {
-        let copies = self.shelves().filter_map(|shelf| shelf.copies.get(workload)).flat_map(BTreeMap::values);
-        let seeks = copies.fold(false, |seeks, copy| seeks || copy.seeks);
+        let copies =
+            |shelf: &Shelf| shelf.copies.get(workload).is_some_and(|copies| copies.values().any(|one| one.seeks));
+        let seeks = self.shelves().any(copies);
         if seeks {
             self.seeking.insert(workload.clone());
         } else {

@@ -134,7 +134,7 @@ fn share(host: &Host, namespace: &str, index: &Index<'_>, except: &mut BTreeSet<
     let mut paths = Vec::new();
     let mut held = None;
     for taken in covering.iter().filter(|taken| taken.claim.accepted) {
-        for path in taken.paths.iter() {
+        for path in taken.paths {
             let before = others.iter().filter(|other| order(other.claim) < order(taken.claim));
             let holder = before.clone().find(|other| other.paths.iter().any(|theirs| path.covers(theirs)));
             match holder {

@@ -1,6 +1,8 @@
 //! Whoever can write to one Redis of the group: forged copies in numbers, names and values without end; and how the key is
 //! changed that makes them powerless.
 
+#![allow(clippy::print_stdout, reason = "figures beside their aims")]
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -14,11 +16,14 @@ use allclear::domain::policy::Policy;
 use allclear::domain::record::Record;
 use allclear::domain::record_codec::encode;
 use allclear::domain::roster::{Pin, Roster, Trust, settings};
-use allclear::ports::{Board, Cursor, Interest, Posted, Posting};
+use allclear::ports::{Board, Cursor, Interest, Posted};
 
 use crate::board::contract::{app, beat, heard, post, record, show, web};
 use crate::board::redis::board_at;
 use crate::support::redis::Redis;
+
+/// How a beat is made another.
+type Forge = fn(&mut allclear::domain::roster::Beat, &str);
 
 /// Writes copies of eu-2's under names that nobody has, each of 12 KiB and waiting for us.
 fn forge(redis: &Redis, copies: usize, mac: &str) {
@@ -194,7 +199,6 @@ async fn a_beat_is_of_plain_short_parts() {
     let redis = Redis::start();
     let (one, two) = (board_at(&redis.url(), "eu-1", None), board_at(&redis.url(), "eu-2", None));
     let long = "x".repeat(10_000);
-    type Forge = fn(&mut allclear::domain::roster::Beat, &str);
     let forgeries: [Forge; 4] = [
         |beat, long| beat.boot = long.to_owned(),
         |beat, long| beat.origin.0 = long.to_owned(),
@@ -264,7 +268,7 @@ async fn a_key_is_changed_in_one_member_after_the_other_and_everybody_is_believe
 #[tokio::test]
 async fn copies_are_signed_anew_at_the_start_under_another_key() {
     let redis = Redis::start();
-    let posting: Posting = show(Seq(1).0, 1);
+    let posting = show(Seq(1).0, 1);
     post(&keyed(&redis, "eu-1", &["old", "new"]), "a", posting.clone()).await;
     post(&keyed(&redis, "eu-1", &["new", "old"]), "a", posting.clone()).await;
     let news = keyed(&redis, "eu-2", &["new"]).read(&Cursor::default()).await.unwrap();
