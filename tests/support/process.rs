@@ -85,8 +85,13 @@ impl Process {
 
     /// Where it serves its status page; `None` until it says so.
     pub fn address(&self) -> Option<SocketAddr> {
-        let line = self.log().into_iter().find(|line| line.contains(r#""message":"started""#))?;
-        serde_json::from_str::<Value>(&line).ok()?["address"].as_str()?.parse().ok()
+        let log = self.log();
+        if let Some(line) = log.iter().find(|line| line.contains(r#""message":"started""#)) {
+            return serde_json::from_str::<Value>(line).ok()?["address"].as_str()?.parse().ok();
+        }
+        // The same in text format.
+        let line = log.iter().find(|line| line.contains(" started version="))?;
+        line.split(' ').find_map(|word| word.strip_prefix("address="))?.parse().ok()
     }
 
     /// The status and body of a page; `None` while nobody answers.
