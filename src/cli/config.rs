@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::cli::EXIT_FAILED;
 use crate::config::{Inputs, Invalid, Loaded, Warning, load};
+use crate::domain::text::visible_json;
 
 /// Exit code of a configuration that was refused, here and at start.
 pub const EXIT_INVALID: u8 = 2;
@@ -38,7 +39,7 @@ pub(crate) fn answer(found: &(impl Serialize + fmt::Display), output: Output, co
     let out = match output {
         Output::Table => found.to_string(),
         Output::Json => match serde_json::to_string_pretty(found) {
-            Ok(json) => json + "\n",
+            Ok(json) => visible_json(&json).into_owned() + "\n",
             Err(error) => {
                 let err = format!("error: failed to write the answer as JSON: {error}\n");
                 return Outcome { out: String::new(), err, code: EXIT_FAILED };
@@ -92,7 +93,7 @@ fn warned(warnings: &[Warning]) -> String {
 }
 
 fn line(value: &Value) -> String {
-    format!("{value:#}\n")
+    visible_json(&format!("{value:#}\n")).into_owned()
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use crate::domain::text::visible_lines;
+
 /// How a command is allowed to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consent {
@@ -36,7 +38,7 @@ impl Consent {
 
     /// Shows what would be done, on standard error, and asks whether to.
     pub fn ask(self, plan: &str) -> Answer {
-        let _ = io::stderr().write_all(plan.as_bytes());
+        let _ = io::stderr().write_all(visible_lines(plan).as_bytes());
         match self {
             Self::Given => Answer::Yes,
             Self::Nobody => Answer::Unasked,

@@ -23,6 +23,7 @@ use crate::cli::EXIT_FAILED;
 use crate::cli::config::{EXIT_INVALID, Outcome, Output, answer};
 use crate::domain::id::{Kind, WorkloadId};
 use crate::domain::policy::Policy;
+use crate::domain::text::visible;
 use crate::ports::{Cdn, ClusterView, Ledger};
 
 /// Where answers come from. Only read.
@@ -77,14 +78,16 @@ pub async fn explain(sources: &Sources, question: &Question, output: Output) -> 
     };
     let id = match workload(name, question) {
         Ok(id) => id,
-        Err(why) => return Outcome { out: String::new(), err: format!("error: {why}\n"), code: EXIT_INVALID },
+        Err(why) => {
+            return Outcome { out: String::new(), err: format!("error: {}\n", visible(&why)), code: EXIT_INVALID };
+        }
     };
     match gather::explanation(sources, question, &id).await {
         gather::Found::Yes(explanation) => answer(&*explanation, output, 0),
         gather::Found::Unknown(explanation) => answer(&*explanation, output, EXIT_FAILED),
         gather::Found::No => {
             let err = near::not_found(sources, &id).await;
-            Outcome { out: String::new(), err: format!("error: {err}\n"), code: EXIT_FAILED }
+            Outcome { out: String::new(), err: format!("error: {}\n", visible(&err)), code: EXIT_FAILED }
         }
     }
 }

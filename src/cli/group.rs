@@ -16,12 +16,13 @@ use crate::cli::consent::{Answer, Consent};
 use crate::cli::explain::model::Section;
 use crate::cli::explain::{Question, Sources, peek};
 use crate::cli::listen::{Group, listen};
-use crate::cli::page::{Page, count, plain};
+use crate::cli::page::{Page, count};
 use crate::cli::tallied;
 use crate::domain::broker::{MemberSeen, PathSeen};
 use crate::domain::group::{Fate, fate};
 use crate::domain::id::{Member, WorkloadId};
 use crate::domain::roster::{Hold, Pin, Trust, listed};
+use crate::domain::text::visible;
 use crate::ports::Ledgered;
 
 /// Everything about the group.
@@ -101,7 +102,7 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
         );
     };
     if !pin.members.contains(&member) {
-        return refused(&format!("{} is not a member; the members are {}", plain(name), listed(&pin.members)));
+        return refused(&format!("{} is not a member; the members are {}", visible(name), listed(&pin.members)));
     }
     if member == *own {
         return refused(&format!(
@@ -164,7 +165,7 @@ pub async fn add(sources: &Sources, question: &Question, name: &str) -> Outcome 
         return refused(&format!(
             "{} was not forgotten here; a cluster that never was a member is added by its Redis in group.remotes and, where \
              the members are named, its name in group.members",
-            plain(name)
+            visible(name)
         ));
     };
     let forgotten = pin.forgotten.iter().filter(|other| **other != member).cloned().collect();
@@ -270,13 +271,13 @@ pub(crate) fn grouped(sources: &Sources) -> Result<(&Neighbours, &Member), Strin
 }
 
 pub(crate) fn refused(why: &str) -> Outcome {
-    Outcome { out: String::new(), err: format!("error: {why}\n"), code: EXIT_FAILED }
+    Outcome { out: String::new(), err: format!("error: {}\n", visible(why)), code: EXIT_FAILED }
 }
 
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { group, member, pinned, hold: _, holds, keyed, unsigned, config, members, boards, troubles } = self;
-        writeln!(f, "group {}, seen from member {}", plain(group), plain(member))?;
+        writeln!(f, "group {}, seen from member {}", visible(group), visible(member))?;
         let mut page = Page { f };
         let held = holds.iter().map(|hold| format!("nothing is agreed on: {}", hold.words));
         page.part("State", if holds.is_empty() { vec!["agreed".to_owned()] } else { held.collect() })?;

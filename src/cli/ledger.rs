@@ -17,7 +17,7 @@ use crate::cli::explain::model::Section;
 use crate::cli::explain::{Question, Sources, peek, workload as named};
 use crate::cli::group::refused;
 use crate::cli::listen::{Copy, Group, listen};
-use crate::cli::page::{Page, count, plain};
+use crate::cli::page::{Page, count};
 use crate::domain::adoption::{State, adopt as adopted, has_regressed, state};
 use crate::domain::delivery;
 use crate::domain::id::{Origin, Seq, WorkloadId};
@@ -26,6 +26,7 @@ use crate::domain::policy::Policy;
 use crate::domain::readiness::{self, Standing, standing};
 use crate::domain::record::Record;
 use crate::domain::rollout::closed;
+use crate::domain::text::visible;
 use crate::domain::workload::Workload;
 use crate::ports::{Ledgered, PortError, StoreError};
 
@@ -345,7 +346,7 @@ async fn overview(sources: &Sources, question: &Question, ledgered: &Ledgered, h
 impl fmt::Display for Overview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, origin, records, in_flight, members, unreadable, deliveries, regressed, troubles } = self;
-        writeln!(f, "ledger in {}", plain(place))?;
+        writeln!(f, "ledger in {}", visible(place))?;
         let mut page = Page { f };
         page.part("Origin", [origin.to_string()])?;
         page.part("Records", [format!("{records}, {} in flight", in_flight.len())])?;
@@ -366,7 +367,7 @@ impl fmt::Display for Overview {
 impl fmt::Display for One {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { workload, record, copies, regressed, troubles } = self;
-        writeln!(f, "{}", plain(&workload.spoken()))?;
+        writeln!(f, "{}", visible(&workload.spoken()))?;
         let mut page = Page { f };
         match record {
             None => page.part("Record", ["none".to_owned()])?,

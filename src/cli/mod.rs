@@ -24,6 +24,7 @@ use crate::app::by_hand::ByHand;
 use crate::app::{self, Surrounded};
 use crate::cli::consent::Consent;
 use crate::config::{Inputs, load, read_file};
+use crate::domain::text::{visible, visible_lines};
 
 /// Exit code of a command that failed.
 pub(crate) const EXIT_FAILED: u8 = 1;
@@ -375,16 +376,16 @@ fn with_inputs(
     then(&Inputs { file: global.config, environment, flags, service_account_namespace, read: &read_file })
 }
 
-/// Prints what a command came to. A reader that has gone away is not an error of ours.
+/// Prints what a command came to; its lines are ours, and nothing of others moves the cursor. A reader that has gone away is not an error of ours.
 fn print(outcome: &config::Outcome) -> ExitCode {
-    let _ = io::stdout().write_all(outcome.out.as_bytes());
-    let _ = io::stderr().write_all(outcome.err.as_bytes());
+    let _ = io::stdout().write_all(visible_lines(&outcome.out).as_bytes());
+    let _ = io::stderr().write_all(visible_lines(&outcome.err).as_bytes());
     ExitCode::from(outcome.code)
 }
 
 /// Says why a command failed.
 fn failed(error: &dyn std::fmt::Display) -> ExitCode {
-    let _ = writeln!(io::stderr(), "allclear: {error}");
+    let _ = writeln!(io::stderr(), "allclear: {}", visible(&error.to_string()));
     ExitCode::from(EXIT_FAILED)
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::cli::explain::model::Section;
+use crate::domain::text::visible;
 
 /// Characters on a line.
 const COLUMNS: usize = 100;
@@ -55,6 +56,8 @@ impl Page<'_, '_> {
         let mut label = label;
         let mut line = String::new();
         for word in text.split(|c: char| c.is_whitespace() && c != PAD).filter(|word| !word.is_empty()) {
+            // Line breaks are blanks by now; what else others hid is shown.
+            let word = &*visible(word);
             let width = line.chars().count() + 1 + word.chars().count();
             if !line.trim().is_empty() && INDENT + width > COLUMNS {
                 self.put(label, &line)?;
@@ -72,13 +75,8 @@ impl Page<'_, '_> {
 
     fn put(&mut self, label: &str, line: &str) -> fmt::Result {
         let indented = INDENT.saturating_sub(2);
-        writeln!(self.f, "  {:<indented$}{}", plain(label), plain(line).replace(PAD, " "))
+        writeln!(self.f, "  {:<indented$}{}", visible(label), line.replace(PAD, " "))
     }
-}
-
-/// A text whose control characters are gone: what others wrote must not move the cursor of whoever reads it.
-pub(crate) fn plain(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
 }
 
 /// `1 vote`, `2 votes`.

@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::cli::EXIT_FAILED;
 use crate::cli::config::{Outcome, Output};
 use crate::cli::explain::{Question, Sources};
+use crate::domain::text::{visible, visible_json, visible_lines};
 use shown::Shown;
 
 /// How often a watched status is drawn again.
@@ -40,7 +41,9 @@ pub async fn status(asked: &Asked<'_>, output: Output) -> Outcome {
         Asked::Sources(sources, question) => gather::state(sources, question).await,
         Asked::Server(url, namespace) => match remote::state(url, *namespace).await {
             Ok(state) => (state, true),
-            Err(why) => return Outcome { out: String::new(), err: format!("error: {why}\n"), code: EXIT_FAILED },
+            Err(why) => {
+                return Outcome { out: String::new(), err: format!("error: {}\n", visible(&why)), code: EXIT_FAILED };
+            }
         },
     };
     answer(&state, output, if complete { 0 } else { EXIT_FAILED })
@@ -52,6 +55,7 @@ pub async fn watch(asked: &Asked<'_>, output: Output) -> ExitCode {
     loop {
         let again = async {
             let Outcome { out, err, .. } = status(asked, output).await;
+            let (out, err) = (visible_lines(&out), visible_lines(&err));
             let drawn =
                 if clears { format!("{CLEAR}{out}{err}\nevery 2 s; Ctrl-C ends it\n") } else { format!("{out}\n") };
             let mut stdout = io::stdout().lock();
@@ -78,7 +82,7 @@ pub async fn watch(asked: &Asked<'_>, output: Output) -> ExitCode {
 
 fn answer(state: &Value, output: Output, code: u8) -> Outcome {
     let out = match output {
-        Output::Json => format!("{state:#}\n"),
+        Output::Json => visible_json(&format!("{state:#}\n")).into_owned(),
         Output::Table => match serde_json::from_value::<Shown>(state.clone()) {
             Ok(shown) => shown.to_string(),
             Err(error) => {

@@ -8,6 +8,8 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use crate::domain::text::is_hidden;
+
 /// What is shown instead of a secret.
 pub const MASK: &str = "•••";
 
@@ -194,7 +196,7 @@ fn shortened(text: &str) -> String {
             out.push('…');
             break;
         }
-        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+        if is_hidden(c) { out.extend(c.escape_default()) } else { out.push(c) }
     }
     out
 }

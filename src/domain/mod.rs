@@ -37,5 +37,6 @@ pub mod serving;
 pub mod site;
 pub mod tally;
 pub mod tenants;
+pub mod text;
 pub mod unwell;
 pub mod workload;

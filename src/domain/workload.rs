@@ -13,6 +13,7 @@ use crate::domain::image::Version;
 use crate::domain::paths::{Path, PathSet};
 use crate::domain::record::{VERSION_BYTES_MAX, VOTE_PATH_BYTES_MAX};
 use crate::domain::selector::LabelSelector;
+use crate::domain::text::cut;
 
 /// The prefix of every annotation a workload's owner may write.
 pub const ANNOTATION_PREFIX: &str = "allclear.dev/";
@@ -235,16 +236,6 @@ pub fn recordable(version: Version) -> Result<Version, String> {
         ));
     }
     Ok(version)
-}
-
-/// The beginning of a text, at most so many bytes of it, whole characters only; `…` marks what was cut.
-pub fn cut(text: &str, bytes_max: usize) -> String {
-    if text.len() <= bytes_max {
-        return text.to_owned();
-    }
-    let kept = bytes_max.saturating_sub('…'.len_utf8());
-    let end = (0..=kept).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-    format!("{}…", text.get(..end).unwrap_or_default())
 }
 
 /// `progressDeadlineSeconds` by which Kubernetes says that there is none.

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::Door;
 use super::page::STYLE;
+use crate::domain::text::{visible, visible_json, visible_lines};
 
 /// What prometheus-client writes (OpenMetrics 1.0, "Overall Structure":
 /// <https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md>).
@@ -27,18 +28,23 @@ static CONTENT_SECURITY_POLICY: LazyLock<String> = LazyLock::new(|| {
 
 /// Plain words.
 pub fn text(status: StatusCode, text: String) -> HttpResponse {
-    guarded(status).content_type("text/plain; charset=utf-8").body(text)
+    guarded(status).content_type("text/plain; charset=utf-8").body(visible_lines(&text).into_owned())
 }
 
-/// The status page.
+/// The status page. maud escapes what others wrote; marks that turn letters around, and the like, are shown here.
+/// Only the style sheet has lines.
 pub fn page(status: StatusCode, html: String) -> HttpResponse {
-    guarded(status).content_type("text/html; charset=utf-8").body(html)
+    guarded(status)
+        .content_type("text/html; charset=utf-8")
+        .body(html.split(STYLE).map(visible).collect::<Vec<_>>().join(STYLE))
 }
 
 /// A value as JSON.
 pub fn json(value: &impl Serialize) -> HttpResponse {
     match serde_json::to_string_pretty(value) {
-        Ok(body) => guarded(StatusCode::OK).content_type("application/json").body(body + "\n"),
+        Ok(body) => {
+            guarded(StatusCode::OK).content_type("application/json").body(visible_json(&body).into_owned() + "\n")
+        }
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("failed to write the state as JSON: {error}\n")),
     }
 }

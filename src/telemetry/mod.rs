@@ -3,8 +3,10 @@
 //! Every transition is one line and one count, both made by [`Metrics::notice`] from the same notice, so they cannot
 //! disagree. Not for telling users; that is `domain::notice` and its ways out.
 
+mod lines;
 mod metrics;
 
+pub use lines::lines;
 pub use metrics::Metrics;
 
 use std::io::IsTerminal;
@@ -23,12 +25,8 @@ use crate::config::{LogFormat, cap};
 pub fn start_logging(filter: &str, format: LogFormat) -> Result<(), String> {
     let ours = ours(filter);
     let filter = EnvFilter::try_new(ours).map_err(|_| "log.level is not a log filter".to_owned())?;
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    let registry = tracing_subscriber::registry().with(filter).with(capped());
-    let started = match format {
-        LogFormat::Json => registry.with(lines.json().flatten_event(true).with_current_span(false)).try_init(),
-        LogFormat::Text => registry.with(lines.with_ansi(std::io::stderr().is_terminal())).try_init(),
-    };
+    let lines = lines(format, std::io::stderr().is_terminal(), std::io::stderr);
+    let started = tracing_subscriber::registry().with(filter).with(capped()).with(lines).try_init();
     started.map_err(|error| format!("cannot start logging: {error}"))
 }
 

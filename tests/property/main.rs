@@ -23,3 +23,4 @@ mod record;
 mod roster;
 mod site;
 mod site_requests;
+mod text;

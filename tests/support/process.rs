@@ -85,11 +85,17 @@ impl Process {
 
     /// Where it serves a page; `None` until it says so. The release before served all of them at one address.
     fn address(&self, path: &str) -> Option<SocketAddr> {
-        let line = self.log().into_iter().find(|line| line.contains(r#""message":"started""#))?;
-        let line = serde_json::from_str::<Value>(&line).ok()?;
+        let log = self.log();
         let probed = matches!(path, "/livez" | "/readyz" | "/metrics");
-        let address = line.get("page").filter(|_| !probed).unwrap_or(&line["address"]);
-        address.as_str()?.parse().ok()
+        if let Some(line) = log.iter().find(|line| line.contains(r#""message":"started""#)) {
+            let line = serde_json::from_str::<Value>(line).ok()?;
+            let address = line.get("page").filter(|_| !probed).unwrap_or(&line["address"]);
+            return address.as_str()?.parse().ok();
+        }
+        // The same in text format.
+        let line = log.iter().find(|line| line.contains(" started version="))?;
+        let name = if probed { "address=" } else { "page=" };
+        line.split(' ').find_map(|word| word.strip_prefix(name))?.parse().ok()
     }
 
     /// The status and body of a page; `None` while nobody answers.

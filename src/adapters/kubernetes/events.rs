@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use super::call::{Attempt, Collection, Failure, Resource, read};
 use crate::domain::id::Kind as WorkloadKind;
 use crate::domain::notice::{Kind, Notice};
+use crate::domain::text::{clean, head};
 use crate::ports::{EventSink, PortError};
 
 const EVENTS: Resource = Resource { group: "", version: "v1", plural: "events" };
@@ -57,7 +58,7 @@ impl Events {
     /// `instance` names this process: the pod, or the host it runs on.
     pub fn new(client: Client, instance: &str) -> Self {
         let instance = if instance.is_empty() { "allclear" } else { instance };
-        Self { client, instance: cut(instance, INSTANCE_BYTES_MAX).to_owned() }
+        Self { client, instance: head(instance, INSTANCE_BYTES_MAX).to_owned() }
     }
 
     fn body(&self, notice: &Notice, workload_uid: &str) -> Value {
@@ -78,7 +79,8 @@ impl Events {
             "reason": notice.kind.reason(),
             "action": action(notice.kind),
             "type": if notice.kind.is_warning() { "Warning" } else { "Normal" },
-            "message": message(&format!("{} ({})", notice.message, notice.change)),
+            // `kubectl describe` prints it as it is, between lines of its own.
+            "message": clean(&format!("{} ({})", notice.message, notice.change), MESSAGE_BYTES_MAX),
             "involvedObject": {
                 "apiVersion": api_version, "kind": kind,
                 "namespace": workload.namespace, "name": workload.name, "uid": workload_uid,
@@ -113,8 +115,8 @@ fn name_of(notice: &Notice) -> String {
     let at_ms = u64::try_from(notice.at_ms).unwrap_or_default();
     let at_ns = at_ms.saturating_mul(1_000_000).saturating_add(notice.kind.place().into());
     let id: String = notice.id.0.chars().filter(char::is_ascii_alphanumeric).collect();
-    let ending = format!("{at_ns:016x}.{}", cut(&id, NAME_BYTES_MAX / 2).to_ascii_lowercase());
-    let workload = cut(&notice.workload.name, NAME_BYTES_MAX - ending.len() - 1);
+    let ending = format!("{at_ns:016x}.{}", head(&id, NAME_BYTES_MAX / 2).to_ascii_lowercase());
+    let workload = head(&notice.workload.name, NAME_BYTES_MAX - ending.len() - 1);
     format!("{}.{ending}", workload.trim_end_matches(['-', '.']))
 }
 
@@ -135,19 +137,6 @@ const fn action(kind: Kind) -> &'static str {
         | Kind::PurgeSkipped => "Purge",
         Kind::WorkloadFaulty => "Configuration",
     }
-}
-
-fn message(text: &str) -> String {
-    if text.len() <= MESSAGE_BYTES_MAX {
-        return text.to_owned();
-    }
-    format!("{}…", cut(text, MESSAGE_BYTES_MAX - '…'.len_utf8()))
-}
-
-/// The beginning of a text, at most so many bytes, whole characters only.
-fn cut(text: &str, bytes_max: usize) -> &str {
-    let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-    text.get(..end).unwrap_or_default()
 }
 
 /// A time as `MicroTime` is written; the epoch where the clock is out of all range.
@@ -213,13 +202,6 @@ mod tests {
             name(i64::MAX, Kind::RolloutStarted, "msg_1"),
         ];
         assert!(in_order.is_sorted(), "{in_order:#?}");
-    }
-
-    #[test]
-    fn a_message_is_cut_at_a_character() {
-        assert_eq!(message("fine"), "fine");
-        let cut = message(&"ä".repeat(600));
-        assert!(cut.len() <= MESSAGE_BYTES_MAX && cut.ends_with("ä…"));
     }
 
     #[test]

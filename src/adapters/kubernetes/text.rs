@@ -12,7 +12,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::call::Failure;
-use crate::domain::workload::{FAULT_BYTES_MAX, cut};
+use crate::domain::text::cut;
+use crate::domain::workload::FAULT_BYTES_MAX;
 
 /// The annotation on the bookmark that ends the initial events of a streaming list.
 /// <https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists>

@@ -26,6 +26,7 @@ use crate::domain::delivery::BODY_BYTES_MAX;
 use crate::domain::host::Host;
 use crate::domain::id::Kind;
 use crate::domain::notice::{Notice, PurgeFact};
+use crate::domain::text::visible;
 
 /// What lists are cut to, one after the other, until the document is within its bound.
 const ITEMS_MAX: [usize; 4] = [usize::MAX, 100, 10, 0];
@@ -78,7 +79,8 @@ pub fn json(notice: &Notice) -> Result<String, serde_json::Error> {
 fn document(notice: &Notice, items: usize, chars: usize) -> Result<String, serde_json::Error> {
     let hosts = notice.hosts.get(..items).unwrap_or(&notice.hosts);
     let purges = notice.purges.get(..items).unwrap_or(&notice.purges);
-    let (rollout, change) = (cut(&notice.rollout, chars), cut(&notice.change, chars));
+    // Two sentences for people, which receivers put into chats and terminals.
+    let (change, message) = (visible(&notice.change), visible(&notice.message));
     let document = Document {
         r#type: notice.kind.name(),
         // Out of range only beyond the year 9999.
@@ -89,10 +91,10 @@ fn document(notice: &Notice, items: usize, chars: usize) -> Result<String, serde
                 namespace: &notice.workload.namespace,
                 name: &notice.workload.name,
             },
-            rollout,
+            rollout: cut(&notice.rollout, chars),
             seq: notice.seq.0,
-            change,
-            message: cut(&notice.message, chars),
+            change: cut(&change, chars),
+            message: cut(&message, chars),
             hosts,
             purges,
             truncated: notice.cut
@@ -190,6 +192,16 @@ mod tests {
     fn a_notice_that_does_not_mention_everything_says_so() {
         let text = json(&Notice { cut: true, ..notice() }).expect("text");
         assert!(text.contains(r#""truncated":true"#), "{text}");
+    }
+
+    #[test]
+    fn t12_a_sentence_for_people_hides_nothing() {
+        let sly = "1.0\n\u{1b}[31m\u{202e}2.0".to_owned();
+        let text = json(&Notice { change: sly.clone(), message: sly, ..notice() }).expect("text");
+        let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        for sentence in ["change", "message"] {
+            assert_eq!(document["data"][sentence], "1.0\\n\\u{1b}[31m\\u{202e}2.0");
+        }
     }
 
     #[test]

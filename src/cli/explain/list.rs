@@ -13,6 +13,7 @@ use crate::domain::policy::Policy;
 use crate::domain::readiness::{Standing, standing};
 use crate::domain::record::{Outcome, Record};
 use crate::domain::rollout::{Summary, news_in_words, timeout};
+use crate::domain::text::visible;
 use crate::domain::workload::Workload;
 
 /// Columns of the terminal the table is laid out for.
@@ -78,7 +79,8 @@ impl fmt::Display for Listing {
             table.set_header(["NAMESPACE", "NAME", "VERSION", "PHASE", "STATE", "LAST PURGE"]);
             for Row { workload, version, phase, state, last_purge } in &self.workloads {
                 let last_purge = last_purge.as_deref().unwrap_or("–");
-                table.add_row([&workload.namespace, &workload.name, version, *phase, state, last_purge]);
+                let row = [&workload.namespace, &workload.name, version, *phase, state, last_purge];
+                table.add_row(row.map(visible));
             }
             for line in table.to_string().lines() {
                 // Every cell begins with a blank; the first one's is not needed.
@@ -91,7 +93,7 @@ impl fmt::Display for Listing {
             writeln!(f, "not recorded: in the ledger in {place}; --ledger-namespace looks into another")?;
         }
         for why in &self.missing {
-            writeln!(f, "missing: {why}")?;
+            writeln!(f, "missing: {}", visible(why))?;
         }
         Ok(())
     }

@@ -4,9 +4,10 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::cli::page::{Page, count, plain};
+use crate::cli::page::{Page, count};
 use crate::cli::tallied;
 use crate::domain::tally::{Ballot, Executed, ago};
+use crate::domain::text::visible;
 
 /// The part of the state that is shown. What an older program does not send is left empty.
 #[derive(Debug, Default, Deserialize)]
@@ -124,9 +125,9 @@ impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { member, group, dry_run, standing_by, troubles, rollouts, tallies, .. } = self;
         let dry = if *dry_run { ", dry run: nothing is purged or sent" } else { "" };
-        writeln!(f, "member {} of group {}{dry}: {}", plain(member), plain(group), self.headline())?;
+        writeln!(f, "member {} of group {}{dry}: {}", visible(member), visible(group), self.headline())?;
         if let Some(leader) = standing_by {
-            return writeln!(f, "  ask {} for what goes on: its name begins with that of its pod", plain(leader));
+            return writeln!(f, "  ask {} for what goes on: its name begins with that of its pod", visible(leader));
         }
         let holds = || self.agreement.iter().flat_map(|agreement| &agreement.holds);
         Page { f }.part("Held up", holds().map(|hold| format!("nothing is purged: {}", hold.words)))?;
@@ -179,7 +180,7 @@ impl Shown {
         let none =
             known.as_ref().map_or_else(|| "none in flight".to_owned(), |known| format!("{known} and none in flight"));
         match (&self.standing_by, self.rollouts.len(), known) {
-            (Some(leader), ..) => format!("standing by, {} leads", plain(leader)),
+            (Some(leader), ..) => format!("standing by, {} leads", visible(leader)),
             (None, 0, _) if self.is_well() => format!("all clear, {none}"),
             (None, 0, _) if self.troubles.is_empty() => format!("{none}, but something needs a look"),
             (None, 0, _) => format!("{none}, but see the troubles below"),
@@ -190,8 +191,8 @@ impl Shown {
 
     fn rollout(&self, page: &mut Page<'_, '_>, rollout: &Rollout, tally: Option<&Tally>) -> fmt::Result {
         let Rollout { workload, seq, phase, change, state, next, purges, conditions } = rollout;
-        let number = if *seq == 0 { String::new() } else { format!("  rollout {seq}, {}", plain(phase)) };
-        writeln!(page.f, "{}{number}  {}", plain(spoken(workload)), plain(change))?;
+        let number = if *seq == 0 { String::new() } else { format!("  rollout {seq}, {}", visible(phase)) };
+        writeln!(page.f, "{}{number}  {}", visible(spoken(workload)), visible(change))?;
         let agreed = tally.filter(|_| phase != "rolling" && phase != "failed").map(|tally| tally.state.clone());
         page.part("State", std::iter::once(state.clone()).chain(agreed.filter(|agreed| agreed != state)))?;
         page.part("Next", [next.clone()])?;

@@ -9,7 +9,8 @@ use crate::domain::readiness::{Standing, standing};
 use crate::domain::record::{Change, Phase, Record};
 use crate::domain::rollout::Arrival;
 use crate::domain::rollout::served::{is_edge_elsewhere, is_proved_by_counts};
-use crate::domain::workload::{FAULT_BYTES_MAX, Workload, cut};
+use crate::domain::text::cut;
+use crate::domain::workload::{FAULT_BYTES_MAX, Workload};
 
 /// Bytes of all conditions of a record: some seven faults in words. 10,000 workloads with as many take 160 KB of a shard.
 pub const CONDITIONS_BYTES_MAX: usize = 1024;

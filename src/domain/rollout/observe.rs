@@ -13,7 +13,8 @@ use crate::domain::rollout::news::{baseline, faults, is_requested, news};
 use crate::domain::rollout::served::{Served, move_edge};
 use crate::domain::rollout::sight::Sight;
 use crate::domain::rollout::{Arrival, Effect, Rollout, Suspicion};
-use crate::domain::workload::{Workload, cut};
+use crate::domain::text::cut;
+use crate::domain::workload::Workload;
 use crate::domain::{id::Vector, rollout::words};
 
 /// A missed progress deadline must be seen twice, this far apart: a stale report can survive the first status write of a

@@ -1,0 +1,116 @@
+//! Texts that others chose, on their way to a person: what hides is shown, and what is long is cut.
+//!
+//! A tenant's annotation, a pod's message or an error of a server may hold a line break that forges a line of a log, an escape
+//! sequence that moves a terminal's cursor, or a mark that turns the order of letters around
+//! (<https://www.unicode.org/reports/tr36/>, "Bidirectional Text Spoofing"). Every way out uses this: the log, Events, webhooks'
+//! sentences, the terminal, the page. On the way in nothing is changed: what is compared and kept is what was sent.
+//!
+//! A person can write `\u{202e}` in letters, too, so the visible form cannot be read back. Not for keeping secrets
+//! (`config::mask`), nor for letters that look like others.
+
+use std::borrow::Cow;
+
+/// Marks what was cut.
+const ELLIPSIS: char = '…';
+
+/// Whether a character does something to the text around it, or nothing that anybody could see: controls, line and paragraph
+/// separators, marks of direction, characters without a width. These are `Cc`, `Zl`, `Zp` and `Default_Ignorable_Code_Point`
+/// of <https://www.unicode.org/Public/UCD/latest/ucd/DerivedCoreProperties.txt> (17.0), and interlinear marks.
+pub fn is_hidden(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{61c}'
+                | '\u{115f}'..='\u{1160}'
+                | '\u{17b4}'..='\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
+/// A text on one line, with everything hidden in a visible form: `\n`, `\u{202e}`.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    replaced(text, is_hidden, |hidden, out| out.extend(hidden.escape_default()))
+}
+
+/// The same for a text of ours that has lines: its line breaks stay.
+pub fn visible_lines(text: &str) -> Cow<'_, str> {
+    replaced(text, |c| is_hidden(c) && c != '\n', |hidden, out| out.extend(hidden.escape_default()))
+}
+
+/// A JSON document of the same value, in which nothing is hidden from who reads it as it is: JSON asks for an escape of the
+/// first 32 characters only (RFC 8259, section 7). Line breaks between its parts stay.
+pub fn visible_json(document: &str) -> Cow<'_, str> {
+    replaced(
+        document,
+        |c| is_hidden(c) && c != '\n',
+        |hidden, out| {
+            let mut units = [0; 2];
+            for unit in hidden.encode_utf16(&mut units) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        },
+    )
+}
+
+/// [`visible`], and at most so many bytes of it; `…` marks what was cut, and no visible form is cut in two.
+pub fn clean(text: &str, bytes_max: usize) -> String {
+    let mut out = String::new();
+    // The last place at which the text may end with `…` after it.
+    let mut end = 0;
+    for character in text.chars() {
+        if is_hidden(character) {
+            out.extend(character.escape_default());
+        } else {
+            out.push(character);
+        }
+        if out.len() > bytes_max {
+            out.truncate(end);
+            if bytes_max >= ELLIPSIS.len_utf8() {
+                out.push(ELLIPSIS);
+            }
+            return out;
+        }
+        if out.len() + ELLIPSIS.len_utf8() <= bytes_max {
+            end = out.len();
+        }
+    }
+    out
+}
+
+/// The beginning of a text, at most so many bytes of it, whole characters only; `…` marks what was cut.
+pub fn cut(text: &str, bytes_max: usize) -> String {
+    if text.len() <= bytes_max {
+        return text.to_owned();
+    }
+    format!("{}{ELLIPSIS}", head(text, bytes_max.saturating_sub(ELLIPSIS.len_utf8())))
+}
+
+/// The beginning of a text, at most so many bytes, whole characters only, and nothing that says so.
+pub fn head(text: &str, bytes_max: usize) -> &str {
+    let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    text.get(..end).unwrap_or_default()
+}
+
+fn replaced(text: &str, is_one: impl Fn(char) -> bool, with: impl Fn(char, &mut String)) -> Cow<'_, str> {
+    if !text.contains(&is_one) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_one(character) { with(character, &mut out) } else { out.push(character) }
+    }
+    Cow::Owned(out)
+}
