@@ -84,7 +84,7 @@ impl Process {
     }
 
     /// Where it serves a page; `None` until it says so. The release before served all of them at one address.
-    fn address(&self, path: &str) -> Option<SocketAddr> {
+    pub fn address(&self, path: &str) -> Option<SocketAddr> {
         let log = self.log();
         let probed = matches!(path, "/livez" | "/readyz" | "/metrics");
         if let Some(line) = log.iter().find(|line| line.contains(r#""message":"started""#)) {

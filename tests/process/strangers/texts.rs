@@ -77,7 +77,7 @@ async fn t12_what_a_tenant_writes_forges_no_line_and_hides_nothing_anywhere() {
     for page in ["/", "/api/v1/state", "/readyz"] {
         outputs.push((page.to_owned(), scene.process().get(page).await.map(|(_, body)| body).unwrap()));
     }
-    let server = format!("http://{}", scene.process().address().unwrap());
+    let server = format!("http://{}", scene.process().address("/").unwrap());
     let commands: [&[&str]; 6] = [
         &["explain", "-n", NAMESPACE, NAME],
         &["explain"],
