@@ -24,6 +24,7 @@ use crate::actors::message::{
 use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings};
+use crate::domain::board::{Cursor, Interest, News};
 use crate::domain::broker::{Broker, Effect, Event, Identity};
 use crate::domain::group::View;
 use crate::domain::id::{Origin, Seq, WorkloadId};
@@ -257,6 +258,18 @@ impl ClusterGroupActor {
             self.feed(Event::Left(workload), ctx);
         }
     }
+
+    /// Reads a board, and counts what was not believed of it.
+    fn read(&mut self, index: usize, cursor: Cursor, interest: Interest, ctx: &mut Context<Self>) {
+        let call = |board: Arc<dyn Board>| async move { board.read_of(&cursor, &interest).await.map(Box::new) };
+        let metrics = self.surroundings.metrics.clone();
+        let name = self.boards.get(index).map(|board| board.name().to_owned()).unwrap_or_default();
+        let event = move |index, news: Result<Box<News>, String>| {
+            metrics.board_rejected(&name, news.as_ref().map_or(0, |news| news.rejected.len()));
+            Event::Read(index, news)
+        };
+        self.call((index, "board_read"), call, event, ctx);
+    }
 }
 
 impl Drives<Broker> for ClusterGroupActor {
@@ -272,16 +285,7 @@ impl Drives<Broker> for ClusterGroupActor {
                 let call = |board: Arc<dyn Board>| async move { board.identity().await };
                 self.call((index, "board_identify"), call, Event::Identified, ctx);
             }
-            Effect::Read(index, cursor, interest) => {
-                let call = |board: Arc<dyn Board>| async move { board.read_of(&cursor, &interest).await.map(Box::new) };
-                let metrics = self.surroundings.metrics.clone();
-                let name = self.boards.get(index).map(|board| board.name().to_owned()).unwrap_or_default();
-                let event = move |index, news: Result<Box<crate::ports::News>, String>| {
-                    metrics.board_rejected(&name, news.as_ref().map_or(0, |news| news.rejected.len()));
-                    Event::Read(index, news)
-                };
-                self.call((index, "board_read"), call, event, ctx);
-            }
+            Effect::Read(index, cursor, interest) => self.read(index, cursor, interest, ctx),
             Effect::Post(index, postings) => {
                 let origin = self.origin.clone();
                 let call = |board: Arc<dyn Board>| async move { board.post(&origin, &postings).await };

@@ -206,21 +206,14 @@ impl Default for Metrics {
         registry.register("operation_seconds", "Time of calls to the outside", seconds.clone());
         registry.register("workloads", "Workloads with a record", workloads.clone());
         registry.register("rollouts_in_flight", "Workloads with a rollout machine", rollouts.clone());
-        registry.register(
-            "deliveries_pending",
-            "Webhook deliveries on their way, without dead letters",
-            deliveries.clone(),
-        );
+        registry.register("deliveries_pending", "Deliveries on their way, without dead letters", deliveries.clone());
         registry.register(
             "workloads_quarantined",
             "Workloads that are left alone for a while, because of a crash or of endless writes",
             quarantined.clone(),
         );
-        registry.register(
-            "workloads_unwell",
-            "Workloads whose newest rollout did not end well, by reason",
-            unwell.clone(),
-        );
+        let words = "Workloads whose newest rollout did not end well, by reason";
+        registry.register("workloads_unwell", words, unwell.clone());
         registry.register("http_connections_closed", "Connections closed for want of places", connections.clone());
         watching.register(&mut registry);
         metrics.register_group(&mut registry);

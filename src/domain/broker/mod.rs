@@ -371,6 +371,4 @@ fn told(roster: &Roster, now: Timestamp, member: &Member, workload: &WorkloadId,
 }
 
 #[cfg(test)]
-mod strangers;
-#[cfg(test)]
 mod tests;

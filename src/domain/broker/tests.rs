@@ -5,15 +5,17 @@ use crate::domain::record::Change;
 use crate::domain::record_codec::decode;
 use crate::domain::roster::settings;
 
-pub(super) fn at(seconds: u64) -> Timestamp {
+mod strangers;
+
+fn at(seconds: u64) -> Timestamp {
     Timestamp::from_millis(seconds * 1_000)
 }
 
-pub(super) fn id(name: &str) -> WorkloadId {
+fn id(name: &str) -> WorkloadId {
     WorkloadId::deployment("shop", name)
 }
 
-pub(super) fn record(seq: u64, revision: u64) -> Record {
+fn record(seq: u64, revision: u64) -> Record {
     decode(format!(r#"{{"r":{revision},"u":"u","s":{seq},"v":{{"web":"shop/web:1.2"}}}}"#).as_bytes()).unwrap()
 }
 
@@ -44,7 +46,7 @@ fn alone(boards: usize) -> Broker {
 }
 
 /// A group of two whose servers have said who they are, and whose first reads are answered.
-pub(super) fn grouped() -> Broker {
+fn grouped() -> Broker {
     let mut broker = broker(Some(&["eu-1", "eu-2"]), 2);
     broker.tick(at(0));
     broker.step(at(0), Event::LedgerRead(Ok(None)));
@@ -63,16 +65,16 @@ fn posts(effects: &[Effect]) -> Vec<(usize, usize)> {
     posts.collect()
 }
 
-pub(super) fn heard(workload: &WorkloadId, record: Record) -> Heard {
+fn heard(workload: &WorkloadId, record: Record) -> Heard {
     let said = Posting::Show(Box::new(record));
     Heard { member: "eu-2".into(), workload: workload.clone(), origin: "o2".into(), said }
 }
 
-pub(super) fn news(heard: Vec<Heard>) -> Result<Box<News>, String> {
+fn news(heard: Vec<Heard>) -> Result<Box<News>, String> {
     Ok(Box::new(News { heard, ..News::default() }))
 }
 
-pub(super) fn published(broker: &mut Broker, name: &str, record: Record) -> Vec<Effect> {
+fn published(broker: &mut Broker, name: &str, record: Record) -> Vec<Effect> {
     broker.step(at(1), Event::Published(id(name), Box::new(record)))
 }
 
@@ -377,7 +379,7 @@ fn woken(broker: &mut Broker, seconds: u64) -> Vec<WorkloadId> {
     effects.into_iter().filter_map(|effect| if let Effect::Want(id) = effect { Some(id) } else { None }).collect()
 }
 
-pub(super) fn seeking(revision: u64) -> Record {
+fn seeking(revision: u64) -> Record {
     Record { change: Change::Changed, ..record(2, revision) }
 }
 

@@ -1,10 +1,6 @@
 //! What whoever can write to one board can do to the broker: forge copies, forge our own, and wake it in a loop.
 
-use super::tests::{at, grouped, heard, id, news, published, record, seeking};
 use super::*;
-use crate::domain::board::Heard;
-use crate::domain::policy::Policy;
-use crate::domain::roster::settings;
 
 fn broker(trust: Trust) -> Broker {
     let identity = Identity {
