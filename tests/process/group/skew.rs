@@ -10,7 +10,7 @@ use crate::group::oracles::{Want, judge, words};
 use crate::scene::Scene;
 
 /// Settings of the tests that the release before does not know, and so refuses.
-const UNKNOWN_BEFORE: [&str; 2] = ["ALLCLEAR__HTTP__PAGE", "ALLCLEAR__ROLLOUT__SETTLE"];
+const UNKNOWN_BEFORE: [&str; 3] = ["ALLCLEAR__GROUP__UNSIGNED", "ALLCLEAR__HTTP__PAGE", "ALLCLEAR__ROLLOUT__SETTLE"];
 
 /// How long a group that may not purge is watched not to.
 const PATIENTLY: Duration = Duration::from_secs(2);
