@@ -17,6 +17,7 @@ use crate::domain::horizon::Mark;
 use crate::domain::id::{InvalidationId, Member, Origin, Reference, Seq, WorkloadId};
 use crate::domain::lease::{Claim, Replica};
 use crate::domain::listed::{Listed, Scope};
+use crate::domain::lives::LifeNote;
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::Notice;
 use crate::domain::paths::PathSet;
@@ -178,7 +179,8 @@ pub enum StoreError {
     Lost(PortError),
 }
 
-/// What the ledger says of itself could not be read, or not be stored: the members of the group, the scopes that are listed.
+/// What the ledger says of itself could not be read, or not be stored: the members of the group, the scopes that are listed, the
+/// last life.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum PinError {
     /// The ledger could not be asked, or it is not known whether it did it.
@@ -203,6 +205,8 @@ pub struct Ledgered {
     pub pin: Option<Pin>,
     /// The scopes of which every workload is on record.
     pub listed: Listed,
+    /// What the life of the program before this one left; `None` where it left nothing that can be read.
+    pub life: Option<LifeNote>,
 }
 
 /// Where a member keeps its records: durable, compare-and-set, one writer cluster (GA-1).
@@ -234,6 +238,8 @@ pub trait Ledger: Send + Sync {
     /// Remembers, for as long as the ledger lives, that every workload of these scopes is on record. Said after the last of
     /// them was written.
     async fn store_listed(&self, scopes: &BTreeSet<Scope>) -> Result<(), PinError>;
+    /// Stores what this life leaves for the next, in place of what is there; with `over`, only in place of that.
+    async fn store_life(&self, life: &LifeNote, over: Option<&LifeNote>) -> Result<(), PinError>;
     /// All deliveries that are not finished, dead letters included.
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError>;
     /// Stores a delivery, replacing an earlier state of the same id.

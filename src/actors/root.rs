@@ -180,6 +180,7 @@ impl Root {
             return self.begin_anew(ctx);
         }
         tracing::info!(records = ledgered.records.len(), origin = %ledgered.origin, "ledger opened");
+        let rebuilt = self.household.is_some();
         let directory = self.household.take().map_or_else(
             || Directory {
                 group: self.group(&ledgered.origin, ledgered.pin.clone(), ctx),
@@ -192,8 +193,9 @@ impl Root {
         let (origin, pin) = (ledgered.origin.clone(), ledgered.pin.clone());
         let obituary = self.obituary(Who::Watcher, ctx);
         let surroundings = self.surroundings.clone();
+        let collar = self.leash.collar();
         let watcher =
-            DeploymentWatcher::new(surroundings, directory.clone(), ledgered, self.leash.collar(), obituary).start();
+            DeploymentWatcher::new(surroundings, directory.clone(), ledgered, collar, obituary, rebuilt).start();
         self.household = Some(Household { origin, pin, directory, watcher: Some(watcher), astray: false });
     }
 

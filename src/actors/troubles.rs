@@ -46,6 +46,8 @@ pub struct Troubles {
     left_alone: BTreeMap<WorkloadId, String>,
     /// Workloads without a record for which the ledger has no room, and why.
     unstored: BTreeMap<WorkloadId, String>,
+    /// Lives before this one ended abruptly.
+    lives: Option<String>,
     /// When owners of such were told of late.
     told: Vec<Timestamp>,
 }
@@ -145,6 +147,11 @@ impl Troubles {
         self.left_alone.remove(id);
     }
 
+    /// What is to be said of the lives before this one, if anything is.
+    pub fn lives(&mut self, words: Option<String>) {
+        self.lives = words;
+    }
+
     /// All of them, a sentence each.
     pub fn words(&self) -> impl Iterator<Item = String> {
         let baselines = self.baselines.iter().map(|why| format!("cannot write first records: {why}"));
@@ -157,7 +164,8 @@ impl Troubles {
             format!("the records of {} and {others} others have no room in the ledger: {why}", id.spoken())
         });
         let watches = self.watches.values().map(|down| down.why.clone());
-        watches.chain(baselines).chain(listed).chain(unreadable).chain(left_alone).chain(unstored)
+        let lives = self.lives.iter().cloned();
+        watches.chain(baselines).chain(listed).chain(lives).chain(unreadable).chain(left_alone).chain(unstored)
     }
 }
 

@@ -18,6 +18,7 @@ pub mod id;
 pub mod image;
 pub mod lease;
 pub mod listed;
+pub mod lives;
 pub mod machine;
 pub mod notice;
 pub mod paths;

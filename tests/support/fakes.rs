@@ -53,6 +53,8 @@ pub enum Fault {
     FailAfter(Millis),
     /// It is refused: a right is missing.
     Deny,
+    /// It is refused: what was sent has no room.
+    Full,
     /// It is carried out and reports a failure.
     LoseAnswer,
     /// The actor that made it panics.
@@ -378,7 +380,7 @@ impl World {
                 tokio::time::sleep(Duration::from_millis(millis)).await;
                 Ok(false)
             }
-            Some(fault @ (Fault::Fail | Fault::Deny)) => Err(fault),
+            Some(fault @ (Fault::Fail | Fault::Deny | Fault::Full)) => Err(fault),
             Some(fault @ Fault::FailAfter(millis)) => {
                 tokio::time::sleep(Duration::from_millis(millis)).await;
                 Err(fault)
@@ -392,6 +394,7 @@ impl World {
     async fn port(&self, call: &'static str, about: &str) -> Result<bool, PortError> {
         self.pass_through(call, about).await.map_err(|fault| match fault {
             Fault::Deny => PortError::denied(format!("failed to call {call}"), "no right, as simulated"),
+            Fault::Full => PortError::lasting(format!("failed to call {call}"), "no room, as simulated"),
             _ => failed(call),
         })
     }

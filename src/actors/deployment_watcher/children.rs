@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actix::{Actor, AsyncContext, Context, Handler, WrapFuture};
 
-use super::{Child, DeploymentWatcher};
+use super::{Aside, Child, DeploymentWatcher};
 use crate::actors::lifecycle::Obituary;
 use crate::actors::message::{Died, End, Wanted, Who};
 use crate::actors::rollout::{RolloutActor, Start};
@@ -24,7 +24,7 @@ const RECENT_MAX: usize = 50;
 impl DeploymentWatcher {
     /// Starts a rollout actor. `arrival` is what the workload is taken for if it has no record: a life that follows a crash is
     /// given what the first one was.
-    pub(super) fn start(
+    pub(super) fn start_now(
         &mut self,
         id: &WorkloadId,
         sight: Option<Box<Workload>>,
@@ -58,6 +58,7 @@ impl DeploymentWatcher {
         let Some(child) = self.children.get(id).filter(|child| !child.addr.connected()) else { return };
         let (latest, arrival) = (child.latest.clone(), child.arrival);
         self.children.remove(id);
+        self.lives.ended(id);
         match end {
             End::Finished(record) => {
                 self.remember(id, record.as_deref(), latest.as_deref());
@@ -106,19 +107,26 @@ impl DeploymentWatcher {
             why,
             "the workload is left alone for a while; its record is unchanged"
         );
-        let uid = self.records.get(id).map_or_else(String::new, |record| record.uid.clone());
         let message = format!("it is left alone for {} s: {why}. Its record is unchanged", QUARANTINE.as_secs());
+        self.put_aside(id, Aside { latest, arrival, told: true }, why, message, ctx);
+        let id = id.clone();
+        ctx.run_later(QUARANTINE, move |actor, ctx| actor.resume(&id, ctx));
+    }
+
+    /// Puts a workload aside, and tells why.
+    pub(super) fn put_aside(
+        &mut self,
+        id: &WorkloadId,
+        aside: Aside,
+        why: &str,
+        message: String,
+        ctx: &mut Context<Self>,
+    ) {
+        let uid = self.records.get(id).map_or_else(String::new, |record| record.uid.clone());
         let notice = self.notice(id, Kind::RolloutStuck, message);
         ctx.spawn(self.tell(notice, uid).into_actor(self));
         self.troubles.left_alone(id, why);
-        self.quarantined.insert(id.clone(), latest);
-        let id = id.clone();
-        ctx.run_later(QUARANTINE, move |actor, ctx| {
-            if let Some(latest) = actor.quarantined.remove(&id) {
-                actor.troubles.attended(&id);
-                actor.start(&id, latest, arrival, ctx);
-            }
-        });
+        self.aside.insert(id.clone(), aside);
     }
 
     fn remember(&mut self, id: &WorkloadId, record: Option<&Record>, latest: Option<&Workload>) {
@@ -147,7 +155,7 @@ impl Handler<Wanted> for DeploymentWatcher {
 
     /// Starts a rollout without a sight: it looks for itself. If one cannot be started now, it is wanted again.
     fn handle(&mut self, Wanted(id): Wanted, ctx: &mut Self::Context) {
-        let is_seen_to = self.children.contains_key(&id) || self.quarantined.contains_key(&id);
+        let is_seen_to = self.children.contains_key(&id) || self.aside.contains_key(&id);
         let is_being_written = self.baselines.contains_key(&id) || self.writing.contains(&id);
         // Before everything was listed a workload may have no record yet and be about to get one.
         if self.synced && !is_seen_to && !is_being_written && !self.barred.contains_key(&id) {

@@ -6,6 +6,7 @@
 
 mod baselines;
 mod children;
+mod lives;
 mod restored;
 mod telling;
 
@@ -26,6 +27,7 @@ use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::budget::Budget;
 use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::listed::{Listed, Scope};
+use crate::domain::lives::Lives;
 use crate::domain::record::Record;
 use crate::domain::rollout::{Arrival, Attention, Summary, attention, unusable};
 use crate::domain::unwell;
@@ -51,6 +53,15 @@ struct Child {
     astray: bool,
 }
 
+/// A workload that wants a rollout actor and has none yet.
+struct Aside {
+    /// The newest sight; `None` for "gone".
+    latest: Option<Box<Workload>>,
+    arrival: Arrival,
+    /// It is left alone for a while, and somebody was told; otherwise it only waits for a note to be stored.
+    told: bool,
+}
+
 /// The actor. See the module's text.
 pub struct DeploymentWatcher {
     surroundings: Surroundings,
@@ -62,8 +73,8 @@ pub struct DeploymentWatcher {
     records: BTreeMap<WorkloadId, Record>,
     children: BTreeMap<WorkloadId, Child>,
     budgets: BTreeMap<WorkloadId, Budget>,
-    /// Workloads that are left alone for a while, with their newest sight; `None` for "gone".
-    quarantined: BTreeMap<WorkloadId, Option<Box<Workload>>>,
+    aside: BTreeMap<WorkloadId, Aside>,
+    lives: Lives,
     /// Where a workload without a record is new.
     listed: Listed,
     /// Scopes listed in this life of which the ledger does not know it yet.
@@ -92,15 +103,21 @@ pub struct DeploymentWatcher {
 }
 
 impl DeploymentWatcher {
-    /// A watcher that knows what the ledger holds.
+    /// A watcher that knows what the ledger holds. `rebuilt`: in this life of the program there was one before.
     pub fn new(
         surroundings: Surroundings,
         directory: Directory,
         ledgered: Ledgered,
         collar: Collar,
         obituary: Obituary,
+        rebuilt: bool,
     ) -> Self {
-        let Ledgered { origin, records, unreadable, pin: _, listed } = ledgered;
+        let Ledgered { origin, records, unreadable, pin: _, listed, life } = ledgered;
+        let now = surroundings.ports.clock.now();
+        let lives = if rebuilt { Lives::go_on(life, now) } else { Lives::begin(life, now) };
+        if let Some(words) = lives.words().filter(|_| !rebuilt) {
+            tracing::warn!("{words}");
+        }
         Self {
             surroundings,
             directory,
@@ -111,7 +128,8 @@ impl DeploymentWatcher {
             records,
             children: BTreeMap::new(),
             budgets: BTreeMap::new(),
-            quarantined: BTreeMap::new(),
+            aside: BTreeMap::new(),
+            lives,
             listed,
             unnoted: BTreeSet::new(),
             pods: BTreeMap::new(),
@@ -159,8 +177,8 @@ impl DeploymentWatcher {
             child.lagging = child.addr.try_send(Sighted(sight)).is_err();
             return;
         }
-        if let Some(latest) = self.quarantined.get_mut(id) {
-            *latest = sight;
+        if let Some(aside) = self.aside.get_mut(id) {
+            aside.latest = sight;
             return;
         }
         if self.writing.contains(id) {
@@ -238,9 +256,17 @@ impl DeploymentWatcher {
             self.note_listed_scopes(ctx);
             self.look_into_fallen(ctx);
         }
+        if !self.draining {
+            self.look_after_lives(ctx);
+        }
         // A few nanoseconds for each record.
         self.surroundings.metrics.unwell(self.records.values().filter_map(unwell::reason));
         self.count();
+    }
+
+    /// Workloads that are left alone for a while.
+    fn left_alone(&self) -> impl Iterator<Item = &WorkloadId> {
+        self.aside.iter().filter(|(_, aside)| aside.told).map(|(id, _)| id)
     }
 
     fn blind(&self) -> Option<String> {
@@ -249,7 +275,7 @@ impl DeploymentWatcher {
 
     fn count(&self) {
         self.surroundings.metrics.blind(!self.synced || self.blind().is_some());
-        self.surroundings.metrics.workloads(self.records.len(), self.children.len(), self.quarantined.len());
+        self.surroundings.metrics.workloads(self.records.len(), self.children.len(), self.left_alone().count());
     }
 }
 
@@ -345,7 +371,8 @@ impl Handler<Drain> for DeploymentWatcher {
                 tokio::time::sleep(DRAIN_POLL).await;
             }
         };
-        Box::pin(ended.into_actor(self).map(|(), actor, ctx| {
+        let closed = ended.into_actor(self).then(|(), actor, _| actor.close_life().into_actor(actor));
+        Box::pin(closed.map(|(), actor, ctx| {
             actor.obituary.end = End::Drained;
             ctx.stop();
         }))
@@ -364,7 +391,7 @@ impl Handler<Observe> for DeploymentWatcher {
             troubles: self.troubles.words().chain(barred).collect(),
             workloads: self.records.len(),
             recent: self.recent.clone(),
-            quarantined: self.quarantined.keys().cloned().collect(),
+            quarantined: self.left_alone().cloned().collect(),
             unwell: self.records.iter().filter_map(|(id, record)| unwell::unwell(id, record)).collect(),
             ..Observation::default()
         };

@@ -55,7 +55,7 @@ impl DeploymentWatcher {
     /// Starts what is to be looked into and is not seen to by anybody. Asked with every sweep, and when a rollout ends.
     pub(super) fn look_into_fallen(&mut self, ctx: &mut Context<Self>) {
         let is_free = |id: &&WorkloadId| {
-            let is_seen_to = self.children.contains_key(*id) || self.quarantined.contains_key(*id);
+            let is_seen_to = self.children.contains_key(*id) || self.aside.contains_key(*id);
             !is_seen_to && !self.writing.contains(*id)
         };
         let free: Vec<WorkloadId> = self.fallen.iter().filter(is_free).cloned().collect();

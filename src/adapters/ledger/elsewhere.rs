@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Seq, WorkloadId};
 use crate::domain::listed::Scope;
+use crate::domain::lives::LifeNote;
 use crate::domain::record::Record;
 use crate::domain::roster::Pin;
 use crate::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
@@ -64,6 +65,10 @@ impl Ledger for Elsewhere {
     }
 
     async fn store_listed(&self, _: &BTreeSet<Scope>) -> Result<(), PinError> {
+        Err(unreachable().into())
+    }
+
+    async fn store_life(&self, _: &LifeNote, _: Option<&LifeNote>) -> Result<(), PinError> {
         Err(unreachable().into())
     }
 

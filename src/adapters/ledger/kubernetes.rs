@@ -2,7 +2,7 @@
 //!
 //! | object | holds |
 //! |---|---|
-//! | `allclear-ledger` | the form of the ledger, the members of the group, and what is listed; its UID is the origin |
+//! | `allclear-ledger` | the form of the ledger, the members of the group, what is listed, and what the last life left; its UID is the origin |
 //! | `allclear-ledger-00` … `-63` | a shard of the records each, created with its first record |
 //! | `allclear-ledger-07-<random>` | the records of one namespace that crowded shard 07, which names it |
 //! | `allclear-outbox-<id>` | one delivery each |
@@ -19,6 +19,7 @@
 
 mod call;
 pub mod find;
+mod life;
 mod listed;
 mod moved;
 mod outbox;
@@ -47,6 +48,7 @@ use super::{SHARDS, pin_of, shard_of};
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::listed::Scope;
+use crate::domain::lives::LifeNote;
 use crate::domain::record::Record;
 use crate::domain::roster::Pin;
 use crate::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
@@ -416,6 +418,10 @@ impl Ledger for KubernetesLedger {
         self.write_listed(scopes).await
     }
 
+    async fn store_life(&self, life: &LifeNote, over: Option<&LifeNote>) -> Result<(), PinError> {
+        self.write_life(life, over).await
+    }
+
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {
         self.list_deliveries().await
     }
@@ -479,7 +485,8 @@ fn gather(shard: &Shard, read: &mut Ledgered, belongs: impl Fn(&WorkloadId) -> b
 /// What the ledger's own object says.
 fn ledgered(meta: OwnerReference, map: &ConfigMap, present: &Present) -> Ledgered {
     let pin = pin::of(map).and_then(|text| pin_of(text).ok());
-    Ledgered { origin: Origin(meta.uid), pin, listed: listed::of(map, present), ..Ledgered::default() }
+    let (listed, life) = (listed::of(map, present), life::of(map));
+    Ledgered { origin: Origin(meta.uid), pin, listed, life, ..Ledgered::default() }
 }
 
 fn is_ours(map: &ConfigMap, meta: &OwnerReference) -> bool {

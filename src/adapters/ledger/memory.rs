@@ -9,6 +9,7 @@ use super::{Ruling, judge_removal, judge_store, shard_of, unusable};
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::listed::{Listed, Scope};
+use crate::domain::lives::LifeNote;
 use crate::domain::record::Record;
 use crate::domain::record_codec;
 use crate::domain::roster::Pin;
@@ -28,6 +29,7 @@ struct State {
     deliveries: BTreeMap<String, Delivery>,
     pin: Option<Pin>,
     listed: Listed,
+    life: Option<LifeNote>,
 }
 
 impl MemoryLedger {
@@ -67,9 +69,15 @@ impl State {
 #[async_trait]
 impl Ledger for MemoryLedger {
     async fn open(&self) -> Result<Ledgered, PortError> {
-        let State { records, pin, listed, .. } = &*self.state();
-        let (origin, records, unreadable) = (self.origin.clone(), records.clone(), BTreeMap::new());
-        Ok(Ledgered { origin, records, unreadable, pin: pin.clone(), listed: listed.clone() })
+        let State { records, pin, listed, life, .. } = &*self.state();
+        Ok(Ledgered {
+            origin: self.origin.clone(),
+            records: records.clone(),
+            unreadable: BTreeMap::new(),
+            pin: pin.clone(),
+            listed: listed.clone(),
+            life: life.clone(),
+        })
     }
 
     async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
@@ -124,6 +132,14 @@ impl Ledger for MemoryLedger {
     async fn store_listed(&self, scopes: &BTreeSet<Scope>) -> Result<(), PinError> {
         let mut state = self.state();
         scopes.iter().for_each(|scope| state.listed.add(scope.clone()));
+        Ok(())
+    }
+
+    async fn store_life(&self, life: &LifeNote, over: Option<&LifeNote>) -> Result<(), PinError> {
+        let mut state = self.state();
+        if over.is_none() || state.life.as_ref() == over {
+            state.life = Some(life.clone());
+        }
         Ok(())
     }
 

@@ -17,6 +17,7 @@ pub mod redis;
 pub use crate::domain::listed::{SHARDS, shard_of};
 
 use crate::domain::id::{Origin, Seq, WorkloadId};
+use crate::domain::lives::LifeNote;
 use crate::domain::record::Record;
 use crate::domain::record_codec::CodecError;
 use crate::domain::roster::Pin;
@@ -78,4 +79,14 @@ fn pin_text(pin: &Pin) -> Result<String, PortError> {
 /// The pin a text stands for.
 fn pin_of(text: &str) -> Result<Pin, PortError> {
     serde_json::from_str(text).map_err(|error| PortError::lasting("failed to read the members of the group", error))
+}
+
+/// The text of a life's note. Two of the same content are the same text.
+fn life_text(life: &LifeNote) -> Result<String, PortError> {
+    serde_json::to_string(life).map_err(|error| PortError::lasting("failed to write the note of this life", error))
+}
+
+/// The note a text stands for. One that cannot be read, by another program's hand, says nothing.
+fn life_of(text: &str) -> Option<LifeNote> {
+    serde_json::from_str(text).ok()
 }

@@ -3,7 +3,7 @@
 //! | key | type | holds |
 //! |---|---|---|
 //! | `allclear:{name}:origin` | string | a random id: a ledger that was emptied is another one |
-//! | `allclear:{name}:records` | hash | workload → `revision seq json`; `listed namespace` (or `*`) → `1` |
+//! | `allclear:{name}:records` | hash | workload → `revision seq json`; `listed namespace` (or `*`) → `1`; `life` → json |
 //! | `allclear:{name}:floors` | hash | shard → seq |
 //! | `allclear:{name}:deliveries` | hash | id → json |
 //! | `allclear:{name}:pin` | string | the members of the group, as json |
@@ -18,11 +18,12 @@ use std::sync::{Mutex, PoisonError};
 use ::redis::{Script, cmd};
 use async_trait::async_trait;
 
-use super::{fresh_origin, pin_of, pin_text, shard_of, unusable};
+use super::{fresh_origin, life_of, life_text, pin_of, pin_text, shard_of, unusable};
 use crate::adapters::redis::Server;
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::listed::Scope;
+use crate::domain::lives::LifeNote;
 use crate::domain::record::Record;
 use crate::domain::record_codec::{decode, encode};
 use crate::domain::roster::Pin;
@@ -96,6 +97,16 @@ for i = 2, #ARGV do redis.call('HSET', KEYS[2], 'listed ' .. ARGV[i], '1') end
 return 'done'
 ";
 
+/// KEYS origin, records; ARGV origin, the entry, the new note, the one it replaces or nothing for any.
+const NOTE: &str = r"
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'lost' end
+if ARGV[4] == '' or redis.call('HGET', KEYS[2], ARGV[2]) == ARGV[4] then redis.call('HSET', KEYS[2], ARGV[2], ARGV[3]) end
+return 'done'
+";
+
+/// The entry of what the last life left.
+const LIFE: &str = "life";
+
 /// What begins the entry of a scope that is listed. It is kept among the records so that it goes where they go: a Redis that
 /// evicted them must not say that all workloads are on record. No workload's name has a blank.
 const LISTED_PREFIX: &str = "listed ";
@@ -131,6 +142,21 @@ impl RedisLedger {
         }
     }
 
+    /// Runs a script that changes what the ledger says of itself, under `key`, and returns its answer.
+    async fn amend(&self, what: &str, script: &str, key: &str, arguments: &[String]) -> Result<String, PinError> {
+        let origin = self.origin().await?;
+        let script = Script::new(script);
+        let mut script = script.prepare_invoke();
+        script.key(&self.origin_key).key(key).arg(&origin.0).arg(arguments);
+        let run = |mut redis: ::redis::aio::ConnectionManager| async move { script.invoke_async(&mut redis).await };
+        let answer: String = self.server.call(what, run).await?;
+        if answer == LOST {
+            let cause = "the ledger was emptied or replaced";
+            return Err(PinError::Lost(PortError::lasting(format!("failed to {what}"), cause)));
+        }
+        Ok(answer)
+    }
+
     async fn find_or_create_origin(&self) -> Result<Origin, PortError> {
         let random = fresh_origin()?.0;
         let (set, get) = (command("SET", &[&self.origin_key, &random, "NX"]), command("GET", &[&self.origin_key]));
@@ -159,6 +185,10 @@ impl RedisLedger {
         for (name, value) in self.scan("read the ledger", &self.records_key).await? {
             if let Some(scope) = name.strip_prefix(LISTED_PREFIX) {
                 ledgered.listed.add(Scope::of(Some(scope)));
+                continue;
+            }
+            if name == LIFE {
+                ledgered.life = life_of(&value);
                 continue;
             }
             let Ok(workload) = name.parse::<WorkloadId>() else { continue };
@@ -316,35 +346,20 @@ impl Ledger for RedisLedger {
     }
 
     async fn store_pin(&self, pin: &Pin, over: Option<&Pin>) -> Result<bool, PinError> {
-        let origin = self.origin().await?;
-        let script = Script::new(PIN);
-        let mut script = script.prepare_invoke();
         let over = over.map(pin_text).transpose()?.unwrap_or_default();
-        script.key(&self.origin_key).key(&self.pin_key).arg(&origin.0).arg(pin_text(pin)?).arg(over);
-        let store = |mut redis: ::redis::aio::ConnectionManager| async move { script.invoke_async(&mut redis).await };
-        let there: String = self.server.call("store the members", store).await?;
-        if there == LOST {
-            let cause = "the ledger was emptied or replaced";
-            return Err(PinError::Lost(PortError::lasting("failed to store the members", cause)));
-        }
+        let there = self.amend("store the members", PIN, &self.pin_key, &[pin_text(pin)?, over]).await?;
         Ok(pin_of(&there).as_ref() == Ok(pin))
     }
 
     async fn store_listed(&self, scopes: &BTreeSet<Scope>) -> Result<(), PinError> {
-        let origin = self.origin().await?;
-        let script = Script::new(LIST);
-        let mut script = script.prepare_invoke();
-        script.key(&self.origin_key).key(&self.records_key).arg(&origin.0);
-        for scope in scopes {
-            script.arg(scope.as_str());
-        }
-        let store = |mut redis: ::redis::aio::ConnectionManager| async move { script.invoke_async(&mut redis).await };
-        let done: String = self.server.call("store what is listed", store).await?;
-        if done == LOST {
-            let cause = "the ledger was emptied or replaced";
-            return Err(PinError::Lost(PortError::lasting("failed to store what is listed", cause)));
-        }
-        Ok(())
+        let scopes: Vec<String> = scopes.iter().map(|scope| scope.as_str().to_owned()).collect();
+        self.amend("store what is listed", LIST, &self.records_key, &scopes).await.map(drop)
+    }
+
+    async fn store_life(&self, life: &LifeNote, over: Option<&LifeNote>) -> Result<(), PinError> {
+        let over = over.map(life_text).transpose()?.unwrap_or_default();
+        let arguments = [LIFE.to_owned(), life_text(life)?, over];
+        self.amend("store the note of this life", NOTE, &self.records_key, &arguments).await.map(drop)
     }
 
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {

@@ -89,6 +89,10 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
     if let Some((state, next)) = tally.filter(|_| seeks).and_then(Tally::awaits) {
         (explanation.state, explanation.next) = (state, next);
     }
+    let rests = ledger.as_ref().and_then(|ledger| ledger.life.as_ref()?.why_rests(id));
+    if let Some(why) = rests {
+        (explanation.state, explanation.next) = ("left alone for now".to_owned(), why);
+    }
     if found && !unread { Found::Yes(explanation) } else { Found::Unknown(explanation) }
 }
 

@@ -11,6 +11,7 @@ use crate::domain::distribution::{Distribution, DistributionId};
 use crate::domain::id::{InvalidationId, Origin, Reference, Seq, Vector};
 use crate::domain::image::{Container, Image, Version};
 use crate::domain::listed::Scope;
+use crate::domain::lives::LifeNote;
 use crate::domain::paths::PathSet;
 use crate::domain::readiness::Pod;
 use crate::domain::record::{Change, Closed, Edge, Outcome as Ended, Phase, Purge, PurgeState, Record, Vote};
@@ -23,8 +24,7 @@ use crate::ports::{
 };
 
 mod absent;
-
-use absent::Absent;
+mod lives;
 
 type Labels = BTreeMap<String, String>;
 
@@ -209,6 +209,7 @@ struct World {
     cluster: Cluster,
     records: Vec<(WorkloadId, Record)>,
     listed: bool,
+    life: Option<LifeNote>,
     account: Account,
 }
 
@@ -229,6 +230,7 @@ impl World {
         Self {
             records: vec![(workload.id.clone(), record())],
             listed: false,
+            life: None,
             cluster: Cluster {
                 claims: Vec::new(),
                 workloads: Ok(vec![workload]),
@@ -250,6 +252,9 @@ impl World {
         }
         if self.listed {
             ledger.store_listed(&BTreeSet::from([Scope::of(None)])).await.unwrap();
+        }
+        if let Some(life) = &self.life {
+            ledger.store_life(life, None).await.unwrap();
         }
         let sources = Sources {
             cluster: Arc::new(self.cluster),
@@ -476,7 +481,8 @@ async fn a_list_without_rights_shows_the_records_and_says_what_is_missing() {
 #[tokio::test]
 async fn a_missing_ledger_is_not_created_and_where_it_was_looked_for_is_said() {
     let World { cluster, account, .. } = World::new(web());
-    let sources = Sources { cluster: Arc::new(cluster), ledger: Arc::new(Absent), cdn: Arc::new(account), group: None };
+    let sources =
+        Sources { cluster: Arc::new(cluster), ledger: Arc::new(absent::Absent), cdn: Arc::new(account), group: None };
     let outcome = explain(&sources, &question(None, Some("web")), Output::Table).await;
     assert_eq!(outcome.code, 0);
     let words = "Record        missing: there is no ledger in namespace allclear; ledger.namespace";

@@ -7,6 +7,7 @@ use allclear::domain::delivery::{Content, Delivery, State};
 use allclear::domain::id::{Member, NoticeId, Seq, WorkloadId};
 use allclear::domain::image::Container;
 use allclear::domain::listed::Scope;
+use allclear::domain::lives::LifeNote;
 use allclear::domain::notice::{Kind, Notice};
 use allclear::domain::record::{Phase, RECORD_BYTES_MAX, Record};
 use allclear::domain::record_codec::decode;
@@ -234,6 +235,29 @@ pub async fn what_is_listed_stays_so_as_long_as_the_ledger_lives(bench: &dyn Ben
     assert!(seen.listed.covers(&web()) && seen.listed.covers(&other) && seen.listed.is_whole(&Scope::of(None)));
     bench.delete().await;
     assert!(bench.handle().await.open().await.unwrap().listed.is_empty(), "another ledger");
+}
+
+pub async fn what_a_life_leaves_is_found_by_the_next(bench: &dyn Bench) {
+    let ledger = bench.handle().await;
+    assert_eq!(ledger.open().await.unwrap().life, None);
+    ledger.store(&web(), &record(1)).await.unwrap();
+    let open = LifeNote { open: true, abrupt: 2, tried: Some(web()), ..LifeNote::default() };
+    let (other, closed) = (LifeNote { abrupt: 3, ..open.clone() }, LifeNote::default());
+    for _ in 0..2 {
+        ledger.store_life(&open, None).await.unwrap();
+    }
+    let opened = bench.handle().await.open().await.unwrap();
+    assert_eq!((opened.life.as_ref(), opened.records.len()), (Some(&open), 1), "it is no workload");
+    bench.handle().await.store_life(&closed, Some(&other)).await.unwrap();
+    assert_eq!(
+        bench.handle().await.peek().await.unwrap().unwrap().life,
+        Some(open.clone()),
+        "another life's is left alone"
+    );
+    bench.handle().await.store_life(&closed, Some(&open)).await.unwrap();
+    assert_eq!(bench.handle().await.open().await.unwrap().life, Some(closed));
+    bench.delete().await;
+    assert_eq!(bench.handle().await.open().await.unwrap().life, None, "another ledger");
 }
 
 pub async fn deliveries_are_kept_until_they_are_removed(bench: &dyn Bench) {

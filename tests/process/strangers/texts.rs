@@ -11,6 +11,9 @@ use crate::scene::{HOST, NAME, NAMESPACE, Scene, image};
 /// letters around or have no width.
 const FORGED: &str = "x\nFORGED: INFO purged kind=\"purge.completed\"\r\u{1b}[31mred\u{9b}1m\u{202e}txt\u{2066}a\u{200b}b\u{200f}\u{61c}";
 
+/// A Deployment whose image is no image.
+const OTHER: &str = "other";
+
 /// What no terminal may get, by its numbers in the Unicode standard; line breaks are looked at by themselves.
 fn hidden(text: &str) -> usize {
     let marks = [0x61c, 0x200b, 0x200c, 0x200d, 0x200e, 0x200f, 0x2028, 0x2029, 0xfeff];
@@ -47,6 +50,9 @@ fn turn_hostile(scene: &mut Scene) {
         "spec": {"rules": [rule(HOST), rule(FORGED)]},
     });
     scene.world.kubernetes.put(ingress).unwrap();
+    let mut other = scene.world.kubernetes.get(Kind::Deployment, NAMESPACE, OTHER).unwrap();
+    other["spec"]["template"]["spec"]["containers"][0]["image"] = json!(format!("registry.example.com/x:{FORGED}"));
+    scene.world.kubernetes.put(other).unwrap();
 }
 
 /// What a command of the program says, on both ways.
@@ -62,24 +68,29 @@ async fn t12_what_a_tenant_writes_forges_no_line_and_hides_nothing_anywhere() {
     let mut scene = Scene::new().await;
     scene.set("ALLCLEAR__LOG__FORMAT", "text");
     scene.set("ALLCLEAR__LOG__LEVEL", "debug");
+    scene.add_workload(OTHER);
     scene.start().await;
     turn_hostile(&mut scene);
-    let shows = async |scene: &Scene| scene.waits_for().await.contains("FORGED");
+    let shows = async |scene: &Scene| scene.process().state().await["rollouts"].to_string().contains("FORGED");
     scene.wait_until("the page shows what the tenant wrote", shows).await;
     let told =
         async |scene: &Scene| scene.events_of(NAME).concat().contains("FORGED") && scene.process().said("FORGED");
     scene.wait_until("an Event and the log tell what the tenant wrote", told).await;
 
+    let shows = async |scene: &Scene| scene.events_of(OTHER).concat().contains("is not an image reference");
+    scene.wait_until("an Event tells what an image says", shows).await;
+
     let mut outputs = vec![
         ("log".to_owned(), scene.process().log().join("\n")),
-        ("Events".to_owned(), scene.events_of(NAME).join("\n")),
+        ("Events".to_owned(), [scene.events_of(NAME), scene.events_of(OTHER)].concat().join("\n")),
     ];
     for page in ["/", "/api/v1/state", "/readyz"] {
         outputs.push((page.to_owned(), scene.process().get(page).await.map(|(_, body)| body).unwrap()));
     }
     let server = format!("http://{}", scene.process().address("/").unwrap());
-    let commands: [&[&str]; 6] = [
+    let commands: [&[&str]; 7] = [
         &["explain", "-n", NAMESPACE, NAME],
+        &["explain", "-n", NAMESPACE, OTHER],
         &["explain"],
         &["explain", "-n", NAMESPACE, NAME, "-o", "json"],
         &["status"],

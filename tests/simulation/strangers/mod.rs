@@ -2,4 +2,6 @@
 
 mod annotations;
 mod boards;
+mod lives;
+mod room;
 mod tenants;

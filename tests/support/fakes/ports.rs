@@ -8,6 +8,7 @@ use allclear::domain::delivery::{Content, Delivery, Reply};
 use allclear::domain::distribution::{Distribution, DistributionId};
 use allclear::domain::id::{InvalidationId, Reference, Seq, WorkloadId};
 use allclear::domain::listed::Scope;
+use allclear::domain::lives::LifeNote;
 use allclear::domain::machine::Timestamp;
 use allclear::domain::notice::{Kind, Notice};
 use allclear::domain::paths::PathSet;
@@ -244,6 +245,13 @@ impl Ledger for World {
         self.pin_lost()?;
         self.ledger().store_listed(scopes).await?;
         if lost { Err(failed("ledger.store_listed").into()) } else { Ok(()) }
+    }
+
+    async fn store_life(&self, life: &LifeNote, over: Option<&LifeNote>) -> Result<(), PinError> {
+        let lost = self.port("ledger.store_life", "").await?;
+        self.pin_lost()?;
+        self.ledger().store_life(life, over).await?;
+        if lost { Err(failed("ledger.store_life").into()) } else { Ok(()) }
     }
 
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {

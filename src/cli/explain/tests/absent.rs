@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Seq, WorkloadId};
 use crate::domain::listed::Scope;
+use crate::domain::lives::LifeNote;
 use crate::domain::record::Record;
 use crate::domain::roster::Pin;
 use crate::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
@@ -44,6 +45,9 @@ impl Ledger for Absent {
         panic!("explain only looks")
     }
     async fn store_listed(&self, _: &BTreeSet<Scope>) -> Result<(), PinError> {
+        panic!("explain only looks")
+    }
+    async fn store_life(&self, _: &LifeNote, _: Option<&LifeNote>) -> Result<(), PinError> {
         panic!("explain only looks")
     }
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {
