@@ -1,12 +1,11 @@
-//! The whole protocol between the actors, on one page.
+//! The whole protocol between the actors, on one page. It names no actor. The one message that is elsewhere is
+//! `PeersRestarted`, beside the directory it carries.
 
 use std::collections::BTreeMap;
 
-use actix::prelude::{Addr, Message};
+use actix::{Message, Recipient};
 use serde::Serialize;
 
-use crate::actors::rollout::RolloutActor;
-use crate::actors::root::Directory;
 use crate::domain::broker::Seen;
 use crate::domain::catalog::Found;
 use crate::domain::delivery::{Delivery, State};
@@ -29,18 +28,13 @@ use crate::domain::workload::Workload;
 #[rtype(result = "()")]
 pub struct Sighted(pub Option<Box<Workload>>);
 
-/// Root → watcher → rollout: an actor was rebuilt, is to be found here, and has forgotten what it was asked.
-#[derive(Message, Clone)]
-#[rtype(result = "()")]
-pub struct PeersRestarted(pub Directory);
-
 /// Watcher, rollout, cluster group → root: the ledger of this origin does not exist any more. Said again with every write
 /// that fails so, and in a group with every reading of the members.
 #[derive(Message, Clone)]
 #[rtype(result = "()")]
 pub struct LedgerLost(pub Origin);
 
-/// Rollout → group: this is durable now. The answer is the group's records as known here; whenever they change, the rollout
+/// Rollout → group: this is durable now. The answer is the group's records as known here. Whenever they change, the follower
 /// is told again, until it ends.
 #[derive(Message)]
 #[rtype(result = "View")]
@@ -49,8 +43,17 @@ pub struct Publish {
     pub workload: WorkloadId,
     /// Its record.
     pub record: Box<Record>,
-    /// Who asks.
-    pub rollout: Addr<RolloutActor>,
+    /// The rollout that asks.
+    pub follower: Follower,
+}
+
+/// A rollout, as the group knows it.
+#[derive(Clone)]
+pub struct Follower {
+    /// Where views go.
+    pub view_reported: Recipient<ViewReported>,
+    /// Where the group asks how the rollout stands.
+    pub observe: Recipient<Observe>,
 }
 
 /// Group → rollout: the group's records, or what holds them up, changed.
@@ -100,7 +103,7 @@ pub struct PlaceOrder {
     /// What to purge.
     pub order: Box<Order>,
     /// Whom to tell of its progress.
-    pub report_to: actix::Recipient<PurgeReported>,
+    pub report_to: Recipient<PurgeReported>,
 }
 
 /// Invalidator → rollout.
@@ -124,7 +127,7 @@ pub struct FollowPods {
     /// Which of them count.
     pub version: crate::domain::image::Version,
     /// Whom to tell.
-    pub report_to: actix::Recipient<PodsReported>,
+    pub report_to: Recipient<PodsReported>,
 }
 
 /// Pod watcher → rollout: how its pods are, or that they cannot be seen for a time.

@@ -13,9 +13,10 @@ use tokio::sync::oneshot;
 
 use crate::actors::cluster_group::ClusterGroupActor;
 use crate::actors::deployment_watcher::DeploymentWatcher;
+use crate::actors::directory::{Directory, PeersRestarted};
 use crate::actors::invalidator::Invalidator;
 use crate::actors::lifecycle::{Leash, Obituary};
-use crate::actors::message::{Died, Drain, End, LedgerLost, Observation, Observe, PeersRestarted, Wanted, Who};
+use crate::actors::message::{Died, Drain, End, LedgerLost, Observation, Observe, Wanted, Who};
 use crate::actors::shell::Shell;
 use crate::actors::webhook::Webhook;
 use crate::actors::{MAILBOX_MAX, Surroundings, insist};
@@ -38,48 +39,33 @@ const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 /// How long is waited before a lost ledger is opened again: one that is lost again and again must not make a hot loop.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
 
-/// Where the singletons are.
-#[derive(Clone)]
-pub struct Directory {
-    group: Addr<ClusterGroupActor>,
-    invalidator: Addr<Invalidator>,
-    webhook: Addr<Webhook>,
-    root: Recipient<LedgerLost>,
-}
-
-impl Directory {
-    /// The broker of the group's records.
-    pub fn group(&self) -> &Addr<ClusterGroupActor> {
-        &self.group
-    }
-
-    /// The carrier of purges.
-    pub fn invalidator(&self) -> &Addr<Invalidator> {
-        &self.invalidator
-    }
-
-    /// The sender of webhooks.
-    pub fn webhook(&self) -> &Addr<Webhook> {
-        &self.webhook
-    }
-
-    /// Tells that the ledger of this origin is no more. Whoever found out will find out again, so nothing is lost if the
-    /// message is.
-    pub fn report_lost(&self, origin: &Origin) {
-        let _ = self.root.try_send(LedgerLost(origin.clone()));
-    }
-}
-
 /// What exists once the ledger is open.
 struct Household {
     origin: Origin,
     /// The members of the group, as the ledger had them when it was opened.
     pin: Option<Pin>,
-    directory: Directory,
+    group: Addr<ClusterGroupActor>,
+    invalidator: Addr<Invalidator>,
+    webhook: Addr<Webhook>,
     /// `None` between its death and the ledger's next answer.
     watcher: Option<Addr<DeploymentWatcher>>,
-    /// The watcher's mailbox was full when a singleton was rebuilt: where it is is told again.
+    /// The watcher's mailbox was full when a singleton was rebuilt: the new directory must be sent again.
     astray: bool,
+}
+
+impl Household {
+    fn directory(&self, root: Recipient<LedgerLost>) -> Directory {
+        Directory {
+            publish: self.group.clone().recipient(),
+            show: self.group.clone().recipient(),
+            absent: self.group.clone().recipient(),
+            forget: self.group.clone().recipient(),
+            match_plan: self.invalidator.clone().recipient(),
+            place_order: self.invalidator.clone().recipient(),
+            tell_notice: self.webhook.clone().recipient(),
+            ledger_lost: root,
+        }
+    }
 }
 
 /// Why the process ends by itself.
@@ -180,21 +166,24 @@ impl Root {
             return self.begin_anew(ctx);
         }
         tracing::info!(records = ledgered.records.len(), origin = %ledgered.origin, "ledger opened");
-        let directory = self.household.take().map_or_else(
-            || Directory {
-                group: self.group(&ledgered.origin, ledgered.pin.clone(), ctx),
+        let (origin, pin) = (ledgered.origin.clone(), ledgered.pin.clone());
+        let mut household = match self.household.take() {
+            Some(household) => Household { pin, astray: false, ..household },
+            None => Household {
+                group: self.group(&origin, pin.clone(), ctx),
                 invalidator: self.invalidator(ctx),
                 webhook: self.webhook(ctx),
-                root: ctx.address().recipient(),
+                watcher: None,
+                astray: false,
+                origin,
+                pin,
             },
-            |household| household.directory,
-        );
-        let (origin, pin) = (ledgered.origin.clone(), ledgered.pin.clone());
+        };
+        let directory = household.directory(ctx.address().recipient());
         let obituary = self.obituary(Who::Watcher, ctx);
-        let surroundings = self.surroundings.clone();
-        let watcher =
-            DeploymentWatcher::new(surroundings, directory.clone(), ledgered, self.leash.collar(), obituary).start();
-        self.household = Some(Household { origin, pin, directory, watcher: Some(watcher), astray: false });
+        let (surroundings, collar) = (self.surroundings.clone(), self.leash.collar());
+        household.watcher = Some(DeploymentWatcher::new(surroundings, directory, ledgered, collar, obituary).start());
+        self.household = Some(household);
     }
 
     fn obituary(&self, who: Who, ctx: &mut Context<Self>) -> Obituary {
@@ -223,9 +212,9 @@ impl Root {
         let Some(household) = &self.household else { return };
         let alive = match who {
             Who::Watcher => household.watcher.as_ref().is_none_or(Addr::connected),
-            Who::Group => household.directory.group.connected(),
-            Who::Invalidator => household.directory.invalidator.connected(),
-            Who::Webhook => household.directory.webhook.connected(),
+            Who::Group => household.group.connected(),
+            Who::Invalidator => household.invalidator.connected(),
+            Who::Webhook => household.webhook.connected(),
             // Rollouts are the watcher's children.
             Who::Rollout(_) => true,
         };
@@ -239,21 +228,21 @@ impl Root {
                 household.watcher = None;
                 self.open(ctx);
             }
-            Who::Group => household.directory.group = self.group(&household.origin, household.pin.clone(), ctx),
-            Who::Invalidator => household.directory.invalidator = self.invalidator(ctx),
-            Who::Webhook => household.directory.webhook = self.webhook(ctx),
+            Who::Group => household.group = self.group(&household.origin, household.pin.clone(), ctx),
+            Who::Invalidator => household.invalidator = self.invalidator(ctx),
+            Who::Webhook => household.webhook = self.webhook(ctx),
             Who::Rollout(_) => {}
         }
         household.astray = true;
         self.household = Some(household);
-        self.tell_watcher();
+        self.tell_watcher(ctx);
     }
 
-    /// Tells the watcher where the singletons are, if it may not know. One that is not there is built with the directory.
-    fn tell_watcher(&mut self) {
+    /// Sends the watcher the directory, if it may not have the newest. A watcher that is not there is built with it.
+    fn tell_watcher(&mut self, ctx: &Context<Self>) {
         let Some(household) = self.household.as_mut().filter(|household| household.astray) else { return };
         let Some(watcher) = &household.watcher else { return };
-        household.astray = watcher.try_send(PeersRestarted(household.directory.clone())).is_err();
+        household.astray = watcher.try_send(PeersRestarted(household.directory(ctx.address().recipient()))).is_err();
         if household.astray {
             self.surroundings.metrics.overflow(Who::Watcher.name());
         }
@@ -274,7 +263,7 @@ impl Root {
         for who in [Who::Group, Who::Invalidator, Who::Webhook, Who::Watcher] {
             self.rebuild(&who, ctx);
         }
-        self.tell_watcher();
+        self.tell_watcher(ctx);
     }
 }
 
@@ -327,12 +316,12 @@ impl Handler<Observe> for Root {
     type Result = ResponseActFuture<Self, Observation>;
 
     fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
-        let Some(Household { directory, watcher, .. }) = &self.household else {
+        let Some(Household { group, invalidator, webhook, watcher, .. }) = &self.household else {
             return Box::pin(actix::fut::ready(self.blank()));
         };
-        let group = directory.group.send(observe).timeout(OBSERVE_WITHIN);
-        let invalidator = directory.invalidator.send(observe).timeout(OBSERVE_WITHIN);
-        let webhook = directory.webhook.send(observe).timeout(OBSERVE_WITHIN);
+        let group = group.send(observe).timeout(OBSERVE_WITHIN);
+        let invalidator = invalidator.send(observe).timeout(OBSERVE_WITHIN);
+        let webhook = webhook.send(observe).timeout(OBSERVE_WITHIN);
         let watcher = watcher.as_ref().map(|watcher| watcher.send(observe).timeout(OBSERVE_WITHIN));
         let mut all = Observation::default();
         all.troubles.extend(self.lease_trouble());
@@ -372,12 +361,12 @@ impl Handler<Drain> for Root {
 
 /// Ends a household in order: no new work, and writes under way are finished.
 async fn drain(household: Option<Household>) {
-    let Some(Household { directory, watcher, .. }) = household else { return };
+    let Some(Household { group, invalidator, webhook, watcher, .. }) = household else { return };
     if let Some(watcher) = watcher {
         // The rollouts first: their writes end what they began.
         let _ = watcher.send(Drain).timeout(DRAIN_WITHIN).await;
     }
-    let _ = directory.webhook.send(Drain).timeout(DRAIN_WITHIN).await;
-    let _ = directory.invalidator.send(Drain).timeout(DRAIN_WITHIN).await;
-    let _ = directory.group.send(Drain).timeout(DRAIN_WITHIN).await;
+    let _ = webhook.send(Drain).timeout(DRAIN_WITHIN).await;
+    let _ = invalidator.send(Drain).timeout(DRAIN_WITHIN).await;
+    let _ = group.send(Drain).timeout(DRAIN_WITHIN).await;
 }

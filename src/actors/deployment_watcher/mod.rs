@@ -16,11 +16,11 @@ use actix::{Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Ha
 use actix::{ResponseActFuture, WrapFuture};
 use futures_util::future::join_all;
 
+use crate::actors::directory::{Directory, PeersRestarted};
 use crate::actors::lifecycle::{Collar, Leash, Obituary};
-use crate::actors::message::{Drain, End, FollowPods, Observation, Observe, PeersRestarted, Sighted};
+use crate::actors::message::{Drain, End, FollowPods, Observation, Observe, Sighted};
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::RolloutActor;
-use crate::actors::root::Directory;
 use crate::actors::troubles::Troubles;
 use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::budget::Budget;
