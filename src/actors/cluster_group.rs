@@ -19,8 +19,9 @@ use futures_util::future::join_all;
 
 use crate::actors::lifecycle::{Collar, Obituary};
 use crate::actors::message::{
-    Absent, Drain, End, Follower, Forget, LedgerLost, Observation, Observe, Publish, Show, ViewReported, Wanted,
+    Absent, Drain, End, Follower, Forget, LedgerLost, Observe, Publish, Show, ViewReported, Wanted,
 };
+use crate::actors::observation::Observation;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::board::{Cursor, Interest, News};

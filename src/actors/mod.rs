@@ -18,6 +18,7 @@ pub mod directory;
 pub mod invalidator;
 pub mod lifecycle;
 pub mod message;
+pub mod observation;
 pub mod pod_watcher;
 pub mod rollout;
 pub mod root;

@@ -22,9 +22,10 @@ use actix::{
 use crate::actors::directory::{Directory, PeersRestarted};
 use crate::actors::lifecycle::{Collar, Obituary};
 use crate::actors::message::{
-    Absent, Drain, End, FollowPods, Follower, MatchPlan, Observation, Observe, PlaceOrder, PodsReported, Publish,
-    PurgeReported, Sighted, TellNotice, ViewReported,
+    Absent, Drain, End, FollowPods, Follower, MatchPlan, Observe, PlaceOrder, PodsReported, Publish, PurgeReported,
+    Sighted, TellNotice, ViewReported,
 };
+use crate::actors::observation::Observation;
 use crate::actors::rollout::loading::Loading;
 use crate::actors::rollout::storing::unstored;
 use crate::actors::shell::{Drives, Shell};

@@ -18,7 +18,8 @@ use futures_util::future::join_all;
 
 use crate::actors::directory::{Directory, PeersRestarted};
 use crate::actors::lifecycle::{Collar, Leash, Obituary};
-use crate::actors::message::{Drain, End, FollowPods, Observation, Observe, Sighted};
+use crate::actors::message::{Drain, End, FollowPods, Observe, Sighted};
+use crate::actors::observation::Observation;
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::RolloutActor;
 use crate::actors::troubles::Troubles;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use actix::{ActorFutureExt, Context, WrapFuture};
 
 use super::{Root, drain};
-use crate::actors::message::Observation;
+use crate::actors::observation::Observation;
 use crate::actors::shell::{Drives, Shell};
 use crate::domain::lease::{Claim, Effect, Election, Event};
 use crate::ports::{PortError, Retry};
