@@ -7,6 +7,7 @@ use actix::{Message, Recipient};
 
 use crate::actors::observation::Observation;
 use crate::domain::catalog::Found;
+use crate::domain::duty::Singleton;
 use crate::domain::group::View;
 use crate::domain::id::{Origin, Reference, Seq, WorkloadId};
 use crate::domain::notice::Notice;
@@ -132,14 +133,8 @@ pub struct PodsReported(pub Option<Pods>);
 /// Which actor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// The watcher of workloads.
-    Watcher,
-    /// The group's broker.
-    Group,
-    /// The invalidator.
-    Invalidator,
-    /// The sender of webhooks.
-    Webhook,
+    /// One of those that exist once.
+    Singleton(Singleton),
     /// The rollout of this workload.
     Rollout(WorkloadId),
 }
@@ -148,10 +143,7 @@ impl Who {
     /// The metric label.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Watcher => "deployment_watcher",
-            Self::Group => "cluster_group",
-            Self::Invalidator => "invalidator",
-            Self::Webhook => "webhook",
+            Self::Singleton(singleton) => singleton.name(),
             Self::Rollout(_) => "rollout",
         }
     }
