@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, MessageResult, Recipient, StreamHandler,
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, Recipient, StreamHandler,
     WrapFuture,
 };
 use futures_util::StreamExt;
@@ -19,9 +19,9 @@ use futures_util::future::join_all;
 
 use crate::actors::lifecycle::{Collar, Obituary};
 use crate::actors::message::{
-    Absent, Drain, End, Forget, LedgerLost, Observation, Observe, Publish, Show, ViewReported, Wanted,
+    Absent, Drain, End, Follower, Forget, LedgerLost, Observe, Publish, Show, ViewReported, Wanted,
 };
-use crate::actors::rollout::RolloutActor;
+use crate::actors::observation::Observation;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::board::{Cursor, Interest, News};
@@ -59,7 +59,7 @@ pub struct ClusterGroupActor {
     boards: Vec<Arc<dyn Board>>,
     watcher: Recipient<Wanted>,
     root: Recipient<LedgerLost>,
-    followers: BTreeMap<WorkloadId, Addr<RolloutActor>>,
+    followers: BTreeMap<WorkloadId, Follower>,
     /// Views given out so far.
     views: u64,
     /// Workloads whose follower's mailbox was full.
@@ -176,9 +176,9 @@ impl ClusterGroupActor {
     }
 
     fn tell(&mut self, workload: &WorkloadId) {
-        let Some(follower) = self.followers.get(workload).cloned() else { return };
+        let Some(Follower { view_reported, .. }) = self.followers.get(workload).cloned() else { return };
         let view = self.view(workload);
-        if follower.try_send(ViewReported(view)).is_err() && follower.connected() {
+        if view_reported.try_send(ViewReported(view)).is_err() && view_reported.connected() {
             self.surroundings.metrics.overflow("rollout");
             self.untold.insert(workload.clone());
         }
@@ -236,7 +236,7 @@ impl ClusterGroupActor {
             .followers
             .values()
             .take(WORDS_MAX)
-            .map(|follower| follower.send(Observe).timeout(WORDS_WITHIN))
+            .map(|follower| follower.observe.send(Observe).timeout(WORDS_WITHIN))
             .collect();
         let clock = self.surroundings.ports.clock.clone();
         self.ask(ctx, async move { (join_all(asked).await, clock.wall_ms()) }, |(seen, at_ms)| {
@@ -252,7 +252,7 @@ impl ClusterGroupActor {
         for workload in std::mem::take(&mut self.untold) {
             self.tell(&workload);
         }
-        let ended = self.followers.iter().filter(|(_, follower)| !follower.connected());
+        let ended = self.followers.iter().filter(|(_, follower)| !follower.view_reported.connected());
         for workload in ended.map(|(workload, _)| workload.clone()).collect::<Vec<_>>() {
             self.followers.remove(&workload);
             self.feed(Event::Left(workload), ctx);
@@ -371,8 +371,8 @@ impl StreamHandler<Woken> for ClusterGroupActor {
 impl Handler<Publish> for ClusterGroupActor {
     type Result = MessageResult<Publish>;
 
-    fn handle(&mut self, Publish { workload, record, rollout }: Publish, ctx: &mut Self::Context) -> Self::Result {
-        self.followers.insert(workload.clone(), rollout);
+    fn handle(&mut self, Publish { workload, record, follower }: Publish, ctx: &mut Self::Context) -> Self::Result {
+        self.followers.insert(workload.clone(), follower);
         self.untold.remove(&workload);
         self.feed(Event::Published(workload.clone(), record), ctx);
         MessageResult(self.view(&workload))

@@ -9,9 +9,8 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler, MessageResult, 
 use tokio::sync::oneshot;
 
 use crate::actors::lifecycle::{Collar, Obituary};
-use crate::actors::message::{
-    Drain, End, MatchPlan, Matched, Observation, Observe, PlaceOrder, PurgeReported, PurgeSeen,
-};
+use crate::actors::message::{Drain, End, MatchPlan, Matched, Observe, PlaceOrder, PurgeReported};
+use crate::actors::observation::{Observation, PurgeSeen};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::catalog::{self, Catalog};

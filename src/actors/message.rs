@@ -1,16 +1,13 @@
-//! The whole protocol between the actors, on one page.
+//! The whole protocol between the actors, on one page. It names no actor. The one message that is elsewhere is
+//! `PeersRestarted`, beside the directory it carries.
 
 use std::collections::BTreeMap;
 
-use actix::prelude::{Addr, Message};
-use serde::Serialize;
+use actix::{Message, Recipient};
 
-use crate::actors::rollout::RolloutActor;
-use crate::actors::root::Directory;
-use crate::domain::broker::Seen;
+use crate::actors::observation::Observation;
 use crate::domain::catalog::Found;
-use crate::domain::delivery::{Delivery, State};
-use crate::domain::distribution::DistributionId;
+use crate::domain::duty::Singleton;
 use crate::domain::group::View;
 use crate::domain::id::{Origin, Reference, Seq, WorkloadId};
 use crate::domain::notice::Notice;
@@ -18,10 +15,7 @@ use crate::domain::plan::Plan;
 use crate::domain::purge::{Order, Progress};
 use crate::domain::readiness::Pods;
 use crate::domain::record::Record;
-use crate::domain::rollout::Summary;
 use crate::domain::selector::LabelSelector;
-use crate::domain::tally::Tally;
-use crate::domain::unwell::Unwell;
 use crate::domain::workload::Workload;
 
 /// Watcher → rollout: the workload was seen, or (`None`) is gone.
@@ -29,18 +23,13 @@ use crate::domain::workload::Workload;
 #[rtype(result = "()")]
 pub struct Sighted(pub Option<Box<Workload>>);
 
-/// Root → watcher → rollout: an actor was rebuilt, is to be found here, and has forgotten what it was asked.
-#[derive(Message, Clone)]
-#[rtype(result = "()")]
-pub struct PeersRestarted(pub Directory);
-
 /// Watcher, rollout, cluster group → root: the ledger of this origin does not exist any more. Said again with every write
 /// that fails so, and in a group with every reading of the members.
 #[derive(Message, Clone)]
 #[rtype(result = "()")]
 pub struct LedgerLost(pub Origin);
 
-/// Rollout → group: this is durable now. The answer is the group's records as known here; whenever they change, the rollout
+/// Rollout → group: this is durable now. The answer is the group's records as known here. Whenever they change, the follower
 /// is told again, until it ends.
 #[derive(Message)]
 #[rtype(result = "View")]
@@ -49,8 +38,17 @@ pub struct Publish {
     pub workload: WorkloadId,
     /// Its record.
     pub record: Box<Record>,
-    /// Who asks.
-    pub rollout: Addr<RolloutActor>,
+    /// The rollout that asks.
+    pub follower: Follower,
+}
+
+/// A rollout, as the group knows it.
+#[derive(Clone)]
+pub struct Follower {
+    /// Where views go.
+    pub view_reported: Recipient<ViewReported>,
+    /// Where the group asks how the rollout stands.
+    pub observe: Recipient<Observe>,
 }
 
 /// Group → rollout: the group's records, or what holds them up, changed.
@@ -100,7 +98,7 @@ pub struct PlaceOrder {
     /// What to purge.
     pub order: Box<Order>,
     /// Whom to tell of its progress.
-    pub report_to: actix::Recipient<PurgeReported>,
+    pub report_to: Recipient<PurgeReported>,
 }
 
 /// Invalidator → rollout.
@@ -124,7 +122,7 @@ pub struct FollowPods {
     /// Which of them count.
     pub version: crate::domain::image::Version,
     /// Whom to tell.
-    pub report_to: actix::Recipient<PodsReported>,
+    pub report_to: Recipient<PodsReported>,
 }
 
 /// Pod watcher → rollout: how its pods are, or that they cannot be seen for a time.
@@ -135,14 +133,8 @@ pub struct PodsReported(pub Option<Pods>);
 /// Which actor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// The watcher of workloads.
-    Watcher,
-    /// The group's broker.
-    Group,
-    /// The invalidator.
-    Invalidator,
-    /// The sender of webhooks.
-    Webhook,
+    /// One of those that exist once.
+    Singleton(Singleton),
     /// The rollout of this workload.
     Rollout(WorkloadId),
 }
@@ -151,10 +143,7 @@ impl Who {
     /// The metric label.
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Watcher => "deployment_watcher",
-            Self::Group => "cluster_group",
-            Self::Invalidator => "invalidator",
-            Self::Webhook => "webhook",
+            Self::Singleton(singleton) => singleton.name(),
             Self::Rollout(_) => "rollout",
         }
     }
@@ -192,118 +181,3 @@ pub struct Drain;
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Observation")]
 pub struct Observe;
-
-/// What an actor shows of itself; the status page, the API and tests read the same thing.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Observation {
-    /// Whether the workloads of the cluster have been listed since the start.
-    pub synced: bool,
-    /// Why changes of workloads are not noticed at present; `None` if they are.
-    pub blind: Option<String>,
-    /// The replica that works while this one stands by.
-    pub standing_by: Option<String>,
-    /// What is wrong with the outside, in words; empty when nothing is.
-    pub troubles: Vec<String>,
-    /// Workloads with a record.
-    pub workloads: usize,
-    /// Rollouts in flight.
-    pub rollouts: Vec<Summary>,
-    /// Rollouts that ended lately, newest first.
-    pub recent: Vec<Summary>,
-    /// Workloads whose actor crashed too often, or wrote its record over and over, and are left alone for a while.
-    pub quarantined: Vec<WorkloadId>,
-    /// Workloads whose newest rollout did not end well.
-    pub unwell: Vec<Unwell>,
-    /// Purges on their way.
-    pub purges: Vec<PurgeSeen>,
-    /// Distributions known, and for how many seconds; `None` before the first listing.
-    pub distributions: Option<(usize, u64)>,
-    /// Webhook deliveries on their way, and dead letters.
-    pub deliveries: Vec<DeliverySeen>,
-    /// How the members of the group stand towards the workloads that are in flight; empty while alone.
-    pub tallies: Vec<Tally>,
-    /// The group; `None` while alone. In the API its name is next to it, as `group`.
-    #[serde(rename = "agreement")]
-    pub group: Option<Seen>,
-}
-
-/// One purge on its way.
-#[derive(Clone, Debug, Serialize)]
-pub struct PurgeSeen {
-    /// Its caller reference.
-    pub reference: Reference,
-    /// Its distribution.
-    pub distribution: DistributionId,
-    /// How far it is, in words.
-    pub state: String,
-}
-
-/// One delivery on its way.
-#[derive(Clone, Debug, Serialize)]
-pub struct DeliverySeen {
-    /// Its id.
-    pub id: String,
-    /// The hook, by name.
-    pub hook: String,
-    /// About which workload.
-    pub workload: WorkloadId,
-    /// What it tells.
-    pub kind: &'static str,
-    /// Attempts so far.
-    pub attempts: u32,
-    /// It is a dead letter: not tried any more until somebody asks for it.
-    pub given_up: bool,
-    /// How far it is, in words.
-    pub state: String,
-}
-
-impl DeliverySeen {
-    /// The delivery, which is as far as `state` says.
-    pub fn new(delivery: &Delivery, state: String) -> Self {
-        Self {
-            id: delivery.id.clone(),
-            hook: delivery.hook.clone(),
-            workload: delivery.workload.clone(),
-            kind: delivery.kind.name(),
-            attempts: delivery.attempts,
-            given_up: matches!(delivery.state, State::Dead { .. }),
-            state,
-        }
-    }
-}
-
-impl Observation {
-    /// Adds what another actor shows.
-    pub fn absorb(&mut self, other: Self) {
-        let Self {
-            synced,
-            blind,
-            standing_by,
-            troubles,
-            workloads,
-            rollouts,
-            recent,
-            quarantined,
-            unwell,
-            purges,
-            distributions,
-            deliveries,
-            tallies,
-            group,
-        } = other;
-        self.synced |= synced;
-        self.blind = self.blind.take().or(blind);
-        self.standing_by = self.standing_by.take().or(standing_by);
-        self.troubles.extend(troubles);
-        self.workloads += workloads;
-        self.rollouts.extend(rollouts);
-        self.recent.extend(recent);
-        self.quarantined.extend(quarantined);
-        self.unwell.extend(unwell);
-        self.purges.extend(purges);
-        self.distributions = self.distributions.or(distributions);
-        self.deliveries.extend(deliveries);
-        self.tallies.extend(tallies);
-        self.group = self.group.take().or(group);
-    }
-}

@@ -14,9 +14,11 @@
 pub mod cluster_group;
 pub mod complaints;
 pub mod deployment_watcher;
+pub mod directory;
 pub mod invalidator;
 pub mod lifecycle;
 pub mod message;
+pub mod observation;
 pub mod pod_watcher;
 pub mod rollout;
 pub mod root;
@@ -28,11 +30,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::Addr;
+use actix::Recipient;
 
 use crate::actors::complaints::Complaints;
 use crate::actors::message::TellNotice;
-use crate::actors::webhook::Webhook;
 use crate::domain::catalog::Freshness;
 use crate::domain::delivery;
 use crate::domain::id::Member;
@@ -147,7 +148,7 @@ where
 }
 
 /// Tells a notice that is in no record, as an Event on the object `uid` and to the webhooks that want it. It is not tried again.
-pub(crate) async fn tell_at_once(surroundings: &Surroundings, webhook: &Addr<Webhook>, notice: Notice, uid: &str) {
+pub(crate) async fn tell_at_once(surroundings: &Surroundings, to: &Recipient<TellNotice>, notice: Notice, uid: &str) {
     surroundings.metrics.notice(&notice);
     let published = surroundings.ports.events.publish(&notice, uid).await;
     let said = surroundings.heard(Cause::PublishEvents, &notice.workload.namespace, published.as_ref().err());
@@ -157,7 +158,7 @@ pub(crate) async fn tell_at_once(surroundings: &Surroundings, webhook: &Addr<Web
             tracing::warn!(workload = %notice.workload.spoken(), %error, "could not publish an Event");
         }
     }
-    if !matches!(webhook.send(TellNotice(Box::new(notice))).timeout(ANSWER_WITHIN).await, Ok(Ok(()))) {
+    if !matches!(to.send(TellNotice(Box::new(notice))).timeout(ANSWER_WITHIN).await, Ok(Ok(()))) {
         surroundings.metrics.failure("tell_notice");
     }
 }

@@ -19,14 +19,15 @@ use actix::{
     WrapFuture,
 };
 
+use crate::actors::directory::{Directory, PeersRestarted};
 use crate::actors::lifecycle::{Collar, Obituary};
 use crate::actors::message::{
-    Absent, Drain, End, FollowPods, MatchPlan, Observation, Observe, PeersRestarted, PlaceOrder, PodsReported, Publish,
-    PurgeReported, Sighted, TellNotice, ViewReported,
+    Absent, Drain, End, FollowPods, Follower, MatchPlan, Observe, PlaceOrder, PodsReported, Publish, PurgeReported,
+    Sighted, TellNotice, ViewReported,
 };
+use crate::actors::observation::Observation;
 use crate::actors::rollout::loading::Loading;
 use crate::actors::rollout::storing::unstored;
-use crate::actors::root::Directory;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{ANSWER_WITHIN, MAILBOX_MAX, Surroundings};
 use crate::domain::id::{NoticeId, Seq, Vector};
@@ -100,7 +101,7 @@ impl RolloutActor {
             workload: self.start.workload.clone(),
             origin: self.start.origin.clone(),
             uid: self.start.sight.as_ref().map_or_else(String::new, |seen| seen.uid.clone()),
-            webhook: self.directory.webhook().clone(),
+            tell_notice: self.directory.tell_notice.clone(),
             progress: self.loading.clone(),
         };
         ctx.spawn(loading.read().into_actor(self).map(|(record, floor), actor, ctx| actor.begin(record, floor, ctx)));
@@ -170,8 +171,9 @@ impl RolloutActor {
     }
 
     fn publish(&mut self, record: Box<Record>, ctx: &mut Context<Self>) {
-        let publish = Publish { workload: self.start.workload.clone(), record, rollout: ctx.address() };
-        let answer = self.directory.group().send(publish).timeout(ANSWER_WITHIN);
+        let follower = Follower { view_reported: ctx.address().recipient(), observe: ctx.address().recipient() };
+        let publish = Publish { workload: self.start.workload.clone(), record, follower };
+        let answer = self.directory.publish.send(publish).timeout(ANSWER_WITHIN);
         ctx.spawn(answer.into_actor(self).map(|view, actor, ctx| match view {
             Ok(view) => actor.feed_unless_draining(Event::ViewChanged(view), ctx),
             // A group actor that died is rebuilt, and then everything is published again.
@@ -181,7 +183,7 @@ impl RolloutActor {
     }
 
     fn tell_absent(&self, floor: Seq) {
-        if self.directory.group().try_send(Absent(self.start.workload.clone(), floor)).is_err() {
+        if self.directory.absent.try_send(Absent(self.start.workload.clone(), floor)).is_err() {
             // Whoever waits for it asks again.
             self.surroundings.metrics.overflow("cluster_group");
         }
@@ -242,7 +244,7 @@ impl RolloutActor {
 
     fn match_plan(&mut self, vector: Vector, plan: Box<Plan>, ctx: &mut Context<Self>) {
         // Without a time-out: the invalidator answers every question, after its own time-outs, or is rebuilt.
-        let answer = self.directory.invalidator().send(MatchPlan(plan));
+        let answer = self.directory.match_plan.send(MatchPlan(plan));
         ctx.spawn(answer.into_actor(self).map(move |answer, actor, ctx| match answer {
             Ok(Some(Ok(found))) => actor.feed_unless_draining(Event::Matched(vector, found), ctx),
             Ok(Some(Err(why))) => actor.feed_unless_draining(Event::MatchFailed(vector, why), ctx),
@@ -253,7 +255,7 @@ impl RolloutActor {
 
     fn order(&mut self, order: Box<Order>, ctx: &mut Context<Self>) {
         let order = PlaceOrder { order, report_to: ctx.address().recipient() };
-        let placed = self.directory.invalidator().send(order).timeout(ANSWER_WITHIN);
+        let placed = self.directory.place_order.send(order).timeout(ANSWER_WITHIN);
         ctx.spawn(placed.into_actor(self).map(|placed, actor, ctx| match placed {
             Ok(()) => {}
             // It died. Ordering again before its successor's address is known would only meet the dead again, at once.
@@ -268,7 +270,7 @@ impl RolloutActor {
         }
         let surroundings = self.surroundings.clone();
         let uid = self.shell.as_ref().and_then(|shell| shell.machine().durable()).map(|record| record.uid.clone());
-        let webhook = self.directory.webhook().clone();
+        let tell_notice = self.directory.tell_notice.clone();
         let id = notice.id.clone();
         let accepted = self.accepted.contains(&id);
         let told = async move {
@@ -286,7 +288,7 @@ impl RolloutActor {
             let unaccepted = if accepted {
                 None
             } else {
-                let taken = webhook.send(TellNotice(notice)).timeout(ANSWER_WITHIN).await;
+                let taken = tell_notice.send(TellNotice(notice)).timeout(ANSWER_WITHIN).await;
                 taken.unwrap_or_else(|_| Err("the webhooks' actor is being restarted".to_owned())).err()
             };
             (unpublished, unaccepted)

@@ -1,86 +1,34 @@
-//! The parent of all: opens the ledger, builds the singletons, rebuilds the ones that crash, and ends the process when one of
-//! them crashes too often or when it is told to. Where there is a lease, all of that only while it leads ([`leading`]).
+//! The parent of all: performs what `domain::duty` decides for this replica. It opens the ledger, builds and rebuilds the
+//! singletons, ends them, and keeps the lease.
 
-mod leading;
+mod household;
 
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorContext, ActorFuture, ActorFutureExt, Addr, AsyncContext, Context, Handler, Recipient,
-    ResponseActFuture, SpawnHandle, WrapFuture,
+    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, ResponseActFuture, ResponseFuture,
+    SpawnHandle, WrapFuture,
 };
 use tokio::sync::oneshot;
 
-use crate::actors::cluster_group::ClusterGroupActor;
-use crate::actors::deployment_watcher::DeploymentWatcher;
-use crate::actors::invalidator::Invalidator;
-use crate::actors::lifecycle::{Leash, Obituary};
-use crate::actors::message::{Died, Drain, End, LedgerLost, Observation, Observe, PeersRestarted, Wanted, Who};
-use crate::actors::shell::Shell;
-use crate::actors::webhook::Webhook;
+use crate::actors::message::{Died, Drain, End, LedgerLost, Observe, Wanted, Who};
+use crate::actors::observation::Observation;
+use crate::actors::root::household::Household;
+use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings, insist};
-use crate::domain::budget::Budget;
-use crate::domain::id::Origin;
-use crate::domain::lease::{Claim, Election};
+use crate::domain::duty::{Duty, Effect, Event, Singleton};
+use crate::domain::lease::{self, Claim, Election};
 use crate::domain::refusal::Cause;
-use crate::domain::roster::Pin;
-use crate::ports::Ledgered;
+use crate::ports::{Ledgered, PortError, Retry};
 
 /// How often the singletons are looked over for a death whose notice was lost.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// How long an actor may take to show itself before the answer goes without it.
-const OBSERVE_WITHIN: Duration = Duration::from_secs(2);
-
-/// Writes under way are given this long at the end (fault K16: ledger flushed within 2 s, exit within 5 s).
-const DRAIN_WITHIN: Duration = Duration::from_secs(2);
-
 /// How long is waited before a lost ledger is opened again: one that is lost again and again must not make a hot loop.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
 
-/// Where the singletons are.
-#[derive(Clone)]
-pub struct Directory {
-    group: Addr<ClusterGroupActor>,
-    invalidator: Addr<Invalidator>,
-    webhook: Addr<Webhook>,
-    root: Recipient<LedgerLost>,
-}
-
-impl Directory {
-    /// The broker of the group's records.
-    pub fn group(&self) -> &Addr<ClusterGroupActor> {
-        &self.group
-    }
-
-    /// The carrier of purges.
-    pub fn invalidator(&self) -> &Addr<Invalidator> {
-        &self.invalidator
-    }
-
-    /// The sender of webhooks.
-    pub fn webhook(&self) -> &Addr<Webhook> {
-        &self.webhook
-    }
-
-    /// Tells that the ledger of this origin is no more. Whoever found out will find out again, so nothing is lost if the
-    /// message is.
-    pub fn report_lost(&self, origin: &Origin) {
-        let _ = self.root.try_send(LedgerLost(origin.clone()));
-    }
-}
-
-/// What exists once the ledger is open.
-struct Household {
-    origin: Origin,
-    /// The members of the group, as the ledger had them when it was opened.
-    pin: Option<Pin>,
-    directory: Directory,
-    /// `None` between its death and the ledger's next answer.
-    watcher: Option<Addr<DeploymentWatcher>>,
-    /// The watcher's mailbox was full when a singleton was rebuilt: where it is is told again.
-    astray: bool,
-}
+/// How long giving the lease back may take at the end. Where it fails, the next replica waits 15 s.
+const RELEASE_WITHIN: Duration = Duration::from_secs(1);
 
 /// Why the process ends by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,195 +37,165 @@ pub struct GivenUp(pub String);
 /// The actor. See the module's text.
 pub struct Root {
     surroundings: Surroundings,
-    leash: Leash,
+    duty: Shell<Duty>,
+    /// The ledger that was opened last, until something is built from it.
+    ledgered: Option<Ledgered>,
     household: Option<Household>,
-    /// The opening of the ledger under way, or what comes before it. One at a time, or there would be two watchers.
-    opening: Option<SpawnHandle>,
-    /// `None`: this replica always works.
-    election: Option<Shell<Election>>,
-    /// We work, as far as the election goes.
-    leading: bool,
-    /// The household is being ended because another replica leads.
-    standing_down: bool,
-    /// The lease, to be given back at the end.
-    to_release: Option<Claim>,
-    /// What the log has said last of the lease.
-    told_trouble: Option<String>,
-    told_leader: Option<String>,
-    budgets: [(Who, Budget); 4],
+    /// The opening or the end under way.
+    under_way: Option<SpawnHandle>,
     given_up: Option<oneshot::Sender<GivenUp>>,
-    draining: bool,
+    /// Who waits for the end. Dropped with this actor, which tells them.
+    dismissed_by: Vec<oneshot::Sender<()>>,
 }
 
 impl Root {
     /// The parent of everything. `given_up` is told once if it cannot go on.
     pub fn new(surroundings: Surroundings, given_up: oneshot::Sender<GivenUp>) -> Self {
-        let budgets = [Who::Watcher, Who::Group, Who::Invalidator, Who::Webhook].map(|who| (who, Budget::default()));
-        let clock = &surroundings.ports.clock;
-        let election = surroundings
-            .ports
-            .lease
-            .as_ref()
-            .map(|lease| Shell::new(Election::new(lease.replica().clone(), clock.now()), &surroundings));
+        let Surroundings { ports, .. } = &surroundings;
+        let election = ports.lease.as_ref().map(|lease| Election::new(lease.replica().clone(), ports.clock.now()));
         Self {
+            duty: Shell::new(Duty::new(election), &surroundings),
             surroundings,
-            leash: Leash::default(),
+            ledgered: None,
             household: None,
-            opening: None,
-            election,
-            leading: false,
-            standing_down: false,
-            to_release: None,
-            told_trouble: None,
-            told_leader: None,
-            budgets,
+            under_way: None,
             given_up: Some(given_up),
-            draining: false,
+            dismissed_by: Vec::new(),
         }
     }
 
-    /// Opens the ledger, again and again until it can be, and builds what is missing.
+    /// Starts an opening or an end, in place of the one under way.
+    fn start<F: Future + 'static>(
+        &mut self,
+        ctx: &mut Context<Self>,
+        work: F,
+        done: impl FnOnce(&mut Self, F::Output) -> Event + 'static,
+    ) {
+        if let Some(earlier) = self.under_way.take() {
+            ctx.cancel_future(earlier);
+        }
+        self.under_way = Some(ctx.spawn(work.into_actor(self).map(|output, root, ctx| {
+            root.under_way = None;
+            let event = done(root, output);
+            root.feed(event, ctx);
+        })));
+    }
+
     fn open(&mut self, ctx: &mut Context<Self>) {
         let ledger = self.surroundings.ports.ledger.clone();
         let opening = insist("open_ledger", Cause::OpenLedger, self.surroundings.clone(), move || {
             let ledger = ledger.clone();
             async move { ledger.open().await }
         });
-        let opening = opening.into_actor(self).map(|ledgered, root, ctx| root.opened(ledgered, ctx));
-        self.open_by(opening, ctx);
+        self.start(ctx, opening, |root, ledgered| {
+            let origin = ledgered.origin.clone();
+            root.ledgered = Some(ledgered);
+            Event::Opened(origin)
+        });
     }
 
-    fn open_by(&mut self, opening: impl ActorFuture<Self, Output = ()> + 'static, ctx: &mut Context<Self>) {
-        if let Some(earlier) = self.opening.take() {
-            ctx.cancel_future(earlier);
+    fn build(&mut self, ctx: &Context<Self>) {
+        let Some(ledgered) = self.ledgered.take() else { return };
+        tracing::info!(records = ledgered.records.len(), origin = %ledgered.origin, "ledger opened");
+        match &mut self.household {
+            Some(household) => household.watch_again(ledgered),
+            None => self.household = Some(Household::new(self.surroundings.clone(), ctx.address(), ledgered)),
         }
-        self.opening = Some(ctx.spawn(opening));
     }
 
-    /// The ledger is lost: whatever was built from it ends, and all is built again from the next one. What is in flight is
+    fn rebuild(&mut self, who: Singleton) {
+        self.surroundings.metrics.restart(who.name());
+        tracing::error!(actor = who.name(), "an actor crashed; it is rebuilt");
+        if let Some(household) = &mut self.household {
+            household.rebuild(who);
+        }
+    }
+
+    fn give_up(&mut self, who: Singleton) {
+        self.surroundings.metrics.restart(who.name());
+        if let Some(given_up) = self.given_up.take() {
+            // The listener may be ending already.
+            let _ = given_up.send(GivenUp(format!("{} crashed more often than it may be rebuilt", who.name())));
+        }
+    }
+
+    fn end(&mut self, ctx: &mut Context<Self>) {
+        let household = self.household.take();
+        let ending = async move {
+            if let Some(household) = household {
+                household.end().await;
+            }
+        };
+        self.start(ctx, ending, |_, ()| Event::Ended);
+    }
+
+    /// The ledger is lost: what was built from it ends, and all is built again from the next one. What is in flight is
     /// judged by that one alone, so the present versions become baselines and nothing is purged for them (fault A4).
-    fn begin_anew(&mut self, ctx: &mut Context<Self>) {
+    fn abandon(&mut self, ctx: &mut Context<Self>) {
         tracing::error!(
             "the ledger was deleted while in use; starting a new one, which takes every workload as it is, without a purge"
         );
         self.surroundings.metrics.failure("ledger_lost");
-        self.household = None;
-        let ended = std::mem::take(&mut self.leash).end();
+        let ended = self.household.take().map(Household::abandon);
         let waited = async move {
-            ended.await;
+            if let Some(ended) = ended {
+                ended.await;
+            }
             tokio::time::sleep(REOPEN_AFTER).await;
         };
-        let reopening = waited.into_actor(self).map(|(), root: &mut Self, ctx| root.open(ctx));
-        self.open_by(reopening, ctx);
+        self.start(ctx, waited, |_, ()| Event::Ended);
     }
 
-    fn opened(&mut self, ledgered: Ledgered, ctx: &mut Context<Self>) {
-        self.opening = None;
-        if self.draining {
-            return;
-        }
-        if self.household.as_ref().is_some_and(|known| known.origin != ledgered.origin) {
-            return self.begin_anew(ctx);
-        }
-        tracing::info!(records = ledgered.records.len(), origin = %ledgered.origin, "ledger opened");
-        let rebuilt = self.household.is_some();
-        let directory = self.household.take().map_or_else(
-            || Directory {
-                group: self.group(&ledgered.origin, ledgered.pin.clone(), ctx),
-                invalidator: self.invalidator(ctx),
-                webhook: self.webhook(ctx),
-                root: ctx.address().recipient(),
-            },
-            |household| household.directory,
-        );
-        let (origin, pin) = (ledgered.origin.clone(), ledgered.pin.clone());
-        let obituary = self.obituary(Who::Watcher, ctx);
-        let surroundings = self.surroundings.clone();
-        let collar = self.leash.collar();
-        let watcher =
-            DeploymentWatcher::new(surroundings, directory.clone(), ledgered, collar, obituary, rebuilt).start();
-        self.household = Some(Household { origin, pin, directory, watcher: Some(watcher), astray: false });
-    }
-
-    fn obituary(&self, who: Who, ctx: &mut Context<Self>) -> Obituary {
-        Obituary::new(ctx.address().recipient(), who)
-    }
-
-    fn group(&self, origin: &Origin, pin: Option<Pin>, ctx: &mut Context<Self>) -> Addr<ClusterGroupActor> {
-        let obituary = self.obituary(Who::Group, ctx);
-        let (watcher, root) = (ctx.address().recipient(), ctx.address().recipient());
-        let (surroundings, collar) = (self.surroundings.clone(), self.leash.collar());
-        ClusterGroupActor::new(surroundings, origin.clone(), pin, watcher, root, collar, obituary).start()
-    }
-
-    fn invalidator(&self, ctx: &mut Context<Self>) -> Addr<Invalidator> {
-        let obituary = self.obituary(Who::Invalidator, ctx);
-        Invalidator::new(self.surroundings.clone(), self.leash.collar(), obituary).start()
-    }
-
-    fn webhook(&self, ctx: &mut Context<Self>) -> Addr<Webhook> {
-        let obituary = self.obituary(Who::Webhook, ctx);
-        Webhook::new(self.surroundings.clone(), self.leash.collar(), obituary).start()
-    }
-
-    /// Rebuilds a singleton that is dead, if its budget allows, and tells the rollouts that it has forgotten everything.
-    fn rebuild(&mut self, who: &Who, ctx: &mut Context<Self>) {
-        let Some(household) = &self.household else { return };
-        let alive = match who {
-            Who::Watcher => household.watcher.as_ref().is_none_or(Addr::connected),
-            Who::Group => household.directory.group.connected(),
-            Who::Invalidator => household.directory.invalidator.connected(),
-            Who::Webhook => household.directory.webhook.connected(),
-            // Rollouts are the watcher's children.
-            Who::Rollout(_) => true,
-        };
-        if alive || self.draining || !self.may_restart(who) {
-            return;
-        }
-        tracing::error!(actor = who.name(), "an actor crashed; it is rebuilt");
-        let Some(mut household) = self.household.take() else { return };
-        match who {
-            Who::Watcher => {
-                household.watcher = None;
-                self.open(ctx);
+    fn call_lease(&mut self, effect: lease::Effect, ctx: &mut Context<Self>) {
+        let Some(lease) = self.surroundings.ports.lease.clone() else { return };
+        match effect {
+            lease::Effect::Look => {
+                self.ask(ctx, async move { lease.look().await }, |found| answered(found, lease::Event::Looked));
             }
-            Who::Group => household.directory.group = self.group(&household.origin, household.pin.clone(), ctx),
-            Who::Invalidator => household.directory.invalidator = self.invalidator(ctx),
-            Who::Webhook => household.directory.webhook = self.webhook(ctx),
-            Who::Rollout(_) => {}
+            lease::Effect::Take(over) => {
+                let taking = async move { lease.take(over.as_ref()).await };
+                self.ask(ctx, taking, |taken| answered(taken, lease::Event::Taken));
+            }
+            lease::Effect::Release(claim) => {
+                let releasing = async move { tokio::time::timeout(RELEASE_WITHIN, lease.release(&claim)).await };
+                self.ask(ctx, releasing, |released| {
+                    match released {
+                        Ok(Ok(())) => {}
+                        Ok(Err(error)) => {
+                            tracing::warn!(%error, "the lease is not given back; the next replica waits for its end");
+                        }
+                        Err(_) => {
+                            tracing::warn!("the lease is not given back in time; the next replica waits for its end");
+                        }
+                    }
+                    Event::Released
+                });
+            }
         }
-        household.astray = true;
-        self.household = Some(household);
-        self.tell_watcher();
     }
 
-    /// Tells the watcher where the singletons are, if it may not know. One that is not there is built with the directory.
-    fn tell_watcher(&mut self) {
-        let Some(household) = self.household.as_mut().filter(|household| household.astray) else { return };
-        let Some(watcher) = &household.watcher else { return };
-        household.astray = watcher.try_send(PeersRestarted(household.directory.clone())).is_err();
-        if household.astray {
-            self.surroundings.metrics.overflow(Who::Watcher.name());
+    /// Looks whether a singleton is dead, and has it rebuilt.
+    fn check(&mut self, who: Singleton, ctx: &mut Context<Self>) {
+        if self.household.as_ref().is_some_and(|household| household.is_dead(who)) {
+            self.feed(Event::Crashed(who), ctx);
         }
-    }
-
-    fn may_restart(&mut self, who: &Who) -> bool {
-        let now = self.surroundings.ports.clock.now();
-        self.surroundings.metrics.restart(who.name());
-        let allowed = self.budgets.iter_mut().find(|(of, _)| of == who).is_none_or(|(_, budget)| budget.spend(now));
-        if !allowed && let Some(given_up) = self.given_up.take() {
-            // Whoever listened may be ending already.
-            let _ = given_up.send(GivenUp(format!("{} crashed more often than it may be rebuilt", who.name())));
-        }
-        allowed
     }
 
     fn sweep(&mut self, ctx: &mut Context<Self>) {
-        for who in [Who::Group, Who::Invalidator, Who::Webhook, Who::Watcher] {
-            self.rebuild(&who, ctx);
+        for who in Singleton::ALL {
+            self.check(who, ctx);
         }
-        self.tell_watcher();
+        if let Some(household) = &mut self.household {
+            household.send_directory();
+        }
     }
+}
+
+fn answered(answer: Result<Option<Claim>, PortError>, event: impl Fn(Option<Claim>) -> lease::Event) -> Event {
+    Event::Lease(match answer {
+        Ok(claim) => event(claim),
+        Err(error) => lease::Event::Failed { why: error.to_string(), lasting: error.retry == Retry::Never },
+    })
 }
 
 impl Actor for Root {
@@ -285,8 +203,36 @@ impl Actor for Root {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
-        self.begin(ctx);
+        self.tick(ctx);
         ctx.run_interval(SWEEP_EVERY, Self::sweep);
+    }
+}
+
+impl Drives<Duty> for Root {
+    fn shell(&mut self) -> Option<&mut Shell<Duty>> {
+        Some(&mut self.duty)
+    }
+
+    fn perform(&mut self, effect: Effect, ctx: &mut Context<Self>) {
+        match effect {
+            Effect::Lease(effect) => self.call_lease(effect, ctx),
+            Effect::Open => self.open(ctx),
+            Effect::Build => self.build(ctx),
+            Effect::Rebuild(who) => self.rebuild(who),
+            Effect::GiveUp(who) => self.give_up(who),
+            Effect::End => self.end(ctx),
+            Effect::Abandon => self.abandon(ctx),
+            Effect::Stop => ctx.stop(),
+            Effect::TellLeading => tracing::info!("leading: this replica works"),
+            Effect::TellTakenOver(leader) => {
+                tracing::warn!(leader, "another replica has taken over; ending all work, and standing by");
+            }
+            Effect::TellStandingBy(leader) => tracing::info!(leader, "standing by: another replica leads"),
+            Effect::TellTrouble(trouble) => {
+                self.surroundings.metrics.failure("lease");
+                tracing::warn!("{trouble}");
+            }
+        }
     }
 }
 
@@ -294,9 +240,10 @@ impl Handler<Died> for Root {
     type Result = ();
 
     fn handle(&mut self, Died { who, end }: Died, ctx: &mut Self::Context) {
-        match end {
-            End::Crashed => self.rebuild(&who, ctx),
-            End::Finished(_) | End::Overdrawn | End::Drained => {}
+        match (who, end) {
+            (Who::Singleton(who), End::Crashed) => self.check(who, ctx),
+            // Rollouts are the watcher's children.
+            (Who::Singleton(_), End::Finished(_) | End::Overdrawn | End::Drained) | (Who::Rollout(_), _) => {}
         }
     }
 }
@@ -305,11 +252,7 @@ impl Handler<LedgerLost> for Root {
     type Result = ();
 
     fn handle(&mut self, LedgerLost(origin): LedgerLost, ctx: &mut Self::Context) {
-        // Whoever was built from an earlier one may say so late.
-        let known = self.household.as_ref().is_some_and(|household| household.origin == origin);
-        if known && !self.draining {
-            self.begin_anew(ctx);
-        }
+        self.feed(Event::LedgerLost(origin), ctx);
     }
 }
 
@@ -317,10 +260,8 @@ impl Handler<Wanted> for Root {
     type Result = ();
 
     fn handle(&mut self, wanted: Wanted, _ctx: &mut Self::Context) {
-        let watcher = self.household.as_ref().and_then(|household| household.watcher.as_ref());
-        // Without a watcher, or if its mailbox is full, it is wanted again in a few seconds.
-        if watcher.is_some_and(|watcher| watcher.try_send(wanted).is_err()) {
-            self.surroundings.metrics.overflow(Who::Watcher.name());
+        if let Some(household) = &self.household {
+            household.pass(wanted);
         }
     }
 }
@@ -328,31 +269,14 @@ impl Handler<Wanted> for Root {
 impl Handler<Observe> for Root {
     type Result = ResponseActFuture<Self, Observation>;
 
-    fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
-        let Some(Household { directory, watcher, .. }) = &self.household else {
-            return Box::pin(actix::fut::ready(self.blank()));
-        };
-        let group = directory.group.send(observe).timeout(OBSERVE_WITHIN);
-        let invalidator = directory.invalidator.send(observe).timeout(OBSERVE_WITHIN);
-        let webhook = directory.webhook.send(observe).timeout(OBSERVE_WITHIN);
-        let watcher = watcher.as_ref().map(|watcher| watcher.send(observe).timeout(OBSERVE_WITHIN));
-        let mut all = Observation::default();
-        all.troubles.extend(self.lease_trouble());
+    fn handle(&mut self, _: Observe, _ctx: &mut Self::Context) -> Self::Result {
+        let duty = self.duty.machine();
+        let standing_by = duty.standing_by().map(str::to_owned);
+        let mut all = Observation { troubles: duty.troubles(), standing_by, ..Observation::default() };
+        let seen = self.household.as_ref().map(Household::observe);
         let gathering = async move {
-            let watcher = async move {
-                match watcher {
-                    Some(watcher) => watcher.await,
-                    None => Err(actix::MailboxError::Closed),
-                }
-            };
-            let (watcher, group, invalidator, webhook) = futures_util::join!(watcher, group, invalidator, webhook);
-            for (who, seen) in
-                [(Who::Watcher, watcher), (Who::Group, group), (Who::Invalidator, invalidator), (Who::Webhook, webhook)]
-            {
-                match seen {
-                    Ok(seen) => all.absorb(seen),
-                    Err(_) => all.troubles.push(format!("{} does not answer", who.name())),
-                }
+            if let Some(seen) = seen {
+                all.absorb(seen.await);
             }
             all
         };
@@ -361,25 +285,13 @@ impl Handler<Observe> for Root {
 }
 
 impl Handler<Drain> for Root {
-    type Result = ResponseActFuture<Self, ()>;
+    type Result = ResponseFuture<()>;
 
-    /// Answers when nothing is being written any more, or after [`DRAIN_WITHIN`], and the lease was given back.
-    fn handle(&mut self, _drain: Drain, _ctx: &mut Self::Context) -> Self::Result {
-        self.draining = true;
-        let ended = drain(self.household.take()).into_actor(self);
-        let resigned = ended.then(|(), root, ctx| root.resign(ctx).into_actor(root));
-        Box::pin(resigned.map(|(), _, ctx| ctx.stop()))
+    /// Answers when nothing is being written any more, or after the bounds of [`Household::end`], and the lease was given back.
+    fn handle(&mut self, _: Drain, ctx: &mut Self::Context) -> Self::Result {
+        let (dismissed_by, stopped) = oneshot::channel();
+        self.dismissed_by.push(dismissed_by);
+        self.feed(Event::Dismissed, ctx);
+        Box::pin(async move { drop(stopped.await) })
     }
-}
-
-/// Ends a household in order: no new work, and writes under way are finished.
-async fn drain(household: Option<Household>) {
-    let Some(Household { directory, watcher, .. }) = household else { return };
-    if let Some(watcher) = watcher {
-        // The rollouts first: their writes end what they began.
-        let _ = watcher.send(Drain).timeout(DRAIN_WITHIN).await;
-    }
-    let _ = directory.webhook.send(Drain).timeout(DRAIN_WITHIN).await;
-    let _ = directory.invalidator.send(Drain).timeout(DRAIN_WITHIN).await;
-    let _ = directory.group.send(Drain).timeout(DRAIN_WITHIN).await;
 }

@@ -8,7 +8,8 @@ use actix::{
 use tokio::sync::oneshot;
 
 use crate::actors::lifecycle::{Collar, Obituary};
-use crate::actors::message::{DeliverySeen, Drain, End, Observation, Observe, TellNotice};
+use crate::actors::message::{Drain, End, Observe, TellNotice};
+use crate::actors::observation::{DeliverySeen, Observation};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings, insist};
 use crate::domain::delivery::{Delivery, Effect, Event, Outbox, Outcome, Report, State};

@@ -243,7 +243,7 @@ pub struct Purge {
     pub completion_timeout: Duration,
     /// When a purge is looked at for the first time.
     pub poll_first: Duration,
-    /// Purges created per second and AWS account, by all members together. More than 0.
+    /// Purges created per second by this member; each member of a group counts its own. More than 0.
     pub creations_per_second: f64,
     /// A rollout that completes after it was recorded as failed (decision 4).
     pub on_recovered: Choice,

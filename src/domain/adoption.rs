@@ -113,7 +113,7 @@ mod tests {
             paused: false,
             deleting: false,
             progressing: None,
-            selector: LabelSelector::of_labels(Default::default()),
+            selector: LabelSelector::default(),
             refused: None,
             template_labels: Default::default(),
             tuning: Default::default(),

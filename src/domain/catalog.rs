@@ -33,7 +33,7 @@ pub struct Freshness {
 }
 
 impl Default for Freshness {
-    /// Ten minutes and one minute: a listing of 500 distributions is five calls, so this stays far below any limit.
+    /// What tests use: ten minutes and one minute. The configuration says both in production.
     fn default() -> Self {
         Self { refresh: Duration::from_secs(600), miss_refresh: Duration::from_secs(60) }
     }

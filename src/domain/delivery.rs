@@ -283,17 +283,6 @@ impl Effect {
             Self::Report(_) => "report_delivery",
         }
     }
-
-    /// What makes performing it twice the same as once.
-    pub fn key(&self) -> String {
-        match self {
-            Self::Store { delivery, write: _ } => format!("{}/{}", delivery.id, delivery.attempts),
-            Self::Send { delivery, attempt } => format!("{}/{attempt}", delivery.id),
-            Self::Remove { id, write: _ } => id.clone(),
-            Self::Accepted(notice) | Self::Postponed(notice) => notice.0.clone(),
-            Self::Report(report) => format!("{}/{}/{}", report.id, report.attempts, report.outcome.name()),
-        }
-    }
 }
 
 /// Something an operator may want to know about one delivery.

@@ -9,7 +9,7 @@
 //! object are text here: no clock of two machines is compared (GA-8). This is client-go's rule too
 //! (<https://pkg.go.dev/k8s.io/client-go/tools/leaderelection>).
 //!
-//! Not for leading: what follows from it is the root actor's.
+//! Not for what follows from leading: that is decided by `domain::duty`.
 
 use std::fmt;
 use std::time::Duration;

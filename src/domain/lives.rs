@@ -14,10 +14,11 @@ use serde::{Deserialize, Serialize};
 use crate::domain::id::WorkloadId;
 use crate::domain::machine::Timestamp;
 
-/// The rest of a workload after the first abrupt end that it may have caused: long enough for the rollouts of others to get on.
-const REST: Duration = Duration::from_secs(60);
+/// The rest of a workload after the first abrupt end that it may have caused: time for the purges of others, which
+/// take a few seconds after `rollout.settle`.
+const REST: Duration = Duration::from_secs(10);
 
-/// How much longer it rests after each further one: 1, 4, 16 minutes.
+/// How much longer it rests after each further one: 40 s, 160 s, 11 min, 43 min.
 const REST_GROWS: u32 = 4;
 
 /// The longest rest. By then a person has been told for more than an hour.
@@ -54,10 +55,10 @@ impl LifeNote {
         let ends = self.suspects.get(workload).filter(|_| self.open)?;
         let times = if *ends == 1 { "while".to_owned() } else { format!("{ends} times while") };
         Some(format!(
-            "allclear itself ended abruptly {times} it worked on this workload (killed, out of memory, or with its node). It is tried again {} min \
-             after the start of allclear, when no other such workload is being tried. Look at the last state of allclear's pod and at \
+            "allclear itself ended abruptly {times} it worked on this workload (killed, out of memory, or with its node). It is tried again {} after \
+             the start of allclear, when no other such workload is being tried. Look at the last state of allclear's pod and at \
              its memory limit; to try it at once, restart allclear in order (kubectl rollout restart)",
-            rest(*ends).as_secs() / 60
+            humantime::format_duration(rest(*ends))
         ))
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Read it as the specification. [`machine`] is the contract the machines share: [`rollout`] (one workload's
 //! record), [`purge`] (all purges of one account), [`delivery`] (webhooks on their way), [`broker`] (the members' records on
-//! their way) and, beneath the rollout, [`group`] (when may a version be purged at all). The rest is vocabulary and parsing.
+//! their way), [`duty`] (whether this replica works) and, beneath the rollout, [`group`] (when may a version be purged at all).
+//! The rest is vocabulary and parsing.
 
 pub mod adoption;
 pub mod board;
@@ -11,6 +12,7 @@ pub mod budget;
 pub mod catalog;
 pub mod delivery;
 pub mod distribution;
+pub mod duty;
 pub mod group;
 pub mod horizon;
 pub mod host;

@@ -49,12 +49,6 @@ pub enum Operator {
 }
 
 impl LabelSelector {
-    /// A selector made of exact labels only, as a Service has it.
-    #[must_use]
-    pub fn of_labels(match_labels: Labels) -> Self {
-        Self { match_labels, match_expressions: Vec::new() }
-    }
-
     /// Whether an object with these labels is selected.
     #[must_use]
     pub fn matches(&self, labels: &Labels) -> bool {
@@ -137,7 +131,8 @@ mod tests {
 
     #[test]
     fn every_label_of_the_selector_must_be_there() {
-        let selector = LabelSelector::of_labels(labels(&[("app", "web"), ("tier", "front")]));
+        let match_labels = labels(&[("app", "web"), ("tier", "front")]);
+        let selector = LabelSelector { match_labels, ..LabelSelector::default() };
         assert!(selector.matches(&labels(&[("app", "web"), ("tier", "front"), ("more", "x")])));
         assert!(!selector.matches(&labels(&[("app", "web")])));
         assert!(!selector.matches(&labels(&[("app", "web"), ("tier", "back")])));

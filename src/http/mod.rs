@@ -22,7 +22,8 @@ use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 
-use crate::actors::message::{Observation, Observe};
+use crate::actors::message::Observe;
+use crate::actors::observation::Observation;
 use crate::telemetry::Metrics;
 pub use doors::{Addresses, Door, ListenError};
 use doors::{Open, bind};

@@ -11,7 +11,7 @@ use std::time::Duration;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::About;
-use crate::actors::message::{DeliverySeen, Observation, PurgeSeen};
+use crate::actors::observation::{DeliverySeen, Observation, PurgeSeen};
 use crate::domain::id::WorkloadId;
 use crate::domain::rollout::{Summary, duration};
 use crate::domain::unwell::Unwell;

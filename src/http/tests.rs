@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::*;
-use crate::actors::message::{DeliverySeen, PurgeSeen};
+use crate::actors::observation::{DeliverySeen, PurgeSeen};
 use crate::domain::broker::{MemberSeen, PathSeen, Seen};
 use crate::domain::id::WorkloadId;
 use crate::domain::rollout::{MemberSummary, PurgeSummary, Stage, Summary};

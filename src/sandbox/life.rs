@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 use actix::Addr;
 use tokio::sync::oneshot;
 
-use crate::actors::message::{Observation, Observe};
+use crate::actors::message::Observe;
+use crate::actors::observation::Observation;
 use crate::actors::root::Root;
 use crate::adapters::cloudfront::StaticCredentials;
 use crate::adapters::kubernetes;

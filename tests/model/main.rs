@@ -17,6 +17,7 @@ macro_rules! promises {
 }
 
 mod beats;
+mod duty;
 mod edge;
 mod failure;
 mod group;

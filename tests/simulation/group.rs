@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::Actor;
-use allclear::actors::message::{Drain, Observation};
+use allclear::actors::message::Drain;
+use allclear::actors::observation::Observation;
 use allclear::actors::root::Root;
 use allclear::actors::{Grouping, Settings, Surroundings};
 use allclear::domain::id::{Member, Seq};

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use actix::Actor;
 use allclear::actors::Surroundings;
-use allclear::actors::message::{Drain, Observation};
+use allclear::actors::message::Drain;
+use allclear::actors::observation::Observation;
 use allclear::actors::root::Root;
 use allclear::domain::lease::{Claim, Replica};
 use allclear::ports::{Lease, PortError};

@@ -6,7 +6,8 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use actix::{Actor, Addr};
-use allclear::actors::message::{Observation, Observe};
+use allclear::actors::message::Observe;
+use allclear::actors::observation::Observation;
 use allclear::actors::root::{GivenUp, Root};
 use allclear::actors::{Settings, Surroundings};
 use allclear::domain::catalog::Freshness;

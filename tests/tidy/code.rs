@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::none;
-use crate::source::{File, files, rust};
+use crate::source::{File, files, module_of, rust};
 
 /// A file fits in one sitting.
 const FILE_LINES_MAX: usize = 500;
@@ -30,17 +30,6 @@ const IMPURE: [&str; 17] = [
     "std::fs",
     "std::net",
     "std::thread",
-];
-
-/// Which part may name which others; the picture is in ARCHITECTURE.md. `app` sees both sides, and commands see `app`.
-const DIRECTIONS: [(&str, &[&str]); 7] = [
-    ("domain", &["domain"]),
-    ("ports", &["domain"]),
-    ("actors", &["actors", "domain", "ports", "telemetry"]),
-    ("adapters", &["adapters", "config", "domain", "ports"]),
-    ("config", &["config", "domain"]),
-    ("telemetry", &["config", "domain", "telemetry"]),
-    ("http", &["actors", "domain", "http", "telemetry"]),
 ];
 
 fn ours() -> Vec<File> {
@@ -93,27 +82,6 @@ fn a_decision_reaches_nothing_outside() {
         found.extend(code.lines().filter(|line| line.contains("aws_")).map(|line| format!("{}: {line}", file.path)));
     }
     none("domain and ports know no clock, no socket, no environment and no unordered map", &found);
-}
-
-#[test]
-fn parts_depend_on_each_other_in_one_direction() {
-    let mut found = Vec::new();
-    for file in rust(&["src"]) {
-        let path = file.path.trim_start_matches("src/").trim_end_matches(".rs");
-        let part = path.split('/').next().unwrap_or_default();
-        let Some((_, allowed)) = DIRECTIONS.iter().find(|(name, _)| *name == part) else { continue };
-        let code = file.production();
-        for (at, line) in code.lines().enumerate() {
-            for (_, rest) in line.match_indices("crate::").map(|(at, _)| line.split_at(at + "crate::".len())) {
-                let named: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-                // A name in capitals, or `crate::{…}`, would hide what is named: neither is used.
-                if !allowed.contains(&named.as_str()) {
-                    found.push(format!("{}:{}: {part} names {named}", file.path, at + 1));
-                }
-            }
-        }
-    }
-    none("a part names another that it may not (DIRECTIONS)", &found);
 }
 
 #[test]
@@ -210,13 +178,6 @@ fn no_file_is_forgotten() {
     };
     let forgotten = sources.into_iter().map(|file| file.path).filter(|path| !is_found(path) && !named.contains(path));
     none("no mod names this file, so it is not compiled", &forgotten.collect::<Vec<_>>());
-}
-
-/// The module a line like `pub(crate) mod name;` declares.
-fn module_of(line: &str) -> Option<&str> {
-    let (before, rest) = line.split_once("mod ")?;
-    let is_declaration = before.is_empty() || before.starts_with("pub");
-    rest.strip_suffix(';').filter(|_| is_declaration)
 }
 
 /// `tests/adapter` and `../support/mod.rs` make `tests/support/mod.rs`.

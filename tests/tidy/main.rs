@@ -13,6 +13,7 @@
 mod code;
 mod deploy;
 mod documents;
+mod imports;
 mod shipped;
 mod source;
 

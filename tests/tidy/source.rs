@@ -50,6 +50,13 @@ fn collect(folder: &Path, top: &Path, found: &mut Vec<File>) {
     }
 }
 
+/// The module a line like `pub(crate) mod name;` declares.
+pub fn module_of(line: &str) -> Option<&str> {
+    let (before, rest) = line.split_once("mod ")?;
+    let is_declaration = before.is_empty() || before.starts_with("pub");
+    rest.strip_suffix(';').filter(|_| is_declaration)
+}
+
 impl File {
     /// The code alone: comments and the insides of literals are blanks, every line is where it was.
     pub fn code(&self) -> String {

@@ -73,7 +73,7 @@ impl DeploymentWatcher {
             actor.troubles.baselines_written(trouble);
             let written = records.iter().filter(|(id, _)| !failed.contains_key(*id));
             let written = written.map(|(id, record)| (id.clone(), record.clone())).collect();
-            if actor.directory.group().try_send(Show(written)).is_err() {
+            if actor.directory.show.try_send(Show(written)).is_err() {
                 // The cache of tags is made whole from the ledger at the next start; nothing else depends on it.
                 actor.surroundings.metrics.overflow("cluster_group");
             }

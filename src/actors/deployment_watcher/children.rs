@@ -145,7 +145,7 @@ impl Handler<Died> for DeploymentWatcher {
     fn handle(&mut self, Died { who, end }: Died, ctx: &mut Self::Context) {
         match who {
             Who::Rollout(id) => self.bury(&id, end, ctx),
-            Who::Watcher | Who::Group | Who::Invalidator | Who::Webhook => {}
+            Who::Singleton(_) => {}
         }
     }
 }

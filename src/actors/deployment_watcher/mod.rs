@@ -17,11 +17,12 @@ use actix::{Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Ha
 use actix::{ResponseActFuture, WrapFuture};
 use futures_util::future::join_all;
 
+use crate::actors::directory::{Directory, PeersRestarted};
 use crate::actors::lifecycle::{Collar, Leash, Obituary};
-use crate::actors::message::{Drain, End, FollowPods, Observation, Observe, PeersRestarted, Sighted};
+use crate::actors::message::{Drain, End, FollowPods, Observe, Sighted};
+use crate::actors::observation::Observation;
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::RolloutActor;
-use crate::actors::root::Directory;
 use crate::actors::troubles::Troubles;
 use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::budget::Budget;
@@ -103,21 +104,16 @@ pub struct DeploymentWatcher {
 }
 
 impl DeploymentWatcher {
-    /// A watcher that knows what the ledger holds. `rebuilt`: in this life of the program there was one before.
+    /// A watcher that knows what the ledger holds, and what became of the lives before this one.
     pub fn new(
         surroundings: Surroundings,
         directory: Directory,
         ledgered: Ledgered,
+        lives: Lives,
         collar: Collar,
         obituary: Obituary,
-        rebuilt: bool,
     ) -> Self {
-        let Ledgered { origin, records, unreadable, pin: _, listed, life } = ledgered;
-        let now = surroundings.ports.clock.now();
-        let lives = if rebuilt { Lives::go_on(life, now) } else { Lives::begin(life, now) };
-        if let Some(words) = lives.words().filter(|_| !rebuilt) {
-            tracing::warn!("{words}");
-        }
+        let Ledgered { origin, records, unreadable, pin: _, listed, life: _ } = ledgered;
         Self {
             surroundings,
             directory,

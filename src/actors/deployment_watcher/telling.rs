@@ -29,7 +29,7 @@ impl DeploymentWatcher {
 
     /// Tells it, once: the log has it.
     pub(super) fn tell(&self, notice: Notice, uid: String) -> impl Future<Output = ()> + use<> {
-        let (surroundings, webhook) = (self.surroundings.clone(), self.directory.webhook().clone());
-        async move { tell_at_once(&surroundings, &webhook, notice, &uid).await }
+        let (surroundings, to) = (self.surroundings.clone(), self.directory.tell_notice.clone());
+        async move { tell_at_once(&surroundings, &to, notice, &uid).await }
     }
 }

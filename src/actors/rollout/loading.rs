@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use actix::Addr;
+use actix::Recipient;
 
-use crate::actors::webhook::Webhook;
+use crate::actors::message::TellNotice;
 use crate::actors::{LOAD, Surroundings, tell_at_once};
 use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::machine::millis;
@@ -25,8 +25,8 @@ pub struct Loading {
     pub origin: Origin,
     /// The workload's Kubernetes UID, for Events on it; empty where it is gone.
     pub uid: String,
-    /// Who calls the receivers.
-    pub webhook: Addr<Webhook>,
+    /// Where its notices for webhooks go.
+    pub tell_notice: Recipient<TellNotice>,
     /// How it goes, in words.
     pub progress: Rc<RefCell<String>>,
 }
@@ -54,7 +54,7 @@ impl Loading {
             }
             if let Some(notice) = notice {
                 // Once: the log has it, and it is told again daily.
-                tell_at_once(&self.surroundings, &self.webhook, notice, &self.uid).await;
+                tell_at_once(&self.surroundings, &self.tell_notice, notice, &self.uid).await;
             }
             tokio::time::sleep(wait).await;
         }

@@ -85,7 +85,7 @@ impl RolloutActor {
         if let Some(Record { seq, revision, .. }) = self.shell.as_ref().and_then(|shell| shell.machine().durable()) {
             let workload = self.start.workload.clone();
             let forget = Forget { workload, seq: *seq, revision: *revision };
-            if self.directory.group().try_send(forget).is_err() {
+            if self.directory.forget.try_send(forget).is_err() {
                 // A copy too many in the cache of tags, until the workload comes back; nothing depends on it.
                 self.surroundings.metrics.overflow("cluster_group");
             }

@@ -158,7 +158,7 @@ impl Story {
         Ok(())
     }
 
-    async fn observe(&self) -> crate::actors::message::Observation {
+    async fn observe(&self) -> crate::actors::observation::Observation {
         match &self.life {
             Some(life) => life.observe().await,
             None => Default::default(),

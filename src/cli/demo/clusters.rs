@@ -13,7 +13,7 @@ use super::telling::{
     BROKEN, CHAPTER_MAX, COMPLETES_AFTER, Chapter, DISTRIBUTION, HOST, LOOK_EVERY, NAME, NAMESPACE, ROLLOUT_TIMEOUT,
     TIMINGS, Told, events, image, label, program, say, settled, table,
 };
-use crate::actors::message::Observation;
+use crate::actors::observation::Observation;
 use crate::sandbox::cloudfront::access_key_id;
 use crate::sandbox::group::{GroupWorld, Web};
 use crate::sandbox::http::{Action, Fault, When};

@@ -127,7 +127,7 @@ fn web() -> Workload {
         paused: false,
         deleting: false,
         progressing: None,
-        selector: LabelSelector::of_labels(labels()),
+        selector: LabelSelector { match_labels: labels(), ..LabelSelector::default() },
         refused: None,
         template_labels: labels(),
         tuning: Tuning::default(),

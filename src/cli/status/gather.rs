@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::actors::message::{DeliverySeen, Observation};
+use crate::actors::observation::{DeliverySeen, Observation};
 use crate::cli::explain::model::Section;
 use crate::cli::explain::{Question, Sources, Us, list_workloads, peek};
 use crate::cli::listen::{self, Group};

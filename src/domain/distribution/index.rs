@@ -18,8 +18,8 @@
 //! A disabled, staging or tenant-only distribution never matches and never hides another one; that it would have
 //! matched is reported.
 //!
-//! Not for: asking CloudFront anything. Tenants of a tenant-only distribution are not in its listing; see
-//! [`Index::has_tenant_only`].
+//! Not for: asking CloudFront anything. Tenants of a tenant-only distribution are not in its listing, so their hosts match
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -79,12 +79,6 @@ impl Index {
     /// All distributions, by id.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Distribution> {
         self.distributions.values()
-    }
-
-    /// Whether it is worth asking CloudFront for the tenant of an unmatched host (`GetDistributionTenantByDomain`).
-    #[must_use]
-    pub fn has_tenant_only(&self) -> bool {
-        self.iter().any(|distribution| distribution.tenant_only && distribution.enabled)
     }
 
     /// Names in the listing that could not be read, and so match nothing.

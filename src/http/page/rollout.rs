@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::actors::message::{DeliverySeen, Observation, PurgeSeen};
+use crate::actors::observation::{DeliverySeen, Observation, PurgeSeen};
 use crate::domain::rollout::{PurgeSummary, Stage, Summary};
 use crate::domain::tally::Ballot;
 use crate::http::About;

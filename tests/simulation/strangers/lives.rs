@@ -53,9 +53,9 @@ fn a_workload_that_takes_the_process_down_is_put_aside_by_the_third_life() {
     let (fourth, alone, _) = live_until_web(&world, 600_000);
     assert_eq!(alone, ["web"], "it alone was being tried");
     println!(
-        "T2: the neighbours' purges were made in the third life, which lasted {third} ms (aim 60 s or more), the fourth {fourth} ms"
+        "T2: the neighbours' purges were made in the third life, which lasted {third} ms (aim 10 s or more), the fourth {fourth} ms"
     );
-    assert!((60_000..100_000).contains(&third) && (240_000..300_000).contains(&fourth), "{third} {fourth}");
+    assert!((10_000..40_000).contains(&third) && (40_000..60_000).contains(&fourth), "{third} {fourth}");
     // Whatever it was is mended, and allclear is restarted in order.
     life(&world, async |life: &mut Life| {
         life.pass(7_000).await;

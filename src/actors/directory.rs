@@ -1,0 +1,40 @@
+//! Where the messages to the singletons go. It names messages and no actor, so the actors that hold it need not know each
+//! other.
+
+use actix::{Message, Recipient};
+
+use crate::actors::message::{Absent, Forget, LedgerLost, MatchPlan, PlaceOrder, Publish, Show, TellNotice};
+use crate::domain::id::Origin;
+
+/// Where each message goes, by its name.
+#[derive(Clone)]
+pub struct Directory {
+    /// To the group's broker.
+    pub publish: Recipient<Publish>,
+    /// To the group's broker.
+    pub show: Recipient<Show>,
+    /// To the group's broker.
+    pub absent: Recipient<Absent>,
+    /// To the group's broker.
+    pub forget: Recipient<Forget>,
+    /// To the invalidator.
+    pub match_plan: Recipient<MatchPlan>,
+    /// To the invalidator.
+    pub place_order: Recipient<PlaceOrder>,
+    /// To the sender of webhooks.
+    pub tell_notice: Recipient<TellNotice>,
+    /// To root.
+    pub ledger_lost: Recipient<LedgerLost>,
+}
+
+impl Directory {
+    /// Tells root that the ledger of this origin no longer exists. The message may be lost: the next write finds out again.
+    pub fn report_lost(&self, origin: &Origin) {
+        let _ = self.ledger_lost.try_send(LedgerLost(origin.clone()));
+    }
+}
+
+/// Root → watcher → rollout: a singleton was rebuilt and has forgotten what it was asked. This is the new directory.
+#[derive(Message, Clone)]
+#[rtype(result = "()")]
+pub struct PeersRestarted(pub Directory);

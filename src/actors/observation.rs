@@ -1,0 +1,126 @@
+//! What the actors show of themselves. The status page, the API, commands and tests read the same thing.
+
+use serde::Serialize;
+
+use crate::domain::broker::Seen;
+use crate::domain::delivery::{Delivery, State};
+use crate::domain::distribution::DistributionId;
+use crate::domain::id::{Reference, WorkloadId};
+use crate::domain::rollout::Summary;
+use crate::domain::tally::Tally;
+use crate::domain::unwell::Unwell;
+
+/// What an actor shows of itself; the status page, the API and tests read the same thing.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Observation {
+    /// Whether the workloads of the cluster have been listed since the start.
+    pub synced: bool,
+    /// Why changes of workloads are not noticed at present; `None` if they are.
+    pub blind: Option<String>,
+    /// The replica that works while this one stands by.
+    pub standing_by: Option<String>,
+    /// What is wrong with the outside, in words; empty when nothing is.
+    pub troubles: Vec<String>,
+    /// Workloads with a record.
+    pub workloads: usize,
+    /// Rollouts in flight.
+    pub rollouts: Vec<Summary>,
+    /// Rollouts that ended lately, newest first.
+    pub recent: Vec<Summary>,
+    /// Workloads whose actor crashed too often, or wrote its record over and over, and are left alone for a while.
+    pub quarantined: Vec<WorkloadId>,
+    /// Workloads whose newest rollout did not end well.
+    pub unwell: Vec<Unwell>,
+    /// Purges on their way.
+    pub purges: Vec<PurgeSeen>,
+    /// Distributions known, and for how many seconds; `None` before the first listing.
+    pub distributions: Option<(usize, u64)>,
+    /// Webhook deliveries on their way, and dead letters.
+    pub deliveries: Vec<DeliverySeen>,
+    /// How the members of the group stand towards the workloads that are in flight; empty while alone.
+    pub tallies: Vec<Tally>,
+    /// The group; `None` while alone. In the API its name is next to it, as `group`.
+    #[serde(rename = "agreement")]
+    pub group: Option<Seen>,
+}
+
+/// One purge on its way.
+#[derive(Clone, Debug, Serialize)]
+pub struct PurgeSeen {
+    /// Its caller reference.
+    pub reference: Reference,
+    /// Its distribution.
+    pub distribution: DistributionId,
+    /// How far it is, in words.
+    pub state: String,
+}
+
+/// One delivery on its way.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeliverySeen {
+    /// Its id.
+    pub id: String,
+    /// The hook, by name.
+    pub hook: String,
+    /// About which workload.
+    pub workload: WorkloadId,
+    /// What it tells.
+    pub kind: &'static str,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// It is a dead letter: not tried any more until somebody asks for it.
+    pub given_up: bool,
+    /// How far it is, in words.
+    pub state: String,
+}
+
+impl DeliverySeen {
+    /// The delivery, which is as far as `state` says.
+    pub fn new(delivery: &Delivery, state: String) -> Self {
+        Self {
+            id: delivery.id.clone(),
+            hook: delivery.hook.clone(),
+            workload: delivery.workload.clone(),
+            kind: delivery.kind.name(),
+            attempts: delivery.attempts,
+            given_up: matches!(delivery.state, State::Dead { .. }),
+            state,
+        }
+    }
+}
+
+impl Observation {
+    /// Adds what another actor shows.
+    pub fn absorb(&mut self, other: Self) {
+        let Self {
+            synced,
+            blind,
+            standing_by,
+            troubles,
+            workloads,
+            rollouts,
+            recent,
+            quarantined,
+            unwell,
+            purges,
+            distributions,
+            deliveries,
+            tallies,
+            group,
+        } = other;
+        self.synced |= synced;
+        self.blind = self.blind.take().or(blind);
+        self.standing_by = self.standing_by.take().or(standing_by);
+        self.troubles.extend(troubles);
+        self.workloads += workloads;
+        self.rollouts.extend(rollouts);
+        self.recent.extend(recent);
+        self.quarantined.extend(quarantined);
+        self.unwell.extend(unwell);
+        self.purges.extend(purges);
+        self.distributions = self.distributions.or(distributions);
+        self.deliveries.extend(deliveries);
+        self.tallies.extend(tallies);
+        self.group = self.group.take().or(group);
+    }
+}

@@ -1,0 +1,214 @@
+//! What exists while the ledger is open: the singletons, where they are, how they are rebuilt, shown and ended.
+
+use std::time::Duration;
+
+use actix::{Actor, Addr};
+
+use super::Root;
+use crate::actors::Surroundings;
+use crate::actors::cluster_group::ClusterGroupActor;
+use crate::actors::deployment_watcher::DeploymentWatcher;
+use crate::actors::directory::{Directory, PeersRestarted};
+use crate::actors::invalidator::Invalidator;
+use crate::actors::lifecycle::{Leash, Obituary};
+use crate::actors::message::{Drain, Observe, Wanted, Who};
+use crate::actors::observation::Observation;
+use crate::actors::webhook::Webhook;
+use crate::domain::duty::Singleton;
+use crate::domain::id::Origin;
+use crate::domain::lives::Lives;
+use crate::domain::machine::Timestamp;
+use crate::domain::roster::Pin;
+use crate::ports::Ledgered;
+
+/// How long an actor may take to show itself before the answer goes without it.
+const OBSERVE_WITHIN: Duration = Duration::from_secs(2);
+
+/// Writes under way are given this long at the end (fault K16: ledger flushed within 2 s, exit within 5 s).
+const DRAIN_WITHIN: Duration = Duration::from_secs(2);
+
+/// The singletons.
+pub(super) struct Household {
+    parent: Parent,
+    origin: Origin,
+    /// The members of the group, as the ledger had them when it was opened.
+    pin: Option<Pin>,
+    group: Addr<ClusterGroupActor>,
+    invalidator: Addr<Invalidator>,
+    webhook: Addr<Webhook>,
+    /// `None` between its death and the ledger's next answer.
+    watcher: Option<Addr<DeploymentWatcher>>,
+    /// The watcher's mailbox was full when a singleton was rebuilt: the new directory must be sent again.
+    astray: bool,
+}
+
+/// What every singleton is started with.
+struct Parent {
+    surroundings: Surroundings,
+    root: Addr<Root>,
+    leash: Leash,
+}
+
+impl Parent {
+    fn obituary(&self, who: Singleton) -> Obituary {
+        Obituary::new(self.root.clone().recipient(), Who::Singleton(who))
+    }
+
+    fn group(&self, origin: &Origin, pin: Option<Pin>) -> Addr<ClusterGroupActor> {
+        let (watcher, root) = (self.root.clone().recipient(), self.root.clone().recipient());
+        let (surroundings, obituary) = (self.surroundings.clone(), self.obituary(Singleton::Group));
+        ClusterGroupActor::new(surroundings, origin.clone(), pin, watcher, root, self.leash.collar(), obituary).start()
+    }
+
+    fn invalidator(&self) -> Addr<Invalidator> {
+        let obituary = self.obituary(Singleton::Invalidator);
+        Invalidator::new(self.surroundings.clone(), self.leash.collar(), obituary).start()
+    }
+
+    fn webhook(&self) -> Addr<Webhook> {
+        let obituary = self.obituary(Singleton::Webhook);
+        Webhook::new(self.surroundings.clone(), self.leash.collar(), obituary).start()
+    }
+
+    fn watcher(&self, directory: Directory, ledgered: Ledgered, lives: Lives) -> Addr<DeploymentWatcher> {
+        let (surroundings, obituary) = (self.surroundings.clone(), self.obituary(Singleton::Watcher));
+        DeploymentWatcher::new(surroundings, directory, ledgered, lives, self.leash.collar(), obituary).start()
+    }
+}
+
+impl Household {
+    /// All singletons, built from an open ledger.
+    pub fn new(surroundings: Surroundings, root: Addr<Root>, ledgered: Ledgered) -> Self {
+        let parent = Parent { surroundings, root, leash: Leash::default() };
+        let mut household = Self {
+            group: parent.group(&ledgered.origin, ledgered.pin.clone()),
+            invalidator: parent.invalidator(),
+            webhook: parent.webhook(),
+            watcher: None,
+            astray: false,
+            origin: ledgered.origin.clone(),
+            pin: None,
+            parent,
+        };
+        let lives = Lives::begin(ledgered.life.clone(), household.now());
+        if let Some(words) = lives.words() {
+            tracing::warn!("{words}");
+        }
+        household.watch(ledgered, lives);
+        household
+    }
+
+    /// Starts a watcher anew, with what the ledger holds now.
+    pub fn watch_again(&mut self, ledgered: Ledgered) {
+        let lives = Lives::go_on(ledgered.life.clone(), self.now());
+        self.watch(ledgered, lives);
+    }
+
+    fn watch(&mut self, ledgered: Ledgered, lives: Lives) {
+        self.pin.clone_from(&ledgered.pin);
+        self.astray = false;
+        self.watcher = Some(self.parent.watcher(self.directory(), ledgered, lives));
+    }
+
+    fn now(&self) -> Timestamp {
+        self.parent.surroundings.ports.clock.now()
+    }
+
+    fn directory(&self) -> Directory {
+        Directory {
+            publish: self.group.clone().recipient(),
+            show: self.group.clone().recipient(),
+            absent: self.group.clone().recipient(),
+            forget: self.group.clone().recipient(),
+            match_plan: self.invalidator.clone().recipient(),
+            place_order: self.invalidator.clone().recipient(),
+            tell_notice: self.webhook.clone().recipient(),
+            ledger_lost: self.parent.root.clone().recipient(),
+        }
+    }
+
+    pub fn is_dead(&self, who: Singleton) -> bool {
+        match who {
+            Singleton::Watcher => self.watcher.as_ref().is_some_and(|watcher| !watcher.connected()),
+            Singleton::Group => !self.group.connected(),
+            Singleton::Invalidator => !self.invalidator.connected(),
+            Singleton::Webhook => !self.webhook.connected(),
+        }
+    }
+
+    /// Builds a singleton anew, which has forgotten everything, and says so to those that asked the old one. A watcher is
+    /// only taken away.
+    pub fn rebuild(&mut self, who: Singleton) {
+        match who {
+            Singleton::Watcher => self.watcher = None,
+            Singleton::Group => self.group = self.parent.group(&self.origin, self.pin.clone()),
+            Singleton::Invalidator => self.invalidator = self.parent.invalidator(),
+            Singleton::Webhook => self.webhook = self.parent.webhook(),
+        }
+        self.astray = true;
+        self.send_directory();
+    }
+
+    /// Sends the watcher the directory, if it may not have the newest. A watcher that is not there is built with it.
+    pub fn send_directory(&mut self) {
+        let Some(watcher) = self.watcher.as_ref().filter(|_| self.astray) else { return };
+        self.astray = watcher.try_send(PeersRestarted(self.directory())).is_err();
+        if self.astray {
+            self.parent.surroundings.metrics.overflow(Singleton::Watcher.name());
+        }
+    }
+
+    /// Passes it on. Without a watcher, or if its mailbox is full, the workload is wanted again in a few seconds.
+    pub fn pass(&self, wanted: Wanted) {
+        if self.watcher.as_ref().is_some_and(|watcher| watcher.try_send(wanted).is_err()) {
+            self.parent.surroundings.metrics.overflow(Singleton::Watcher.name());
+        }
+    }
+
+    /// What all singletons show.
+    pub fn observe(&self) -> impl Future<Output = Observation> + use<> {
+        let group = self.group.send(Observe).timeout(OBSERVE_WITHIN);
+        let invalidator = self.invalidator.send(Observe).timeout(OBSERVE_WITHIN);
+        let webhook = self.webhook.send(Observe).timeout(OBSERVE_WITHIN);
+        let watcher = self.watcher.as_ref().map(|watcher| watcher.send(Observe).timeout(OBSERVE_WITHIN));
+        let watcher = async move {
+            match watcher {
+                Some(watcher) => watcher.await,
+                None => Err(actix::MailboxError::Closed),
+            }
+        };
+        async move {
+            let (watcher, group, invalidator, webhook) = futures_util::join!(watcher, group, invalidator, webhook);
+            let mut all = Observation::default();
+            for (who, seen) in [
+                (Singleton::Watcher, watcher),
+                (Singleton::Group, group),
+                (Singleton::Invalidator, invalidator),
+                (Singleton::Webhook, webhook),
+            ] {
+                match seen {
+                    Ok(seen) => all.absorb(seen),
+                    Err(_) => all.troubles.push(format!("{} does not answer", who.name())),
+                }
+            }
+            all
+        }
+    }
+
+    /// Ends all in order: no new work, and writes under way are finished, or cut off after [`DRAIN_WITHIN`].
+    pub async fn end(self) {
+        if let Some(watcher) = &self.watcher {
+            // The rollouts first: their writes end what they began.
+            let _ = watcher.send(Drain).timeout(DRAIN_WITHIN).await;
+        }
+        let _ = self.webhook.send(Drain).timeout(DRAIN_WITHIN).await;
+        let _ = self.invalidator.send(Drain).timeout(DRAIN_WITHIN).await;
+        let _ = self.group.send(Drain).timeout(DRAIN_WITHIN).await;
+        self.abandon().await;
+    }
+
+    /// Ends all at once, and waits until the last actor is gone.
+    pub fn abandon(self) -> impl Future<Output = ()> {
+        self.parent.leash.end()
+    }
+}
