@@ -15,12 +15,11 @@ use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::call::{Collection, Failure, Resource};
+use super::api::text::Decoder;
+use super::api::{Collection, Failure, Resource, list};
 use super::few::Few;
 use super::gateway::{GRPC_ROUTES, HTTP_ROUTES};
-use super::list;
 use super::routing::{self, INGRESSES};
-use super::text::Decoder;
 use crate::domain::host::Host;
 use crate::domain::paths::Path;
 use crate::domain::site::{PathMatch, RouteClaim, taken};

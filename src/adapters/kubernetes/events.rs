@@ -22,7 +22,7 @@ use kube::Client;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use super::call::{Attempt, Collection, Failure, Resource, read};
+use super::api::{Attempt, Collection, Failure, Resource, read};
 use crate::domain::id::Kind as WorkloadKind;
 use crate::domain::notice::{Kind, Notice};
 use crate::domain::text::{clean, head};

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::call::Resource;
+use super::api::Resource;
 use super::routing::{Counted, Object, read};
 use crate::domain::site::{GatewayFact, GrantFact, ListenerFact, ParentFact, ParentKind, RouteFact, RouteKind};
 

@@ -14,7 +14,7 @@ use kube::api::{GetParams, PostParams};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::{Attempt, Collection, Failure, Resource, read};
+use super::api::{Attempt, Collection, Failure, Resource, read};
 use super::events::micro_time;
 use crate::domain::lease::{Claim, LEASE_FOR, Replica};
 use crate::ports::{Clock, Lease, PortError};

@@ -1,45 +1,37 @@
 //! The cluster as [`ClusterView`] and [`EventSink`](crate::ports::EventSink), on kube's client.
 //!
-//! What is read is reduced at once: `watch` follows a collection, `text` takes answers apart into objects, and `decode`,
-//! `pods` and `routing` keep of each object what decisions use. Nothing of `k8s_openapi` gets further than this module.
+//! What is read is reduced at once: `api` asks the server and takes its answers apart into objects, and `decode`, `pods` and
+//! `routing` keep of each object what decisions use. Nothing of `k8s_openapi` gets further than this module.
 //!
 //! Not for remembering what was seen, nor for deciding anything about it.
 
-mod call;
+pub(crate) mod api;
 mod claims;
-mod connect;
 mod decode;
 mod events;
 mod few;
 mod gateway;
 mod gateways;
 mod lease;
-mod lines;
-mod list;
-mod pieces;
 mod pods;
-mod reach;
 mod routing;
 mod serving;
 mod site;
-mod text;
-mod watch;
+mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use kube::Client;
 use kube::api::{GetParams, ListParams};
 
-pub use connect::{Clients, Error as ConnectError, Options, connect};
+pub use api::{Clients, ConnectError, Options, Tempo, connect};
 pub use decode::deployment as decode_deployment;
 pub use events::{CONTROLLER, Events};
 pub use lease::KubernetesLease;
-pub use watch::Tempo;
 
 use crate::domain::id::WorkloadId;
 use crate::domain::readiness::Pod;
@@ -47,13 +39,11 @@ use crate::domain::serving::Serving;
 use crate::domain::site::{Age, Gathered, RouteClaim};
 use crate::domain::workload::Workload;
 use crate::ports::{ClusterView, Flow, PodSight, PortError, Sight};
-use call::{Collection, Failure, Resource};
+use api::text::{self, Name, Reading};
+use api::{ANSWER_MAX, Collection, Failure, Look, OBJECT_BYTES_MAX, Reach, Resource, list};
 use claims::ClaimReader;
-use reach::Reach;
 use serving::ServingReader;
 use site::SiteReader;
-use text::{Name, Reading};
-use watch::Look;
 
 const DEPLOYMENTS: Resource = Resource { group: "apps", version: "v1", plural: "deployments" };
 
@@ -64,12 +54,6 @@ const NAMESPACES: Resource = Resource { group: "", version: "v1", plural: "names
 const KUBE_SYSTEM: &str = "kube-system";
 
 const PODS: Resource = Resource { group: "", version: "v1", plural: "pods" };
-
-/// Longest wait for an answer to a single request.
-const ANSWER_MAX: Duration = Duration::from_secs(15);
-
-/// Most bytes of one object. The API server refuses requests above 3 MiB; controllers add to the status afterwards.
-const OBJECT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Which namespaces are watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +73,7 @@ impl Scope {
         let everywhere = Collection { resource: DEPLOYMENTS, namespace: None };
         let params = ListParams { limit: Some(1), ..ListParams::default() };
         let listed = match kube::core::Request::new(everywhere.path()).list(&params) {
-            Ok(request) => call::read(&clients.request, request, ANSWER_MAX, OBJECT_BYTES_MAX).await,
+            Ok(request) => api::read(&clients.request, request, ANSWER_MAX, OBJECT_BYTES_MAX).await,
             Err(error) => Err(Failure::unanswered(error)),
         };
         match listed {
@@ -128,7 +112,7 @@ pub async fn cluster_uid(clients: &Clients) -> Result<String, PortError> {
     let attempt = collection.attempt_one("get", KUBE_SYSTEM);
     let request = kube::core::Request::new(collection.path()).get(KUBE_SYSTEM, &GetParams::default());
     let request = request.map_err(|error| attempt.failed(Failure::unanswered(error)))?;
-    let body = call::read(&clients.request, request, ANSWER_MAX, OBJECT_BYTES_MAX).await;
+    let body = api::read(&clients.request, request, ANSWER_MAX, OBJECT_BYTES_MAX).await;
     let body = body.map_err(|failure| attempt.failed(failure))?;
     let uid = |body: &[u8]| {
         let object: serde_json::Value = serde_json::from_slice(body).ok()?;
@@ -159,8 +143,8 @@ struct Looker {
 impl Looker {
     /// Watches a collection, noting in `reach` how far it gets.
     fn look<T: Send + 'static>(&self, of: Collection, decode: text::Decoder<T>, reach: Reach) -> Flow<Look<T>> {
-        let shared = watch::Shared { refused: Arc::clone(&self.streaming_refused), reach };
-        Box::pin(watch::watch(self.client.clone(), of, decode, self.tempo.clone(), shared))
+        let shared = api::Shared { refused: Arc::clone(&self.streaming_refused), reach };
+        Box::pin(api::watch(self.client.clone(), of, decode, self.tempo.clone(), shared))
     }
 }
 
@@ -185,7 +169,7 @@ impl Cluster {
 #[async_trait]
 impl ClusterView for Cluster {
     fn watch(&self) -> Flow<Sight> {
-        reach::watch(self.looker.clone(), self.request.clone(), self.scope.collections())
+        workloads::watch(self.looker.clone(), self.request.clone(), self.scope.collections())
     }
 
     fn watch_pods(&self, namespace: &str) -> Flow<PodSight> {
@@ -203,7 +187,7 @@ impl ClusterView for Cluster {
         // Without a resourceVersion the API server answers from a quorum of etcd, not from its cache.
         let request = kube::core::Request::new(collection.path()).get(&id.name, &GetParams::default());
         let request = request.map_err(|error| attempt.failed(Failure::unanswered(error)))?;
-        match call::read(&self.request, request, ANSWER_MAX, OBJECT_BYTES_MAX).await {
+        match api::read(&self.request, request, ANSWER_MAX, OBJECT_BYTES_MAX).await {
             Ok(body) => text::object(&body, decode::deployment)
                 .map(Some)
                 .map_err(|why| PortError::lasting(attempt.to_string(), format!("it cannot be read: {why}"))),
@@ -232,21 +216,6 @@ impl ClusterView for Cluster {
 
     async fn route_claims(&self) -> Result<Arc<Vec<RouteClaim>>, PortError> {
         self.claims.claims().await
-    }
-}
-
-fn sight(scope: Option<String>, look: Look<Workload>, all: bool) -> Sight {
-    match look {
-        Look::Restarted => Sight::Restarted { scope },
-        Look::Seen(Reading::Read(workload)) => Sight::Seen(Box::new(workload)),
-        // What has no name is told under the part it has; the watch is not to blame.
-        Look::Seen(Reading::Unreadable(name, why)) => Sight::Unreadable(named(name), why),
-        Look::Gone(name) if name.namespace.is_empty() || name.name.is_empty() => {
-            Sight::Unreadable(named(name), "it was deleted, and its name cannot be read".to_owned())
-        }
-        Look::Gone(name) => Sight::Gone(named(name)),
-        Look::Synced => Sight::Synced { scope, all },
-        Look::Trouble(error) => Sight::Trouble { scope, error },
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-use super::call::Resource;
+use super::api::Resource;
 use super::decode::annotations;
 use super::few::Few;
 use crate::domain::selector::Labels;

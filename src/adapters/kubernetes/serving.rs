@@ -12,10 +12,10 @@ use kube::Client;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
-use super::call::{Collection, Resource};
+use super::api::text::Decoder;
+use super::api::{Collection, Resource, list};
 use super::routing::SERVICES;
-use super::text::Decoder;
-use super::{PODS, list, pods};
+use super::{PODS, pods};
 use crate::domain::selector::{Labels, is_subset};
 use crate::domain::serving::{Endpoint, Serving};
 use crate::domain::workload::Workload;

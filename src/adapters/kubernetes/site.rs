@@ -19,12 +19,11 @@ use kube::api::GetParams;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::call::{Collection, Failure, Resource, read};
+use super::api::text::{self, Decoder};
+use super::api::{Collection, Failure, OBJECT_BYTES_MAX, Resource, list, read};
 use super::gateway::{self, GATEWAYS, GRANTS, GRANTS_V1, GRPC_ROUTES, HTTP_ROUTES};
-use super::list;
+use super::gateways;
 use super::routing::{self, Counted, INGRESSES, SERVICES};
-use super::text::{self, Decoder};
-use super::{OBJECT_BYTES_MAX, gateways};
 use crate::domain::site::{
     Age, Bulky, GatewayFact, Gathered, GrantFact, IngressFact, Room, RouteFact, RouteKind, SiteFacts, beside,
 };

@@ -1,18 +1,16 @@
-//! How far the watches of workloads have got, and the lists that prove that the cluster did not fall back behind them.
+//! How far watches have got, and the lists that prove that the cluster did not fall back behind them.
 //!
 //! A watch that goes on from a version of before a restore is told nothing for as long as the cluster takes to get there again,
 //! and nothing about it looks wrong. So one object is listed without a version every [`Tempo::prove`], and soon after a
 //! watch was opened again, for that is when a restored server shows itself: one request a minute for all scopes together, and
 //! 12 a minute at most while connections break. What the answers mean is decided by `domain::horizon`.
 //!
-//! Not for pods: they only explain, and their watches end with the rollouts.
+//! Not for the watches themselves, nor for what a cluster that was set back means to those who watch.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::{SelectAll, select_all, unfold};
+use futures_util::stream::unfold;
 use kube::Client;
 use kube::api::ListParams;
 use tokio::sync::Notify;
@@ -20,17 +18,15 @@ use tokio::time::Instant;
 
 use super::call::{Collection, Failure, read};
 use super::text;
-use super::watch::Look;
-use super::{ANSWER_MAX, Looker, OBJECT_BYTES_MAX, decode, sight};
+use super::{ANSWER_MAX, OBJECT_BYTES_MAX};
 use crate::domain::horizon::{Horizon, Mark, Verdict};
 use crate::domain::machine::{Timestamp, millis};
 use crate::domain::rollout::SET_BACK_AFTER;
-use crate::domain::workload::Workload;
-use crate::ports::{Flow, Sight};
+use crate::ports::Flow;
 
 /// How far watches have got. Clones share it.
 #[derive(Clone, Default)]
-pub(super) struct Reach(Arc<Shared>);
+pub struct Reach(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -56,75 +52,8 @@ impl Reach {
     }
 }
 
-/// The watches of several scopes, each look with its scope.
-type Looks = SelectAll<Flow<(Option<String>, Look<Workload>)>>;
-
-/// Watches workloads for ever, and begins with a listing again where the cluster was set back.
-pub(super) fn watch(looker: Looker, request: Client, scopes: Vec<Collection>) -> Flow<Sight> {
-    let reach = Reach::default();
-    let watched = Watched {
-        looks: begin(&looker, &scopes, &reach),
-        proofs: proofs(request, scopes.clone(), reach.clone(), looker.tempo.prove),
-        unsynced: scopes.iter().map(|of| of.namespace.clone()).collect(),
-        looker,
-        scopes,
-        reach,
-    };
-    Box::pin(unfold(watched, |mut watched| async move {
-        let sight = watched.next().await;
-        sight.map(|sight| (sight, watched))
-    }))
-}
-
-struct Watched {
-    looker: Looker,
-    scopes: Vec<Collection>,
-    reach: Reach,
-    looks: Looks,
-    proofs: Flow<Verdict>,
-    /// Scopes that have never been listed to the end.
-    unsynced: BTreeSet<Option<String>>,
-}
-
-impl Watched {
-    async fn next(&mut self) -> Option<Sight> {
-        loop {
-            tokio::select! {
-                look = self.looks.next() => {
-                    let (scope, look) = look?;
-                    if matches!(look, Look::Synced) {
-                        self.unsynced.remove(&scope);
-                    }
-                    return Some(sight(scope, look, self.unsynced.is_empty()));
-                }
-                Some(verdict) = self.proofs.next() => match verdict {
-                    Verdict::Level | Verdict::InDoubt => {}
-                    Verdict::CaughtUp => self.begin(),
-                    Verdict::SetBack(from, to) => {
-                        self.begin();
-                        return Some(Sight::SetBack { from, to });
-                    }
-                },
-            }
-        }
-    }
-
-    fn begin(&mut self) {
-        self.looks = begin(&self.looker, &self.scopes, &self.reach);
-    }
-}
-
-/// The watches of all scopes, from a listing on.
-fn begin(looker: &Looker, scopes: &[Collection], reach: &Reach) -> Looks {
-    select_all(scopes.iter().map(|of| -> Flow<_> {
-        let scope = of.namespace.clone();
-        let looks = looker.look(of.clone(), decode::deployment, reach.clone());
-        Box::pin(looks.map(move |look| (scope.clone(), look)))
-    }))
-}
-
 /// What small lists prove, for ever; nothing where they are not to be asked for.
-fn proofs(request: Client, scopes: Vec<Collection>, reach: Reach, every: Option<Duration>) -> Flow<Verdict> {
+pub fn proofs(request: Client, scopes: Vec<Collection>, reach: Reach, every: Option<Duration>) -> Flow<Verdict> {
     let Some(every) = every.filter(|_| !scopes.is_empty()) else { return Box::pin(futures_util::stream::pending()) };
     let began = Instant::now();
     let prover = Prover { request, scopes, reach, every, began, asked: 0, last: began, in_doubt: false };

@@ -155,7 +155,7 @@ fn quiet(mut kubeconfig: Kubeconfig) -> Kubeconfig {
 }
 
 /// What is wrong with a kubeconfig, by kind and place. kube's own words quote it: a token in the wrong place is in them.
-pub(super) fn unusable(error: &KubeconfigError) -> String {
+pub fn unusable(error: &KubeconfigError) -> String {
     let data = |what: &str, error: &LoadDataError| match error {
         LoadDataError::DecodeBase64(_) => format!("{what} is not base64"),
         LoadDataError::ReadFile(cause, _) => format!("{what} is in a file that cannot be read: {}", cause.kind()),

@@ -88,7 +88,7 @@ impl Default for Tempo {
 
 /// What a watch of a collection says.
 #[derive(Debug)]
-pub(super) enum Look<T> {
+pub enum Look<T> {
     /// A new listing begins.
     Restarted,
     /// An object is there.
@@ -103,7 +103,7 @@ pub(super) enum Look<T> {
 
 /// What several watches have in common.
 #[derive(Clone)]
-pub(super) struct Shared {
+pub struct Shared {
     /// Whether the server refuses streaming lists; shared by all watches of a server.
     pub refused: Arc<AtomicBool>,
     /// How far they have got.
@@ -111,7 +111,7 @@ pub(super) struct Shared {
 }
 
 /// Watches a collection for ever.
-pub(super) fn watch<T: Send + 'static>(
+pub fn watch<T: Send + 'static>(
     client: Client,
     collection: Collection,
     decode: Decoder<T>,

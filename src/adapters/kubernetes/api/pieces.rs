@@ -18,7 +18,7 @@ const ITEMS_DEPTH: usize = 2;
 
 /// An answer so far.
 #[derive(Default)]
-pub(super) struct Pieces {
+pub struct Pieces {
     depth: usize,
     in_string: bool,
     escaped: bool,

@@ -3,17 +3,13 @@
 //! Objects are decoded as their bytes come in, and nothing else of an answer is kept: tenants who may write big objects must not fill
 //! our memory with them (T2).
 
-use std::time::Duration;
-
 use kube::Client;
 use kube::api::ListParams;
 
+use super::ANSWER_MAX;
 use super::call::{Collection, Failure, bound, frame, open};
 use super::pieces::Pieces;
 use super::text::{self, Decoder, Reading};
-
-/// Longest wait for one answer.
-pub(super) const ANSWER_MAX: Duration = Duration::from_secs(15);
 
 /// Objects in one page, and pages of one list: more than 50,000 Services in one namespace are not read.
 const PAGE: u32 = 500;
@@ -24,7 +20,7 @@ const LIST_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 /// Reads all pages, of the objects with these labels only if some are given. An object that cannot be read is left out: it
 /// must not hide the others.
-pub(super) async fn all<T>(
+pub async fn all<T>(
     client: &Client,
     collection: &Collection,
     labels: Option<&str>,
@@ -38,7 +34,7 @@ pub(super) async fn all<T>(
 }
 
 /// Like [`all`], but hands on each object as soon as it is read. If there is more than is read of one list, says so.
-pub(super) async fn each<T>(
+pub async fn each<T>(
     client: &Client,
     collection: &Collection,
     labels: Option<&str>,

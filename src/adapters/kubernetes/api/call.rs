@@ -38,7 +38,7 @@ const ENDING: &str = "because it is being terminated";
 
 /// A kind of object by its place in the URL space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Resource {
+pub struct Resource {
     /// The API group; empty for the core group.
     pub group: &'static str,
     /// The version of the group.
@@ -49,7 +49,7 @@ pub(super) struct Resource {
 
 /// All objects of a kind, in one namespace or in all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Collection {
+pub struct Collection {
     /// The kind.
     pub resource: Resource,
     /// The namespace; `None` means all.
@@ -58,7 +58,7 @@ pub(super) struct Collection {
 
 /// What is attempted, for the error's first half and for naming the missing right.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Attempt<'a> {
+pub struct Attempt<'a> {
     /// The RBAC verb.
     pub verb: &'static str,
     /// Of what.
@@ -69,7 +69,7 @@ pub(super) struct Attempt<'a> {
 
 /// A request that did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Failure {
+pub struct Failure {
     /// The HTTP status, or the code of an `ERROR` event; `None` when there was no answer.
     pub status: Option<u16>,
     /// What went wrong, in the other side's words.
@@ -224,7 +224,7 @@ fn bounded(seconds: u64) -> Duration {
 
 /// An error of kube in words. Those about credentials are said by their kind: kube's own quote what the plugin was called with
 /// and all that it has written, tokens among it.
-pub(super) fn failure_in_words(error: &kube::Error) -> String {
+pub fn failure_in_words(error: &kube::Error) -> String {
     let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
     for _ in 0..CAUSES_MAX {
         let Some(this) = cause else { break };
@@ -262,7 +262,7 @@ fn unauthenticated(error: &AuthError) -> String {
 }
 
 /// Cuts a text to what a person reads.
-pub(super) fn shorten(text: &str) -> String {
+pub fn shorten(text: &str) -> String {
     match text.char_indices().nth(MESSAGE_CHARS_MAX) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
@@ -270,7 +270,7 @@ pub(super) fn shorten(text: &str) -> String {
 }
 
 /// Sends a request and waits for the head of a successful answer; its body is still to be read.
-pub(super) async fn open(client: &Client, request: http::Request<Vec<u8>>, within: Duration) -> Result<Body, Failure> {
+pub async fn open(client: &Client, request: http::Request<Vec<u8>>, within: Duration) -> Result<Body, Failure> {
     bound(within, async {
         let response = client.send(request.map(Body::from)).await.map_err(|error| Failure::of_error(&error))?;
         let (head, body) = response.into_parts();
@@ -288,7 +288,7 @@ pub(super) async fn open(client: &Client, request: http::Request<Vec<u8>>, withi
 }
 
 /// An answer, as far as it was read.
-pub(super) enum Extent {
+pub enum Extent {
     /// All of it.
     Whole(Bytes),
     /// The beginning of one that is larger than it may be.
@@ -296,7 +296,7 @@ pub(super) enum Extent {
 }
 
 /// Sends a request and reads the whole answer, at most `bytes_max` of it.
-pub(super) async fn read(
+pub async fn read(
     client: &Client,
     request: http::Request<Vec<u8>>,
     within: Duration,
@@ -309,7 +309,7 @@ pub(super) async fn read(
 }
 
 /// As [`read`], but tells how an answer begins that is too large.
-pub(super) async fn read_some(
+pub async fn read_some(
     client: &Client,
     request: http::Request<Vec<u8>>,
     within: Duration,
@@ -319,7 +319,7 @@ pub(super) async fn read_some(
 }
 
 /// The next piece of a body; `None` at its end.
-pub(super) async fn frame(body: &mut Body) -> Result<Option<Bytes>, Failure> {
+pub async fn frame(body: &mut Body) -> Result<Option<Bytes>, Failure> {
     loop {
         match body.frame().await {
             None => return Ok(None),
@@ -335,7 +335,7 @@ pub(super) async fn frame(body: &mut Body) -> Result<Option<Bytes>, Failure> {
 }
 
 /// Waits for work no longer than this.
-pub(super) async fn bound<T>(within: Duration, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub async fn bound<T>(within: Duration, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::time::timeout(within, work).await.unwrap_or_else(|_| Err(Failure::silent(within)))
 }
 

@@ -13,7 +13,7 @@ use super::call::{Failure, frame};
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Lines as they come in.
-pub(super) struct Lines {
+pub struct Lines {
     body: Body,
     buffer: BytesMut,
     /// This much of the buffer is known to hold no end of line.
