@@ -10,13 +10,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Client;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::api::text::Decoder;
-use super::api::{Collection, Failure, Resource, list};
+use super::api::{Api, Collection, Decoder, Resource};
 use super::few::Few;
 use super::gateway::{GRPC_ROUTES, HTTP_ROUTES};
 use super::routing::{self, INGRESSES};
@@ -39,13 +37,13 @@ const ALL_MAX: usize = 300_000;
 
 /// Reads claims, once at a time.
 pub(super) struct ClaimReader {
-    client: Client,
+    api: Api,
     kept: Mutex<Option<(Instant, Arc<Vec<RouteClaim>>)>>,
 }
 
 impl ClaimReader {
-    pub fn new(client: Client) -> Self {
-        Self { client, kept: Mutex::default() }
+    pub fn new(api: Api) -> Self {
+        Self { api, kept: Mutex::default() }
     }
 
     /// All claims of the cluster, some seconds old at most.
@@ -92,14 +90,13 @@ impl ClaimReader {
     }
 
     async fn list(&self, resource: Resource, decode: Decoder<RouteClaim>, read: &mut Read) -> Result<(), PortError> {
-        let collection = Collection { resource, namespace: None };
-        let attempt = collection.attempt("list");
-        match list::each(&self.client, &collection, None, decode, |claim| read.add(claim)).await {
+        let everywhere = Collection::everywhere(resource);
+        match self.api.each(&everywhere, decode, |claim| read.add(claim)).await {
             Ok(None) => Ok(()),
-            Ok(Some(why)) => Err(attempt.failed(Failure::unanswered(why))),
+            Ok(Some(why)) => Err(PortError::passing(everywhere.attempt("list").to_string(), why)),
             // A kind that the API server does not know has no objects.
-            Err(Failure { status: Some(404), .. }) => Ok(()),
-            Err(failure) => Err(attempt.failed(failure)),
+            Err(failed) if failed.status() == Some(404) => Ok(()),
+            Err(failed) => Err(failed.error),
         }
     }
 }

@@ -21,12 +21,10 @@ mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use kube::Client;
-use kube::api::{GetParams, ListParams};
+use kube::api::ListParams;
 
 pub use api::{Clients, ConnectError, Options, Tempo, connect};
 pub use decode::deployment as decode_deployment;
@@ -39,8 +37,7 @@ use crate::domain::serving::Serving;
 use crate::domain::site::{Age, Gathered, RouteClaim};
 use crate::domain::workload::Workload;
 use crate::ports::{ClusterView, Flow, PodSight, PortError, Sight};
-use api::text::{self, Name, Reading};
-use api::{ANSWER_MAX, Collection, Failure, Look, OBJECT_BYTES_MAX, Reach, Resource, list};
+use api::{Api, Collection, Look, Name, Reach, Reading, Resource, Watches};
 use claims::ClaimReader;
 use serving::ServingReader;
 use site::SiteReader;
@@ -70,21 +67,18 @@ impl Scope {
     /// # Errors
     /// When the API server cannot be asked, or does not accept our credentials at all.
     pub async fn all_or_own(clients: &Clients) -> Result<(Self, String), PortError> {
-        let everywhere = Collection { resource: DEPLOYMENTS, namespace: None };
-        let params = ListParams { limit: Some(1), ..ListParams::default() };
-        let listed = match kube::core::Request::new(everywhere.path()).list(&params) {
-            Ok(request) => api::read(&clients.request, request, ANSWER_MAX, OBJECT_BYTES_MAX).await,
-            Err(error) => Err(Failure::unanswered(error)),
-        };
-        match listed {
+        let one = ListParams { limit: Some(1), ..ListParams::default() };
+        match Api::new(clients.request.clone()).list(&Collection::everywhere(DEPLOYMENTS), &one).await {
             Ok(_) => Ok((Self::All, "NAMESPACE is not set, and we may list deployments in all namespaces".to_owned())),
-            Err(Failure { status: Some(403), message, .. }) => {
+            Err(refused) if refused.status() == Some(403) => {
                 let own = clients.namespace.clone();
-                let why =
-                    format!("NAMESPACE is not set, and we may not list deployments in all namespaces ({message})");
+                let why = format!(
+                    "NAMESPACE is not set, and we may not list deployments in all namespaces ({})",
+                    refused.failure.message
+                );
                 Ok((Self::Namespaces(BTreeSet::from([own])), why))
             }
-            Err(failure) => Err(everywhere.attempt("list").failed(failure)),
+            Err(failed) => Err(failed.error),
         }
     }
 
@@ -97,7 +91,7 @@ impl Scope {
 
     fn collections(&self) -> Vec<Collection> {
         match self {
-            Self::All => vec![Collection { resource: DEPLOYMENTS, namespace: None }],
+            Self::All => vec![Collection::everywhere(DEPLOYMENTS)],
             Self::Namespaces(names) => names.iter().map(|name| Collection::of(DEPLOYMENTS, name)).collect(),
         }
     }
@@ -108,98 +102,65 @@ impl Scope {
 /// # Errors
 /// When it cannot be read; with [`crate::ports::Retry::Never`] if we have no right to.
 pub async fn cluster_uid(clients: &Clients) -> Result<String, PortError> {
-    let collection = Collection { resource: NAMESPACES, namespace: None };
-    let attempt = collection.attempt_one("get", KUBE_SYSTEM);
-    let request = kube::core::Request::new(collection.path()).get(KUBE_SYSTEM, &GetParams::default());
-    let request = request.map_err(|error| attempt.failed(Failure::unanswered(error)))?;
-    let body = api::read(&clients.request, request, ANSWER_MAX, OBJECT_BYTES_MAX).await;
-    let body = body.map_err(|failure| attempt.failed(failure))?;
-    let uid = |body: &[u8]| {
-        let object: serde_json::Value = serde_json::from_slice(body).ok()?;
-        Some(object.get("metadata")?.get("uid")?.as_str()?.to_owned())
-    };
-    uid(&body).ok_or_else(|| PortError::passing(attempt.to_string(), "it has no UID"))
+    let namespaces = Collection::everywhere(NAMESPACES);
+    let found = Api::new(clients.request.clone()).get(&namespaces, KUBE_SYSTEM).await?;
+    let uid = |object: serde_json::Value| Some(object.get("metadata")?.get("uid")?.as_str()?.to_owned());
+    found
+        .and_then(|answer| uid(answer.json().ok()?))
+        .ok_or_else(|| PortError::passing(namespaces.attempt_one("get", KUBE_SYSTEM).to_string(), "it has no UID"))
 }
 
 /// A view of one cluster.
 pub struct Cluster {
-    looker: Looker,
-    request: Client,
+    watches: Watches,
+    api: Api,
     scope: Scope,
     sites: SiteReader,
     claims: ClaimReader,
     serving: ServingReader,
 }
 
-/// Begins watches.
-#[derive(Clone)]
-struct Looker {
-    client: Client,
-    tempo: Tempo,
-    /// The API server has refused a streaming list; all watches share this.
-    streaming_refused: Arc<AtomicBool>,
-}
-
-impl Looker {
-    /// Watches a collection, noting in `reach` how far it gets.
-    fn look<T: Send + 'static>(&self, of: Collection, decode: text::Decoder<T>, reach: Reach) -> Flow<Look<T>> {
-        let shared = api::Shared { refused: Arc::clone(&self.streaming_refused), reach };
-        Box::pin(api::watch(self.client.clone(), of, decode, self.tempo.clone(), shared))
-    }
-}
-
 impl Cluster {
     /// A view of `scope`. Nothing is asked for before the first watch.
     pub fn new(clients: &Clients, scope: Scope, tempo: Tempo) -> Self {
+        let api = Api::new(clients.request.clone());
         Self {
-            looker: Looker { client: clients.watch.clone(), tempo, streaming_refused: Arc::default() },
-            request: clients.request.clone(),
+            watches: Watches::new(clients.watch.clone(), tempo),
             scope,
-            sites: SiteReader::new(clients.request.clone()),
-            claims: ClaimReader::new(clients.request.clone()),
-            serving: ServingReader::new(clients.request.clone()),
+            sites: SiteReader::new(api.clone()),
+            claims: ClaimReader::new(api.clone()),
+            serving: ServingReader::new(api.clone()),
+            api,
         }
-    }
-
-    fn look<T: Send + 'static>(&self, of: Collection, decode: text::Decoder<T>) -> Flow<Look<T>> {
-        self.looker.look(of, decode, Reach::default())
     }
 }
 
 #[async_trait]
 impl ClusterView for Cluster {
     fn watch(&self) -> Flow<Sight> {
-        workloads::watch(self.looker.clone(), self.request.clone(), self.scope.collections())
+        workloads::watch(self.watches.clone(), self.api.clone(), self.scope.collections())
     }
 
     fn watch_pods(&self, namespace: &str) -> Flow<PodSight> {
         let collection = Collection::of(PODS, namespace);
         let attempt = collection.attempt("watch").to_string();
-        Box::pin(self.look(collection, pods::pod).map(move |look| pod_sight(look, &attempt)))
+        let looks = self.watches.watch(collection, pods::pod, Reach::default());
+        Box::pin(looks.map(move |look| pod_sight(look, &attempt)))
     }
 
     async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
         if !self.scope.contains(&id.namespace) {
             return Ok(None);
         }
-        let collection = Collection::of(DEPLOYMENTS, &id.namespace);
-        let attempt = collection.attempt_one("get", &id.name);
-        // Without a resourceVersion the API server answers from a quorum of etcd, not from its cache.
-        let request = kube::core::Request::new(collection.path()).get(&id.name, &GetParams::default());
-        let request = request.map_err(|error| attempt.failed(Failure::unanswered(error)))?;
-        match api::read(&self.request, request, ANSWER_MAX, OBJECT_BYTES_MAX).await {
-            Ok(body) => text::object(&body, decode::deployment)
-                .map(Some)
-                .map_err(|why| PortError::lasting(attempt.to_string(), format!("it cannot be read: {why}"))),
-            Err(Failure { status: Some(404), .. }) => Ok(None),
-            Err(failure) => Err(attempt.failed(failure)),
-        }
+        let Some(answer) = self.api.get(&Collection::of(DEPLOYMENTS, &id.namespace), &id.name).await? else {
+            return Ok(None);
+        };
+        let unreadable = |why| PortError::lasting(answer.attempted.as_str(), format!("it cannot be read: {why}"));
+        answer.object(decode::deployment).map(Some).map_err(unreadable)
     }
 
     async fn pods(&self, namespace: &str) -> Result<Vec<(BTreeMap<String, String>, Pod)>, PortError> {
-        let collection = Collection::of(PODS, namespace);
-        let listed = list::all(&self.request, &collection, None, pods::pod).await;
-        listed.map_err(|failure| collection.attempt("list").failed(failure))
+        Ok(self.api.all(&Collection::of(PODS, namespace), None, pods::pod).await?)
     }
 
     async fn serving(&self, workload: &Workload) -> Result<Serving, PortError> {

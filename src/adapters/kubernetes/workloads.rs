@@ -6,11 +6,9 @@ use std::collections::BTreeSet;
 
 use futures_util::StreamExt;
 use futures_util::stream::{SelectAll, select_all, unfold};
-use kube::Client;
 
-use super::api::text::Reading;
-use super::api::{Collection, Look, Reach, proofs};
-use super::{Looker, decode, named};
+use super::api::{Api, Collection, Look, Reach, Reading, Watches, proofs};
+use super::{decode, named};
 use crate::domain::horizon::Verdict;
 use crate::domain::workload::Workload;
 use crate::ports::{Flow, Sight};
@@ -19,13 +17,13 @@ use crate::ports::{Flow, Sight};
 type Looks = SelectAll<Flow<(Option<String>, Look<Workload>)>>;
 
 /// Watches workloads for ever, and begins with a listing again where the cluster was set back.
-pub(super) fn watch(looker: Looker, request: Client, scopes: Vec<Collection>) -> Flow<Sight> {
+pub(super) fn watch(watches: Watches, api: Api, scopes: Vec<Collection>) -> Flow<Sight> {
     let reach = Reach::default();
     let watched = Watched {
-        looks: begin(&looker, &scopes, &reach),
-        proofs: proofs(request, scopes.clone(), reach.clone(), looker.tempo.prove),
+        looks: begin(&watches, &scopes, &reach),
+        proofs: proofs(api, scopes.clone(), reach.clone(), watches.tempo.prove),
         unsynced: scopes.iter().map(|of| of.namespace.clone()).collect(),
-        looker,
+        watches,
         scopes,
         reach,
     };
@@ -36,7 +34,7 @@ pub(super) fn watch(looker: Looker, request: Client, scopes: Vec<Collection>) ->
 }
 
 struct Watched {
-    looker: Looker,
+    watches: Watches,
     scopes: Vec<Collection>,
     reach: Reach,
     looks: Looks,
@@ -69,15 +67,15 @@ impl Watched {
     }
 
     fn begin(&mut self) {
-        self.looks = begin(&self.looker, &self.scopes, &self.reach);
+        self.looks = begin(&self.watches, &self.scopes, &self.reach);
     }
 }
 
 /// The watches of all scopes, from a listing on.
-fn begin(looker: &Looker, scopes: &[Collection], reach: &Reach) -> Looks {
+fn begin(watches: &Watches, scopes: &[Collection], reach: &Reach) -> Looks {
     select_all(scopes.iter().map(|of| -> Flow<_> {
         let scope = of.namespace.clone();
-        let looks = looker.look(of.clone(), decode::deployment, reach.clone());
+        let looks = watches.watch(of.clone(), decode::deployment, reach.clone());
         Box::pin(looks.map(move |look| (scope.clone(), look)))
     }))
 }

@@ -13,7 +13,7 @@ use http::header::USER_AGENT;
 use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
 use kube::{Client, Config};
 
-use super::call::failure_in_words;
+use super::failure::failure_in_words;
 use crate::config::shown;
 
 /// Longest wait for a connection.

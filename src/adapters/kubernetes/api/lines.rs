@@ -5,7 +5,8 @@
 use bytes::{Bytes, BytesMut};
 use kube::client::Body;
 
-use super::call::{Failure, frame};
+use super::call::frame;
+use super::failure::Failure;
 
 /// Longest line in bytes. The API server refuses requests above 3 MiB
 /// (<https://github.com/kubernetes/kubernetes/blob/v1.34.0/staging/src/k8s.io/apiserver/pkg/server/config.go>,

@@ -6,23 +6,26 @@
 
 mod call;
 mod connect;
+mod failure;
 mod lines;
-pub(crate) mod list;
+mod list;
 mod pieces;
 mod reach;
-pub(crate) mod text;
+mod text;
 mod watch;
 
 use std::time::Duration;
 
-pub(crate) use call::{Attempt, Collection, Failure, Resource, read};
+pub(crate) use call::{Api, CallError};
 pub use connect::{Clients, Error as ConnectError, Options, connect};
+pub(crate) use failure::{Collection, Resource};
 pub(crate) use reach::{Reach, proofs};
+pub(crate) use text::{Decoder, Name, Reading};
 pub use watch::Tempo;
-pub(crate) use watch::{Look, Shared, watch};
+pub(crate) use watch::{Look, Watches};
 
 /// Longest wait for an answer to a single request.
-pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(15);
+const ANSWER_MAX: Duration = Duration::from_secs(15);
 
 /// Most bytes of one object. The API server refuses requests above 3 MiB; controllers add to the status afterwards.
-pub(crate) const OBJECT_BYTES_MAX: usize = 16 * 1024 * 1024;
+const OBJECT_BYTES_MAX: usize = 16 * 1024 * 1024;

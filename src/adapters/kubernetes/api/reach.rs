@@ -11,18 +11,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::stream::unfold;
-use kube::Client;
 use kube::api::ListParams;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::call::{Collection, Failure, read};
+use super::call::Api;
+use super::failure::Collection;
 use super::text;
-use super::{ANSWER_MAX, OBJECT_BYTES_MAX};
 use crate::domain::horizon::{Horizon, Mark, Verdict};
 use crate::domain::machine::{Timestamp, millis};
 use crate::domain::rollout::SET_BACK_AFTER;
-use crate::ports::Flow;
+use crate::ports::{Flow, PortError};
 
 /// How far watches have got. Clones share it.
 #[derive(Clone, Default)]
@@ -53,10 +52,10 @@ impl Reach {
 }
 
 /// What small lists prove, for ever; nothing where they are not to be asked for.
-pub fn proofs(request: Client, scopes: Vec<Collection>, reach: Reach, every: Option<Duration>) -> Flow<Verdict> {
+pub fn proofs(api: Api, scopes: Vec<Collection>, reach: Reach, every: Option<Duration>) -> Flow<Verdict> {
     let Some(every) = every.filter(|_| !scopes.is_empty()) else { return Box::pin(futures_util::stream::pending()) };
     let began = Instant::now();
-    let prover = Prover { request, scopes, reach, every, began, asked: 0, last: began, in_doubt: false };
+    let prover = Prover { api, scopes, reach, every, began, asked: 0, last: began, in_doubt: false };
     Box::pin(unfold(prover, |mut prover| async move {
         loop {
             prover.pause().await;
@@ -69,7 +68,7 @@ pub fn proofs(request: Client, scopes: Vec<Collection>, reach: Reach, every: Opt
 }
 
 struct Prover {
-    request: Client,
+    api: Api,
     scopes: Vec<Collection>,
     reach: Reach,
     every: Duration,
@@ -96,8 +95,8 @@ impl Prover {
         let of = self.scopes.get(self.asked.checked_rem(self.scopes.len())?)?;
         self.asked = self.asked.wrapping_add(1);
         let before = self.reach.horizon().newest();
-        let version = newest(&self.request, of).await.inspect_err(|failure| {
-            tracing::debug!(error = %of.attempt("list").failed(failure.clone()), "cannot prove that the cluster was not set back");
+        let version = newest(&self.api, of).await.inspect_err(|error| {
+            tracing::debug!(%error, "cannot prove that the cluster was not set back");
         });
         let mark = Mark::parse(&version.ok()?)?;
         let now = Timestamp::from_millis(millis(self.began.elapsed()));
@@ -108,9 +107,8 @@ impl Prover {
 }
 
 /// The version of a list of one object, read from what is newest.
-async fn newest(client: &Client, of: &Collection) -> Result<String, Failure> {
+async fn newest(api: &Api, of: &Collection) -> Result<String, PortError> {
     let one = ListParams { limit: Some(1), ..ListParams::default() };
-    let request = kube::core::Request::new(of.path()).list(&one).map_err(Failure::unanswered)?;
-    let body = read(client, request, ANSWER_MAX, OBJECT_BYTES_MAX).await?;
-    Ok(text::page(&body, |_| Ok(()))?.version)
+    let page = text::page(&api.list(of, &one).await?.body, |_| Ok(()));
+    page.map(|page| page.version).map_err(|failure| of.attempt("list").failed(failure))
 }

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::call::Failure;
+use super::failure::Failure;
 use crate::domain::text::cut;
 use crate::domain::workload::FAULT_BYTES_MAX;
 

@@ -1,0 +1,325 @@
+//! What is asked of the API server, and what it means where that fails: one table of status, words, and whether trying again
+//! can help.
+//!
+//! Not for trying again: a caller does that, by the [`Retry`] class of the error.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use kube::client::AuthError;
+use kube::config::KubeconfigError;
+use serde::Deserialize;
+
+use super::connect::unusable;
+use crate::adapters::{in_words, whom};
+use crate::ports::{PortError, Retry};
+
+/// Longest wait that a `Retry-After` can ask of us. API servers say seconds; minutes come from a broken proxy.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);
+
+/// Most of an error's text that is repeated to a person.
+const MESSAGE_CHARS_MAX: usize = 400;
+
+/// Deepest chain of causes looked at.
+const CAUSES_MAX: usize = 16;
+
+/// How the API server refuses what is made in a namespace that is being deleted (its admission plugin *NamespaceLifecycle*).
+const ENDING: &str = "because it is being terminated";
+
+/// A kind of object by its place in the URL space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The version of the group.
+    pub version: &'static str,
+    /// The plural, as RBAC rules name it.
+    pub plural: &'static str,
+}
+
+/// All objects of a kind, in one namespace or in all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collection {
+    /// The kind.
+    pub resource: Resource,
+    /// The namespace; `None` means all.
+    pub namespace: Option<String>,
+}
+
+/// What is attempted, for the error's first half and for naming the missing right.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// The RBAC verb.
+    pub verb: &'static str,
+    /// Of what.
+    pub collection: &'a Collection,
+    /// Of which one, where it is one.
+    pub name: Option<&'a str>,
+}
+
+/// A request that did not succeed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The HTTP status, or the code of an `ERROR` event; `None` when there was no answer.
+    pub status: Option<u16>,
+    /// What went wrong, in the other side's words.
+    pub message: String,
+    /// How long the other side asks us to wait.
+    pub retry_after: Option<Duration>,
+}
+
+impl Resource {
+    /// The name in RBAC rules and errors: `deployments.apps`, `services`.
+    fn spoken(&self) -> String {
+        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    }
+}
+
+impl Collection {
+    /// The objects of a kind in all namespaces; also those of a kind that is in none.
+    pub fn everywhere(resource: Resource) -> Self {
+        Self { resource, namespace: None }
+    }
+
+    /// The objects of a kind in one namespace.
+    pub fn of(resource: Resource, namespace: &str) -> Self {
+        Self { resource, namespace: Some(namespace.to_owned()) }
+    }
+
+    /// The URL path of the collection, for [`kube::core::Request`].
+    pub fn path(&self) -> String {
+        let Resource { group, version, plural } = self.resource;
+        let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+        match &self.namespace {
+            Some(namespace) => format!("{root}/namespaces/{namespace}/{plural}"),
+            None => format!("{root}/{plural}"),
+        }
+    }
+
+    /// An attempt at the collection as a whole.
+    pub fn attempt(&self, verb: &'static str) -> Attempt<'_> {
+        Attempt { verb, collection: self, name: None }
+    }
+
+    /// An attempt at one of its objects.
+    pub fn attempt_one<'a>(&'a self, verb: &'static str, name: &'a str) -> Attempt<'a> {
+        Attempt { verb, collection: self, name: Some(name) }
+    }
+
+    /// Where: `in shop` or `in all namespaces`.
+    fn place(&self) -> String {
+        self.namespace.as_ref().map_or_else(|| "in all namespaces".to_owned(), |namespace| format!("in {namespace}"))
+    }
+}
+
+impl fmt::Display for Attempt<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "failed to {} {}", self.verb, self.collection.resource.spoken())?;
+        if let Some(name) = self.name {
+            write!(f, " {name}")?;
+        }
+        write!(f, " {}", self.collection.place())
+    }
+}
+
+impl Attempt<'_> {
+    /// The error a port reports: what was attempted, why it failed, what can be done, whether trying again can help.
+    pub fn failed(&self, failure: Failure) -> PortError {
+        let Failure { status, message, retry_after } = failure;
+        let resource = self.collection.resource.spoken();
+        // What is made in a namespace that is ending is refused as well, and no right would help.
+        let denied = matches!(status, Some(401 | 403)) && !message.contains(ENDING);
+        let (cause, retry) = match status {
+            Some(401) => (
+                format!(
+                    "the API server does not accept our credentials ({message}); renew the token or the kubeconfig"
+                ),
+                Retry::Never,
+            ),
+            Some(403) => (
+                format!("{message}; allow {} to {} {resource} {}", whom(&message), self.verb, self.collection.place()),
+                Retry::Never,
+            ),
+            Some(code @ (400 | 404 | 405 | 406 | 413 | 415 | 422)) => {
+                (format!("{message} (status {code})"), Retry::Never)
+            }
+            Some(code) => (format!("{message} (status {code})"), retry_after.map_or(Retry::Later, Retry::After)),
+            None => (message, retry_after.map_or(Retry::Later, Retry::After)),
+        };
+        PortError { attempted: self.to_string(), cause, retry, denied }
+    }
+}
+
+impl Failure {
+    /// There was no answer, or not all of it.
+    pub fn unanswered(message: impl fmt::Display) -> Self {
+        Self { status: None, message: shorten(&message.to_string()), retry_after: None }
+    }
+
+    /// Nothing came for this long.
+    pub fn silent(within: Duration) -> Self {
+        Self::unanswered(format!("no answer within {} s", within.as_secs_f32()))
+    }
+
+    /// Whether less would have been answered: the answer was too large for a proxy (413), or for the API server's own
+    /// connection to its storage (gRPC's `message larger than max`).
+    pub fn is_for_size(&self) -> bool {
+        self.status == Some(413) || (self.status >= Some(500) && self.message.contains("larger than max"))
+    }
+
+    /// What a `Status` object says, be it an error's body or the object of an `ERROR` event.
+    pub fn of_status(text: &str) -> Option<Self> {
+        let status: Status = serde_json::from_str(text).ok()?;
+        let code = status.code.filter(|code| *code >= 400)?;
+        let message = [status.message, status.reason].into_iter().flatten().find(|text| !text.is_empty());
+        Some(Self {
+            status: Some(code),
+            message: shorten(&message.unwrap_or_else(|| "no reason given".to_owned())),
+            retry_after: status.details.and_then(|details| details.retry_after_seconds).filter(|s| *s > 0).map(bounded),
+        })
+    }
+
+    /// There was no answer, by what kube says of it.
+    pub fn of_error(error: &kube::Error) -> Self {
+        Self::unanswered(failure_in_words(error))
+    }
+
+    /// An answer that is no success.
+    pub fn of_answer(status: http::StatusCode, headers: &http::HeaderMap, body: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(body);
+        let header = headers.get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let told = Self::of_status(&text);
+        let fallback = || match text.trim() {
+            "" => status.canonical_reason().unwrap_or("no reason given").to_owned(),
+            text => shorten(text),
+        };
+        Self {
+            status: Some(status.as_u16()),
+            retry_after: header.map(bounded).or(told.as_ref().and_then(|told| told.retry_after)),
+            message: told.map_or_else(fallback, |told| told.message),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Status {
+    code: Option<u16>,
+    message: Option<String>,
+    reason: Option<String>,
+    details: Option<Details>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Details {
+    retry_after_seconds: Option<u64>,
+}
+
+fn bounded(seconds: u64) -> Duration {
+    Duration::from_secs(seconds).min(RETRY_AFTER_MAX)
+}
+
+/// An error of kube in words. Those about credentials are said by their kind: kube's own quote what the plugin was called with
+/// and all that it has written, tokens among it.
+pub fn failure_in_words(error: &kube::Error) -> String {
+    let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
+    for _ in 0..CAUSES_MAX {
+        let Some(this) = cause else { break };
+        if let Some(about) = this.downcast_ref::<AuthError>() {
+            return format!("failed to get credentials: {}", unauthenticated(about));
+        }
+        if let Some(about) = this.downcast_ref::<KubeconfigError>() {
+            return format!("the kubeconfig cannot be used: {}", unusable(about));
+        }
+        cause = this.source();
+    }
+    in_words(error)
+}
+
+fn unauthenticated(error: &AuthError) -> String {
+    match error {
+        AuthError::AuthExecRun { cmd: _, out } => {
+            format!(
+                "the credential plugin of the kubeconfig failed with {}; run kubectl to see what it says",
+                out.status
+            )
+        }
+        AuthError::AuthExecStart(cause) => {
+            format!("the credential plugin of the kubeconfig cannot be started: {}", cause.kind())
+        }
+        AuthError::AuthExecParse(_) | AuthError::ExecPluginFailed | AuthError::AuthExec(_) => {
+            "the credential plugin of the kubeconfig answered with something else than a credential".to_owned()
+        }
+        AuthError::ReadTokenFile(cause, _) => format!("the token file cannot be read: {}", cause.kind()),
+        AuthError::InvalidBearerToken(_) => "the token has characters that none can have".to_owned(),
+        AuthError::InvalidBasicAuth(_) => "user or password have characters that cannot be sent".to_owned(),
+        AuthError::MissingCommand => "the credential plugin of the kubeconfig has no command".to_owned(),
+        _ => "the user of the kubeconfig cannot be used".to_owned(),
+    }
+}
+
+/// Cuts a text to what a person reads.
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(MESSAGE_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEPLOYMENTS: Resource = Resource { group: "apps", version: "v1", plural: "deployments" };
+
+    fn answer(status: u16, retry_after: Option<&str>, body: &str) -> Failure {
+        let mut headers = http::HeaderMap::new();
+        if let Some(seconds) = retry_after {
+            headers.insert(http::header::RETRY_AFTER, seconds.parse().unwrap());
+        }
+        Failure::of_answer(http::StatusCode::from_u16(status).unwrap(), &headers, body.as_bytes())
+    }
+
+    #[test]
+    fn a_missing_right_names_verb_resource_and_namespace() {
+        let status =
+            r#"{"kind":"Status","code":403,"reason":"Forbidden","message":"User \"jane\" cannot list deployments"}"#;
+        let shop = Collection::of(DEPLOYMENTS, "shop");
+        let error = shop.attempt("list").failed(answer(403, None, status));
+        assert_eq!(error.retry, Retry::Never);
+        assert_eq!(
+            error.to_string(),
+            "failed to list deployments.apps in shop: User \"jane\" cannot list deployments; \
+             allow the user jane to list deployments.apps in shop"
+        );
+    }
+
+    #[test]
+    fn only_rights_and_credentials_are_somebody_elses_to_give() {
+        let shop = Collection::of(DEPLOYMENTS, "shop");
+        let denied = |status, text: &str| shop.attempt("create").failed(answer(status, None, text)).denied;
+        assert!(denied(403, "forbidden: User \"jane\" cannot create deployments") && denied(401, "Unauthorized"));
+        let ending = "forbidden: unable to create new content in namespace shop because it is being terminated";
+        assert!(!denied(403, ending) && !denied(422, "") && !denied(404, "") && !denied(500, ""));
+    }
+
+    #[test]
+    fn an_overloaded_server_says_when_to_come_back() {
+        let everywhere = Collection { resource: DEPLOYMENTS, namespace: None };
+        let retry = |failure| everywhere.attempt("watch").failed(failure).retry;
+        assert_eq!(retry(answer(429, Some("7"), "Too many requests")), Retry::After(Duration::from_secs(7)));
+        assert_eq!(retry(answer(503, None, "")), Retry::Later);
+        assert_eq!(retry(answer(429, Some("999999"), "")), Retry::After(RETRY_AFTER_MAX));
+        let body = r#"{"code":429,"details":{"retryAfterSeconds":3}}"#;
+        assert_eq!(retry(answer(429, None, body)), Retry::After(Duration::from_secs(3)));
+    }
+
+    #[test]
+    fn an_answer_that_is_not_a_status_is_repeated_in_short() {
+        let failure = answer(502, None, &"<html>bad gateway</html>".repeat(100));
+        assert_eq!(failure.status, Some(502));
+        assert_eq!(failure.message.chars().count(), MESSAGE_CHARS_MAX + 1);
+        assert_eq!(answer(504, None, "").message, "Gateway Timeout");
+    }
+}
