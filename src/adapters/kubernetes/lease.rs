@@ -124,7 +124,7 @@ impl Lease for KubernetesLease {
 
     async fn look(&self) -> Result<Option<Claim>, PortError> {
         let found = self.api.get(&self.leases, NAME).await?;
-        found.map(|lease| lease.json().map(claim)).transpose()
+        Ok(found.map(|lease| lease.json()).transpose()?.map(claim))
     }
 
     async fn take(&self, over: Option<&Claim>) -> Result<Option<Claim>, PortError> {

@@ -37,14 +37,12 @@ use crate::domain::serving::Serving;
 use crate::domain::site::{Age, Gathered, RouteClaim};
 use crate::domain::workload::Workload;
 use crate::ports::{ClusterView, Flow, PodSight, PortError, Sight};
-use api::{Api, Collection, Look, Name, Reach, Reading, Resource, Watches};
+use api::{Api, Collection, Look, NAMESPACES, Name, Reach, Reading, Resource, Watches};
 use claims::ClaimReader;
 use serving::ServingReader;
 use site::SiteReader;
 
 const DEPLOYMENTS: Resource = Resource { group: "apps", version: "v1", plural: "deployments" };
-
-const NAMESPACES: Resource = Resource { group: "", version: "v1", plural: "namespaces" };
 
 /// The namespace every cluster has, and has from its beginning: its UID is the closest there is to a cluster's own
 /// (<https://github.com/kubernetes/kubernetes/issues/77487>).

@@ -17,7 +17,7 @@
 //! is crowded. [`outbox`] keeps the deliveries, [`pin`] the members
 //! and [`listed`] the scopes that are listed, and [`find`] knows by what a ledger is found; this file joins them.
 
-mod call;
+mod failed;
 pub mod find;
 mod listed;
 mod moved;
@@ -30,26 +30,34 @@ mod writer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::api::{Api, ListParams, PostParams};
+use kube::api::ListParams;
+use kube::core::ObjectList;
 
-use self::call::{Call, Failed};
 use self::listed::{Present, Shards};
 use self::moved::Routes;
 use self::shard::{Change, Shard};
 use self::stored::Stored;
 use self::writer::{Copy, Lane, WRITES_AT_ONCE_MAX, Writes};
 use super::{SHARDS, pin_of, shard_of};
+use crate::adapters::kubernetes::api::{Api, CallError, Collection, LIST_BYTES_MAX, Resource};
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::listed::Scope;
 use crate::domain::record::Record;
 use crate::domain::roster::Pin;
-use crate::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
+use crate::ports::{Ledger, Ledgered, PinError, PortError, Retry, StoreError};
+
+const CONFIG_MAPS: Resource = Resource { group: "", version: "v1", plural: "configmaps" };
+
+/// Longest a call may take. The API server itself gives up on a request after 60 s, but a ledger that takes 10 s is as
+/// good as away: the caller's back-off and its report are worth more than the rest of the wait.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// The ledger's own object.
 pub const META_NAME: &str = "allclear-ledger";
@@ -78,7 +86,8 @@ const PAGE: u32 = 16;
 
 /// A ledger in ConfigMaps. One for a process: the copies of the shards, and what travels together, are in it.
 pub struct KubernetesLedger {
-    maps: Api<ConfigMap>,
+    api: Api,
+    maps: Collection,
     namespace: String,
     meta: Mutex<Option<OwnerReference>>,
     lanes: Vec<Arc<Lane>>,
@@ -99,7 +108,8 @@ impl KubernetesLedger {
     /// fifteen retries inside a call would only eat its time-out.
     pub fn new(client: kube::Client, namespace: &str) -> Self {
         Self {
-            maps: Api::namespaced(client, namespace),
+            api: Api::new(client).within(ANSWER_MAX).up_to(LIST_BYTES_MAX),
+            maps: Collection::of(CONFIG_MAPS, namespace),
             namespace: namespace.to_owned(),
             meta: Mutex::default(),
             lanes: std::iter::repeat_with(Arc::default).take(SHARDS).collect(),
@@ -110,50 +120,53 @@ impl KubernetesLedger {
         }
     }
 
-    fn call<'a>(&'a self, verb: &'static str, name: &'a str) -> Call<'a> {
-        Call { verb, name, namespace: &self.namespace }
-    }
-
     /// The error of a call that came upon another ledger than the one that was opened, or upon none.
     fn lost(&self, verb: &'static str, name: &str) -> PortError {
         let cause = format!("the ledger {META_NAME} was deleted; it must be opened again, which starts a new one");
-        PortError::lasting(self.call(verb, name).attempted(), cause)
+        PortError::lasting(self.maps.attempt_one(verb, name).to_string(), cause)
     }
 
     async fn get(&self, name: &str) -> Result<Option<ConfigMap>, PortError> {
-        let call = self.call("get", name);
-        call.make(self.maps.get_opt(name)).await.map_err(|failed| call.unexpected(failed))
+        let found = self.api.get(&self.maps, name).await?;
+        Ok(found.map(|map| map.json()).transpose()?)
     }
 
-    async fn create(&self, name: &str, map: &ConfigMap) -> Result<ConfigMap, Failed> {
-        self.call("create", name).make(self.maps.create(&PostParams::default(), map)).await
+    async fn create(&self, name: &str, map: &ConfigMap) -> Result<ConfigMap, CallError> {
+        let created = self.api.create(&self.maps, Some(name), map).await.map_err(|mut failed| {
+            // The namespace is gone, or going. Only a lack of room may be lasting and no missing right to those who store.
+            if matches!(failed.status(), Some(403 | 404)) && !failed.error.denied {
+                failed.error.retry = Retry::Later;
+            }
+            failed
+        });
+        created?.json()
     }
 
-    async fn replace(&self, name: &str, map: &ConfigMap) -> Result<ConfigMap, Failed> {
-        self.call("update", name).make(self.maps.replace(name, &PostParams::default(), map)).await
+    async fn replace(&self, name: &str, map: &ConfigMap) -> Result<ConfigMap, CallError> {
+        self.api.replace(&self.maps, name, map).await?.json()
     }
 
     /// All ConfigMaps of one part. A listing that expires half-way is read again in one piece (fault W3).
     async fn list(&self, part: &str) -> Result<Vec<ConfigMap>, PortError> {
-        let call = self.call("list", META_NAME);
         let (key, value) = MANAGED_BY;
         let all = ListParams::default().labels(&format!("{key}={value},{PART_LABEL}={part}"));
         let mut found = Vec::new();
         let mut page = all.clone().limit(PAGE);
         loop {
-            match call.make(self.maps.list(&page)).await {
+            match self.api.list(&self.maps, &page).await {
                 Ok(list) => {
+                    let list: ObjectList<ConfigMap> = list.json()?;
                     found.extend(list.items);
                     match list.metadata.continue_.filter(|token| !token.is_empty()) {
                         Some(token) => page = page.continue_token(&token),
                         None => return Ok(found),
                     }
                 }
-                Err(Failed::Expired) if page.limit.is_some() => {
+                Err(failed) if failed.status() == Some(410) && page.limit.is_some() => {
                     found.clear();
                     page = all.clone();
                 }
-                Err(failed) => return Err(call.unexpected(failed)),
+                Err(failed) => return Err(failed.error),
             }
         }
     }
@@ -192,10 +205,8 @@ impl KubernetesLedger {
         match self.create(META_NAME, &config_map(META_NAME, "ledger", about, data)).await {
             Ok(map) => Ok(map),
             // Another worker was faster, or the answer to our own creation was lost.
-            Err(Failed::Conflict) => self.get(META_NAME).await?.ok_or_else(|| {
-                PortError::passing(format!("failed to create configmap {META_NAME}"), "it appears and disappears")
-            }),
-            Err(failed) => Err(self.call("create", META_NAME).unexpected(failed)),
+            Err(failed) if failed.status() == Some(409) => self.get(META_NAME).await?.ok_or(failed.error),
+            Err(failed) => Err(failed.error),
         }
     }
 

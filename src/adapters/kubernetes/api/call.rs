@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use kube::Client;
-use kube::api::{GetParams, ListParams, PostParams};
+use kube::api::{DeleteParams, GetParams, ListParams, PostParams};
 use kube::client::Body;
 use kube::core::Request;
 use kube::core::request::Error as RequestError;
@@ -30,6 +30,7 @@ const ERROR_BYTES_MAX: usize = 16 * 1024;
 #[derive(Clone)]
 pub struct Api {
     pub(super) client: Client,
+    metadata: bool,
     pub(super) within: Duration,
     bytes_max: usize,
 }
@@ -53,7 +54,12 @@ pub struct Answer {
 impl Api {
     /// Nothing is asked yet.
     pub fn new(client: Client) -> Self {
-        Self { client, within: ANSWER_MAX, bytes_max: OBJECT_BYTES_MAX }
+        Self { client, metadata: false, within: ANSWER_MAX, bytes_max: OBJECT_BYTES_MAX }
+    }
+
+    /// As [`Self::new`], but of objects no more is read than their metadata.
+    pub fn of_metadata(client: Client) -> Self {
+        Self { metadata: true, ..Self::new(client) }
     }
 
     /// The same, with another longest wait for an answer.
@@ -69,7 +75,8 @@ impl Api {
     /// The object of this name, not from any cache: without a `resourceVersion` the API server answers from a quorum of etcd. `None`
     /// if there is none.
     pub async fn get(&self, of: &Collection, name: &str) -> Result<Option<Answer>, CallError> {
-        let request = Request::new(of.path()).get(name, &GetParams::default());
+        let (at, params) = (Request::new(of.path()), GetParams::default());
+        let request = if self.metadata { at.get_metadata(name, &params) } else { at.get(name, &params) };
         match self.send(of.attempt_one("get", name), request).await {
             Err(failed) if failed.status() == Some(404) => Ok(None),
             answer => answer.map(Some),
@@ -78,7 +85,8 @@ impl Api {
 
     /// One page of a list, or all of it if no page is asked for.
     pub async fn list(&self, of: &Collection, params: &ListParams) -> Result<Answer, CallError> {
-        self.send(of.attempt("list"), Request::new(of.path()).list(params)).await
+        let at = Request::new(of.path());
+        self.send(of.attempt("list"), if self.metadata { at.list_metadata(params) } else { at.list(params) }).await
     }
 
     /// Creates an object. Errors name it by `name`, if that says something to people.
@@ -96,6 +104,15 @@ impl Api {
     pub async fn replace(&self, of: &Collection, name: &str, object: &impl Serialize) -> Result<Answer, CallError> {
         let request = |body| Request::new(of.path()).replace(name, &PostParams::default(), body);
         self.send(of.attempt_one("update", name), json(object).and_then(request)).await
+    }
+
+    /// Deletes the object of this name, if there is one.
+    pub async fn delete(&self, of: &Collection, name: &str) -> Result<(), CallError> {
+        let request = Request::new(of.path()).delete(name, &DeleteParams::default());
+        match self.send(of.attempt_one("delete", name), request).await {
+            Err(failed) if failed.status() != Some(404) => Err(failed),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     async fn send(
@@ -140,9 +157,11 @@ impl From<CallError> for PortError {
 
 impl Answer {
     /// The object it is, by the names of its fields.
-    pub fn json<T: DeserializeOwned>(&self) -> Result<T, PortError> {
-        let unreadable = |error| PortError::passing(self.attempted.as_str(), format!("it cannot be read: {error}"));
-        serde_json::from_slice(&self.body).map_err(unreadable)
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, CallError> {
+        serde_json::from_slice(&self.body).map_err(|error| {
+            let failure = Failure::unanswered(format!("it cannot be read: {error}"));
+            CallError { error: PortError::passing(self.attempted.as_str(), &failure.message), failure }
+        })
     }
 
     /// What is kept of the object it is, or why that cannot be read.

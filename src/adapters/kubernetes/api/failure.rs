@@ -38,6 +38,9 @@ pub struct Resource {
     pub plural: &'static str,
 }
 
+/// `v1` Namespaces.
+pub const NAMESPACES: Resource = Resource { group: "", version: "v1", plural: "namespaces" };
+
 /// All objects of a kind, in one namespace or in all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collection {

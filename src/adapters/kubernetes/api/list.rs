@@ -16,7 +16,7 @@ const PAGE: u32 = 500;
 const PAGES_MAX: usize = 100;
 
 /// Most bytes of one list, all pages together: 10 KiB for each object. They take some seconds, and are not kept.
-const LIST_BYTES_MAX: usize = 512 * 1024 * 1024;
+pub const LIST_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 impl Api {
     /// Reads all pages, of the objects with these labels only if some are given. An object that cannot be read is left out: it

@@ -18,7 +18,8 @@ use std::time::Duration;
 
 pub(crate) use call::{Api, CallError};
 pub use connect::{Clients, Error as ConnectError, Options, connect};
-pub(crate) use failure::{Collection, Resource};
+pub(crate) use failure::{Collection, NAMESPACES, Resource};
+pub(crate) use list::LIST_BYTES_MAX;
 pub(crate) use reach::{Reach, proofs};
 pub(crate) use text::{Decoder, Name, Reading};
 pub use watch::Tempo;

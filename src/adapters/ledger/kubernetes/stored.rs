@@ -5,7 +5,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use super::call::Failed;
+use super::failed::Failed;
 use super::shard::Shard;
 use super::writer::{Copy, ShardStore, Spare};
 use super::{KubernetesLedger, META_NAME, SHARDS, config_map, copy_of};
@@ -35,10 +35,6 @@ impl ShardStore for Stored<'_> {
     async fn write(&self, copy: &Copy) -> Result<String, Failed> {
         let written = self.put(&copy.shard, copy.version.clone()).await?;
         Ok(written.metadata.resource_version.unwrap_or_default())
-    }
-
-    fn failed(&self, failed: Failed) -> PortError {
-        self.ledger.call("update", &self.name).unexpected(failed)
     }
 
     fn is_divisible(&self) -> bool {
@@ -71,11 +67,11 @@ impl Stored<'_> {
         map.metadata.resource_version = version;
         match self.ledger.replace(&self.name, &map).await {
             // Deleted under us: what we hold is the only copy left of what was in it.
-            Err(Failed::NotFound) => {
+            Err(failed) if failed.status() == Some(404) => {
                 map.metadata.resource_version = None;
                 self.create(&map).await
             }
-            written => written,
+            written => Ok(written?),
         }
     }
 
@@ -110,7 +106,7 @@ impl Stored<'_> {
     /// Checks that the ledger itself was not deleted: shards of a deleted ledger must not rise again. A shard that is created
     /// costs this one more reading, in all the life of a ledger 64 of them.
     async fn still_our_ledger(&self) -> Result<(), Failed> {
-        let found = self.ledger.get(META_NAME).await.map_err(Failed::Other)?.and_then(|map| map.metadata.uid);
+        let found = self.ledger.get(META_NAME).await?.and_then(|map| map.metadata.uid);
         if found.as_ref() == Some(&self.meta.uid) {
             return Ok(());
         }
