@@ -9,10 +9,15 @@
 //!                                  └──── resume from the last version
 //! ```
 //!
-//! Why not `kube::runtime::watcher` (5.0): it stops at bytes that are no UTF-8 and is sent them again when it resumes;
-//! it drops a truncated line and the change in it; it never leaves paging when every page expires (W3), never falls back
-//! from streaming lists, never gives up a version the server does not have any more after a restore (A5); and it does
-//! not know of `Retry-After`.
+//! Why not `kube::runtime::watcher` (read at 5.0.0). Without `DeserializeGuard` one broken object breaks its whole listing, and
+//! with it each object is built as a tree and cloned; here an object is borrowed from the answer (`RawValue`), and its bytes are
+//! decoded once. And it does not get out of four situations by itself: pages that keep expiring (W3), a server that refuses
+//! streaming lists, a version that a restored server does not have any more (A5), and a server that asks for patience
+//! (`Retry-After`). A loop that builds it anew with another `Config` would get it out of these, but is most of this file.
+//! A line that is cut off is dropped by both, and sent again when the watch is resumed.
+//!
+//! kube's feature `gzip` has to stay off: API servers from 1.37 on compress each event of a watch by itself, and only the first would
+//! be read (<https://github.com/tower-rs/tower-http/issues/737>).
 //!
 //! Not for what objects mean, nor for remembering them: who reads the stream does that.
 
