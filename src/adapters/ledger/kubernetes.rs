@@ -14,12 +14,12 @@
 //! shard.
 //!
 //! [`shard`] knows what is in a shard, [`stored`] where it is, [`writer`] when it is written, and [`moved`] what becomes of one that
-//! is crowded. [`outbox`] keeps the deliveries, [`pin`] the members
-//! and [`listed`] the scopes that are listed, and [`find`] knows by what a ledger is found; this file joins them.
+//! is crowded. [`outbox`] keeps the deliveries, [`pin`] the members and [`listed`] the scopes that are listed, [`find`] knows by
+//! what a ledger is found, and [`maps`] makes the calls; this file joins them.
 
-mod failed;
 pub mod find;
 mod listed;
+mod maps;
 mod moved;
 mod outbox;
 mod pin;
@@ -30,34 +30,25 @@ mod writer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::api::ListParams;
-use kube::core::ObjectList;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use self::listed::{Present, Shards};
+use self::maps::{Maps, config_map};
 use self::moved::Routes;
 use self::shard::{Change, Shard};
 use self::stored::Stored;
 use self::writer::{Copy, Lane, WRITES_AT_ONCE_MAX, Writes};
 use super::{SHARDS, pin_of, shard_of};
-use crate::adapters::kubernetes::api::{Api, CallError, Collection, LIST_BYTES_MAX, Resource};
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::listed::Scope;
 use crate::domain::record::Record;
 use crate::domain::roster::Pin;
-use crate::ports::{Ledger, Ledgered, PinError, PortError, Retry, StoreError};
-
-const CONFIG_MAPS: Resource = Resource { group: "", version: "v1", plural: "configmaps" };
-
-/// Longest a call may take. The API server itself gives up on a request after 60 s, but a ledger that takes 10 s is as
-/// good as away: the caller's back-off and its report are worth more than the rest of the wait.
-const ANSWER_MAX: Duration = Duration::from_secs(10);
+use crate::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
 
 /// The ledger's own object.
 pub const META_NAME: &str = "allclear-ledger";
@@ -72,22 +63,9 @@ const LAYOUT_DIVIDED: &str = "2";
 /// The entry of the meta object that says so.
 const LAYOUT_KEY: &str = "layout";
 
-/// Marks everything we create, as `kubectl get configmap -l` and other tools expect it.
-const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "allclear");
-
-/// Tells the kinds of our ConfigMaps apart: `ledger`, `shard`, `delivery`.
-const PART_LABEL: &str = "allclear.dev/part";
-
-/// Says to people what they are looking at.
-const DESCRIPTION: &str = "allclear.dev/description";
-
-/// Objects read in one page of a listing. Shards of 40 KB make pages of 640 KB, full ones of 16 MiB.
-const PAGE: u32 = 16;
-
 /// A ledger in ConfigMaps. One for a process: the copies of the shards, and what travels together, are in it.
 pub struct KubernetesLedger {
-    api: Api,
-    maps: Collection,
+    maps: Maps,
     namespace: String,
     meta: Mutex<Option<OwnerReference>>,
     lanes: Vec<Arc<Lane>>,
@@ -108,8 +86,7 @@ impl KubernetesLedger {
     /// fifteen retries inside a call would only eat its time-out.
     pub fn new(client: kube::Client, namespace: &str) -> Self {
         Self {
-            api: Api::new(client).within(ANSWER_MAX).up_to(LIST_BYTES_MAX),
-            maps: Collection::of(CONFIG_MAPS, namespace),
+            maps: Maps::new(client, namespace),
             namespace: namespace.to_owned(),
             meta: Mutex::default(),
             lanes: std::iter::repeat_with(Arc::default).take(SHARDS).collect(),
@@ -123,57 +100,12 @@ impl KubernetesLedger {
     /// The error of a call that came upon another ledger than the one that was opened, or upon none.
     fn lost(&self, verb: &'static str, name: &str) -> PortError {
         let cause = format!("the ledger {META_NAME} was deleted; it must be opened again, which starts a new one");
-        PortError::lasting(self.maps.attempt_one(verb, name).to_string(), cause)
-    }
-
-    async fn get(&self, name: &str) -> Result<Option<ConfigMap>, PortError> {
-        let found = self.api.get(&self.maps, name).await?;
-        Ok(found.map(|map| map.json()).transpose()?)
-    }
-
-    async fn create(&self, name: &str, map: &ConfigMap) -> Result<ConfigMap, CallError> {
-        let created = self.api.create(&self.maps, Some(name), map).await.map_err(|mut failed| {
-            // The namespace is gone, or going. Only a lack of room may be lasting and no missing right to those who store.
-            if matches!(failed.status(), Some(403 | 404)) && !failed.error.denied {
-                failed.error.retry = Retry::Later;
-            }
-            failed
-        });
-        created?.json()
-    }
-
-    async fn replace(&self, name: &str, map: &ConfigMap) -> Result<ConfigMap, CallError> {
-        self.api.replace(&self.maps, name, map).await?.json()
-    }
-
-    /// All ConfigMaps of one part. A listing that expires half-way is read again in one piece (fault W3).
-    async fn list(&self, part: &str) -> Result<Vec<ConfigMap>, PortError> {
-        let (key, value) = MANAGED_BY;
-        let all = ListParams::default().labels(&format!("{key}={value},{PART_LABEL}={part}"));
-        let mut found = Vec::new();
-        let mut page = all.clone().limit(PAGE);
-        loop {
-            match self.api.list(&self.maps, &page).await {
-                Ok(list) => {
-                    let list: ObjectList<ConfigMap> = list.json()?;
-                    found.extend(list.items);
-                    match list.metadata.continue_.filter(|token| !token.is_empty()) {
-                        Some(token) => page = page.continue_token(&token),
-                        None => return Ok(found),
-                    }
-                }
-                Err(failed) if failed.status() == Some(410) && page.limit.is_some() => {
-                    found.clear();
-                    page = all.clone();
-                }
-                Err(failed) => return Err(failed.error),
-            }
-        }
+        PortError::lasting(self.maps.attempt(verb, name), cause)
     }
 
     /// The meta object as it is now, created if there is none.
     async fn find_or_create_meta(&self) -> Result<(OwnerReference, ConfigMap), PortError> {
-        let map = match self.get(META_NAME).await? {
+        let map = match self.maps.get(META_NAME).await? {
             Some(map) => map,
             None => self.create_meta().await?,
         };
@@ -202,10 +134,10 @@ impl KubernetesLedger {
         let about = "What allclear knows about the workloads of this cluster. Deleting it makes allclear forget all of it: \
                      every workload is then taken as it is, without a purge.";
         let data = BTreeMap::from([(LAYOUT_KEY.to_owned(), LAYOUT.to_owned())]);
-        match self.create(META_NAME, &config_map(META_NAME, "ledger", about, data)).await {
+        match self.maps.create(META_NAME, &config_map(META_NAME, "ledger", about, data)).await {
             Ok(map) => Ok(map),
             // Another worker was faster, or the answer to our own creation was lost.
-            Err(failed) if failed.status() == Some(409) => self.get(META_NAME).await?.ok_or(failed.error),
+            Err(failed) if failed.status() == Some(409) => self.maps.get(META_NAME).await?.ok_or(failed.error),
             Err(failed) => Err(failed.error),
         }
     }
@@ -213,7 +145,7 @@ impl KubernetesLedger {
     /// All shards of this ledger, and the parts that they name.
     async fn read_shards(&self, meta: &OwnerReference) -> Result<Contents, PortError> {
         let (mut found, mut parts) = (Contents::default(), BTreeMap::new());
-        for map in self.list("shard").await? {
+        for map in self.maps.list("shard").await? {
             let name = map.metadata.name.clone().unwrap_or_default();
             if let Some(index) = (0..SHARDS).find(|index| name == shard_name(*index)) {
                 if is_ours(&map, meta) {
@@ -364,7 +296,7 @@ impl Ledger for KubernetesLedger {
     }
 
     async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
-        let Some(map) = self.get(META_NAME).await? else { return Ok(None) };
+        let Some(map) = self.maps.get(META_NAME).await? else { return Ok(None) };
         let meta = self.read_meta(&map)?;
         let contents = self.read_shards(&meta).await?;
         let mut seen = ledgered(meta, &map, &contents.present);
@@ -446,22 +378,6 @@ fn shard_name(index: usize) -> String {
 
 fn no_such_shard(index: usize) -> PortError {
     PortError::lasting("failed to find a shard of the ledger", format!("there is none with the number {index}"))
-}
-
-/// A ConfigMap of ours, without owner.
-fn config_map(name: &str, part: &str, about: &str, data: BTreeMap<String, String>) -> ConfigMap {
-    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-    let (managed_by, us) = MANAGED_BY;
-    ConfigMap {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            labels: Some(BTreeMap::from([pair(managed_by, us), pair(PART_LABEL, part)])),
-            annotations: Some(BTreeMap::from([pair(DESCRIPTION, about)])),
-            ..ObjectMeta::default()
-        },
-        data: Some(data),
-        ..ConfigMap::default()
-    }
 }
 
 /// The reference by which shards belong to their ledger. `blockOwnerDeletion` stays unset: setting it needs rights on

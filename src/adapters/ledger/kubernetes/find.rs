@@ -10,7 +10,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use kube::core::{ObjectList, PartialObjectMeta};
 
-use super::{ANSWER_MAX, CONFIG_MAPS, KubernetesLedger, MANAGED_BY, META_NAME, PART_LABEL, config_map};
+use super::maps::{ANSWER_MAX, CONFIG_MAPS, MANAGED_BY, PART_LABEL, config_map};
+use super::{KubernetesLedger, META_NAME};
 use crate::adapters::kubernetes::api::{Api, CallError, Collection, NAMESPACES, Resource};
 use crate::ports::PortError;
 
@@ -106,7 +107,7 @@ impl KubernetesLedger {
         let mut labelled = meta.clone();
         labelled.metadata.labels = Some(present.into_iter().chain(wanted).collect());
         // With the resourceVersion that was read: nobody else's change is overwritten.
-        match self.replace(META_NAME, &labelled).await {
+        match self.maps.replace(META_NAME, &labelled).await {
             Ok(_) => tracing::info!(namespace = %self.namespace, "gave the ledger its labels"),
             Err(failed) => {
                 tracing::warn!(error = %failed.error, "the ledger has no labels yet; they are given at the next start");

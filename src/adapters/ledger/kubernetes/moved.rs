@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::failed::Failed;
+use super::maps::Failed;
 use super::shard::Shard;
 use super::stored::Stored;
 use super::writer::{Copy, Lane, ShardStore, Spare};
@@ -91,7 +91,7 @@ impl Stored<'_> {
         let Copy { mut shard, version } = copy;
         let theirs = shard.move_out(namespace, &name);
         let own = self.for_namespace(namespace, &name);
-        let there = self.ledger.get(&name).await?;
+        let there = self.ledger.maps.get(&name).await?;
         let made = own.put(&theirs, there.and_then(|map| map.metadata.resource_version)).await?;
         self.ledger.note_moved(&made).await?;
         let version = self.write(&Copy { shard: shard.clone(), version }).await?;

@@ -6,7 +6,8 @@ use std::sync::{MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use super::{KubernetesLedger, config_map};
+use super::KubernetesLedger;
+use super::maps::config_map;
 use crate::adapters::kubernetes::api::CallError;
 use crate::domain::delivery::Delivery;
 use crate::ports::PortError;
@@ -17,7 +18,7 @@ const KEY: &str = "delivery";
 impl KubernetesLedger {
     pub(super) async fn list_deliveries(&self) -> Result<Vec<Delivery>, PortError> {
         let mut found = Vec::new();
-        for map in self.list("delivery").await? {
+        for map in self.maps.list("delivery").await? {
             let text = map.data.as_ref().and_then(|data| data.get(KEY)).map_or("", String::as_str);
             match serde_json::from_str::<Delivery>(text) {
                 Ok(delivery) => {
@@ -51,13 +52,13 @@ impl KubernetesLedger {
 
     pub(super) async fn delete_delivery(&self, id: &str) -> Result<(), PortError> {
         let name = name_of(id)?;
-        self.api.delete(&self.maps, &name).await?;
+        self.maps.delete(&name).await?;
         self.stored().remove(id);
         Ok(())
     }
 
     async fn write(&self, replaces: bool, name: &str, map: &ConfigMap) -> Result<ConfigMap, CallError> {
-        if replaces { self.replace(name, map).await } else { self.create(name, map).await }
+        if replaces { self.maps.replace(name, map).await } else { self.maps.create(name, map).await }
     }
 
     /// The ids that have an object, as far as we know.

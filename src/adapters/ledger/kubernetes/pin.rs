@@ -21,7 +21,7 @@ pub(super) fn of(map: &ConfigMap) -> Option<&String> {
 impl KubernetesLedger {
     /// Works before the ledger is opened as well; then there may be no pin.
     pub(super) async fn read_pin(&self) -> Result<Option<Pin>, PinError> {
-        let map = self.get(META_NAME).await?;
+        let map = self.maps.get(META_NAME).await?;
         let uid = map.as_ref().and_then(|map| map.metadata.uid.as_ref());
         if self.known_meta().is_some_and(|opened| uid != Some(&opened.uid)) {
             return Err(PinError::Lost(self.lost("get", META_NAME)));
@@ -50,7 +50,8 @@ impl KubernetesLedger {
         let mut left = ATTEMPTS_MAX;
         loop {
             left -= 1;
-            let Some(mut map) = self.get(META_NAME).await?.filter(|map| map.metadata.uid.as_ref() == Some(&opened.uid))
+            let Some(mut map) =
+                self.maps.get(META_NAME).await?.filter(|map| map.metadata.uid.as_ref() == Some(&opened.uid))
             else {
                 return Err(PinError::Lost(self.lost("update", META_NAME)));
             };
@@ -61,7 +62,7 @@ impl KubernetesLedger {
             let entries = change.into_iter().map(|(key, text)| (key.to_owned(), text));
             map.data.get_or_insert_default().extend(entries);
             // With the resourceVersion that was read: nobody else's change is overwritten.
-            match self.replace(META_NAME, &map).await {
+            match self.maps.replace(META_NAME, &map).await {
                 Ok(_) => return Ok(answer),
                 Err(failed) if failed.status() == Some(409) && left > 0 => {}
                 // Deleted since it was read just above.

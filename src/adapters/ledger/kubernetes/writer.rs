@@ -24,7 +24,7 @@ use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, oneshot};
 use tokio::time::Instant;
 
-use super::failed::Failed;
+use super::maps::Failed;
 use super::shard::{Applied, Change, Shard};
 use crate::domain::id::WorkloadId;
 use crate::ports::{PortError, StoreError};
