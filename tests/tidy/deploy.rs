@@ -92,7 +92,8 @@ fn every_kind_the_adapters_ask_for_is_in_a_role() {
             asked.extend(rest.split('"').next().map(str::to_owned));
         }
     }
-    let granted = CLUSTER_RIGHTS.iter().chain(&OWN_RIGHTS).filter_map(|(right, _)| right.split('/').nth(1).map(str::to_owned));
+    let granted =
+        CLUSTER_RIGHTS.iter().chain(&OWN_RIGHTS).filter_map(|(right, _)| right.split('/').nth(1).map(str::to_owned));
     let granted: BTreeSet<String> = granted.collect();
     assert_eq!(asked, granted);
 }

@@ -1,13 +1,79 @@
-//! Lists inside an object: no more of their elements are decoded than are ever used: an object of a few megabytes may hold a
-//! million of them (T2).
+//! Parts that objects of several kinds have: annotations, conditions, and lists of which no more is decoded than is ever used,
+//! because an object of a few megabytes may hold a million elements (T2).
+//!
+//! Not for what they mean.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::domain::site::OBJECT_NAMES_MAX;
+
+/// A condition of an object's status.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Condition {
+    #[serde(rename = "type")]
+    pub kind: String,
+    status: Option<String>,
+    pub reason: Option<String>,
+    pub message: Option<String>,
+    pub last_update_time: Option<String>,
+}
+
+impl Condition {
+    /// Whether it is so, for certain.
+    pub fn holds(&self) -> bool {
+        self.status.as_deref() == Some("True")
+    }
+}
+
+/// A reason with the beginning of its explanation, of so many characters.
+pub(super) fn explained(reason: &str, message: Option<&str>, chars_max: usize) -> String {
+    let Some(message) = message.map(str::trim).filter(|message| !message.is_empty()) else { return reason.to_owned() };
+    match message.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{reason}: {}…", message.get(..end).unwrap_or_default()),
+        None => format!("{reason}: {message}"),
+    }
+}
+
+/// Keeps the annotations whose key is `wanted`, and does not even look at the values of the others: one of them is often
+/// as large as all the rest of the object.
+pub(super) fn annotations<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    wanted: fn(&str) -> bool,
+) -> Result<BTreeMap<String, String>, D::Error> {
+    struct Wanted(fn(&str) -> bool);
+
+    impl<'de> Visitor<'de> for Wanted {
+        type Value = BTreeMap<String, String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("annotations")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(BTreeMap::new())
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut kept = BTreeMap::new();
+            while let Some(key) = map.next_key::<String>()? {
+                if (self.0)(&key) {
+                    kept.insert(key, map.next_value()?);
+                } else {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            Ok(kept)
+        }
+    }
+
+    deserializer.deserialize_any(Wanted(wanted))
+}
 
 /// The first elements of a list, which may be null.
 #[derive(Debug)]
