@@ -76,7 +76,7 @@ async fn without_the_right_to_write_it_says_which_and_goes_on_when_it_has_it() {
     scene.roll_out("1.1");
     let says = async |scene: &Scene| {
         scene.process().complaints().iter().any(|line| {
-            ["update", "configmap", "allclear-ledger-", "in namespace default"].iter().all(|word| line.contains(word))
+            ["update", "configmap", "allclear-ledger-", "in default"].iter().all(|word| line.contains(word))
         })
     };
     scene.wait_until("it names the verb, the object and the namespace", says).await;

@@ -10,17 +10,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Client;
-use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::call::{Collection, Failure, Resource};
-use super::few::Few;
-use super::gateway::{GRPC_ROUTES, HTTP_ROUTES};
-use super::list;
-use super::routing::{self, INGRESSES};
-use super::text::Decoder;
+use super::api::{Api, Collection, Decoder, Resource};
+use super::gateway::{
+    GRPC_ROUTES, HTTP_ROUTES, MatchedPath, ParentStatus, RouteMatch, RouteRule, RouteSpec, RouteStatus,
+};
+use super::routing::{HttpPath, INGRESSES, IngressSpec, IngressStatus, Metadata, Object, read};
 use crate::domain::host::Host;
 use crate::domain::paths::Path;
 use crate::domain::site::{PathMatch, RouteClaim, taken};
@@ -40,13 +37,13 @@ const ALL_MAX: usize = 300_000;
 
 /// Reads claims, once at a time.
 pub(super) struct ClaimReader {
-    client: Client,
+    api: Api,
     kept: Mutex<Option<(Instant, Arc<Vec<RouteClaim>>)>>,
 }
 
 impl ClaimReader {
-    pub fn new(client: Client) -> Self {
-        Self { client, kept: Mutex::default() }
+    pub fn new(api: Api) -> Self {
+        Self { api, kept: Mutex::default() }
     }
 
     /// All claims of the cluster, some seconds old at most.
@@ -93,14 +90,13 @@ impl ClaimReader {
     }
 
     async fn list(&self, resource: Resource, decode: Decoder<RouteClaim>, read: &mut Read) -> Result<(), PortError> {
-        let collection = Collection { resource, namespace: None };
-        let attempt = collection.attempt("list");
-        match list::each(&self.client, &collection, None, decode, |claim| read.add(claim)).await {
+        let everywhere = Collection::everywhere(resource);
+        match self.api.each(&everywhere, decode, |claim| read.add(claim)).await {
             Ok(None) => Ok(()),
-            Ok(Some(why)) => Err(attempt.failed(Failure::unanswered(why))),
+            Ok(Some(why)) => Err(PortError::passing(everywhere.attempt("list").to_string(), why)),
             // A kind that the API server does not know has no objects.
-            Err(Failure { status: Some(404), .. }) => Ok(()),
-            Err(failure) => Err(attempt.failed(failure)),
+            Err(failed) if failed.status() == Some(404) => Ok(()),
+            Err(failed) => Err(failed.error),
         }
     }
 }
@@ -126,75 +122,20 @@ impl Read {
     }
 }
 
-#[derive(Deserialize)]
-struct Object<Spec, Status> {
-    metadata: Metadata,
-    spec: Option<Spec>,
-    status: Option<Status>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    namespace: String,
-    name: String,
-    #[serde(default)]
-    creation_timestamp: Option<String>,
-}
-
-impl Metadata {
-    fn claim(self, kind: &str, accepted: bool, hosts: Vec<(Host, Vec<Path>)>) -> RouteClaim {
-        let object = format!("{kind} {}/{}", self.namespace, self.name);
-        // One without a time is taken to be the youngest: it holds nothing against anybody.
-        let created = self.creation_timestamp.unwrap_or_else(|| "9999".to_owned());
-        RouteClaim { created, namespace: self.namespace, object, accepted, hosts }
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct IngressSpec {
-    rules: Few<Rule>,
-}
-
-#[derive(Deserialize)]
-struct Rule {
-    host: Option<String>,
-    http: Option<HttpRule>,
-}
-
-#[derive(Deserialize)]
-struct HttpRule {
-    #[serde(default)]
-    paths: Few<IngressPath>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct IngressPath {
-    path: Option<String>,
-    path_type: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct IngressStatus {
-    load_balancer: Option<LoadBalancer>,
-}
-
-#[derive(Deserialize)]
-struct LoadBalancer {
-    #[serde(default)]
-    ingress: Few<serde::de::IgnoredAny>,
+fn claim(of: Metadata, kind: &str, accepted: bool, hosts: Vec<(Host, Vec<Path>)>) -> RouteClaim {
+    let object = format!("{kind} {}/{}", of.namespace, of.name);
+    // One without a time is taken to be the youngest: it holds nothing against anybody.
+    let created = of.creation_timestamp.unwrap_or_else(|| "9999".to_owned());
+    RouteClaim { created, namespace: of.namespace, object, accepted, hosts }
 }
 
 fn ingress(json: &str) -> Result<RouteClaim, String> {
-    let Object { metadata, spec, status } = routing::read_any::<Object<IngressSpec, IngressStatus>>(json)?;
+    let Object { metadata, spec, status } = read::<IngressSpec, IngressStatus>(json)?;
     let accepted = status.and_then(|status| status.load_balancer).is_some_and(|one| !one.ingress.items.is_empty());
     let hosts = spec.unwrap_or_default().rules.items.into_iter().filter_map(|rule| {
         let host = Host::parse(rule.host.as_deref()?).ok()?;
         let Some(http) = rule.http else { return Some((host, taken("/", PathMatch::Prefix))) };
-        let read = |one: &IngressPath| {
+        let paths = |one: &HttpPath| {
             let path_match = match one.path_type.as_deref() {
                 Some("Exact") => PathMatch::Exact,
                 Some("Prefix") => PathMatch::Prefix,
@@ -202,54 +143,10 @@ fn ingress(json: &str) -> Result<RouteClaim, String> {
             };
             taken(one.path.as_deref().unwrap_or("/"), path_match)
         };
-        Some((host, http.paths.items.iter().flat_map(read).collect()))
+        Some((host, http.paths.items.iter().flat_map(paths).collect()))
     });
     let hosts = hosts.collect();
-    Ok(metadata.claim("Ingress", accepted, hosts))
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct RouteSpec {
-    hostnames: Few<String>,
-    rules: Few<RouteRule>,
-}
-
-#[derive(Deserialize)]
-struct RouteRule {
-    #[serde(default)]
-    matches: Few<Match>,
-}
-
-#[derive(Deserialize)]
-struct Match {
-    path: Option<MatchPath>,
-}
-
-#[derive(Deserialize)]
-struct MatchPath {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    value: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct RouteStatus {
-    #[serde(default)]
-    parents: Few<Parent>,
-}
-
-#[derive(Deserialize)]
-struct Parent {
-    #[serde(default)]
-    conditions: Few<Condition>,
-}
-
-#[derive(Deserialize)]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    status: Option<String>,
+    Ok(claim(metadata, "Ingress", accepted, hosts))
 }
 
 fn http_route(json: &str) -> Result<RouteClaim, String> {
@@ -261,25 +158,23 @@ fn grpc_route(json: &str) -> Result<RouteClaim, String> {
 }
 
 fn route(kind: &str, json: &str) -> Result<RouteClaim, String> {
-    let Object { metadata, spec, status } = routing::read_any::<Object<RouteSpec, RouteStatus>>(json)?;
+    let Object { metadata, spec, status } = read::<RouteSpec, RouteStatus>(json)?;
     let spec = spec.unwrap_or_default();
-    let says = |one: &Condition| one.kind.as_deref() == Some("Accepted") && one.status.as_deref() == Some("True");
-    let parents = status.map(|status| status.parents.items).unwrap_or_default();
-    let accepted = parents.iter().any(|parent| parent.conditions.items.iter().any(says));
-    let rule = |rule: &RouteRule| match rule.matches.items.as_slice() {
-        [] => taken("/", PathMatch::Prefix),
-        matches => matches.iter().flat_map(path).collect(),
+    let accepted = status.and_then(|status| status.parents).iter().flatten().any(ParentStatus::is_accepted);
+    let rule = |rule: &RouteRule| match rule.matches.as_deref() {
+        None | Some([]) => taken("/", PathMatch::Prefix),
+        Some(matches) => matches.iter().flat_map(path).collect(),
     };
-    let mut paths: Vec<Path> = spec.rules.items.iter().flat_map(rule).collect();
+    let mut paths: Vec<Path> = spec.rules.iter().flatten().flat_map(rule).collect();
     paths.sort();
     paths.dedup();
-    let hosts = spec.hostnames.items.iter().filter_map(|text| Host::parse(text).ok());
+    let hosts = spec.hostnames.iter().flatten().filter_map(|text| Host::parse(text).ok());
     let hosts = hosts.map(|host| (host.at_any_depth(), paths.clone())).collect();
-    Ok(metadata.claim(kind, accepted, hosts))
+    Ok(claim(metadata, kind, accepted, hosts))
 }
 
-fn path(one: &Match) -> Vec<Path> {
-    let Some(MatchPath { kind, value }) = &one.path else { return taken("/", PathMatch::Prefix) };
+fn path(one: &RouteMatch) -> Vec<Path> {
+    let Some(MatchedPath { kind, value }) = &one.path else { return taken("/", PathMatch::Prefix) };
     let path_match = match kind.as_deref() {
         Some("Exact") => PathMatch::Exact,
         Some("RegularExpression") => PathMatch::Other,

@@ -6,12 +6,11 @@
 //! Not for judging what was read; that is [`crate::domain`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-use super::pods::explained;
+use super::parts::{Condition, annotations, explained};
 use crate::domain::id::WorkloadId;
 use crate::domain::image::{Container, Image, Version};
 use crate::domain::selector::{LabelSelector, Labels};
@@ -123,23 +122,11 @@ struct Status {
     conditions: Option<Vec<Condition>>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: String,
-    status: Option<String>,
-    reason: Option<String>,
-    message: Option<String>,
-    last_update_time: Option<String>,
-}
-
 impl Status {
     /// Why the ReplicaSets cannot make their pods: `FailedCreate: pods "web-7c9-" is forbidden: exceeded quota: …`.
     fn refused(&self) -> Option<String> {
-        let holds =
-            |condition: &&Condition| condition.kind == "ReplicaFailure" && condition.status.as_deref() == Some("True");
-        let condition = self.conditions.iter().flatten().find(holds)?;
+        let failed = |condition: &&Condition| condition.kind == "ReplicaFailure" && condition.holds();
+        let condition = self.conditions.iter().flatten().find(failed)?;
         let reason = condition.reason.as_deref().filter(|reason| !reason.is_empty()).unwrap_or("ReplicaFailure");
         Some(explained(reason, condition.message.as_deref(), REFUSAL_CHARS_MAX))
     }
@@ -193,41 +180,6 @@ fn count(number: i64) -> u32 {
 
 fn own_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
     annotations(deserializer, |key| key.starts_with(ANNOTATION_PREFIX))
-}
-
-/// Keeps the annotations whose key is `wanted`, and does not even look at the values of the others: one of them is often
-/// as large as all the rest of the object.
-pub(super) fn annotations<'de, D: Deserializer<'de>>(
-    deserializer: D,
-    wanted: fn(&str) -> bool,
-) -> Result<BTreeMap<String, String>, D::Error> {
-    struct Wanted(fn(&str) -> bool);
-
-    impl<'de> Visitor<'de> for Wanted {
-        type Value = BTreeMap<String, String>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("annotations")
-        }
-
-        fn visit_unit<E>(self) -> Result<Self::Value, E> {
-            Ok(BTreeMap::new())
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut kept = BTreeMap::new();
-            while let Some(key) = map.next_key::<String>()? {
-                if (self.0)(&key) {
-                    kept.insert(key, map.next_value()?);
-                } else {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-            Ok(kept)
-        }
-    }
-
-    deserializer.deserialize_any(Wanted(wanted))
 }
 
 #[cfg(test)]

@@ -15,14 +15,11 @@
 //!
 //! Not for deciding what is told, nor for trying again.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use kube::Client;
-use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use super::call::{Attempt, Collection, Failure, Resource, read};
+use super::api::{Api, Collection, Resource};
 use crate::domain::id::Kind as WorkloadKind;
 use crate::domain::notice::{Kind, Notice};
 use crate::domain::text::{clean, head};
@@ -42,15 +39,12 @@ const INSTANCE_BYTES_MAX: usize = 128;
 /// Longest name of an object, in bytes.
 const NAME_BYTES_MAX: usize = 253;
 
-/// Longest wait for an answer.
-const ANSWER_MAX: Duration = Duration::from_secs(15);
-
 /// Most bytes of an answer: the Event itself, with the fields the server adds.
 const BYTES_MAX: usize = 64 * 1024;
 
 /// Publishes Events through the API server.
 pub struct Events {
-    client: Client,
+    api: Api,
     instance: String,
 }
 
@@ -58,7 +52,7 @@ impl Events {
     /// `instance` names this process: the pod, or the host it runs on.
     pub fn new(client: Client, instance: &str) -> Self {
         let instance = if instance.is_empty() { "allclear" } else { instance };
-        Self { client, instance: head(instance, INSTANCE_BYTES_MAX).to_owned() }
+        Self { api: Api::new(client).up_to(BYTES_MAX), instance: head(instance, INSTANCE_BYTES_MAX).to_owned() }
     }
 
     fn body(&self, notice: &Notice, workload_uid: &str) -> Value {
@@ -93,14 +87,10 @@ impl Events {
 impl EventSink for Events {
     async fn publish(&self, notice: &Notice, workload_uid: &str) -> Result<(), PortError> {
         let collection = Collection::of(EVENTS, &notice.workload.namespace);
-        let attempt = Attempt { verb: "create", collection: &collection, name: None };
-        let body = self.body(notice, workload_uid).to_string().into_bytes();
-        let request = kube::core::Request::new(collection.path()).create(&PostParams::default(), body);
-        let request = request.map_err(|error| attempt.failed(Failure::unanswered(error)))?;
-        match read(&self.client, request, ANSWER_MAX, BYTES_MAX).await {
+        match self.api.create(&collection, None, &self.body(notice, workload_uid)).await {
             // Already there: an earlier attempt succeeded, and its answer was lost or forgotten.
-            Ok(_) | Err(Failure { status: Some(409), .. }) => Ok(()),
-            Err(failure) => Err(attempt.failed(failure)),
+            Err(failed) if failed.status() != Some(409) => Err(failed.error),
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 }

@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::call::Resource;
+use super::api::Resource;
+use super::parts::Condition;
 use super::routing::{Counted, Object, read};
 use crate::domain::site::{GatewayFact, GrantFact, ListenerFact, ParentFact, ParentKind, RouteFact, RouteKind};
 
@@ -116,23 +117,23 @@ fn route_kind(kind: &str) -> Option<RouteKind> {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct RouteSpec {
-    hostnames: Option<Vec<String>>,
+pub(super) struct RouteSpec {
+    pub hostnames: Option<Vec<String>>,
     parent_refs: Option<Vec<Reference>>,
-    rules: Option<Vec<RouteRule>>,
+    pub rules: Option<Vec<RouteRule>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RouteRule {
+pub(super) struct RouteRule {
     backend_refs: Option<Vec<Reference>>,
-    matches: Option<Vec<RouteMatch>>,
+    pub matches: Option<Vec<RouteMatch>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RouteMatch {
-    path: Option<PathMatch>,
+pub(super) struct RouteMatch {
+    pub path: Option<MatchedPath>,
     method: Option<IgnoredAny>,
     #[serde(default)]
     headers: Option<Vec<IgnoredAny>>,
@@ -141,29 +142,22 @@ struct RouteMatch {
 }
 
 #[derive(Deserialize)]
-struct PathMatch {
+pub(super) struct MatchedPath {
     #[serde(rename = "type")]
-    kind: Option<String>,
-    value: Option<String>,
+    pub kind: Option<String>,
+    pub value: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct RouteStatus {
-    parents: Option<Vec<ParentStatus>>,
+pub(super) struct RouteStatus {
+    pub parents: Option<Vec<ParentStatus>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ParentStatus {
+pub(super) struct ParentStatus {
     parent_ref: Option<Reference>,
     conditions: Option<Vec<Condition>>,
-}
-
-#[derive(Deserialize)]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    status: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -247,7 +241,7 @@ impl RouteRule {
 impl RouteMatch {
     fn is_every(&self) -> bool {
         let some = |list: &Option<Vec<IgnoredAny>>| list.as_ref().is_some_and(|list| !list.is_empty());
-        let is_root = |path: &PathMatch| {
+        let is_root = |path: &MatchedPath| {
             path.kind.as_deref().is_none_or(|kind| kind == "PathPrefix")
                 && path.value.as_deref().is_none_or(|value| value == "/")
         };
@@ -259,10 +253,9 @@ impl RouteMatch {
 }
 
 impl ParentStatus {
-    fn is_accepted(&self) -> bool {
-        let accepted = |condition: &Condition| {
-            condition.kind.as_deref() == Some("Accepted") && condition.status.as_deref() == Some("True")
-        };
+    /// Whether the parent has accepted the route.
+    pub fn is_accepted(&self) -> bool {
+        let accepted = |condition: &Condition| condition.kind == "Accepted" && condition.holds();
         self.conditions.iter().flatten().any(accepted)
     }
 }

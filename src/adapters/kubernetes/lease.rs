@@ -10,11 +10,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kube::Client;
-use kube::api::{GetParams, PostParams};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::{Attempt, Collection, Failure, Resource, read};
+use super::api::{Api, Collection, Resource};
 use super::events::micro_time;
 use crate::domain::lease::{Claim, LEASE_FOR, Replica};
 use crate::ports::{Clock, Lease, PortError};
@@ -32,7 +31,7 @@ const BYTES_MAX: usize = 64 * 1024;
 
 /// The lease in one namespace.
 pub struct KubernetesLease {
-    client: Client,
+    api: Api,
     leases: Collection,
     us: Replica,
     clock: Arc<dyn Clock>,
@@ -63,11 +62,12 @@ struct Spec {
 impl KubernetesLease {
     /// The lease of this namespace, as `us`. Nothing is asked yet.
     pub fn new(client: Client, namespace: &str, us: Replica, clock: Arc<dyn Clock>) -> Self {
-        Self { client, leases: Collection::of(LEASES, namespace), us, clock }
-    }
-
-    fn attempt(&self, verb: &'static str) -> Attempt<'_> {
-        self.leases.attempt_one(verb, NAME)
+        Self {
+            api: Api::new(client).within(ANSWER_MAX).up_to(BYTES_MAX),
+            leases: Collection::of(LEASES, namespace),
+            us,
+            clock,
+        }
     }
 
     /// The lease held by `holder`, in place of `over`.
@@ -102,26 +102,17 @@ impl KubernetesLease {
 
     /// Puts `holder` in place of `over`; `None` if it is not `over` any more.
     async fn write(&self, holder: &str, over: Option<&Claim>) -> Result<Option<Claim>, PortError> {
-        let body = self.object(holder, over).to_string().into_bytes();
-        let request = kube::core::Request::new(self.leases.path());
-        let (attempt, request) = match over {
-            None => (self.attempt("create"), request.create(&PostParams::default(), body)),
-            Some(_) => (self.attempt("update"), request.replace(NAME, &PostParams::default(), body)),
+        let object = self.object(holder, over);
+        let written = match over {
+            None => self.api.create(&self.leases, Some(NAME), &object).await,
+            Some(_) => self.api.replace(&self.leases, NAME, &object).await,
         };
-        match self.send(request).await {
-            Ok(body) => decode(&attempt, &body).map(Some),
-            Err(Failure { status: Some(409), .. }) => Ok(None),
+        match written {
+            Err(failed) if failed.status() == Some(409) => Ok(None),
             // Deleted meanwhile. A creation is answered so where the namespace is missing.
-            Err(Failure { status: Some(404), .. }) if over.is_some() => Ok(None),
-            Err(failure) => Err(attempt.failed(failure)),
+            Err(failed) if failed.status() == Some(404) && over.is_some() => Ok(None),
+            written => Ok(Some(claim(written?.json()?))),
         }
-    }
-
-    async fn send(
-        &self,
-        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> Result<bytes::Bytes, Failure> {
-        read(&self.client, request.map_err(Failure::unanswered)?, ANSWER_MAX, BYTES_MAX).await
     }
 }
 
@@ -132,13 +123,8 @@ impl Lease for KubernetesLease {
     }
 
     async fn look(&self) -> Result<Option<Claim>, PortError> {
-        let attempt = self.attempt("get");
-        let request = kube::core::Request::new(self.leases.path()).get(NAME, &GetParams::default());
-        match self.send(request).await {
-            Ok(body) => decode(&attempt, &body).map(Some),
-            Err(Failure { status: Some(404), .. }) => Ok(None),
-            Err(failure) => Err(attempt.failed(failure)),
-        }
+        let found = self.api.get(&self.leases, NAME).await?;
+        Ok(found.map(|lease| lease.json()).transpose()?.map(claim))
     }
 
     async fn take(&self, over: Option<&Claim>) -> Result<Option<Claim>, PortError> {
@@ -150,14 +136,12 @@ impl Lease for KubernetesLease {
     }
 }
 
-fn decode(attempt: &Attempt<'_>, body: &[u8]) -> Result<Claim, PortError> {
-    let Object { metadata, spec } = serde_json::from_slice(body)
-        .map_err(|error| PortError::passing(attempt.to_string(), format!("it cannot be read: {error}")))?;
-    Ok(Claim {
+fn claim(Object { metadata, spec }: Object) -> Claim {
+    Claim {
         holder: spec.holder_identity.unwrap_or_default(),
         renewed: spec.renew_time.unwrap_or_default(),
         acquired: spec.acquire_time.unwrap_or_default(),
         transitions: spec.lease_transitions.unwrap_or_default(),
         version: metadata.resource_version,
-    })
+    }
 }

@@ -1,45 +1,35 @@
 //! The cluster as [`ClusterView`] and [`EventSink`](crate::ports::EventSink), on kube's client.
 //!
-//! What is read is reduced at once: `watch` follows a collection, `text` takes answers apart into objects, and `decode`,
-//! `pods` and `routing` keep of each object what decisions use. Nothing of `k8s_openapi` gets further than this module.
+//! What is read is reduced at once: `api` asks the server and takes its answers apart into objects, and `decode`, `pods` and
+//! `routing` keep of each object what decisions use. Nothing of `k8s_openapi` gets further than this module.
 //!
 //! Not for remembering what was seen, nor for deciding anything about it.
 
-mod call;
+pub(crate) mod api;
 mod claims;
-mod connect;
 mod decode;
 mod events;
-mod few;
 mod gateway;
 mod gateways;
 mod lease;
-mod lines;
-mod list;
-mod pieces;
+mod parts;
 mod pods;
-mod reach;
 mod routing;
 mod serving;
 mod site;
-mod text;
-mod watch;
+mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use kube::Client;
-use kube::api::{GetParams, ListParams};
+use kube::api::ListParams;
 
-pub use connect::{Clients, Error as ConnectError, Options, connect};
+pub use api::{Clients, ConnectError, Options, Tempo, connect};
 pub use decode::deployment as decode_deployment;
 pub use events::{CONTROLLER, Events};
 pub use lease::KubernetesLease;
-pub use watch::Tempo;
 
 use crate::domain::id::WorkloadId;
 use crate::domain::readiness::Pod;
@@ -47,29 +37,18 @@ use crate::domain::serving::Serving;
 use crate::domain::site::{Age, Gathered, RouteClaim};
 use crate::domain::workload::Workload;
 use crate::ports::{ClusterView, Flow, PodSight, PortError, Sight};
-use call::{Collection, Failure, Resource};
+use api::{Api, Collection, Look, NAMESPACES, Name, Reach, Reading, Resource, Watches};
 use claims::ClaimReader;
-use reach::Reach;
 use serving::ServingReader;
 use site::SiteReader;
-use text::{Name, Reading};
-use watch::Look;
 
 const DEPLOYMENTS: Resource = Resource { group: "apps", version: "v1", plural: "deployments" };
-
-const NAMESPACES: Resource = Resource { group: "", version: "v1", plural: "namespaces" };
 
 /// The namespace every cluster has, and has from its beginning: its UID is the closest there is to a cluster's own
 /// (<https://github.com/kubernetes/kubernetes/issues/77487>).
 const KUBE_SYSTEM: &str = "kube-system";
 
 const PODS: Resource = Resource { group: "", version: "v1", plural: "pods" };
-
-/// Longest wait for an answer to a single request.
-const ANSWER_MAX: Duration = Duration::from_secs(15);
-
-/// Most bytes of one object. The API server refuses requests above 3 MiB; controllers add to the status afterwards.
-const OBJECT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Which namespaces are watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,21 +65,18 @@ impl Scope {
     /// # Errors
     /// When the API server cannot be asked, or does not accept our credentials at all.
     pub async fn all_or_own(clients: &Clients) -> Result<(Self, String), PortError> {
-        let everywhere = Collection { resource: DEPLOYMENTS, namespace: None };
-        let params = ListParams { limit: Some(1), ..ListParams::default() };
-        let listed = match kube::core::Request::new(everywhere.path()).list(&params) {
-            Ok(request) => call::read(&clients.request, request, ANSWER_MAX, OBJECT_BYTES_MAX).await,
-            Err(error) => Err(Failure::unanswered(error)),
-        };
-        match listed {
+        let one = ListParams { limit: Some(1), ..ListParams::default() };
+        match Api::new(clients.request.clone()).list(&Collection::everywhere(DEPLOYMENTS), &one).await {
             Ok(_) => Ok((Self::All, "NAMESPACE is not set, and we may list deployments in all namespaces".to_owned())),
-            Err(Failure { status: Some(403), message, .. }) => {
+            Err(refused) if refused.status() == Some(403) => {
                 let own = clients.namespace.clone();
-                let why =
-                    format!("NAMESPACE is not set, and we may not list deployments in all namespaces ({message})");
+                let why = format!(
+                    "NAMESPACE is not set, and we may not list deployments in all namespaces ({})",
+                    refused.failure.message
+                );
                 Ok((Self::Namespaces(BTreeSet::from([own])), why))
             }
-            Err(failure) => Err(everywhere.attempt("list").failed(failure)),
+            Err(failed) => Err(failed.error),
         }
     }
 
@@ -113,7 +89,7 @@ impl Scope {
 
     fn collections(&self) -> Vec<Collection> {
         match self {
-            Self::All => vec![Collection { resource: DEPLOYMENTS, namespace: None }],
+            Self::All => vec![Collection::everywhere(DEPLOYMENTS)],
             Self::Namespaces(names) => names.iter().map(|name| Collection::of(DEPLOYMENTS, name)).collect(),
         }
     }
@@ -124,98 +100,65 @@ impl Scope {
 /// # Errors
 /// When it cannot be read; with [`crate::ports::Retry::Never`] if we have no right to.
 pub async fn cluster_uid(clients: &Clients) -> Result<String, PortError> {
-    let collection = Collection { resource: NAMESPACES, namespace: None };
-    let attempt = collection.attempt_one("get", KUBE_SYSTEM);
-    let request = kube::core::Request::new(collection.path()).get(KUBE_SYSTEM, &GetParams::default());
-    let request = request.map_err(|error| attempt.failed(Failure::unanswered(error)))?;
-    let body = call::read(&clients.request, request, ANSWER_MAX, OBJECT_BYTES_MAX).await;
-    let body = body.map_err(|failure| attempt.failed(failure))?;
-    let uid = |body: &[u8]| {
-        let object: serde_json::Value = serde_json::from_slice(body).ok()?;
-        Some(object.get("metadata")?.get("uid")?.as_str()?.to_owned())
-    };
-    uid(&body).ok_or_else(|| PortError::passing(attempt.to_string(), "it has no UID"))
+    let namespaces = Collection::everywhere(NAMESPACES);
+    let found = Api::new(clients.request.clone()).get(&namespaces, KUBE_SYSTEM).await?;
+    let uid = |object: serde_json::Value| Some(object.get("metadata")?.get("uid")?.as_str()?.to_owned());
+    found
+        .and_then(|answer| uid(answer.json().ok()?))
+        .ok_or_else(|| PortError::passing(namespaces.attempt_one("get", KUBE_SYSTEM).to_string(), "it has no UID"))
 }
 
 /// A view of one cluster.
 pub struct Cluster {
-    looker: Looker,
-    request: Client,
+    watches: Watches,
+    api: Api,
     scope: Scope,
     sites: SiteReader,
     claims: ClaimReader,
     serving: ServingReader,
 }
 
-/// Begins watches.
-#[derive(Clone)]
-struct Looker {
-    client: Client,
-    tempo: Tempo,
-    /// The API server has refused a streaming list; all watches share this.
-    streaming_refused: Arc<AtomicBool>,
-}
-
-impl Looker {
-    /// Watches a collection, noting in `reach` how far it gets.
-    fn look<T: Send + 'static>(&self, of: Collection, decode: text::Decoder<T>, reach: Reach) -> Flow<Look<T>> {
-        let shared = watch::Shared { refused: Arc::clone(&self.streaming_refused), reach };
-        Box::pin(watch::watch(self.client.clone(), of, decode, self.tempo.clone(), shared))
-    }
-}
-
 impl Cluster {
     /// A view of `scope`. Nothing is asked for before the first watch.
     pub fn new(clients: &Clients, scope: Scope, tempo: Tempo) -> Self {
+        let api = Api::new(clients.request.clone());
         Self {
-            looker: Looker { client: clients.watch.clone(), tempo, streaming_refused: Arc::default() },
-            request: clients.request.clone(),
+            watches: Watches::new(clients.watch.clone(), tempo),
             scope,
-            sites: SiteReader::new(clients.request.clone()),
-            claims: ClaimReader::new(clients.request.clone()),
-            serving: ServingReader::new(clients.request.clone()),
+            sites: SiteReader::new(api.clone()),
+            claims: ClaimReader::new(api.clone()),
+            serving: ServingReader::new(api.clone()),
+            api,
         }
-    }
-
-    fn look<T: Send + 'static>(&self, of: Collection, decode: text::Decoder<T>) -> Flow<Look<T>> {
-        self.looker.look(of, decode, Reach::default())
     }
 }
 
 #[async_trait]
 impl ClusterView for Cluster {
     fn watch(&self) -> Flow<Sight> {
-        reach::watch(self.looker.clone(), self.request.clone(), self.scope.collections())
+        workloads::watch(self.watches.clone(), self.api.clone(), self.scope.collections())
     }
 
     fn watch_pods(&self, namespace: &str) -> Flow<PodSight> {
         let collection = Collection::of(PODS, namespace);
         let attempt = collection.attempt("watch").to_string();
-        Box::pin(self.look(collection, pods::pod).map(move |look| pod_sight(look, &attempt)))
+        let looks = self.watches.watch(collection, pods::pod, Reach::default());
+        Box::pin(looks.map(move |look| pod_sight(look, &attempt)))
     }
 
     async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError> {
         if !self.scope.contains(&id.namespace) {
             return Ok(None);
         }
-        let collection = Collection::of(DEPLOYMENTS, &id.namespace);
-        let attempt = collection.attempt_one("get", &id.name);
-        // Without a resourceVersion the API server answers from a quorum of etcd, not from its cache.
-        let request = kube::core::Request::new(collection.path()).get(&id.name, &GetParams::default());
-        let request = request.map_err(|error| attempt.failed(Failure::unanswered(error)))?;
-        match call::read(&self.request, request, ANSWER_MAX, OBJECT_BYTES_MAX).await {
-            Ok(body) => text::object(&body, decode::deployment)
-                .map(Some)
-                .map_err(|why| PortError::lasting(attempt.to_string(), format!("it cannot be read: {why}"))),
-            Err(Failure { status: Some(404), .. }) => Ok(None),
-            Err(failure) => Err(attempt.failed(failure)),
-        }
+        let Some(answer) = self.api.get(&Collection::of(DEPLOYMENTS, &id.namespace), &id.name).await? else {
+            return Ok(None);
+        };
+        let unreadable = |why| PortError::lasting(answer.attempted.as_str(), format!("it cannot be read: {why}"));
+        answer.object(decode::deployment).map(Some).map_err(unreadable)
     }
 
     async fn pods(&self, namespace: &str) -> Result<Vec<(BTreeMap<String, String>, Pod)>, PortError> {
-        let collection = Collection::of(PODS, namespace);
-        let listed = list::all(&self.request, &collection, None, pods::pod).await;
-        listed.map_err(|failure| collection.attempt("list").failed(failure))
+        Ok(self.api.all(&Collection::of(PODS, namespace), None, pods::pod).await?)
     }
 
     async fn serving(&self, workload: &Workload) -> Result<Serving, PortError> {
@@ -232,21 +175,6 @@ impl ClusterView for Cluster {
 
     async fn route_claims(&self) -> Result<Arc<Vec<RouteClaim>>, PortError> {
         self.claims.claims().await
-    }
-}
-
-fn sight(scope: Option<String>, look: Look<Workload>, all: bool) -> Sight {
-    match look {
-        Look::Restarted => Sight::Restarted { scope },
-        Look::Seen(Reading::Read(workload)) => Sight::Seen(Box::new(workload)),
-        // What has no name is told under the part it has; the watch is not to blame.
-        Look::Seen(Reading::Unreadable(name, why)) => Sight::Unreadable(named(name), why),
-        Look::Gone(name) if name.namespace.is_empty() || name.name.is_empty() => {
-            Sight::Unreadable(named(name), "it was deleted, and its name cannot be read".to_owned())
-        }
-        Look::Gone(name) => Sight::Gone(named(name)),
-        Look::Synced => Sight::Synced { scope, all },
-        Look::Trouble(error) => Sight::Trouble { scope, error },
     }
 }
 

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::decode::PodSpec;
+use super::parts::{Condition, explained};
 use crate::domain::readiness::Pod;
 
 /// Most of an explanation of Kubernetes that is repeated. The scheduler's begin with what matters, and say every node.
@@ -73,15 +74,6 @@ struct Status {
 }
 
 #[derive(Deserialize)]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: String,
-    status: Option<String>,
-    reason: Option<String>,
-    message: Option<String>,
-}
-
-#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ContainerStatus {
     ready: Option<bool>,
@@ -106,12 +98,6 @@ struct Waiting {
 struct Terminated {
     reason: Option<String>,
     exit_code: Option<i32>,
-}
-
-impl Condition {
-    fn holds(&self) -> bool {
-        self.status.as_deref() == Some("True")
-    }
 }
 
 impl Status {
@@ -174,15 +160,6 @@ impl Terminated {
         let code = self.exit_code.filter(|code| *code != 0)?;
         let reason = self.reason.as_deref().filter(|reason| !reason.is_empty()).unwrap_or("Error");
         Some(if reason == "OOMKilled" { reason.to_owned() } else { format!("{reason} (exit code {code})") })
-    }
-}
-
-/// A reason with the beginning of its explanation, of so many characters.
-pub(super) fn explained(reason: &str, message: Option<&str>, chars_max: usize) -> String {
-    let Some(message) = message.map(str::trim).filter(|message| !message.is_empty()) else { return reason.to_owned() };
-    match message.char_indices().nth(chars_max) {
-        Some((end, _)) => format!("{reason}: {}…", message.get(..end).unwrap_or_default()),
-        None => format!("{reason}: {message}"),
     }
 }
 

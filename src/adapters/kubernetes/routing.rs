@@ -7,9 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-use super::call::Resource;
-use super::decode::annotations;
-use super::few::Few;
+use super::api::Resource;
+use super::parts::{Few, annotations};
 use crate::domain::selector::Labels;
 use crate::domain::site::{IngressFact, IngressRule, Reach, ServiceFact};
 
@@ -78,11 +77,6 @@ pub(super) fn read<'a, Spec: Deserialize<'a>, Status: Deserialize<'a>>(
     serde_json::from_str(json).map_err(|error| error.to_string())
 }
 
-/// Reads anything.
-pub(super) fn read_any<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, String> {
-    serde_json::from_str(json).map_err(|error| error.to_string())
-}
-
 /// An object, as far as anything is read of it.
 #[derive(Deserialize)]
 pub(super) struct Object<Spec, Status> {
@@ -93,9 +87,12 @@ pub(super) struct Object<Spec, Status> {
 
 /// Its metadata.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Metadata {
     pub namespace: String,
     pub name: String,
+    /// When it was made, as RFC 3339 writes it in UTC.
+    pub creation_timestamp: Option<String>,
     /// Those that say something about routing.
     #[serde(default, deserialize_with = "routing_annotations")]
     pub annotations: BTreeMap<String, String>,
@@ -103,30 +100,30 @@ pub(super) struct Metadata {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct IngressSpec {
+pub(super) struct IngressSpec {
     ingress_class_name: Option<String>,
-    rules: Few<Rule>,
+    pub rules: Few<Rule>,
     default_backend: Option<Backend>,
     tls: Few<Tls>,
 }
 
 #[derive(Deserialize)]
-struct Rule {
-    host: Option<String>,
-    http: Option<HttpRule>,
+pub(super) struct Rule {
+    pub host: Option<String>,
+    pub http: Option<HttpRule>,
 }
 
 #[derive(Deserialize)]
-struct HttpRule {
+pub(super) struct HttpRule {
     #[serde(default)]
-    paths: Few<HttpPath>,
+    pub paths: Few<HttpPath>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct HttpPath {
-    path: Option<String>,
-    path_type: Option<String>,
+pub(super) struct HttpPath {
+    pub path: Option<String>,
+    pub path_type: Option<String>,
     backend: Option<Backend>,
 }
 
@@ -152,18 +149,18 @@ struct Tls {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct IngressStatus {
-    load_balancer: Option<LoadBalancer>,
+pub(super) struct IngressStatus {
+    pub load_balancer: Option<LoadBalancer>,
 }
 
 #[derive(Default, Deserialize)]
-struct LoadBalancer {
+pub(super) struct LoadBalancer {
     #[serde(default)]
-    ingress: Few<Balancer>,
+    pub ingress: Few<Balancer>,
 }
 
 #[derive(Deserialize)]
-struct Balancer {
+pub(super) struct Balancer {
     hostname: Option<String>,
 }
 

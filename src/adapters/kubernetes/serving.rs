@@ -8,14 +8,12 @@
 
 use std::sync::Arc;
 
-use kube::Client;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
-use super::call::{Collection, Resource};
+use super::api::{Api, Collection, Decoder, Resource};
 use super::routing::SERVICES;
-use super::text::Decoder;
-use super::{PODS, list, pods};
+use super::{PODS, pods};
 use crate::domain::selector::{Labels, is_subset};
 use crate::domain::serving::{Endpoint, Serving};
 use crate::domain::workload::Workload;
@@ -30,13 +28,13 @@ const READINGS_MAX: usize = 8;
 
 /// Reads who serves, a few workloads at a time.
 pub(super) struct ServingReader {
-    client: Client,
+    api: Api,
     places: Arc<Semaphore>,
 }
 
 impl ServingReader {
-    pub fn new(client: Client) -> Self {
-        Self { client, places: Arc::new(Semaphore::new(READINGS_MAX)) }
+    pub fn new(api: Api) -> Self {
+        Self { api, places: Arc::new(Semaphore::new(READINGS_MAX)) }
     }
 
     /// The pods of a workload, and, if one of them is on its way out, what EndpointSlices of the namespace say.
@@ -67,9 +65,7 @@ impl ServingReader {
         labels: Option<&str>,
         decode: Decoder<T>,
     ) -> Result<Vec<T>, PortError> {
-        let collection = Collection::of(resource, &workload.id.namespace);
-        let listed = list::all(&self.client, &collection, labels, decode).await;
-        listed.map_err(|failure| collection.attempt("list").failed(failure))
+        Ok(self.api.all(&Collection::of(resource, &workload.id.namespace), labels, decode).await?)
     }
 }
 

@@ -14,17 +14,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use kube::Client;
-use kube::api::GetParams;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::call::{Collection, Failure, Resource, read};
+use super::api::{Api, CallError, Collection, Decoder, Resource};
 use super::gateway::{self, GATEWAYS, GRANTS, GRANTS_V1, GRPC_ROUTES, HTTP_ROUTES};
-use super::list;
+use super::gateways;
 use super::routing::{self, Counted, INGRESSES, SERVICES};
-use super::text::{self, Decoder};
-use super::{OBJECT_BYTES_MAX, gateways};
 use crate::domain::site::{
     Age, Bulky, GatewayFact, Gathered, GrantFact, IngressFact, Room, RouteFact, RouteKind, SiteFacts, beside,
 };
@@ -58,7 +54,7 @@ const KEPT_NAMES_MAX: usize = 100_000;
 
 /// Reads facts, at most one reading of a namespace at a time.
 pub(super) struct SiteReader {
-    client: Client,
+    api: Api,
     /// What was read, by namespace; the inner lock is held while reading.
     kept: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Option<Kept>>>>>,
     /// Ingresses and routes of all namespaces; the lock is held while reading.
@@ -83,9 +79,9 @@ struct Kept {
 }
 
 impl SiteReader {
-    pub fn new(client: Client) -> Self {
+    pub fn new(api: Api) -> Self {
         Self {
-            client,
+            api,
             kept: Mutex::default(),
             others: tokio::sync::Mutex::default(),
             lookups: Semaphore::new(LOOKUPS_MAX),
@@ -237,8 +233,8 @@ impl SiteReader {
         let at = Instant::now();
         let mut room = Room::of_others();
         let mut takers = Takers::default();
-        let everywhere = Collection { resource: INGRESSES, namespace: None };
-        let listing = list::each(&self.client, &everywhere, None, routing::ingress, |(ingress, _)| {
+        let everywhere = Collection::everywhere(INGRESSES);
+        let listing = self.api.each(&everywhere, routing::ingress, |(ingress, _)| {
             let mut ingress = ingress.as_taker();
             if room.admit(&mut ingress, 0) {
                 takers.ingresses.push(ingress);
@@ -247,10 +243,7 @@ impl SiteReader {
         let late =
             format!("they took more than {} s to list; what others take counts as ours", OTHERS_LIST_MAX.as_secs());
         let cut = match tokio::time::timeout(OTHERS_LIST_MAX, listing).await {
-            Ok(listed) => {
-                let listed = listed.map_err(|failure| everywhere.attempt("list").failed(failure));
-                listed.or_else(|error| left_out(&error, None))?
-            }
+            Ok(listed) => listed.or_else(|failed| left_out(&failed.error, None))?,
             Err(_) => Some(late.clone()),
         };
         cut.into_iter().for_each(|why| room.note("Ingresses of all namespaces".to_owned(), why));
@@ -272,9 +265,7 @@ impl SiteReader {
         decode: Decoder<Counted<T>>,
         room: &mut Room,
     ) -> Result<Vec<T>, PortError> {
-        let collection = Collection::of(resource, namespace);
-        let listed = self.admitted(&collection, decode, room).await;
-        listed.map_err(|failure| collection.attempt("list").failed(failure))
+        Ok(self.admitted(&Collection::of(resource, namespace), decode, room).await?)
     }
 
     async fn admitted<T: Bulky>(
@@ -282,9 +273,9 @@ impl SiteReader {
         collection: &Collection,
         decode: Decoder<Counted<T>>,
         room: &mut Room,
-    ) -> Result<Vec<T>, Failure> {
+    ) -> Result<Vec<T>, CallError> {
         let mut kept = Vec::new();
-        let cut = list::each(&self.client, collection, None, decode, |(mut object, unread)| {
+        let cut = self.api.each(collection, decode, |(mut object, unread)| {
             if room.admit(&mut object, unread) {
                 kept.push(object);
             }
@@ -312,36 +303,26 @@ impl SiteReader {
         }
         let collection = Collection { resource, namespace: namespace.map(str::to_owned) };
         match self.admitted(&collection, decode, room).await {
-            Err(Failure { status: Some(404), .. }) => {
+            Err(failed) if failed.status() == Some(404) => {
                 self.unknown().insert(key, Instant::now());
                 Ok(None)
             }
-            listed => listed.map(Some).map_err(|failure| collection.attempt("list").failed(failure)),
+            listed => Ok(Some(listed?)),
         }
     }
 
     /// A Gateway, often of another namespace. One that does not exist, or that we may not read, is left out; the site then
     /// names it as one whose listeners are not known. `Err` inside: it never can be read, which stops nothing else.
     async fn gateway(&self, namespace: &str, name: &str) -> Result<Result<Option<GatewayFact>, String>, PortError> {
-        let collection = Collection::of(GATEWAYS, namespace);
-        let attempt = collection.attempt_one("get", name);
-        let request = match kube::core::Request::new(collection.path()).get(name, &GetParams::default()) {
-            Ok(request) => request,
-            Err(error) => return Ok(Err(error.to_string())),
-        };
-        match read(&self.client, request, GATEWAY_ANSWER_MAX, OBJECT_BYTES_MAX).await {
-            Ok(body) => Ok(text::object(&body, gateway::gateway).map(Some)),
-            Err(Failure { status: Some(404), .. }) => Ok(Ok(None)),
-            Err(failure @ Failure { status: Some(403), .. }) => {
-                let error = attempt.failed(failure);
-                tracing::warn!(%error, "gateway left out");
+        match self.api.within(GATEWAY_ANSWER_MAX).get(&Collection::of(GATEWAYS, namespace), name).await {
+            Ok(found) => Ok(found.map(|answer| answer.object(gateway::gateway)).transpose()),
+            Err(failed) if failed.status() == Some(403) => {
+                tracing::warn!(error = %failed.error, "gateway left out");
                 Ok(Ok(None))
             }
-            Err(failure) => {
-                let error = attempt.failed(failure);
-                // Credentials that are refused are for all, and the next look-up has other ones.
-                if error.retry == Retry::Never && !error.denied { Ok(Err(error.cause)) } else { Err(error) }
-            }
+            // Credentials that are refused are for all, and the next look-up has other ones.
+            Err(CallError { error, .. }) if error.denied || error.retry != Retry::Never => Err(error),
+            Err(CallError { error, .. }) => Ok(Err(error.cause)),
         }
     }
 

@@ -14,13 +14,13 @@
 //! shard.
 //!
 //! [`shard`] knows what is in a shard, [`stored`] where it is, [`writer`] when it is written, and [`moved`] what becomes of one that
-//! is crowded. [`outbox`] keeps the deliveries, [`pin`] the members
-//! and [`listed`] the scopes that are listed, and [`find`] knows by what a ledger is found; this file joins them.
+//! is crowded. [`outbox`] keeps the deliveries, [`pin`] the members and [`listed`] the scopes that are listed, [`find`] knows by
+//! what a ledger is found, and [`maps`] makes the calls; this file joins them.
 
-mod call;
 pub mod find;
 mod life;
 mod listed;
+mod maps;
 mod moved;
 mod outbox;
 mod pin;
@@ -35,11 +35,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use futures_util::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::api::{Api, ListParams, PostParams};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use self::call::{Call, Failed};
 use self::listed::{Present, Shards};
+use self::maps::{Maps, config_map};
 use self::moved::Routes;
 use self::shard::{Change, Shard};
 use self::stored::Stored;
@@ -66,21 +65,9 @@ const LAYOUT_DIVIDED: &str = "2";
 /// The entry of the meta object that says so.
 const LAYOUT_KEY: &str = "layout";
 
-/// Marks everything we create, as `kubectl get configmap -l` and other tools expect it.
-const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "allclear");
-
-/// Tells the kinds of our ConfigMaps apart: `ledger`, `shard`, `delivery`.
-const PART_LABEL: &str = "allclear.dev/part";
-
-/// Says to people what they are looking at.
-const DESCRIPTION: &str = "allclear.dev/description";
-
-/// Objects read in one page of a listing. Shards of 40 KB make pages of 640 KB, full ones of 16 MiB.
-const PAGE: u32 = 16;
-
 /// A ledger in ConfigMaps. One for a process: the copies of the shards, and what travels together, are in it.
 pub struct KubernetesLedger {
-    maps: Api<ConfigMap>,
+    maps: Maps,
     namespace: String,
     meta: Mutex<Option<OwnerReference>>,
     lanes: Vec<Arc<Lane>>,
@@ -101,7 +88,7 @@ impl KubernetesLedger {
     /// fifteen retries inside a call would only eat its time-out.
     pub fn new(client: kube::Client, namespace: &str) -> Self {
         Self {
-            maps: Api::namespaced(client, namespace),
+            maps: Maps::new(client, namespace),
             namespace: namespace.to_owned(),
             meta: Mutex::default(),
             lanes: std::iter::repeat_with(Arc::default).take(SHARDS).collect(),
@@ -112,57 +99,15 @@ impl KubernetesLedger {
         }
     }
 
-    fn call<'a>(&'a self, verb: &'static str, name: &'a str) -> Call<'a> {
-        Call { verb, name, namespace: &self.namespace }
-    }
-
     /// The error of a call that came upon another ledger than the one that was opened, or upon none.
     fn lost(&self, verb: &'static str, name: &str) -> PortError {
         let cause = format!("the ledger {META_NAME} was deleted; it must be opened again, which starts a new one");
-        PortError::lasting(self.call(verb, name).attempted(), cause)
-    }
-
-    async fn get(&self, name: &str) -> Result<Option<ConfigMap>, PortError> {
-        let call = self.call("get", name);
-        call.make(self.maps.get_opt(name)).await.map_err(|failed| call.unexpected(failed))
-    }
-
-    async fn create(&self, name: &str, map: &ConfigMap) -> Result<ConfigMap, Failed> {
-        self.call("create", name).make(self.maps.create(&PostParams::default(), map)).await
-    }
-
-    async fn replace(&self, name: &str, map: &ConfigMap) -> Result<ConfigMap, Failed> {
-        self.call("update", name).make(self.maps.replace(name, &PostParams::default(), map)).await
-    }
-
-    /// All ConfigMaps of one part. A listing that expires half-way is read again in one piece (fault W3).
-    async fn list(&self, part: &str) -> Result<Vec<ConfigMap>, PortError> {
-        let call = self.call("list", META_NAME);
-        let (key, value) = MANAGED_BY;
-        let all = ListParams::default().labels(&format!("{key}={value},{PART_LABEL}={part}"));
-        let mut found = Vec::new();
-        let mut page = all.clone().limit(PAGE);
-        loop {
-            match call.make(self.maps.list(&page)).await {
-                Ok(list) => {
-                    found.extend(list.items);
-                    match list.metadata.continue_.filter(|token| !token.is_empty()) {
-                        Some(token) => page = page.continue_token(&token),
-                        None => return Ok(found),
-                    }
-                }
-                Err(Failed::Expired) if page.limit.is_some() => {
-                    found.clear();
-                    page = all.clone();
-                }
-                Err(failed) => return Err(call.unexpected(failed)),
-            }
-        }
+        PortError::lasting(self.maps.attempt(verb, name), cause)
     }
 
     /// The meta object as it is now, created if there is none.
     async fn find_or_create_meta(&self) -> Result<(OwnerReference, ConfigMap), PortError> {
-        let map = match self.get(META_NAME).await? {
+        let map = match self.maps.get(META_NAME).await? {
             Some(map) => map,
             None => self.create_meta().await?,
         };
@@ -191,20 +136,18 @@ impl KubernetesLedger {
         let about = "What allclear knows about the workloads of this cluster. Deleting it makes allclear forget all of it: \
                      every workload is then taken as it is, without a purge.";
         let data = BTreeMap::from([(LAYOUT_KEY.to_owned(), LAYOUT.to_owned())]);
-        match self.create(META_NAME, &config_map(META_NAME, "ledger", about, data)).await {
+        match self.maps.create(META_NAME, &config_map(META_NAME, "ledger", about, data)).await {
             Ok(map) => Ok(map),
             // Another worker was faster, or the answer to our own creation was lost.
-            Err(Failed::Conflict) => self.get(META_NAME).await?.ok_or_else(|| {
-                PortError::passing(format!("failed to create configmap {META_NAME}"), "it appears and disappears")
-            }),
-            Err(failed) => Err(self.call("create", META_NAME).unexpected(failed)),
+            Err(failed) if failed.status() == Some(409) => self.maps.get(META_NAME).await?.ok_or(failed.error),
+            Err(failed) => Err(failed.error),
         }
     }
 
     /// All shards of this ledger, and the parts that they name.
     async fn read_shards(&self, meta: &OwnerReference) -> Result<Contents, PortError> {
         let (mut found, mut parts) = (Contents::default(), BTreeMap::new());
-        for map in self.list("shard").await? {
+        for map in self.maps.list("shard").await? {
             let name = map.metadata.name.clone().unwrap_or_default();
             if let Some(index) = (0..SHARDS).find(|index| name == shard_name(*index)) {
                 if is_ours(&map, meta) {
@@ -355,7 +298,7 @@ impl Ledger for KubernetesLedger {
     }
 
     async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
-        let Some(map) = self.get(META_NAME).await? else { return Ok(None) };
+        let Some(map) = self.maps.get(META_NAME).await? else { return Ok(None) };
         let meta = self.read_meta(&map)?;
         let contents = self.read_shards(&meta).await?;
         let mut seen = ledgered(meta, &map, &contents.present);
@@ -441,22 +384,6 @@ fn shard_name(index: usize) -> String {
 
 fn no_such_shard(index: usize) -> PortError {
     PortError::lasting("failed to find a shard of the ledger", format!("there is none with the number {index}"))
-}
-
-/// A ConfigMap of ours, without owner.
-fn config_map(name: &str, part: &str, about: &str, data: BTreeMap<String, String>) -> ConfigMap {
-    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-    let (managed_by, us) = MANAGED_BY;
-    ConfigMap {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            labels: Some(BTreeMap::from([pair(managed_by, us), pair(PART_LABEL, part)])),
-            annotations: Some(BTreeMap::from([pair(DESCRIPTION, about)])),
-            ..ObjectMeta::default()
-        },
-        data: Some(data),
-        ..ConfigMap::default()
-    }
 }
 
 /// The reference by which shards belong to their ledger. `blockOwnerDeletion` stays unset: setting it needs rights on

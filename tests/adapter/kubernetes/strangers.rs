@@ -1,8 +1,9 @@
 //! T13: a tenant's objects are as large as the API server lets them be, and there are many of them.
 
 use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
+use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::domain::id::WorkloadId;
-use allclear::ports::ClusterView;
+use allclear::ports::{ClusterView, Ledger};
 use allclear::sandbox::http::Request;
 use serde_json::json;
 
@@ -88,7 +89,18 @@ async fn t11_neither_a_broken_kubeconfig_nor_its_plugin_shows_a_token() {
         json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh", "args": ["-c", script],
             "env": [{"name": "TOKEN", "value": secret}], "interactiveMode": "Never"}})
     };
+    let dir = tempfile::tempdir().unwrap();
+    let expired = json!({
+        "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+        "status": {"token": "t", "expirationTimestamp": "2020-01-01T00:00:00Z"},
+    });
+    // It works for each of the two clients, and not for their first requests.
+    let twice = format!(
+        "cd {}; if mkdir 1 || mkdir 2; then echo '{expired}'; else echo {secret}; exit 7; fi 2>/dev/null",
+        dir.path().display()
+    );
     let users = [
+        plugin(&twice),
         plugin(&format!("echo {secret}; echo {secret} >&2; exit 7")),
         plugin(&format!("echo {secret}")),
         plugin(&format!("echo '{{\"kind\": \"ExecCredential\", \"status\": \"{secret}\"}}'")),
@@ -127,7 +139,8 @@ async fn t11_neither_a_broken_kubeconfig_nor_its_plugin_shows_a_token() {
             Ok(clients) => {
                 let view = Cluster::new(&clients, Scope::All, classic());
                 let error = view.workload(&WorkloadId::deployment("shop", "web")).await.unwrap_err();
-                format!("{} {error} {error:?}", clients.server)
+                let ledger = KubernetesLedger::new(clients.request.clone(), "allclear").open().await.unwrap_err();
+                format!("{} {error} {error:?} {ledger} {ledger:?}", clients.server)
             }
         };
         assert!(!shown.contains("hunter2"), "{file}\n{shown}");

@@ -181,7 +181,7 @@ async fn missing_rights_are_reported_with_verb_and_resource_and_end_when_they_ar
     cluster.fail_writes(When::Before, status(403, "Forbidden", "no", 0));
     let error = unavailable(ledger.store(&web(), &record(1)).await);
     assert!(error.retry == Retry::Never && error.denied);
-    for word in ["\"create\"", "\"configmaps\"", "allclear-ledger-", NAMESPACE] {
+    for word in ["create", "configmaps", "allclear-ledger-", NAMESPACE] {
         assert!(error.to_string().contains(word), "{error}");
     }
     cluster.fail_writes(When::Before, status(401, "Unauthorized", "Unauthorized", 0));
@@ -201,6 +201,31 @@ async fn a_server_that_asks_for_patience_gets_it() {
         let before = cluster.api.writes();
         assert_eq!(unavailable(ledger.store(&web(), &record(1)).await).retry, Retry::Later);
         assert_eq!(cluster.api.writes(), before, "the caller decides when to try again");
+    }
+}
+
+#[tokio::test]
+async fn patience_is_also_asked_for_in_a_header_and_never_for_long() {
+    let cluster = Cluster::start().await;
+    let ledger = cluster.opened().await;
+    for (asked, seconds) in [("7", 7), ("999999", 300)] {
+        let busy = Reply::full(429, "text/plain", "slow down").header("retry-after", asked);
+        cluster.fail_writes(When::Before, Action::Answer(busy));
+        let error = unavailable(ledger.store(&web(), &record(1)).await);
+        assert_eq!(error.retry, Retry::After(Duration::from_secs(seconds)), "{error}");
+    }
+}
+
+/// No right would help, and the ledger is not full either, which is how a lasting failure is taken.
+#[tokio::test]
+async fn a_namespace_that_is_ending_is_no_missing_right_and_no_lack_of_room() {
+    let cluster = Cluster::start().await;
+    let ledger = cluster.opened().await;
+    let ending = "unable to create new content in namespace allclear because it is being terminated";
+    for (code, reason, words) in [(403, "Forbidden", ending), (404, "NotFound", "namespaces \"allclear\" not found")] {
+        cluster.fail_writes(When::Before, status(code, reason, words, 0));
+        let error = unavailable(ledger.store(&web(), &record(1)).await);
+        assert!(!error.denied && error.retry == Retry::Later && error.cause.contains(words), "{error:?}");
     }
 }
 

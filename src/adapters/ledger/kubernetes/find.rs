@@ -4,15 +4,15 @@
 //! credentials, for metadata alone, as far as they may look. Not for opening a ledger.
 
 use std::collections::BTreeSet;
-use std::future::Future;
 
 use futures_util::stream::{self, StreamExt};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::api::{Api, ListParams};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::ListParams;
+use kube::core::{ObjectList, PartialObjectMeta};
 
-use super::call::CALL_TIMEOUT;
-use super::{KubernetesLedger, MANAGED_BY, META_NAME, PART_LABEL, config_map};
-use crate::adapters::in_words;
+use super::maps::{ANSWER_MAX, CONFIG_MAPS, MANAGED_BY, PART_LABEL, config_map};
+use super::{KubernetesLedger, META_NAME};
+use crate::adapters::kubernetes::api::{Api, CallError, Collection, NAMESPACES, Resource};
 use crate::ports::PortError;
 
 /// Objects of one listing that are looked at. There is one ledger for each installation; a cluster with this many is full of them.
@@ -24,6 +24,9 @@ const NAMESPACES_MAX: usize = 200;
 
 /// Namespaces looked into at a time.
 const LOOKS_AT_ONCE: usize = 8;
+
+/// What is read of an object.
+type Object = PartialObjectMeta<ConfigMap>;
 
 /// What a look around came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,24 +43,23 @@ pub struct Ledgers {
 /// # Errors
 /// When there is no answer. A refusal is none: it makes the look partial.
 pub async fn ledgers(client: &kube::Client, likely: BTreeSet<String>) -> Result<Ledgers, PortError> {
-    let maps: Api<ConfigMap> = Api::all(client.clone());
+    let api = Api::of_metadata(client.clone()).within(ANSWER_MAX);
     let (key, value) = MANAGED_BY;
     let by_label = ListParams::default().labels(&format!("{key}={value},{PART_LABEL}=ledger")).limit(LISTED_MAX);
     let by_name = ListParams::default().fields(&format!("metadata.name={META_NAME}")).limit(LISTED_MAX);
     let mut found = Ledgers::default();
     for wanted in [by_label, by_name] {
-        let Some(list) = ask(maps.list_metadata(&wanted)).await? else { return one_by_one(client, likely).await };
-        found.namespaces.extend(list.items.into_iter().filter_map(|map| map.metadata.namespace));
+        let Some(maps) = list(&api, CONFIG_MAPS, &wanted).await? else { return one_by_one(&api, likely).await };
+        found.namespaces.extend(maps.into_iter().filter_map(|map| map.metadata.namespace));
     }
     Ok(found)
 }
 
-async fn one_by_one(client: &kube::Client, likely: BTreeSet<String>) -> Result<Ledgers, PortError> {
-    let all: Api<Namespace> = Api::all(client.clone());
-    let listed = ask(all.list_metadata(&ListParams::default().limit(LISTED_MAX))).await?;
+async fn one_by_one(api: &Api, likely: BTreeSet<String>) -> Result<Ledgers, PortError> {
+    let listed = list(api, NAMESPACES, &ListParams::default().limit(LISTED_MAX)).await?;
     let mut found = Ledgers { partial: listed.is_none(), ..Ledgers::default() };
     let mut namespaces: Vec<String> = likely.into_iter().collect();
-    let listed = listed.into_iter().flat_map(|list| list.items).filter_map(|namespace| namespace.metadata.name);
+    let listed = listed.into_iter().flatten().filter_map(|namespace| namespace.metadata.name);
     for name in listed {
         if !namespaces.contains(&name) {
             namespaces.push(name);
@@ -65,8 +67,7 @@ async fn one_by_one(client: &kube::Client, likely: BTreeSet<String>) -> Result<L
     }
     found.partial |= namespaces.len() > NAMESPACES_MAX;
     let look = |namespace: String| async {
-        let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
-        (ask(maps.get_metadata_opt(META_NAME)).await, namespace)
+        (allowed(api.get(&Collection::of(CONFIG_MAPS, &namespace), META_NAME).await), namespace)
     };
     let mut looks = stream::iter(namespaces.into_iter().take(NAMESPACES_MAX).map(look)).buffer_unordered(LOOKS_AT_ONCE);
     while let Some((answer, namespace)) = looks.next().await {
@@ -79,20 +80,18 @@ async fn one_by_one(client: &kube::Client, likely: BTreeSet<String>) -> Result<L
     Ok(found)
 }
 
-/// One question; `None` where it may not be asked.
-async fn ask<T>(call: impl Future<Output = kube::Result<T>>) -> Result<Option<T>, PortError> {
-    let attempted = "failed to look for other ledgers in the cluster";
-    match tokio::time::timeout(CALL_TIMEOUT, call).await {
-        Ok(Ok(answer)) => Ok(Some(answer)),
-        Ok(Err(kube::Error::Api(status))) if status.code == 403 => Ok(None),
-        Ok(Err(kube::Error::Api(status))) if (400..429).contains(&status.code) => {
-            Err(PortError::lasting(attempted, format!("{} (status {})", status.message, status.code)))
-        }
-        Ok(Err(error)) => Err(PortError::passing(attempted, in_words(&error))),
-        Err(_) => {
-            let cause = format!("no answer from the API server within {} s", CALL_TIMEOUT.as_secs());
-            Err(PortError::passing(attempted, cause))
-        }
+/// The objects of a kind everywhere; `None` where they may not be listed.
+async fn list(api: &Api, of: Resource, wanted: &ListParams) -> Result<Option<Vec<Object>>, PortError> {
+    let Some(answer) = allowed(api.list(&Collection::everywhere(of), wanted).await)? else { return Ok(None) };
+    let list: ObjectList<Object> = answer.json()?;
+    Ok(Some(list.items))
+}
+
+/// The answer to one question; `None` where it may not be asked.
+fn allowed<T>(answer: Result<T, CallError>) -> Result<Option<T>, PortError> {
+    match answer {
+        Err(failed) if failed.status() == Some(403) => Ok(None),
+        answer => Ok(Some(answer?)),
     }
 }
 
@@ -108,11 +107,10 @@ impl KubernetesLedger {
         let mut labelled = meta.clone();
         labelled.metadata.labels = Some(present.into_iter().chain(wanted).collect());
         // With the resourceVersion that was read: nobody else's change is overwritten.
-        match self.replace(META_NAME, &labelled).await {
+        match self.maps.replace(META_NAME, &labelled).await {
             Ok(_) => tracing::info!(namespace = %self.namespace, "gave the ledger its labels"),
             Err(failed) => {
-                let error = self.call("update", META_NAME).unexpected(failed);
-                tracing::warn!(%error, "the ledger has no labels yet; they are given at the next start");
+                tracing::warn!(error = %failed.error, "the ledger has no labels yet; they are given at the next start");
             }
         }
     }

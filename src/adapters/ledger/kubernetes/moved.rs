@@ -17,12 +17,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::call::Failed;
+use super::maps::Failed;
 use super::shard::Shard;
 use super::stored::Stored;
 use super::writer::{Copy, Lane, ShardStore, Spare};
 use super::{META_NAME, SHARDS, shard_name};
-use crate::ports::{PinError, PortError};
+use crate::ports::PortError;
 
 /// The object that has the records of a namespace, and the writes to it.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ impl Stored<'_> {
     pub(super) async fn divide(&self, copy: Copy, namespace: &str, spare: &mut Option<Spare>) -> Result<Copy, Failed> {
         let name = match spare.take_if(|spare| spare.namespace == namespace) {
             Some(left) => left.name,
-            None => random_name(self.index).map_err(Failed::Other)?,
+            None => random_name(self.index)?,
         };
         // An attempt whose outcome is not known may have been carried out, or be carried out yet: for the same namespace, and with the
         // same object. So that is used again, and never for another namespace.
@@ -91,12 +91,9 @@ impl Stored<'_> {
         let Copy { mut shard, version } = copy;
         let theirs = shard.move_out(namespace, &name);
         let own = self.for_namespace(namespace, &name);
-        let there = self.ledger.get(&name).await.map_err(Failed::Other)?;
+        let there = self.ledger.maps.get(&name).await?;
         let made = own.put(&theirs, there.and_then(|map| map.metadata.resource_version)).await?;
-        self.ledger.note_moved(&made).await.map_err(|error| match error {
-            PinError::Lost(error) => Failed::Lost(error),
-            PinError::Unavailable(error) => Failed::Other(error),
-        })?;
+        self.ledger.note_moved(&made).await?;
         let version = self.write(&Copy { shard: shard.clone(), version }).await?;
         *spare = None;
         tracing::info!(

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::DeleteParams;
 
-use super::call::Failed;
-use super::{KubernetesLedger, config_map};
+use super::KubernetesLedger;
+use super::maps::config_map;
+use crate::adapters::kubernetes::api::CallError;
 use crate::domain::delivery::Delivery;
 use crate::ports::PortError;
 
@@ -18,7 +18,7 @@ const KEY: &str = "delivery";
 impl KubernetesLedger {
     pub(super) async fn list_deliveries(&self) -> Result<Vec<Delivery>, PortError> {
         let mut found = Vec::new();
-        for map in self.list("delivery").await? {
+        for map in self.maps.list("delivery").await? {
             let text = map.data.as_ref().and_then(|data| data.get(KEY)).map_or("", String::as_str);
             match serde_json::from_str::<Delivery>(text) {
                 Ok(delivery) => {
@@ -41,31 +41,24 @@ impl KubernetesLedger {
         let name = name_of(&delivery.id)?;
         let map = encode(&name, delivery)?;
         let known = self.stored().contains(&delivery.id);
-        let mut verb = if known { "update" } else { "create" };
-        let mut written = self.write(verb, &name, &map).await;
-        if matches!(written, Err(Failed::NotFound | Failed::Conflict)) {
-            verb = if known { "create" } else { "update" };
-            written = self.write(verb, &name, &map).await;
+        let mut written = self.write(known, &name, &map).await;
+        if written.as_ref().is_err_and(|failed| matches!(failed.status(), Some(404 | 409))) {
+            written = self.write(!known, &name, &map).await;
         }
-        written.map_err(|failed| self.call(verb, &name).unexpected(failed))?;
+        written?;
         self.stored().insert(delivery.id.clone());
         Ok(())
     }
 
     pub(super) async fn delete_delivery(&self, id: &str) -> Result<(), PortError> {
         let name = name_of(id)?;
-        let call = self.call("delete", &name);
-        match call.make(self.maps.delete(&name, &DeleteParams::default())).await {
-            Ok(_) | Err(Failed::NotFound) => {
-                self.stored().remove(id);
-                Ok(())
-            }
-            Err(failed) => Err(call.unexpected(failed)),
-        }
+        self.maps.delete(&name).await?;
+        self.stored().remove(id);
+        Ok(())
     }
 
-    async fn write(&self, verb: &str, name: &str, map: &ConfigMap) -> Result<ConfigMap, Failed> {
-        if verb == "create" { self.create(name, map).await } else { self.replace(name, map).await }
+    async fn write(&self, replaces: bool, name: &str, map: &ConfigMap) -> Result<ConfigMap, CallError> {
+        if replaces { self.maps.replace(name, map).await } else { self.maps.create(name, map).await }
     }
 
     /// The ids that have an object, as far as we know.

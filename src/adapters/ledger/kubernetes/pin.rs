@@ -2,7 +2,6 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 
-use super::call::Failed;
 use super::{KubernetesLedger, META_NAME};
 use crate::adapters::ledger::{pin_of, pin_text};
 use crate::domain::roster::Pin;
@@ -20,9 +19,9 @@ pub(super) fn of(map: &ConfigMap) -> Option<&String> {
 }
 
 impl KubernetesLedger {
-    /// Also for whoever has not opened the ledger: for him there may be none.
+    /// Works before the ledger is opened as well; then there may be no pin.
     pub(super) async fn read_pin(&self) -> Result<Option<Pin>, PinError> {
-        let map = self.get(META_NAME).await?;
+        let map = self.maps.get(META_NAME).await?;
         let uid = map.as_ref().and_then(|map| map.metadata.uid.as_ref());
         if self.known_meta().is_some_and(|opened| uid != Some(&opened.uid)) {
             return Err(PinError::Lost(self.lost("get", META_NAME)));
@@ -48,9 +47,11 @@ impl KubernetesLedger {
         change: impl Fn(&ConfigMap) -> Result<Meta<T>, PortError> + Send,
     ) -> Result<T, PinError> {
         let opened = self.meta().await?;
-        for _ in 0..ATTEMPTS_MAX {
-            let call = self.call("update", META_NAME);
-            let Some(mut map) = self.get(META_NAME).await?.filter(|map| map.metadata.uid.as_ref() == Some(&opened.uid))
+        let mut left = ATTEMPTS_MAX;
+        loop {
+            left -= 1;
+            let Some(mut map) =
+                self.maps.get(META_NAME).await?.filter(|map| map.metadata.uid.as_ref() == Some(&opened.uid))
             else {
                 return Err(PinError::Lost(self.lost("update", META_NAME)));
             };
@@ -61,15 +62,16 @@ impl KubernetesLedger {
             let entries = change.into_iter().map(|(key, text)| (key.to_owned(), text));
             map.data.get_or_insert_default().extend(entries);
             // With the resourceVersion that was read: nobody else's change is overwritten.
-            match self.replace(META_NAME, &map).await {
+            match self.maps.replace(META_NAME, &map).await {
                 Ok(_) => return Ok(answer),
-                Err(Failed::Conflict) => {}
+                Err(failed) if failed.status() == Some(409) && left > 0 => {}
                 // Deleted since it was read just above.
-                Err(Failed::NotFound) => return Err(PinError::Lost(self.lost("update", META_NAME))),
-                Err(failed) => return Err(call.unexpected(failed).into()),
+                Err(failed) if failed.status() == Some(404) => {
+                    return Err(PinError::Lost(self.lost("update", META_NAME)));
+                }
+                Err(failed) => return Err(failed.error.into()),
             }
         }
-        Err(self.call("update", META_NAME).unexpected(Failed::Conflict).into())
     }
 }
 

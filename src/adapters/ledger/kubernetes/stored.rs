@@ -5,10 +5,11 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
-use super::call::Failed;
+use super::maps::Failed;
+use super::maps::config_map;
 use super::shard::Shard;
 use super::writer::{Copy, ShardStore, Spare};
-use super::{KubernetesLedger, META_NAME, SHARDS, config_map, copy_of};
+use super::{KubernetesLedger, META_NAME, SHARDS, copy_of};
 use crate::ports::PortError;
 
 /// One shard, or a part of it.
@@ -24,7 +25,7 @@ pub(super) struct Stored<'a> {
 
 impl ShardStore for Stored<'_> {
     async fn read(&self) -> Result<Copy, PortError> {
-        let copy = match self.ledger.get(&self.name).await? {
+        let copy = match self.ledger.maps.get(&self.name).await? {
             Some(map) => copy_of(map, &self.meta),
             None => Copy { shard: Shard::default(), version: None },
         };
@@ -35,10 +36,6 @@ impl ShardStore for Stored<'_> {
     async fn write(&self, copy: &Copy) -> Result<String, Failed> {
         let written = self.put(&copy.shard, copy.version.clone()).await?;
         Ok(written.metadata.resource_version.unwrap_or_default())
-    }
-
-    fn failed(&self, failed: Failed) -> PortError {
-        self.ledger.call("update", &self.name).unexpected(failed)
     }
 
     fn is_divisible(&self) -> bool {
@@ -69,13 +66,13 @@ impl Stored<'_> {
             return self.create(&map).await;
         }
         map.metadata.resource_version = version;
-        match self.ledger.replace(&self.name, &map).await {
+        match self.ledger.maps.replace(&self.name, &map).await {
             // Deleted under us: what we hold is the only copy left of what was in it.
-            Err(Failed::NotFound) => {
+            Err(failed) if failed.status() == Some(404) => {
                 map.metadata.resource_version = None;
                 self.create(&map).await
             }
-            written => written,
+            written => Ok(written?),
         }
     }
 
@@ -94,7 +91,7 @@ impl Stored<'_> {
 
     async fn create(&self, map: &ConfigMap) -> Result<ConfigMap, Failed> {
         self.still_our_ledger().await?;
-        let created = self.ledger.create(&self.name, map).await?;
+        let created = self.ledger.maps.create(&self.name, map).await?;
         match &self.namespace {
             None => self.ledger.note_shard(self.index, &created).await,
             // A new one is noted before it counts, and one that was deleted under us here.
@@ -110,7 +107,7 @@ impl Stored<'_> {
     /// Checks that the ledger itself was not deleted: shards of a deleted ledger must not rise again. A shard that is created
     /// costs this one more reading, in all the life of a ledger 64 of them.
     async fn still_our_ledger(&self) -> Result<(), Failed> {
-        let found = self.ledger.get(META_NAME).await.map_err(Failed::Other)?.and_then(|map| map.metadata.uid);
+        let found = self.ledger.maps.get(META_NAME).await?.and_then(|map| map.metadata.uid);
         if found.as_ref() == Some(&self.meta.uid) {
             return Ok(());
         }

@@ -24,7 +24,7 @@ use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore, oneshot};
 use tokio::time::Instant;
 
-use super::call::Failed;
+use super::maps::Failed;
 use super::shard::{Applied, Change, Shard};
 use crate::domain::id::WorkloadId;
 use crate::ports::{PortError, StoreError};
@@ -63,8 +63,6 @@ pub(super) trait ShardStore {
     fn read(&self) -> impl Future<Output = Result<Copy, PortError>> + Send;
     /// Writes it if it is still what was read, or creates it if there was none: returns the new `resourceVersion`.
     fn write(&self, copy: &Copy) -> impl Future<Output = Result<String, Failed>> + Send;
-    /// An error of a write, when nothing but reporting it is left.
-    fn failed(&self, failed: Failed) -> PortError;
     /// Whether a namespace can be moved out of it.
     fn is_divisible(&self) -> bool;
     /// Takes note of which namespaces are elsewhere.
@@ -245,12 +243,12 @@ impl Held {
             };
             match written {
                 Ok(copy) => self.copy = Some(copy),
-                Err(Failed::Conflict) if conflicts < ATTEMPTS_MAX => {
+                Err(Failed::Conflict(_)) if conflicts < ATTEMPTS_MAX => {
                     conflicts += 1;
                     tokio::time::sleep(spread(BACKOFF * 2_u32.pow(conflicts - 1))).await;
                 }
                 Err(Failed::Lost(error)) => return Err(StoreError::Lost(error)),
-                Err(failed) => return Err(store.failed(failed).into()),
+                Err(Failed::Conflict(error) | Failed::Other(error)) => return Err(error.into()),
             }
         }
         Ok(())
@@ -274,7 +272,7 @@ impl Held {
     /// Moves the largest namespace out, by what is there and what was to be written. Nothing of the latter is kept: it is applied
     /// again to whatever it belongs to then.
     async fn relieve(&mut self, planned: Copy, store: &impl ShardStore) -> Result<Copy, Failed> {
-        let there = self.read(store).await.map_err(Failed::Other)?;
+        let there = self.read(store).await?;
         store.note(&there.shard);
         match planned.shard.largest().filter(|namespace| !there.shard.is_moved(namespace)) {
             Some(namespace) => store.relieve(there, &namespace, &mut self.spare).await,
@@ -347,7 +345,7 @@ mod tests {
             let version = {
                 let mut content = self.content.lock().unwrap();
                 if copy.version != Some(self.version.load(Ordering::Relaxed).to_string()) {
-                    return Err(Failed::Conflict);
+                    return Err(Failed::Conflict(PortError::passing("failed to write", "conflict")));
                 }
                 *content = copy.shard.clone();
                 self.version.fetch_add(1, Ordering::Relaxed) + 1
@@ -355,10 +353,6 @@ mod tests {
             // The second half: it happened, and nobody knows yet.
             tokio::time::sleep(LATENCY / 2).await;
             Ok(version.to_string())
-        }
-
-        fn failed(&self, failed: Failed) -> PortError {
-            PortError::passing("failed to write", format!("{failed:?}"))
         }
 
         fn is_divisible(&self) -> bool {

@@ -9,10 +9,15 @@
 //!                                  └──── resume from the last version
 //! ```
 //!
-//! Why not `kube::runtime::watcher` (5.0): it stops at bytes that are no UTF-8 and is sent them again when it resumes;
-//! it drops a truncated line and the change in it; it never leaves paging when every page expires (W3), never falls back
-//! from streaming lists, never gives up a version the server does not have any more after a restore (A5); and it does
-//! not know of `Retry-After`.
+//! Why not `kube::runtime::watcher` (read at 5.0.0). Without `DeserializeGuard` one broken object breaks its whole listing, and
+//! with it each object is built as a tree and cloned; here an object is borrowed from the answer (`RawValue`), and its bytes are
+//! decoded once. And it does not get out of four situations by itself: pages that keep expiring (W3), a server that refuses
+//! streaming lists, a version that a restored server does not have any more (A5), and a server that asks for patience
+//! (`Retry-After`). A loop that builds it anew with another `Config` would get it out of these, but is most of this file.
+//! A line that is cut off is dropped by both, and sent again when the watch is resumed.
+//!
+//! kube's feature `gzip` has to stay off: API servers from 1.37 on compress each event of a watch by itself, and only the first would
+//! be read (<https://github.com/tower-rs/tower-http/issues/737>).
 //!
 //! Not for what objects mean, nor for remembering them: who reads the stream does that.
 
@@ -22,18 +27,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::Stream;
 use futures_util::stream::unfold;
 use kube::Client;
 use kube::api::{ListParams, WatchParams};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::call::{Collection, Extent, Failure, open, read_some};
+use super::call::{Extent, open, read_some};
+use super::failure::{Collection, Failure};
 use super::lines::Lines;
 use super::reach::Reach;
 use super::text::{self, Decoder, Line, Name, Page, Reading};
 use crate::domain::retry::Backoff;
-use crate::ports::PortError;
+use crate::ports::{Flow, PortError};
 
 /// Most bytes of one page of a list. Five hundred objects of 20 KiB are 10 MiB; a pod of 256 MiB has room for this one, and for
 /// what is made of it. An object has 1.5 MiB at most, etcd's own bound on a request.
@@ -88,7 +93,7 @@ impl Default for Tempo {
 
 /// What a watch of a collection says.
 #[derive(Debug)]
-pub(super) enum Look<T> {
+pub enum Look<T> {
     /// A new listing begins.
     Restarted,
     /// An object is there.
@@ -101,50 +106,51 @@ pub(super) enum Look<T> {
     Trouble(PortError),
 }
 
-/// What several watches have in common.
+/// The watches of one API server.
 #[derive(Clone)]
-pub(super) struct Shared {
-    /// Whether the server refuses streaming lists; shared by all watches of a server.
-    pub refused: Arc<AtomicBool>,
-    /// How far they have got.
-    pub reach: Reach,
+pub struct Watches {
+    client: Client,
+    /// How they spend their time.
+    pub tempo: Tempo,
+    /// Whether the server has refused a streaming list.
+    refused: Arc<AtomicBool>,
 }
 
-/// Watches a collection for ever.
-pub(super) fn watch<T: Send + 'static>(
-    client: Client,
-    collection: Collection,
-    decode: Decoder<T>,
-    tempo: Tempo,
-    shared: Shared,
-) -> impl Stream<Item = Look<T>> + Send {
-    let watcher = Watcher {
-        key: collection.path(),
-        client,
-        collection,
-        decode,
-        shared,
-        phase: Phase::Unlisted,
-        looks: VecDeque::new(),
-        classic: false,
-        unpaged: false,
-        page: tempo.page,
-        good_pages: 0,
-        tempo,
-        troubled: false,
-        listings: 0,
-        failures: 0,
-        not_before: Instant::now(),
-        no_list_before: Instant::now(),
-    };
-    unfold(watcher, |mut watcher| async move {
-        loop {
-            if let Some(look) = watcher.looks.pop_front() {
-                return Some((look, watcher));
+impl Watches {
+    /// Nothing is asked before the first watch.
+    pub fn new(client: Client, tempo: Tempo) -> Self {
+        Self { client, tempo, refused: Arc::default() }
+    }
+
+    /// Watches a collection for ever, noting in `reach` how far it gets.
+    pub fn watch<T: Send + 'static>(&self, of: Collection, decode: Decoder<T>, reach: Reach) -> Flow<Look<T>> {
+        let watcher = Watcher {
+            key: of.path(),
+            watches: self.clone(),
+            collection: of,
+            decode,
+            reach,
+            phase: Phase::Unlisted,
+            looks: VecDeque::new(),
+            classic: false,
+            unpaged: false,
+            page: self.tempo.page,
+            good_pages: 0,
+            troubled: false,
+            listings: 0,
+            failures: 0,
+            not_before: Instant::now(),
+            no_list_before: Instant::now(),
+        };
+        Box::pin(unfold(watcher, |mut watcher| async move {
+            loop {
+                if let Some(look) = watcher.looks.pop_front() {
+                    return Some((look, watcher));
+                }
+                watcher.step().await;
             }
-            watcher.step().await;
-        }
-    })
+        }))
+    }
 }
 
 /// Where a watch is; the diagram is above.
@@ -170,16 +176,15 @@ struct Following {
 }
 
 struct Watcher<T> {
-    client: Client,
+    watches: Watches,
     collection: Collection,
     decode: Decoder<T>,
-    tempo: Tempo,
+    reach: Reach,
     /// What jitter is derived from.
     key: String,
     phase: Phase,
     /// Said, but not read yet: at most one page.
     looks: VecDeque<Look<T>>,
-    shared: Shared,
     /// The next listing is not a streaming one, because the last one broke off.
     classic: bool,
     /// The next listing is in one page, because pages expired.
@@ -215,8 +220,8 @@ impl<T: Send + 'static> Watcher<T> {
         sleep_until(self.not_before.max(self.no_list_before)).await;
         // The next listing waits, unless a watch lives long enough in between to prove that listing helps.
         self.listings = self.listings.saturating_add(1);
-        self.no_list_before = Instant::now() + self.tempo.backoff.delay(self.listings, &self.key);
-        let streaming = self.tempo.streaming && !self.classic && !self.shared.refused.load(Ordering::Relaxed);
+        self.no_list_before = Instant::now() + self.watches.tempo.backoff.delay(self.listings, &self.key);
+        let streaming = self.watches.tempo.streaming && !self.classic && !self.watches.refused.load(Ordering::Relaxed);
         self.classic = false;
         if streaming { self.stream_list().await } else { self.list(None).await }
     }
@@ -231,7 +236,7 @@ impl<T: Send + 'static> Watcher<T> {
             }
             // 422 is how servers without the feature refuse the parameters, 400 how proxies do.
             Err(Failure { status: Some(400 | 422), .. }) => {
-                self.shared.refused.store(true, Ordering::Relaxed);
+                self.watches.refused.store(true, Ordering::Relaxed);
                 self.list(None).await;
             }
             Err(failure) => {
@@ -278,14 +283,14 @@ impl<T: Send + 'static> Watcher<T> {
         }
         if self.good_pages >= GOOD_PAGES {
             self.good_pages = 0;
-            self.page = self.page.saturating_mul(2).min(self.tempo.page);
+            self.page = self.page.saturating_mul(2).min(self.watches.tempo.page);
         }
         self.looks.extend(page.items.into_iter().map(Look::Seen));
         match page.next {
             Some(token) => self.phase = Phase::Paging { token },
             None => {
                 self.unpaged = false;
-                self.shared.reach.reached(&page.version);
+                self.reach.reached(&page.version);
                 self.synced();
                 self.phase = Phase::Listed { version: page.version };
             }
@@ -302,7 +307,7 @@ impl<T: Send + 'static> Watcher<T> {
     /// A page, or the beginning of one that is too large.
     async fn read_page(&mut self, params: &ListParams) -> Result<Result<Page<T>, Bytes>, Failure> {
         let request = kube::core::Request::new(self.collection.path()).list(params).map_err(Failure::unanswered)?;
-        let body = match read_some(&self.client, request, self.tempo.answer, PAGE_BYTES_MAX).await? {
+        let body = match read_some(&self.watches.client, request, self.watches.tempo.answer, PAGE_BYTES_MAX).await? {
             Extent::Whole(body) => body,
             Extent::Head(head) => return Ok(Err(head)),
         };
@@ -315,14 +320,14 @@ impl<T: Send + 'static> Watcher<T> {
 
     async fn open_watch(&mut self, version: &str, initial_events: bool) -> Result<Lines, Failure> {
         let params = WatchParams {
-            timeout: u32::try_from(self.tempo.watch.as_secs()).ok(),
+            timeout: u32::try_from(self.watches.tempo.watch.as_secs()).ok(),
             bookmarks: true,
             send_initial_events: initial_events,
             ..WatchParams::default()
         };
         let request =
             kube::core::Request::new(self.collection.path()).watch(&params, version).map_err(Failure::unanswered)?;
-        open(&self.client, request, self.tempo.answer).await.map(Lines::of)
+        open(&self.watches.client, request, self.watches.tempo.answer).await.map(Lines::of)
     }
 
     /// Asks for what happened after `version`.
@@ -331,7 +336,7 @@ impl<T: Send + 'static> Watcher<T> {
         let since = Instant::now();
         match self.open_watch(&version, false).await {
             Ok(lines) => {
-                self.shared.reach.resumed();
+                self.reach.resumed();
                 self.phase = Phase::Watching(Following { lines, version: Some(version), since, spoke: false });
             }
             Err(failure) => self.interrupted(failure, Some(version)),
@@ -342,7 +347,7 @@ impl<T: Send + 'static> Watcher<T> {
     async fn follow(&mut self, mut following: Following) {
         // A version that is too old is accepted with 200 and refused a moment later: trouble is over only after that.
         let resumed = self.troubled && following.version.is_some();
-        let patience = if resumed { self.tempo.backoff.base } else { self.tempo.idle };
+        let patience = if resumed { self.watches.tempo.backoff.base } else { self.watches.tempo.idle };
         let bytes = match timeout(patience, following.lines.next()).await {
             Ok(Ok(Some(bytes))) => bytes,
             Ok(Ok(None)) => return self.ended(following),
@@ -377,7 +382,7 @@ impl<T: Send + 'static> Watcher<T> {
             }
         }
         following.spoke = true;
-        following.version.iter().for_each(|version| self.shared.reach.reached(version));
+        following.version.iter().for_each(|version| self.reach.reached(version));
         self.failures = 0;
         if resumed {
             self.synced();
@@ -394,7 +399,7 @@ impl<T: Send + 'static> Watcher<T> {
 
     /// The server ended the watch, as it does every few minutes.
     fn ended(&mut self, following: Following) {
-        if following.spoke || following.since.elapsed() >= self.tempo.backoff.base {
+        if following.spoke || following.since.elapsed() >= self.watches.tempo.backoff.base {
             self.go_on(following);
         } else {
             self.interrupted(Failure::unanswered("the API server ended the watch at once"), following.version);
@@ -412,10 +417,10 @@ impl<T: Send + 'static> Watcher<T> {
 
     /// Resumes without a word, but never at once if the connection was a short one.
     fn go_on(&mut self, following: Following) {
-        if following.since.elapsed() >= self.tempo.lively {
+        if following.since.elapsed() >= self.watches.tempo.lively {
             self.listings = 0;
         }
-        self.not_before = self.not_before.max(following.since + self.tempo.backoff.delay(1, &self.key));
+        self.not_before = self.not_before.max(following.since + self.watches.tempo.backoff.delay(1, &self.key));
         self.pick_up(following.version);
     }
 
@@ -439,7 +444,8 @@ impl<T: Send + 'static> Watcher<T> {
     /// Reports trouble, and lets some time pass before the next request.
     fn fail(&mut self, verb: &'static str, failure: Failure) {
         self.failures = self.failures.saturating_add(1);
-        let wait = self.tempo.backoff.delay(self.failures, &self.key).max(failure.retry_after.unwrap_or_default());
+        let wait =
+            self.watches.tempo.backoff.delay(self.failures, &self.key).max(failure.retry_after.unwrap_or_default());
         self.not_before = self.not_before.max(Instant::now() + wait);
         self.troubled = true;
         self.looks.push_back(Look::Trouble(self.collection.attempt(verb).failed(failure)));

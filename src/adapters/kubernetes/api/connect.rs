@@ -13,7 +13,7 @@ use http::header::USER_AGENT;
 use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
 use kube::{Client, Config};
 
-use super::call::failure_in_words;
+use super::failure::failure_in_words;
 use crate::config::shown;
 
 /// Longest wait for a connection.
@@ -155,7 +155,7 @@ fn quiet(mut kubeconfig: Kubeconfig) -> Kubeconfig {
 }
 
 /// What is wrong with a kubeconfig, by kind and place. kube's own words quote it: a token in the wrong place is in them.
-pub(super) fn unusable(error: &KubeconfigError) -> String {
+pub fn unusable(error: &KubeconfigError) -> String {
     let data = |what: &str, error: &LoadDataError| match error {
         LoadDataError::DecodeBase64(_) => format!("{what} is not base64"),
         LoadDataError::ReadFile(cause, _) => format!("{what} is in a file that cannot be read: {}", cause.kind()),

@@ -1,19 +1,13 @@
-//! One request to the API server: its address, its bound of time, and what a failure means in words.
+//! What is asked of the API server, and what it means where that fails: one table of status, words, and whether trying again
+//! can help.
 //!
-//! Requests go through [`kube::Client::send`] rather than `kube::Api`, because its errors drop the `Retry-After` header
-//! and its decoding gives up a whole list for one bad object.
-//!
-//! Not for retrying: a caller does that, by the [`Retry`] class of the error.
+//! Not for trying again: a caller does that, by the [`Retry`] class of the error.
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::future::Future;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http_body_util::BodyExt;
-use kube::Client;
-use kube::client::{AuthError, Body};
+use kube::client::AuthError;
 use kube::config::KubeconfigError;
 use serde::Deserialize;
 
@@ -23,9 +17,6 @@ use crate::ports::{PortError, Retry};
 
 /// Longest wait that a `Retry-After` can ask of us. API servers say seconds; minutes come from a broken proxy.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);
-
-/// Most of an error's body that is read. A `Status` has a few hundred bytes; a proxy's page is not worth more.
-const ERROR_BYTES_MAX: usize = 16 * 1024;
 
 /// Most of an error's text that is repeated to a person.
 const MESSAGE_CHARS_MAX: usize = 400;
@@ -38,7 +29,7 @@ const ENDING: &str = "because it is being terminated";
 
 /// A kind of object by its place in the URL space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Resource {
+pub struct Resource {
     /// The API group; empty for the core group.
     pub group: &'static str,
     /// The version of the group.
@@ -47,9 +38,12 @@ pub(super) struct Resource {
     pub plural: &'static str,
 }
 
+/// `v1` Namespaces.
+pub const NAMESPACES: Resource = Resource { group: "", version: "v1", plural: "namespaces" };
+
 /// All objects of a kind, in one namespace or in all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Collection {
+pub struct Collection {
     /// The kind.
     pub resource: Resource,
     /// The namespace; `None` means all.
@@ -58,7 +52,7 @@ pub(super) struct Collection {
 
 /// What is attempted, for the error's first half and for naming the missing right.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Attempt<'a> {
+pub struct Attempt<'a> {
     /// The RBAC verb.
     pub verb: &'static str,
     /// Of what.
@@ -69,7 +63,7 @@ pub(super) struct Attempt<'a> {
 
 /// A request that did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Failure {
+pub struct Failure {
     /// The HTTP status, or the code of an `ERROR` event; `None` when there was no answer.
     pub status: Option<u16>,
     /// What went wrong, in the other side's words.
@@ -86,6 +80,11 @@ impl Resource {
 }
 
 impl Collection {
+    /// The objects of a kind in all namespaces; also those of a kind that is in none.
+    pub fn everywhere(resource: Resource) -> Self {
+        Self { resource, namespace: None }
+    }
+
     /// The objects of a kind in one namespace.
     pub fn of(resource: Resource, namespace: &str) -> Self {
         Self { resource, namespace: Some(namespace.to_owned()) }
@@ -184,11 +183,13 @@ impl Failure {
         })
     }
 
-    fn of_error(error: &kube::Error) -> Self {
+    /// There was no answer, by what kube says of it.
+    pub fn of_error(error: &kube::Error) -> Self {
         Self::unanswered(failure_in_words(error))
     }
 
-    fn of_answer(status: http::StatusCode, headers: &http::HeaderMap, body: &[u8]) -> Self {
+    /// An answer that is no success.
+    pub fn of_answer(status: http::StatusCode, headers: &http::HeaderMap, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         let header = headers.get(http::header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         let told = Self::of_status(&text);
@@ -224,7 +225,7 @@ fn bounded(seconds: u64) -> Duration {
 
 /// An error of kube in words. Those about credentials are said by their kind: kube's own quote what the plugin was called with
 /// and all that it has written, tokens among it.
-pub(super) fn failure_in_words(error: &kube::Error) -> String {
+pub fn failure_in_words(error: &kube::Error) -> String {
     let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
     for _ in 0..CAUSES_MAX {
         let Some(this) = cause else { break };
@@ -262,92 +263,11 @@ fn unauthenticated(error: &AuthError) -> String {
 }
 
 /// Cuts a text to what a person reads.
-pub(super) fn shorten(text: &str) -> String {
+fn shorten(text: &str) -> String {
     match text.char_indices().nth(MESSAGE_CHARS_MAX) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
     }
-}
-
-/// Sends a request and waits for the head of a successful answer; its body is still to be read.
-pub(super) async fn open(client: &Client, request: http::Request<Vec<u8>>, within: Duration) -> Result<Body, Failure> {
-    bound(within, async {
-        let response = client.send(request.map(Body::from)).await.map_err(|error| Failure::of_error(&error))?;
-        let (head, body) = response.into_parts();
-        if head.status.is_success() {
-            return Ok(body);
-        }
-        // A body that fails on its way says nothing that the status does not.
-        let body = match collect(body, ERROR_BYTES_MAX).await {
-            Ok(Extent::Whole(body) | Extent::Head(body)) => body,
-            Err(_) => Bytes::new(),
-        };
-        Err(Failure::of_answer(head.status, &head.headers, &body))
-    })
-    .await
-}
-
-/// An answer, as far as it was read.
-pub(super) enum Extent {
-    /// All of it.
-    Whole(Bytes),
-    /// The beginning of one that is larger than it may be.
-    Head(Bytes),
-}
-
-/// Sends a request and reads the whole answer, at most `bytes_max` of it.
-pub(super) async fn read(
-    client: &Client,
-    request: http::Request<Vec<u8>>,
-    within: Duration,
-    bytes_max: usize,
-) -> Result<Bytes, Failure> {
-    match read_some(client, request, within, bytes_max).await? {
-        Extent::Whole(bytes) => Ok(bytes),
-        Extent::Head(_) => Err(Failure::unanswered(format!("an answer of more than {bytes_max} bytes"))),
-    }
-}
-
-/// As [`read`], but tells how an answer begins that is too large.
-pub(super) async fn read_some(
-    client: &Client,
-    request: http::Request<Vec<u8>>,
-    within: Duration,
-    bytes_max: usize,
-) -> Result<Extent, Failure> {
-    bound(within, async { collect(open(client, request, within).await?, bytes_max).await }).await
-}
-
-/// The next piece of a body; `None` at its end.
-pub(super) async fn frame(body: &mut Body) -> Result<Option<Bytes>, Failure> {
-    loop {
-        match body.frame().await {
-            None => return Ok(None),
-            Some(Err(error)) => return Err(Failure::of_error(&error)),
-            // Trailers carry nothing here.
-            Some(Ok(frame)) => {
-                if let Ok(data) = frame.into_data() {
-                    return Ok(Some(data));
-                }
-            }
-        }
-    }
-}
-
-/// Waits for work no longer than this.
-pub(super) async fn bound<T>(within: Duration, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    tokio::time::timeout(within, work).await.unwrap_or_else(|_| Err(Failure::silent(within)))
-}
-
-async fn collect(mut body: Body, bytes_max: usize) -> Result<Extent, Failure> {
-    let mut whole = BytesMut::new();
-    while let Some(data) = frame(&mut body).await? {
-        if whole.len() + data.len() > bytes_max {
-            return Ok(Extent::Head(whole.freeze()));
-        }
-        whole.extend_from_slice(&data);
-    }
-    Ok(Extent::Whole(whole.freeze()))
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 use bytes::{Bytes, BytesMut};
 use kube::client::Body;
 
-use super::call::{Failure, frame};
+use super::call::frame;
+use super::failure::Failure;
 
 /// Longest line in bytes. The API server refuses requests above 3 MiB
 /// (<https://github.com/kubernetes/kubernetes/blob/v1.34.0/staging/src/k8s.io/apiserver/pkg/server/config.go>,
@@ -13,7 +14,7 @@ use super::call::{Failure, frame};
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Lines as they come in.
-pub(super) struct Lines {
+pub struct Lines {
     body: Body,
     buffer: BytesMut,
     /// This much of the buffer is known to hold no end of line.

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::call::Failure;
+use super::failure::Failure;
 use crate::domain::text::cut;
 use crate::domain::workload::FAULT_BYTES_MAX;
 
@@ -29,11 +29,11 @@ const NOT_UTF8: &str = "it is not valid UTF-8";
 const TOO_LARGE: &str = "it is too large to be read";
 
 /// Turns the JSON of one object into what is kept of it, or says why it cannot be read.
-pub(super) type Decoder<T> = fn(&str) -> Result<T, String>;
+pub type Decoder<T> = fn(&str) -> Result<T, String>;
 
 /// An object, as far as it could be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reading<T> {
+pub enum Reading<T> {
     /// What is kept of it.
     Read(T),
     /// Its name, and why the rest cannot be read.
@@ -42,7 +42,7 @@ pub(super) enum Reading<T> {
 
 /// Which object; both parts are empty where not even they could be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Name {
+pub struct Name {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -51,7 +51,7 @@ pub(super) struct Name {
 
 /// One page of a list.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Page<T> {
+pub struct Page<T> {
     /// Its objects.
     pub items: Vec<Reading<T>>,
     /// The version of the whole list.
@@ -62,7 +62,7 @@ pub(super) struct Page<T> {
 
 /// One line of a watch.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line<T> {
+pub enum Line<T> {
     /// An object is there, as of a version (empty where it could not be read).
     Seen(Reading<T>, String),
     /// An object is gone, as of a version.
@@ -125,7 +125,7 @@ struct RawMeta<'a> {
 ///
 /// # Errors
 /// When the answer is not a list.
-pub(super) fn page<T>(body: &[u8], decode: Decoder<T>) -> Result<Page<T>, Failure> {
+pub fn page<T>(body: &[u8], decode: Decoder<T>) -> Result<Page<T>, Failure> {
     let text = Text::of(body);
     let raw: RawPage<'_> =
         serde_json::from_str(&text.text).map_err(|error| Failure::unanswered(format!("not a list: {error}")))?;
@@ -142,7 +142,7 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// A page of one object that was cut off in it: the page without the object, which is told as unreadable. The API server
 /// writes the metadata of a list before its items. `None` where that is not so.
-pub(super) fn head<T>(body: &[u8]) -> Option<Page<T>> {
+pub fn head<T>(body: &[u8]) -> Option<Page<T>> {
     let text = String::from_utf8_lossy(body.get(..body.len().min(HEAD_BYTES_MAX))?);
     let (before, object) = text.split_once("\"items\":[")?;
     let whole = format!("{before}\"items\":[]}}");
@@ -171,7 +171,7 @@ fn is_name(text: &str) -> bool {
 ///
 /// # Errors
 /// When it is not a line of a watch.
-pub(super) fn line<T>(bytes: &[u8], decode: Decoder<T>) -> Result<Line<T>, Failure> {
+pub fn line<T>(bytes: &[u8], decode: Decoder<T>) -> Result<Line<T>, Failure> {
     let text = Text::of(bytes);
     let raw: RawLine<'_> =
         serde_json::from_str(&text.text).map_err(|error| Failure::unanswered(format!("not a watch line: {error}")))?;
@@ -192,13 +192,13 @@ pub(super) fn line<T>(bytes: &[u8], decode: Decoder<T>) -> Result<Line<T>, Failu
 }
 
 /// Reads one object of a list.
-pub(super) fn item<T>(bytes: &[u8], decode: Decoder<T>) -> Reading<T> {
+pub fn item<T>(bytes: &[u8], decode: Decoder<T>) -> Reading<T> {
     object(bytes, decode)
         .map_or_else(|why| Reading::Unreadable(identify(&String::from_utf8_lossy(bytes)).name, why), Reading::Read)
 }
 
 /// Reads one object that was asked for by name.
-pub(super) fn object<T>(body: &[u8], decode: Decoder<T>) -> Result<T, String> {
+pub fn object<T>(body: &[u8], decode: Decoder<T>) -> Result<T, String> {
     let text = Text::of(body);
     if text.repaired { Err(NOT_UTF8.to_owned()) } else { decode(&text.text).map_err(|why| cut(&why, FAULT_BYTES_MAX)) }
 }

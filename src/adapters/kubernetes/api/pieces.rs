@@ -5,7 +5,7 @@
 //! which is small, is kept for `text`.
 
 use super::OBJECT_BYTES_MAX;
-use super::call::Failure;
+use super::failure::Failure;
 
 /// Most bytes of an answer beside its items. Metadata of a list has some hundreds.
 const REST_BYTES_MAX: usize = 64 * 1024;
@@ -18,7 +18,7 @@ const ITEMS_DEPTH: usize = 2;
 
 /// An answer so far.
 #[derive(Default)]
-pub(super) struct Pieces {
+pub struct Pieces {
     depth: usize,
     in_string: bool,
     escaped: bool,

@@ -1,0 +1,239 @@
+//! Requests to one API server, each bounded in time and in bytes.
+//!
+//! They go through [`kube::Client::send`] rather than `kube::Api`: its errors drop the `Retry-After` header, and its decoding gives
+//! up a whole list for one bad object.
+//!
+//! Not for trying again: a caller does that, by the class of the error.
+
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::api::{DeleteParams, GetParams, ListParams, PostParams};
+use kube::client::Body;
+use kube::core::Request;
+use kube::core::request::Error as RequestError;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::failure::{Attempt, Collection, Failure};
+use super::text::{self, Decoder};
+use super::{ANSWER_MAX, OBJECT_BYTES_MAX};
+use crate::ports::PortError;
+
+/// Most of an error's body that is read. A `Status` has a few hundred bytes; a proxy's page is not worth more.
+const ERROR_BYTES_MAX: usize = 16 * 1024;
+
+/// The API server of one cluster, as one of those who ask it does: with the longest wait for an answer, and its largest size.
+#[derive(Clone)]
+pub struct Api {
+    pub(super) client: Client,
+    metadata: bool,
+    pub(super) within: Duration,
+    bytes_max: usize,
+}
+
+/// A call that did not succeed.
+#[derive(Debug)]
+pub struct CallError {
+    /// What came back.
+    pub failure: Failure,
+    /// What a port reports of it.
+    pub error: PortError,
+}
+
+/// An answer, whole.
+pub struct Answer {
+    /// What was attempted.
+    pub attempted: String,
+    pub(super) body: Bytes,
+}
+
+impl Api {
+    /// Nothing is asked yet.
+    pub fn new(client: Client) -> Self {
+        Self { client, metadata: false, within: ANSWER_MAX, bytes_max: OBJECT_BYTES_MAX }
+    }
+
+    /// As [`Self::new`], but of objects no more is read than their metadata.
+    pub fn of_metadata(client: Client) -> Self {
+        Self { metadata: true, ..Self::new(client) }
+    }
+
+    /// The same, with another longest wait for an answer.
+    pub fn within(&self, within: Duration) -> Self {
+        Self { within, ..self.clone() }
+    }
+
+    /// The same, with another largest answer in bytes.
+    pub fn up_to(&self, bytes_max: usize) -> Self {
+        Self { bytes_max, ..self.clone() }
+    }
+
+    /// The object of this name, not from any cache: without a `resourceVersion` the API server answers from a quorum of etcd. `None`
+    /// if there is none.
+    pub async fn get(&self, of: &Collection, name: &str) -> Result<Option<Answer>, CallError> {
+        let (at, params) = (Request::new(of.path()), GetParams::default());
+        let request = if self.metadata { at.get_metadata(name, &params) } else { at.get(name, &params) };
+        match self.send(of.attempt_one("get", name), request).await {
+            Err(failed) if failed.status() == Some(404) => Ok(None),
+            answer => answer.map(Some),
+        }
+    }
+
+    /// One page of a list, or all of it if no page is asked for.
+    pub async fn list(&self, of: &Collection, params: &ListParams) -> Result<Answer, CallError> {
+        let at = Request::new(of.path());
+        self.send(of.attempt("list"), if self.metadata { at.list_metadata(params) } else { at.list(params) }).await
+    }
+
+    /// Creates an object. Errors name it by `name`, if that says something to people.
+    pub async fn create(
+        &self,
+        of: &Collection,
+        name: Option<&str>,
+        object: &impl Serialize,
+    ) -> Result<Answer, CallError> {
+        let request = |body| Request::new(of.path()).create(&PostParams::default(), body);
+        self.send(Attempt { name, ..of.attempt("create") }, json(object).and_then(request)).await
+    }
+
+    /// Replaces the object of this name: if it still has the `resourceVersion` that `object` has, where that has one.
+    pub async fn replace(&self, of: &Collection, name: &str, object: &impl Serialize) -> Result<Answer, CallError> {
+        let request = |body| Request::new(of.path()).replace(name, &PostParams::default(), body);
+        self.send(of.attempt_one("update", name), json(object).and_then(request)).await
+    }
+
+    /// Deletes the object of this name, if there is one.
+    pub async fn delete(&self, of: &Collection, name: &str) -> Result<(), CallError> {
+        let request = Request::new(of.path()).delete(name, &DeleteParams::default());
+        match self.send(of.attempt_one("delete", name), request).await {
+            Err(failed) if failed.status() != Some(404) => Err(failed),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    async fn send(
+        &self,
+        attempt: Attempt<'_>,
+        request: Result<http::Request<Vec<u8>>, RequestError>,
+    ) -> Result<Answer, CallError> {
+        let request = request.map_err(|error| CallError {
+            failure: Failure::unanswered(&error),
+            error: PortError::lasting(attempt.to_string(), error),
+        })?;
+        let failure = match read_some(&self.client, request, self.within, self.bytes_max).await {
+            Ok(Extent::Whole(body)) => return Ok(Answer { attempted: attempt.to_string(), body }),
+            Ok(Extent::Head(_)) => Failure::unanswered(format!("an answer of more than {} bytes", self.bytes_max)),
+            Err(failure) => failure,
+        };
+        Err(CallError::of(&attempt, failure))
+    }
+}
+
+fn json(object: &impl Serialize) -> Result<Vec<u8>, RequestError> {
+    serde_json::to_vec(object).map_err(RequestError::SerializeBody)
+}
+
+impl CallError {
+    /// What an attempt came to.
+    pub fn of(attempt: &Attempt<'_>, failure: Failure) -> Self {
+        Self { error: attempt.failed(failure.clone()), failure }
+    }
+
+    /// The HTTP status it was answered with, if it was answered.
+    pub fn status(&self) -> Option<u16> {
+        self.failure.status
+    }
+}
+
+impl From<CallError> for PortError {
+    fn from(failed: CallError) -> Self {
+        failed.error
+    }
+}
+
+impl Answer {
+    /// The object it is, by the names of its fields.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, CallError> {
+        serde_json::from_slice(&self.body).map_err(|error| {
+            let failure = Failure::unanswered(format!("it cannot be read: {error}"));
+            CallError { error: PortError::passing(self.attempted.as_str(), &failure.message), failure }
+        })
+    }
+
+    /// What is kept of the object it is, or why that cannot be read.
+    pub fn object<T>(&self, decode: Decoder<T>) -> Result<T, String> {
+        text::object(&self.body, decode)
+    }
+}
+
+/// Sends a request and waits for the head of a successful answer; its body is still to be read.
+pub async fn open(client: &Client, request: http::Request<Vec<u8>>, within: Duration) -> Result<Body, Failure> {
+    bound(within, async {
+        let response = client.send(request.map(Body::from)).await.map_err(|error| Failure::of_error(&error))?;
+        let (head, body) = response.into_parts();
+        if head.status.is_success() {
+            return Ok(body);
+        }
+        // A body that fails on its way says nothing that the status does not.
+        let body = match collect(body, ERROR_BYTES_MAX).await {
+            Ok(Extent::Whole(body) | Extent::Head(body)) => body,
+            Err(_) => Bytes::new(),
+        };
+        Err(Failure::of_answer(head.status, &head.headers, &body))
+    })
+    .await
+}
+
+/// An answer, as far as it was read.
+pub enum Extent {
+    /// All of it.
+    Whole(Bytes),
+    /// The beginning of one that is larger than it may be.
+    Head(Bytes),
+}
+
+/// Sends a request and reads the answer, at most `bytes_max` of it.
+pub async fn read_some(
+    client: &Client,
+    request: http::Request<Vec<u8>>,
+    within: Duration,
+    bytes_max: usize,
+) -> Result<Extent, Failure> {
+    bound(within, async { collect(open(client, request, within).await?, bytes_max).await }).await
+}
+
+/// The next piece of a body; `None` at its end.
+pub async fn frame(body: &mut Body) -> Result<Option<Bytes>, Failure> {
+    loop {
+        match body.frame().await {
+            None => return Ok(None),
+            Some(Err(error)) => return Err(Failure::of_error(&error)),
+            // Trailers carry nothing here.
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+        }
+    }
+}
+
+/// Waits for work no longer than this.
+pub async fn bound<T>(within: Duration, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::time::timeout(within, work).await.unwrap_or_else(|_| Err(Failure::silent(within)))
+}
+
+async fn collect(mut body: Body, bytes_max: usize) -> Result<Extent, Failure> {
+    let mut whole = BytesMut::new();
+    while let Some(data) = frame(&mut body).await? {
+        if whole.len() + data.len() > bytes_max {
+            return Ok(Extent::Head(whole.freeze()));
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(Extent::Whole(whole.freeze()))
+}

@@ -1,0 +1,96 @@
+//! Reads a collection once, page by page, from the API server's present state. Not for following it; that is `watch`.
+//!
+//! Objects are decoded as their bytes come in, and nothing else of an answer is kept: tenants who may write big objects must not fill
+//! our memory with them (T2).
+
+use kube::api::ListParams;
+use kube::core::Request;
+
+use super::call::{Api, CallError, bound, frame, open};
+use super::failure::{Collection, Failure};
+use super::pieces::Pieces;
+use super::text::{self, Decoder, Reading};
+
+/// Objects in one page, and pages of one list: more than 50,000 Services in one namespace are not read.
+const PAGE: u32 = 500;
+const PAGES_MAX: usize = 100;
+
+/// Most bytes of one list, all pages together: 10 KiB for each object. They take some seconds, and are not kept.
+pub const LIST_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+impl Api {
+    /// Reads all pages, of the objects with these labels only if some are given. An object that cannot be read is left out: it
+    /// must not hide the others.
+    pub async fn all<T>(&self, of: &Collection, labels: Option<&str>, decode: Decoder<T>) -> Result<Vec<T>, CallError> {
+        let mut items = Vec::new();
+        match self.pages(of, labels, decode, |item| items.push(item)).await {
+            Ok(None) => Ok(items),
+            Ok(Some(why)) => Err(CallError::of(&of.attempt("list"), Failure::unanswered(why))),
+            Err(failure) => Err(CallError::of(&of.attempt("list"), failure)),
+        }
+    }
+
+    /// Like [`Self::all`], but hands on each object as soon as it is read. If there is more than is read of one list, says so.
+    pub async fn each<T>(
+        &self,
+        of: &Collection,
+        decode: Decoder<T>,
+        keep: impl FnMut(T),
+    ) -> Result<Option<String>, CallError> {
+        self.pages(of, None, decode, keep).await.map_err(|failure| CallError::of(&of.attempt("list"), failure))
+    }
+
+    async fn pages<T>(
+        &self,
+        of: &Collection,
+        labels: Option<&str>,
+        decode: Decoder<T>,
+        mut keep: impl FnMut(T),
+    ) -> Result<Option<String>, Failure> {
+        let mut token = None;
+        let mut left = LIST_BYTES_MAX;
+        for _ in 0..PAGES_MAX {
+            let label_selector = labels.map(str::to_owned);
+            // Without a resourceVersion the API server answers with its present state, not with whatever it remembers.
+            let params =
+                ListParams { limit: Some(PAGE), continue_token: token, label_selector, ..ListParams::default() };
+            let found = |item: &[u8]| match text::item(item, decode) {
+                Reading::Read(item) => keep(item),
+                Reading::Unreadable(name, why) => {
+                    let resource = of.resource.plural;
+                    tracing::warn!(resource, namespace = %name.namespace, name = %name.name, why, "object left out");
+                }
+            };
+            let Some(next) = self.page(of, &params, &mut left, found).await? else {
+                return Ok(Some(format!("more than {LIST_BYTES_MAX} bytes")));
+            };
+            token = next;
+            if token.is_none() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(format!("more than {PAGES_MAX} pages of {PAGE} objects")))
+    }
+
+    /// Reads one page, and says the token of the next one; `None` if it has more than the bytes that are `left`.
+    async fn page(
+        &self,
+        of: &Collection,
+        params: &ListParams,
+        left: &mut usize,
+        mut found: impl FnMut(&[u8]),
+    ) -> Result<Option<Option<String>>, Failure> {
+        let request = Request::new(of.path()).list(params).map_err(Failure::unanswered)?;
+        bound(self.within, async {
+            let mut body = open(&self.client, request, self.within).await?;
+            let mut pieces = Pieces::default();
+            while let Some(data) = frame(&mut body).await? {
+                let Some(rest) = left.checked_sub(data.len()) else { return Ok(None) };
+                *left = rest;
+                pieces.feed(&data, &mut found)?;
+            }
+            Ok(Some(text::page(pieces.rest(), |_| Ok(()))?.next))
+        })
+        .await
+    }
+}

@@ -1,0 +1,32 @@
+//! The API server of one cluster, for all who ask it something: what there is to connect to, one request, a list, a watch.
+//!
+//! What is read is handed on as bytes, or object by object through a decoder of the caller's.
+//!
+//! Not for what objects mean.
+
+mod call;
+mod connect;
+mod failure;
+mod lines;
+mod list;
+mod pieces;
+mod reach;
+mod text;
+mod watch;
+
+use std::time::Duration;
+
+pub(crate) use call::{Api, CallError};
+pub use connect::{Clients, Error as ConnectError, Options, connect};
+pub(crate) use failure::{Collection, NAMESPACES, Resource};
+pub(crate) use list::LIST_BYTES_MAX;
+pub(crate) use reach::{Reach, proofs};
+pub(crate) use text::{Decoder, Name, Reading};
+pub use watch::Tempo;
+pub(crate) use watch::{Look, Watches};
+
+/// Longest wait for an answer to a single request.
+const ANSWER_MAX: Duration = Duration::from_secs(15);
+
+/// Most bytes of one object. The API server refuses requests above 3 MiB; controllers add to the status afterwards.
+const OBJECT_BYTES_MAX: usize = 16 * 1024 * 1024;
