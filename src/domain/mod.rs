@@ -8,6 +8,7 @@ pub mod adoption;
 pub mod board;
 pub mod broker;
 pub mod budget;
+pub mod call;
 pub mod catalog;
 pub mod delivery;
 pub mod distribution;

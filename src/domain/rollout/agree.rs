@@ -171,8 +171,8 @@ impl Rollout {
         // Found just before the look, so that what is voted with is never older than a back-off.
         if self.site.is_none() {
             let workload = self.workload().cloned()?;
-            return self.site_ask.is_due(now).then(|| {
-                self.site_ask.asked();
+            return self.find_site.is_due(now).then(|| {
+                self.find_site.asked();
                 self.site_of = record.seq;
                 Effect::FindSite(Box::new(workload), self.site_age)
             });
@@ -195,17 +195,17 @@ impl Rollout {
 
     /// The fresh look before a vote came back. It counts only if the group still stands where it stood.
     pub(super) fn rechecked(&mut self, now: Timestamp, vector: &Vector, workload: Option<Box<Workload>>) {
-        let key = self.key();
+        let again = self.again(now);
         if !self.recheck.is_asked() {
             // It was asked for in an earlier life.
             return;
         }
         if self.recheck.is_outdated() {
-            self.recheck.repeat(now, &key);
+            self.recheck.repeat(again);
             return;
         }
         let Some(workload) = workload else {
-            self.recheck.repeat(now, &key);
+            self.recheck.repeat(again);
             // To be confirmed by a look, as when the watch says so.
             self.sight = Sight::Missing;
             return;
@@ -230,7 +230,7 @@ impl Rollout {
                     // No room beside the votes before it; they are closed sooner or later. By then, its hosts may be others.
                     self.site = None;
                     let why = "its record has no room for another vote before an earlier one is closed";
-                    self.recheck.failed(now, &key, why);
+                    self.recheck.failed(again, why);
                     self.announce(now, Kind::PurgeFailed, format!("not voted for: {why}"));
                     return;
                 }
@@ -242,7 +242,7 @@ impl Rollout {
             _ => {
                 // By the next time, its hosts may be others too.
                 self.site = None;
-                self.recheck.repeat(now, &key);
+                self.recheck.repeat(again);
             }
         }
     }

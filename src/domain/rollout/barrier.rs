@@ -13,11 +13,12 @@
 
 use std::time::Duration;
 
+use crate::domain::call::Call;
 use crate::domain::id::Seq;
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::Kind;
 use crate::domain::record::Phase;
-use crate::domain::rollout::ask::Ask;
+use crate::domain::rollout::finish::short;
 use crate::domain::rollout::{Effect, Rollout, words};
 use crate::domain::serving::OldPods;
 use crate::domain::workload::Workload;
@@ -56,7 +57,7 @@ impl Barrier {
         Self { seq, since: now, again: None, found: None, quiet_since: None }
     }
 
-    fn pass(&mut self, now: Timestamp, settle: Duration, drain_timeout: Duration, look: &Ask) -> Pass {
+    fn pass(&mut self, now: Timestamp, settle: Duration, drain_timeout: Duration, look: &Call) -> Pass {
         if drain_timeout.is_zero() {
             self.quiet_since.get_or_insert(self.since);
         }
@@ -70,7 +71,7 @@ impl Barrier {
     }
 
     /// Why it is not known that no old pod serves.
-    fn hindrance(&self, look: &Ask) -> String {
+    fn hindrance(&self, look: &Call) -> String {
         match (look.reason(), &self.found) {
             (Some(reason), _) => format!("cannot see whether old pods still serve: {reason}"),
             (None, Some(found)) => found.to_string(),
@@ -139,9 +140,8 @@ impl Rollout {
 
     /// It was not, for this reason.
     pub(super) fn old_pods_unseen(&mut self, now: Timestamp, why: &str) {
-        let key = self.key();
         if self.old_pods.is_asked() {
-            self.old_pods.failed(now, &key, why);
+            self.old_pods.failed(self.again(now), short(why));
         }
     }
 

@@ -14,6 +14,7 @@ use crate::domain::paths::PathSet;
 use crate::domain::plan::Plan;
 use crate::domain::purge::Order;
 use crate::domain::record::{Outcome, Purge, PurgeState, Record, Vote};
+use crate::domain::rollout::finish::short;
 use crate::domain::rollout::{Effect, Rollout, fates, owed, window, words};
 use crate::domain::rules::Rules;
 use crate::domain::tenants::{self, PATHS_SENT_MAX};
@@ -49,9 +50,9 @@ impl Rollout {
         }
         let mut effects = Vec::new();
         if vote.wants_match() && self.is_turn(now, vector, Task::Match) {
-            let ask = self.matching.entry(vector.clone()).or_default();
-            if ask.is_due(now) {
-                ask.asked();
+            let call = self.matching.entry(vector.clone()).or_default();
+            if call.is_due(now) {
+                call.asked();
                 effects.push(Effect::Match(vector.clone(), Box::new(plan.clone())));
             }
         }
@@ -213,9 +214,9 @@ impl Rollout {
 
     /// They could not be found out, and are asked for again.
     pub(super) fn match_failed(&mut self, now: Timestamp, vector: &Vector, why: &str) {
-        let key = self.key();
-        let Some(ask) = self.matching.get_mut(vector) else { return };
-        ask.failed(now, &key, why);
+        let again = self.again(now);
+        let Some(call) = self.matching.get_mut(vector) else { return };
+        call.failed(again, short(why));
     }
 
     fn open_vote(&mut self, vector: &Vector) -> Option<&mut Vote> {

@@ -15,13 +15,19 @@ use crate::domain::record::{
 };
 use crate::domain::rollout::execute::Task;
 use crate::domain::rollout::{Rollout, fates, words};
+use crate::domain::text;
 
-/// How much of the reason of an end, or of a purge that failed, is kept with a vote: two lines of a terminal.
-pub(super) const WHY_CHARS_MAX: usize = 200;
+/// How much of a reason is kept: two lines of a terminal. The log has all of it.
+const WHY_CHARS_MAX: usize = 200;
 
 /// Notices about single purges of one vote, beside that of its end. With more distributions in trouble than this, one notice
 /// says so, and the end says how many they were: at a kilobyte each, more would not fit into the record.
 const NOTICES_OF_PURGES_MAX: usize = 8;
+
+/// As much of a reason as is kept.
+pub(super) fn short(why: &str) -> String {
+    text::first(why, WHY_CHARS_MAX)
+}
 
 impl Rollout {
     /// A purge made progress. A report about a purge that is not ours, or already final, changes nothing.
@@ -68,13 +74,13 @@ impl Rollout {
                 (Some(Kind::PurgeFailed), message)
             }
             Progress::Impossible(why) => {
-                purge.state = PurgeState::Impossible(why.chars().take(WHY_CHARS_MAX).collect());
+                purge.state = PurgeState::Impossible(short(&why));
                 (Some(Kind::PurgeFailed), format!("invalidation of {distribution} is impossible: {why}"))
             }
             Progress::Failing(why) => {
                 // Of a large site it is begun with when its rollout has ended.
                 if !untold && purge.state == PurgeState::Wanted {
-                    purge.state = PurgeState::Owed(why.chars().take(WHY_CHARS_MAX).collect());
+                    purge.state = PurgeState::Owed(short(&why));
                 }
                 // A notice of its own: the purge may still prove to be impossible.
                 detail.push_str("/failing");
@@ -117,7 +123,7 @@ impl Rollout {
         vote.at_ms = vote.at_ms.max(agreed_at);
         let mentioned = fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len());
         vote.hosts.extend(mentioned.cloned());
-        vote.why = why.chars().take(WHY_CHARS_MAX).collect();
+        vote.why = short(why);
         let vote = vote.clone();
         if self.is_turn(now, vector, Task::Tell) {
             self.announce_end(now, &vote);
@@ -209,7 +215,7 @@ impl Rollout {
         if let Some(closed) = draft.history.iter_mut().find(|closed| closed.seq == vote.seq) {
             closed.outcome = ended.clone();
             (closed.purges, closed.more) = named(vote);
-            closed.why = fates::missing(vote).chars().take(WHY_CHARS_MAX).collect();
+            closed.why = short(&fates::missing(vote));
         }
         let later = |closed: &Closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged;
         if *ended == Outcome::Purged {

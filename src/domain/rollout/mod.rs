@@ -16,7 +16,6 @@
 //! Not for deciding what the group agrees on (`group`), nor for how a purge is carried out (`purge`).
 
 mod agree;
-mod ask;
 mod barrier;
 mod clock;
 mod execute;
@@ -37,6 +36,7 @@ mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::domain::call::Call;
 use crate::domain::catalog::Found;
 use crate::domain::group::View;
 use crate::domain::host::Host;
@@ -49,9 +49,10 @@ use crate::domain::policy::Policy;
 use crate::domain::purge::{Order, Progress};
 use crate::domain::readiness::Pods;
 use crate::domain::record::{Phase, Record};
-use crate::domain::rollout::ask::Ask;
+use crate::domain::retry;
 use crate::domain::rollout::barrier::Barrier;
 use crate::domain::rollout::execute::Task;
+use crate::domain::rollout::finish::short;
 use crate::domain::rollout::served::Served;
 use crate::domain::rollout::sight::{Doubt, Sight};
 use crate::domain::serving::OldPods;
@@ -120,13 +121,13 @@ pub struct Rollout {
     arrival: Arrival,
     /// The write under way; `Some(None)` is a removal.
     storing: Option<Option<Record>>,
-    store: Ask,
+    store: Call,
     /// Since when the draft differs from the durable record in tidiness only.
     untidy_since: Option<Timestamp>,
     sight: Sight,
     /// An older generation than the newest known was shown.
     doubt: Option<Doubt>,
-    look: Ask,
+    look: Call,
     pods: Option<Pods>,
     served: Served,
     /// Since when the rollout's clock runs; `None` while it stands still.
@@ -135,7 +136,7 @@ pub struct Rollout {
     /// Until when what cannot be used about the workload is not noted again. The machine stays as long, to remember it.
     faults_rest: Option<Timestamp>,
     barrier: Option<Barrier>,
-    old_pods: Ask,
+    old_pods: Call,
     /// The records of all members, as the group actor last told them; our own is in it once it was published.
     view: View,
     /// Whether the durable record was shown to the group in this life.
@@ -144,15 +145,15 @@ pub struct Rollout {
     /// How old the facts may be from which the site is found. Fresh after nothing was found in recent ones: a rollout is not
     /// closed for want of hosts by what was known before it.
     site_age: Age,
-    site_ask: Ask,
+    find_site: Call,
     /// The rollout whose site was asked for: an answer about another one says nothing about this one's hosts.
     site_of: Seq,
-    recheck: Ask,
+    recheck: Call,
     /// When this life drafted its votes; see [`Order::voted_at`].
     voted_at: BTreeMap<Vector, Timestamp>,
-    matching: BTreeMap<Vector, Ask>,
+    matching: BTreeMap<Vector, Call>,
     ordered: BTreeSet<Reference>,
-    telling: BTreeMap<NoticeId, Ask>,
+    telling: BTreeMap<NoticeId, Call>,
     /// Notices that the write under way has no room for.
     shed: Vec<Notice>,
     /// Notices that are told without being in the record.
@@ -287,24 +288,24 @@ impl Rollout {
             durable: record.clone(),
             draft: record,
             storing: None,
-            store: Ask::default(),
+            store: Call::default(),
             untidy_since: None,
             sight: Sight::Unknown,
             doubt: None,
-            look: Ask::default(),
+            look: Call::default(),
             pods: None,
             running_since: None,
             suspicion: None,
             faults_rest: None,
             barrier: None,
-            old_pods: Ask::default(),
+            old_pods: Call::default(),
             view: View::default(),
             published: false,
             site: None,
             site_age: Age::Recent,
-            site_ask: Ask::default(),
+            find_site: Call::default(),
             site_of: Seq::default(),
-            recheck: Ask::default(),
+            recheck: Call::default(),
             voted_at: BTreeMap::new(),
             matching: BTreeMap::new(),
             ordered: BTreeSet::new(),
@@ -349,8 +350,9 @@ impl Rollout {
         }
     }
 
-    fn key(&self) -> String {
-        self.identity.workload.to_string()
+    /// When a call that failed now is made again.
+    fn again(&self, now: Timestamp) -> impl Fn(u32) -> Timestamp + use<> {
+        retry::SERVICE.from(now, &self.identity.workload.to_string())
     }
 
     /// Everything that follows from the present facts, in the order of a rollout's life. Called after every event and tick;
@@ -372,9 +374,9 @@ impl Rollout {
 
     /// Ends every rest that is over, so that no deadline stays in the past.
     fn wake(&mut self, now: Timestamp) {
-        let asks = [&mut self.store, &mut self.look, &mut self.old_pods, &mut self.site_ask, &mut self.recheck];
-        for ask in asks.into_iter().chain(self.matching.values_mut()).chain(self.telling.values_mut()) {
-            ask.wake(now);
+        let calls = [&mut self.store, &mut self.look, &mut self.old_pods, &mut self.find_site, &mut self.recheck];
+        for call in calls.into_iter().chain(self.matching.values_mut()).chain(self.telling.values_mut()) {
+            call.wake(now);
         }
         self.faults_rest = self.faults_rest.filter(|until| *until > now);
         self.turns.values_mut().for_each(|turn| *turn = turn.filter(|at| *at > now));
@@ -415,14 +417,14 @@ impl Machine for Rollout {
     type Effect = Effect;
 
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
-        let key = self.key();
+        let again = self.again(now);
         let mut effects = Vec::new();
         let mut fresh = false;
         match event {
             Event::Seen(workload) => self.watched(Some(workload)),
             Event::Missed => self.watched(None),
             Event::Looked(workload) => fresh = self.looked(now, workload),
-            Event::LookFailed(why) => self.look.failed(now, &key, &why),
+            Event::LookFailed(why) => self.look.failed(&again, short(&why)),
             Event::PodsSeen(pods) => {
                 self.nudge();
                 self.note_pods(&pods);
@@ -436,26 +438,26 @@ impl Machine for Rollout {
             Event::Conflicted(current, floor) => {
                 effects = self.conflicted(now, current.map(|record| *record), floor);
             }
-            Event::StoreFailed(why) => self.store.failed(now, &key, &why),
+            Event::StoreFailed(why) => self.store.failed(&again, short(&why)),
             Event::ViewChanged(view) => self.view_changed(view),
             Event::SiteFound(site) => {
-                self.site_ask.answered();
+                self.find_site.answered();
                 self.site = self.draft.as_ref().filter(|draft| draft.seq == self.site_of).map(|_| site);
                 self.doubt_empty_site();
             }
-            Event::SiteFailed(why) => self.site_ask.failed(now, &key, &why),
+            Event::SiteFailed(why) => self.find_site.failed(&again, short(&why)),
             Event::Rechecked(vector, workload) => self.rechecked(now, &vector, workload),
             Event::RecheckFailed(why) => {
                 // By the next time, its hosts may be others.
                 self.site = None;
-                self.recheck.failed(now, &key, &why);
+                self.recheck.failed(&again, short(&why));
             }
             Event::Matched(vector, found) => self.matched(now, &vector, &found),
             Event::MatchFailed(vector, why) => self.match_failed(now, &vector, &why),
             Event::Purged(reference, progress) => self.purged(now, &reference, progress),
             Event::Told(id) => self.told(&id),
             Event::TellFailed(id, why) => {
-                self.telling.get_mut(&id).into_iter().for_each(|ask| ask.failed(now, &key, &why));
+                self.telling.get_mut(&id).into_iter().for_each(|call| call.failed(&again, short(&why)));
             }
             Event::PeersRestarted => {
                 self.matching.clear();
@@ -475,9 +477,9 @@ impl Machine for Rollout {
         if self.ended {
             return None;
         }
-        let asks = [&self.store, &self.look, &self.old_pods, &self.site_ask, &self.recheck];
-        let asks =
-            asks.into_iter().chain(self.matching.values()).chain(self.telling.values()).filter_map(Ask::deadline);
+        let calls = [&self.store, &self.look, &self.old_pods, &self.find_site, &self.recheck];
+        let calls =
+            calls.into_iter().chain(self.matching.values()).chain(self.telling.values()).filter_map(Call::deadline);
         let own = [
             self.tidy_deadline(),
             self.turn_deadline(),
@@ -488,7 +490,7 @@ impl Machine for Rollout {
             self.faults_rest,
         ];
         let own = own.into_iter().flatten();
-        asks.chain(own).chain(self.rolling_deadlines()).min()
+        calls.chain(own).chain(self.rolling_deadlines()).min()
     }
 }
 

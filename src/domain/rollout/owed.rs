@@ -29,7 +29,7 @@ use crate::domain::record::{
     VOTE_ORIGIN_BYTES_MAX, Vote,
 };
 use crate::domain::rollout::execute::{FOLLOW_AFTER, Task, progress};
-use crate::domain::rollout::finish::{WHY_CHARS_MAX, fitting};
+use crate::domain::rollout::finish::{fitting, short};
 use crate::domain::rollout::{Effect, Rollout, fates};
 use crate::domain::tenants::PATHS_SENT_MAX;
 
@@ -88,8 +88,7 @@ impl Rollout {
 
     /// It is owed from then on; `None` is at once.
     fn note_overdue(&mut self, due: Option<Timestamp>, reference: &Reference, why: &str) {
-        let why = why.chars().take(WHY_CHARS_MAX).collect();
-        self.owed_at.insert(reference.clone(), (due, why));
+        self.owed_at.insert(reference.clone(), (due, short(why)));
     }
 
     /// Ends every wait that is over, so that no deadline stays in the past.
@@ -329,9 +328,9 @@ impl Rollout {
         if !vote.wants_match() {
             return None;
         }
-        let ask = self.matching.entry(vector.clone()).or_default();
-        ask.is_due(now).then(|| {
-            ask.asked();
+        let call = self.matching.entry(vector.clone()).or_default();
+        call.is_due(now).then(|| {
+            call.asked();
             Effect::Match(vector.clone(), Box::new(plan))
         })
     }

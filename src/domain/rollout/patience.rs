@@ -52,7 +52,7 @@ impl Rollout {
         let own = &self.identity.member;
         let rank = match undecided {
             None if self.gives_up() => 0,
-            None => rank(&self.key(), own, self.awaiting()),
+            None => rank(&self.identity.workload.to_string(), own, self.awaiting()),
             Some((vector, missing)) => {
                 let voted = vector.0.keys().filter(|member| !missing.contains(*member));
                 rank(&self.group_rollout(vector), own, voted)

@@ -154,8 +154,7 @@ impl Rollout {
         if current {
             self.look.answered();
         } else {
-            let key = self.key();
-            self.look.repeat(now, &key);
+            self.look.repeat(self.again(now));
         }
         current
     }

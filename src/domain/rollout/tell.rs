@@ -15,9 +15,9 @@ impl Rollout {
         let durable = self.durable.iter().flat_map(|durable| &durable.untold).filter(still);
         let mut effects = Vec::new();
         for notice in durable.chain(self.loose.values()) {
-            let ask = self.telling.entry(notice.id.clone()).or_default();
-            if ask.is_due(now) {
-                ask.asked();
+            let call = self.telling.entry(notice.id.clone()).or_default();
+            if call.is_due(now) {
+                call.asked();
                 effects.push(Effect::Tell(Box::new(notice.clone())));
             }
         }

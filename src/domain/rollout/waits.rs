@@ -18,11 +18,12 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use crate::domain::budget::Writes;
+use crate::domain::call::Call;
 use crate::domain::id::{NoticeId, Origin, Seq, Vector, WorkloadId, group_rollout_id};
 use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::notice::{Kind, Notice};
 use crate::domain::record::{PurgeState, Record};
-use crate::domain::rollout::ask::Ask;
+use crate::domain::rollout::finish::short;
 use crate::domain::rollout::{Effect, Event, Identity, Rollout, words};
 
 /// Failures in a row after which a wait is told: two may be passing.
@@ -193,7 +194,7 @@ pub struct Attended {
     rollout: Rollout,
     waits: BTreeMap<(Wait, String), Waiting>,
     /// Notices about waits that are not told yet.
-    untold: BTreeMap<NoticeId, (Notice, Ask)>,
+    untold: BTreeMap<NoticeId, (Notice, Call)>,
     writes: Writes,
     overdrawn: bool,
 }
@@ -260,14 +261,14 @@ impl Attended {
             if let Some((level, waited)) = waiting.due(now, each.wait, each.failures) {
                 let message = message(each.wait, each.reason.as_deref(), waited);
                 let notice = self.rollout.notice_of_wait(now, each.wait, &level, message);
-                self.untold.entry(notice.id.clone()).or_insert((notice, Ask::default()));
+                self.untold.entry(notice.id.clone()).or_insert((notice, Call::default()));
             }
         }
         let mut effects = Vec::new();
-        for (notice, ask) in self.untold.values_mut() {
-            ask.wake(now);
-            if ask.is_due(now) {
-                ask.asked();
+        for (notice, call) in self.untold.values_mut() {
+            call.wake(now);
+            if call.is_due(now) {
+                call.asked();
                 effects.push(Effect::Tell(Box::new(notice.clone())));
             }
         }
@@ -329,10 +330,14 @@ impl Rollout {
         if self.ended {
             return Vec::new();
         }
-        let reason = |ask: &Ask| ask.last_reason().map(str::to_owned);
-        let asked =
-            |wait, subject: String, ask: &Ask| Pending { wait, subject, failures: ask.failures(), reason: reason(ask) };
-        let plain = |wait, ask: &Ask| (!ask.is_idle()).then(|| asked(wait, String::new(), ask));
+        let reason = |call: &Call| call.last_reason().map(str::to_owned);
+        let asked = |wait, subject: String, call: &Call| Pending {
+            wait,
+            subject,
+            failures: call.failures(),
+            reason: reason(call),
+        };
+        let plain = |wait, call: &Call| (!call.is_idle()).then(|| asked(wait, String::new(), call));
         let unwritten = self.storing.is_some() || self.draft != self.durable;
         let store = (unwritten && (self.storing.is_some() || self.store.failures() > 0))
             .then(|| asked(Wait::Store, String::new(), &self.store));
@@ -343,15 +348,15 @@ impl Rollout {
         let unconfirmed = !self.recheck.is_idle() || (self.recheck.failures() > 0 && self.may_vote());
         let recheck = unconfirmed.then(|| asked(Wait::Recheck, String::new(), &self.recheck));
         let mut pending: Vec<Pending> =
-            [store, publish, plain(Wait::Look, &self.look), plain(Wait::Site, &self.site_ask), recheck]
+            [store, publish, plain(Wait::Look, &self.look), plain(Wait::Site, &self.find_site), recheck]
                 .into_iter()
                 .flatten()
                 .collect();
-        let matching = self.matching.iter().filter(|(_, ask)| !ask.is_idle());
-        pending.extend(matching.map(|(vector, ask)| asked(Wait::Match, self.group_rollout(vector), ask)));
+        let matching = self.matching.iter().filter(|(_, call)| !call.is_idle());
+        pending.extend(matching.map(|(vector, call)| asked(Wait::Match, self.group_rollout(vector), call)));
         // Of all that cannot be told, the one that fails most stands for the others.
-        let telling = self.telling.values().filter(|ask| !ask.is_idle()).max_by_key(|ask| ask.failures());
-        pending.extend(telling.map(|ask| asked(Wait::Tell, String::new(), ask)));
+        let telling = self.telling.values().filter(|call| !call.is_idle()).max_by_key(|call| call.failures());
+        pending.extend(telling.map(|call| asked(Wait::Tell, String::new(), call)));
         pending.extend(self.uncreated());
         pending
     }
@@ -414,11 +419,11 @@ impl Machine for Attended {
         if self.is_from_outside(&event) {
             self.writes.renew();
         }
-        let key = self.rollout.key();
+        let again = self.rollout.again(now);
         match &event {
             Event::Told(id) => drop(self.untold.remove(id)),
             Event::TellFailed(id, why) => {
-                self.untold.get_mut(id).into_iter().for_each(|(_, ask)| ask.failed(now, &key, why));
+                self.untold.get_mut(id).into_iter().for_each(|(_, call)| call.failed(&again, short(why)));
             }
             // The rollout's own business.
             Event::Seen(_)
@@ -462,7 +467,7 @@ impl Machine for Attended {
             return None;
         }
         let stalls = self.waits.iter().map(|((wait, _), waiting)| waiting.stalls_at(*wait));
-        let telling = self.untold.values().filter_map(|(_, ask)| ask.deadline());
+        let telling = self.untold.values().filter_map(|(_, call)| call.deadline());
         self.rollout.next_deadline().into_iter().chain(stalls).chain(telling).min()
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::domain::call::Call;
 use crate::domain::distribution::DistributionId;
 use crate::domain::group::{self, Fate, Known};
 use crate::domain::id::{Member, WorkloadId};
@@ -14,7 +15,6 @@ use crate::domain::policy::Policy;
 use crate::domain::readiness::{self, Pods, Standing, standing};
 use crate::domain::record::{Closed, Phase, Purge, PurgeState, Record, Vote};
 use crate::domain::rollout::Rollout;
-use crate::domain::rollout::ask::Ask;
 use crate::domain::rollout::sight::Sight;
 use crate::domain::tally;
 use crate::domain::workload::Workload;
@@ -214,8 +214,8 @@ impl Rollout {
         if let Some(why) = unfollowed(workload) {
             return Some(format!("complete, and not purged: {why}"));
         }
-        let asks = [("cannot find its hosts", &self.site_ask), ("cannot vote for it yet", &self.recheck)];
-        if let Some(trouble) = asks.into_iter().find_map(|(what, ask)| trouble(what, ask, now)) {
+        let calls = [("cannot find its hosts", &self.find_site), ("cannot vote for it yet", &self.recheck)];
+        if let Some(trouble) = calls.into_iter().find_map(|(what, call)| trouble(what, call, now)) {
             return Some(format!("complete; {trouble}"));
         }
         match standing(workload, self.policy.zero_is_complete) {
@@ -229,19 +229,20 @@ impl Rollout {
 
     /// What of the outside fails and holds this rollout up, wherever it is on its way.
     fn troubles(&self, now: Timestamp) -> impl Iterator<Item = String> {
-        let asks = [("cannot write the record", &self.store), ("cannot look at the workload", &self.look)];
-        let matching = self.matching.values().map(|ask| ("cannot find the distributions", ask));
-        let telling = self.telling.values().find(|ask| ask.reason().is_some()).map(|ask| ("cannot tell of it", ask));
-        asks.into_iter().chain(matching).chain(telling).filter_map(move |(what, ask)| trouble(what, ask, now))
+        let calls = [("cannot write the record", &self.store), ("cannot look at the workload", &self.look)];
+        let matching = self.matching.values().map(|call| ("cannot find the distributions", call));
+        let telling =
+            self.telling.values().find(|call| call.reason().is_some()).map(|call| ("cannot tell of it", call));
+        calls.into_iter().chain(matching).chain(telling).filter_map(move |(what, call)| trouble(what, call, now))
     }
 }
 
-fn trouble(what: &str, ask: &Ask, now: Timestamp) -> Option<String> {
-    let again = match ask.deadline().map(|until| until.since(now)) {
+fn trouble(what: &str, call: &Call, now: Timestamp) -> Option<String> {
+    let again = match call.deadline().map(|until| until.since(now)) {
         Some(rest) if !rest.is_zero() => format!("tried again in {}", duration(rest)),
         Some(_) | None => "being tried again".to_owned(),
     };
-    ask.reason().map(|reason| format!("{what}: {reason}; {again}"))
+    call.reason().map(|reason| format!("{what}: {reason}; {again}"))
 }
 
 fn state(

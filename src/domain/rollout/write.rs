@@ -84,8 +84,7 @@ impl Rollout {
             return Vec::new();
         }
         self.shed.clear();
-        let key = self.key();
-        self.store.repeat(now, &key);
+        self.store.repeat(self.again(now));
         // A record that another worker removed took its numbers with it (decision 2).
         self.floor = self.floor.max(floor);
         let known = std::mem::replace(&mut self.durable, current.clone());
