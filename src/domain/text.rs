@@ -99,8 +99,8 @@ pub fn cut(text: &str, bytes_max: usize) -> String {
 }
 
 /// The beginning of a text, at most so many characters, and nothing that says so.
-pub fn first(text: &str, chars_max: usize) -> String {
-    text.chars().take(chars_max).collect()
+pub fn first(text: &str, chars_max: usize) -> &str {
+    text.char_indices().nth(chars_max).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 
 /// The beginning of a text, at most so many bytes, whole characters only, and nothing that says so.

@@ -26,7 +26,7 @@ const NOTICES_OF_PURGES_MAX: usize = 8;
 
 /// As much of a reason as is kept.
 pub(super) fn short(why: &str) -> String {
-    text::first(why, WHY_CHARS_MAX)
+    text::first(why, WHY_CHARS_MAX).to_owned()
 }
 
 impl Rollout {

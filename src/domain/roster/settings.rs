@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::domain::id::config_hash;
 use crate::domain::policy::{Agreement, Choice, OnRollback, Policy};
+use crate::domain::text;
 
 /// Characters of a value that a beat carries; of a longer one its beginning and its hash.
 const VALUE_CHARS_MAX: usize = 200;
@@ -72,11 +73,12 @@ fn rollback(chosen: OnRollback) -> &'static str {
 }
 
 fn shortened(value: String) -> String {
-    if value.chars().count() <= VALUE_CHARS_MAX {
+    let kept = text::first(&value, VALUE_CHARS_MAX);
+    if kept == value {
         return value;
     }
     let hash = config_hash([("", value.as_str())]);
-    format!("{}… (all of it: {hash})", value.chars().take(VALUE_CHARS_MAX).collect::<String>())
+    format!("{kept}… (all of it: {hash})")
 }
 
 #[cfg(test)]
