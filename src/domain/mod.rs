@@ -21,6 +21,7 @@ pub mod lease;
 pub mod listed;
 pub mod machine;
 pub mod notice;
+mod parsed;
 pub mod paths;
 pub mod plan;
 pub mod policy;
