@@ -25,8 +25,8 @@ const WHY_CHARS_MAX: usize = 200;
 const NOTICES_OF_PURGES_MAX: usize = 8;
 
 /// As much of a reason as is kept.
-pub(super) fn short(why: &str) -> String {
-    text::first(why, WHY_CHARS_MAX).to_owned()
+pub(super) fn short(why: &str) -> &str {
+    text::first(why, WHY_CHARS_MAX)
 }
 
 impl Rollout {
@@ -74,13 +74,13 @@ impl Rollout {
                 (Some(Kind::PurgeFailed), message)
             }
             Progress::Impossible(why) => {
-                purge.state = PurgeState::Impossible(short(&why));
+                purge.state = PurgeState::Impossible(short(&why).to_owned());
                 (Some(Kind::PurgeFailed), format!("invalidation of {distribution} is impossible: {why}"))
             }
             Progress::Failing(why) => {
                 // Of a large site it is begun with when its rollout has ended.
                 if !untold && purge.state == PurgeState::Wanted {
-                    purge.state = PurgeState::Owed(short(&why));
+                    purge.state = PurgeState::Owed(short(&why).to_owned());
                 }
                 // A notice of its own: the purge may still prove to be impossible.
                 detail.push_str("/failing");
@@ -123,7 +123,7 @@ impl Rollout {
         vote.at_ms = vote.at_ms.max(agreed_at);
         let mentioned = fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len());
         vote.hosts.extend(mentioned.cloned());
-        vote.why = short(why);
+        short(why).clone_into(&mut vote.why);
         let vote = vote.clone();
         if self.is_turn(now, vector, Task::Tell) {
             self.announce_end(now, &vote);
@@ -215,7 +215,7 @@ impl Rollout {
         if let Some(closed) = draft.history.iter_mut().find(|closed| closed.seq == vote.seq) {
             closed.outcome = ended.clone();
             (closed.purges, closed.more) = named(vote);
-            closed.why = short(&fates::missing(vote));
+            short(&fates::missing(vote)).clone_into(&mut closed.why);
         }
         let later = |closed: &Closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged;
         if *ended == Outcome::Purged {

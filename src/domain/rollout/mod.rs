@@ -55,6 +55,7 @@ use crate::domain::rollout::execute::Task;
 use crate::domain::rollout::finish::short;
 use crate::domain::rollout::served::Served;
 use crate::domain::rollout::sight::{Doubt, Sight};
+use crate::domain::rollout::tell::Telling;
 use crate::domain::serving::OldPods;
 use crate::domain::site::Age;
 use crate::domain::workload::Workload;
@@ -153,11 +154,9 @@ pub struct Rollout {
     voted_at: BTreeMap<Vector, Timestamp>,
     matching: BTreeMap<Vector, Call>,
     ordered: BTreeSet<Reference>,
-    telling: BTreeMap<NoticeId, Call>,
+    telling: Telling,
     /// Notices that the write under way has no room for.
     shed: Vec<Notice>,
-    /// Notices that are told without being in the record.
-    loose: BTreeMap<NoticeId, Notice>,
     /// When it is this member's turn to do what each member could do; `None` once it is.
     turns: BTreeMap<(Vector, Task), Option<Timestamp>>,
     /// When this life came to know that a vector is decided.
@@ -309,9 +308,8 @@ impl Rollout {
             voted_at: BTreeMap::new(),
             matching: BTreeMap::new(),
             ordered: BTreeSet::new(),
-            telling: BTreeMap::new(),
+            telling: Telling::default(),
             shed: Vec::new(),
-            loose: BTreeMap::new(),
             turns: BTreeMap::new(),
             decided_at: BTreeMap::new(),
             owed_at: BTreeMap::new(),
@@ -375,7 +373,7 @@ impl Rollout {
     /// Ends every rest that is over, so that no deadline stays in the past.
     fn wake(&mut self, now: Timestamp) {
         let calls = [&mut self.store, &mut self.look, &mut self.old_pods, &mut self.find_site, &mut self.recheck];
-        for call in calls.into_iter().chain(self.matching.values_mut()).chain(self.telling.values_mut()) {
+        for call in calls.into_iter().chain(self.matching.values_mut()) {
             call.wake(now);
         }
         self.faults_rest = self.faults_rest.filter(|until| *until > now);
@@ -394,7 +392,7 @@ impl Rollout {
 
     /// Whether the machine has nothing to wait for any more.
     fn is_over(&self) -> bool {
-        let quiet = self.loose.is_empty()
+        let quiet = self.telling.is_done()
             && self.storing.is_none()
             && self.draft == self.durable
             && !self.look.is_asked()
@@ -455,10 +453,11 @@ impl Machine for Rollout {
             Event::Matched(vector, found) => self.matched(now, &vector, &found),
             Event::MatchFailed(vector, why) => self.match_failed(now, &vector, &why),
             Event::Purged(reference, progress) => self.purged(now, &reference, progress),
-            Event::Told(id) => self.told(&id),
-            Event::TellFailed(id, why) => {
-                self.telling.get_mut(&id).into_iter().for_each(|call| call.failed(&again, short(&why)));
+            Event::Told(id) => {
+                self.telling.told(&id);
+                self.draft.iter_mut().for_each(|draft| draft.untold.retain(|notice| notice.id != id));
             }
+            Event::TellFailed(id, why) => self.telling.failed(&id, &again, short(&why)),
             Event::PeersRestarted => {
                 self.matching.clear();
                 self.ordered.clear();
@@ -479,7 +478,7 @@ impl Machine for Rollout {
         }
         let calls = [&self.store, &self.look, &self.old_pods, &self.find_site, &self.recheck];
         let calls =
-            calls.into_iter().chain(self.matching.values()).chain(self.telling.values()).filter_map(Call::deadline);
+            calls.into_iter().chain(self.matching.values()).chain(self.telling.calls()).filter_map(Call::deadline);
         let own = [
             self.tidy_deadline(),
             self.turn_deadline(),

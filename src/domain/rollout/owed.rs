@@ -88,7 +88,7 @@ impl Rollout {
 
     /// It is owed from then on; `None` is at once.
     fn note_overdue(&mut self, due: Option<Timestamp>, reference: &Reference, why: &str) {
-        self.owed_at.insert(reference.clone(), (due, short(why)));
+        self.owed_at.insert(reference.clone(), (due, short(why).to_owned()));
     }
 
     /// Ends every wait that is over, so that no deadline stays in the past.

@@ -19,11 +19,12 @@ use std::time::Duration;
 
 use crate::domain::budget::Writes;
 use crate::domain::call::Call;
-use crate::domain::id::{NoticeId, Origin, Seq, Vector, WorkloadId, group_rollout_id};
+use crate::domain::id::{Origin, Seq, Vector, WorkloadId, group_rollout_id};
 use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::notice::{Kind, Notice};
 use crate::domain::record::{PurgeState, Record};
 use crate::domain::rollout::finish::short;
+use crate::domain::rollout::tell::Telling;
 use crate::domain::rollout::{Effect, Event, Identity, Rollout, words};
 
 /// Failures in a row after which a wait is told: two may be passing.
@@ -194,7 +195,7 @@ pub struct Attended {
     rollout: Rollout,
     waits: BTreeMap<(Wait, String), Waiting>,
     /// Notices about waits that are not told yet.
-    untold: BTreeMap<NoticeId, (Notice, Call)>,
+    untold: Telling,
     writes: Writes,
     overdrawn: bool,
 }
@@ -202,7 +203,13 @@ pub struct Attended {
 impl Attended {
     /// Attends to this rollout.
     pub fn new(rollout: Rollout) -> Self {
-        Self { rollout, waits: BTreeMap::new(), untold: BTreeMap::new(), writes: Writes::default(), overdrawn: false }
+        Self {
+            rollout,
+            waits: BTreeMap::new(),
+            untold: Telling::default(),
+            writes: Writes::default(),
+            overdrawn: false,
+        }
     }
 
     /// It ended because it wrote its record over and over while nothing happened. That is a mistake of ours, and it is left alone
@@ -261,18 +268,10 @@ impl Attended {
             if let Some((level, waited)) = waiting.due(now, each.wait, each.failures) {
                 let message = message(each.wait, each.reason.as_deref(), waited);
                 let notice = self.rollout.notice_of_wait(now, each.wait, &level, message);
-                self.untold.entry(notice.id.clone()).or_insert((notice, Call::default()));
+                self.untold.add(notice);
             }
         }
-        let mut effects = Vec::new();
-        for (notice, call) in self.untold.values_mut() {
-            call.wake(now);
-            if call.is_due(now) {
-                call.asked();
-                effects.push(Effect::Tell(Box::new(notice.clone())));
-            }
-        }
-        effects
+        self.untold.tell(now, std::iter::empty())
     }
 }
 
@@ -355,7 +354,7 @@ impl Rollout {
         let matching = self.matching.iter().filter(|(_, call)| !call.is_idle());
         pending.extend(matching.map(|(vector, call)| asked(Wait::Match, self.group_rollout(vector), call)));
         // Of all that cannot be told, the one that fails most stands for the others.
-        let telling = self.telling.values().filter(|call| !call.is_idle()).max_by_key(|call| call.failures());
+        let telling = self.telling.calls().filter(|call| !call.is_idle()).max_by_key(|call| call.failures());
         pending.extend(telling.map(|call| asked(Wait::Tell, String::new(), call)));
         pending.extend(self.uncreated());
         pending
@@ -419,12 +418,9 @@ impl Machine for Attended {
         if self.is_from_outside(&event) {
             self.writes.renew();
         }
-        let again = self.rollout.again(now);
         match &event {
-            Event::Told(id) => drop(self.untold.remove(id)),
-            Event::TellFailed(id, why) => {
-                self.untold.get_mut(id).into_iter().for_each(|(_, call)| call.failed(&again, short(why)));
-            }
+            Event::Told(id) => self.untold.told(id),
+            Event::TellFailed(id, why) => self.untold.failed(id, self.rollout.again(now), short(why)),
             // The rollout's own business.
             Event::Seen(_)
             | Event::Missed
@@ -467,7 +463,7 @@ impl Machine for Attended {
             return None;
         }
         let stalls = self.waits.iter().map(|((wait, _), waiting)| waiting.stalls_at(*wait));
-        let telling = self.untold.values().filter_map(|(_, call)| call.deadline());
+        let telling = self.untold.calls().filter_map(Call::deadline);
         self.rollout.next_deadline().into_iter().chain(stalls).chain(telling).min()
     }
 }

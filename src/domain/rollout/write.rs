@@ -66,9 +66,7 @@ impl Rollout {
         let Some(stored) = self.storing.take() else { return Vec::new() };
         self.store.answered();
         self.durable = stored;
-        for notice in std::mem::take(&mut self.shed) {
-            self.tell_loose(notice);
-        }
+        std::mem::take(&mut self.shed).into_iter().for_each(|notice| self.telling.add(notice));
         match (&mut self.draft, &self.durable) {
             (Some(draft), Some(durable)) => {
                 draft.revision = durable.revision;
