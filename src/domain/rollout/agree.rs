@@ -19,7 +19,6 @@ use crate::domain::rollout::finish::fitting;
 use crate::domain::rollout::news::news;
 use crate::domain::rollout::sight::Sight;
 use crate::domain::rollout::{Effect, FoundSite, Rollout};
-use crate::domain::site::Age;
 use crate::domain::workload::Workload;
 
 impl Rollout {
@@ -130,7 +129,7 @@ impl Rollout {
         draft.elapsed_ms = 0;
         draft.stalled = false;
         self.running_since = self.running_since.filter(|_| draft.phase == Phase::Rolling);
-        self.site = None;
+        self.site.forget();
     }
 
     /// The vector to vote for now, if there is one that this member has neither voted for nor moved past. A member whose own
@@ -154,8 +153,7 @@ impl Rollout {
             return None;
         }
         let Some(vector) = self.candidate().filter(|_| self.draft.as_ref().is_some_and(|d| d.seq == record.seq)) else {
-            // When the others are as far, its hosts may be others.
-            self.site = None;
+            self.site.forget();
             return None;
         };
         let open = record.votes.iter().filter(|vote| vote.closed.is_none());
@@ -168,29 +166,12 @@ impl Rollout {
         if !self.recheck.is_due(now) {
             return None;
         }
-        // Found just before the look, so that what is voted with is never older than a back-off.
-        if self.site.is_none() {
-            let workload = self.workload().cloned()?;
-            return self.find_site.is_due(now).then(|| {
-                self.find_site.asked();
-                self.site_of = record.seq;
-                Effect::FindSite(Box::new(workload), self.site_age)
-            });
+        if self.site.found().is_none() {
+            let (seq, workload) = (record.seq, self.workload().cloned()?);
+            return self.site.find(now, seq, &workload);
         }
         self.recheck.asked();
         Some(Effect::Recheck(vector))
-    }
-
-    /// Nothing leads to the workload, as far as is known: looked for once more, past all that is kept.
-    pub(super) fn doubt_empty_site(&mut self) {
-        let named = self.workload().is_some_and(|workload| workload.tuning.names_its_site());
-        let empty = self.site.as_ref().is_some_and(|site| site.hosts.is_empty() && site.origins.is_empty());
-        if empty && !named && self.site_age == Age::Recent {
-            self.site = None;
-            self.site_age = Age::Fresh;
-        } else {
-            self.site_age = Age::Recent;
-        }
     }
 
     /// The fresh look before a vote came back. It counts only if the group still stands where it stood.
@@ -221,14 +202,14 @@ impl Rollout {
         });
         let at_ms = if self.is_alone() { 0 } else { self.wall_ms(now) };
         let alone = self.is_alone();
-        match (&mut self.draft, &self.site) {
+        match (&mut self.draft, self.site.found()) {
             (Some(draft), Some(site)) if still && confirmed => {
                 let mut voted = draft.clone();
                 voted.votes.push(vote(draft, vector, &workload, site, &self.policy, at_ms));
                 voted.last = (!alone).then(|| group::brief_of(&self.view, vector));
                 if !draft.votes.is_empty() && !has_room(voted.clone()) {
-                    // No room beside the votes before it; they are closed sooner or later. By then, its hosts may be others.
-                    self.site = None;
+                    // No room beside the votes before it; they are closed sooner or later.
+                    self.site.forget();
                     let why = "its record has no room for another vote before an earlier one is closed";
                     self.recheck.failed(again, why);
                     self.announce(now, Kind::PurgeFailed, format!("not voted for: {why}"));
@@ -240,8 +221,7 @@ impl Rollout {
                 self.mention_what_is_left_out(now, vector);
             }
             _ => {
-                // By the next time, its hosts may be others too.
-                self.site = None;
+                self.site.forget();
                 self.recheck.repeat(again);
             }
         }
@@ -249,10 +229,12 @@ impl Rollout {
 
     /// A vote has room for about a thousand hosts. What is purged is what the votes say, so of the others it must be told.
     fn mention_what_is_left_out(&mut self, now: Timestamp, vector: &Vector) {
-        let (Some(site), Some(vote)) = (&self.site, self.draft.as_ref().and_then(|draft| draft.vote(vector))) else {
+        let (Some(site), Some(vote)) = (self.site.found(), self.draft.as_ref().and_then(|draft| draft.vote(vector)))
+        else {
             return;
         };
         let left_out = (site.hosts.len() + site.origins.len()) - (vote.hosts.len() + vote.origins.len());
+        let refused = site.refused.join("; ");
         if left_out > 0 {
             let message = format!(
                 "{left_out} of its hosts are left out of the purge, because its record has no room for them; name its \
@@ -260,8 +242,7 @@ impl Rollout {
             );
             self.announce(now, Kind::WorkloadFaulty, message);
         }
-        let refused = self.site.as_ref().map(|site| site.refused.join("; ")).filter(|refused| !refused.is_empty());
-        if let Some(refused) = refused {
+        if !refused.is_empty() {
             let message =
                 format!("not purged, because it is not the namespace's own (tenants.default is own): {refused}");
             self.announce(now, Kind::WorkloadFaulty, message);

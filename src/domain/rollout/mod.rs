@@ -28,6 +28,7 @@ mod patience;
 mod regress;
 mod served;
 mod sight;
+mod site;
 mod tell;
 mod waits;
 mod window;
@@ -39,11 +40,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::domain::call::Call;
 use crate::domain::catalog::Found;
 use crate::domain::group::View;
-use crate::domain::host::Host;
 use crate::domain::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
 use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::notice::Notice;
-use crate::domain::paths::PathSet;
 use crate::domain::plan::Plan;
 use crate::domain::policy::Policy;
 use crate::domain::purge::{Order, Progress};
@@ -55,6 +54,7 @@ use crate::domain::rollout::execute::Task;
 use crate::domain::rollout::finish::short;
 use crate::domain::rollout::served::Served;
 use crate::domain::rollout::sight::{Doubt, Sight};
+use crate::domain::rollout::site::Site;
 use crate::domain::rollout::tell::Telling;
 use crate::domain::serving::OldPods;
 use crate::domain::site::Age;
@@ -63,6 +63,7 @@ use crate::domain::workload::Workload;
 pub use clock::timeout;
 pub use news::{Attention, attention, baseline, faults, news, news_in_words, unusable};
 pub use sight::{Arrival, SET_BACK_AFTER};
+pub use site::FoundSite;
 pub use waits::{Attended, Unloaded, Wait};
 pub use words::{MemberSummary, PurgeSummary, Stage, Summary, closed, duration};
 
@@ -81,21 +82,6 @@ pub struct Identity {
     pub origin: Origin,
     /// The wall clock at timestamp zero, in milliseconds since the Unix epoch. Only ever printed.
     pub epoch_ms: i64,
-}
-
-/// The hosts of a workload, found in this cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct FoundSite {
-    /// Its hosts.
-    pub hosts: BTreeSet<Host>,
-    /// Load balancer names, of rules that name no host.
-    pub origins: BTreeSet<String>,
-    /// Names that lead elsewhere, though a wildcard among the hosts covers them or the load balancers are asked for them.
-    pub except: BTreeSet<Host>,
-    /// Of these hosts, no more than these paths.
-    pub narrow: BTreeMap<Host, PathSet>,
-    /// What it is reached by that is not its namespace's own, and why, in words; the first few.
-    pub refused: Vec<String>,
 }
 
 /// A missed progress deadline seen once.
@@ -142,13 +128,7 @@ pub struct Rollout {
     view: View,
     /// Whether the durable record was shown to the group in this life.
     published: bool,
-    site: Option<FoundSite>,
-    /// How old the facts may be from which the site is found. Fresh after nothing was found in recent ones: a rollout is not
-    /// closed for want of hosts by what was known before it.
-    site_age: Age,
-    find_site: Call,
-    /// The rollout whose site was asked for: an answer about another one says nothing about this one's hosts.
-    site_of: Seq,
+    site: Site,
     recheck: Call,
     /// When this life drafted its votes; see [`Order::voted_at`].
     voted_at: BTreeMap<Vector, Timestamp>,
@@ -300,10 +280,7 @@ impl Rollout {
             old_pods: Call::default(),
             view: View::default(),
             published: false,
-            site: None,
-            site_age: Age::Recent,
-            find_site: Call::default(),
-            site_of: Seq::default(),
+            site: Site::default(),
             recheck: Call::default(),
             voted_at: BTreeMap::new(),
             matching: BTreeMap::new(),
@@ -372,10 +349,11 @@ impl Rollout {
 
     /// Ends every rest that is over, so that no deadline stays in the past.
     fn wake(&mut self, now: Timestamp) {
-        let calls = [&mut self.store, &mut self.look, &mut self.old_pods, &mut self.find_site, &mut self.recheck];
+        let calls = [&mut self.store, &mut self.look, &mut self.old_pods, &mut self.recheck];
         for call in calls.into_iter().chain(self.matching.values_mut()) {
             call.wake(now);
         }
+        self.site.wake(now);
         self.faults_rest = self.faults_rest.filter(|until| *until > now);
         self.turns.values_mut().for_each(|turn| *turn = turn.filter(|at| *at > now));
         self.wake_owed(now);
@@ -439,15 +417,13 @@ impl Machine for Rollout {
             Event::StoreFailed(why) => self.store.failed(&again, short(&why)),
             Event::ViewChanged(view) => self.view_changed(view),
             Event::SiteFound(site) => {
-                self.find_site.answered();
-                self.site = self.draft.as_ref().filter(|draft| draft.seq == self.site_of).map(|_| site);
-                self.doubt_empty_site();
+                let is_named = self.workload().is_some_and(|workload| workload.tuning.names_its_site());
+                self.site.answered(site, self.draft.as_ref().map(|draft| draft.seq), is_named);
             }
-            Event::SiteFailed(why) => self.find_site.failed(&again, short(&why)),
+            Event::SiteFailed(why) => self.site.failed(&again, short(&why)),
             Event::Rechecked(vector, workload) => self.rechecked(now, &vector, workload),
             Event::RecheckFailed(why) => {
-                // By the next time, its hosts may be others.
-                self.site = None;
+                self.site.forget();
                 self.recheck.failed(&again, short(&why));
             }
             Event::Matched(vector, found) => self.matched(now, &vector, &found),
@@ -476,7 +452,7 @@ impl Machine for Rollout {
         if self.ended {
             return None;
         }
-        let calls = [&self.store, &self.look, &self.old_pods, &self.find_site, &self.recheck];
+        let calls = [&self.store, &self.look, &self.old_pods, self.site.call(), &self.recheck];
         let calls =
             calls.into_iter().chain(self.matching.values()).chain(self.telling.calls()).filter_map(Call::deadline);
         let own = [

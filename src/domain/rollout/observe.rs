@@ -189,7 +189,7 @@ impl Rollout {
         }
         self.running_since = Some(now);
         self.suspicion = None;
-        self.site = None;
+        self.site.forget();
         self.pods = None;
         self.served = Served::default();
         let message = match change {

@@ -214,7 +214,7 @@ impl Rollout {
         if let Some(why) = unfollowed(workload) {
             return Some(format!("complete, and not purged: {why}"));
         }
-        let calls = [("cannot find its hosts", &self.find_site), ("cannot vote for it yet", &self.recheck)];
+        let calls = [("cannot find its hosts", self.site.call()), ("cannot vote for it yet", &self.recheck)];
         if let Some(trouble) = calls.into_iter().find_map(|(what, call)| trouble(what, call, now)) {
             return Some(format!("complete; {trouble}"));
         }
