@@ -37,7 +37,7 @@ impl Rollout {
         self.renew_for_fewer();
         let mut effects: Vec<Effect> = self.approach_vote(now).into_iter().collect();
         effects.extend(self.pursue(now));
-        for vote in self.durable.iter().flat_map(|record| record.all_kept().cloned()).collect::<Vec<_>>() {
+        for vote in self.record.durable.iter().flat_map(|record| record.all_kept().cloned()).collect::<Vec<_>>() {
             let vector = &vote.vector;
             if vote.closed.is_some() {
                 self.see_told(now, &vote);
@@ -70,15 +70,17 @@ impl Rollout {
             let known = view.members.get(&self.identity.member).and_then(Option::as_ref);
             known.map_or(0, |known| known.record.revision)
         };
-        if own(&view) >= own(&self.view) || own(&view) == self.durable.as_ref().map_or(0, |record| record.revision) {
+        if own(&view) >= own(&self.view)
+            || own(&view) == self.record.durable.as_ref().map_or(0, |record| record.revision)
+        {
             self.view = view;
         }
     }
 
     /// Keeps for later lives that the ledger was set back: what this one writes may overwrite the copies that prove it.
     fn note_set_back(&mut self) {
-        let found = self.view.set_back.max(self.lost);
-        if let (Some(draft), Some(_)) = (&mut self.draft, found) {
+        let found = self.view.set_back.max(self.record.lost);
+        if let (Some(draft), Some(_)) = (&mut self.record.draft, found) {
             draft.set_back = draft.set_back.max(found);
         }
     }
@@ -86,13 +88,13 @@ impl Rollout {
     /// Whether the view contains our own record as the ledger has it: what others may have seen of us.
     pub(super) fn view_is_current(&self) -> bool {
         let own = self.view.members.get(&self.identity.member).and_then(Option::as_ref);
-        self.durable.is_some() && own.map(|known| &known.record) == self.durable.as_ref()
+        self.record.durable.is_some() && own.map(|known| &known.record) == self.record.durable.as_ref()
     }
 
     /// Brings the record up to the group's configuration. A vote under another one stays as it is: that not all votes are seen
     /// does not mean that it is not decided. If the others vote under the new one, it is [`Fate::Mixed`].
     fn reconfigure(&mut self) {
-        if let Some(draft) = self.draft.as_mut().filter(|draft| draft.config != self.view.config) {
+        if let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.config != self.view.config) {
             draft.config.clone_from(&self.view.config);
         }
     }
@@ -101,7 +103,7 @@ impl Rollout {
     /// a member is left out that was voted with before, the rollout counts on, and so does the vector. That it was left out is
     /// remembered like a vote: an older copy does not bring it back.
     fn renew_for_fewer(&mut self) {
-        let Some(draft) = self.draft.as_mut().filter(|draft| draft.phase == Phase::Complete) else { return };
+        let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.phase == Phase::Complete) else { return };
         let Verdict::Candidate(vector) = group::judge(&self.view, &self.identity.member, &self.policy.group) else {
             return;
         };
@@ -120,7 +122,7 @@ impl Rollout {
 
     /// Counts the rollout `seq` on, if it is the present one, so that the group can come to another vector with it.
     pub(super) fn renew(&mut self, seq: Seq) {
-        let Some(draft) = self.draft.as_mut().filter(|draft| draft.seq == seq) else { return };
+        let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.seq == seq) else { return };
         let at_rest = draft.change == Change::Baseline || draft.closed >= draft.seq;
         draft.seq = draft.seq.next();
         if at_rest {
@@ -135,7 +137,7 @@ impl Rollout {
     /// The vector to vote for now, if there is one that this member has neither voted for nor moved past. A member whose own
     /// workload is at rest votes as well, when another one asks for it.
     pub(super) fn candidate(&self) -> Option<Vector> {
-        let draft = self.draft.as_ref().filter(|draft| draft.phase == Phase::Complete)?;
+        let draft = self.record.draft.as_ref().filter(|draft| draft.phase == Phase::Complete)?;
         let Verdict::Candidate(vector) = group::judge(&self.view, &self.identity.member, &self.policy.group) else {
             return None;
         };
@@ -148,11 +150,12 @@ impl Rollout {
 
     /// The steps before a vote: find the site, then look at our own workload once more (GA-4).
     fn approach_vote(&mut self, now: Timestamp) -> Option<Effect> {
-        let record = self.durable.as_ref()?;
+        let record = self.record.durable.as_ref()?;
         if self.workload().is_none_or(|workload| workload.tuning.disabled) {
             return None;
         }
-        let Some(vector) = self.candidate().filter(|_| self.draft.as_ref().is_some_and(|d| d.seq == record.seq)) else {
+        let Some(vector) = self.candidate().filter(|_| self.record.draft.as_ref().is_some_and(|d| d.seq == record.seq))
+        else {
             self.site.forget();
             return None;
         };
@@ -194,7 +197,7 @@ impl Rollout {
         self.read(now, workload.clone());
         let policy = &self.policy;
         let still = self.view.hold.is_none() && self.candidate().as_ref() == Some(vector);
-        let confirmed = self.draft.as_ref().is_some_and(|draft| {
+        let confirmed = self.record.draft.as_ref().is_some_and(|draft| {
             !workload.tuning.disabled
                 && workload.version.is_ok()
                 && news(draft, &workload, policy).is_none()
@@ -202,7 +205,7 @@ impl Rollout {
         });
         let at_ms = if self.is_alone() { 0 } else { self.wall_ms(now) };
         let alone = self.is_alone();
-        match (&mut self.draft, self.site.found()) {
+        match (&mut self.record.draft, self.site.found()) {
             (Some(draft), Some(site)) if still && confirmed => {
                 let mut voted = draft.clone();
                 voted.votes.push(vote(draft, vector, &workload, site, &self.policy, at_ms));
@@ -229,7 +232,8 @@ impl Rollout {
 
     /// A vote has room for about a thousand hosts. What is purged is what the votes say, so of the others it must be told.
     fn mention_what_is_left_out(&mut self, now: Timestamp, vector: &Vector) {
-        let (Some(site), Some(vote)) = (self.site.found(), self.draft.as_ref().and_then(|draft| draft.vote(vector)))
+        let (Some(site), Some(vote)) =
+            (self.site.found(), self.record.draft.as_ref().and_then(|draft| draft.vote(vector)))
         else {
             return;
         };
@@ -251,7 +255,7 @@ impl Rollout {
 
     /// Whether another member may need something of this one. Before the group's records are known, it may.
     pub(super) fn is_wanted_by_others(&self) -> bool {
-        let known = self.durable.is_none() || self.view_is_current();
+        let known = self.record.durable.is_none() || self.view_is_current();
         !self.is_alone() && (!known || group::others_seek(&self.view, &self.identity.member))
     }
 

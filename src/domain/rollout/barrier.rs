@@ -90,7 +90,7 @@ impl Barrier {
 impl Rollout {
     /// Holds a rollout whose predicate holds until no old pod serves any more, and then completes it.
     pub(super) fn hold(&mut self, now: Timestamp, workload: &Workload) -> Option<Effect> {
-        let seq = self.draft.as_ref()?.seq;
+        let seq = self.record.draft.as_ref()?.seq;
         self.suspicion = None;
         if self.running_since.is_some() {
             self.keep_time(now, false);
@@ -172,7 +172,7 @@ impl Rollout {
 
     /// When a rollout at the barrier next needs attention without any event.
     pub(super) fn barrier_deadline(&self) -> Option<Timestamp> {
-        let draft = self.draft.as_ref().filter(|draft| draft.phase == Phase::Rolling)?;
+        let draft = self.record.draft.as_ref().filter(|draft| draft.phase == Phase::Rolling)?;
         let barrier = self.barrier.as_ref().filter(|barrier| barrier.seq == draft.seq)?;
         self.workload().map(|_| barrier.deadline(self.policy.settle, self.policy.drain_timeout))
     }

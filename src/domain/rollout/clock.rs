@@ -19,14 +19,14 @@ const DEADLINE_MARGIN: Duration = Duration::from_secs(60);
 impl Rollout {
     /// The time waited for this rollout so far, not counting pauses.
     pub(super) fn elapsed(&self, now: Timestamp) -> Duration {
-        let stored = self.draft.as_ref().map_or(Duration::ZERO, Record::elapsed);
+        let stored = self.record.draft.as_ref().map_or(Duration::ZERO, Record::elapsed);
         self.running_since.map_or(stored, |since| stored.saturating_add(now.since(since)))
     }
 
     /// Moves what has elapsed into the draft, and lets the clock run on or stand still.
     pub(super) fn keep_time(&mut self, now: Timestamp, runs: bool) {
         let elapsed = self.elapsed(now);
-        if let Some(draft) = &mut self.draft {
+        if let Some(draft) = &mut self.record.draft {
             draft.elapsed_ms = millis(elapsed);
         }
         self.running_since = runs.then_some(now);

@@ -76,8 +76,8 @@ impl Rollout {
     fn chosen(&mut self, vector: &Vector, distribution: &DistributionId, plan: &Plan) -> Option<Purge> {
         self.absorb(vector, distribution, plan, false);
         let of = |record: Option<&Record>| record?.vote(vector)?.purges.get(distribution).cloned();
-        let purge = of(self.draft.as_ref())?;
-        of(self.durable.as_ref()).is_some_and(|stored| stored.sent == purge.sent).then_some(purge)
+        let purge = of(self.record.draft.as_ref())?;
+        of(self.record.durable.as_ref()).is_some_and(|stored| stored.sent == purge.sent).then_some(purge)
     }
 
     /// Whether this member may do something that others may do as well: once its turn has come, it stays.
@@ -105,7 +105,7 @@ impl Rollout {
 
     /// Whoever purges the first distribution tells of it: it is the first to know.
     fn teller_key(&self, vector: &Vector) -> String {
-        let vote = self.draft.as_ref().and_then(|draft| draft.vote(vector));
+        let vote = self.record.draft.as_ref().and_then(|draft| draft.vote(vector));
         let first = vote.and_then(|vote| vote.purges.keys().next()).map(ToString::to_string);
         first.unwrap_or_else(|| self.group_rollout(vector))
     }
@@ -221,7 +221,7 @@ impl Rollout {
 
     fn open_vote(&mut self, vector: &Vector) -> Option<&mut Vote> {
         let open = |vote: &&mut Vote| vote.vector == *vector && vote.closed.is_none();
-        self.draft.as_mut()?.votes.iter_mut().find(open)
+        self.record.draft.as_mut()?.votes.iter_mut().find(open)
     }
 
     /// When the next turn of this member comes.

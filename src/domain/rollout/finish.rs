@@ -35,7 +35,7 @@ impl Rollout {
         self.note_waits(now, reference, &progress);
         let alone = self.is_alone();
         let ours = |vote: &&mut Vote| vote.purges.values().any(|purge| purge.reference == *reference);
-        let Some(vote) = self.draft.as_mut().and_then(|draft| draft.all_kept_mut().find(ours)) else { return };
+        let Some(vote) = self.record.draft.as_mut().and_then(|draft| draft.all_kept_mut().find(ours)) else { return };
         let first = vote.purges.values().all(|purge| purge.state == PurgeState::Wanted);
         let Some((distribution, purge)) = vote.purges.iter_mut().find(|(_, purge)| purge.reference == *reference)
         else {
@@ -104,7 +104,7 @@ impl Rollout {
     fn announce_purge(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
         let id = self.notice_id(vector, kind, detail, &self.identity.member);
         let crowded = |vote: &Vote| vote.noticed.len() >= NOTICES_OF_PURGES_MAX && !vote.noticed.contains(&id);
-        if self.draft.as_ref().and_then(|draft| draft.vote(vector)).is_some_and(crowded) {
+        if self.record.draft.as_ref().and_then(|draft| draft.vote(vector)).is_some_and(crowded) {
             let message = "more distributions of this rollout are in such trouble; its end says how many they were";
             self.announce_vote(now, vector, kind, "more", message.to_owned());
         } else {
@@ -115,7 +115,7 @@ impl Rollout {
     /// Closes a vote: the vector is done with, for the reason given. The vote itself stays until the other members know.
     pub(super) fn finish(&mut self, now: Timestamp, vector: &Vector, outcome: Outcome, why: &str) {
         let (agreed_at, hosts) = self.agreed(vector);
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         let open = |vote: &&mut Vote| vote.vector == *vector && vote.closed.is_none();
         let Some(vote) = draft.votes.iter_mut().find(open) else { return };
         vote.closed = Some(outcome.clone());
@@ -129,7 +129,7 @@ impl Rollout {
             self.announce_end(now, &vote);
         }
         let served = self.may_be_served();
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         let change = words::change(draft.before().filter(|_| vote.seq == draft.seq), &vote.version);
         let (purges, more) = named(&vote);
         // The purge of a later version found that one on the edge, whichever of the two completes first.
@@ -185,7 +185,7 @@ impl Rollout {
 
     /// Drops a closed vote that is told and that no other member needs any more.
     fn release(&mut self, vector: &Vector) {
-        let Some(draft) = &self.draft else { return };
+        let Some(draft) = &self.record.draft else { return };
         let Some(vote) = draft.kept(vector).filter(|vote| vote.closed.is_some()) else { return };
         let told = |id: NoticeId| {
             let waits = !self.is_alone() && draft.untold.iter().any(|notice| notice.id == id);
@@ -199,7 +199,7 @@ impl Rollout {
         if vote.owes() {
             self.keep_owed(vector);
         } else if vote.owed_ms == 0 || !self.others_owe(vector) {
-            self.draft.iter_mut().for_each(|draft| {
+            self.record.draft.iter_mut().for_each(|draft| {
                 draft.votes.retain(|vote| vote.vector != *vector);
                 draft.owed.retain(|vote| vote.vector != *vector);
             });
@@ -211,7 +211,7 @@ impl Rollout {
     /// How a rollout that had ended with owed purges has ended after all.
     pub(super) fn end_owed(&mut self, vote: &Vote, ended: &Outcome) {
         let served = self.may_be_served();
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         if let Some(closed) = draft.history.iter_mut().find(|closed| closed.seq == vote.seq) {
             closed.outcome = ended.clone();
             (closed.purges, closed.more) = named(vote);
@@ -276,11 +276,12 @@ impl Rollout {
         let id = self.notice_id(vector, kind, detail, &self.identity.member);
         let alone = self.is_alone();
         let (agreed_at, mut hosts) = self.agreed(vector);
-        if let Some(vote) = self.draft.as_ref().and_then(|draft| draft.kept(vector)).filter(|_| hosts.is_empty()) {
+        if let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.kept(vector)).filter(|_| hosts.is_empty())
+        {
             hosts.clone_from(&vote.hosts);
         }
         let workload = self.identity.workload.clone();
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         let before = draft.before().cloned();
         let present = draft.seq;
         let Some(vote) = draft.all_kept_mut().find(|vote| vote.vector == *vector) else { return };

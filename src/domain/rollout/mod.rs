@@ -56,6 +56,7 @@ use crate::domain::rollout::served::Served;
 use crate::domain::rollout::sight::{Doubt, Sight};
 use crate::domain::rollout::site::Site;
 use crate::domain::rollout::tell::Telling;
+use crate::domain::rollout::write::OwnRecord;
 use crate::domain::serving::OldPods;
 use crate::domain::site::Age;
 use crate::domain::workload::Workload;
@@ -96,21 +97,9 @@ struct Suspicion {
 pub struct Rollout {
     identity: Identity,
     policy: Policy,
-    /// No `seq` at or below this may be used: an earlier record of the workload may have had them (decision 2).
-    floor: Seq,
-    /// No `seq` at or below this may be given out again: this life has seen it used, and the ledger has forgotten it.
-    spent: Seq,
-    /// A state of the record that the ledger has lost; kept in the record of a group's member.
-    lost: Option<(Seq, u64)>,
-    durable: Option<Record>,
-    draft: Option<Record>,
+    record: OwnRecord,
     /// What it is taken for while it has no record.
     arrival: Arrival,
-    /// The write under way; `Some(None)` is a removal.
-    storing: Option<Option<Record>>,
-    store: Call,
-    /// Since when the draft differs from the durable record in tidiness only.
-    untidy_since: Option<Timestamp>,
     sight: Sight,
     /// An older generation than the newest known was shown.
     doubt: Option<Doubt>,
@@ -135,8 +124,6 @@ pub struct Rollout {
     matching: BTreeMap<Vector, Call>,
     ordered: BTreeSet<Reference>,
     telling: Telling,
-    /// Notices that the write under way has no room for.
-    shed: Vec<Notice>,
     /// When it is this member's turn to do what each member could do; `None` once it is.
     turns: BTreeMap<(Vector, Task), Option<Timestamp>>,
     /// When this life came to know that a vector is decided.
@@ -260,15 +247,8 @@ impl Rollout {
             served: Served::resumed(&policy, record.as_ref()),
             identity,
             policy,
-            floor,
-            spent: Seq::default(),
-            lost: None,
             arrival: if record.is_some() { Arrival::New } else { Arrival::Open },
-            durable: record.clone(),
-            draft: record,
-            storing: None,
-            store: Call::default(),
-            untidy_since: None,
+            record: OwnRecord::resumed(floor, record),
             sight: Sight::Unknown,
             doubt: None,
             look: Call::default(),
@@ -286,7 +266,6 @@ impl Rollout {
             matching: BTreeMap::new(),
             ordered: BTreeSet::new(),
             telling: Telling::default(),
-            shed: Vec::new(),
             turns: BTreeMap::new(),
             decided_at: BTreeMap::new(),
             owed_at: BTreeMap::new(),
@@ -299,7 +278,7 @@ impl Rollout {
     /// Says what the workload is taken for if it has no record; [`Arrival::Open`] otherwise.
     #[must_use]
     pub fn arriving(mut self, arrival: Arrival) -> Self {
-        if self.durable.is_none() {
+        if self.record.durable.is_none() {
             self.arrival = arrival;
         }
         self
@@ -307,13 +286,13 @@ impl Rollout {
 
     /// What the ledger is known to hold.
     pub fn durable(&self) -> Option<&Record> {
-        self.durable.as_ref()
+        self.record.durable.as_ref()
     }
 
     /// The rollout in flight, whose pods are to be watched, and its version. It need not be durable: what its pods did before
     /// they are watched, nobody sees.
     pub fn rolling(&self) -> Option<(Seq, &crate::domain::image::Version)> {
-        let rolling = self.draft.as_ref().filter(|record| record.phase == Phase::Rolling);
+        let rolling = self.record.draft.as_ref().filter(|record| record.phase == Phase::Rolling);
         rolling.map(|record| (record.seq, &record.version))
     }
 
@@ -339,7 +318,7 @@ impl Rollout {
         effects.extend(self.observe(now, fresh));
         effects.extend(self.agree(now));
         effects.extend(self.tell(now));
-        effects.extend(self.flush(now));
+        effects.extend(self.record.flush(now));
         self.ended = self.is_over();
         if self.ended {
             effects.push(Effect::End);
@@ -349,10 +328,11 @@ impl Rollout {
 
     /// Ends every rest that is over, so that no deadline stays in the past.
     fn wake(&mut self, now: Timestamp) {
-        let calls = [&mut self.store, &mut self.look, &mut self.old_pods, &mut self.recheck];
+        let calls = [&mut self.look, &mut self.old_pods, &mut self.recheck];
         for call in calls.into_iter().chain(self.matching.values_mut()) {
             call.wake(now);
         }
+        self.record.wake(now);
         self.site.wake(now);
         self.faults_rest = self.faults_rest.filter(|until| *until > now);
         self.turns.values_mut().for_each(|turn| *turn = turn.filter(|at| *at > now));
@@ -365,23 +345,50 @@ impl Rollout {
             return None;
         }
         self.published = true;
-        self.durable.clone().map(|record| Effect::Publish(Box::new(record)))
+        self.record.durable.clone().map(|record| Effect::Publish(Box::new(record)))
+    }
+
+    /// The write under way happened.
+    fn stored(&mut self) -> Option<Effect> {
+        if !self.record.is_writing() {
+            return None;
+        }
+        self.record.stored().into_iter().for_each(|notice| self.telling.add(notice));
+        let shown = self.record.durable.as_ref().filter(|_| self.record.draft.is_some());
+        shown.map(|record| Effect::Publish(Box::new(record.clone())))
+    }
+
+    /// Somebody else wrote: what they wrote holds, and the facts are looked at again in its light.
+    fn conflicted(&mut self, now: Timestamp, current: Option<Record>, floor: Seq) -> Option<Effect> {
+        if !self.record.is_writing() {
+            return None;
+        }
+        if let Some(known) = self.record.conflicted(current, floor, self.again(now)) {
+            self.compare(&known);
+        }
+        self.served = Served::resumed(&self.policy, self.record.draft.as_ref());
+        self.running_since = None;
+        self.suspicion = None;
+        self.matching.clear();
+        self.ordered.clear();
+        self.voted_at.clear();
+        self.turns.clear();
+        self.record.durable.as_ref().map(|record| Effect::Publish(Box::new(record.clone())))
     }
 
     /// Whether the machine has nothing to wait for any more.
     fn is_over(&self) -> bool {
         let quiet = self.telling.is_done()
-            && self.storing.is_none()
-            && self.draft == self.durable
+            && self.record.is_settled()
             && !self.look.is_asked()
             && self.faults_rest.is_none()
             && self.doubt.is_none();
         let nothing_wanted = match &self.sight {
             Sight::Unknown | Sight::Missing => false,
-            Sight::Gone => self.durable.is_none(),
+            Sight::Gone => self.record.durable.is_none(),
             Sight::Seen(workload) => {
                 let listed = self.arrival == Arrival::New;
-                matches!(attention(self.durable.as_ref(), workload, listed, &self.policy), Attention::Idle)
+                matches!(attention(self.record.durable.as_ref(), workload, listed, &self.policy), Attention::Idle)
             }
         };
         quiet && nothing_wanted && !self.is_wanted_by_others()
@@ -410,15 +417,15 @@ impl Machine for Rollout {
             Event::ServicesSeen { publish_unready } => self.note_services(publish_unready),
             Event::OldPodsFound(found) => self.old_pods_found(now, found),
             Event::OldPodsUnseen(why) => self.old_pods_unseen(now, &why),
-            Event::Stored => effects = self.stored(),
+            Event::Stored => effects.extend(self.stored()),
             Event::Conflicted(current, floor) => {
-                effects = self.conflicted(now, current.map(|record| *record), floor);
+                effects.extend(self.conflicted(now, current.map(|record| *record), floor));
             }
-            Event::StoreFailed(why) => self.store.failed(&again, short(&why)),
+            Event::StoreFailed(why) => self.record.failed(&again, short(&why)),
             Event::ViewChanged(view) => self.view_changed(view),
             Event::SiteFound(site) => {
                 let is_named = self.workload().is_some_and(|workload| workload.tuning.names_its_site());
-                self.site.answered(site, self.draft.as_ref().map(|draft| draft.seq), is_named);
+                self.site.answered(site, self.record.draft.as_ref().map(|draft| draft.seq), is_named);
             }
             Event::SiteFailed(why) => self.site.failed(&again, short(&why)),
             Event::Rechecked(vector, workload) => self.rechecked(now, &vector, workload),
@@ -431,7 +438,7 @@ impl Machine for Rollout {
             Event::Purged(reference, progress) => self.purged(now, &reference, progress),
             Event::Told(id) => {
                 self.telling.told(&id);
-                self.draft.iter_mut().for_each(|draft| draft.untold.retain(|notice| notice.id != id));
+                self.record.draft.iter_mut().for_each(|draft| draft.untold.retain(|notice| notice.id != id));
             }
             Event::TellFailed(id, why) => self.telling.failed(&id, &again, short(&why)),
             Event::PeersRestarted => {
@@ -452,11 +459,11 @@ impl Machine for Rollout {
         if self.ended {
             return None;
         }
-        let calls = [&self.store, &self.look, &self.old_pods, self.site.call(), &self.recheck];
+        let calls = [&self.look, &self.old_pods, self.site.call(), &self.recheck];
         let calls =
             calls.into_iter().chain(self.matching.values()).chain(self.telling.calls()).filter_map(Call::deadline);
         let own = [
-            self.tidy_deadline(),
+            self.record.deadline(),
             self.turn_deadline(),
             self.patience_deadline(),
             self.barrier_deadline(),

@@ -36,7 +36,7 @@ impl Rollout {
                 self.absent()
             }
             Sight::Seen(workload) => {
-                if let Some(draft) = self.draft.as_mut().filter(|_| workload.tuning.disabled) {
+                if let Some(draft) = self.record.draft.as_mut().filter(|_| workload.tuning.disabled) {
                     draft.off = true;
                 }
                 let effect = match &workload.version {
@@ -73,30 +73,27 @@ impl Rollout {
     /// The workload does not exist any more. Purges already voted for go on; then the record goes.
     fn depart(&mut self, now: Timestamp) {
         self.stop_clock(now);
-        let Some(record) = self.draft.clone() else { return };
+        let Some(record) = self.record.draft.clone() else { return };
         if record.seq > record.closed && (record.phase == Phase::Rolling || record.awaits_vote()) {
             self.announce(now, Kind::RolloutFailed, Outcome::Deleted.to_string());
             self.close_current(Outcome::Deleted, String::new());
         } else if record.all_kept().next().is_none() && record.untold.is_empty() {
             // Its numbers are not used again even if the workload returns before the record is gone (decision 2).
-            self.floor = self.floor.max(record.seq);
-            self.draft = None;
+            self.record.floor = self.record.floor.max(record.seq);
+            self.record.draft = None;
         }
     }
 
     /// Tells the other members, once, that the cluster does not have the workload: a fresh look and the ledger say so.
     fn absent(&mut self) -> Option<Effect> {
-        let gone = self.draft.is_none() && self.durable.is_none() && self.storing.is_none();
+        let gone = self.record.draft.is_none() && self.record.is_settled();
         (gone && !self.is_alone() && !std::mem::replace(&mut self.told_absent, true))
-            .then_some(Effect::Absent(Record::above(self.floor).0))
+            .then_some(Effect::Absent(Record::above(self.record.floor).0))
     }
 
     fn follow(&mut self, now: Timestamp, workload: &Workload, version: &Version, fresh: bool) -> Option<Effect> {
-        if self.draft.is_none() && self.storing != Some(None) {
-            // It came back before its record was removed, so what the record knows of the edge still holds.
-            self.draft = self.storing.clone().flatten().or_else(|| self.durable.clone());
-        }
-        let Some(record) = &self.draft else {
+        self.record.recall();
+        let Some(record) = &self.record.draft else {
             self.first_sight(now, workload, version);
             return None;
         };
@@ -107,7 +104,7 @@ impl Rollout {
         }
         self.keep_current(workload, version);
         self.note_counts(workload);
-        match self.draft.as_ref().map(|record| &record.phase) {
+        match self.record.draft.as_ref().map(|record| &record.phase) {
             Some(Phase::Rolling) => self.supervise(now, workload, fresh),
             Some(Phase::Complete | Phase::Failed(_) | Phase::Withdrawn | Phase::Absent) | None => None,
         }
@@ -125,15 +122,15 @@ impl Rollout {
             Arrival::UnderWay => Some("first seen in the middle of a rollout"),
             Arrival::New => Some("a new workload was seen"),
         };
-        let mut record = baseline(workload, version, self.floor.max(self.spent));
+        let mut record = baseline(workload, version, self.record.floor.max(self.record.spent));
         if message.is_some() {
             record.change = Change::Changed;
             record.phase = Phase::Rolling;
             record.edge = Edge::Unknown;
-            record.closed = self.floor.max(self.spent);
+            record.closed = self.record.floor.max(self.record.spent);
             self.running_since = Some(now);
         }
-        self.draft = Some(record);
+        self.record.draft = Some(record);
         if let Some(message) = message {
             self.announce(now, Kind::RolloutStarted, message.to_owned());
         }
@@ -142,7 +139,7 @@ impl Rollout {
     /// The record always holds what runs, also where only names of it have changed, or which containers count.
     fn keep_current(&mut self, workload: &Workload, version: &Version) {
         let digests = self.policy.same_digest_is_same;
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         draft.off = false;
         draft.chosen = workload.tuning.containers.is_some();
         if draft.version != *version {
@@ -154,7 +151,7 @@ impl Rollout {
 
     /// A purge requested while a rollout of the same version is in flight is that rollout's purge, come what may.
     fn join(&mut self, workload: &Workload) {
-        if let Some(draft) = &mut self.draft {
+        if let Some(draft) = &mut self.record.draft {
             draft.request = draft.request.or(Some(draft.seq));
             draft.requested_at.clone_from(&workload.tuning.requested_at);
         }
@@ -163,13 +160,13 @@ impl Rollout {
     /// A new rollout takes the place of the present one, whatever it was doing (GA-2).
     fn begin(&mut self, now: Timestamp, workload: &Workload, version: &Version, change: Change) {
         self.leave_to_the_edge();
-        let Some(previous) = self.draft.clone() else { return };
+        let Some(previous) = self.record.draft.clone() else { return };
         self.conclude(now, &previous, version);
         let (digests, requested) = (self.policy.same_digest_is_same, is_requested(&previous, workload));
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         let settled = previous.settled().filter(|settled| !settled.same_content(version, digests)).cloned();
         draft.uid.clone_from(&workload.uid);
-        draft.seq = previous.seq.max(self.spent).next();
+        draft.seq = previous.seq.max(self.record.spent).next();
         draft.version = version.clone();
         draft.generation = workload.generation;
         draft.change = change;
@@ -254,7 +251,7 @@ impl Rollout {
         // A life that began just now has not watched it take any time.
         let after = if elapsed.as_secs() == 0 { String::new() } else { format!(" after {}", words::duration(elapsed)) };
         let pods = self.workload().map_or(0, |workload| workload.replicas.updated);
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         draft.phase = Phase::Complete;
         move_edge(draft, self.policy.same_digest_is_same);
         self.announce(now, Kind::RolloutCompleted, format!("all {pods} pods available{after}{remark}"));
@@ -285,7 +282,7 @@ impl Rollout {
             Standing::DeadlineExceeded { .. } | Standing::Complete => self.pods_in_words(workload),
         };
         self.leave_to_the_edge();
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         draft.phase = Phase::Failed(failure);
         self.suspicion = None;
         self.announce(now, Kind::RolloutFailed, format!("{failure} after {elapsed}: {waited_for}; nothing is purged"));
@@ -297,7 +294,7 @@ impl Rollout {
     }
 
     fn note_faults(&mut self, now: Timestamp, workload: &Workload) {
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         let faults: std::collections::BTreeSet<String> = faults(workload).collect();
         if draft.conditions == faults {
             return;
@@ -316,7 +313,7 @@ impl Rollout {
 
     /// Remembers how the present rollout ended.
     pub(super) fn close_current(&mut self, outcome: Outcome, why: String) {
-        if let Some(draft) = &mut self.draft {
+        if let Some(draft) = &mut self.record.draft {
             let change = cut(&words::change(draft.before(), &draft.version), WORDS_BYTES_MAX);
             let why = cut(&why, WORDS_BYTES_MAX);
             draft.close(Closed { seq: draft.seq, change, outcome, why, purges: Vec::new(), more: 0 });
@@ -325,7 +322,7 @@ impl Rollout {
 
     /// Writes a notice about the present rollout into the draft, to be told once that is durable.
     pub(super) fn announce(&mut self, now: Timestamp, kind: Kind, message: String) {
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         let identity = &self.identity;
         let vector = Vector::of_one(identity.member.clone(), identity.origin.clone(), draft.seq);
         let rollout = group_rollout_id(&identity.group, &identity.workload, &vector);
@@ -357,8 +354,8 @@ impl Rollout {
         // While a look is under way or rests after a failure, its answer or its own deadline comes first; while a missed
         // progress deadline is to be confirmed, nothing else fails the rollout.
         let confirm = self.suspicion.as_ref().map(|suspicion| suspicion.since.after(DEADLINE_CONFIRMED_AFTER));
-        let stored = self.draft.as_ref().map_or(Duration::ZERO, Record::elapsed);
-        let rolling = self.draft.as_ref().is_some_and(|draft| draft.phase == Phase::Rolling);
+        let stored = self.record.draft.as_ref().map_or(Duration::ZERO, Record::elapsed);
+        let rolling = self.record.draft.as_ref().is_some_and(|draft| draft.phase == Phase::Rolling);
         let since = self.running_since.filter(|_| rolling && self.suspicion.is_none());
         let timeout = since.map(|since| since.after(self.timeout().saturating_sub(stored)));
         let keep = since.map(|since| since.after(ELAPSED_STORED_EVERY));

@@ -50,7 +50,7 @@ const SENT_BYTES_MAX: usize = 1024;
 impl Rollout {
     /// What a report about a purge says of how long it may still be waited for, and of what was really sent.
     pub(super) fn note_waits(&mut self, now: Timestamp, reference: &Reference, progress: &Progress) {
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         let found = draft.all_kept_mut().find_map(|vote| {
             let members = vote.vector.0.len();
             Some((members, vote.purges.values_mut().find(|purge| purge.reference == *reference)?))
@@ -101,7 +101,7 @@ impl Rollout {
     pub(super) fn owe(&mut self, now: Timestamp, vector: &Vector, plan: &Plan) {
         let wall_ms = self.wall_ms(now);
         let due: Vec<(DistributionId, String)> = {
-            let Some(vote) = self.draft.as_ref().and_then(|draft| draft.vote(vector)) else { return };
+            let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.vote(vector)) else { return };
             let waits = |(distribution, purge): (&DistributionId, &Purge)| {
                 let (due, why) = self.owed_at.get(&purge.reference).filter(|_| !purge.state.ends_rollout())?;
                 due.is_none().then(|| (distribution.clone(), why.clone()))
@@ -125,7 +125,7 @@ impl Rollout {
     /// Chooses what is sent for a purge that nobody has created: what was voted for, and what older ones of this workload owe
     /// for the same distribution, if it does not contain that. One that is owed always says it, since the votes go.
     pub(super) fn absorb(&mut self, vector: &Vector, distribution: &DistributionId, plan: &Plan, say: bool) {
-        let Some(draft) = &self.draft else { return };
+        let Some(draft) = &self.record.draft else { return };
         let Some(vote) = draft.kept(vector) else { return };
         let Some(purge) = vote.purges.get(distribution).filter(|purge| purge.invalidation.is_none()) else { return };
         let own = purge.sent.as_ref().unwrap_or(&plan.paths);
@@ -147,7 +147,7 @@ impl Rollout {
     /// before anybody could vote for this one.
     /// `paths` are what was voted for, where they are still known.
     pub(super) fn cover_older(&mut self, vector: &Vector, paths: Option<&PathSet>) {
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         let Some(made) = draft.kept(vector).cloned() else { return };
         let mut covered = Vec::new();
         for older in draft.all_kept_mut().filter(|older| older.seq < made.seq && older.closed.is_some()) {
@@ -171,7 +171,7 @@ impl Rollout {
     pub(super) fn pursue(&mut self, now: Timestamp) -> Vec<Effect> {
         let owing =
             |record: &Record| record.all_kept().filter(|vote| vote.owes()).map(|vote| vote.vector.clone()).collect();
-        let vectors: Vec<Vector> = self.durable.as_ref().map_or_else(Vec::new, owing);
+        let vectors: Vec<Vector> = self.record.durable.as_ref().map_or_else(Vec::new, owing);
         self.remind_at.retain(|vector, _| vectors.contains(vector));
         let mut effects = Vec::new();
         // From the newest on, so that what covers is known before what it covers is tried.
@@ -214,7 +214,7 @@ impl Rollout {
 
     /// Orders what is owed, made as it is to be sent, and not carried by a newer one.
     fn order_owed(&mut self, vector: &Vector) -> Vec<Effect> {
-        let (Some(draft), Some(durable)) = (&self.draft, &self.durable) else { return Vec::new() };
+        let (Some(draft), Some(durable)) = (&self.record.draft, &self.record.durable) else { return Vec::new() };
         let Some((vote, stored)) = draft.kept(vector).zip(durable.kept(vector)) else { return Vec::new() };
         let mut orders = Vec::new();
         for (distribution, purge) in vote.purges.iter().filter(|(_, purge)| !purge.state.is_final()) {
@@ -280,7 +280,8 @@ impl Rollout {
             **member == own || self.view.members.get(*member).and_then(Option::as_ref).is_some_and(|known| known.alive)
         };
         let first = rank(&self.group_rollout(vector), &own, vector.0.keys().filter(hears)) == 0;
-        let Some(vote) = self.draft.as_ref().and_then(|draft| draft.kept(vector)).filter(|vote| vote.owes()) else {
+        let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.kept(vector)).filter(|vote| vote.owes())
+        else {
             return;
         };
         let since = vote.owed_ms;
@@ -304,7 +305,7 @@ impl Rollout {
     /// those of its distributions are found again that it does not list yet.
     pub(super) fn keep_owed(&mut self, vector: &Vector) {
         let agreed = self.plan(vector);
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         let Some(vote) = draft.vote(vector).cloned() else { return };
         draft.votes.retain(|vote| vote.vector != *vector);
         let kept = if vote.is_begun() { brief(vote) } else { as_planned(vote, agreed) };
@@ -314,7 +315,7 @@ impl Rollout {
 
     /// Finds out more of the distributions of an owed vote, once some of those it lists are done with.
     fn list_owed(&mut self, now: Timestamp, vector: &Vector) -> Option<Effect> {
-        let draft = self.draft.as_ref()?;
+        let draft = self.record.draft.as_ref()?;
         let vote = draft.owed.iter().find(|vote| vote.vector == *vector).filter(|vote| !vote.is_begun())?;
         let (seq, plan) = (vote.seq, plan(vote));
         // A newer rollout that is purged finds all distributions of the site out for itself.
@@ -337,7 +338,7 @@ impl Rollout {
 
     /// Forgets the oldest of those that newer ones carry, beyond the bound, and says so.
     fn keep_few_owed(&mut self, now: Timestamp) {
-        let Some(draft) = &self.draft else { return };
+        let Some(draft) = &self.record.draft else { return };
         if draft.owed.len() <= OWED_MAX {
             return;
         }
@@ -348,7 +349,7 @@ impl Rollout {
         let Some(vector) = draft.owed.iter().find(carried).map(|vote| vote.vector.clone()) else { return };
         let message = "taken over by the purge of a later version, which is owed too".to_owned();
         self.announce_vote(now, &vector, Kind::PurgeSkipped, "", message);
-        self.draft.iter_mut().for_each(|draft| draft.owed.retain(|vote| vote.vector != vector));
+        self.record.draft.iter_mut().for_each(|draft| draft.owed.retain(|vote| vote.vector != vector));
     }
 
     /// Whether another member has not heard yet that what was owed has been made.
@@ -360,13 +361,13 @@ impl Rollout {
     }
 
     pub(super) fn kept_mut(&mut self, vector: &Vector) -> Option<&mut Vote> {
-        self.draft.as_mut()?.all_kept_mut().find(|vote| vote.vector == *vector)
+        self.record.draft.as_mut()?.all_kept_mut().find(|vote| vote.vector == *vector)
     }
 
     /// When something becomes owed, or is told again.
     pub(super) fn owed_deadline(&self) -> Option<Timestamp> {
         let open = |reference: &Reference| {
-            let votes = self.draft.iter().flat_map(|draft| &draft.votes).filter(|vote| vote.closed.is_none());
+            let votes = self.record.draft.iter().flat_map(|draft| &draft.votes).filter(|vote| vote.closed.is_none());
             let mut purges = votes.flat_map(|vote| vote.purges.values());
             purges.any(|purge| purge.reference == *reference && !purge.state.ends_rollout())
         };

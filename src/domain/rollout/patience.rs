@@ -19,7 +19,7 @@ impl Rollout {
     /// Lets the clock of a rollout run on while the group has not decided it, and acts on it once when the group's timeout is
     /// over. It is the only duration besides the rollout timeout that becomes a fact, and only under `skip` (decision 8).
     pub(super) fn mind_patience(&mut self, now: Timestamp) {
-        if self.is_alone() || self.draft.as_ref().is_none_or(|draft| draft.phase != Phase::Complete) {
+        if self.is_alone() || self.record.draft.as_ref().is_none_or(|draft| draft.phase != Phase::Complete) {
             return;
         }
         let undecided = self.undecided();
@@ -40,7 +40,7 @@ impl Rollout {
         match undecided {
             None if self.gives_up() => self.withdraw(now),
             undecided if self.is_wait_told(undecided.as_ref()) => {
-                self.draft.iter_mut().for_each(|draft| draft.stalled = true);
+                self.record.draft.iter_mut().for_each(|draft| draft.stalled = true);
             }
             Some((vector, missing)) => self.doubt(now, &vector, &missing),
             None => self.stall(now),
@@ -84,7 +84,7 @@ impl Rollout {
 
     /// The open vote for the present rollout, and whose votes are missing.
     fn undecided(&self) -> Option<Undecided> {
-        let record = self.durable.as_ref()?;
+        let record = self.record.durable.as_ref()?;
         let vote = record.vote_for(record.seq)?;
         match group::fate(&self.view, &vote.vector) {
             Fate::Open(missing) => Some((vote.vector.clone(), missing)),
@@ -95,12 +95,12 @@ impl Rollout {
     fn is_waiting_for_group(&self, undecided: bool) -> bool {
         let followed = self.workload().is_some_and(|workload| !workload.tuning.disabled && !workload.paused);
         let waits = |draft: &Record| !draft.stalled && (draft.awaits_vote() || undecided);
-        followed && self.draft.as_ref().is_some_and(waits)
+        followed && self.record.draft.as_ref().is_some_and(waits)
     }
 
     /// It stays undecided until whoever has not voted comes back, moves on, or is forgotten.
     fn doubt(&mut self, now: Timestamp, vector: &Vector, missing: &BTreeSet<Member>) {
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         draft.stalled = true;
         let missing: Vec<&str> = missing.iter().map(|member| member.0.as_str()).collect();
         let message = format!(
@@ -114,7 +114,7 @@ impl Rollout {
     fn stall(&mut self, now: Timestamp) {
         let waited = words::duration(self.policy.group.timeout);
         let waiting = self.waiting_for().unwrap_or_else(|| "its own vote is not possible".to_owned());
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         draft.stalled = true;
         self.announce(now, Kind::GroupStalled, format!("not purged after {waited}: {waiting}; still waiting"));
     }
@@ -122,7 +122,7 @@ impl Rollout {
     /// For good: without a vote of ours for it, no vector with this rollout is ever decided (GA-5).
     fn withdraw(&mut self, now: Timestamp) {
         let waiting = self.waiting_for().unwrap_or_else(|| "its own vote was not possible".to_owned());
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         draft.phase = Phase::Withdrawn;
         self.announce(now, Kind::PurgeSkipped, format!("{}; {waiting}", Outcome::Withdrawn));
         self.close_current(Outcome::Withdrawn, waiting);
@@ -130,7 +130,7 @@ impl Rollout {
 
     /// The members that wait as we do, with the same version.
     fn awaiting(&self) -> impl Iterator<Item = &Member> {
-        let own = self.draft.as_ref().map(|draft| &draft.version);
+        let own = self.record.draft.as_ref().map(|draft| &draft.version);
         let prefixes = &self.policy.group.repository_prefixes;
         let waits = move |known: &Option<Known>| {
             let record = known.as_ref().map(|known| &known.record).filter(|record| record.awaits_vote());
@@ -156,7 +156,7 @@ impl Rollout {
 
     /// When the wait is over, or its elapsed part is to be stored.
     pub(super) fn patience_deadline(&self) -> Option<Timestamp> {
-        let draft = self.draft.as_ref().filter(|draft| draft.phase == Phase::Complete)?;
+        let draft = self.record.draft.as_ref().filter(|draft| draft.phase == Phase::Complete)?;
         let since = self.running_since.filter(|_| !self.is_alone() && self.view_is_current())?;
         let rest = self.patience(self.undecided().as_ref()).saturating_sub(draft.elapsed());
         Some(since.after(rest.min(ELAPSED_STORED_EVERY)))

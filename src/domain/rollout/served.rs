@@ -64,7 +64,7 @@ impl Rollout {
         self.served.ready = true;
         let failed = |draft: &&mut Record| matches!(draft.phase, Phase::Failed(_)) && is_edge_elsewhere(draft);
         let digests = self.policy.same_digest_is_same;
-        self.draft.as_mut().filter(failed).into_iter().for_each(|draft| move_edge(draft, digests));
+        self.record.draft.as_mut().filter(failed).into_iter().for_each(|draft| move_edge(draft, digests));
     }
 
     /// Takes in what the pods say. What the first ones that are seen did before, nobody saw.
@@ -85,7 +85,7 @@ impl Rollout {
 
     /// Whether a request may have been answered by the rollout in flight, as far as the policy cares.
     pub(super) fn may_be_served(&self) -> bool {
-        let rolling = self.draft.as_ref().is_some_and(|draft| draft.phase == Phase::Rolling);
+        let rolling = self.record.draft.as_ref().is_some_and(|draft| draft.phase == Phase::Rolling);
         let Served { ready, blind, publishes_unready } = self.served;
         let pods = self.pods.as_ref();
         let published = publishes_unready.unwrap_or(true) && pods.is_none_or(|pods| pods.updated > 0);
@@ -97,7 +97,7 @@ impl Rollout {
     pub(super) fn leave_to_the_edge(&mut self) {
         if self.may_be_served() {
             let digests = self.policy.same_digest_is_same;
-            self.draft.iter_mut().for_each(|draft| move_edge(draft, digests));
+            self.record.draft.iter_mut().for_each(|draft| move_edge(draft, digests));
         }
     }
 }

@@ -74,7 +74,7 @@ impl Rollout {
             Sight::Seen(seen) if seen.uid == workload.uid => seen.generation,
             Sight::Seen(_) | Sight::Unknown | Sight::Missing | Sight::Gone => i64::MIN,
         };
-        let recorded = self.draft.as_ref().filter(|record| record.uid == workload.uid);
+        let recorded = self.record.draft.as_ref().filter(|record| record.uid == workload.uid);
         let current = workload.generation >= newest.max(recorded.map_or(i64::MIN, |record| record.generation));
         if current {
             self.sight = Sight::Seen(workload);
@@ -93,7 +93,7 @@ impl Rollout {
         }
         match doubt {
             Some(Doubt::Read(since)) if now.since(since) >= SET_BACK_AFTER => {
-                self.draft.iter_mut().for_each(|draft| draft.generation = workload.generation);
+                self.record.draft.iter_mut().for_each(|draft| draft.generation = workload.generation);
                 self.sight = Sight::Seen(workload);
                 self.doubt = None;
                 true

@@ -67,8 +67,8 @@ impl Telling {
 impl Rollout {
     /// Tells what is durable and not yet told, and what is loose.
     pub(super) fn tell(&mut self, now: Timestamp) -> Vec<Effect> {
-        let still = |notice: &&Notice| self.draft.as_ref().is_some_and(|draft| draft.untold.contains(notice));
-        let durable = self.durable.iter().flat_map(|durable| &durable.untold).filter(still);
+        let still = |notice: &&Notice| self.record.draft.as_ref().is_some_and(|draft| draft.untold.contains(notice));
+        let durable = self.record.durable.iter().flat_map(|durable| &durable.untold).filter(still);
         self.telling.tell(now, durable)
     }
 }

@@ -337,10 +337,10 @@ impl Rollout {
             reason: reason(call),
         };
         let plain = |wait, call: &Call| (!call.is_idle()).then(|| asked(wait, String::new(), call));
-        let unwritten = self.storing.is_some() || self.draft != self.durable;
-        let store = (unwritten && (self.storing.is_some() || self.store.failures() > 0))
-            .then(|| asked(Wait::Store, String::new(), &self.store));
-        let unseen = self.published && self.durable.is_some() && !self.view_is_current();
+        let write = self.record.call();
+        let unwritten = self.record.is_writing() || (!self.record.is_settled() && write.is_failing());
+        let store = unwritten.then(|| asked(Wait::Store, String::new(), write));
+        let unseen = self.published && self.record.durable.is_some() && !self.view_is_current();
         let publish =
             unseen.then(|| Pending { wait: Wait::Publish, subject: String::new(), failures: 0, reason: None });
         // Between a look that did not confirm it and the next one, hosts are looked for anew.
@@ -366,7 +366,7 @@ impl Rollout {
 
     /// Purges that are ordered and of which nothing is heard.
     fn uncreated(&self) -> impl Iterator<Item = Pending> {
-        let votes = self.durable.iter().flat_map(|record| &record.votes).filter(|vote| vote.closed.is_none());
+        let votes = self.record.durable.iter().flat_map(|record| &record.votes).filter(|vote| vote.closed.is_none());
         let purges = votes.flat_map(|vote| vote.purges.values());
         let waits = |reference| Pending { wait: Wait::Purge, subject: reference, failures: 0, reason: None };
         let silent =
@@ -377,7 +377,7 @@ impl Rollout {
     /// What is told of a wait. When is part of the id: another life counts anew, and what it tells has other words.
     fn notice_of_wait(&self, now: Timestamp, wait: Wait, level: &str, message: String) -> Notice {
         let Identity { workload, member, group, origin, .. } = &self.identity;
-        let record: Option<&Record> = self.draft.as_ref().or(self.durable.as_ref());
+        let record: Option<&Record> = self.record.draft.as_ref().or(self.record.durable.as_ref());
         let seq = record.map_or_else(Seq::default, |record| record.seq);
         let at_ms = self.wall_ms(now);
         let rollout = group_rollout_id(group, workload, &Vector::of_one(member.clone(), origin.clone(), seq));

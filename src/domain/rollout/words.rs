@@ -149,7 +149,7 @@ impl Rollout {
     /// This rollout in words.
     pub fn summary(&self, now: Timestamp) -> Option<Summary> {
         // While its removal is being written, the record is the one that is still there.
-        let record = self.draft.as_ref().or(self.durable.as_ref())?;
+        let record = self.record.draft.as_ref().or(self.record.durable.as_ref())?;
         let clock = (self.elapsed(now), self.timeout());
         let id = &self.identity.workload;
         let mut summary = Summary::new(id, record, self.workload(), self.pods.as_ref(), clock, &self.policy);
@@ -158,7 +158,7 @@ impl Rollout {
             Sight::Missing if record.votes.is_empty() => {
                 "the watch says that the workload is gone; to be confirmed by a look".clone_into(&mut summary.state);
             }
-            Sight::Gone if self.draft.is_none() => {
+            Sight::Gone if self.record.draft.is_none() => {
                 "the workload was deleted; its record goes too".clone_into(&mut summary.state);
             }
             Sight::Seen(_) if record.phase == Phase::Rolling => {
@@ -219,7 +219,7 @@ impl Rollout {
             return Some(format!("complete; {trouble}"));
         }
         match standing(workload, self.policy.zero_is_complete) {
-            Standing::Complete => self.store.reason().map(|_| "complete".to_owned()),
+            Standing::Complete => self.record.call().reason().map(|_| "complete".to_owned()),
             Standing::Waiting(wait) => Some(format!("complete before, but now {wait}")),
             Standing::DeadlineExceeded { .. } => {
                 Some("complete before, but now the Deployment missed its progress deadline".to_owned())
@@ -229,7 +229,7 @@ impl Rollout {
 
     /// What of the outside fails and holds this rollout up, wherever it is on its way.
     fn troubles(&self, now: Timestamp) -> impl Iterator<Item = String> {
-        let calls = [("cannot write the record", &self.store), ("cannot look at the workload", &self.look)];
+        let calls = [("cannot write the record", self.record.call()), ("cannot look at the workload", &self.look)];
         let matching = self.matching.values().map(|call| ("cannot find the distributions", call));
         let telling = self.telling.calls().find(|call| call.reason().is_some()).map(|call| ("cannot tell of it", call));
         calls.into_iter().chain(matching).chain(telling).filter_map(move |(what, call)| trouble(what, call, now))
