@@ -191,10 +191,10 @@ impl Rollout {
         let Some(workload) = workload else {
             self.recheck.repeat(again);
             // To be confirmed by a look, as when the watch says so.
-            self.sight = Sight::Missing;
+            self.sighting.sight = Sight::Missing;
             return;
         };
-        self.read(now, workload.clone());
+        self.sighting.read(now, workload.clone(), &mut self.record.draft);
         let policy = &self.policy;
         let still = self.view.hold.is_none() && self.candidate().as_ref() == Some(vector);
         let confirmed = self.record.draft.as_ref().is_some_and(|draft| {

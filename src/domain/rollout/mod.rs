@@ -53,7 +53,7 @@ use crate::domain::rollout::barrier::Barrier;
 use crate::domain::rollout::execute::Task;
 use crate::domain::rollout::finish::short;
 use crate::domain::rollout::served::Served;
-use crate::domain::rollout::sight::{Doubt, Sight};
+use crate::domain::rollout::sight::{Sight, Sighting};
 use crate::domain::rollout::site::Site;
 use crate::domain::rollout::tell::Telling;
 use crate::domain::rollout::write::OwnRecord;
@@ -98,12 +98,7 @@ pub struct Rollout {
     identity: Identity,
     policy: Policy,
     record: OwnRecord,
-    /// What it is taken for while it has no record.
-    arrival: Arrival,
-    sight: Sight,
-    /// An older generation than the newest known was shown.
-    doubt: Option<Doubt>,
-    look: Call,
+    sighting: Sighting,
     pods: Option<Pods>,
     served: Served,
     /// Since when the rollout's clock runs; `None` while it stands still.
@@ -247,11 +242,8 @@ impl Rollout {
             served: Served::resumed(&policy, record.as_ref()),
             identity,
             policy,
-            arrival: if record.is_some() { Arrival::New } else { Arrival::Open },
+            sighting: Sighting::new(record.is_some()),
             record: OwnRecord::resumed(floor, record),
-            sight: Sight::Unknown,
-            doubt: None,
-            look: Call::default(),
             pods: None,
             running_since: None,
             suspicion: None,
@@ -279,7 +271,7 @@ impl Rollout {
     #[must_use]
     pub fn arriving(mut self, arrival: Arrival) -> Self {
         if self.record.durable.is_none() {
-            self.arrival = arrival;
+            self.sighting.arrival = arrival;
         }
         self
     }
@@ -298,10 +290,7 @@ impl Rollout {
 
     /// The newest sight of the workload.
     pub fn workload(&self) -> Option<&Workload> {
-        match &self.sight {
-            Sight::Seen(workload) => Some(workload),
-            Sight::Unknown | Sight::Missing | Sight::Gone => None,
-        }
+        self.sighting.workload()
     }
 
     /// When a call that failed now is made again.
@@ -328,11 +317,12 @@ impl Rollout {
 
     /// Ends every rest that is over, so that no deadline stays in the past.
     fn wake(&mut self, now: Timestamp) {
-        let calls = [&mut self.look, &mut self.old_pods, &mut self.recheck];
+        let calls = [&mut self.old_pods, &mut self.recheck];
         for call in calls.into_iter().chain(self.matching.values_mut()) {
             call.wake(now);
         }
         self.record.wake(now);
+        self.sighting.wake(now);
         self.site.wake(now);
         self.faults_rest = self.faults_rest.filter(|until| *until > now);
         self.turns.values_mut().for_each(|turn| *turn = turn.filter(|at| *at > now));
@@ -376,18 +366,24 @@ impl Rollout {
         self.record.durable.as_ref().map(|record| Effect::Publish(Box::new(record.clone())))
     }
 
+    /// A watch showed the workload, or that it is gone.
+    fn watched(&mut self, workload: Option<Box<Workload>>) {
+        if self.sighting.watched(workload, self.record.draft.as_ref()) {
+            self.recheck.outdate();
+        }
+    }
+
     /// Whether the machine has nothing to wait for any more.
     fn is_over(&self) -> bool {
         let quiet = self.telling.is_done()
             && self.record.is_settled()
-            && !self.look.is_asked()
-            && self.faults_rest.is_none()
-            && self.doubt.is_none();
-        let nothing_wanted = match &self.sight {
+            && self.sighting.is_settled()
+            && self.faults_rest.is_none();
+        let nothing_wanted = match &self.sighting.sight {
             Sight::Unknown | Sight::Missing => false,
             Sight::Gone => self.record.durable.is_none(),
             Sight::Seen(workload) => {
-                let listed = self.arrival == Arrival::New;
+                let listed = self.sighting.arrival == Arrival::New;
                 matches!(attention(self.record.durable.as_ref(), workload, listed, &self.policy), Attention::Idle)
             }
         };
@@ -406,8 +402,10 @@ impl Machine for Rollout {
         match event {
             Event::Seen(workload) => self.watched(Some(workload)),
             Event::Missed => self.watched(None),
-            Event::Looked(workload) => fresh = self.looked(now, workload),
-            Event::LookFailed(why) => self.look.failed(&again, short(&why)),
+            Event::Looked(workload) => {
+                fresh = self.sighting.looked(now, workload, &mut self.record.draft, &again);
+            }
+            Event::LookFailed(why) => self.sighting.failed(&again, short(&why)),
             Event::PodsSeen(pods) => {
                 self.nudge();
                 self.note_pods(&pods);
@@ -459,15 +457,15 @@ impl Machine for Rollout {
         if self.ended {
             return None;
         }
-        let calls = [&self.look, &self.old_pods, self.site.call(), &self.recheck];
+        let calls = [&self.old_pods, self.site.call(), &self.recheck];
         let calls =
             calls.into_iter().chain(self.matching.values()).chain(self.telling.calls()).filter_map(Call::deadline);
         let own = [
             self.record.deadline(),
+            self.sighting.deadline(),
             self.turn_deadline(),
             self.patience_deadline(),
             self.barrier_deadline(),
-            self.doubt_deadline(),
             self.owed_deadline(),
             self.faults_rest,
         ];

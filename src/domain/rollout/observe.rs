@@ -28,9 +28,9 @@ const FAULTS_NOTED_EVERY: Duration = Duration::from_secs(60);
 impl Rollout {
     /// Moves the draft by what is known of the workload. `fresh` means the sight is a look made just now.
     pub(super) fn observe(&mut self, now: Timestamp, fresh: bool) -> Option<Effect> {
-        let effect = match self.sight.clone() {
+        let effect = match self.sighting.sight.clone() {
             Sight::Unknown => None,
-            Sight::Missing => self.ask_look(now),
+            Sight::Missing => self.sighting.look(now),
             Sight::Gone => {
                 self.depart(now);
                 self.absent()
@@ -52,7 +52,7 @@ impl Rollout {
                 effect
             }
         };
-        effect.or_else(|| self.look_into_doubt(now))
+        effect.or_else(|| self.sighting.look_into_doubt(now))
     }
 
     fn stop_clock(&mut self, now: Timestamp) {
@@ -61,13 +61,6 @@ impl Rollout {
         if self.running_since.is_some() {
             self.keep_time(now, false);
         }
-    }
-
-    pub(super) fn ask_look(&mut self, now: Timestamp) -> Option<Effect> {
-        self.look.is_due(now).then(|| {
-            self.look.asked();
-            Effect::Look
-        })
     }
 
     /// The workload does not exist any more. Purges already voted for go on; then the record goes.
@@ -114,10 +107,10 @@ impl Rollout {
         if workload.deleting {
             return;
         }
-        if self.arrival == Arrival::Open {
-            self.arrival = Arrival::of(workload, false);
+        if self.sighting.arrival == Arrival::Open {
+            self.sighting.arrival = Arrival::of(workload, false);
         }
-        let message = match self.arrival {
+        let message = match self.sighting.arrival {
             Arrival::Open | Arrival::Baseline => None,
             Arrival::UnderWay => Some("first seen in the middle of a rollout"),
             Arrival::New => Some("a new workload was seen"),
@@ -235,7 +228,7 @@ impl Rollout {
         if self.running_since.is_some() && self.elapsed(now) >= self.timeout() {
             // Declared on a fresh look only: a watch that was cut may have hidden the completion.
             if !fresh {
-                return self.ask_look(now);
+                return self.sighting.look(now);
             }
             self.fail(now, workload, Failure::TimedOut);
         } else if self.running_since.is_some_and(|since| now.since(since) >= ELAPSED_STORED_EVERY) {
@@ -265,7 +258,7 @@ impl Rollout {
             }
             Some(suspicion) if now.since(suspicion.since) >= DEADLINE_CONFIRMED_AFTER => {
                 if !fresh {
-                    return self.ask_look(now);
+                    return self.sighting.look(now);
                 }
                 self.fail(now, workload, Failure::ProgressDeadlineExceeded);
             }
@@ -359,7 +352,7 @@ impl Rollout {
         let since = self.running_since.filter(|_| rolling && self.suspicion.is_none());
         let timeout = since.map(|since| since.after(self.timeout().saturating_sub(stored)));
         let keep = since.map(|since| since.after(ELAPSED_STORED_EVERY));
-        let seen = self.look.is_idle() && self.workload().is_some();
+        let seen = self.sighting.call().is_idle() && self.workload().is_some();
         [timeout, keep, confirm].into_iter().flatten().filter(move |_| seen)
     }
 }

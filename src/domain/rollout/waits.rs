@@ -347,7 +347,7 @@ impl Rollout {
         let unconfirmed = !self.recheck.is_idle() || (self.recheck.failures() > 0 && self.may_vote());
         let recheck = unconfirmed.then(|| asked(Wait::Recheck, String::new(), &self.recheck));
         let mut pending: Vec<Pending> =
-            [store, publish, plain(Wait::Look, &self.look), plain(Wait::Site, self.site.call()), recheck]
+            [store, publish, plain(Wait::Look, self.sighting.call()), plain(Wait::Site, self.site.call()), recheck]
                 .into_iter()
                 .flatten()
                 .collect();

@@ -154,7 +154,7 @@ impl Rollout {
         let id = &self.identity.workload;
         let mut summary = Summary::new(id, record, self.workload(), self.pods.as_ref(), clock, &self.policy);
         summary.members = self.view.members.iter().map(member).collect();
-        match self.sight {
+        match self.sighting.sight {
             Sight::Missing if record.votes.is_empty() => {
                 "the watch says that the workload is gone; to be confirmed by a look".clone_into(&mut summary.state);
             }
@@ -229,7 +229,8 @@ impl Rollout {
 
     /// What of the outside fails and holds this rollout up, wherever it is on its way.
     fn troubles(&self, now: Timestamp) -> impl Iterator<Item = String> {
-        let calls = [("cannot write the record", self.record.call()), ("cannot look at the workload", &self.look)];
+        let calls =
+            [("cannot write the record", self.record.call()), ("cannot look at the workload", self.sighting.call())];
         let matching = self.matching.values().map(|call| ("cannot find the distributions", call));
         let telling = self.telling.calls().find(|call| call.reason().is_some()).map(|call| ("cannot tell of it", call));
         calls.into_iter().chain(matching).chain(telling).filter_map(move |(what, call)| trouble(what, call, now))
