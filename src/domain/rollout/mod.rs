@@ -99,7 +99,6 @@ pub struct Rollout {
     policy: Policy,
     record: OwnRecord,
     sighting: Sighting,
-    pods: Option<Pods>,
     served: Served,
     /// Since when the rollout's clock runs; `None` while it stands still.
     running_since: Option<Timestamp>,
@@ -244,7 +243,6 @@ impl Rollout {
             policy,
             sighting: Sighting::new(record.is_some()),
             record: OwnRecord::resumed(floor, record),
-            pods: None,
             running_since: None,
             suspicion: None,
             faults_rest: None,
@@ -356,7 +354,7 @@ impl Rollout {
         if let Some(known) = self.record.conflicted(current, floor, self.again(now)) {
             self.compare(&known);
         }
-        self.served = Served::resumed(&self.policy, self.record.draft.as_ref());
+        self.served.resume(&self.policy, self.record.draft.as_ref());
         self.running_since = None;
         self.suspicion = None;
         self.matching.clear();
@@ -408,11 +406,10 @@ impl Machine for Rollout {
             Event::LookFailed(why) => self.sighting.failed(&again, short(&why)),
             Event::PodsSeen(pods) => {
                 self.nudge();
-                self.note_pods(&pods);
-                self.pods = Some(pods);
+                self.served.note_pods(pods);
             }
-            Event::PodsUnseen => self.note_blindness(),
-            Event::ServicesSeen { publish_unready } => self.note_services(publish_unready),
+            Event::PodsUnseen => self.served.note_blindness(),
+            Event::ServicesSeen { publish_unready } => self.served.note_services(publish_unready),
             Event::OldPodsFound(found) => self.old_pods_found(now, found),
             Event::OldPodsUnseen(why) => self.old_pods_unseen(now, &why),
             Event::Stored => effects.extend(self.stored()),

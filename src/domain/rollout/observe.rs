@@ -180,7 +180,6 @@ impl Rollout {
         self.running_since = Some(now);
         self.suspicion = None;
         self.site.forget();
-        self.pods = None;
         self.served = Served::default();
         let message = match change {
             Change::Changed if workload.uid != previous.uid => "the workload was re-created".to_owned(),
@@ -271,7 +270,7 @@ impl Rollout {
         self.keep_time(now, false);
         let elapsed = words::duration(self.elapsed(now));
         let waited_for = match standing(workload, self.policy.zero_is_complete) {
-            Standing::Waiting(wait) => readiness::words(&wait, self.pods.as_ref()),
+            Standing::Waiting(wait) => readiness::words(&wait, self.served.pods()),
             Standing::DeadlineExceeded { .. } | Standing::Complete => self.pods_in_words(workload),
         };
         self.leave_to_the_edge();
@@ -283,7 +282,7 @@ impl Rollout {
     }
 
     fn pods_in_words(&self, workload: &Workload) -> String {
-        readiness::words(&readiness::pods_wanting(workload), self.pods.as_ref())
+        readiness::words(&readiness::pods_wanting(workload), self.served.pods())
     }
 
     fn note_faults(&mut self, now: Timestamp, workload: &Workload) {

@@ -17,7 +17,6 @@ use crate::domain::adoption::lacks;
 use crate::domain::id::Seq;
 use crate::domain::record::{Change, Edge, Phase, Record};
 use crate::domain::rollout::Rollout;
-use crate::domain::rollout::served::Served;
 
 impl Rollout {
     /// The same machine in a life that has known the ledger to hold `known`. Where it has known nothing and the ledger was set
@@ -31,7 +30,7 @@ impl Rollout {
             None if self.is_alone() && spent > Seq::default() => self.count_above(spent, true),
             None => {}
         }
-        self.served = Served::resumed(&self.policy, self.record.draft.as_ref());
+        self.served.resume(&self.policy, self.record.draft.as_ref());
         self
     }
 

@@ -152,7 +152,7 @@ impl Rollout {
         let record = self.record.draft.as_ref().or(self.record.durable.as_ref())?;
         let clock = (self.elapsed(now), self.timeout());
         let id = &self.identity.workload;
-        let mut summary = Summary::new(id, record, self.workload(), self.pods.as_ref(), clock, &self.policy);
+        let mut summary = Summary::new(id, record, self.workload(), self.served.pods(), clock, &self.policy);
         summary.members = self.view.members.iter().map(member).collect();
         match self.sighting.sight {
             Sight::Missing if record.votes.is_empty() => {
