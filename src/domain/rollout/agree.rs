@@ -219,7 +219,7 @@ impl Rollout {
                     return;
                 }
                 *draft = voted;
-                self.voted_at.insert(vector.clone(), now);
+                self.purges.voted(vector, now);
                 self.recheck.answered();
                 self.mention_what_is_left_out(now, vector);
             }

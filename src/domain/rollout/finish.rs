@@ -203,8 +203,7 @@ impl Rollout {
                 draft.votes.retain(|vote| vote.vector != *vector);
                 draft.owed.retain(|vote| vote.vector != *vector);
             });
-            self.decided_at.remove(vector);
-            self.turns.retain(|(of, _), _| of != vector);
+            self.purges.release(vector);
         }
     }
 

@@ -25,6 +25,7 @@ mod news;
 mod observe;
 mod owed;
 mod patience;
+mod purges;
 mod regress;
 mod served;
 mod sight;
@@ -34,8 +35,6 @@ mod waits;
 mod window;
 mod words;
 mod write;
-
-use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::call::Call;
 use crate::domain::catalog::Found;
@@ -50,8 +49,8 @@ use crate::domain::readiness::Pods;
 use crate::domain::record::{Phase, Record};
 use crate::domain::retry;
 use crate::domain::rollout::barrier::Barrier;
-use crate::domain::rollout::execute::Task;
 use crate::domain::rollout::finish::short;
+use crate::domain::rollout::purges::Purges;
 use crate::domain::rollout::served::Served;
 use crate::domain::rollout::sight::{Sight, Sighting};
 use crate::domain::rollout::site::Site;
@@ -113,19 +112,8 @@ pub struct Rollout {
     published: bool,
     site: Site,
     recheck: Call,
-    /// When this life drafted its votes; see [`Order::voted_at`].
-    voted_at: BTreeMap<Vector, Timestamp>,
-    matching: BTreeMap<Vector, Call>,
-    ordered: BTreeSet<Reference>,
+    purges: Purges,
     telling: Telling,
-    /// When it is this member's turn to do what each member could do; `None` once it is.
-    turns: BTreeMap<(Vector, Task), Option<Timestamp>>,
-    /// When this life came to know that a vector is decided.
-    decided_at: BTreeMap<Vector, Timestamp>,
-    /// When a purge that is denied becomes owed (`None`: now), and why it is.
-    owed_at: BTreeMap<Reference, (Option<Timestamp>, String)>,
-    /// When that something is owed is told again.
-    remind_at: BTreeMap<Vector, Timestamp>,
     /// The other members were told that the workload does not exist here.
     told_absent: bool,
     ended: bool,
@@ -252,14 +240,8 @@ impl Rollout {
             published: false,
             site: Site::default(),
             recheck: Call::default(),
-            voted_at: BTreeMap::new(),
-            matching: BTreeMap::new(),
-            ordered: BTreeSet::new(),
+            purges: Purges::default(),
             telling: Telling::default(),
-            turns: BTreeMap::new(),
-            decided_at: BTreeMap::new(),
-            owed_at: BTreeMap::new(),
-            remind_at: BTreeMap::new(),
             told_absent: false,
             ended: false,
         }
@@ -316,15 +298,14 @@ impl Rollout {
     /// Ends every rest that is over, so that no deadline stays in the past.
     fn wake(&mut self, now: Timestamp) {
         let calls = [&mut self.old_pods, &mut self.recheck];
-        for call in calls.into_iter().chain(self.matching.values_mut()) {
+        for call in calls.into_iter() {
             call.wake(now);
         }
         self.record.wake(now);
         self.sighting.wake(now);
         self.site.wake(now);
         self.faults_rest = self.faults_rest.filter(|until| *until > now);
-        self.turns.values_mut().for_each(|turn| *turn = turn.filter(|at| *at > now));
-        self.wake_owed(now);
+        self.purges.wake(now);
     }
 
     /// Shows the durable record to the group once in every life; afterwards, every write does.
@@ -357,10 +338,7 @@ impl Rollout {
         self.served.resume(&self.policy, self.record.draft.as_ref());
         self.running_since = None;
         self.suspicion = None;
-        self.matching.clear();
-        self.ordered.clear();
-        self.voted_at.clear();
-        self.turns.clear();
+        self.purges.begin_anew();
         self.record.durable.as_ref().map(|record| Effect::Publish(Box::new(record.clone())))
     }
 
@@ -429,7 +407,7 @@ impl Machine for Rollout {
                 self.recheck.failed(&again, short(&why));
             }
             Event::Matched(vector, found) => self.matched(now, &vector, &found),
-            Event::MatchFailed(vector, why) => self.match_failed(now, &vector, &why),
+            Event::MatchFailed(vector, why) => self.purges.match_failed(&vector, &again, short(&why)),
             Event::Purged(reference, progress) => self.purged(now, &reference, progress),
             Event::Told(id) => {
                 self.telling.told(&id);
@@ -437,8 +415,7 @@ impl Machine for Rollout {
             }
             Event::TellFailed(id, why) => self.telling.failed(&id, &again, short(&why)),
             Event::PeersRestarted => {
-                self.matching.clear();
-                self.ordered.clear();
+                self.purges.restart();
                 self.view.number = 0;
             }
         }
@@ -455,15 +432,13 @@ impl Machine for Rollout {
             return None;
         }
         let calls = [&self.old_pods, self.site.call(), &self.recheck];
-        let calls =
-            calls.into_iter().chain(self.matching.values()).chain(self.telling.calls()).filter_map(Call::deadline);
+        let calls = calls.into_iter().chain(self.telling.calls()).filter_map(Call::deadline);
         let own = [
             self.record.deadline(),
             self.sighting.deadline(),
-            self.turn_deadline(),
+            self.purges.deadline(self.record.draft.as_ref()),
             self.patience_deadline(),
             self.barrier_deadline(),
-            self.owed_deadline(),
             self.faults_rest,
         ];
         let own = own.into_iter().flatten();

@@ -28,7 +28,7 @@ use crate::domain::record::{
     NOTICE_LIST_BYTES_MAX, Purge, PurgeState, Record, VOTE_EXCEPT_BYTES_MAX, VOTE_HOST_BYTES_MAX,
     VOTE_ORIGIN_BYTES_MAX, Vote,
 };
-use crate::domain::rollout::execute::{FOLLOW_AFTER, Task, progress};
+use crate::domain::rollout::execute::{FOLLOW_AFTER, progress};
 use crate::domain::rollout::finish::{fitting, short};
 use crate::domain::rollout::{Effect, Rollout, fates};
 use crate::domain::tenants::PATHS_SENT_MAX;
@@ -61,19 +61,19 @@ impl Rollout {
                 let exists = purge.invalidation.is_some();
                 self.note_denied(now, members, reference, exists, why);
             }
-            Progress::Overdue(why) => self.note_overdue(None, reference, why),
+            Progress::Overdue(why) => self.purges.owe(reference, None, short(why)),
             Progress::SentBefore(sent) => purge.sent = Some(sent.clone()),
             Progress::OverBudget => {
                 purge.sent = Some(PathSet::default());
                 // It is ordered again with that, once it is durable.
-                self.ordered.remove(reference);
+                self.purges.order_again(reference);
             }
             Progress::Stalled(_) => {}
             Progress::Created(_)
             | Progress::Covered { .. }
             | Progress::Completed
             | Progress::DoneByOther
-            | Progress::Impossible(_) => drop(self.owed_at.remove(reference)),
+            | Progress::Impossible(_) => self.purges.settle(reference),
         }
     }
 
@@ -82,19 +82,8 @@ impl Rollout {
         let others = u32::try_from(members.saturating_sub(1)).unwrap_or(u32::MAX);
         let turns = others.saturating_mul(if exists { FOLLOW_AFTER } else { 1 });
         let wait = OWED_AFTER.saturating_add(self.policy.group.takeover.saturating_mul(turns));
-        let due = self.owed_at.get(reference).map_or_else(|| Some(now.after(wait)), |(due, _)| *due);
-        self.note_overdue(due, reference, why);
-    }
-
-    /// It is owed from then on; `None` is at once.
-    fn note_overdue(&mut self, due: Option<Timestamp>, reference: &Reference, why: &str) {
-        self.owed_at.insert(reference.clone(), (due, short(why).to_owned()));
-    }
-
-    /// Ends every wait that is over, so that no deadline stays in the past.
-    pub(super) fn wake_owed(&mut self, now: Timestamp) {
-        self.owed_at.values_mut().for_each(|(due, _)| *due = due.filter(|due| *due > now));
-        self.remind_at.retain(|_, at| *at > now);
+        let due = self.purges.owed_at(reference).map_or_else(|| Some(now.after(wait)), |(due, _)| *due);
+        self.purges.owe(reference, due, short(why));
     }
 
     /// Makes owed what has waited long enough.
@@ -103,7 +92,7 @@ impl Rollout {
         let due: Vec<(DistributionId, String)> = {
             let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.vote(vector)) else { return };
             let waits = |(distribution, purge): (&DistributionId, &Purge)| {
-                let (due, why) = self.owed_at.get(&purge.reference).filter(|_| !purge.state.ends_rollout())?;
+                let (due, why) = self.purges.owed_at(&purge.reference).filter(|_| !purge.state.ends_rollout())?;
                 due.is_none().then(|| (distribution.clone(), why.clone()))
             };
             vote.purges.iter().filter_map(waits).collect()
@@ -118,7 +107,7 @@ impl Rollout {
             purge.state = PurgeState::Owed(why);
             // It is ordered anew, with what is to be sent from now on.
             let reference = purge.reference.clone();
-            self.ordered.remove(&reference);
+            self.purges.order_again(&reference);
         }
     }
 
@@ -164,7 +153,7 @@ impl Rollout {
                 }
             }
         }
-        self.ordered.retain(|reference| !covered.contains(reference));
+        covered.iter().for_each(|reference| self.purges.order_again(reference));
     }
 
     /// Goes on with what is owed by rollouts that have ended.
@@ -172,7 +161,7 @@ impl Rollout {
         let owing =
             |record: &Record| record.all_kept().filter(|vote| vote.owes()).map(|vote| vote.vector.clone()).collect();
         let vectors: Vec<Vector> = self.record.durable.as_ref().map_or_else(Vec::new, owing);
-        self.remind_at.retain(|vector, _| vectors.contains(vector));
+        self.purges.remind_only_of(&vectors);
         let mut effects = Vec::new();
         // From the newest on, so that what covers is known before what it covers is tried.
         for vector in vectors.iter().rev() {
@@ -209,7 +198,7 @@ impl Rollout {
                 made_there.push(purge.reference.clone());
             }
         }
-        self.ordered.retain(|reference| !made_there.contains(reference));
+        made_there.iter().for_each(|reference| self.purges.order_again(reference));
     }
 
     /// Orders what is owed, made as it is to be sent, and not carried by a newer one.
@@ -219,7 +208,7 @@ impl Rollout {
         let mut orders = Vec::new();
         for (distribution, purge) in vote.purges.iter().filter(|(_, purge)| !purge.state.is_final()) {
             let known = stored.purges.get(distribution).is_some_and(|stored| stored.sent == purge.sent);
-            if !known || self.ordered.contains(&purge.reference) || self.is_carried(draft, vote, distribution, purge) {
+            if !known || self.purges.is_ordered(&purge.reference) || self.is_carried(draft, vote, distribution, purge) {
                 continue;
             }
             let Some(paths) = purge.sent.clone() else { continue };
@@ -230,10 +219,10 @@ impl Rollout {
                 workload: self.identity.workload.clone(),
                 invalidation: purge.invalidation.clone(),
                 paths_per_hour: self.policy.tenants.limits(&self.identity.workload.namespace).paths_per_hour,
-                voted_at: self.voted_at.get(vector).copied(),
+                voted_at: self.purges.voted_at(vector),
             });
         }
-        self.ordered.extend(orders.iter().map(|order| order.reference.clone()));
+        orders.iter().for_each(|order| self.purges.ordered(&order.reference));
         orders.into_iter().map(|order| Effect::Purge(Box::new(order))).collect()
     }
 
@@ -267,8 +256,7 @@ impl Rollout {
             return;
         }
         let vote = vote.clone();
-        // It is told now, so its turns begin anew.
-        self.turns.remove(&(vector.clone(), Task::Tell));
+        self.purges.tell_again(vector);
         self.end_owed(&vote, &ended);
     }
 
@@ -290,7 +278,7 @@ impl Rollout {
         let days = wall_ms.saturating_sub(since).max(0) / TOLD_EVERY_MS;
         let next = since.saturating_add(TOLD_EVERY_MS.saturating_mul(days.saturating_add(1)));
         let next = u64::try_from(next.saturating_sub(self.identity.epoch_ms)).unwrap_or_default();
-        self.remind_at.insert(vector.clone(), Timestamp::from_millis(next));
+        self.purges.remind(vector, Timestamp::from_millis(next));
         if days == 0 || !first || reasons.is_empty() {
             return;
         }
@@ -329,11 +317,7 @@ impl Rollout {
         if !vote.wants_match() {
             return None;
         }
-        let call = self.matching.entry(vector.clone()).or_default();
-        call.is_due(now).then(|| {
-            call.asked();
-            Effect::Match(vector.clone(), Box::new(plan))
-        })
+        self.purges.begins_match(now, vector).then(|| Effect::Match(vector.clone(), Box::new(plan)))
     }
 
     /// Forgets the oldest of those that newer ones carry, beyond the bound, and says so.
@@ -362,17 +346,6 @@ impl Rollout {
 
     pub(super) fn kept_mut(&mut self, vector: &Vector) -> Option<&mut Vote> {
         self.record.draft.as_mut()?.all_kept_mut().find(|vote| vote.vector == *vector)
-    }
-
-    /// When something becomes owed, or is told again.
-    pub(super) fn owed_deadline(&self) -> Option<Timestamp> {
-        let open = |reference: &Reference| {
-            let votes = self.record.draft.iter().flat_map(|draft| &draft.votes).filter(|vote| vote.closed.is_none());
-            let mut purges = votes.flat_map(|vote| vote.purges.values());
-            purges.any(|purge| purge.reference == *reference && !purge.state.ends_rollout())
-        };
-        let due = self.owed_at.iter().filter(|(reference, _)| open(reference)).filter_map(|(_, (due, _))| *due);
-        due.chain(self.remind_at.values().copied()).min()
     }
 }
 

@@ -351,7 +351,7 @@ impl Rollout {
                 .into_iter()
                 .flatten()
                 .collect();
-        let matching = self.matching.iter().filter(|(_, call)| !call.is_idle());
+        let matching = self.purges.matching().filter(|(_, call)| !call.is_idle());
         pending.extend(matching.map(|(vector, call)| asked(Wait::Match, self.group_rollout(vector), call)));
         // Of all that cannot be told, the one that fails most stands for the others.
         let telling = self.telling.calls().filter(|call| !call.is_idle()).max_by_key(|call| call.failures());
@@ -370,7 +370,7 @@ impl Rollout {
         let purges = votes.flat_map(|vote| vote.purges.values());
         let waits = |reference| Pending { wait: Wait::Purge, subject: reference, failures: 0, reason: None };
         let silent =
-            purges.filter(|purge| purge.state == PurgeState::Wanted && self.ordered.contains(&purge.reference));
+            purges.filter(|purge| purge.state == PurgeState::Wanted && self.purges.is_ordered(&purge.reference));
         silent.map(move |purge| waits(purge.reference.to_string()))
     }
 

@@ -231,7 +231,7 @@ impl Rollout {
     fn troubles(&self, now: Timestamp) -> impl Iterator<Item = String> {
         let calls =
             [("cannot write the record", self.record.call()), ("cannot look at the workload", self.sighting.call())];
-        let matching = self.matching.values().map(|call| ("cannot find the distributions", call));
+        let matching = self.purges.matching().map(|(_, call)| ("cannot find the distributions", call));
         let telling = self.telling.calls().find(|call| call.reason().is_some()).map(|call| ("cannot tell of it", call));
         calls.into_iter().chain(matching).chain(telling).filter_map(move |(what, call)| trouble(what, call, now))
     }
