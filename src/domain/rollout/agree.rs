@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::group::{self, Decision, Fate, Verdict, View};
+use crate::domain::group::{self, Decision, Fate, Verdict};
 use crate::domain::host::Host;
 use crate::domain::id::{Seq, Vector};
 use crate::domain::machine::Timestamp;
@@ -29,7 +29,7 @@ impl Rollout {
         if !self.view_is_current() {
             return Vec::new();
         }
-        if self.view.hold.is_some() {
+        if self.ballot.view.hold.is_some() {
             self.mind_patience(now);
             return Vec::new();
         }
@@ -43,7 +43,7 @@ impl Rollout {
                 self.see_told(now, &vote);
                 continue;
             }
-            match group::fate(&self.view, vector) {
+            match group::fate(&self.ballot.view, vector) {
                 Fate::Open(_) => {}
                 Fate::Dead(member, reason) => {
                     self.finish(now, vector, Outcome::Dead, &format!("{member}: {reason}"));
@@ -60,26 +60,9 @@ impl Rollout {
         effects
     }
 
-    /// Takes in what the group knows. Answers may overtake each other: one that knows less of ourselves than another before
-    /// it would leave us waiting for an answer that has come already.
-    pub(super) fn view_changed(&mut self, view: View) {
-        if view.number < self.view.number {
-            return;
-        }
-        let own = |view: &View| {
-            let known = view.members.get(&self.identity.member).and_then(Option::as_ref);
-            known.map_or(0, |known| known.record.revision)
-        };
-        if own(&view) >= own(&self.view)
-            || own(&view) == self.record.durable.as_ref().map_or(0, |record| record.revision)
-        {
-            self.view = view;
-        }
-    }
-
     /// Keeps for later lives that the ledger was set back: what this one writes may overwrite the copies that prove it.
     fn note_set_back(&mut self) {
-        let found = self.view.set_back.max(self.record.lost);
+        let found = self.ballot.view.set_back.max(self.record.lost);
         if let (Some(draft), Some(_)) = (&mut self.record.draft, found) {
             draft.set_back = draft.set_back.max(found);
         }
@@ -87,15 +70,14 @@ impl Rollout {
 
     /// Whether the view contains our own record as the ledger has it: what others may have seen of us.
     pub(super) fn view_is_current(&self) -> bool {
-        let own = self.view.members.get(&self.identity.member).and_then(Option::as_ref);
-        self.record.durable.is_some() && own.map(|known| &known.record) == self.record.durable.as_ref()
+        self.ballot.is_current(&self.identity.member, self.record.durable.as_ref())
     }
 
     /// Brings the record up to the group's configuration. A vote under another one stays as it is: that not all votes are seen
     /// does not mean that it is not decided. If the others vote under the new one, it is [`Fate::Mixed`].
     fn reconfigure(&mut self) {
-        if let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.config != self.view.config) {
-            draft.config.clone_from(&self.view.config);
+        if let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.config != self.ballot.view.config) {
+            draft.config.clone_from(&self.ballot.view.config);
         }
     }
 
@@ -104,18 +86,19 @@ impl Rollout {
     /// remembered like a vote: an older copy does not bring it back.
     fn renew_for_fewer(&mut self) {
         let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.phase == Phase::Complete) else { return };
-        let Verdict::Candidate(vector) = group::judge(&self.view, &self.identity.member, &self.policy.group) else {
+        let Verdict::Candidate(vector) = group::judge(&self.ballot.view, &self.identity.member, &self.policy.group)
+        else {
             return;
         };
         let seq = draft.seq;
-        if draft.vote_for(seq).is_some() || !group::is_sought(&self.view, &vector) {
+        if draft.vote_for(seq).is_some() || !group::is_sought(&self.ballot.view, &vector) {
             return;
         }
         let fewer = |last: &&mut Brief| {
-            last.contains(&Brief::of(&vector)) && last.precedes(&group::brief_of(&self.view, &vector))
+            last.contains(&Brief::of(&vector)) && last.precedes(&group::brief_of(&self.ballot.view, &vector))
         };
         if let Some(last) = draft.last.as_mut().filter(fewer) {
-            group::leave_out(&self.view, &vector, last);
+            group::leave_out(&self.ballot.view, &vector, last);
             self.renew(seq);
         }
     }
@@ -138,13 +121,15 @@ impl Rollout {
     /// workload is at rest votes as well, when another one asks for it.
     pub(super) fn candidate(&self) -> Option<Vector> {
         let draft = self.record.draft.as_ref().filter(|draft| draft.phase == Phase::Complete)?;
-        let Verdict::Candidate(vector) = group::judge(&self.view, &self.identity.member, &self.policy.group) else {
+        let Verdict::Candidate(vector) = group::judge(&self.ballot.view, &self.identity.member, &self.policy.group)
+        else {
             return None;
         };
-        let follows =
-            |last: &Brief| last.precedes(&group::brief_of(&self.view, &vector)) && !last.contains(&Brief::of(&vector));
+        let follows = |last: &Brief| {
+            last.precedes(&group::brief_of(&self.ballot.view, &vector)) && !last.contains(&Brief::of(&vector))
+        };
         let new = draft.vote(&vector).is_none() && draft.last.as_ref().is_none_or(follows);
-        let sought = if self.is_alone() { draft.awaits_vote() } else { group::is_sought(&self.view, &vector) };
+        let sought = if self.is_alone() { draft.awaits_vote() } else { group::is_sought(&self.ballot.view, &vector) };
         (new && sought && self.own_seq(&vector) == Some(draft.seq)).then_some(vector)
     }
 
@@ -160,43 +145,45 @@ impl Rollout {
             return None;
         };
         let open = record.votes.iter().filter(|vote| vote.closed.is_none());
-        if open.filter(|vote| matches!(group::fate(&self.view, &vote.vector), Fate::Open(_))).count() >= VOTES_MAX {
+        if open.filter(|vote| matches!(group::fate(&self.ballot.view, &vote.vector), Fate::Open(_))).count()
+            >= VOTES_MAX
+        {
             let why =
                 format!("{VOTES_MAX} earlier votes still wait for other members; it goes on when one of them ends");
             self.announce(now, Kind::PurgeFailed, format!("not voted for: {why}"));
             return None;
         }
-        if !self.recheck.is_due(now) {
+        if !self.ballot.recheck.is_due(now) {
             return None;
         }
         if self.site.found().is_none() {
             let (seq, workload) = (record.seq, self.workload().cloned()?);
             return self.site.find(now, seq, &workload);
         }
-        self.recheck.asked();
+        self.ballot.recheck.asked();
         Some(Effect::Recheck(vector))
     }
 
     /// The fresh look before a vote came back. It counts only if the group still stands where it stood.
     pub(super) fn rechecked(&mut self, now: Timestamp, vector: &Vector, workload: Option<Box<Workload>>) {
         let again = self.again(now);
-        if !self.recheck.is_asked() {
+        if !self.ballot.recheck.is_asked() {
             // It was asked for in an earlier life.
             return;
         }
-        if self.recheck.is_outdated() {
-            self.recheck.repeat(again);
+        if self.ballot.recheck.is_outdated() {
+            self.ballot.recheck.repeat(again);
             return;
         }
         let Some(workload) = workload else {
-            self.recheck.repeat(again);
+            self.ballot.recheck.repeat(again);
             // To be confirmed by a look, as when the watch says so.
             self.sighting.sight = Sight::Missing;
             return;
         };
         self.sighting.read(now, workload.clone(), &mut self.record.draft);
         let policy = &self.policy;
-        let still = self.view.hold.is_none() && self.candidate().as_ref() == Some(vector);
+        let still = self.ballot.view.hold.is_none() && self.candidate().as_ref() == Some(vector);
         let confirmed = self.record.draft.as_ref().is_some_and(|draft| {
             !workload.tuning.disabled
                 && workload.version.is_ok()
@@ -209,23 +196,23 @@ impl Rollout {
             (Some(draft), Some(site)) if still && confirmed => {
                 let mut voted = draft.clone();
                 voted.votes.push(vote(draft, vector, &workload, site, &self.policy, at_ms));
-                voted.last = (!alone).then(|| group::brief_of(&self.view, vector));
+                voted.last = (!alone).then(|| group::brief_of(&self.ballot.view, vector));
                 if !draft.votes.is_empty() && !has_room(voted.clone()) {
                     // No room beside the votes before it; they are closed sooner or later.
                     self.site.forget();
                     let why = "its record has no room for another vote before an earlier one is closed";
-                    self.recheck.failed(again, why);
+                    self.ballot.recheck.failed(again, why);
                     self.announce(now, Kind::PurgeFailed, format!("not voted for: {why}"));
                     return;
                 }
                 *draft = voted;
                 self.purges.voted(vector, now);
-                self.recheck.answered();
+                self.ballot.recheck.answered();
                 self.mention_what_is_left_out(now, vector);
             }
             _ => {
                 self.site.forget();
-                self.recheck.repeat(again);
+                self.ballot.recheck.repeat(again);
             }
         }
     }
@@ -256,7 +243,7 @@ impl Rollout {
     /// Whether another member may need something of this one. Before the group's records are known, it may.
     pub(super) fn is_wanted_by_others(&self) -> bool {
         let known = self.record.durable.is_none() || self.view_is_current();
-        !self.is_alone() && (!known || group::others_seek(&self.view, &self.identity.member))
+        !self.is_alone() && (!known || group::others_seek(&self.ballot.view, &self.identity.member))
     }
 
     pub(super) fn own_seq(&self, vector: &Vector) -> Option<Seq> {

@@ -110,7 +110,7 @@ impl Rollout {
         }
         let rollout = self.group_rollout(vector);
         let own = &self.identity.member;
-        let others = self.view.members.iter().filter(|(member, _)| *member != own);
+        let others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
         let theirs = others.filter_map(|(_, known)| known.as_ref()?.record.vote(vector));
         let theirs: Vec<Vote> = theirs.cloned().collect();
         let Some(vote) = self.open_vote(vector) else { return };

@@ -177,9 +177,11 @@ impl Rollout {
                 .map(|kind| self.notice_id(&vote.vector, kind, "", member))
                 .is_some_and(|id| theirs.noticed.contains(&id) && record.untold.iter().all(|notice| notice.id != id)),
             // Who has dropped its vote knows that it is told; of a dead vector it may never have voted.
-            None => !dead && record.last.as_ref().is_some_and(|last| group::is_past(&self.view, last, &vote.vector)),
+            None => {
+                !dead && record.last.as_ref().is_some_and(|last| group::is_past(&self.ballot.view, last, &vote.vector))
+            }
         };
-        let mut others = self.view.members.iter().filter(|(member, _)| *member != own);
+        let mut others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
         others.any(|(member, known)| known.as_ref().is_some_and(|known| told(member, &known.record)))
     }
 
@@ -192,7 +194,7 @@ impl Rollout {
             vote.noticed.contains(&id) && !waits
         };
         let dead = vote.closed == Some(Outcome::Dead);
-        let known = group::all_have_closed(&self.view, vector, dead, &self.identity.member);
+        let known = group::all_have_closed(&self.ballot.view, vector, dead, &self.identity.member);
         if !known || !self.id_of_end(vote, &self.identity.member).is_none_or(told) {
             return;
         }
@@ -261,7 +263,7 @@ impl Rollout {
 
     /// When the last of the votes for a vector was cast, by its member's clock, and the hosts of all.
     fn agreed(&self, vector: &Vector) -> (i64, BTreeSet<Host>) {
-        let votes = self.view.members.values().filter_map(|known| known.as_ref()?.record.vote(vector));
+        let votes = self.ballot.view.members.values().filter_map(|known| known.as_ref()?.record.vote(vector));
         votes.fold((0, BTreeSet::new()), |(at_ms, mut hosts), vote| {
             hosts.extend(vote.hosts.iter().cloned());
             (vote.at_ms.max(at_ms), hosts)

@@ -16,6 +16,7 @@
 //! Not for deciding what the group agrees on (`group`), nor for how a purge is carried out (`purge`).
 
 mod agree;
+mod ballot;
 mod barrier;
 mod clock;
 mod execute;
@@ -48,6 +49,7 @@ use crate::domain::purge::{Order, Progress};
 use crate::domain::readiness::Pods;
 use crate::domain::record::{Phase, Record};
 use crate::domain::retry;
+use crate::domain::rollout::ballot::Ballot;
 use crate::domain::rollout::barrier::Barrier;
 use crate::domain::rollout::finish::short;
 use crate::domain::rollout::purges::Purges;
@@ -106,16 +108,10 @@ pub struct Rollout {
     faults_rest: Option<Timestamp>,
     barrier: Option<Barrier>,
     old_pods: Call,
-    /// The records of all members, as the group actor last told them; our own is in it once it was published.
-    view: View,
-    /// Whether the durable record was shown to the group in this life.
-    published: bool,
+    ballot: Ballot,
     site: Site,
-    recheck: Call,
     purges: Purges,
     telling: Telling,
-    /// The other members were told that the workload does not exist here.
-    told_absent: bool,
     ended: bool,
 }
 
@@ -236,13 +232,10 @@ impl Rollout {
             faults_rest: None,
             barrier: None,
             old_pods: Call::default(),
-            view: View::default(),
-            published: false,
+            ballot: Ballot::default(),
             site: Site::default(),
-            recheck: Call::default(),
             purges: Purges::default(),
             telling: Telling::default(),
-            told_absent: false,
             ended: false,
         }
     }
@@ -283,7 +276,7 @@ impl Rollout {
     fn advance(&mut self, now: Timestamp, fresh: bool) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.wake(now);
-        effects.extend(self.publish());
+        effects.extend(self.ballot.publish(self.record.durable.as_ref()));
         effects.extend(self.observe(now, fresh));
         effects.extend(self.agree(now));
         effects.extend(self.tell(now));
@@ -297,7 +290,7 @@ impl Rollout {
 
     /// Ends every rest that is over, so that no deadline stays in the past.
     fn wake(&mut self, now: Timestamp) {
-        let calls = [&mut self.old_pods, &mut self.recheck];
+        let calls = [&mut self.old_pods, &mut self.ballot.recheck];
         for call in calls.into_iter() {
             call.wake(now);
         }
@@ -306,15 +299,6 @@ impl Rollout {
         self.site.wake(now);
         self.faults_rest = self.faults_rest.filter(|until| *until > now);
         self.purges.wake(now);
-    }
-
-    /// Shows the durable record to the group once in every life; afterwards, every write does.
-    fn publish(&mut self) -> Option<Effect> {
-        if self.published {
-            return None;
-        }
-        self.published = true;
-        self.record.durable.clone().map(|record| Effect::Publish(Box::new(record)))
     }
 
     /// The write under way happened.
@@ -345,7 +329,7 @@ impl Rollout {
     /// A watch showed the workload, or that it is gone.
     fn watched(&mut self, workload: Option<Box<Workload>>) {
         if self.sighting.watched(workload, self.record.draft.as_ref()) {
-            self.recheck.outdate();
+            self.ballot.recheck.outdate();
         }
     }
 
@@ -395,7 +379,9 @@ impl Machine for Rollout {
                 effects.extend(self.conflicted(now, current.map(|record| *record), floor));
             }
             Event::StoreFailed(why) => self.record.failed(&again, short(&why)),
-            Event::ViewChanged(view) => self.view_changed(view),
+            Event::ViewChanged(view) => {
+                self.ballot.changed(view, &self.identity.member, self.record.durable.as_ref());
+            }
             Event::SiteFound(site) => {
                 let is_named = self.workload().is_some_and(|workload| workload.tuning.names_its_site());
                 self.site.answered(site, self.record.draft.as_ref().map(|draft| draft.seq), is_named);
@@ -404,7 +390,7 @@ impl Machine for Rollout {
             Event::Rechecked(vector, workload) => self.rechecked(now, &vector, workload),
             Event::RecheckFailed(why) => {
                 self.site.forget();
-                self.recheck.failed(&again, short(&why));
+                self.ballot.recheck.failed(&again, short(&why));
             }
             Event::Matched(vector, found) => self.matched(now, &vector, &found),
             Event::MatchFailed(vector, why) => self.purges.match_failed(&vector, &again, short(&why)),
@@ -416,7 +402,7 @@ impl Machine for Rollout {
             Event::TellFailed(id, why) => self.telling.failed(&id, &again, short(&why)),
             Event::PeersRestarted => {
                 self.purges.restart();
-                self.view.number = 0;
+                self.ballot.restart();
             }
         }
         effects.extend(self.advance(now, fresh));
@@ -431,7 +417,7 @@ impl Machine for Rollout {
         if self.ended {
             return None;
         }
-        let calls = [&self.old_pods, self.site.call(), &self.recheck];
+        let calls = [&self.old_pods, self.site.call(), &self.ballot.recheck];
         let calls = calls.into_iter().chain(self.telling.calls()).filter_map(Call::deadline);
         let own = [
             self.record.deadline(),

@@ -80,8 +80,10 @@ impl Rollout {
     /// Tells the other members, once, that the cluster does not have the workload: a fresh look and the ledger say so.
     fn absent(&mut self) -> Option<Effect> {
         let gone = self.record.draft.is_none() && self.record.is_settled();
-        (gone && !self.is_alone() && !std::mem::replace(&mut self.told_absent, true))
-            .then_some(Effect::Absent(Record::above(self.record.floor).0))
+        if !gone || self.is_alone() {
+            return None;
+        }
+        self.ballot.absent(Record::above(self.record.floor).0)
     }
 
     fn follow(&mut self, now: Timestamp, workload: &Workload, version: &Version, fresh: bool) -> Option<Effect> {

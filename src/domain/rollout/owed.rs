@@ -181,7 +181,7 @@ impl Rollout {
     /// Takes over how far other members have come with it. That one has nothing of it says nothing: see the module's text.
     fn adopt_owed(&mut self, vector: &Vector) {
         let own = &self.identity.member;
-        let others = self.view.members.iter().filter(|(member, _)| *member != own);
+        let others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
         let theirs = others.filter_map(|(_, known)| known.as_ref()?.record.kept(vector));
         let theirs: Vec<Vote> = theirs.cloned().collect();
         let Some(vote) = self.kept_mut(vector) else { return };
@@ -242,7 +242,7 @@ impl Rollout {
     }
 
     pub(super) fn plan(&self, vector: &Vector) -> Option<Plan> {
-        match group::fate(&self.view, vector) {
+        match group::fate(&self.ballot.view, vector) {
             Fate::Decided(Decision::Execute(plan)) => Some(plan),
             Fate::Decided(Decision::Close(_)) | Fate::Open(_) | Fate::Dead(..) | Fate::Mixed => None,
         }
@@ -265,7 +265,8 @@ impl Rollout {
         let wall_ms = self.wall_ms(now);
         let own = self.identity.member.clone();
         let hears = |member: &&crate::domain::id::Member| {
-            **member == own || self.view.members.get(*member).and_then(Option::as_ref).is_some_and(|known| known.alive)
+            **member == own
+                || self.ballot.view.members.get(*member).and_then(Option::as_ref).is_some_and(|known| known.alive)
         };
         let first = rank(&self.group_rollout(vector), &own, vector.0.keys().filter(hears)) == 0;
         let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.kept(vector)).filter(|vote| vote.owes())
@@ -339,7 +340,7 @@ impl Rollout {
     /// Whether another member has not heard yet that what was owed has been made.
     pub(super) fn others_owe(&self, vector: &Vector) -> bool {
         let own = &self.identity.member;
-        let others = self.view.members.iter().filter(|(member, _)| *member != own);
+        let others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
         let mut theirs = others.filter_map(|(_, known)| known.as_ref()?.record.kept(vector));
         theirs.any(Vote::owes)
     }

@@ -64,14 +64,14 @@ impl Rollout {
 
     /// Whether nothing is waited for after the timeout. What it would mean is not known while nothing may be judged.
     fn gives_up(&self) -> bool {
-        self.policy.group.at_timeout == Choice::Skip && self.view.hold.is_none()
+        self.policy.group.at_timeout == Choice::Skip && self.ballot.view.hold.is_none()
     }
 
     /// Whether another member that waits for the same has told so.
     fn is_wait_told(&self, undecided: Option<&Undecided>) -> bool {
         let own = &self.identity.member;
         let told = |member: &Member| {
-            let known = self.view.members.get(member).and_then(Option::as_ref);
+            let known = self.ballot.view.members.get(member).and_then(Option::as_ref);
             known.is_some_and(|known| known.record.stalled)
         };
         match undecided {
@@ -86,7 +86,7 @@ impl Rollout {
     fn undecided(&self) -> Option<Undecided> {
         let record = self.record.durable.as_ref()?;
         let vote = record.vote_for(record.seq)?;
-        match group::fate(&self.view, &vote.vector) {
+        match group::fate(&self.ballot.view, &vote.vector) {
             Fate::Open(missing) => Some((vote.vector.clone(), missing)),
             Fate::Decided(_) | Fate::Dead(..) | Fate::Mixed => None,
         }
@@ -136,15 +136,15 @@ impl Rollout {
             let record = known.as_ref().map(|known| &known.record).filter(|record| record.awaits_vote());
             record.zip(own).is_some_and(|(record, own)| record.version.same_across(own, prefixes))
         };
-        self.view.members.iter().filter(move |(_, known)| waits(known)).map(|(member, _)| member)
+        self.ballot.view.members.iter().filter(move |(_, known)| waits(known)).map(|(member, _)| member)
     }
 
     /// For whom the rollout waits, and why, in words.
     pub(super) fn waiting_for(&self) -> Option<String> {
-        if let Some(hold) = &self.view.hold {
+        if let Some(hold) = &self.ballot.view.hold {
             return Some(format!("held up: {hold}"));
         }
-        match group::judge(&self.view, &self.identity.member, &self.policy.group) {
+        match group::judge(&self.ballot.view, &self.identity.member, &self.policy.group) {
             Verdict::Candidate(_) => None,
             Verdict::Waiting(reasons) => {
                 let others = reasons.iter().filter(|(member, _)| **member != self.identity.member);

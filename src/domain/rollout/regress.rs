@@ -55,7 +55,7 @@ impl Rollout {
 
     /// Goes on above a number of ours that somebody has shown, whoever that was.
     pub(super) fn outnumber(&mut self) {
-        if let Some(above) = self.view.above {
+        if let Some(above) = self.ballot.view.above {
             self.record.spent = self.record.spent.max(above);
             self.count_above(above, false);
         }

@@ -340,12 +340,12 @@ impl Rollout {
         let write = self.record.call();
         let unwritten = self.record.is_writing() || (!self.record.is_settled() && write.is_failing());
         let store = unwritten.then(|| asked(Wait::Store, String::new(), write));
-        let unseen = self.published && self.record.durable.is_some() && !self.view_is_current();
+        let unseen = self.ballot.is_published() && self.record.durable.is_some() && !self.view_is_current();
         let publish =
             unseen.then(|| Pending { wait: Wait::Publish, subject: String::new(), failures: 0, reason: None });
         // Between a look that did not confirm it and the next one, hosts are looked for anew.
-        let unconfirmed = !self.recheck.is_idle() || (self.recheck.failures() > 0 && self.may_vote());
-        let recheck = unconfirmed.then(|| asked(Wait::Recheck, String::new(), &self.recheck));
+        let unconfirmed = !self.ballot.recheck.is_idle() || (self.ballot.recheck.failures() > 0 && self.may_vote());
+        let recheck = unconfirmed.then(|| asked(Wait::Recheck, String::new(), &self.ballot.recheck));
         let mut pending: Vec<Pending> =
             [store, publish, plain(Wait::Look, self.sighting.call()), plain(Wait::Site, self.site.call()), recheck]
                 .into_iter()

@@ -153,7 +153,7 @@ impl Rollout {
         let clock = (self.elapsed(now), self.timeout());
         let id = &self.identity.workload;
         let mut summary = Summary::new(id, record, self.workload(), self.served.pods(), clock, &self.policy);
-        summary.members = self.view.members.iter().map(member).collect();
+        summary.members = self.ballot.view.members.iter().map(member).collect();
         match self.sighting.sight {
             Sight::Missing if record.votes.is_empty() => {
                 "the watch says that the workload is gone; to be confirmed by a look".clone_into(&mut summary.state);
@@ -171,8 +171,8 @@ impl Rollout {
             Sight::Seen(_) if record.awaits_vote() || self.candidate().is_some() => {
                 if let Some(waiting) = self.waits_for_others() {
                     summary.state = waiting;
-                    summary.next =
-                        group::cure(&self.view).unwrap_or_else(|| "votes when they have completed it".to_owned());
+                    summary.next = group::cure(&self.ballot.view)
+                        .unwrap_or_else(|| "votes when they have completed it".to_owned());
                     summary.own = None;
                 } else if let Some(hindrance) = self.hindrance(now) {
                     summary.state.clone_from(&hindrance);
@@ -182,15 +182,16 @@ impl Rollout {
             Sight::Unknown | Sight::Missing | Sight::Gone | Sight::Seen(_) => {}
         }
         for vote in record.votes.iter().filter(|vote| vote.closed.is_none()) {
-            if let Fate::Open(missing) = group::fate(&self.view, &vote.vector) {
-                let said = |member: &Member| group::missing_vote(&self.view, member);
+            if let Fate::Open(missing) = group::fate(&self.ballot.view, &vote.vector) {
+                let said = |member: &Member| group::missing_vote(&self.ballot.view, member);
                 let missing: Vec<String> = missing.iter().map(|m| format!("{m}, which {}", said(m))).collect();
                 summary.state = format!("waiting for {}", missing.join("; "));
-                summary.next = group::cure(&self.view).unwrap_or_else(|| "purges when they have voted".to_owned());
+                summary.next =
+                    group::cure(&self.ballot.view).unwrap_or_else(|| "purges when they have voted".to_owned());
                 summary.own = None;
             }
         }
-        let blocks = tally::blocks(&self.view, &self.identity.member, &self.policy.group);
+        let blocks = tally::blocks(&self.ballot.view, &self.identity.member, &self.policy.group);
         if let Some(blocks) = blocks.filter(|_| record.phase == Phase::Complete) {
             (summary.state, summary.next) = (blocks, tally::UNBLOCKED_BY.to_owned());
         }
@@ -214,7 +215,7 @@ impl Rollout {
         if let Some(why) = unfollowed(workload) {
             return Some(format!("complete, and not purged: {why}"));
         }
-        let calls = [("cannot find its hosts", self.site.call()), ("cannot vote for it yet", &self.recheck)];
+        let calls = [("cannot find its hosts", self.site.call()), ("cannot vote for it yet", &self.ballot.recheck)];
         if let Some(trouble) = calls.into_iter().find_map(|(what, call)| trouble(what, call, now)) {
             return Some(format!("complete; {trouble}"));
         }
