@@ -106,8 +106,7 @@ pub struct Rollout {
     suspicion: Option<Suspicion>,
     /// Until when what cannot be used about the workload is not noted again. The machine stays as long, to remember it.
     faults_rest: Option<Timestamp>,
-    barrier: Option<Barrier>,
-    old_pods: Call,
+    barrier: Barrier,
     ballot: Ballot,
     site: Site,
     purges: Purges,
@@ -230,8 +229,7 @@ impl Rollout {
             running_since: None,
             suspicion: None,
             faults_rest: None,
-            barrier: None,
-            old_pods: Call::default(),
+            barrier: Barrier::default(),
             ballot: Ballot::default(),
             site: Site::default(),
             purges: Purges::default(),
@@ -290,10 +288,8 @@ impl Rollout {
 
     /// Ends every rest that is over, so that no deadline stays in the past.
     fn wake(&mut self, now: Timestamp) {
-        let calls = [&mut self.old_pods, &mut self.ballot.recheck];
-        for call in calls.into_iter() {
-            call.wake(now);
-        }
+        self.barrier.wake(now);
+        self.ballot.recheck.wake(now);
         self.record.wake(now);
         self.sighting.wake(now);
         self.site.wake(now);
@@ -367,13 +363,13 @@ impl Machine for Rollout {
             }
             Event::LookFailed(why) => self.sighting.failed(&again, short(&why)),
             Event::PodsSeen(pods) => {
-                self.nudge();
+                self.barrier.nudge();
                 self.served.note_pods(pods);
             }
             Event::PodsUnseen => self.served.note_blindness(),
             Event::ServicesSeen { publish_unready } => self.served.note_services(publish_unready),
-            Event::OldPodsFound(found) => self.old_pods_found(now, found),
-            Event::OldPodsUnseen(why) => self.old_pods_unseen(now, &why),
+            Event::OldPodsFound(found) => self.barrier.looked(now, found),
+            Event::OldPodsUnseen(why) => self.barrier.failed(&again, short(&why)),
             Event::Stored => effects.extend(self.stored()),
             Event::Conflicted(current, floor) => {
                 effects.extend(self.conflicted(now, current.map(|record| *record), floor));
@@ -417,8 +413,7 @@ impl Machine for Rollout {
         if self.ended {
             return None;
         }
-        let calls = [&self.old_pods, self.site.call(), &self.ballot.recheck];
-        let calls = calls.into_iter().chain(self.telling.calls()).filter_map(Call::deadline);
+        let calls = [self.site.call(), &self.ballot.recheck].into_iter().chain(self.telling.calls());
         let own = [
             self.record.deadline(),
             self.sighting.deadline(),
@@ -428,7 +423,7 @@ impl Machine for Rollout {
             self.faults_rest,
         ];
         let own = own.into_iter().flatten();
-        calls.chain(own).chain(self.rolling_deadlines()).min()
+        calls.filter_map(Call::deadline).chain(own).chain(self.rolling_deadlines()).min()
     }
 }
 

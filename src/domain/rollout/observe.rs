@@ -57,7 +57,7 @@ impl Rollout {
 
     fn stop_clock(&mut self, now: Timestamp) {
         self.suspicion = None;
-        self.leave_barrier();
+        self.barrier.leave();
         if self.running_since.is_some() {
             self.keep_time(now, false);
         }
@@ -215,11 +215,11 @@ impl Rollout {
         match standing(workload, self.policy.zero_is_complete) {
             Standing::Complete => return self.hold(now, workload),
             Standing::DeadlineExceeded { last_update } => {
-                self.leave_barrier();
+                self.barrier.leave();
                 return self.suspect(now, workload, last_update, fresh);
             }
             Standing::Waiting(wait) => {
-                self.leave_barrier();
+                self.barrier.leave();
                 self.suspicion = None;
                 if wait.counts() != self.running_since.is_some() {
                     self.keep_time(now, wait.counts());

@@ -15,6 +15,7 @@ use crate::domain::policy::Policy;
 use crate::domain::readiness::{self, Pods, Standing, standing};
 use crate::domain::record::{Closed, Phase, Purge, PurgeState, Record, Vote};
 use crate::domain::rollout::Rollout;
+use crate::domain::rollout::barrier::Bounds;
 use crate::domain::rollout::sight::Sight;
 use crate::domain::tally;
 use crate::domain::workload::Workload;
@@ -162,7 +163,7 @@ impl Rollout {
                 "the workload was deleted; its record goes too".clone_into(&mut summary.state);
             }
             Sight::Seen(_) if record.phase == Phase::Rolling => {
-                if let Some(words) = self.barrier_in_words(now) {
+                if let Some(words) = self.barrier.words(now, Bounds::of(&self.policy)) {
                     AT_THE_BARRIER.1.clone_into(&mut summary.next);
                     summary.own = Some(words.clone());
                     summary.state = words;
