@@ -113,7 +113,9 @@ impl Rollout {
         }
         draft.elapsed_ms = 0;
         draft.stalled = false;
-        self.running_since = self.running_since.filter(|_| draft.phase == Phase::Rolling);
+        if draft.phase != Phase::Rolling {
+            self.stopwatch.clear();
+        }
         self.site.forget();
     }
 

@@ -180,10 +180,7 @@ impl Rollout {
     /// Holds a rollout whose predicate holds until no old pod serves any more, and then completes it.
     pub(super) fn hold(&mut self, now: Timestamp, workload: &Workload) -> Option<Effect> {
         let seq = self.record.draft.as_ref()?.seq;
-        self.suspicion = None;
-        if self.running_since.is_some() {
-            self.keep_time(now, false);
-        }
+        self.stopwatch.stop(now, &mut self.record.draft);
         match self.barrier.pass(now, seq, Bounds::of(&self.policy)) {
             Pass::Wait => None,
             Pass::Look => Some(Effect::FindOldPods(Box::new(workload.clone()))),

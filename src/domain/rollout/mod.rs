@@ -51,6 +51,7 @@ use crate::domain::record::{Phase, Record};
 use crate::domain::retry;
 use crate::domain::rollout::ballot::Ballot;
 use crate::domain::rollout::barrier::Barrier;
+use crate::domain::rollout::clock::Stopwatch;
 use crate::domain::rollout::finish::short;
 use crate::domain::rollout::purges::Purges;
 use crate::domain::rollout::served::Served;
@@ -86,13 +87,6 @@ pub struct Identity {
     pub epoch_ms: i64,
 }
 
-/// A missed progress deadline seen once.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Suspicion {
-    since: Timestamp,
-    last_update: String,
-}
-
 /// The machine. See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rollout {
@@ -101,11 +95,7 @@ pub struct Rollout {
     record: OwnRecord,
     sighting: Sighting,
     served: Served,
-    /// Since when the rollout's clock runs; `None` while it stands still.
-    running_since: Option<Timestamp>,
-    suspicion: Option<Suspicion>,
-    /// Until when what cannot be used about the workload is not noted again. The machine stays as long, to remember it.
-    faults_rest: Option<Timestamp>,
+    stopwatch: Stopwatch,
     barrier: Barrier,
     ballot: Ballot,
     site: Site,
@@ -226,9 +216,7 @@ impl Rollout {
             policy,
             sighting: Sighting::new(record.is_some()),
             record: OwnRecord::resumed(floor, record),
-            running_since: None,
-            suspicion: None,
-            faults_rest: None,
+            stopwatch: Stopwatch::default(),
             barrier: Barrier::default(),
             ballot: Ballot::default(),
             site: Site::default(),
@@ -293,7 +281,6 @@ impl Rollout {
         self.record.wake(now);
         self.sighting.wake(now);
         self.site.wake(now);
-        self.faults_rest = self.faults_rest.filter(|until| *until > now);
         self.purges.wake(now);
     }
 
@@ -316,8 +303,7 @@ impl Rollout {
             self.compare(&known);
         }
         self.served.resume(&self.policy, self.record.draft.as_ref());
-        self.running_since = None;
-        self.suspicion = None;
+        self.stopwatch = Stopwatch::default();
         self.purges.begin_anew();
         self.record.durable.as_ref().map(|record| Effect::Publish(Box::new(record.clone())))
     }
@@ -331,10 +317,7 @@ impl Rollout {
 
     /// Whether the machine has nothing to wait for any more.
     fn is_over(&self) -> bool {
-        let quiet = self.telling.is_done()
-            && self.record.is_settled()
-            && self.sighting.is_settled()
-            && self.faults_rest.is_none();
+        let quiet = self.telling.is_done() && self.record.is_settled() && self.sighting.is_settled();
         let nothing_wanted = match &self.sighting.sight {
             Sight::Unknown | Sight::Missing => false,
             Sight::Gone => self.record.durable.is_none(),
@@ -420,7 +403,6 @@ impl Machine for Rollout {
             self.purges.deadline(self.record.draft.as_ref()),
             self.patience_deadline(),
             self.barrier_deadline(),
-            self.faults_rest,
         ];
         let own = own.into_iter().flatten();
         calls.filter_map(Call::deadline).chain(own).chain(self.rolling_deadlines()).min()

@@ -8,11 +8,11 @@ use crate::domain::machine::Timestamp;
 use crate::domain::notice::{Kind, Notice};
 use crate::domain::readiness::{self, Standing, standing};
 use crate::domain::record::{Change, Closed, Edge, Failure, Outcome, Phase, Record, WORDS_BYTES_MAX};
-use crate::domain::rollout::clock::ELAPSED_STORED_EVERY;
+use crate::domain::rollout::clock::{ELAPSED_STORED_EVERY, Suspicion};
 use crate::domain::rollout::news::{baseline, faults, is_requested, news};
 use crate::domain::rollout::served::{Served, move_edge};
 use crate::domain::rollout::sight::Sight;
-use crate::domain::rollout::{Arrival, Effect, Rollout, Suspicion};
+use crate::domain::rollout::{Arrival, Effect, Rollout};
 use crate::domain::text::cut;
 use crate::domain::workload::Workload;
 use crate::domain::{id::Vector, rollout::words};
@@ -20,10 +20,6 @@ use crate::domain::{id::Vector, rollout::words};
 /// A missed progress deadline must be seen twice, this far apart: a stale report can survive the first status write of a
 /// new generation, and the controller corrects it within one sync.
 const DEADLINE_CONFIRMED_AFTER: Duration = Duration::from_secs(2);
-
-/// How often what cannot be used about a workload is written and told at most. It is for people, and no decision depends on it; so
-/// an owner who changes it a hundred times a minute costs two writes and an Event a minute.
-const FAULTS_NOTED_EVERY: Duration = Duration::from_secs(60);
 
 impl Rollout {
     /// Moves the draft by what is known of the workload. `fresh` means the sight is a look made just now.
@@ -56,11 +52,8 @@ impl Rollout {
     }
 
     fn stop_clock(&mut self, now: Timestamp) {
-        self.suspicion = None;
         self.barrier.leave();
-        if self.running_since.is_some() {
-            self.keep_time(now, false);
-        }
+        self.stopwatch.stop(now, &mut self.record.draft);
     }
 
     /// The workload does not exist any more. Purges already voted for go on; then the record goes.
@@ -123,7 +116,7 @@ impl Rollout {
             record.phase = Phase::Rolling;
             record.edge = Edge::Unknown;
             record.closed = self.record.floor.max(self.record.spent);
-            self.running_since = Some(now);
+            self.stopwatch.start(now);
         }
         self.record.draft = Some(record);
         if let Some(message) = message {
@@ -179,8 +172,7 @@ impl Rollout {
             // What completed meanwhile was not followed, so the edge may have it.
             draft.edge = draft.edge.max(Edge::Moved);
         }
-        self.running_since = Some(now);
-        self.suspicion = None;
+        self.stopwatch.start(now);
         self.site.forget();
         self.served = Served::default();
         let message = match change {
@@ -220,20 +212,20 @@ impl Rollout {
             }
             Standing::Waiting(wait) => {
                 self.barrier.leave();
-                self.suspicion = None;
-                if wait.counts() != self.running_since.is_some() {
-                    self.keep_time(now, wait.counts());
+                self.stopwatch.suspicion = None;
+                if wait.counts() != self.stopwatch.runs() {
+                    self.stopwatch.keep(now, wait.counts(), &mut self.record.draft);
                 }
             }
         }
-        if self.running_since.is_some() && self.elapsed(now) >= self.timeout() {
+        if self.stopwatch.runs() && self.elapsed(now) >= self.timeout() {
             // Declared on a fresh look only: a watch that was cut may have hidden the completion.
             if !fresh {
                 return self.sighting.look(now);
             }
             self.fail(now, workload, Failure::TimedOut);
-        } else if self.running_since.is_some_and(|since| now.since(since) >= ELAPSED_STORED_EVERY) {
-            self.keep_time(now, true);
+        } else if self.stopwatch.is_store_due(now) {
+            self.stopwatch.keep(now, true, &mut self.record.draft);
         }
         None
     }
@@ -252,8 +244,8 @@ impl Rollout {
     }
 
     fn suspect(&mut self, now: Timestamp, workload: &Workload, last_update: String, fresh: bool) -> Option<Effect> {
-        match &self.suspicion {
-            None => self.suspicion = Some(Suspicion { since: now, last_update }),
+        match &self.stopwatch.suspicion {
+            None => self.stopwatch.suspicion = Some(Suspicion { since: now, last_update }),
             Some(suspicion) if suspicion.last_update != last_update => {
                 self.fail(now, workload, Failure::ProgressDeadlineExceeded);
             }
@@ -269,7 +261,7 @@ impl Rollout {
     }
 
     fn fail(&mut self, now: Timestamp, workload: &Workload, failure: Failure) {
-        self.keep_time(now, false);
+        self.stopwatch.stop(now, &mut self.record.draft);
         let elapsed = words::duration(self.elapsed(now));
         let waited_for = match standing(workload, self.policy.zero_is_complete) {
             Standing::Waiting(wait) => readiness::words(&wait, self.served.pods()),
@@ -278,7 +270,6 @@ impl Rollout {
         self.leave_to_the_edge();
         let Some(draft) = &mut self.record.draft else { return };
         draft.phase = Phase::Failed(failure);
-        self.suspicion = None;
         self.announce(now, Kind::RolloutFailed, format!("{failure} after {elapsed}: {waited_for}; nothing is purged"));
         self.close_current(Outcome::Failed(failure), waited_for);
     }
@@ -293,13 +284,12 @@ impl Rollout {
         if draft.conditions == faults {
             return;
         }
-        if self.faults_rest.is_some_and(|until| now < until) {
-            // Whoever changes them all the time is told, and written about, no more often.
+        if !self.sighting.notes_faults(now) {
+            // An owner who changes them all the time is told, and written about, no more often.
             return;
         }
         let fresh: Vec<String> = faults.difference(&draft.conditions).cloned().collect();
         draft.conditions = faults;
-        self.faults_rest = Some(now.after(FAULTS_NOTED_EVERY));
         if !fresh.is_empty() {
             self.announce(now, Kind::WorkloadFaulty, fresh.join("; "));
         }
@@ -347,10 +337,11 @@ impl Rollout {
     pub(super) fn rolling_deadlines(&self) -> impl Iterator<Item = Timestamp> {
         // While a look is under way or rests after a failure, its answer or its own deadline comes first; while a missed
         // progress deadline is to be confirmed, nothing else fails the rollout.
-        let confirm = self.suspicion.as_ref().map(|suspicion| suspicion.since.after(DEADLINE_CONFIRMED_AFTER));
+        let confirm =
+            self.stopwatch.suspicion.as_ref().map(|suspicion| suspicion.since.after(DEADLINE_CONFIRMED_AFTER));
         let stored = self.record.draft.as_ref().map_or(Duration::ZERO, Record::elapsed);
         let rolling = self.record.draft.as_ref().is_some_and(|draft| draft.phase == Phase::Rolling);
-        let since = self.running_since.filter(|_| rolling && self.suspicion.is_none());
+        let since = self.stopwatch.since().filter(|_| rolling && self.stopwatch.suspicion.is_none());
         let timeout = since.map(|since| since.after(self.timeout().saturating_sub(stored)));
         let keep = since.map(|since| since.after(ELAPSED_STORED_EVERY));
         let seen = self.sighting.call().is_idle() && self.workload().is_some();

@@ -24,19 +24,19 @@ impl Rollout {
         }
         let undecided = self.undecided();
         let waits = self.is_waiting_for_group(undecided.is_some());
-        if waits != self.running_since.is_some() {
-            self.keep_time(now, waits);
+        if waits != self.stopwatch.runs() {
+            self.stopwatch.keep(now, waits, &mut self.record.draft);
         }
         if !waits {
             return;
         }
         if self.elapsed(now) < self.patience(undecided.as_ref()) {
-            if self.running_since.is_some_and(|since| now.since(since) >= ELAPSED_STORED_EVERY) {
-                self.keep_time(now, true);
+            if self.stopwatch.is_store_due(now) {
+                self.stopwatch.keep(now, true, &mut self.record.draft);
             }
             return;
         }
-        self.keep_time(now, false);
+        self.stopwatch.keep(now, false, &mut self.record.draft);
         match undecided {
             None if self.gives_up() => self.withdraw(now),
             undecided if self.is_wait_told(undecided.as_ref()) => {
@@ -157,7 +157,7 @@ impl Rollout {
     /// When the wait is over, or its elapsed part is to be stored.
     pub(super) fn patience_deadline(&self) -> Option<Timestamp> {
         let draft = self.record.draft.as_ref().filter(|draft| draft.phase == Phase::Complete)?;
-        let since = self.running_since.filter(|_| !self.is_alone() && self.view_is_current())?;
+        let since = self.stopwatch.since().filter(|_| !self.is_alone() && self.view_is_current())?;
         let rest = self.patience(self.undecided().as_ref()).saturating_sub(draft.elapsed());
         Some(since.after(rest.min(ELAPSED_STORED_EVERY)))
     }

@@ -20,6 +20,10 @@ use crate::domain::workload::Workload;
 /// misbehaving proxy answered is put right long before.
 pub const SET_BACK_AFTER: Duration = Duration::from_secs(5);
 
+/// How often what cannot be used about a workload is written and told at most. It is for people, and no decision depends on it; so
+/// an owner who changes it a hundred times a minute costs two writes and an Event a minute.
+const FAULTS_NOTED_EVERY: Duration = Duration::from_secs(60);
+
 /// What is known of the workload itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Sight {
@@ -78,6 +82,8 @@ pub(super) struct Sighting {
     /// An older generation than the newest known was shown.
     doubt: Option<Doubt>,
     look: Call,
+    /// Until when what cannot be used about it is not noted again. The machine stays as long, to remember it.
+    faults_rest: Option<Timestamp>,
 }
 
 impl Sighting {
@@ -216,9 +222,18 @@ impl Sighting {
         if due { self.look(now) } else { None }
     }
 
-    /// Whether the newest sight is believed, and no look is under way.
+    /// Whether what cannot be used about it may be noted now; if so, it is, and not again for a while.
+    pub(super) fn notes_faults(&mut self, now: Timestamp) -> bool {
+        let due = self.faults_rest.is_none_or(|until| until <= now);
+        if due {
+            self.faults_rest = Some(now.after(FAULTS_NOTED_EVERY));
+        }
+        due
+    }
+
+    /// Whether the newest sight is believed, no look is under way, and nothing of it is to be remembered.
     pub(super) fn is_settled(&self) -> bool {
-        !self.look.is_asked() && self.doubt.is_none()
+        !self.look.is_asked() && self.doubt.is_none() && self.faults_rest.is_none()
     }
 
     /// The look at the workload.
@@ -229,13 +244,16 @@ impl Sighting {
     /// Ends a rest that is over.
     pub(super) fn wake(&mut self, now: Timestamp) {
         self.look.wake(now);
+        self.faults_rest = self.faults_rest.filter(|until| *until > now);
     }
 
-    /// When it is looked at again. While a look is under way or rests, that comes before an older generation is looked into.
+    /// When it is looked at again, or faults may be noted. While a look is under way or rests, that comes before an older
+    /// generation is looked into.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
-        match self.doubt.as_ref().filter(|_| self.look.is_idle()) {
+        let look = match self.doubt.as_ref().filter(|_| self.look.is_idle()) {
             Some(Doubt::Read(since)) => Some(since.after(SET_BACK_AFTER)),
             Some(Doubt::Shown) | None => self.look.deadline(),
-        }
+        };
+        look.into_iter().chain(self.faults_rest).min()
     }
 }
