@@ -7,11 +7,10 @@ use crate::domain::group;
 use crate::domain::host::Host;
 use crate::domain::id::{InvalidationId, Member, NoticeId, Reference, Vector};
 use crate::domain::machine::Timestamp;
-use crate::domain::notice::{Kind, Notice, PurgeFact};
-use crate::domain::paths::Path;
+use crate::domain::notice::Kind;
 use crate::domain::purge::Progress;
 use crate::domain::record::{
-    Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, PURGES_NAMED_MAX, Phase, Purge, PurgeState, Record, Vote,
+    Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, PURGES_NAMED_MAX, Phase, PurgeState, Record, Vote, WORDS_BYTES_MAX,
 };
 use crate::domain::rollout::execute::Task;
 use crate::domain::rollout::{Rollout, fates, words};
@@ -109,6 +108,15 @@ impl Rollout {
             self.announce_vote(now, vector, kind, "more", message.to_owned());
         } else {
             self.announce_vote(now, vector, kind, detail, message);
+        }
+    }
+
+    /// Remembers how the present rollout ended.
+    pub(super) fn close_current(&mut self, outcome: Outcome, why: String) {
+        if let Some(draft) = &mut self.record.draft {
+            let change = text::cut(&words::change(draft.before(), &draft.version), WORDS_BYTES_MAX);
+            let why = text::cut(&why, WORDS_BYTES_MAX);
+            draft.close(Closed { seq: draft.seq, change, outcome, why, purges: Vec::new(), more: 0 });
         }
     }
 
@@ -236,18 +244,6 @@ impl Rollout {
         Some(self.notice_id(&vote.vector, kind, "", member))
     }
 
-    /// What follows from the votes has one id, and the same bytes, whoever tells it. What a member has met with on the way is a
-    /// notice of its own.
-    pub(super) fn notice_id(&self, vector: &Vector, kind: Kind, detail: &str, member: &Member) -> NoticeId {
-        let shared = matches!(kind, Kind::PurgeStarted | Kind::PurgeCompleted | Kind::PurgeSkipped);
-        let rollout = self.group_rollout(vector);
-        if shared || self.is_alone() {
-            Notice::id_of(&rollout, kind, detail)
-        } else {
-            Notice::id_of(&rollout, kind, &format!("{detail}/{member}"))
-        }
-    }
-
     fn announce_end(&mut self, now: Timestamp, vote: &Vote) {
         let Some((outcome, kind)) = vote.closed.as_ref().and_then(|outcome| Some((outcome, kind_of_end(outcome)?)))
         else {
@@ -262,53 +258,12 @@ impl Rollout {
     }
 
     /// When the last of the votes for a vector was cast, by its member's clock, and the hosts of all.
-    fn agreed(&self, vector: &Vector) -> (i64, BTreeSet<Host>) {
+    pub(super) fn agreed(&self, vector: &Vector) -> (i64, BTreeSet<Host>) {
         let votes = self.ballot.view.members.values().filter_map(|known| known.as_ref()?.record.vote(vector));
         votes.fold((0, BTreeSet::new()), |(at_ms, mut hosts), vote| {
             hosts.extend(vote.hosts.iter().cloned());
             (vote.at_ms.max(at_ms), hosts)
         })
-    }
-
-    /// Writes a notice about a vector into the draft. Of a group's, everything in it follows from the votes, so that whoever
-    /// tells it tells the same (O5).
-    pub(super) fn announce_vote(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
-        let (rollout, at_ms) = (self.group_rollout(vector), self.wall_ms(now));
-        let id = self.notice_id(vector, kind, detail, &self.identity.member);
-        let alone = self.is_alone();
-        let (agreed_at, mut hosts) = self.agreed(vector);
-        if let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.kept(vector)).filter(|_| hosts.is_empty())
-        {
-            hosts.clone_from(&vote.hosts);
-        }
-        let workload = self.identity.workload.clone();
-        let Some(draft) = &mut self.record.draft else { return };
-        let before = draft.before().cloned();
-        let present = draft.seq;
-        let Some(vote) = draft.all_kept_mut().find(|vote| vote.vector == *vector) else { return };
-        if !vote.noticed.insert(id.clone()) {
-            return;
-        }
-        let mentioned: Vec<Host> =
-            fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect();
-        let purges = purge_facts(vote);
-        let notice = Notice {
-            id,
-            kind,
-            at_ms: [agreed_at, vote.at_ms].into_iter().find(|agreed| *agreed > 0).unwrap_or(at_ms),
-            workload,
-            seq: vector.0.values().next().map_or(vote.seq, |first| first.seq),
-            // What it replaces may differ from member to member.
-            change: words::change(before.as_ref().filter(|_| alone && vote.seq == present), &vote.version),
-            rollout,
-            message,
-            cut: mentioned.len() < hosts.len() || is_cut(vote, &purges),
-            hosts: mentioned,
-            purges,
-            // Hooks in the old form are called for what was owed, however late (decision 29).
-            late: kind == Kind::PurgeCompleted && vote.stalled && vote.owed_ms == 0,
-        };
-        draft.untold.push(notice);
     }
 }
 
@@ -355,21 +310,4 @@ fn named(vote: &Vote) -> (Vec<(DistributionId, Option<InvalidationId>)>, usize) 
     let purges: Vec<_> = purges.take(PURGES_NAMED_MAX).collect();
     let more = vote.count().all().saturating_sub(purges.len());
     (purges, more)
-}
-
-/// The first purges of a vote, as a notice mentions them.
-fn purge_facts(vote: &Vote) -> Vec<PurgeFact> {
-    let each = NOTICE_LIST_BYTES_MAX / vote.purges.len().clamp(1, PURGES_NAMED_MAX);
-    let mentioned: Vec<Path> = fitting(vote.paths.iter(), each, |path| path.as_str().len()).cloned().collect();
-    let fact = |(distribution, purge): (&DistributionId, &Purge)| PurgeFact {
-        distribution: distribution.clone(),
-        invalidation: purge.invalidation.clone(),
-        paths: mentioned.clone(),
-    };
-    vote.purges.iter().take(PURGES_NAMED_MAX).map(fact).collect()
-}
-
-/// Whether a notice with these facts does not mention all purges and paths of the vote.
-fn is_cut(vote: &Vote, facts: &[PurgeFact]) -> bool {
-    facts.len() < vote.count().all() || facts.iter().any(|fact| fact.paths.len() < vote.paths.len())
 }

@@ -2,20 +2,17 @@
 
 use std::time::Duration;
 
-use crate::domain::id::group_rollout_id;
 use crate::domain::image::Version;
 use crate::domain::machine::Timestamp;
-use crate::domain::notice::{Kind, Notice};
+use crate::domain::notice::Kind;
 use crate::domain::readiness::{self, Standing, standing};
-use crate::domain::record::{Change, Closed, Edge, Failure, Outcome, Phase, Record, WORDS_BYTES_MAX};
+use crate::domain::record::{Change, Edge, Failure, Outcome, Phase, Record};
 use crate::domain::rollout::clock::{ELAPSED_STORED_EVERY, Suspicion};
 use crate::domain::rollout::news::{baseline, faults, is_requested, news};
 use crate::domain::rollout::served::{Served, move_edge};
 use crate::domain::rollout::sight::Sight;
-use crate::domain::rollout::{Arrival, Effect, Rollout};
-use crate::domain::text::cut;
+use crate::domain::rollout::{Arrival, Effect, Rollout, words};
 use crate::domain::workload::Workload;
-use crate::domain::{id::Vector, rollout::words};
 
 /// A missed progress deadline must be seen twice, this far apart: a stale report can survive the first status write of a
 /// new generation, and the controller corrects it within one sync.
@@ -293,44 +290,6 @@ impl Rollout {
         if !fresh.is_empty() {
             self.announce(now, Kind::WorkloadFaulty, fresh.join("; "));
         }
-    }
-
-    /// Remembers how the present rollout ended.
-    pub(super) fn close_current(&mut self, outcome: Outcome, why: String) {
-        if let Some(draft) = &mut self.record.draft {
-            let change = cut(&words::change(draft.before(), &draft.version), WORDS_BYTES_MAX);
-            let why = cut(&why, WORDS_BYTES_MAX);
-            draft.close(Closed { seq: draft.seq, change, outcome, why, purges: Vec::new(), more: 0 });
-        }
-    }
-
-    /// Writes a notice about the present rollout into the draft, to be told once that is durable.
-    pub(super) fn announce(&mut self, now: Timestamp, kind: Kind, message: String) {
-        let Some(draft) = &mut self.record.draft else { return };
-        let identity = &self.identity;
-        let vector = Vector::of_one(identity.member.clone(), identity.origin.clone(), draft.seq);
-        let rollout = group_rollout_id(&identity.group, &identity.workload, &vector);
-        // A fault may go and come again within one rollout: each time is a notice of its own.
-        let faulty = kind == Kind::WorkloadFaulty;
-        let detail = if faulty { format!("{}/{message}", draft.revision) } else { String::new() };
-        let id = Notice::id_of(&rollout, kind, &detail);
-        if draft.untold.iter().any(|notice| notice.id == id) {
-            return;
-        }
-        draft.untold.push(Notice {
-            id,
-            kind,
-            at_ms: identity.epoch_ms.saturating_add_unsigned(now.as_millis()),
-            workload: identity.workload.clone(),
-            seq: draft.seq,
-            change: words::change(draft.before(), &draft.version),
-            rollout,
-            message,
-            hosts: Vec::new(),
-            purges: Vec::new(),
-            cut: false,
-            late: false,
-        });
     }
 
     /// When a rollout in flight next needs attention without any event.
