@@ -140,21 +140,10 @@ impl Rollout {
         let Some(draft) = &mut self.record.draft else { return };
         let change = words::change(draft.before().filter(|_| vote.seq == draft.seq), &vote.version);
         let (purges, more) = named(&vote);
-        // The purge of a later version found that one on the edge, whichever of the two completes first.
-        let later = |closed: &Closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged;
-        let newest = !draft.history.iter().any(later);
-        let why = vote.why.clone();
-        draft.close(Closed { seq: vote.seq, change, outcome: outcome.clone(), why, purges, more });
         if outcome == Outcome::Purged {
-            // Asked for since, it is asked for still.
-            draft.request = draft.request.filter(|asked| *asked > vote.seq);
+            settle(draft, &vote, served, self.policy.same_digest_is_same);
         }
-        if outcome == Outcome::Purged && newest {
-            let digests = self.policy.same_digest_is_same;
-            let overtaken = served && !vote.version.same_content(&draft.version, digests);
-            let vote = Vote { overtaken: vote.overtaken || overtaken, ..vote };
-            settle(draft, &vote, digests);
-        }
+        draft.close(Closed { seq: vote.seq, change, outcome, why: vote.why, purges, more });
         self.release(vector);
     }
 
@@ -226,16 +215,8 @@ impl Rollout {
             (closed.purges, closed.more) = named(vote);
             short(&fates::missing(vote)).clone_into(&mut closed.why);
         }
-        let later = |closed: &Closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged;
         if *ended == Outcome::Purged {
-            // Asked for since, it is asked for still.
-            draft.request = draft.request.filter(|asked| *asked > vote.seq);
-        }
-        if *ended == Outcome::Purged && !draft.history.iter().any(later) {
-            let digests = self.policy.same_digest_is_same;
-            let elsewhere = served && !vote.version.same_content(&draft.version, digests);
-            let vote = Vote { overtaken: vote.overtaken || elsewhere, ..vote.clone() };
-            settle(draft, &vote, digests);
+            settle(draft, vote, served, self.policy.same_digest_is_same);
         }
     }
 
@@ -282,11 +263,18 @@ const fn kind_of_end(outcome: &Outcome) -> Option<Kind> {
     }
 }
 
-/// The edge now agrees with what was voted for, unless another version completed meanwhile.
-fn settle(draft: &mut Record, vote: &Vote, same_digest_is_same: bool) {
+/// All was purged: the edge now agrees with what was voted for, unless another version completed meanwhile or may have been
+/// `served`.
+fn settle(draft: &mut Record, vote: &Vote, served: bool, same_digest_is_same: bool) {
+    // Asked for since, it is asked for still.
+    draft.request = draft.request.filter(|asked| *asked > vote.seq);
+    // The purge of a later version found that one on the edge, whichever of the two completes first.
+    if draft.history.iter().any(|closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged) {
+        return;
+    }
     let same = draft.version.same_content(&vote.version, same_digest_is_same);
     draft.settled = (!same).then(|| vote.version.clone());
-    let moved = vote.overtaken || (!same && draft.phase == Phase::Complete);
+    let moved = vote.overtaken || (!same && (served || draft.phase == Phase::Complete));
     draft.edge = if moved { Edge::Moved } else { Edge::Settled };
 }
 
