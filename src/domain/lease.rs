@@ -62,7 +62,7 @@ impl Replica {
 /// The lease as it was read or written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// Who holds it; empty for nobody.
+    /// Who holds it; empty if it is free.
     pub holder: String,
     /// When it was renewed, by the holder's clock: only ever compared for being another text.
     pub renewed: String,

@@ -7,7 +7,7 @@ use crate::domain::group::{self, Fate, Known, Verdict};
 use crate::domain::id::{Member, Vector, rank};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::Kind;
-use crate::domain::policy::{Agreement, Choice};
+use crate::domain::policy::{Agreement, AtTimeout};
 use crate::domain::record::{Outcome, Phase, Record};
 use crate::domain::rollout::clock::ELAPSED_STORED_EVERY;
 use crate::domain::rollout::{Rollout, words};
@@ -64,7 +64,7 @@ impl Rollout {
 
     /// Whether nothing is waited for after the timeout. What it would mean is not known while nothing may be judged.
     fn gives_up(&self) -> bool {
-        self.policy.group.at_timeout == Choice::Skip && self.ballot.view.hold.is_none()
+        self.policy.group.at_timeout == AtTimeout::Skip && self.ballot.view.hold.is_none()
     }
 
     /// Whether another member that waits for the same has told so.

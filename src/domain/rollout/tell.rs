@@ -107,8 +107,8 @@ impl Rollout {
         });
     }
 
-    /// Writes a notice about a vector into the draft. Of a group's, everything in it follows from the votes, so that whoever
-    /// tells it tells the same (O5).
+    /// Writes a notice about a vector into the draft. In a group, all of it follows from the votes, so each member tells the same
+    /// (O5).
     pub(super) fn announce_vote(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
         let (rollout, at_ms) = (self.group_rollout(vector), self.wall_ms(now));
         let id = self.notice_id(vector, kind, detail, &self.identity.member);
@@ -148,8 +148,8 @@ impl Rollout {
         draft.untold.push(notice);
     }
 
-    /// What follows from the votes has one id, and the same bytes, whoever tells it. What a member has met with on the way is a
-    /// notice of its own.
+    /// What follows from the votes has one id and the same bytes, whichever member tells it. What happened to one member on the
+    /// way is a notice of its own.
     pub(super) fn notice_id(&self, vector: &Vector, kind: Kind, detail: &str, member: &Member) -> NoticeId {
         let shared = matches!(kind, Kind::PurgeStarted | Kind::PurgeCompleted | Kind::PurgeSkipped);
         let rollout = self.group_rollout(vector);
