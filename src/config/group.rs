@@ -8,8 +8,9 @@ use super::mask::{Secret, shown};
 use super::validate::{DAY, MINUTE, SECOND};
 use super::values::Values;
 use super::webhooks::ReadFile;
-use super::{AbsentPolicy, Group, GroupPolicy, Redis, unread};
+use super::{AbsentPolicy, Group, Redis, unread};
 use crate::domain::id::is_name;
+use crate::domain::policy::AtTimeout;
 
 /// Members of a group at most: a vector has one component for each, and a record (4 KiB) holds several vectors.
 const REMOTES_MAX: usize = 32;
@@ -30,7 +31,7 @@ pub(super) fn read(values: &mut Values<'_>, redis: Option<&Redis>, read: ReadFil
     let remotes = remotes(values, redis);
     let timeout = values.duration("group.timeout", SECOND..=7 * DAY);
     let takeover = values.duration("group.takeover", Duration::from_millis(100)..=5 * MINUTE);
-    let policy = values.choice("group.policy", &[("wait", GroupPolicy::Wait), ("skip", GroupPolicy::Skip)]);
+    let policy = values.choice("group.policy", &[("wait", AtTimeout::Wait), ("skip", AtTimeout::Skip)]);
     let absent = values.choice("group.absent", &[("wait", AbsentPolicy::Wait), ("ignore", AbsentPolicy::Ignore)]);
     let keys = group_keys(values, read);
     let unsigned = values.truth("group.unsigned");

@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use crate::domain::text::is_hidden;
+use crate::domain::text::{first, visible};
 
 /// What is shown instead of a secret.
 pub const MASK: &str = "•••";
@@ -190,15 +190,9 @@ fn is_scheme(text: &str) -> bool {
 }
 
 fn shortened(text: &str) -> String {
-    let mut out = String::new();
-    for (count, c) in text.chars().enumerate() {
-        if count == SHOWN_CHARS_MAX {
-            out.push('…');
-            break;
-        }
-        if is_hidden(c) { out.extend(c.escape_default()) } else { out.push(c) }
-    }
-    out
+    let shown = first(text, SHOWN_CHARS_MAX);
+    let more = if shown == text { "" } else { "…" };
+    format!("{}{more}", visible(shown))
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub use reference::{Reference, reference, reference_table};
 pub use show::Effective;
 
 use crate::domain::paths::PathSet;
-use crate::domain::policy::{Agreement, Choice, OnRollback, Policy};
+use crate::domain::policy::{Agreement, AtTimeout, Choice, OnRollback, Policy};
 use crate::domain::roster::Trust;
 use crate::domain::rules::Rules;
 use crate::domain::tenants::Tenants;
@@ -297,7 +297,7 @@ pub struct Group {
     /// The lead a member of one rank has before the next one takes over a purge.
     pub takeover: Duration,
     /// What happens to a group rollout that is not decided in time.
-    pub policy: GroupPolicy,
+    pub policy: AtTimeout,
     /// What a member is that does not have the workload.
     pub absent: AbsentPolicy,
     /// The keys of the records, read from `group.key_file`: the first signs, all verify. None: unsigned (decision 7).
@@ -313,15 +313,6 @@ impl Group {
     pub fn trust(&self) -> Trust {
         Trust::of(!self.keys.is_empty(), self.unsigned)
     }
-}
-
-/// What happens to a group rollout that is not decided within `group.timeout`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GroupPolicy {
-    /// Report it as stalled, naming who is missing, and go on waiting.
-    Wait,
-    /// A member that has not voted withdraws, for good.
-    Skip,
 }
 
 /// What a member without the workload means for a group rollout.
@@ -419,10 +410,7 @@ impl Config {
             on_rollback: self.purge.on_rollback,
             group: Agreement {
                 timeout: self.group.timeout,
-                at_timeout: match self.group.policy {
-                    GroupPolicy::Wait => Choice::Purge,
-                    GroupPolicy::Skip => Choice::Skip,
-                },
+                at_timeout: self.group.policy,
                 absent_left_out: self.group.absent == AbsentPolicy::Ignore,
                 repository_prefixes: self.group.repository_prefixes.clone(),
                 takeover: self.group.takeover,

@@ -16,6 +16,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::domain::call::Call;
 use crate::domain::distribution::{Distribution, DistributionId, Index};
 use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::plan::Plan;
@@ -111,10 +112,7 @@ pub struct Catalog {
     freshness: Freshness,
     index: Index,
     listed_at: Option<Timestamp>,
-    listing_now: bool,
-    failures: u32,
-    rests_until: Timestamp,
-    last_failure: String,
+    list: Call,
     waiting: BTreeMap<Token, Plan>,
     /// Which distributions have cache tags switched on, and when that was read.
     tags: BTreeMap<DistributionId, (Timestamp, bool)>,
@@ -132,10 +130,7 @@ impl Catalog {
             freshness,
             index: Index::default(),
             listed_at: None,
-            listing_now: false,
-            failures: 0,
-            rests_until: Timestamp::default(),
-            last_failure: String::new(),
+            list: Call::default(),
             waiting: BTreeMap::new(),
             tags: BTreeMap::new(),
             reading: BTreeSet::new(),
@@ -151,7 +146,7 @@ impl Catalog {
 
     /// Why the last listing failed, if it did.
     pub fn failure(&self) -> Option<&str> {
-        (self.failures > 0).then_some(self.last_failure.as_str())
+        self.list.reason()
     }
 
     /// Why we may not read which distributions have cache tags, if that is so.
@@ -169,7 +164,7 @@ impl Catalog {
         if current && complete {
             return self.answer(now, token, &plan, Ok(found));
         }
-        if !self.listing_now && now < self.rests_until {
+        if self.list.deadline().is_some_and(|until| now < until) {
             let old = self.answer_of_old(&plan);
             return self.answer(now, token, &plan, old);
         }
@@ -281,12 +276,12 @@ impl Catalog {
     /// When the account is to be listed next: soon for a question, at the interval otherwise, never while it rests.
     fn due(&self) -> Timestamp {
         let wait = if self.waiting.is_empty() { self.freshness.refresh } else { self.freshness.miss_refresh };
-        self.listed_at.map_or(Timestamp::default(), |at| at.after(wait)).max(self.rests_until)
+        self.listed_at.map_or(Timestamp::default(), |at| at.after(wait)).max(self.list.deadline().unwrap_or_default())
     }
 
     fn list_if_due(&mut self, now: Timestamp) -> Option<Effect> {
-        (!self.listing_now && now >= self.due()).then(|| {
-            self.listing_now = true;
+        (!self.list.is_asked() && now >= self.due()).then(|| {
+            self.list.asked();
             Effect::List
         })
     }
@@ -294,8 +289,7 @@ impl Catalog {
     fn listed(&mut self, now: Timestamp, listing: Vec<Distribution>) -> Vec<Effect> {
         self.index = Index::new(listing);
         self.listed_at = Some(now);
-        self.listing_now = false;
-        self.failures = 0;
+        self.list.answered();
         let waiting = std::mem::take(&mut self.waiting);
         let found = |(token, plan): (Token, Plan)| {
             let found = Ok(self.find(&plan).0);
@@ -305,10 +299,7 @@ impl Catalog {
     }
 
     fn list_failed(&mut self, now: Timestamp, why: String) -> Vec<Effect> {
-        self.listing_now = false;
-        self.failures = self.failures.saturating_add(1);
-        self.rests_until = now.after(retry::SERVICE.delay(self.failures, "list distributions"));
-        self.last_failure = why;
+        self.list.failed(retry::SERVICE.from(now, "list distributions"), why);
         let waiting = std::mem::take(&mut self.waiting);
         let old = |(token, plan): (Token, Plan)| {
             let found = self.answer_of_old(&plan);
@@ -322,7 +313,7 @@ impl Catalog {
     fn answer_of_old(&self, plan: &Plan) -> Result<BTreeMap<DistributionId, Reached>, String> {
         match self.find(plan) {
             (found, true) if self.listed_at.is_some() => Ok(found),
-            (_, _) => Err(self.last_failure.clone()),
+            (_, _) => Err(self.list.reason().unwrap_or_default().to_owned()),
         }
     }
 }
@@ -347,8 +338,8 @@ impl Machine for Catalog {
 
     /// Nothing before the first listing: whoever begins or asks causes that.
     fn next_deadline(&self) -> Option<Timestamp> {
-        let begun = self.listed_at.is_some() || self.failures > 0;
-        (begun && !self.listing_now).then(|| self.due())
+        let begun = self.listed_at.is_some() || self.list.is_failing();
+        (begun && !self.list.is_asked()).then(|| self.due())
     }
 }
 

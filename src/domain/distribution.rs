@@ -5,19 +5,19 @@
 mod index;
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::index::{Index, Matches};
 use crate::domain::host::Host;
+use crate::domain::parsed::parsed;
+use crate::domain::text;
 
 /// Longest distribution id in characters. They have 13 or 14 today; this only keeps nonsense out.
 const ID_CHARS_MAX: usize = 64;
 
 /// The id of a CloudFront distribution, such as `E2QWRUHAPOMQZL`. Ordered and serialised as its text.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DistributionId(Box<str>);
 
 /// A text that cannot be the id of a distribution.
@@ -144,7 +144,7 @@ impl DistributionId {
         if (1..=ID_CHARS_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric()) {
             Ok(Self(text.into()))
         } else {
-            Err(NotAnId(text.chars().take(ID_CHARS_MAX).collect()))
+            Err(NotAnId(text::first(text, ID_CHARS_MAX).to_owned()))
         }
     }
 
@@ -155,27 +155,7 @@ impl DistributionId {
     }
 }
 
-impl FromStr for DistributionId {
-    type Err = NotAnId;
-
-    fn from_str(text: &str) -> Result<Self, NotAnId> {
-        Self::parse(text)
-    }
-}
-
-impl TryFrom<String> for DistributionId {
-    type Error = NotAnId;
-
-    fn try_from(text: String) -> Result<Self, NotAnId> {
-        Self::parse(&text)
-    }
-}
-
-impl From<DistributionId> for String {
-    fn from(id: DistributionId) -> Self {
-        id.0.into()
-    }
-}
+parsed!(DistributionId, NotAnId);
 
 #[cfg(test)]
 mod tests {

@@ -16,9 +16,9 @@
 //! distribution serves a host (that is [`super::distribution`]).
 
 use std::fmt;
-use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
+use crate::domain::parsed::parsed;
+use crate::domain::text;
 
 /// Longest host in characters, the star included. RFC 1035 §2.3.4 allows 255 octets on the wire, which is 253 as text.
 pub const HOST_CHARS_MAX: usize = 253;
@@ -32,8 +32,7 @@ const SHOWN_CHARS_MAX: usize = 80;
 /// A DNS name or a wildcard over DNS names: lower case, no trailing dot, never an address.
 ///
 /// Ordered and serialised as its text.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Host(Box<str>);
 
 /// Why a text is not a host.
@@ -89,7 +88,7 @@ impl Host {
         let text = text.trim();
         check(text.strip_suffix('.').unwrap_or(text))
             .map(|name| Self(name.to_ascii_lowercase().into_boxed_str()))
-            .map_err(|problem| Error { text: text.chars().take(SHOWN_CHARS_MAX).collect(), problem })
+            .map_err(|problem| Error { text: text::first(text, SHOWN_CHARS_MAX).to_owned(), problem })
     }
 
     /// The whole text, stars included.
@@ -225,7 +224,7 @@ fn check_label(label: &str) -> Result<(), Problem> {
         return Err(Problem::EmptyLabel);
     }
     if label.len() > LABEL_CHARS_MAX {
-        return Err(Problem::LongLabel(label.chars().take(SHOWN_CHARS_MAX).collect()));
+        return Err(Problem::LongLabel(text::first(label, SHOWN_CHARS_MAX).to_owned()));
     }
     if let Some(character) = label.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))) {
         return Err(Problem::BadCharacter(character));
@@ -248,27 +247,7 @@ impl fmt::Debug for Host {
     }
 }
 
-impl FromStr for Host {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        Self::parse(text)
-    }
-}
-
-impl TryFrom<String> for Host {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self, Error> {
-        Self::parse(&text)
-    }
-}
-
-impl From<Host> for String {
-    fn from(host: Host) -> Self {
-        host.0.into()
-    }
-}
+parsed!(Host, Error);
 
 #[cfg(test)]
 mod tests {

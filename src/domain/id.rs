@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+use crate::domain::parsed::parsed;
 
 /// What kind of workload is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -26,8 +27,7 @@ impl fmt::Display for Kind {
 }
 
 /// One workload of this cluster. Written `deployment/shop/web`; serialised the same way, so it can be a key.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkloadId {
     /// Its kind.
     pub kind: Kind,
@@ -47,29 +47,12 @@ impl WorkloadId {
     pub fn spoken(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
-}
 
-impl fmt::Display for WorkloadId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.kind, self.namespace, self.name)
-    }
-}
-
-impl From<WorkloadId> for String {
-    fn from(id: WorkloadId) -> Self {
-        id.to_string()
-    }
-}
-
-/// A text that is not `kind/namespace/name`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("failed to read {0:?} as kind/namespace/name, for example deployment/shop/web")]
-pub struct NotAWorkload(String);
-
-impl FromStr for WorkloadId {
-    type Err = NotAWorkload;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
+    /// Reads what [`fmt::Display`] writes.
+    ///
+    /// # Errors
+    /// Everything else.
+    pub fn parse(text: &str) -> Result<Self, NotAWorkload> {
         let mut parts = text.split('/');
         match (parts.next(), parts.next(), parts.next(), parts.next()) {
             (Some("deployment"), Some(namespace), Some(name), None) if !namespace.is_empty() && !name.is_empty() => {
@@ -80,13 +63,18 @@ impl FromStr for WorkloadId {
     }
 }
 
-impl TryFrom<String> for WorkloadId {
-    type Error = NotAWorkload;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
+impl fmt::Display for WorkloadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.kind, self.namespace, self.name)
     }
 }
+
+/// A text that is not `kind/namespace/name`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("failed to read {0:?} as kind/namespace/name, for example deployment/shop/web")]
+pub struct NotAWorkload(String);
+
+parsed!(WorkloadId, NotAWorkload);
 
 /// Characters of the name of a member or a group at most: as many as a DNS label has, for names of clusters are often those.
 pub const NAME_CHARS_MAX: usize = 63;

@@ -10,11 +10,11 @@
 mod version;
 
 use std::fmt;
-use std::str::FromStr;
 
+use crate::domain::parsed::parsed;
+use crate::domain::text;
 use container_image_dist_ref::ImgRef;
 use container_image_dist_ref::err::Kind;
-use serde::{Deserialize, Serialize};
 
 pub use self::version::{Container, UnknownContainers, Version, brief, difference};
 
@@ -45,8 +45,7 @@ const DIGEST_DIGITS_SHOWN: usize = 12;
 const SHOWN_CHARS_MAX: usize = 80;
 
 /// An image reference, complete and valid. Serialised as its text; see [`fmt::Display`].
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Image {
     registry: Box<str>,
     repository: Box<str>,
@@ -84,7 +83,7 @@ impl Image {
     /// # Errors
     /// What a container runtime would refuse too, with what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        parse(text).map_err(|problem| Error { text: text.chars().take(SHOWN_CHARS_MAX).collect(), problem })
+        parse(text).map_err(|problem| Error { text: text::first(text, SHOWN_CHARS_MAX).to_owned(), problem })
     }
 
     /// The registry's host, with its port if it has one: `docker.io`, `registry:5000`.
@@ -130,7 +129,7 @@ impl Image {
     fn short(&self) -> String {
         let digest = self.digest().map(|digest| {
             let digits = digest.split_once(':').map_or(digest, |(_, digits)| digits);
-            digits.chars().take(DIGEST_DIGITS_SHOWN).collect::<String>()
+            text::first(digits, DIGEST_DIGITS_SHOWN)
         });
         match (self.tag(), digest) {
             (Some(tag), None) => tag.to_owned(),
@@ -254,30 +253,10 @@ fn check_digest(digest: &str) -> Result<&str, Problem> {
         ALGORITHMS.contains(&(algorithm, digits.len()))
             && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
     });
-    if valid { Ok(digest) } else { Err(Problem::Digest(digest.chars().take(SHOWN_CHARS_MAX).collect())) }
+    if valid { Ok(digest) } else { Err(Problem::Digest(text::first(digest, SHOWN_CHARS_MAX).to_owned())) }
 }
 
-impl FromStr for Image {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        Self::parse(text)
-    }
-}
-
-impl TryFrom<String> for Image {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self, Error> {
-        Self::parse(&text)
-    }
-}
-
-impl From<Image> for String {
-    fn from(image: Image) -> Self {
-        image.to_string()
-    }
-}
+parsed!(Image, Error);
 
 #[cfg(test)]
 mod tests {

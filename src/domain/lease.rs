@@ -14,6 +14,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::domain::call::Call;
 use crate::domain::machine::{Machine, Timestamp};
 
 /// How long a lease that does not change is respected: client-go's default for controllers.
@@ -61,7 +62,7 @@ impl Replica {
 /// The lease as it was read or written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// Who holds it; empty for nobody.
+    /// Who holds it; empty if it is free.
     pub holder: String,
     /// When it was renewed, by the holder's clock: only ever compared for being another text.
     pub renewed: String,
@@ -121,20 +122,18 @@ pub struct Election {
     stance: Stance,
     /// The lease as last seen, and since when it has not changed.
     seen: Option<(Claim, Timestamp)>,
-    /// The call under way writes (`true`) or reads.
-    asking: Option<bool>,
-    /// When to call next, if no call is under way.
-    next: Timestamp,
+    call: Call,
+    /// The call under way writes; otherwise it reads.
+    writes: bool,
     /// Since when no call has been answered.
     silent_since: Timestamp,
-    trouble: Option<String>,
 }
 
 impl Election {
     /// The election as `us` enters it. Nothing happens before the first tick.
     pub fn new(us: Replica, now: Timestamp) -> Self {
         let stance = Stance::Undecided;
-        Self { us, stance, seen: None, asking: None, next: now, silent_since: now, trouble: None }
+        Self { us, stance, seen: None, call: Call::due(now), writes: false, silent_since: now }
     }
 
     /// Whether we work.
@@ -150,7 +149,7 @@ impl Election {
 
     /// What is wrong with the lease, in words; `None` when nothing is.
     pub fn trouble(&self) -> Option<String> {
-        let why = self.trouble.as_ref()?;
+        let why = self.call.last_reason()?;
         Some(match self.stance {
             Stance::Leading { held: false } => format!(
                 "working without the lease: {why}. A second replica would do the same work again, which is safe and wasteful"
@@ -158,7 +157,7 @@ impl Election {
             Stance::Leading { held: true } => {
                 format!("the lease cannot be renewed, another replica may begin to work: {why}")
             }
-            Stance::Undecided | Stance::StandingBy | Stance::Resigned => why.clone(),
+            Stance::Undecided | Stance::StandingBy | Stance::Resigned => why.to_owned(),
         })
     }
 
@@ -189,7 +188,7 @@ impl Election {
             Stance::Undecided | Stance::StandingBy | Stance::Leading { .. } => self.stance = Stance::StandingBy,
             Stance::Resigned => return Vec::new(),
         }
-        self.next = now.after(LOOK_EVERY).min(since.after(LEASE_FOR));
+        self.call.answered_until(now.after(LOOK_EVERY).min(since.after(LEASE_FOR)));
         Vec::new()
     }
 
@@ -198,27 +197,27 @@ impl Election {
             Some(claim) => {
                 self.seen = Some((claim, now));
                 self.stance = Stance::Leading { held: true };
-                self.next = now.after(RENEW_EVERY);
+                self.call.answered_until(now.after(RENEW_EVERY));
             }
-            // Whoever was faster is to be looked at.
+            // Another replica was faster, and is looked at.
             None => {
                 self.seen = None;
-                self.next = now;
+                self.call.answered_until(now);
             }
         }
     }
 
-    fn failed(&mut self, now: Timestamp, why: String, lasting: bool, wrote: bool) {
-        self.trouble = Some(why);
-        self.next = now.after(if lasting { DENIED_LOOK_EVERY } else { LOOK_EVERY });
+    fn failed(&mut self, now: Timestamp, why: String, lasting: bool) {
+        self.call.failed(|_| now.after(if lasting { DENIED_LOOK_EVERY } else { LOOK_EVERY }), why);
         // Only who found the lease free, or stale, writes.
-        if lasting && (self.stance == Stance::Undecided || self.stance == Stance::StandingBy && wrote) {
+        if lasting && (self.stance == Stance::Undecided || self.stance == Stance::StandingBy && self.writes) {
             self.stance = Stance::Leading { held: false };
         }
     }
 
     fn take(&mut self, over: Option<Claim>) -> Vec<Effect> {
-        self.asking = Some(true);
+        self.call.asked();
+        self.writes = true;
         vec![Effect::Take(over)]
     }
 
@@ -242,18 +241,17 @@ impl Machine for Election {
             let ours = self.seen.take().filter(|(claim, _)| held && claim.holder == self.us.to_string());
             return ours.map(|(claim, _)| Effect::Release(claim)).into_iter().collect();
         }
-        let Some(wrote) = self.asking.take() else { return Vec::new() };
-        if self.stance == Stance::Resigned {
+        if self.stance == Stance::Resigned || !self.call.is_asked() {
             return Vec::new();
         }
         if let Event::Looked(_) | Event::Taken(_) = event {
             self.silent_since = now;
-            self.trouble = None;
+            self.call.answered();
         }
         match event {
             Event::Looked(claim) => return self.looked(now, claim),
             Event::Taken(claim) => self.taken(now, claim),
-            Event::Failed { why, lasting } => self.failed(now, why, lasting, wrote),
+            Event::Failed { why, lasting } => self.failed(now, why, lasting),
             Event::Resigned => {}
         }
         Vec::new()
@@ -262,9 +260,9 @@ impl Machine for Election {
     fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
         if self.patience_ends().is_some_and(|end| now >= end) {
             self.stance = Stance::Leading { held: false };
-            self.trouble.get_or_insert_with(|| "the API server does not answer".to_owned());
+            self.call.overdue("the API server does not answer");
         }
-        if self.stance == Stance::Resigned || self.asking.is_some() || now < self.next {
+        if self.stance == Stance::Resigned || !self.call.is_due(now) {
             return Vec::new();
         }
         let held = self.seen.as_ref().filter(|_| self.stance == Stance::Leading { held: true });
@@ -273,7 +271,8 @@ impl Machine for Election {
             let over = claim.clone();
             return self.take(Some(over));
         }
-        self.asking = Some(false);
+        self.call.asked();
+        self.writes = false;
         vec![Effect::Look]
     }
 
@@ -281,8 +280,7 @@ impl Machine for Election {
         if self.stance == Stance::Resigned {
             return None;
         }
-        let call = self.asking.is_none().then_some(self.next);
-        call.into_iter().chain(self.patience_ends()).min()
+        self.call.deadline().into_iter().chain(self.patience_ends()).min()
     }
 }
 

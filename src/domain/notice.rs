@@ -10,51 +10,65 @@ use crate::domain::host::Host;
 use crate::domain::id::{InvalidationId, NoticeId, Seq, WorkloadId, notice_id};
 use crate::domain::paths::Path;
 
-/// What happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Kind {
+/// Lists the kinds once: each with its name, by which it is serialised too.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
+        /// What happened.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum Kind {
+            $($(#[$doc])* #[serde(rename = $name)] $kind,)*
+        }
+
+        impl Kind {
+            /// Every kind, in the order of a rollout's life.
+            pub const ALL: [Self; [$(stringify!($kind),)*].len()] = [$(Self::$kind,)*];
+
+            /// The name in logs, metrics, webhook subscriptions and bodies.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+
+            /// The `reason` of the Kubernetes Event: CamelCase, as `kubectl describe` shows it.
+            pub const fn reason(self) -> &'static str {
+                match self {
+                    $(Self::$kind => stringify!($kind),)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
     /// A change of version was seen.
-    #[serde(rename = "rollout.started")]
-    RolloutStarted,
+    RolloutStarted = "rollout.started",
     /// The rollout is complete in this cluster.
-    #[serde(rename = "rollout.completed")]
-    RolloutCompleted,
+    RolloutCompleted = "rollout.completed",
     /// Another version took its place before it was purged, or the one before it came back.
-    #[serde(rename = "rollout.superseded")]
-    RolloutSuperseded,
-    /// The rollout cannot go on: something it needs of the outside fails, or does not come; told again daily.
-    #[serde(rename = "rollout.stuck")]
-    RolloutStuck,
+    RolloutSuperseded = "rollout.superseded",
     /// The rollout missed its deadline, or the workload was deleted in the middle of it.
-    #[serde(rename = "rollout.failed")]
-    RolloutFailed,
+    RolloutFailed = "rollout.failed",
+    /// The rollout cannot go on: something it needs of the outside fails, or does not come; told again daily.
+    RolloutStuck = "rollout.stuck",
     /// The group has waited longer than its timeout for a member.
-    #[serde(rename = "group.stalled")]
-    GroupStalled,
+    GroupStalled = "group.stalled",
     /// Some members voted and one can no longer be asked.
-    #[serde(rename = "group.in_doubt")]
-    GroupInDoubt,
+    GroupInDoubt = "group.in_doubt",
     /// CloudFront accepted the invalidation.
-    #[serde(rename = "purge.started")]
-    PurgeStarted,
+    PurgeStarted = "purge.started",
     /// The invalidation is complete: the edge is fresh.
-    #[serde(rename = "purge.completed")]
-    PurgeCompleted,
+    PurgeCompleted = "purge.completed",
     /// The invalidation cannot be made as things are.
-    #[serde(rename = "purge.failed")]
-    PurgeFailed,
+    PurgeFailed = "purge.failed",
     /// The invalidation cannot be made yet, and is tried on after its rollout has ended; told again daily (decision 29).
-    #[serde(rename = "purge.owed")]
-    PurgeOwed,
+    PurgeOwed = "purge.owed",
     /// The invalidation takes longer than the completion timeout.
-    #[serde(rename = "purge.stalled")]
-    PurgeStalled,
+    PurgeStalled = "purge.stalled",
     /// The rollout is complete and no purge follows, for the reason given.
-    #[serde(rename = "purge.skipped")]
-    PurgeSkipped,
+    PurgeSkipped = "purge.skipped",
     /// Something about the workload cannot be used, for example an annotation.
-    #[serde(rename = "workload.faulty")]
-    WorkloadFaulty,
+    WorkloadFaulty = "workload.faulty",
 }
 
 /// How much something matters.
@@ -69,64 +83,6 @@ pub enum Severity {
 }
 
 impl Kind {
-    /// Every kind, in the order of a rollout's life.
-    pub const ALL: [Self; 14] = [
-        Self::RolloutStarted,
-        Self::RolloutCompleted,
-        Self::RolloutSuperseded,
-        Self::RolloutFailed,
-        Self::RolloutStuck,
-        Self::GroupStalled,
-        Self::GroupInDoubt,
-        Self::PurgeStarted,
-        Self::PurgeCompleted,
-        Self::PurgeFailed,
-        Self::PurgeOwed,
-        Self::PurgeStalled,
-        Self::PurgeSkipped,
-        Self::WorkloadFaulty,
-    ];
-
-    /// The name in logs, metrics, webhook subscriptions and bodies.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::RolloutStarted => "rollout.started",
-            Self::RolloutCompleted => "rollout.completed",
-            Self::RolloutSuperseded => "rollout.superseded",
-            Self::RolloutFailed => "rollout.failed",
-            Self::RolloutStuck => "rollout.stuck",
-            Self::GroupStalled => "group.stalled",
-            Self::GroupInDoubt => "group.in_doubt",
-            Self::PurgeStarted => "purge.started",
-            Self::PurgeCompleted => "purge.completed",
-            Self::PurgeFailed => "purge.failed",
-            Self::PurgeOwed => "purge.owed",
-            Self::PurgeStalled => "purge.stalled",
-            Self::PurgeSkipped => "purge.skipped",
-            Self::WorkloadFaulty => "workload.faulty",
-        }
-    }
-
-    /// The `reason` of the Kubernetes Event: CamelCase, as `kubectl describe` shows it.
-    pub const fn reason(self) -> &'static str {
-        match self {
-            Self::RolloutStarted => "RolloutStarted",
-            Self::RolloutCompleted => "RolloutCompleted",
-            Self::RolloutSuperseded => "RolloutSuperseded",
-            Self::RolloutFailed => "RolloutFailed",
-            Self::RolloutStuck => "RolloutStuck",
-            Self::GroupStalled => "GroupStalled",
-            Self::GroupInDoubt => "GroupInDoubt",
-            Self::PurgeStarted => "PurgeStarted",
-            Self::PurgeCompleted => "PurgeCompleted",
-            Self::PurgeFailed => "PurgeFailed",
-            Self::PurgeOwed => "PurgeOwed",
-            Self::PurgeStalled => "PurgeStalled",
-            Self::PurgeSkipped => "PurgeSkipped",
-            Self::WorkloadFaulty => "WorkloadFaulty",
-        }
-    }
-
     /// How much it matters to whoever runs the program (decision 37).
     pub const fn severity(self) -> Severity {
         match self {

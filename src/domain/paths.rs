@@ -12,9 +12,11 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fmt::Write as _;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+use crate::domain::parsed::parsed;
+use crate::domain::text;
 
 /// Longest path in characters, after encoding (documented by CloudFront).
 pub const PATH_CHARS_MAX: usize = 4_000;
@@ -31,8 +33,7 @@ const EVERYTHING: &str = "/*";
 /// One item of a purge: a path (`/index.html`), all paths with a prefix (`/images/*`) or a cache tag (`#product:7`).
 ///
 /// Percent-encoded the way CloudFront wants it. Ordered and serialised as its text.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Box<str>);
 
 /// What to purge, in normal form: never empty, sorted, and without an item that another one covers.
@@ -98,7 +99,7 @@ impl Path {
         };
         parsed
             .map(|text| Self(text.into_boxed_str()))
-            .map_err(|problem| Error { text: text.chars().take(SHOWN_CHARS_MAX).collect(), problem })
+            .map_err(|problem| Error { text: text::first(text, SHOWN_CHARS_MAX).to_owned(), problem })
     }
 
     /// The text CloudFront gets.
@@ -354,27 +355,7 @@ impl fmt::Debug for Path {
     }
 }
 
-impl FromStr for Path {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self, Error> {
-        Self::parse(text)
-    }
-}
-
-impl TryFrom<String> for Path {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self, Error> {
-        Self::parse(&text)
-    }
-}
-
-impl From<Path> for String {
-    fn from(path: Path) -> Self {
-        path.0.into()
-    }
-}
+parsed!(Path, Error);
 
 impl From<Vec<Path>> for PathSet {
     fn from(items: Vec<Path>) -> Self {

@@ -38,8 +38,8 @@ pub struct Policy {
 pub struct Agreement {
     /// How long a rollout waits for the group before that is told, counted from its start in this cluster.
     pub timeout: Duration,
-    /// What happens then to a rollout that was not voted for: it is skipped, or (the default) waited for.
-    pub at_timeout: Choice,
+    /// What happens then to a rollout that was not voted for.
+    pub at_timeout: AtTimeout,
     /// Whether a member that does not have the workload is left out of the vector, instead of waited for.
     pub absent_left_out: bool,
     /// The lead a member of one rank has before the next one takes over.
@@ -56,13 +56,22 @@ impl Default for Agreement {
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(30 * 60),
-            at_timeout: Choice::Purge,
+            at_timeout: AtTimeout::Wait,
             absent_left_out: false,
             takeover: Duration::from_secs(5),
             repository_prefixes: Vec::new(),
             rules: Rules::CURRENT,
         }
     }
+}
+
+/// What happens to a group rollout that is not decided within `group.timeout`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AtTimeout {
+    /// It is reported as stalled, with the names of those that are missing, and waits on.
+    Wait,
+    /// A member that has not voted withdraws, for good.
+    Skip,
 }
 
 /// What follows when a workload goes back to the version the edge was last made to agree with, and the one in between never

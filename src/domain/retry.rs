@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::domain::machine::millis;
+use crate::domain::machine::{Timestamp, millis};
 
 /// How often, and how far apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +29,12 @@ impl Backoff {
         let ceiling = doubled.min(millis(self.cap)).max(1);
         let floor = ceiling / 2;
         Duration::from_millis(floor + jitter(key, attempt) % (ceiling - floor + 1))
+    }
+
+    /// When what failed now is tried again, from how often it has failed; as a [`Call`](crate::domain::call::Call) wants it.
+    pub fn from(self, now: Timestamp, key: &str) -> impl Fn(u32) -> Timestamp + use<> {
+        let key = key.to_owned();
+        move |failures| now.after(self.delay(failures, &key))
     }
 }
 

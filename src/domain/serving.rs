@@ -11,6 +11,7 @@ use std::fmt;
 
 use crate::domain::readiness::Pod;
 use crate::domain::selector::Labels;
+use crate::domain::text;
 
 /// The label by which the Deployment controller tells the pods of one template from those of another.
 /// <https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-template-hash-label>
@@ -81,7 +82,7 @@ pub fn old_pods(seen: &Serving) -> OldPods {
     let old = running().filter(|(labels, pod)| pod.terminating && !staying.contains(&labels.get(TEMPLATE_HASH)));
     let answers = |pod: &Pod| !has_service || serving.contains(pod.name.as_str());
     let names: BTreeSet<&str> = old.filter(|(_, pod)| answers(pod)).map(|(_, pod)| pod.name.as_str()).collect();
-    let named = names.iter().take(NAMED_MAX).map(|name| name.chars().take(NAME_CHARS_MAX).collect()).collect();
+    let named = names.iter().take(NAMED_MAX).map(|name| text::first(name, NAME_CHARS_MAX).to_owned()).collect();
     OldPods { count: names.len(), named }
 }
 

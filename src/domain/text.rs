@@ -98,6 +98,11 @@ pub fn cut(text: &str, bytes_max: usize) -> String {
     format!("{}{ELLIPSIS}", head(text, bytes_max.saturating_sub(ELLIPSIS.len_utf8())))
 }
 
+/// The beginning of a text, at most so many characters, and nothing that says so.
+pub fn first(text: &str, chars_max: usize) -> &str {
+    text.char_indices().nth(chars_max).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
+}
+
 /// The beginning of a text, at most so many bytes, whole characters only, and nothing that says so.
 pub fn head(text: &str, bytes_max: usize) -> &str {
     let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();

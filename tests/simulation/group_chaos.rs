@@ -15,7 +15,7 @@ use allclear::actors::Settings;
 use allclear::domain::id::{Vector, WorkloadId};
 use allclear::domain::image::Version;
 use allclear::domain::notice::Kind;
-use allclear::domain::policy::Choice;
+use allclear::domain::policy::AtTimeout;
 use allclear::domain::readiness::{Standing, standing};
 use allclear::domain::record::{Outcome, Phase};
 use tokio::task::{JoinHandle, LocalSet};
@@ -171,7 +171,7 @@ impl Run {
         settings.policy.group.timeout = GROUP_TIMEOUT;
         settings.policy.group.absent_left_out = self.seed.is_multiple_of(5);
         if self.seed.is_multiple_of(7) {
-            settings.policy.group.at_timeout = Choice::Skip;
+            settings.policy.group.at_timeout = AtTimeout::Skip;
         }
         self.processes[index] = Some(Process::start(world, settings));
     }

@@ -26,7 +26,7 @@ use crate::domain::delivery::BODY_BYTES_MAX;
 use crate::domain::host::Host;
 use crate::domain::id::Kind;
 use crate::domain::notice::{Notice, PurgeFact};
-use crate::domain::text::visible;
+use crate::domain::text::{first, visible};
 
 /// What lists are cut to, one after the other, until the document is within its bound.
 const ITEMS_MAX: [usize; 4] = [usize::MAX, 100, 10, 0];
@@ -91,10 +91,10 @@ fn document(notice: &Notice, items: usize, chars: usize) -> Result<String, serde
                 namespace: &notice.workload.namespace,
                 name: &notice.workload.name,
             },
-            rollout: cut(&notice.rollout, chars),
+            rollout: first(&notice.rollout, chars),
             seq: notice.seq.0,
-            change: cut(&change, chars),
-            message: cut(&message, chars),
+            change: first(&change, chars),
+            message: first(&message, chars),
             hosts,
             purges,
             truncated: notice.cut
@@ -104,13 +104,6 @@ fn document(notice: &Notice, items: usize, chars: usize) -> Result<String, serde
         },
     };
     serde_json::to_string(&document)
-}
-
-fn cut(text: &str, chars: usize) -> &str {
-    match text.char_indices().nth(chars) {
-        Some((end, _)) => text.get(..end).unwrap_or_default(),
-        None => text,
-    }
 }
 
 /// A document with the hook's parameters as its last member. They may hold credentials, so they are added when it is

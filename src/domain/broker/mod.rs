@@ -18,7 +18,6 @@ mod ahead;
 mod copies;
 mod doubts;
 mod holds;
-mod lane;
 mod pace;
 mod path;
 mod seen;
@@ -28,23 +27,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::domain::board::{Cursor, Interest, News, Posted, Posting};
+use crate::domain::call::Call;
 use crate::domain::group::{self, Known, Told, View};
 use crate::domain::id::{Member, Origin, Seq, WorkloadId};
 use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::record::Record;
+use crate::domain::retry::Backoff;
 use crate::domain::roster::{Beat, HEARD_FOR, Hold, Pin, Reason, Roster, Servers, Standing, Trust};
 
 use ahead::Ahead;
 use copies::Copies;
 use doubts::Doubts;
 use holds::Holds;
-use lane::Lane;
 use path::Path;
 
 pub use seen::{MemberSeen, PathSeen, Seen};
 
 /// How often a beat is left, and workloads that others wait for are asked for again.
 const BEAT_EVERY: Duration = Duration::from_secs(5);
+
+/// After a failure. A board that fails is asked no more often than one that works: its next answer is worth one call in five
+/// seconds.
+const BACKOFF: Backoff = Backoff { base: Duration::from_millis(250), cap: Duration::from_secs(5) };
 
 /// How often the pin is read: what `allclear group forget` wrote is noticed that soon.
 const PIN_EVERY: Duration = Duration::from_secs(10);
@@ -103,12 +107,12 @@ pub struct Broker {
     /// The last one that was woken. With more than [`WANTED_MAX`], all have their turn.
     woken: Option<WorkloadId>,
     /// The reading of the ledger, and the paths it is for.
-    refill: Lane,
+    refill: Call,
     refilling: BTreeSet<usize>,
     /// What was removed while the ledger was read: it may be in the answer.
     removed: BTreeSet<WorkloadId>,
     /// The reading and writing of the pin.
-    pinning: Lane,
+    pinning: Call,
     /// The pin was read since it was last found to be another one than we thought.
     pin_known: bool,
     beat_due: Timestamp,
@@ -241,10 +245,10 @@ impl Broker {
             ahead,
             idled: BTreeMap::new(),
             woken: None,
-            refill: Lane::default(),
+            refill: Call::due(Timestamp::default()),
             refilling: BTreeSet::new(),
             removed: BTreeSet::new(),
-            pinning: Lane::default(),
+            pinning: Call::due(Timestamp::default()),
             pin_known: false,
             beat_due: Timestamp::default(),
             beats: 0,
@@ -310,7 +314,7 @@ impl Broker {
             standing.hold = Some(Hold::new(Reason::DryRun, words));
         } else if standing.hold.is_some()
             && roster.pin().is_none()
-            && let Some(why) = self.pinning.trouble()
+            && let Some(why) = self.pinning.reason()
         {
             standing.hold =
                 Some(Hold::new(Reason::Members, format!("the members cannot be kept in the ledger: {why}")));
@@ -331,7 +335,7 @@ impl Broker {
                 .map(|path| path.name.clone())
                 .collect(),
             unidentified: silent.map(|path| path.name.clone()).collect(),
-            untried: self.paths.iter().any(|path| !path.identify.was_tried()),
+            untried: self.paths.iter().any(|path| !path.tried),
         }
     }
 

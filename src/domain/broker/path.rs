@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
 
-use super::Effect;
 use super::doubts::Rejections;
-use super::lane::Lane;
 use super::pace::Pace;
+use super::{BACKOFF, Effect};
 use crate::domain::board::{AGAIN_MAX, Cursor, Interest, News, POSTINGS_MAX, Posted, Posting};
+use crate::domain::call::Call;
 use crate::domain::id::{Member, Seq, WorkloadId};
 use crate::domain::machine::Timestamp;
 use crate::domain::record::{Phase, Record};
@@ -47,9 +47,13 @@ pub(super) struct Path {
     pub(super) identity: Option<String>,
     /// The path that leads to the same server. This one is not used then.
     pub(super) same_as: Option<usize>,
-    pub(super) identify: Lane,
-    pub(super) read: Lane,
-    pub(super) write: Lane,
+    /// The server was asked who it is, and answered or failed to.
+    pub(super) tried: bool,
+    /// When a call of any kind last succeeded.
+    pub(super) answered: Option<Timestamp>,
+    pub(super) identify: Call,
+    pub(super) read: Call,
+    pub(super) write: Call,
     /// Copies that were not believed.
     pub(super) rejected: Rejections,
     /// Members whose beats there were not believed lately, why, and when.
@@ -91,9 +95,11 @@ impl Path {
             name,
             identity: None,
             same_as: None,
-            identify: Lane::default(),
-            read: Lane::default(),
-            write: Lane::default(),
+            tried: false,
+            answered: None,
+            identify: Call::due(Timestamp::default()),
+            read: Call::due(Timestamp::default()),
+            write: Call::due(Timestamp::default()),
             rejected: Rejections::default(),
             disbelieved: BTreeMap::new(),
             refused: BTreeMap::new(),
@@ -121,14 +127,14 @@ impl Path {
         let mut effects = Vec::new();
         effects.extend(self.rejected.tell(index, now));
         if members.is_some() && self.identify.is_due(now) {
-            self.identify.begin();
+            self.identify.asked();
             effects.push(Effect::Identify(index));
         }
         if self.same_as.is_some() {
             return effects;
         }
         if self.read.is_due(now) {
-            self.read.begin();
+            self.read.asked();
             self.pace.made(now);
             self.woken = false;
             self.beaten_before = self.beaten;
@@ -139,10 +145,10 @@ impl Path {
         }
         if self.write.is_due(now) {
             if let Some(beat) = self.beat.take() {
-                self.write.begin();
+                self.write.asked();
                 effects.push(Effect::Beat(index, beat));
             } else if !self.pending.is_empty() {
-                self.write.begin();
+                self.write.asked();
                 self.posting = self.next_batch();
                 effects.push(Effect::Post(index, self.posting.clone()));
             }
@@ -226,12 +232,13 @@ impl Path {
             () if *more || self.woken => self.pace.next(now),
             () => now.after(wait),
         };
-        self.read.succeeded(now, due);
+        self.answered = Some(now);
+        self.read.answered_until(due);
     }
 
     /// It could not be read.
     pub(super) fn read_failed(&mut self, now: Timestamp, why: String) {
-        self.read.failed(now, &self.name, why);
+        self.read.failed(BACKOFF.from(now, &self.name), why);
         // Whoever answers there next may be another server.
         self.identity = None;
         self.identify.hurry(now);
@@ -239,21 +246,23 @@ impl Path {
 
     /// The server said who it is, or did not.
     pub(super) fn identified(&mut self, now: Timestamp, identity: Result<String, String>) {
+        self.tried = true;
         match identity {
             Ok(identity) => {
                 self.identity = Some(identity);
-                self.identify.succeeded(now, now.after(IDENTIFY_EVERY));
+                self.answered = Some(now);
+                self.identify.answered_until(now.after(IDENTIFY_EVERY));
             }
             Err(why) => {
                 self.identity = None;
-                self.identify.failed(now, &self.name, why);
+                self.identify.failed(BACKOFF.from(now, &self.name), why);
             }
         }
     }
 
     /// What was posted was taken in; returns what turned out to be older than what the board has.
     pub(super) fn was_posted(&mut self, now: Timestamp, answers: Vec<Posted>) -> Vec<(WorkloadId, Seq, u64)> {
-        self.write.succeeded(now, now);
+        self.written(now);
         self.batch = self.batch.saturating_mul(2).min(POSTINGS_MAX);
         let mut newer = Vec::new();
         let posted = std::mem::take(&mut self.posting);
@@ -269,9 +278,20 @@ impl Path {
         newer
     }
 
+    /// A write succeeded; the next one is due.
+    pub(super) fn written(&mut self, now: Timestamp) {
+        self.answered = Some(now);
+        self.write.answered_until(now);
+    }
+
+    /// It is not known whether what was written is there.
+    pub(super) fn not_written(&mut self, now: Timestamp, why: String) {
+        self.write.failed(BACKOFF.from(now, &self.name), why);
+    }
+
     /// It is not known whether what was posted is there.
     pub(super) fn post_failed(&mut self, now: Timestamp, why: String) {
-        self.write.failed(now, &self.name, why);
+        self.not_written(now, why);
         // If it is because of one of them, the others get through the sooner the fewer go with it.
         self.batch = (self.batch.min(self.posting.len()) / 2).max(1);
         for (workload, posting) in std::mem::take(&mut self.posting) {

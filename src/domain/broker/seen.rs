@@ -113,18 +113,14 @@ impl Broker {
     /// The boards, also while alone.
     pub fn boards_seen(&self, now: Timestamp) -> Vec<PathSeen> {
         let name = |index: usize| self.paths.get(index).map(|path| path.name.clone());
-        let seen = |path: &super::Path| {
-            let answered =
-                [&path.read, &path.write, &path.identify].iter().filter_map(|lane| lane.last_success()).max();
-            PathSeen {
-                name: path.name.clone(),
-                identity: path.identity.clone(),
-                trouble: trouble(path),
-                answered_s: answered.map(|at| now.since(at).as_secs()),
-                waiting: path.waiting(),
-                rejected: path.rejected.all,
-                same_as: path.same_as.and_then(name),
-            }
+        let seen = |path: &super::Path| PathSeen {
+            name: path.name.clone(),
+            identity: path.identity.clone(),
+            trouble: trouble(path),
+            answered_s: path.answered.map(|at| now.since(at).as_secs()),
+            waiting: path.waiting(),
+            rejected: path.rejected.all,
+            same_as: path.same_as.and_then(name),
         };
         self.paths.iter().map(seen).collect()
     }
@@ -145,7 +141,7 @@ impl Broker {
         troubles.extend(refused.map(|(path, (workload, why))| {
             format!("{} does not take the record of {}: {why}", path.name, workload.spoken())
         }));
-        troubles.extend(self.refill.trouble().map(|why| format!("cannot read the ledger for the boards: {why}")));
+        troubles.extend(self.refill.reason().map(|why| format!("cannot read the ledger for the boards: {why}")));
         let Some(Seen { hold, holds, members, .. }) = self.seen(now) else { return troubles };
         troubles.extend(self.identity.trust.warning().map(str::to_owned));
         troubles.extend(self.doubt());
@@ -189,6 +185,6 @@ impl Broker {
 }
 
 fn trouble(path: &super::Path) -> Option<String> {
-    let lanes = [&path.write, &path.read, &path.identify];
-    lanes.iter().find_map(|lane| lane.trouble().cloned())
+    let calls = [&path.write, &path.read, &path.identify];
+    calls.iter().find_map(|call| call.reason()).map(str::to_owned)
 }

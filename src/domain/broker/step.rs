@@ -5,8 +5,8 @@ use std::ops::Bound;
 
 use super::path::show;
 use super::{
-    ABSENT_MAX, BEAT_EVERY, Broker, DISBELIEVED_MAX, Effect, Event, HEARD_FOR, Machine, PIN_EVERY, REREAD_EVERY,
-    RESTS_FOR, WANTED_MAX,
+    ABSENT_MAX, BACKOFF, BEAT_EVERY, Broker, DISBELIEVED_MAX, Effect, Event, HEARD_FOR, Machine, PIN_EVERY,
+    REREAD_EVERY, RESTS_FOR, WANTED_MAX,
 };
 use crate::domain::board::{AGAIN_MAX, News, PASSING_TTL, Posted, Posting};
 use crate::domain::id::{Member, Seq, WorkloadId};
@@ -77,7 +77,7 @@ impl Broker {
             Event::Forgotten(workload, seq, revision) => {
                 self.post(&workload, &Posting::Forget(seq, revision));
                 self.followed.get_mut(&workload).into_iter().for_each(|record| *record = None);
-                if self.refill.is_busy() {
+                if self.refill.is_asked() {
                     self.removed.insert(workload);
                 }
             }
@@ -94,9 +94,9 @@ impl Broker {
                 Ok(pin) => {
                     self.roster.iter_mut().for_each(|roster| roster.pinned(pin.clone()));
                     self.pin_known = true;
-                    self.pinning.succeeded(now, now.after(PIN_EVERY));
+                    self.pinning.answered_until(now.after(PIN_EVERY));
                 }
-                Err(why) => self.pinning.failed(now, "pin", why),
+                Err(why) => self.pinning.failed(BACKOFF.from(now, "pin"), why),
             },
             Event::PinStored(pin, stored) => self.pin_stored(now, pin, stored),
         }
@@ -274,13 +274,13 @@ impl Broker {
         let Some(path) = self.paths.get_mut(index) else { return };
         match before {
             Ok(before) => {
-                path.write.succeeded(now, now);
+                path.written(now);
                 let ours_was_there = std::mem::replace(&mut path.beaten, true);
                 if let (Some(before), Some(roster), true) = (before, &mut self.roster, ours_was_there) {
                     roster.hear_own(now, &before);
                 }
             }
-            Err(why) => path.write.failed(now, &path.name, why),
+            Err(why) => path.not_written(now, why),
         }
     }
 
@@ -315,14 +315,14 @@ impl Broker {
             // Of another ledger this is not the group; whoever is will read it.
             Ok(read) => read.filter(|(origin, _)| *origin == self.identity.origin).map(|(_, records)| records),
             Err(why) => {
-                self.refill.failed(now, "refill", why);
+                self.refill.failed(BACKOFF.from(now, "refill"), why);
                 for (index, path) in self.paths.iter_mut().enumerate() {
                     path.refill |= waiting.contains(&index);
                 }
                 return;
             }
         };
-        self.refill.succeeded(now, now);
+        self.refill.answered_until(now);
         let records = records.unwrap_or_default();
         for index in waiting {
             let Some(path) = self.paths.get_mut(index) else { continue };
@@ -335,15 +335,15 @@ impl Broker {
         match stored {
             Ok(true) => {
                 self.roster.iter_mut().for_each(|roster| roster.pinned(Some(pin.clone())));
-                self.pinning.succeeded(now, now.after(PIN_EVERY));
+                self.pinning.answered_until(now.after(PIN_EVERY));
             }
             Ok(false) => {
                 self.pin_known = false;
-                self.pinning.succeeded(now, now);
+                self.pinning.answered_until(now);
             }
             Err(why) => {
                 self.pin_known = false;
-                self.pinning.failed(now, "pin", why);
+                self.pinning.failed(BACKOFF.from(now, "pin"), why);
             }
         }
     }
@@ -365,7 +365,7 @@ impl Broker {
             effects.extend(path.work(index, now, Some(members).filter(|_| grouped)));
         }
         if !self.identity.silent && self.refill.is_due(now) && self.paths.iter().any(super::Path::wants_refill) {
-            self.refill.begin();
+            self.refill.asked();
             let wanting = self.paths.iter_mut().enumerate().filter(|(_, path)| path.wants_refill());
             self.refilling = wanting
                 .map(|(index, path)| {
@@ -449,7 +449,7 @@ impl Broker {
         if !self.pinning.is_due(now) {
             return Vec::new();
         }
-        self.pinning.begin();
+        self.pinning.asked();
         let mut effects: Vec<Effect> = self.ahead.ask_again().into_iter().map(Effect::LoadRecord).collect();
         effects.push(match wanted {
             Some(pin) => Effect::StorePin(pin, self.roster.as_ref().and_then(|roster| roster.pin().cloned())),

@@ -22,6 +22,7 @@ use super::{Delivery, Effect, Event, Outcome, Reply, Report, SCHEDULE, State};
 use crate::domain::id::NoticeId;
 use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::retry;
+use crate::domain::text;
 
 /// Attempts under way at once for all hooks. With one place for a failing hook, so many hooks may hang before any other
 /// waits for them; each costs a socket and at most 64 KiB of answer.
@@ -490,5 +491,5 @@ fn report(delivery: &Delivery, outcome: Outcome) -> Effect {
 }
 
 fn shortened(reason: &str) -> String {
-    reason.chars().take(REASON_CHARS_MAX).collect()
+    text::first(reason, REASON_CHARS_MAX).to_owned()
 }

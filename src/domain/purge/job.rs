@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::domain::call::Call;
 use crate::domain::id::InvalidationId;
 use crate::domain::machine::{Timestamp, millis};
 use crate::domain::purge::{Effect, Order, Pace, Progress};
@@ -43,10 +44,8 @@ pub(super) enum Stage {
     Waiting,
     /// Its creation is under way.
     Calling,
-    /// The reference is being looked for, after so many failures.
-    Searching(u32),
-    /// It is looked for again at this time, after so many failures.
-    SearchRests(Timestamp, u32),
+    /// The reference is being looked for among the recent invalidations.
+    Searching(Call),
     /// Created; its completion is awaited.
     Polling(Poll),
 }
@@ -55,24 +54,20 @@ pub(super) enum Stage {
 pub(super) struct Poll {
     pub(super) id: InvalidationId,
     pub(super) since: Timestamp,
-    pub(super) next: Timestamp,
-    pub(super) asked: bool,
-    pub(super) polls: u32,
+    pub(super) ask: Call,
     pub(super) unknown: u32,
 }
 
 impl Poll {
     pub(super) fn begin(now: Timestamp, id: InvalidationId, pace: &Pace) -> Self {
-        Self { id, since: now, next: now.after(pace.poll_first), asked: false, polls: 0, unknown: 0 }
+        Self { id, since: now, ask: Call::due(now.after(pace.poll_first)), unknown: 0 }
     }
 
     /// It is still in progress, or was not told: asked again half as long again later, so a long wait costs few calls and its
     /// end is never noticed later than after a third of the time waited.
     pub(super) fn later(&mut self, now: Timestamp, first: Duration) {
-        self.asked = false;
-        self.polls = self.polls.saturating_add(1);
-        let wait = millis(first).saturating_mul(u64::from(self.polls) + 2) / 2;
-        self.next = now.after(Duration::from_millis(wait).min(POLL_EVERY_MAX));
+        let wait = |polls| Duration::from_millis(millis(first).saturating_mul(u64::from(polls) + 2) / 2);
+        self.ask.repeat(|polls| now.after(wait(polls).min(POLL_EVERY_MAX)));
     }
 }
 
@@ -135,7 +130,7 @@ impl Job {
             Stage::Polling(poll) => {
                 Some(Progress::Covered { by: self.own.order.reference.clone(), invalidation: poll.id.clone() })
             }
-            Stage::Waiting | Stage::Calling | Stage::Searching(_) | Stage::SearchRests(..) => None,
+            Stage::Waiting | Stage::Calling | Stage::Searching(_) => None,
         };
         let failing = waiter.failing.clone().map(Progress::Failing);
         progress.into_iter().chain(failing).map(|progress| waiter.report(progress)).collect()
@@ -195,7 +190,7 @@ impl Job {
     const fn polling_since(&self) -> Option<Timestamp> {
         match &self.stage {
             Stage::Polling(poll) => Some(poll.since),
-            Stage::Waiting | Stage::Calling | Stage::Searching(_) | Stage::SearchRests(..) => None,
+            Stage::Waiting | Stage::Calling | Stage::Searching(_) => None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::domain::call::Call;
 use crate::domain::distribution::DistributionId;
 use crate::domain::id::{InvalidationId, Reference};
 use crate::domain::machine::{Machine, Timestamp, millis};
@@ -79,9 +80,7 @@ impl Purger {
         let words = |job: &Job| match &job.stage {
             Stage::Waiting => waiting(job),
             Stage::Calling => "is being created".to_owned(),
-            Stage::Searching(_) | Stage::SearchRests(..) => {
-                "is being looked for among the recent invalidations".to_owned()
-            }
+            Stage::Searching(_) => "is being looked for among the recent invalidations".to_owned(),
             Stage::Polling(poll) => {
                 format!("invalidation {} in progress for {} s", poll.id, now.since(poll.since).as_secs())
             }
@@ -262,10 +261,9 @@ impl Purger {
                 self.refused(now, reference, why, true)
             }
             CdnErrorClass::ReferenceReused => {
-                job.stage = Stage::Searching(0);
-                let order = job.own.order.clone();
+                job.stage = Stage::Searching(Call::default());
                 self.release(now, reference);
-                vec![Effect::Search(order.reference, order.distribution)]
+                Vec::new()
             }
             CdnErrorClass::Gone => self.conclude(reference, &Progress::Impossible(why)),
             CdnErrorClass::Refused => {
@@ -300,9 +298,8 @@ impl Purger {
 
     /// It was created before, with what was sent then: that counts, not what would have been sent now.
     fn searched(&mut self, now: Timestamp, reference: &Reference, found: Option<Found>) -> Vec<Effect> {
-        let Some(job) = self.jobs.get_mut(reference).filter(|job| matches!(job.stage, Stage::Searching(_))) else {
-            return Vec::new();
-        };
+        let asked = |job: &&mut Job| matches!(&job.stage, Stage::Searching(search) if search.is_asked());
+        let Some(job) = self.jobs.get_mut(reference).filter(asked) else { return Vec::new() };
         let Some(Found { invalidation, sent }) = found else {
             return self.conclude(reference, &Progress::DoneByOther);
         };
@@ -317,10 +314,9 @@ impl Purger {
     }
 
     fn search_failed(&mut self, now: Timestamp, reference: &Reference) {
-        let Some(job) = self.jobs.get_mut(reference) else { return };
-        if let Stage::Searching(failures) = job.stage {
-            let failures = failures.saturating_add(1);
-            job.stage = Stage::SearchRests(now.after(retry::SERVICE.delay(failures, &reference.0)), failures);
+        let Some(Stage::Searching(search)) = self.jobs.get_mut(reference).map(|job| &mut job.stage) else { return };
+        if search.is_asked() {
+            search.repeat(retry::SERVICE.from(now, &reference.0));
         }
     }
 
@@ -334,15 +330,15 @@ impl Purger {
             let why = lane.map_or("CloudFront does not answer", |refusal| refusal.why.as_str());
             effects.extend(job.tell_late(now, &self.pace, why));
             match &mut job.stage {
-                Stage::Polling(poll) if poll.next <= now && !poll.asked => {
-                    poll.asked = true;
+                Stage::Polling(poll) if poll.ask.is_due(now) => {
+                    poll.ask.asked();
                     effects.push(Effect::Poll(reference, distribution, poll.id.clone()));
                 }
-                Stage::SearchRests(until, failures) if *until <= now => {
-                    job.stage = Stage::Searching(*failures);
+                Stage::Searching(search) if search.is_due(now) => {
+                    search.asked();
                     effects.push(Effect::Search(reference, distribution));
                 }
-                Stage::Waiting | Stage::Calling | Stage::Searching(_) | Stage::SearchRests(..) | Stage::Polling(_) => {}
+                Stage::Waiting | Stage::Calling | Stage::Searching(_) | Stage::Polling(_) => {}
             }
         }
         effects
@@ -436,9 +432,9 @@ impl Machine for Purger {
     fn next_deadline(&self) -> Option<Timestamp> {
         let sends = self.candidates().into_iter().map(|one| one.from.max(self.governor(one.repeated)));
         let looks = self.jobs.values().filter_map(|job| match &job.stage {
-            Stage::Waiting | Stage::Calling | Stage::Searching(_) => None,
-            Stage::SearchRests(until, _) => Some(*until),
-            Stage::Polling(poll) => (!poll.asked).then_some(poll.next),
+            Stage::Waiting | Stage::Calling => None,
+            Stage::Searching(search) => search.deadline(),
+            Stage::Polling(poll) => poll.ask.deadline(),
         });
         let late = self.jobs.values().filter_map(|job| job.late_at(&self.pace));
         sends.chain(looks).chain(late).min()

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::group::{self, Decision, Fate, Verdict, View};
+use crate::domain::group::{self, Decision, Fate, Verdict};
 use crate::domain::host::Host;
 use crate::domain::id::{Seq, Vector};
 use crate::domain::machine::Timestamp;
@@ -19,7 +19,6 @@ use crate::domain::rollout::finish::fitting;
 use crate::domain::rollout::news::news;
 use crate::domain::rollout::sight::Sight;
 use crate::domain::rollout::{Effect, FoundSite, Rollout};
-use crate::domain::site::Age;
 use crate::domain::workload::Workload;
 
 impl Rollout {
@@ -30,7 +29,7 @@ impl Rollout {
         if !self.view_is_current() {
             return Vec::new();
         }
-        if self.view.hold.is_some() {
+        if self.ballot.view.hold.is_some() {
             self.mind_patience(now);
             return Vec::new();
         }
@@ -38,13 +37,13 @@ impl Rollout {
         self.renew_for_fewer();
         let mut effects: Vec<Effect> = self.approach_vote(now).into_iter().collect();
         effects.extend(self.pursue(now));
-        for vote in self.durable.iter().flat_map(|record| record.all_kept().cloned()).collect::<Vec<_>>() {
+        for vote in self.record.durable.iter().flat_map(|record| record.all_kept().cloned()).collect::<Vec<_>>() {
             let vector = &vote.vector;
             if vote.closed.is_some() {
                 self.see_told(now, &vote);
                 continue;
             }
-            match group::fate(&self.view, vector) {
+            match group::fate(&self.ballot.view, vector) {
                 Fate::Open(_) => {}
                 Fate::Dead(member, reason) => {
                     self.finish(now, vector, Outcome::Dead, &format!("{member}: {reason}"));
@@ -61,40 +60,24 @@ impl Rollout {
         effects
     }
 
-    /// Takes in what the group knows. Answers may overtake each other: one that knows less of ourselves than another before
-    /// it would leave us waiting for an answer that has come already.
-    pub(super) fn view_changed(&mut self, view: View) {
-        if view.number < self.view.number {
-            return;
-        }
-        let own = |view: &View| {
-            let known = view.members.get(&self.identity.member).and_then(Option::as_ref);
-            known.map_or(0, |known| known.record.revision)
-        };
-        if own(&view) >= own(&self.view) || own(&view) == self.durable.as_ref().map_or(0, |record| record.revision) {
-            self.view = view;
-        }
-    }
-
     /// Keeps for later lives that the ledger was set back: what this one writes may overwrite the copies that prove it.
     fn note_set_back(&mut self) {
-        let found = self.view.set_back.max(self.lost);
-        if let (Some(draft), Some(_)) = (&mut self.draft, found) {
+        let found = self.ballot.view.set_back.max(self.record.lost);
+        if let (Some(draft), Some(_)) = (&mut self.record.draft, found) {
             draft.set_back = draft.set_back.max(found);
         }
     }
 
     /// Whether the view contains our own record as the ledger has it: what others may have seen of us.
     pub(super) fn view_is_current(&self) -> bool {
-        let own = self.view.members.get(&self.identity.member).and_then(Option::as_ref);
-        self.durable.is_some() && own.map(|known| &known.record) == self.durable.as_ref()
+        self.ballot.is_current(&self.identity.member, self.record.durable.as_ref())
     }
 
     /// Brings the record up to the group's configuration. A vote under another one stays as it is: that not all votes are seen
     /// does not mean that it is not decided. If the others vote under the new one, it is [`Fate::Mixed`].
     fn reconfigure(&mut self) {
-        if let Some(draft) = self.draft.as_mut().filter(|draft| draft.config != self.view.config) {
-            draft.config.clone_from(&self.view.config);
+        if let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.config != self.ballot.view.config) {
+            draft.config.clone_from(&self.ballot.view.config);
         }
     }
 
@@ -102,26 +85,27 @@ impl Rollout {
     /// a member is left out that was voted with before, the rollout counts on, and so does the vector. That it was left out is
     /// remembered like a vote: an older copy does not bring it back.
     fn renew_for_fewer(&mut self) {
-        let Some(draft) = self.draft.as_mut().filter(|draft| draft.phase == Phase::Complete) else { return };
-        let Verdict::Candidate(vector) = group::judge(&self.view, &self.identity.member, &self.policy.group) else {
+        let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.phase == Phase::Complete) else { return };
+        let Verdict::Candidate(vector) = group::judge(&self.ballot.view, &self.identity.member, &self.policy.group)
+        else {
             return;
         };
         let seq = draft.seq;
-        if draft.vote_for(seq).is_some() || !group::is_sought(&self.view, &vector) {
+        if draft.vote_for(seq).is_some() || !group::is_sought(&self.ballot.view, &vector) {
             return;
         }
         let fewer = |last: &&mut Brief| {
-            last.contains(&Brief::of(&vector)) && last.precedes(&group::brief_of(&self.view, &vector))
+            last.contains(&Brief::of(&vector)) && last.precedes(&group::brief_of(&self.ballot.view, &vector))
         };
         if let Some(last) = draft.last.as_mut().filter(fewer) {
-            group::leave_out(&self.view, &vector, last);
+            group::leave_out(&self.ballot.view, &vector, last);
             self.renew(seq);
         }
     }
 
     /// Counts the rollout `seq` on, if it is the present one, so that the group can come to another vector with it.
     pub(super) fn renew(&mut self, seq: Seq) {
-        let Some(draft) = self.draft.as_mut().filter(|draft| draft.seq == seq) else { return };
+        let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.seq == seq) else { return };
         let at_rest = draft.change == Change::Baseline || draft.closed >= draft.seq;
         draft.seq = draft.seq.next();
         if at_rest {
@@ -129,91 +113,80 @@ impl Rollout {
         }
         draft.elapsed_ms = 0;
         draft.stalled = false;
-        self.running_since = self.running_since.filter(|_| draft.phase == Phase::Rolling);
-        self.site = None;
+        if draft.phase != Phase::Rolling {
+            self.stopwatch.clear();
+        }
+        self.site.forget();
     }
 
     /// The vector to vote for now, if there is one that this member has neither voted for nor moved past. A member whose own
     /// workload is at rest votes as well, when another one asks for it.
     pub(super) fn candidate(&self) -> Option<Vector> {
-        let draft = self.draft.as_ref().filter(|draft| draft.phase == Phase::Complete)?;
-        let Verdict::Candidate(vector) = group::judge(&self.view, &self.identity.member, &self.policy.group) else {
+        let draft = self.record.draft.as_ref().filter(|draft| draft.phase == Phase::Complete)?;
+        let Verdict::Candidate(vector) = group::judge(&self.ballot.view, &self.identity.member, &self.policy.group)
+        else {
             return None;
         };
-        let follows =
-            |last: &Brief| last.precedes(&group::brief_of(&self.view, &vector)) && !last.contains(&Brief::of(&vector));
+        let follows = |last: &Brief| {
+            last.precedes(&group::brief_of(&self.ballot.view, &vector)) && !last.contains(&Brief::of(&vector))
+        };
         let new = draft.vote(&vector).is_none() && draft.last.as_ref().is_none_or(follows);
-        let sought = if self.is_alone() { draft.awaits_vote() } else { group::is_sought(&self.view, &vector) };
+        let sought = if self.is_alone() { draft.awaits_vote() } else { group::is_sought(&self.ballot.view, &vector) };
         (new && sought && self.own_seq(&vector) == Some(draft.seq)).then_some(vector)
     }
 
     /// The steps before a vote: find the site, then look at our own workload once more (GA-4).
     fn approach_vote(&mut self, now: Timestamp) -> Option<Effect> {
-        let record = self.durable.as_ref()?;
+        let record = self.record.durable.as_ref()?;
         if self.workload().is_none_or(|workload| workload.tuning.disabled) {
             return None;
         }
-        let Some(vector) = self.candidate().filter(|_| self.draft.as_ref().is_some_and(|d| d.seq == record.seq)) else {
-            // When the others are as far, its hosts may be others.
-            self.site = None;
+        let Some(vector) = self.candidate().filter(|_| self.record.draft.as_ref().is_some_and(|d| d.seq == record.seq))
+        else {
+            self.site.forget();
             return None;
         };
         let open = record.votes.iter().filter(|vote| vote.closed.is_none());
-        if open.filter(|vote| matches!(group::fate(&self.view, &vote.vector), Fate::Open(_))).count() >= VOTES_MAX {
+        if open.filter(|vote| matches!(group::fate(&self.ballot.view, &vote.vector), Fate::Open(_))).count()
+            >= VOTES_MAX
+        {
             let why =
                 format!("{VOTES_MAX} earlier votes still wait for other members; it goes on when one of them ends");
             self.announce(now, Kind::PurgeFailed, format!("not voted for: {why}"));
             return None;
         }
-        if !self.recheck.is_due(now) {
+        if !self.ballot.recheck.is_due(now) {
             return None;
         }
-        // Found just before the look, so that what is voted with is never older than a back-off.
-        if self.site.is_none() {
-            let workload = self.workload().cloned()?;
-            return self.site_ask.is_due(now).then(|| {
-                self.site_ask.asked();
-                self.site_of = record.seq;
-                Effect::FindSite(Box::new(workload), self.site_age)
-            });
+        if self.site.found().is_none() {
+            let (seq, workload) = (record.seq, self.workload().cloned()?);
+            return self.site.find(now, seq, &workload);
         }
-        self.recheck.asked();
+        self.ballot.recheck.asked();
         Some(Effect::Recheck(vector))
-    }
-
-    /// Nothing leads to the workload, as far as is known: looked for once more, past all that is kept.
-    pub(super) fn doubt_empty_site(&mut self) {
-        let named = self.workload().is_some_and(|workload| workload.tuning.names_its_site());
-        let empty = self.site.as_ref().is_some_and(|site| site.hosts.is_empty() && site.origins.is_empty());
-        if empty && !named && self.site_age == Age::Recent {
-            self.site = None;
-            self.site_age = Age::Fresh;
-        } else {
-            self.site_age = Age::Recent;
-        }
     }
 
     /// The fresh look before a vote came back. It counts only if the group still stands where it stood.
     pub(super) fn rechecked(&mut self, now: Timestamp, vector: &Vector, workload: Option<Box<Workload>>) {
-        let key = self.key();
-        if !self.recheck.is_asked() {
+        let again = self.again(now);
+        if !self.ballot.recheck.is_asked() {
             // It was asked for in an earlier life.
             return;
         }
-        if self.recheck.is_outdated() {
-            self.recheck.repeat(now, &key);
+        if self.ballot.recheck.is_outdated() {
+            self.ballot.recheck.repeat(again);
             return;
         }
         let Some(workload) = workload else {
-            self.recheck.repeat(now, &key);
+            self.ballot.recheck.repeat(again);
             // To be confirmed by a look, as when the watch says so.
-            self.sight = Sight::Missing;
+            self.sighting.sight = Sight::Missing;
             return;
         };
-        self.read(now, workload.clone());
+        self.sighting.read(now, workload.clone(), &mut self.record.draft);
         let policy = &self.policy;
-        let still = self.view.hold.is_none() && self.candidate().as_ref() == Some(vector);
-        let confirmed = self.draft.as_ref().is_some_and(|draft| {
+        let still = self.ballot.view.hold.is_none() && self.candidate().as_ref() == Some(vector);
+        let confirmed = self.record.draft.as_ref().is_some_and(|draft| {
             !workload.tuning.disabled
                 && workload.version.is_ok()
                 && news(draft, &workload, policy).is_none()
@@ -221,38 +194,40 @@ impl Rollout {
         });
         let at_ms = if self.is_alone() { 0 } else { self.wall_ms(now) };
         let alone = self.is_alone();
-        match (&mut self.draft, &self.site) {
+        match (&mut self.record.draft, self.site.found()) {
             (Some(draft), Some(site)) if still && confirmed => {
                 let mut voted = draft.clone();
                 voted.votes.push(vote(draft, vector, &workload, site, &self.policy, at_ms));
-                voted.last = (!alone).then(|| group::brief_of(&self.view, vector));
+                voted.last = (!alone).then(|| group::brief_of(&self.ballot.view, vector));
                 if !draft.votes.is_empty() && !has_room(voted.clone()) {
-                    // No room beside the votes before it; they are closed sooner or later. By then, its hosts may be others.
-                    self.site = None;
+                    // No room beside the votes before it; they are closed sooner or later.
+                    self.site.forget();
                     let why = "its record has no room for another vote before an earlier one is closed";
-                    self.recheck.failed(now, &key, why);
+                    self.ballot.recheck.failed(again, why);
                     self.announce(now, Kind::PurgeFailed, format!("not voted for: {why}"));
                     return;
                 }
                 *draft = voted;
-                self.voted_at.insert(vector.clone(), now);
-                self.recheck.answered();
+                self.purges.voted(vector, now);
+                self.ballot.recheck.answered();
                 self.mention_what_is_left_out(now, vector);
             }
             _ => {
-                // By the next time, its hosts may be others too.
-                self.site = None;
-                self.recheck.repeat(now, &key);
+                self.site.forget();
+                self.ballot.recheck.repeat(again);
             }
         }
     }
 
     /// A vote has room for about a thousand hosts. What is purged is what the votes say, so of the others it must be told.
     fn mention_what_is_left_out(&mut self, now: Timestamp, vector: &Vector) {
-        let (Some(site), Some(vote)) = (&self.site, self.draft.as_ref().and_then(|draft| draft.vote(vector))) else {
+        let (Some(site), Some(vote)) =
+            (self.site.found(), self.record.draft.as_ref().and_then(|draft| draft.vote(vector)))
+        else {
             return;
         };
         let left_out = (site.hosts.len() + site.origins.len()) - (vote.hosts.len() + vote.origins.len());
+        let refused = site.refused.join("; ");
         if left_out > 0 {
             let message = format!(
                 "{left_out} of its hosts are left out of the purge, because its record has no room for them; name its \
@@ -260,8 +235,7 @@ impl Rollout {
             );
             self.announce(now, Kind::WorkloadFaulty, message);
         }
-        let refused = self.site.as_ref().map(|site| site.refused.join("; ")).filter(|refused| !refused.is_empty());
-        if let Some(refused) = refused {
+        if !refused.is_empty() {
             let message =
                 format!("not purged, because it is not the namespace's own (tenants.default is own): {refused}");
             self.announce(now, Kind::WorkloadFaulty, message);
@@ -270,8 +244,8 @@ impl Rollout {
 
     /// Whether another member may need something of this one. Before the group's records are known, it may.
     pub(super) fn is_wanted_by_others(&self) -> bool {
-        let known = self.durable.is_none() || self.view_is_current();
-        !self.is_alone() && (!known || group::others_seek(&self.view, &self.identity.member))
+        let known = self.record.durable.is_none() || self.view_is_current();
+        !self.is_alone() && (!known || group::others_seek(&self.ballot.view, &self.identity.member))
     }
 
     pub(super) fn own_seq(&self, vector: &Vector) -> Option<Seq> {

@@ -13,11 +13,12 @@
 
 use std::time::Duration;
 
+use crate::domain::call::Call;
 use crate::domain::id::Seq;
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::Kind;
+use crate::domain::policy::Policy;
 use crate::domain::record::Phase;
-use crate::domain::rollout::ask::Ask;
 use crate::domain::rollout::{Effect, Rollout, words};
 use crate::domain::serving::OldPods;
 use crate::domain::workload::Workload;
@@ -26,9 +27,16 @@ use crate::domain::workload::Workload;
 /// readings and delays a purge by a second on average, and only where an endpoint stops serving long before its pod ends.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
+/// The barrier, and the looks for old pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Barrier {
+    waiting: Option<Waiting>,
+    look: Call,
+}
+
 /// A rollout that waits at the barrier.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Barrier {
+struct Waiting {
     /// Which rollout it is about.
     seq: Seq,
     /// Since when the predicate holds.
@@ -41,9 +49,26 @@ pub(super) struct Barrier {
     quiet_since: Option<Timestamp>,
 }
 
+/// How long is waited at the barrier.
+#[derive(Clone, Copy)]
+pub(super) struct Bounds {
+    /// After no old pod serves any more.
+    settle: Duration,
+    /// For old pods at most.
+    drain: Duration,
+}
+
+impl Bounds {
+    /// As the policy has them.
+    pub(super) const fn of(policy: &Policy) -> Self {
+        Self { settle: policy.settle, drain: policy.drain_timeout }
+    }
+}
+
 /// What a rollout at the barrier does now.
-enum Pass {
+pub(super) enum Pass {
     Wait,
+    /// Look for old pods.
     Look,
     /// No old pod served for long enough.
     Quiet,
@@ -51,67 +76,120 @@ enum Pass {
     Late(String),
 }
 
-impl Barrier {
-    fn new(seq: Seq, now: Timestamp) -> Self {
-        Self { seq, since: now, again: None, found: None, quiet_since: None }
-    }
-
-    fn pass(&mut self, now: Timestamp, settle: Duration, drain_timeout: Duration, look: &Ask) -> Pass {
-        if drain_timeout.is_zero() {
-            self.quiet_since.get_or_insert(self.since);
-        }
-        match self.quiet_since {
-            Some(since) if now.since(since) >= settle => Pass::Quiet,
-            Some(_) => Pass::Wait,
-            None if now.since(self.since) >= drain_timeout => Pass::Late(self.hindrance(look)),
-            None if look.is_due(now) && self.again.is_none_or(|at| at <= now) => Pass::Look,
-            None => Pass::Wait,
-        }
-    }
-
+impl Waiting {
     /// Why it is not known that no old pod serves.
-    fn hindrance(&self, look: &Ask) -> String {
+    fn hindrance(&self, look: &Call) -> String {
         match (look.reason(), &self.found) {
             (Some(reason), _) => format!("cannot see whether old pods still serve: {reason}"),
             (None, Some(found)) => found.to_string(),
             (None, None) => "it is not known yet whether old pods still serve".to_owned(),
         }
     }
+}
 
-    fn deadline(&self, settle: Duration, drain_timeout: Duration) -> Timestamp {
-        match self.quiet_since {
-            Some(since) => since.after(settle),
-            None => self.again.map_or(self.since.after(drain_timeout), |at| at.min(self.since.after(drain_timeout))),
+impl Barrier {
+    /// The rollout `seq` comes to the barrier, or is there still.
+    pub(super) fn pass(&mut self, now: Timestamp, seq: Seq, bounds: Bounds) -> Pass {
+        if self.waiting.as_ref().is_none_or(|waiting| waiting.seq != seq) {
+            self.leave();
         }
+        let fresh = || Waiting { seq, since: now, again: None, found: None, quiet_since: None };
+        let waiting = self.waiting.get_or_insert_with(fresh);
+        if bounds.drain.is_zero() {
+            waiting.quiet_since.get_or_insert(waiting.since);
+        }
+        match waiting.quiet_since {
+            Some(since) if now.since(since) >= bounds.settle => Pass::Quiet,
+            Some(_) => Pass::Wait,
+            None if now.since(waiting.since) >= bounds.drain => Pass::Late(waiting.hindrance(&self.look)),
+            None if self.look.is_due(now) && waiting.again.is_none_or(|at| at <= now) => {
+                self.look.asked();
+                waiting.again = None;
+                Pass::Look
+            }
+            None => Pass::Wait,
+        }
+    }
+
+    /// A look for old pods was answered.
+    pub(super) fn looked(&mut self, now: Timestamp, found: OldPods) {
+        // One that was asked for before the predicate held again says nothing of now.
+        let current = self.look.is_asked() && !self.look.is_outdated();
+        self.look.answered();
+        let Some(waiting) = self.waiting.as_mut().filter(|_| current) else { return };
+        if found.is_none() {
+            waiting.quiet_since.get_or_insert(now);
+        } else {
+            waiting.again = Some(now.after(LOOK_EVERY));
+        }
+        waiting.found = Some(found);
+    }
+
+    /// It was not, for this reason.
+    pub(super) fn failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: &str) {
+        if self.look.is_asked() {
+            self.look.failed(again, why);
+        }
+    }
+
+    /// The predicate does not hold any more, or nothing can be said of it.
+    pub(super) fn leave(&mut self) {
+        self.waiting = None;
+        self.look.outdate();
+    }
+
+    /// Something about the pods has changed, so it is worth looking now.
+    pub(super) fn nudge(&mut self) {
+        self.waiting.iter_mut().for_each(|waiting| waiting.again = None);
+    }
+
+    /// What a rollout at the barrier waits for, in words.
+    pub(super) fn words(&self, now: Timestamp, bounds: Bounds) -> Option<String> {
+        let waiting = self.waiting.as_ref()?;
+        let waits = match waiting.quiet_since {
+            Some(_) => format!("no old pod serves any more; settling for {}", words::duration(bounds.settle)),
+            None => {
+                let waited = words::duration(now.since(waiting.since));
+                let hindrance = waiting.hindrance(&self.look);
+                format!("{hindrance}, {waited} of {} at most", words::duration(bounds.drain))
+            }
+        };
+        Some(format!("every pod is new and available; {waits}"))
+    }
+
+    /// Ends a rest that is over.
+    pub(super) fn wake(&mut self, now: Timestamp) {
+        self.look.wake(now);
+    }
+
+    /// When old pods may be looked for again after a failure or, while the rollout `seq` waits here, something is due.
+    pub(super) fn deadline(&self, seq: Option<Seq>, bounds: Bounds) -> Option<Timestamp> {
+        let due = |waiting: &Waiting| match waiting.quiet_since {
+            Some(since) => since.after(bounds.settle),
+            None => {
+                let end = waiting.since.after(bounds.drain);
+                waiting.again.map_or(end, |at| at.min(end))
+            }
+        };
+        let waiting = self.waiting.as_ref().filter(|waiting| Some(waiting.seq) == seq);
+        waiting.map(due).into_iter().chain(self.look.deadline()).min()
     }
 }
 
 impl Rollout {
     /// Holds a rollout whose predicate holds until no old pod serves any more, and then completes it.
     pub(super) fn hold(&mut self, now: Timestamp, workload: &Workload) -> Option<Effect> {
-        let seq = self.draft.as_ref()?.seq;
-        self.suspicion = None;
-        if self.running_since.is_some() {
-            self.keep_time(now, false);
-        }
-        let (settle, drain_timeout) = (self.policy.settle, self.policy.drain_timeout);
-        if self.barrier.as_ref().is_none_or(|barrier| barrier.seq != seq) {
-            self.leave_barrier();
-        }
-        let barrier = self.barrier.get_or_insert_with(|| Barrier::new(seq, now));
-        match barrier.pass(now, settle, drain_timeout, &self.old_pods) {
+        let seq = self.record.draft.as_ref()?.seq;
+        self.stopwatch.stop(now, &mut self.record.draft);
+        match self.barrier.pass(now, seq, Bounds::of(&self.policy)) {
             Pass::Wait => None,
-            Pass::Look => {
-                self.old_pods.asked();
-                barrier.again = None;
-                Some(Effect::FindOldPods(Box::new(workload.clone())))
-            }
+            Pass::Look => Some(Effect::FindOldPods(Box::new(workload.clone()))),
             Pass::Quiet => {
                 self.complete(now, "");
                 None
             }
             Pass::Late(why) => {
-                let bound = words::duration(drain_timeout);
+                let bound = words::duration(self.policy.drain_timeout);
                 self.complete(now, &format!("; not waited for any longer than {bound}: {why}"));
                 let message = format!(
                     "{why}, {bound} after all pods were new and available; what an old pod answers from now on may bring \
@@ -123,57 +201,10 @@ impl Rollout {
         }
     }
 
-    /// A look for old pods was answered.
-    pub(super) fn old_pods_found(&mut self, now: Timestamp, found: OldPods) {
-        // One that was asked for before the predicate held again says nothing of now.
-        let current = self.old_pods.is_asked() && !self.old_pods.is_outdated();
-        self.old_pods.answered();
-        let Some(barrier) = self.barrier.as_mut().filter(|_| current) else { return };
-        if found.is_none() {
-            barrier.quiet_since.get_or_insert(now);
-        } else {
-            barrier.again = Some(now.after(LOOK_EVERY));
-        }
-        barrier.found = Some(found);
-    }
-
-    /// It was not, for this reason.
-    pub(super) fn old_pods_unseen(&mut self, now: Timestamp, why: &str) {
-        let key = self.key();
-        if self.old_pods.is_asked() {
-            self.old_pods.failed(now, &key, why);
-        }
-    }
-
-    /// The predicate does not hold any more, or nothing can be said of it.
-    pub(super) fn leave_barrier(&mut self) {
-        self.barrier = None;
-        self.old_pods.outdate();
-    }
-
-    /// Something about the pods has changed, so it is worth looking now.
-    pub(super) fn nudge(&mut self) {
-        self.barrier.iter_mut().for_each(|barrier| barrier.again = None);
-    }
-
-    /// What a rollout at the barrier waits for, in words.
-    pub(super) fn barrier_in_words(&self, now: Timestamp) -> Option<String> {
-        let barrier = self.barrier.as_ref()?;
-        let (settle, bound) = (self.policy.settle, self.policy.drain_timeout);
-        let waits = match barrier.quiet_since {
-            Some(_) => format!("no old pod serves any more; settling for {}", words::duration(settle)),
-            None => {
-                let waited = words::duration(now.since(barrier.since));
-                format!("{}, {waited} of {} at most", barrier.hindrance(&self.old_pods), words::duration(bound))
-            }
-        };
-        Some(format!("every pod is new and available; {waits}"))
-    }
-
     /// When a rollout at the barrier next needs attention without any event.
     pub(super) fn barrier_deadline(&self) -> Option<Timestamp> {
-        let draft = self.draft.as_ref().filter(|draft| draft.phase == Phase::Rolling)?;
-        let barrier = self.barrier.as_ref().filter(|barrier| barrier.seq == draft.seq)?;
-        self.workload().map(|_| barrier.deadline(self.policy.settle, self.policy.drain_timeout))
+        let draft = self.record.draft.as_ref().filter(|draft| draft.phase == Phase::Rolling);
+        let seq = draft.filter(|_| self.workload().is_some()).map(|draft| draft.seq);
+        self.barrier.deadline(seq, Bounds::of(&self.policy))
     }
 }

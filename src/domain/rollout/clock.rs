@@ -16,20 +16,74 @@ pub(super) const ELAPSED_STORED_EVERY: Duration = Duration::from_secs(60);
 /// look that confirms it take seconds, an overloaded controller up to a minute.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(60);
 
+/// What is measured of a rollout.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Stopwatch {
+    /// Since when it runs; `None` while it stands still.
+    since: Option<Timestamp>,
+    /// A missed progress deadline was seen once.
+    pub(super) suspicion: Option<Suspicion>,
+}
+
+/// A missed progress deadline, seen once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Suspicion {
+    pub(super) since: Timestamp,
+    pub(super) last_update: String,
+}
+
+impl Stopwatch {
+    /// Since when it runs; `None` while it stands still.
+    pub(super) fn since(&self) -> Option<Timestamp> {
+        self.since
+    }
+
+    /// Whether it runs.
+    pub(super) fn runs(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// A rollout begins now.
+    pub(super) fn start(&mut self, now: Timestamp) {
+        *self = Self { since: Some(now), suspicion: None };
+    }
+
+    /// The time waited for this rollout so far, not counting pauses.
+    pub(super) fn elapsed(&self, now: Timestamp, draft: Option<&Record>) -> Duration {
+        let stored = draft.map_or(Duration::ZERO, Record::elapsed);
+        self.since.map_or(stored, |since| stored.saturating_add(now.since(since)))
+    }
+
+    /// Moves what has elapsed into the draft, and lets it run on or stand still.
+    pub(super) fn keep(&mut self, now: Timestamp, runs: bool, draft: &mut Option<Record>) {
+        let elapsed = self.elapsed(now, draft.as_ref());
+        draft.iter_mut().for_each(|draft| draft.elapsed_ms = millis(elapsed));
+        self.since = runs.then_some(now);
+    }
+
+    /// Lets it stand still, and forgets what was suspected.
+    pub(super) fn stop(&mut self, now: Timestamp, draft: &mut Option<Record>) {
+        self.suspicion = None;
+        if self.runs() {
+            self.keep(now, false, draft);
+        }
+    }
+
+    /// Lets it stand still where the draft counts from zero again.
+    pub(super) fn clear(&mut self) {
+        self.since = None;
+    }
+
+    /// Whether the elapsed part is to be stored.
+    pub(super) fn is_store_due(&self, now: Timestamp) -> bool {
+        self.since.is_some_and(|since| now.since(since) >= ELAPSED_STORED_EVERY)
+    }
+}
+
 impl Rollout {
     /// The time waited for this rollout so far, not counting pauses.
     pub(super) fn elapsed(&self, now: Timestamp) -> Duration {
-        let stored = self.draft.as_ref().map_or(Duration::ZERO, Record::elapsed);
-        self.running_since.map_or(stored, |since| stored.saturating_add(now.since(since)))
-    }
-
-    /// Moves what has elapsed into the draft, and lets the clock run on or stand still.
-    pub(super) fn keep_time(&mut self, now: Timestamp, runs: bool) {
-        let elapsed = self.elapsed(now);
-        if let Some(draft) = &mut self.draft {
-            draft.elapsed_ms = millis(elapsed);
-        }
-        self.running_since = runs.then_some(now);
+        self.stopwatch.elapsed(now, self.record.draft.as_ref())
     }
 
     pub(super) fn timeout(&self) -> Duration {

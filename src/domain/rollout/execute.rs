@@ -48,23 +48,19 @@ impl Rollout {
             return Vec::new();
         }
         let mut effects = Vec::new();
-        if vote.wants_match() && self.is_turn(now, vector, Task::Match) {
-            let ask = self.matching.entry(vector.clone()).or_default();
-            if ask.is_due(now) {
-                ask.asked();
-                effects.push(Effect::Match(vector.clone(), Box::new(plan.clone())));
-            }
+        if vote.wants_match() && self.is_turn(now, vector, Task::Match) && self.purges.begins_match(now, vector) {
+            effects.push(Effect::Match(vector.clone(), Box::new(plan.clone())));
         }
         for (distribution, purge) in vote.purges.iter().filter(|(_, purge)| !purge.state.is_final()) {
             let task = match purge.state {
                 PurgeState::Wanted => Task::Create(distribution.clone()),
                 _ => Task::Follow(distribution.clone()),
             };
-            if self.ordered.contains(&purge.reference) || !self.is_turn(now, vector, task) {
+            if self.purges.is_ordered(&purge.reference) || !self.is_turn(now, vector, task) {
                 continue;
             }
             if let Some(purge) = self.chosen(vector, distribution, &plan) {
-                self.ordered.insert(purge.reference.clone());
+                self.purges.ordered(&purge.reference);
                 effects.push(Effect::Purge(Box::new(self.order(vector, distribution, &purge, &plan))));
             }
         }
@@ -75,8 +71,8 @@ impl Rollout {
     fn chosen(&mut self, vector: &Vector, distribution: &DistributionId, plan: &Plan) -> Option<Purge> {
         self.absorb(vector, distribution, plan, false);
         let of = |record: Option<&Record>| record?.vote(vector)?.purges.get(distribution).cloned();
-        let purge = of(self.draft.as_ref())?;
-        of(self.durable.as_ref()).is_some_and(|stored| stored.sent == purge.sent).then_some(purge)
+        let purge = of(self.record.draft.as_ref())?;
+        of(self.record.durable.as_ref()).is_some_and(|stored| stored.sent == purge.sent).then_some(purge)
     }
 
     /// Whether this member may do something that others may do as well: once its turn has come, it stays.
@@ -92,19 +88,12 @@ impl Rollout {
         };
         let rank = rank(&key, &self.identity.member, vector.0.keys());
         let wait = self.policy.group.takeover.saturating_mul(rank.saturating_mul(after));
-        // One lead for all that follows from one decision: who takes over the matching need not wait for creating once more.
-        let from = match &task {
-            Task::Match | Task::Create(_) => *self.decided_at.entry(vector.clone()).or_insert(now),
-            Task::Follow(_) | Task::Tell => now,
-        };
-        let turn = self.turns.entry((vector.clone(), task)).or_insert_with(|| Some(from.after(wait)));
-        *turn = turn.filter(|at| *at > now);
-        turn.is_none()
+        self.purges.is_turn(now, vector, task, wait)
     }
 
     /// Whoever purges the first distribution tells of it: it is the first to know.
     fn teller_key(&self, vector: &Vector) -> String {
-        let vote = self.draft.as_ref().and_then(|draft| draft.vote(vector));
+        let vote = self.record.draft.as_ref().and_then(|draft| draft.vote(vector));
         let first = vote.and_then(|vote| vote.purges.keys().next()).map(ToString::to_string);
         first.unwrap_or_else(|| self.group_rollout(vector))
     }
@@ -121,7 +110,7 @@ impl Rollout {
         }
         let rollout = self.group_rollout(vector);
         let own = &self.identity.member;
-        let others = self.view.members.iter().filter(|(member, _)| *member != own);
+        let others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
         let theirs = others.filter_map(|(_, known)| known.as_ref()?.record.vote(vector));
         let theirs: Vec<Vote> = theirs.cloned().collect();
         let Some(vote) = self.open_vote(vector) else { return };
@@ -159,13 +148,13 @@ impl Rollout {
             workload: self.identity.workload.clone(),
             invalidation: purge.invalidation.clone().filter(|_| exists),
             paths_per_hour: self.policy.tenants.limits(&self.identity.workload.namespace).paths_per_hour,
-            voted_at: self.voted_at.get(vector).copied(),
+            voted_at: self.purges.voted_at(vector),
         }
     }
 
     /// The distributions of a decided plan are known.
     pub(super) fn matched(&mut self, now: Timestamp, vector: &Vector, found: &Found) {
-        self.matching.remove(vector);
+        self.purges.matched(vector);
         // Asked again because a peer was rebuilt, and answered twice: the purges of the first answer are under way.
         let Some(vote) = self.kept_mut(vector).filter(|vote| vote.wants_match()) else { return };
         let plan = if vote.closed.is_some() {
@@ -211,21 +200,9 @@ impl Rollout {
         }
     }
 
-    /// They could not be found out, and are asked for again.
-    pub(super) fn match_failed(&mut self, now: Timestamp, vector: &Vector, why: &str) {
-        let key = self.key();
-        let Some(ask) = self.matching.get_mut(vector) else { return };
-        ask.failed(now, &key, why);
-    }
-
     fn open_vote(&mut self, vector: &Vector) -> Option<&mut Vote> {
         let open = |vote: &&mut Vote| vote.vector == *vector && vote.closed.is_none();
-        self.draft.as_mut()?.votes.iter_mut().find(open)
-    }
-
-    /// When the next turn of this member comes.
-    pub(super) fn turn_deadline(&self) -> Option<Timestamp> {
-        self.turns.values().flatten().min().copied()
+        self.record.draft.as_mut()?.votes.iter_mut().find(open)
     }
 }
 

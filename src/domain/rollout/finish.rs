@@ -7,21 +7,26 @@ use crate::domain::group;
 use crate::domain::host::Host;
 use crate::domain::id::{InvalidationId, Member, NoticeId, Reference, Vector};
 use crate::domain::machine::Timestamp;
-use crate::domain::notice::{Kind, Notice, PurgeFact};
-use crate::domain::paths::Path;
+use crate::domain::notice::Kind;
 use crate::domain::purge::Progress;
 use crate::domain::record::{
-    Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, PURGES_NAMED_MAX, Phase, Purge, PurgeState, Record, Vote,
+    Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, PURGES_NAMED_MAX, Phase, PurgeState, Record, Vote, WORDS_BYTES_MAX,
 };
 use crate::domain::rollout::execute::Task;
 use crate::domain::rollout::{Rollout, fates, words};
+use crate::domain::text;
 
-/// How much of the reason of an end, or of a purge that failed, is kept with a vote: two lines of a terminal.
-pub(super) const WHY_CHARS_MAX: usize = 200;
+/// How much of a reason is kept: two lines of a terminal. The log has all of it.
+const WHY_CHARS_MAX: usize = 200;
 
 /// Notices about single purges of one vote, beside that of its end. With more distributions in trouble than this, one notice
 /// says so, and the end says how many they were: at a kilobyte each, more would not fit into the record.
 const NOTICES_OF_PURGES_MAX: usize = 8;
+
+/// As much of a reason as is kept.
+pub(super) fn short(why: &str) -> &str {
+    text::first(why, WHY_CHARS_MAX)
+}
 
 impl Rollout {
     /// A purge made progress. A report about a purge that is not ours, or already final, changes nothing.
@@ -29,7 +34,7 @@ impl Rollout {
         self.note_waits(now, reference, &progress);
         let alone = self.is_alone();
         let ours = |vote: &&mut Vote| vote.purges.values().any(|purge| purge.reference == *reference);
-        let Some(vote) = self.draft.as_mut().and_then(|draft| draft.all_kept_mut().find(ours)) else { return };
+        let Some(vote) = self.record.draft.as_mut().and_then(|draft| draft.all_kept_mut().find(ours)) else { return };
         let first = vote.purges.values().all(|purge| purge.state == PurgeState::Wanted);
         let Some((distribution, purge)) = vote.purges.iter_mut().find(|(_, purge)| purge.reference == *reference)
         else {
@@ -68,13 +73,13 @@ impl Rollout {
                 (Some(Kind::PurgeFailed), message)
             }
             Progress::Impossible(why) => {
-                purge.state = PurgeState::Impossible(why.chars().take(WHY_CHARS_MAX).collect());
+                purge.state = PurgeState::Impossible(short(&why).to_owned());
                 (Some(Kind::PurgeFailed), format!("invalidation of {distribution} is impossible: {why}"))
             }
             Progress::Failing(why) => {
                 // Of a large site it is begun with when its rollout has ended.
                 if !untold && purge.state == PurgeState::Wanted {
-                    purge.state = PurgeState::Owed(why.chars().take(WHY_CHARS_MAX).collect());
+                    purge.state = PurgeState::Owed(short(&why).to_owned());
                 }
                 // A notice of its own: the purge may still prove to be impossible.
                 detail.push_str("/failing");
@@ -98,7 +103,7 @@ impl Rollout {
     fn announce_purge(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
         let id = self.notice_id(vector, kind, detail, &self.identity.member);
         let crowded = |vote: &Vote| vote.noticed.len() >= NOTICES_OF_PURGES_MAX && !vote.noticed.contains(&id);
-        if self.draft.as_ref().and_then(|draft| draft.vote(vector)).is_some_and(crowded) {
+        if self.record.draft.as_ref().and_then(|draft| draft.vote(vector)).is_some_and(crowded) {
             let message = "more distributions of this rollout are in such trouble; its end says how many they were";
             self.announce_vote(now, vector, kind, "more", message.to_owned());
         } else {
@@ -106,10 +111,19 @@ impl Rollout {
         }
     }
 
+    /// Remembers how the present rollout ended.
+    pub(super) fn close_current(&mut self, outcome: Outcome, why: String) {
+        if let Some(draft) = &mut self.record.draft {
+            let change = text::cut(&words::change(draft.before(), &draft.version), WORDS_BYTES_MAX);
+            let why = text::cut(&why, WORDS_BYTES_MAX);
+            draft.close(Closed { seq: draft.seq, change, outcome, why, purges: Vec::new(), more: 0 });
+        }
+    }
+
     /// Closes a vote: the vector is done with, for the reason given. The vote itself stays until the other members know.
     pub(super) fn finish(&mut self, now: Timestamp, vector: &Vector, outcome: Outcome, why: &str) {
         let (agreed_at, hosts) = self.agreed(vector);
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         let open = |vote: &&mut Vote| vote.vector == *vector && vote.closed.is_none();
         let Some(vote) = draft.votes.iter_mut().find(open) else { return };
         vote.closed = Some(outcome.clone());
@@ -117,30 +131,19 @@ impl Rollout {
         vote.at_ms = vote.at_ms.max(agreed_at);
         let mentioned = fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len());
         vote.hosts.extend(mentioned.cloned());
-        vote.why = why.chars().take(WHY_CHARS_MAX).collect();
+        short(why).clone_into(&mut vote.why);
         let vote = vote.clone();
         if self.is_turn(now, vector, Task::Tell) {
             self.announce_end(now, &vote);
         }
         let served = self.may_be_served();
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         let change = words::change(draft.before().filter(|_| vote.seq == draft.seq), &vote.version);
         let (purges, more) = named(&vote);
-        // The purge of a later version found that one on the edge, whichever of the two completes first.
-        let later = |closed: &Closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged;
-        let newest = !draft.history.iter().any(later);
-        let why = vote.why.clone();
-        draft.close(Closed { seq: vote.seq, change, outcome: outcome.clone(), why, purges, more });
         if outcome == Outcome::Purged {
-            // Asked for since, it is asked for still.
-            draft.request = draft.request.filter(|asked| *asked > vote.seq);
+            settle(draft, &vote, served, self.policy.same_digest_is_same);
         }
-        if outcome == Outcome::Purged && newest {
-            let digests = self.policy.same_digest_is_same;
-            let overtaken = served && !vote.version.same_content(&draft.version, digests);
-            let vote = Vote { overtaken: vote.overtaken || overtaken, ..vote };
-            settle(draft, &vote, digests);
-        }
+        draft.close(Closed { seq: vote.seq, change, outcome, why: vote.why, purges, more });
         self.release(vector);
     }
 
@@ -171,74 +174,55 @@ impl Rollout {
                 .map(|kind| self.notice_id(&vote.vector, kind, "", member))
                 .is_some_and(|id| theirs.noticed.contains(&id) && record.untold.iter().all(|notice| notice.id != id)),
             // Who has dropped its vote knows that it is told; of a dead vector it may never have voted.
-            None => !dead && record.last.as_ref().is_some_and(|last| group::is_past(&self.view, last, &vote.vector)),
+            None => {
+                !dead && record.last.as_ref().is_some_and(|last| group::is_past(&self.ballot.view, last, &vote.vector))
+            }
         };
-        let mut others = self.view.members.iter().filter(|(member, _)| *member != own);
+        let mut others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
         others.any(|(member, known)| known.as_ref().is_some_and(|known| told(member, &known.record)))
     }
 
     /// Drops a closed vote that is told and that no other member needs any more.
     fn release(&mut self, vector: &Vector) {
-        let Some(draft) = &self.draft else { return };
+        let Some(draft) = &self.record.draft else { return };
         let Some(vote) = draft.kept(vector).filter(|vote| vote.closed.is_some()) else { return };
         let told = |id: NoticeId| {
             let waits = !self.is_alone() && draft.untold.iter().any(|notice| notice.id == id);
             vote.noticed.contains(&id) && !waits
         };
         let dead = vote.closed == Some(Outcome::Dead);
-        let known = group::all_have_closed(&self.view, vector, dead, &self.identity.member);
+        let known = group::all_have_closed(&self.ballot.view, vector, dead, &self.identity.member);
         if !known || !self.id_of_end(vote, &self.identity.member).is_none_or(told) {
             return;
         }
         if vote.owes() {
             self.keep_owed(vector);
         } else if vote.owed_ms == 0 || !self.others_owe(vector) {
-            self.draft.iter_mut().for_each(|draft| {
+            self.record.draft.iter_mut().for_each(|draft| {
                 draft.votes.retain(|vote| vote.vector != *vector);
                 draft.owed.retain(|vote| vote.vector != *vector);
             });
-            self.decided_at.remove(vector);
-            self.turns.retain(|(of, _), _| of != vector);
+            self.purges.release(vector);
         }
     }
 
     /// How a rollout that had ended with owed purges has ended after all.
     pub(super) fn end_owed(&mut self, vote: &Vote, ended: &Outcome) {
         let served = self.may_be_served();
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         if let Some(closed) = draft.history.iter_mut().find(|closed| closed.seq == vote.seq) {
             closed.outcome = ended.clone();
             (closed.purges, closed.more) = named(vote);
-            closed.why = fates::missing(vote).chars().take(WHY_CHARS_MAX).collect();
+            short(&fates::missing(vote)).clone_into(&mut closed.why);
         }
-        let later = |closed: &Closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged;
         if *ended == Outcome::Purged {
-            // Asked for since, it is asked for still.
-            draft.request = draft.request.filter(|asked| *asked > vote.seq);
-        }
-        if *ended == Outcome::Purged && !draft.history.iter().any(later) {
-            let digests = self.policy.same_digest_is_same;
-            let elsewhere = served && !vote.version.same_content(&draft.version, digests);
-            let vote = Vote { overtaken: vote.overtaken || elsewhere, ..vote.clone() };
-            settle(draft, &vote, digests);
+            settle(draft, vote, served, self.policy.same_digest_is_same);
         }
     }
 
     fn id_of_end(&self, vote: &Vote, member: &Member) -> Option<NoticeId> {
         let kind = vote.closed.as_ref().and_then(kind_of_end)?;
         Some(self.notice_id(&vote.vector, kind, "", member))
-    }
-
-    /// What follows from the votes has one id, and the same bytes, whoever tells it. What a member has met with on the way is a
-    /// notice of its own.
-    pub(super) fn notice_id(&self, vector: &Vector, kind: Kind, detail: &str, member: &Member) -> NoticeId {
-        let shared = matches!(kind, Kind::PurgeStarted | Kind::PurgeCompleted | Kind::PurgeSkipped);
-        let rollout = self.group_rollout(vector);
-        if shared || self.is_alone() {
-            Notice::id_of(&rollout, kind, detail)
-        } else {
-            Notice::id_of(&rollout, kind, &format!("{detail}/{member}"))
-        }
     }
 
     fn announce_end(&mut self, now: Timestamp, vote: &Vote) {
@@ -255,52 +239,12 @@ impl Rollout {
     }
 
     /// When the last of the votes for a vector was cast, by its member's clock, and the hosts of all.
-    fn agreed(&self, vector: &Vector) -> (i64, BTreeSet<Host>) {
-        let votes = self.view.members.values().filter_map(|known| known.as_ref()?.record.vote(vector));
+    pub(super) fn agreed(&self, vector: &Vector) -> (i64, BTreeSet<Host>) {
+        let votes = self.ballot.view.members.values().filter_map(|known| known.as_ref()?.record.vote(vector));
         votes.fold((0, BTreeSet::new()), |(at_ms, mut hosts), vote| {
             hosts.extend(vote.hosts.iter().cloned());
             (vote.at_ms.max(at_ms), hosts)
         })
-    }
-
-    /// Writes a notice about a vector into the draft. Of a group's, everything in it follows from the votes, so that whoever
-    /// tells it tells the same (O5).
-    pub(super) fn announce_vote(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
-        let (rollout, at_ms) = (self.group_rollout(vector), self.wall_ms(now));
-        let id = self.notice_id(vector, kind, detail, &self.identity.member);
-        let alone = self.is_alone();
-        let (agreed_at, mut hosts) = self.agreed(vector);
-        if let Some(vote) = self.draft.as_ref().and_then(|draft| draft.kept(vector)).filter(|_| hosts.is_empty()) {
-            hosts.clone_from(&vote.hosts);
-        }
-        let workload = self.identity.workload.clone();
-        let Some(draft) = &mut self.draft else { return };
-        let before = draft.before().cloned();
-        let present = draft.seq;
-        let Some(vote) = draft.all_kept_mut().find(|vote| vote.vector == *vector) else { return };
-        if !vote.noticed.insert(id.clone()) {
-            return;
-        }
-        let mentioned: Vec<Host> =
-            fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect();
-        let purges = purge_facts(vote);
-        let notice = Notice {
-            id,
-            kind,
-            at_ms: [agreed_at, vote.at_ms].into_iter().find(|agreed| *agreed > 0).unwrap_or(at_ms),
-            workload,
-            seq: vector.0.values().next().map_or(vote.seq, |first| first.seq),
-            // What it replaces may differ from member to member.
-            change: words::change(before.as_ref().filter(|_| alone && vote.seq == present), &vote.version),
-            rollout,
-            message,
-            cut: mentioned.len() < hosts.len() || is_cut(vote, &purges),
-            hosts: mentioned,
-            purges,
-            // Hooks in the old form are called for what was owed, however late (decision 29).
-            late: kind == Kind::PurgeCompleted && vote.stalled && vote.owed_ms == 0,
-        };
-        draft.untold.push(notice);
     }
 }
 
@@ -319,11 +263,18 @@ const fn kind_of_end(outcome: &Outcome) -> Option<Kind> {
     }
 }
 
-/// The edge now agrees with what was voted for, unless another version completed meanwhile.
-fn settle(draft: &mut Record, vote: &Vote, same_digest_is_same: bool) {
+/// All was purged: the edge now agrees with what was voted for, unless another version completed meanwhile or may have been
+/// `served`.
+fn settle(draft: &mut Record, vote: &Vote, served: bool, same_digest_is_same: bool) {
+    // Asked for since, it is asked for still.
+    draft.request = draft.request.filter(|asked| *asked > vote.seq);
+    // The purge of a later version found that one on the edge, whichever of the two completes first.
+    if draft.history.iter().any(|closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged) {
+        return;
+    }
     let same = draft.version.same_content(&vote.version, same_digest_is_same);
     draft.settled = (!same).then(|| vote.version.clone());
-    let moved = vote.overtaken || (!same && draft.phase == Phase::Complete);
+    let moved = vote.overtaken || (!same && (served || draft.phase == Phase::Complete));
     draft.edge = if moved { Edge::Moved } else { Edge::Settled };
 }
 
@@ -347,21 +298,4 @@ fn named(vote: &Vote) -> (Vec<(DistributionId, Option<InvalidationId>)>, usize) 
     let purges: Vec<_> = purges.take(PURGES_NAMED_MAX).collect();
     let more = vote.count().all().saturating_sub(purges.len());
     (purges, more)
-}
-
-/// The first purges of a vote, as a notice mentions them.
-fn purge_facts(vote: &Vote) -> Vec<PurgeFact> {
-    let each = NOTICE_LIST_BYTES_MAX / vote.purges.len().clamp(1, PURGES_NAMED_MAX);
-    let mentioned: Vec<Path> = fitting(vote.paths.iter(), each, |path| path.as_str().len()).cloned().collect();
-    let fact = |(distribution, purge): (&DistributionId, &Purge)| PurgeFact {
-        distribution: distribution.clone(),
-        invalidation: purge.invalidation.clone(),
-        paths: mentioned.clone(),
-    };
-    vote.purges.iter().take(PURGES_NAMED_MAX).map(fact).collect()
-}
-
-/// Whether a notice with these facts does not mention all purges and paths of the vote.
-fn is_cut(vote: &Vote, facts: &[PurgeFact]) -> bool {
-    facts.len() < vote.count().all() || facts.iter().any(|fact| fact.paths.len() < vote.paths.len())
 }

@@ -13,10 +13,15 @@
 //! the draft; only what is durable is acted upon (GA-1). So a crash anywhere resumes from the ledger and fresh facts, and the
 //! same decisions follow. Invariants kept here: GA-1, GA-2, GA-3, GA-4 (re-check), GA-5 and GA-8.
 //!
+//! What it holds is in rooms that own their fields: our record (`write`), what was seen of the workload (`sight`) and of its pods
+//! (`served`), the clock (`clock`), the barrier (`barrier`), what the group knows (`ballot`), the hosts (`site`), the purges
+//! (`purges`) and what is told (`tell`). What it does is in the other files, in the order of `advance`: `observe`,
+//! `agree` with `execute` and `owed`, then `finish`.
+//!
 //! Not for deciding what the group agrees on (`group`), nor for how a purge is carried out (`purge`).
 
 mod agree;
-mod ask;
+mod ballot;
 mod barrier;
 mod clock;
 mod execute;
@@ -26,34 +31,39 @@ mod news;
 mod observe;
 mod owed;
 mod patience;
+mod purges;
 mod regress;
 mod served;
 mod sight;
+mod site;
 mod tell;
 mod waits;
 mod window;
 mod words;
 mod write;
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use crate::domain::call::Call;
 use crate::domain::catalog::Found;
 use crate::domain::group::View;
-use crate::domain::host::Host;
 use crate::domain::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
 use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::notice::Notice;
-use crate::domain::paths::PathSet;
 use crate::domain::plan::Plan;
 use crate::domain::policy::Policy;
 use crate::domain::purge::{Order, Progress};
 use crate::domain::readiness::Pods;
 use crate::domain::record::{Phase, Record};
-use crate::domain::rollout::ask::Ask;
+use crate::domain::retry;
+use crate::domain::rollout::ballot::Ballot;
 use crate::domain::rollout::barrier::Barrier;
-use crate::domain::rollout::execute::Task;
+use crate::domain::rollout::clock::Stopwatch;
+use crate::domain::rollout::finish::short;
+use crate::domain::rollout::purges::Purges;
 use crate::domain::rollout::served::Served;
-use crate::domain::rollout::sight::{Doubt, Sight};
+use crate::domain::rollout::sight::{Sight, Sighting};
+use crate::domain::rollout::site::Site;
+use crate::domain::rollout::tell::Telling;
+use crate::domain::rollout::write::OwnRecord;
 use crate::domain::serving::OldPods;
 use crate::domain::site::Age;
 use crate::domain::workload::Workload;
@@ -61,6 +71,7 @@ use crate::domain::workload::Workload;
 pub use clock::timeout;
 pub use news::{Attention, attention, baseline, faults, news, news_in_words, unusable};
 pub use sight::{Arrival, SET_BACK_AFTER};
+pub use site::FoundSite;
 pub use waits::{Attended, Unloaded, Wait};
 pub use words::{MemberSummary, PurgeSummary, Stage, Summary, closed, duration};
 
@@ -81,92 +92,20 @@ pub struct Identity {
     pub epoch_ms: i64,
 }
 
-/// The hosts of a workload, found in this cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct FoundSite {
-    /// Its hosts.
-    pub hosts: BTreeSet<Host>,
-    /// Load balancer names, of rules that name no host.
-    pub origins: BTreeSet<String>,
-    /// Names that lead elsewhere, though a wildcard among the hosts covers them or the load balancers are asked for them.
-    pub except: BTreeSet<Host>,
-    /// Of these hosts, no more than these paths.
-    pub narrow: BTreeMap<Host, PathSet>,
-    /// What it is reached by that is not its namespace's own, and why, in words; the first few.
-    pub refused: Vec<String>,
-}
-
-/// A missed progress deadline seen once.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Suspicion {
-    since: Timestamp,
-    last_update: String,
-}
-
 /// The machine. See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rollout {
     identity: Identity,
     policy: Policy,
-    /// No `seq` at or below this may be used: an earlier record of the workload may have had them (decision 2).
-    floor: Seq,
-    /// No `seq` at or below this may be given out again: this life has seen it used, and the ledger has forgotten it.
-    spent: Seq,
-    /// A state of the record that the ledger has lost; kept in the record of a group's member.
-    lost: Option<(Seq, u64)>,
-    durable: Option<Record>,
-    draft: Option<Record>,
-    /// What it is taken for while it has no record.
-    arrival: Arrival,
-    /// The write under way; `Some(None)` is a removal.
-    storing: Option<Option<Record>>,
-    store: Ask,
-    /// Since when the draft differs from the durable record in tidiness only.
-    untidy_since: Option<Timestamp>,
-    sight: Sight,
-    /// An older generation than the newest known was shown.
-    doubt: Option<Doubt>,
-    look: Ask,
-    pods: Option<Pods>,
+    record: OwnRecord,
+    sighting: Sighting,
     served: Served,
-    /// Since when the rollout's clock runs; `None` while it stands still.
-    running_since: Option<Timestamp>,
-    suspicion: Option<Suspicion>,
-    /// Until when what cannot be used about the workload is not noted again. The machine stays as long, to remember it.
-    faults_rest: Option<Timestamp>,
-    barrier: Option<Barrier>,
-    old_pods: Ask,
-    /// The records of all members, as the group actor last told them; our own is in it once it was published.
-    view: View,
-    /// Whether the durable record was shown to the group in this life.
-    published: bool,
-    site: Option<FoundSite>,
-    /// How old the facts may be from which the site is found. Fresh after nothing was found in recent ones: a rollout is not
-    /// closed for want of hosts by what was known before it.
-    site_age: Age,
-    site_ask: Ask,
-    /// The rollout whose site was asked for: an answer about another one says nothing about this one's hosts.
-    site_of: Seq,
-    recheck: Ask,
-    /// When this life drafted its votes; see [`Order::voted_at`].
-    voted_at: BTreeMap<Vector, Timestamp>,
-    matching: BTreeMap<Vector, Ask>,
-    ordered: BTreeSet<Reference>,
-    telling: BTreeMap<NoticeId, Ask>,
-    /// Notices that the write under way has no room for.
-    shed: Vec<Notice>,
-    /// Notices that are told without being in the record.
-    loose: BTreeMap<NoticeId, Notice>,
-    /// When it is this member's turn to do what each member could do; `None` once it is.
-    turns: BTreeMap<(Vector, Task), Option<Timestamp>>,
-    /// When this life came to know that a vector is decided.
-    decided_at: BTreeMap<Vector, Timestamp>,
-    /// When a purge that is denied becomes owed (`None`: now), and why it is.
-    owed_at: BTreeMap<Reference, (Option<Timestamp>, String)>,
-    /// When that something is owed is told again.
-    remind_at: BTreeMap<Vector, Timestamp>,
-    /// The other members were told that the workload does not exist here.
-    told_absent: bool,
+    stopwatch: Stopwatch,
+    barrier: Barrier,
+    ballot: Ballot,
+    site: Site,
+    purges: Purges,
+    telling: Telling,
     ended: bool,
 }
 
@@ -280,42 +219,14 @@ impl Rollout {
             served: Served::resumed(&policy, record.as_ref()),
             identity,
             policy,
-            floor,
-            spent: Seq::default(),
-            lost: None,
-            arrival: if record.is_some() { Arrival::New } else { Arrival::Open },
-            durable: record.clone(),
-            draft: record,
-            storing: None,
-            store: Ask::default(),
-            untidy_since: None,
-            sight: Sight::Unknown,
-            doubt: None,
-            look: Ask::default(),
-            pods: None,
-            running_since: None,
-            suspicion: None,
-            faults_rest: None,
-            barrier: None,
-            old_pods: Ask::default(),
-            view: View::default(),
-            published: false,
-            site: None,
-            site_age: Age::Recent,
-            site_ask: Ask::default(),
-            site_of: Seq::default(),
-            recheck: Ask::default(),
-            voted_at: BTreeMap::new(),
-            matching: BTreeMap::new(),
-            ordered: BTreeSet::new(),
-            telling: BTreeMap::new(),
-            shed: Vec::new(),
-            loose: BTreeMap::new(),
-            turns: BTreeMap::new(),
-            decided_at: BTreeMap::new(),
-            owed_at: BTreeMap::new(),
-            remind_at: BTreeMap::new(),
-            told_absent: false,
+            sighting: Sighting::new(record.is_some()),
+            record: OwnRecord::resumed(floor, record),
+            stopwatch: Stopwatch::default(),
+            barrier: Barrier::default(),
+            ballot: Ballot::default(),
+            site: Site::default(),
+            purges: Purges::default(),
+            telling: Telling::default(),
             ended: false,
         }
     }
@@ -323,34 +234,32 @@ impl Rollout {
     /// Says what the workload is taken for if it has no record; [`Arrival::Open`] otherwise.
     #[must_use]
     pub fn arriving(mut self, arrival: Arrival) -> Self {
-        if self.durable.is_none() {
-            self.arrival = arrival;
+        if self.record.durable.is_none() {
+            self.sighting.arrival = arrival;
         }
         self
     }
 
     /// What the ledger is known to hold.
     pub fn durable(&self) -> Option<&Record> {
-        self.durable.as_ref()
+        self.record.durable.as_ref()
     }
 
     /// The rollout in flight, whose pods are to be watched, and its version. It need not be durable: what its pods did before
     /// they are watched, nobody sees.
     pub fn rolling(&self) -> Option<(Seq, &crate::domain::image::Version)> {
-        let rolling = self.draft.as_ref().filter(|record| record.phase == Phase::Rolling);
+        let rolling = self.record.draft.as_ref().filter(|record| record.phase == Phase::Rolling);
         rolling.map(|record| (record.seq, &record.version))
     }
 
     /// The newest sight of the workload.
     pub fn workload(&self) -> Option<&Workload> {
-        match &self.sight {
-            Sight::Seen(workload) => Some(workload),
-            Sight::Unknown | Sight::Missing | Sight::Gone => None,
-        }
+        self.sighting.workload()
     }
 
-    fn key(&self) -> String {
-        self.identity.workload.to_string()
+    /// When a call that failed now is made again.
+    fn again(&self, now: Timestamp) -> impl Fn(u32) -> Timestamp + use<> {
+        retry::SERVICE.from(now, &self.identity.workload.to_string())
     }
 
     /// Everything that follows from the present facts, in the order of a rollout's life. Called after every event and tick;
@@ -358,11 +267,11 @@ impl Rollout {
     fn advance(&mut self, now: Timestamp, fresh: bool) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.wake(now);
-        effects.extend(self.publish());
+        effects.extend(self.ballot.publish(self.record.durable.as_ref()));
         effects.extend(self.observe(now, fresh));
         effects.extend(self.agree(now));
         effects.extend(self.tell(now));
-        effects.extend(self.flush(now));
+        effects.extend(self.record.flush(now));
         self.ended = self.is_over();
         if self.ended {
             effects.push(Effect::End);
@@ -372,38 +281,54 @@ impl Rollout {
 
     /// Ends every rest that is over, so that no deadline stays in the past.
     fn wake(&mut self, now: Timestamp) {
-        let asks = [&mut self.store, &mut self.look, &mut self.old_pods, &mut self.site_ask, &mut self.recheck];
-        for ask in asks.into_iter().chain(self.matching.values_mut()).chain(self.telling.values_mut()) {
-            ask.wake(now);
-        }
-        self.faults_rest = self.faults_rest.filter(|until| *until > now);
-        self.turns.values_mut().for_each(|turn| *turn = turn.filter(|at| *at > now));
-        self.wake_owed(now);
+        self.barrier.wake(now);
+        self.ballot.recheck.wake(now);
+        self.record.wake(now);
+        self.sighting.wake(now);
+        self.site.wake(now);
+        self.purges.wake(now);
     }
 
-    /// Shows the durable record to the group once in every life; afterwards, every write does.
-    fn publish(&mut self) -> Option<Effect> {
-        if self.published {
+    /// The write under way happened.
+    fn stored(&mut self) -> Option<Effect> {
+        if !self.record.is_writing() {
             return None;
         }
-        self.published = true;
-        self.durable.clone().map(|record| Effect::Publish(Box::new(record)))
+        self.record.stored().into_iter().for_each(|notice| self.telling.add(notice));
+        let shown = self.record.durable.as_ref().filter(|_| self.record.draft.is_some());
+        shown.map(|record| Effect::Publish(Box::new(record.clone())))
+    }
+
+    /// Somebody else wrote: what they wrote holds, and the facts are looked at again in its light.
+    fn conflicted(&mut self, now: Timestamp, current: Option<Record>, floor: Seq) -> Option<Effect> {
+        if !self.record.is_writing() {
+            return None;
+        }
+        if let Some(known) = self.record.conflicted(current, floor, self.again(now)) {
+            self.compare(&known);
+        }
+        self.served.resume(&self.policy, self.record.draft.as_ref());
+        self.stopwatch = Stopwatch::default();
+        self.purges.begin_anew();
+        self.record.durable.as_ref().map(|record| Effect::Publish(Box::new(record.clone())))
+    }
+
+    /// A watch showed the workload, or that it is gone.
+    fn watched(&mut self, workload: Option<Box<Workload>>) {
+        if self.sighting.watched(workload, self.record.draft.as_ref()) {
+            self.ballot.recheck.outdate();
+        }
     }
 
     /// Whether the machine has nothing to wait for any more.
     fn is_over(&self) -> bool {
-        let quiet = self.loose.is_empty()
-            && self.storing.is_none()
-            && self.draft == self.durable
-            && !self.look.is_asked()
-            && self.faults_rest.is_none()
-            && self.doubt.is_none();
-        let nothing_wanted = match &self.sight {
+        let quiet = self.telling.is_done() && self.record.is_settled() && self.sighting.is_settled();
+        let nothing_wanted = match &self.sighting.sight {
             Sight::Unknown | Sight::Missing => false,
-            Sight::Gone => self.durable.is_none(),
+            Sight::Gone => self.record.durable.is_none(),
             Sight::Seen(workload) => {
-                let listed = self.arrival == Arrival::New;
-                matches!(attention(self.durable.as_ref(), workload, listed, &self.policy), Attention::Idle)
+                let listed = self.sighting.arrival == Arrival::New;
+                matches!(attention(self.record.durable.as_ref(), workload, listed, &self.policy), Attention::Idle)
             }
         };
         quiet && nothing_wanted && !self.is_wanted_by_others()
@@ -415,52 +340,53 @@ impl Machine for Rollout {
     type Effect = Effect;
 
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
-        let key = self.key();
+        let again = self.again(now);
         let mut effects = Vec::new();
         let mut fresh = false;
         match event {
             Event::Seen(workload) => self.watched(Some(workload)),
             Event::Missed => self.watched(None),
-            Event::Looked(workload) => fresh = self.looked(now, workload),
-            Event::LookFailed(why) => self.look.failed(now, &key, &why),
+            Event::Looked(workload) => {
+                fresh = self.sighting.looked(now, workload, &mut self.record.draft, &again);
+            }
+            Event::LookFailed(why) => self.sighting.failed(&again, short(&why)),
             Event::PodsSeen(pods) => {
-                self.nudge();
-                self.note_pods(&pods);
-                self.pods = Some(pods);
+                self.barrier.nudge();
+                self.served.note_pods(pods);
             }
-            Event::PodsUnseen => self.note_blindness(),
-            Event::ServicesSeen { publish_unready } => self.note_services(publish_unready),
-            Event::OldPodsFound(found) => self.old_pods_found(now, found),
-            Event::OldPodsUnseen(why) => self.old_pods_unseen(now, &why),
-            Event::Stored => effects = self.stored(),
+            Event::PodsUnseen => self.served.note_blindness(),
+            Event::ServicesSeen { publish_unready } => self.served.note_services(publish_unready),
+            Event::OldPodsFound(found) => self.barrier.looked(now, found),
+            Event::OldPodsUnseen(why) => self.barrier.failed(&again, short(&why)),
+            Event::Stored => effects.extend(self.stored()),
             Event::Conflicted(current, floor) => {
-                effects = self.conflicted(now, current.map(|record| *record), floor);
+                effects.extend(self.conflicted(now, current.map(|record| *record), floor));
             }
-            Event::StoreFailed(why) => self.store.failed(now, &key, &why),
-            Event::ViewChanged(view) => self.view_changed(view),
+            Event::StoreFailed(why) => self.record.failed(&again, short(&why)),
+            Event::ViewChanged(view) => {
+                self.ballot.changed(view, &self.identity.member, self.record.durable.as_ref());
+            }
             Event::SiteFound(site) => {
-                self.site_ask.answered();
-                self.site = self.draft.as_ref().filter(|draft| draft.seq == self.site_of).map(|_| site);
-                self.doubt_empty_site();
+                let is_named = self.workload().is_some_and(|workload| workload.tuning.names_its_site());
+                self.site.answered(site, self.record.draft.as_ref().map(|draft| draft.seq), is_named);
             }
-            Event::SiteFailed(why) => self.site_ask.failed(now, &key, &why),
+            Event::SiteFailed(why) => self.site.failed(&again, short(&why)),
             Event::Rechecked(vector, workload) => self.rechecked(now, &vector, workload),
             Event::RecheckFailed(why) => {
-                // By the next time, its hosts may be others.
-                self.site = None;
-                self.recheck.failed(now, &key, &why);
+                self.site.forget();
+                self.ballot.recheck.failed(&again, short(&why));
             }
             Event::Matched(vector, found) => self.matched(now, &vector, &found),
-            Event::MatchFailed(vector, why) => self.match_failed(now, &vector, &why),
+            Event::MatchFailed(vector, why) => self.purges.match_failed(&vector, &again, short(&why)),
             Event::Purged(reference, progress) => self.purged(now, &reference, progress),
-            Event::Told(id) => self.told(&id),
-            Event::TellFailed(id, why) => {
-                self.telling.get_mut(&id).into_iter().for_each(|ask| ask.failed(now, &key, &why));
+            Event::Told(id) => {
+                self.telling.told(&id);
+                self.record.draft.iter_mut().for_each(|draft| draft.untold.retain(|notice| notice.id != id));
             }
+            Event::TellFailed(id, why) => self.telling.failed(&id, &again, short(&why)),
             Event::PeersRestarted => {
-                self.matching.clear();
-                self.ordered.clear();
-                self.view.number = 0;
+                self.purges.restart();
+                self.ballot.restart();
             }
         }
         effects.extend(self.advance(now, fresh));
@@ -475,20 +401,16 @@ impl Machine for Rollout {
         if self.ended {
             return None;
         }
-        let asks = [&self.store, &self.look, &self.old_pods, &self.site_ask, &self.recheck];
-        let asks =
-            asks.into_iter().chain(self.matching.values()).chain(self.telling.values()).filter_map(Ask::deadline);
+        let calls = [self.site.call(), &self.ballot.recheck].into_iter().chain(self.telling.calls());
         let own = [
-            self.tidy_deadline(),
-            self.turn_deadline(),
+            self.record.deadline(),
+            self.sighting.deadline(),
+            self.purges.deadline(self.record.draft.as_ref()),
             self.patience_deadline(),
             self.barrier_deadline(),
-            self.doubt_deadline(),
-            self.owed_deadline(),
-            self.faults_rest,
         ];
         let own = own.into_iter().flatten();
-        asks.chain(own).chain(self.rolling_deadlines()).min()
+        calls.filter_map(Call::deadline).chain(own).chain(self.rolling_deadlines()).min()
     }
 }
 

@@ -2,41 +2,34 @@
 
 use std::time::Duration;
 
-use crate::domain::id::group_rollout_id;
 use crate::domain::image::Version;
 use crate::domain::machine::Timestamp;
-use crate::domain::notice::{Kind, Notice};
+use crate::domain::notice::Kind;
 use crate::domain::readiness::{self, Standing, standing};
-use crate::domain::record::{Change, Closed, Edge, Failure, Outcome, Phase, Record, WORDS_BYTES_MAX};
-use crate::domain::rollout::clock::ELAPSED_STORED_EVERY;
+use crate::domain::record::{Change, Edge, Failure, Outcome, Phase, Record};
+use crate::domain::rollout::clock::{ELAPSED_STORED_EVERY, Suspicion};
 use crate::domain::rollout::news::{baseline, faults, is_requested, news};
 use crate::domain::rollout::served::{Served, move_edge};
 use crate::domain::rollout::sight::Sight;
-use crate::domain::rollout::{Arrival, Effect, Rollout, Suspicion};
-use crate::domain::text::cut;
+use crate::domain::rollout::{Arrival, Effect, Rollout, words};
 use crate::domain::workload::Workload;
-use crate::domain::{id::Vector, rollout::words};
 
 /// A missed progress deadline must be seen twice, this far apart: a stale report can survive the first status write of a
 /// new generation, and the controller corrects it within one sync.
 const DEADLINE_CONFIRMED_AFTER: Duration = Duration::from_secs(2);
 
-/// How often what cannot be used about a workload is written and told at most. It is for people, and no decision depends on it; so
-/// an owner who changes it a hundred times a minute costs two writes and an Event a minute.
-const FAULTS_NOTED_EVERY: Duration = Duration::from_secs(60);
-
 impl Rollout {
     /// Moves the draft by what is known of the workload. `fresh` means the sight is a look made just now.
     pub(super) fn observe(&mut self, now: Timestamp, fresh: bool) -> Option<Effect> {
-        let effect = match self.sight.clone() {
+        let effect = match self.sighting.sight.clone() {
             Sight::Unknown => None,
-            Sight::Missing => self.ask_look(now),
+            Sight::Missing => self.sighting.look(now),
             Sight::Gone => {
                 self.depart(now);
                 self.absent()
             }
             Sight::Seen(workload) => {
-                if let Some(draft) = self.draft.as_mut().filter(|_| workload.tuning.disabled) {
+                if let Some(draft) = self.record.draft.as_mut().filter(|_| workload.tuning.disabled) {
                     draft.off = true;
                 }
                 let effect = match &workload.version {
@@ -52,51 +45,40 @@ impl Rollout {
                 effect
             }
         };
-        effect.or_else(|| self.look_into_doubt(now))
+        effect.or_else(|| self.sighting.look_into_doubt(now))
     }
 
     fn stop_clock(&mut self, now: Timestamp) {
-        self.suspicion = None;
-        self.leave_barrier();
-        if self.running_since.is_some() {
-            self.keep_time(now, false);
-        }
-    }
-
-    pub(super) fn ask_look(&mut self, now: Timestamp) -> Option<Effect> {
-        self.look.is_due(now).then(|| {
-            self.look.asked();
-            Effect::Look
-        })
+        self.barrier.leave();
+        self.stopwatch.stop(now, &mut self.record.draft);
     }
 
     /// The workload does not exist any more. Purges already voted for go on; then the record goes.
     fn depart(&mut self, now: Timestamp) {
         self.stop_clock(now);
-        let Some(record) = self.draft.clone() else { return };
+        let Some(record) = self.record.draft.clone() else { return };
         if record.seq > record.closed && (record.phase == Phase::Rolling || record.awaits_vote()) {
             self.announce(now, Kind::RolloutFailed, Outcome::Deleted.to_string());
             self.close_current(Outcome::Deleted, String::new());
         } else if record.all_kept().next().is_none() && record.untold.is_empty() {
             // Its numbers are not used again even if the workload returns before the record is gone (decision 2).
-            self.floor = self.floor.max(record.seq);
-            self.draft = None;
+            self.record.floor = self.record.floor.max(record.seq);
+            self.record.draft = None;
         }
     }
 
     /// Tells the other members, once, that the cluster does not have the workload: a fresh look and the ledger say so.
     fn absent(&mut self) -> Option<Effect> {
-        let gone = self.draft.is_none() && self.durable.is_none() && self.storing.is_none();
-        (gone && !self.is_alone() && !std::mem::replace(&mut self.told_absent, true))
-            .then_some(Effect::Absent(Record::above(self.floor).0))
+        let gone = self.record.draft.is_none() && self.record.is_settled();
+        if !gone || self.is_alone() {
+            return None;
+        }
+        self.ballot.absent(Record::above(self.record.floor).0)
     }
 
     fn follow(&mut self, now: Timestamp, workload: &Workload, version: &Version, fresh: bool) -> Option<Effect> {
-        if self.draft.is_none() && self.storing != Some(None) {
-            // It came back before its record was removed, so what the record knows of the edge still holds.
-            self.draft = self.storing.clone().flatten().or_else(|| self.durable.clone());
-        }
-        let Some(record) = &self.draft else {
+        self.record.recall();
+        let Some(record) = &self.record.draft else {
             self.first_sight(now, workload, version);
             return None;
         };
@@ -107,7 +89,7 @@ impl Rollout {
         }
         self.keep_current(workload, version);
         self.note_counts(workload);
-        match self.draft.as_ref().map(|record| &record.phase) {
+        match self.record.draft.as_ref().map(|record| &record.phase) {
             Some(Phase::Rolling) => self.supervise(now, workload, fresh),
             Some(Phase::Complete | Phase::Failed(_) | Phase::Withdrawn | Phase::Absent) | None => None,
         }
@@ -117,23 +99,23 @@ impl Rollout {
         if workload.deleting {
             return;
         }
-        if self.arrival == Arrival::Open {
-            self.arrival = Arrival::of(workload, false);
+        if self.sighting.arrival == Arrival::Open {
+            self.sighting.arrival = Arrival::of(workload, false);
         }
-        let message = match self.arrival {
+        let message = match self.sighting.arrival {
             Arrival::Open | Arrival::Baseline => None,
             Arrival::UnderWay => Some("first seen in the middle of a rollout"),
             Arrival::New => Some("a new workload was seen"),
         };
-        let mut record = baseline(workload, version, self.floor.max(self.spent));
+        let mut record = baseline(workload, version, self.record.floor.max(self.record.spent));
         if message.is_some() {
             record.change = Change::Changed;
             record.phase = Phase::Rolling;
             record.edge = Edge::Unknown;
-            record.closed = self.floor.max(self.spent);
-            self.running_since = Some(now);
+            record.closed = self.record.floor.max(self.record.spent);
+            self.stopwatch.start(now);
         }
-        self.draft = Some(record);
+        self.record.draft = Some(record);
         if let Some(message) = message {
             self.announce(now, Kind::RolloutStarted, message.to_owned());
         }
@@ -142,7 +124,7 @@ impl Rollout {
     /// The record always holds what runs, also where only names of it have changed, or which containers count.
     fn keep_current(&mut self, workload: &Workload, version: &Version) {
         let digests = self.policy.same_digest_is_same;
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         draft.off = false;
         draft.chosen = workload.tuning.containers.is_some();
         if draft.version != *version {
@@ -154,7 +136,7 @@ impl Rollout {
 
     /// A purge requested while a rollout of the same version is in flight is that rollout's purge, come what may.
     fn join(&mut self, workload: &Workload) {
-        if let Some(draft) = &mut self.draft {
+        if let Some(draft) = &mut self.record.draft {
             draft.request = draft.request.or(Some(draft.seq));
             draft.requested_at.clone_from(&workload.tuning.requested_at);
         }
@@ -163,13 +145,13 @@ impl Rollout {
     /// A new rollout takes the place of the present one, whatever it was doing (GA-2).
     fn begin(&mut self, now: Timestamp, workload: &Workload, version: &Version, change: Change) {
         self.leave_to_the_edge();
-        let Some(previous) = self.draft.clone() else { return };
+        let Some(previous) = self.record.draft.clone() else { return };
         self.conclude(now, &previous, version);
         let (digests, requested) = (self.policy.same_digest_is_same, is_requested(&previous, workload));
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         let settled = previous.settled().filter(|settled| !settled.same_content(version, digests)).cloned();
         draft.uid.clone_from(&workload.uid);
-        draft.seq = previous.seq.max(self.spent).next();
+        draft.seq = previous.seq.max(self.record.spent).next();
         draft.version = version.clone();
         draft.generation = workload.generation;
         draft.change = change;
@@ -187,10 +169,8 @@ impl Rollout {
             // What completed meanwhile was not followed, so the edge may have it.
             draft.edge = draft.edge.max(Edge::Moved);
         }
-        self.running_since = Some(now);
-        self.suspicion = None;
-        self.site = None;
-        self.pods = None;
+        self.stopwatch.start(now);
+        self.site.forget();
         self.served = Served::default();
         let message = match change {
             Change::Changed if workload.uid != previous.uid => "the workload was re-created".to_owned(),
@@ -224,25 +204,25 @@ impl Rollout {
         match standing(workload, self.policy.zero_is_complete) {
             Standing::Complete => return self.hold(now, workload),
             Standing::DeadlineExceeded { last_update } => {
-                self.leave_barrier();
+                self.barrier.leave();
                 return self.suspect(now, workload, last_update, fresh);
             }
             Standing::Waiting(wait) => {
-                self.leave_barrier();
-                self.suspicion = None;
-                if wait.counts() != self.running_since.is_some() {
-                    self.keep_time(now, wait.counts());
+                self.barrier.leave();
+                self.stopwatch.suspicion = None;
+                if wait.counts() != self.stopwatch.runs() {
+                    self.stopwatch.keep(now, wait.counts(), &mut self.record.draft);
                 }
             }
         }
-        if self.running_since.is_some() && self.elapsed(now) >= self.timeout() {
+        if self.stopwatch.runs() && self.elapsed(now) >= self.timeout() {
             // Declared on a fresh look only: a watch that was cut may have hidden the completion.
             if !fresh {
-                return self.ask_look(now);
+                return self.sighting.look(now);
             }
             self.fail(now, workload, Failure::TimedOut);
-        } else if self.running_since.is_some_and(|since| now.since(since) >= ELAPSED_STORED_EVERY) {
-            self.keep_time(now, true);
+        } else if self.stopwatch.is_store_due(now) {
+            self.stopwatch.keep(now, true, &mut self.record.draft);
         }
         None
     }
@@ -254,21 +234,21 @@ impl Rollout {
         // A life that began just now has not watched it take any time.
         let after = if elapsed.as_secs() == 0 { String::new() } else { format!(" after {}", words::duration(elapsed)) };
         let pods = self.workload().map_or(0, |workload| workload.replicas.updated);
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         draft.phase = Phase::Complete;
         move_edge(draft, self.policy.same_digest_is_same);
         self.announce(now, Kind::RolloutCompleted, format!("all {pods} pods available{after}{remark}"));
     }
 
     fn suspect(&mut self, now: Timestamp, workload: &Workload, last_update: String, fresh: bool) -> Option<Effect> {
-        match &self.suspicion {
-            None => self.suspicion = Some(Suspicion { since: now, last_update }),
+        match &self.stopwatch.suspicion {
+            None => self.stopwatch.suspicion = Some(Suspicion { since: now, last_update }),
             Some(suspicion) if suspicion.last_update != last_update => {
                 self.fail(now, workload, Failure::ProgressDeadlineExceeded);
             }
             Some(suspicion) if now.since(suspicion.since) >= DEADLINE_CONFIRMED_AFTER => {
                 if !fresh {
-                    return self.ask_look(now);
+                    return self.sighting.look(now);
                 }
                 self.fail(now, workload, Failure::ProgressDeadlineExceeded);
             }
@@ -278,91 +258,52 @@ impl Rollout {
     }
 
     fn fail(&mut self, now: Timestamp, workload: &Workload, failure: Failure) {
-        self.keep_time(now, false);
+        self.stopwatch.stop(now, &mut self.record.draft);
         let elapsed = words::duration(self.elapsed(now));
         let waited_for = match standing(workload, self.policy.zero_is_complete) {
-            Standing::Waiting(wait) => readiness::words(&wait, self.pods.as_ref()),
+            Standing::Waiting(wait) => readiness::words(&wait, self.served.pods()),
             Standing::DeadlineExceeded { .. } | Standing::Complete => self.pods_in_words(workload),
         };
         self.leave_to_the_edge();
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         draft.phase = Phase::Failed(failure);
-        self.suspicion = None;
         self.announce(now, Kind::RolloutFailed, format!("{failure} after {elapsed}: {waited_for}; nothing is purged"));
         self.close_current(Outcome::Failed(failure), waited_for);
     }
 
     fn pods_in_words(&self, workload: &Workload) -> String {
-        readiness::words(&readiness::pods_wanting(workload), self.pods.as_ref())
+        readiness::words(&readiness::pods_wanting(workload), self.served.pods())
     }
 
     fn note_faults(&mut self, now: Timestamp, workload: &Workload) {
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         let faults: std::collections::BTreeSet<String> = faults(workload).collect();
         if draft.conditions == faults {
             return;
         }
-        if self.faults_rest.is_some_and(|until| now < until) {
-            // Whoever changes them all the time is told, and written about, no more often.
+        if !self.sighting.notes_faults(now) {
+            // An owner who changes them all the time is told, and written about, no more often.
             return;
         }
         let fresh: Vec<String> = faults.difference(&draft.conditions).cloned().collect();
         draft.conditions = faults;
-        self.faults_rest = Some(now.after(FAULTS_NOTED_EVERY));
         if !fresh.is_empty() {
             self.announce(now, Kind::WorkloadFaulty, fresh.join("; "));
         }
-    }
-
-    /// Remembers how the present rollout ended.
-    pub(super) fn close_current(&mut self, outcome: Outcome, why: String) {
-        if let Some(draft) = &mut self.draft {
-            let change = cut(&words::change(draft.before(), &draft.version), WORDS_BYTES_MAX);
-            let why = cut(&why, WORDS_BYTES_MAX);
-            draft.close(Closed { seq: draft.seq, change, outcome, why, purges: Vec::new(), more: 0 });
-        }
-    }
-
-    /// Writes a notice about the present rollout into the draft, to be told once that is durable.
-    pub(super) fn announce(&mut self, now: Timestamp, kind: Kind, message: String) {
-        let Some(draft) = &mut self.draft else { return };
-        let identity = &self.identity;
-        let vector = Vector::of_one(identity.member.clone(), identity.origin.clone(), draft.seq);
-        let rollout = group_rollout_id(&identity.group, &identity.workload, &vector);
-        // A fault may go and come again within one rollout: each time is a notice of its own.
-        let faulty = kind == Kind::WorkloadFaulty;
-        let detail = if faulty { format!("{}/{message}", draft.revision) } else { String::new() };
-        let id = Notice::id_of(&rollout, kind, &detail);
-        if draft.untold.iter().any(|notice| notice.id == id) {
-            return;
-        }
-        draft.untold.push(Notice {
-            id,
-            kind,
-            at_ms: identity.epoch_ms.saturating_add_unsigned(now.as_millis()),
-            workload: identity.workload.clone(),
-            seq: draft.seq,
-            change: words::change(draft.before(), &draft.version),
-            rollout,
-            message,
-            hosts: Vec::new(),
-            purges: Vec::new(),
-            cut: false,
-            late: false,
-        });
     }
 
     /// When a rollout in flight next needs attention without any event.
     pub(super) fn rolling_deadlines(&self) -> impl Iterator<Item = Timestamp> {
         // While a look is under way or rests after a failure, its answer or its own deadline comes first; while a missed
         // progress deadline is to be confirmed, nothing else fails the rollout.
-        let confirm = self.suspicion.as_ref().map(|suspicion| suspicion.since.after(DEADLINE_CONFIRMED_AFTER));
-        let stored = self.draft.as_ref().map_or(Duration::ZERO, Record::elapsed);
-        let rolling = self.draft.as_ref().is_some_and(|draft| draft.phase == Phase::Rolling);
-        let since = self.running_since.filter(|_| rolling && self.suspicion.is_none());
+        let confirm =
+            self.stopwatch.suspicion.as_ref().map(|suspicion| suspicion.since.after(DEADLINE_CONFIRMED_AFTER));
+        let stored = self.record.draft.as_ref().map_or(Duration::ZERO, Record::elapsed);
+        let rolling = self.record.draft.as_ref().is_some_and(|draft| draft.phase == Phase::Rolling);
+        let since = self.stopwatch.since().filter(|_| rolling && self.stopwatch.suspicion.is_none());
         let timeout = since.map(|since| since.after(self.timeout().saturating_sub(stored)));
         let keep = since.map(|since| since.after(ELAPSED_STORED_EVERY));
-        let seen = self.look.is_idle() && self.workload().is_some();
+        let seen = self.sighting.call().is_idle() && self.workload().is_some();
         [timeout, keep, confirm].into_iter().flatten().filter(move |_| seen)
     }
 }

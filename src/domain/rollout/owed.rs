@@ -28,8 +28,8 @@ use crate::domain::record::{
     NOTICE_LIST_BYTES_MAX, Purge, PurgeState, Record, VOTE_EXCEPT_BYTES_MAX, VOTE_HOST_BYTES_MAX,
     VOTE_ORIGIN_BYTES_MAX, Vote,
 };
-use crate::domain::rollout::execute::{FOLLOW_AFTER, Task, progress};
-use crate::domain::rollout::finish::{WHY_CHARS_MAX, fitting};
+use crate::domain::rollout::execute::{FOLLOW_AFTER, progress};
+use crate::domain::rollout::finish::{fitting, short};
 use crate::domain::rollout::{Effect, Rollout, fates};
 use crate::domain::tenants::PATHS_SENT_MAX;
 
@@ -50,7 +50,7 @@ const SENT_BYTES_MAX: usize = 1024;
 impl Rollout {
     /// What a report about a purge says of how long it may still be waited for, and of what was really sent.
     pub(super) fn note_waits(&mut self, now: Timestamp, reference: &Reference, progress: &Progress) {
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         let found = draft.all_kept_mut().find_map(|vote| {
             let members = vote.vector.0.len();
             Some((members, vote.purges.values_mut().find(|purge| purge.reference == *reference)?))
@@ -61,19 +61,19 @@ impl Rollout {
                 let exists = purge.invalidation.is_some();
                 self.note_denied(now, members, reference, exists, why);
             }
-            Progress::Overdue(why) => self.note_overdue(None, reference, why),
+            Progress::Overdue(why) => self.purges.owe(reference, None, short(why)),
             Progress::SentBefore(sent) => purge.sent = Some(sent.clone()),
             Progress::OverBudget => {
                 purge.sent = Some(PathSet::default());
                 // It is ordered again with that, once it is durable.
-                self.ordered.remove(reference);
+                self.purges.order_again(reference);
             }
             Progress::Stalled(_) => {}
             Progress::Created(_)
             | Progress::Covered { .. }
             | Progress::Completed
             | Progress::DoneByOther
-            | Progress::Impossible(_) => drop(self.owed_at.remove(reference)),
+            | Progress::Impossible(_) => self.purges.settle(reference),
         }
     }
 
@@ -82,29 +82,17 @@ impl Rollout {
         let others = u32::try_from(members.saturating_sub(1)).unwrap_or(u32::MAX);
         let turns = others.saturating_mul(if exists { FOLLOW_AFTER } else { 1 });
         let wait = OWED_AFTER.saturating_add(self.policy.group.takeover.saturating_mul(turns));
-        let due = self.owed_at.get(reference).map_or_else(|| Some(now.after(wait)), |(due, _)| *due);
-        self.note_overdue(due, reference, why);
-    }
-
-    /// It is owed from then on; `None` is at once.
-    fn note_overdue(&mut self, due: Option<Timestamp>, reference: &Reference, why: &str) {
-        let why = why.chars().take(WHY_CHARS_MAX).collect();
-        self.owed_at.insert(reference.clone(), (due, why));
-    }
-
-    /// Ends every wait that is over, so that no deadline stays in the past.
-    pub(super) fn wake_owed(&mut self, now: Timestamp) {
-        self.owed_at.values_mut().for_each(|(due, _)| *due = due.filter(|due| *due > now));
-        self.remind_at.retain(|_, at| *at > now);
+        let due = self.purges.owed_at(reference).map_or_else(|| Some(now.after(wait)), |(due, _)| *due);
+        self.purges.owe(reference, due, short(why));
     }
 
     /// Makes owed what has waited long enough.
     pub(super) fn owe(&mut self, now: Timestamp, vector: &Vector, plan: &Plan) {
         let wall_ms = self.wall_ms(now);
         let due: Vec<(DistributionId, String)> = {
-            let Some(vote) = self.draft.as_ref().and_then(|draft| draft.vote(vector)) else { return };
+            let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.vote(vector)) else { return };
             let waits = |(distribution, purge): (&DistributionId, &Purge)| {
-                let (due, why) = self.owed_at.get(&purge.reference).filter(|_| !purge.state.ends_rollout())?;
+                let (due, why) = self.purges.owed_at(&purge.reference).filter(|_| !purge.state.ends_rollout())?;
                 due.is_none().then(|| (distribution.clone(), why.clone()))
             };
             vote.purges.iter().filter_map(waits).collect()
@@ -119,14 +107,14 @@ impl Rollout {
             purge.state = PurgeState::Owed(why);
             // It is ordered anew, with what is to be sent from now on.
             let reference = purge.reference.clone();
-            self.ordered.remove(&reference);
+            self.purges.order_again(&reference);
         }
     }
 
     /// Chooses what is sent for a purge that nobody has created: what was voted for, and what older ones of this workload owe
     /// for the same distribution, if it does not contain that. One that is owed always says it, since the votes go.
     pub(super) fn absorb(&mut self, vector: &Vector, distribution: &DistributionId, plan: &Plan, say: bool) {
-        let Some(draft) = &self.draft else { return };
+        let Some(draft) = &self.record.draft else { return };
         let Some(vote) = draft.kept(vector) else { return };
         let Some(purge) = vote.purges.get(distribution).filter(|purge| purge.invalidation.is_none()) else { return };
         let own = purge.sent.as_ref().unwrap_or(&plan.paths);
@@ -148,7 +136,7 @@ impl Rollout {
     /// before anybody could vote for this one.
     /// `paths` are what was voted for, where they are still known.
     pub(super) fn cover_older(&mut self, vector: &Vector, paths: Option<&PathSet>) {
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         let Some(made) = draft.kept(vector).cloned() else { return };
         let mut covered = Vec::new();
         for older in draft.all_kept_mut().filter(|older| older.seq < made.seq && older.closed.is_some()) {
@@ -165,15 +153,15 @@ impl Rollout {
                 }
             }
         }
-        self.ordered.retain(|reference| !covered.contains(reference));
+        covered.iter().for_each(|reference| self.purges.order_again(reference));
     }
 
     /// Goes on with what is owed by rollouts that have ended.
     pub(super) fn pursue(&mut self, now: Timestamp) -> Vec<Effect> {
         let owing =
             |record: &Record| record.all_kept().filter(|vote| vote.owes()).map(|vote| vote.vector.clone()).collect();
-        let vectors: Vec<Vector> = self.durable.as_ref().map_or_else(Vec::new, owing);
-        self.remind_at.retain(|vector, _| vectors.contains(vector));
+        let vectors: Vec<Vector> = self.record.durable.as_ref().map_or_else(Vec::new, owing);
+        self.purges.remind_only_of(&vectors);
         let mut effects = Vec::new();
         // From the newest on, so that what covers is known before what it covers is tried.
         for vector in vectors.iter().rev() {
@@ -193,7 +181,7 @@ impl Rollout {
     /// Takes over how far other members have come with it. That one has nothing of it says nothing: see the module's text.
     fn adopt_owed(&mut self, vector: &Vector) {
         let own = &self.identity.member;
-        let others = self.view.members.iter().filter(|(member, _)| *member != own);
+        let others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
         let theirs = others.filter_map(|(_, known)| known.as_ref()?.record.kept(vector));
         let theirs: Vec<Vote> = theirs.cloned().collect();
         let Some(vote) = self.kept_mut(vector) else { return };
@@ -210,17 +198,17 @@ impl Rollout {
                 made_there.push(purge.reference.clone());
             }
         }
-        self.ordered.retain(|reference| !made_there.contains(reference));
+        made_there.iter().for_each(|reference| self.purges.order_again(reference));
     }
 
     /// Orders what is owed, made as it is to be sent, and not carried by a newer one.
     fn order_owed(&mut self, vector: &Vector) -> Vec<Effect> {
-        let (Some(draft), Some(durable)) = (&self.draft, &self.durable) else { return Vec::new() };
+        let (Some(draft), Some(durable)) = (&self.record.draft, &self.record.durable) else { return Vec::new() };
         let Some((vote, stored)) = draft.kept(vector).zip(durable.kept(vector)) else { return Vec::new() };
         let mut orders = Vec::new();
         for (distribution, purge) in vote.purges.iter().filter(|(_, purge)| !purge.state.is_final()) {
             let known = stored.purges.get(distribution).is_some_and(|stored| stored.sent == purge.sent);
-            if !known || self.ordered.contains(&purge.reference) || self.is_carried(draft, vote, distribution, purge) {
+            if !known || self.purges.is_ordered(&purge.reference) || self.is_carried(draft, vote, distribution, purge) {
                 continue;
             }
             let Some(paths) = purge.sent.clone() else { continue };
@@ -231,10 +219,10 @@ impl Rollout {
                 workload: self.identity.workload.clone(),
                 invalidation: purge.invalidation.clone(),
                 paths_per_hour: self.policy.tenants.limits(&self.identity.workload.namespace).paths_per_hour,
-                voted_at: self.voted_at.get(vector).copied(),
+                voted_at: self.purges.voted_at(vector),
             });
         }
-        self.ordered.extend(orders.iter().map(|order| order.reference.clone()));
+        orders.iter().for_each(|order| self.purges.ordered(&order.reference));
         orders.into_iter().map(|order| Effect::Purge(Box::new(order))).collect()
     }
 
@@ -254,7 +242,7 @@ impl Rollout {
     }
 
     pub(super) fn plan(&self, vector: &Vector) -> Option<Plan> {
-        match group::fate(&self.view, vector) {
+        match group::fate(&self.ballot.view, vector) {
             Fate::Decided(Decision::Execute(plan)) => Some(plan),
             Fate::Decided(Decision::Close(_)) | Fate::Open(_) | Fate::Dead(..) | Fate::Mixed => None,
         }
@@ -268,8 +256,7 @@ impl Rollout {
             return;
         }
         let vote = vote.clone();
-        // It is told now, so its turns begin anew.
-        self.turns.remove(&(vector.clone(), Task::Tell));
+        self.purges.tell_again(vector);
         self.end_owed(&vote, &ended);
     }
 
@@ -278,10 +265,12 @@ impl Rollout {
         let wall_ms = self.wall_ms(now);
         let own = self.identity.member.clone();
         let hears = |member: &&crate::domain::id::Member| {
-            **member == own || self.view.members.get(*member).and_then(Option::as_ref).is_some_and(|known| known.alive)
+            **member == own
+                || self.ballot.view.members.get(*member).and_then(Option::as_ref).is_some_and(|known| known.alive)
         };
         let first = rank(&self.group_rollout(vector), &own, vector.0.keys().filter(hears)) == 0;
-        let Some(vote) = self.draft.as_ref().and_then(|draft| draft.kept(vector)).filter(|vote| vote.owes()) else {
+        let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.kept(vector)).filter(|vote| vote.owes())
+        else {
             return;
         };
         let since = vote.owed_ms;
@@ -290,7 +279,7 @@ impl Rollout {
         let days = wall_ms.saturating_sub(since).max(0) / TOLD_EVERY_MS;
         let next = since.saturating_add(TOLD_EVERY_MS.saturating_mul(days.saturating_add(1)));
         let next = u64::try_from(next.saturating_sub(self.identity.epoch_ms)).unwrap_or_default();
-        self.remind_at.insert(vector.clone(), Timestamp::from_millis(next));
+        self.purges.remind(vector, Timestamp::from_millis(next));
         if days == 0 || !first || reasons.is_empty() {
             return;
         }
@@ -305,7 +294,7 @@ impl Rollout {
     /// those of its distributions are found again that it does not list yet.
     pub(super) fn keep_owed(&mut self, vector: &Vector) {
         let agreed = self.plan(vector);
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         let Some(vote) = draft.vote(vector).cloned() else { return };
         draft.votes.retain(|vote| vote.vector != *vector);
         let kept = if vote.is_begun() { brief(vote) } else { as_planned(vote, agreed) };
@@ -315,7 +304,7 @@ impl Rollout {
 
     /// Finds out more of the distributions of an owed vote, once some of those it lists are done with.
     fn list_owed(&mut self, now: Timestamp, vector: &Vector) -> Option<Effect> {
-        let draft = self.draft.as_ref()?;
+        let draft = self.record.draft.as_ref()?;
         let vote = draft.owed.iter().find(|vote| vote.vector == *vector).filter(|vote| !vote.is_begun())?;
         let (seq, plan) = (vote.seq, plan(vote));
         // A newer rollout that is purged finds all distributions of the site out for itself.
@@ -329,16 +318,12 @@ impl Rollout {
         if !vote.wants_match() {
             return None;
         }
-        let ask = self.matching.entry(vector.clone()).or_default();
-        ask.is_due(now).then(|| {
-            ask.asked();
-            Effect::Match(vector.clone(), Box::new(plan))
-        })
+        self.purges.begins_match(now, vector).then(|| Effect::Match(vector.clone(), Box::new(plan)))
     }
 
     /// Forgets the oldest of those that newer ones carry, beyond the bound, and says so.
     fn keep_few_owed(&mut self, now: Timestamp) {
-        let Some(draft) = &self.draft else { return };
+        let Some(draft) = &self.record.draft else { return };
         if draft.owed.len() <= OWED_MAX {
             return;
         }
@@ -349,30 +334,19 @@ impl Rollout {
         let Some(vector) = draft.owed.iter().find(carried).map(|vote| vote.vector.clone()) else { return };
         let message = "taken over by the purge of a later version, which is owed too".to_owned();
         self.announce_vote(now, &vector, Kind::PurgeSkipped, "", message);
-        self.draft.iter_mut().for_each(|draft| draft.owed.retain(|vote| vote.vector != vector));
+        self.record.draft.iter_mut().for_each(|draft| draft.owed.retain(|vote| vote.vector != vector));
     }
 
     /// Whether another member has not heard yet that what was owed has been made.
     pub(super) fn others_owe(&self, vector: &Vector) -> bool {
         let own = &self.identity.member;
-        let others = self.view.members.iter().filter(|(member, _)| *member != own);
+        let others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
         let mut theirs = others.filter_map(|(_, known)| known.as_ref()?.record.kept(vector));
         theirs.any(Vote::owes)
     }
 
     pub(super) fn kept_mut(&mut self, vector: &Vector) -> Option<&mut Vote> {
-        self.draft.as_mut()?.all_kept_mut().find(|vote| vote.vector == *vector)
-    }
-
-    /// When something becomes owed, or is told again.
-    pub(super) fn owed_deadline(&self) -> Option<Timestamp> {
-        let open = |reference: &Reference| {
-            let votes = self.draft.iter().flat_map(|draft| &draft.votes).filter(|vote| vote.closed.is_none());
-            let mut purges = votes.flat_map(|vote| vote.purges.values());
-            purges.any(|purge| purge.reference == *reference && !purge.state.ends_rollout())
-        };
-        let due = self.owed_at.iter().filter(|(reference, _)| open(reference)).filter_map(|(_, (due, _))| *due);
-        due.chain(self.remind_at.values().copied()).min()
+        self.record.draft.as_mut()?.all_kept_mut().find(|vote| vote.vector == *vector)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::domain::group::{self, Fate, Known, Verdict};
 use crate::domain::id::{Member, Vector, rank};
 use crate::domain::machine::Timestamp;
 use crate::domain::notice::Kind;
-use crate::domain::policy::{Agreement, Choice};
+use crate::domain::policy::{Agreement, AtTimeout};
 use crate::domain::record::{Outcome, Phase, Record};
 use crate::domain::rollout::clock::ELAPSED_STORED_EVERY;
 use crate::domain::rollout::{Rollout, words};
@@ -19,28 +19,28 @@ impl Rollout {
     /// Lets the clock of a rollout run on while the group has not decided it, and acts on it once when the group's timeout is
     /// over. It is the only duration besides the rollout timeout that becomes a fact, and only under `skip` (decision 8).
     pub(super) fn mind_patience(&mut self, now: Timestamp) {
-        if self.is_alone() || self.draft.as_ref().is_none_or(|draft| draft.phase != Phase::Complete) {
+        if self.is_alone() || self.record.draft.as_ref().is_none_or(|draft| draft.phase != Phase::Complete) {
             return;
         }
         let undecided = self.undecided();
         let waits = self.is_waiting_for_group(undecided.is_some());
-        if waits != self.running_since.is_some() {
-            self.keep_time(now, waits);
+        if waits != self.stopwatch.runs() {
+            self.stopwatch.keep(now, waits, &mut self.record.draft);
         }
         if !waits {
             return;
         }
         if self.elapsed(now) < self.patience(undecided.as_ref()) {
-            if self.running_since.is_some_and(|since| now.since(since) >= ELAPSED_STORED_EVERY) {
-                self.keep_time(now, true);
+            if self.stopwatch.is_store_due(now) {
+                self.stopwatch.keep(now, true, &mut self.record.draft);
             }
             return;
         }
-        self.keep_time(now, false);
+        self.stopwatch.keep(now, false, &mut self.record.draft);
         match undecided {
             None if self.gives_up() => self.withdraw(now),
             undecided if self.is_wait_told(undecided.as_ref()) => {
-                self.draft.iter_mut().for_each(|draft| draft.stalled = true);
+                self.record.draft.iter_mut().for_each(|draft| draft.stalled = true);
             }
             Some((vector, missing)) => self.doubt(now, &vector, &missing),
             None => self.stall(now),
@@ -52,7 +52,7 @@ impl Rollout {
         let own = &self.identity.member;
         let rank = match undecided {
             None if self.gives_up() => 0,
-            None => rank(&self.key(), own, self.awaiting()),
+            None => rank(&self.identity.workload.to_string(), own, self.awaiting()),
             Some((vector, missing)) => {
                 let voted = vector.0.keys().filter(|member| !missing.contains(*member));
                 rank(&self.group_rollout(vector), own, voted)
@@ -64,14 +64,14 @@ impl Rollout {
 
     /// Whether nothing is waited for after the timeout. What it would mean is not known while nothing may be judged.
     fn gives_up(&self) -> bool {
-        self.policy.group.at_timeout == Choice::Skip && self.view.hold.is_none()
+        self.policy.group.at_timeout == AtTimeout::Skip && self.ballot.view.hold.is_none()
     }
 
     /// Whether another member that waits for the same has told so.
     fn is_wait_told(&self, undecided: Option<&Undecided>) -> bool {
         let own = &self.identity.member;
         let told = |member: &Member| {
-            let known = self.view.members.get(member).and_then(Option::as_ref);
+            let known = self.ballot.view.members.get(member).and_then(Option::as_ref);
             known.is_some_and(|known| known.record.stalled)
         };
         match undecided {
@@ -84,9 +84,9 @@ impl Rollout {
 
     /// The open vote for the present rollout, and whose votes are missing.
     fn undecided(&self) -> Option<Undecided> {
-        let record = self.durable.as_ref()?;
+        let record = self.record.durable.as_ref()?;
         let vote = record.vote_for(record.seq)?;
-        match group::fate(&self.view, &vote.vector) {
+        match group::fate(&self.ballot.view, &vote.vector) {
             Fate::Open(missing) => Some((vote.vector.clone(), missing)),
             Fate::Decided(_) | Fate::Dead(..) | Fate::Mixed => None,
         }
@@ -95,12 +95,12 @@ impl Rollout {
     fn is_waiting_for_group(&self, undecided: bool) -> bool {
         let followed = self.workload().is_some_and(|workload| !workload.tuning.disabled && !workload.paused);
         let waits = |draft: &Record| !draft.stalled && (draft.awaits_vote() || undecided);
-        followed && self.draft.as_ref().is_some_and(waits)
+        followed && self.record.draft.as_ref().is_some_and(waits)
     }
 
     /// It stays undecided until whoever has not voted comes back, moves on, or is forgotten.
     fn doubt(&mut self, now: Timestamp, vector: &Vector, missing: &BTreeSet<Member>) {
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         draft.stalled = true;
         let missing: Vec<&str> = missing.iter().map(|member| member.0.as_str()).collect();
         let message = format!(
@@ -114,7 +114,7 @@ impl Rollout {
     fn stall(&mut self, now: Timestamp) {
         let waited = words::duration(self.policy.group.timeout);
         let waiting = self.waiting_for().unwrap_or_else(|| "its own vote is not possible".to_owned());
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         draft.stalled = true;
         self.announce(now, Kind::GroupStalled, format!("not purged after {waited}: {waiting}; still waiting"));
     }
@@ -122,7 +122,7 @@ impl Rollout {
     /// For good: without a vote of ours for it, no vector with this rollout is ever decided (GA-5).
     fn withdraw(&mut self, now: Timestamp) {
         let waiting = self.waiting_for().unwrap_or_else(|| "its own vote was not possible".to_owned());
-        let Some(draft) = &mut self.draft else { return };
+        let Some(draft) = &mut self.record.draft else { return };
         draft.phase = Phase::Withdrawn;
         self.announce(now, Kind::PurgeSkipped, format!("{}; {waiting}", Outcome::Withdrawn));
         self.close_current(Outcome::Withdrawn, waiting);
@@ -130,21 +130,21 @@ impl Rollout {
 
     /// The members that wait as we do, with the same version.
     fn awaiting(&self) -> impl Iterator<Item = &Member> {
-        let own = self.draft.as_ref().map(|draft| &draft.version);
+        let own = self.record.draft.as_ref().map(|draft| &draft.version);
         let prefixes = &self.policy.group.repository_prefixes;
         let waits = move |known: &Option<Known>| {
             let record = known.as_ref().map(|known| &known.record).filter(|record| record.awaits_vote());
             record.zip(own).is_some_and(|(record, own)| record.version.same_across(own, prefixes))
         };
-        self.view.members.iter().filter(move |(_, known)| waits(known)).map(|(member, _)| member)
+        self.ballot.view.members.iter().filter(move |(_, known)| waits(known)).map(|(member, _)| member)
     }
 
     /// For whom the rollout waits, and why, in words.
     pub(super) fn waiting_for(&self) -> Option<String> {
-        if let Some(hold) = &self.view.hold {
+        if let Some(hold) = &self.ballot.view.hold {
             return Some(format!("held up: {hold}"));
         }
-        match group::judge(&self.view, &self.identity.member, &self.policy.group) {
+        match group::judge(&self.ballot.view, &self.identity.member, &self.policy.group) {
             Verdict::Candidate(_) => None,
             Verdict::Waiting(reasons) => {
                 let others = reasons.iter().filter(|(member, _)| **member != self.identity.member);
@@ -156,8 +156,8 @@ impl Rollout {
 
     /// When the wait is over, or its elapsed part is to be stored.
     pub(super) fn patience_deadline(&self) -> Option<Timestamp> {
-        let draft = self.draft.as_ref().filter(|draft| draft.phase == Phase::Complete)?;
-        let since = self.running_since.filter(|_| !self.is_alone() && self.view_is_current())?;
+        let draft = self.record.draft.as_ref().filter(|draft| draft.phase == Phase::Complete)?;
+        let since = self.stopwatch.since().filter(|_| !self.is_alone() && self.view_is_current())?;
         let rest = self.patience(self.undecided().as_ref()).saturating_sub(draft.elapsed());
         Some(since.after(rest.min(ELAPSED_STORED_EVERY)))
     }

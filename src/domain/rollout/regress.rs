@@ -17,60 +17,59 @@ use crate::domain::adoption::lacks;
 use crate::domain::id::Seq;
 use crate::domain::record::{Change, Edge, Phase, Record};
 use crate::domain::rollout::Rollout;
-use crate::domain::rollout::served::Served;
 
 impl Rollout {
     /// The same machine in a life that has known the ledger to hold `known`. Where it has known nothing and the ledger was set
     /// back, `spent` is the highest number it has seen.
     #[must_use]
     pub fn remembering(mut self, known: Option<&Record>, spent: Seq) -> Self {
-        self.spent = spent;
+        self.record.spent = spent;
         match known {
             Some(known) => self.compare(known),
             // Removed by this life, and back with an old record, which may be in the middle of a rollout.
             None if self.is_alone() && spent > Seq::default() => self.count_above(spent, true),
             None => {}
         }
-        self.served = Served::resumed(&self.policy, self.draft.as_ref());
+        self.served.resume(&self.policy, self.record.draft.as_ref());
         self
     }
 
     /// Compares what the ledger turns out to hold with what this life has known it to hold.
     pub(super) fn compare(&mut self, known: &Record) {
         let there = (known.seq, known.revision);
-        if !lacks(self.durable.as_ref(), self.floor, there) {
+        if !lacks(self.record.durable.as_ref(), self.record.floor, there) {
             // It was adopted, or nothing was lost at all.
-            self.lost = None;
+            self.record.lost = None;
             return;
         }
-        self.spent = self.spent.max(known.seq);
+        self.record.spent = self.record.spent.max(known.seq);
         if self.is_alone() {
-            let held = self.durable.as_ref();
+            let held = self.record.durable.as_ref();
             let ran = held.is_some_and(|held| held.version != known.version || held.uid != known.uid);
-            self.draft = Some(known.clone());
+            self.record.draft = Some(known.clone());
             self.count_above(known.seq, ran);
         } else {
-            self.lost = self.lost.max(Some(there));
+            self.record.lost = self.record.lost.max(Some(there));
         }
     }
 
     /// Goes on above a number of ours that somebody has shown, whoever that was.
     pub(super) fn outnumber(&mut self) {
-        if let Some(above) = self.view.above {
-            self.spent = self.spent.max(above);
+        if let Some(above) = self.ballot.view.above {
+            self.record.spent = self.record.spent.max(above);
             self.count_above(above, false);
         }
     }
 
     /// Gives the draft a number above `spent`. If something else `ran`, it is a rollout whose end has to be purged.
     fn count_above(&mut self, spent: Seq, ran: bool) {
-        let Some(draft) = self.draft.as_mut().filter(|draft| draft.seq <= spent) else { return };
+        let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.seq <= spent) else { return };
         if draft.closed >= draft.seq {
             draft.closed = spent;
         }
         draft.seq = spent;
         self.renew(spent);
-        if let Some(draft) = self.draft.as_mut().filter(|_| ran) {
+        if let Some(draft) = self.record.draft.as_mut().filter(|_| ran) {
             draft.closed = draft.closed.min(spent);
             draft.change = Change::Changed;
             draft.phase = Phase::Rolling;

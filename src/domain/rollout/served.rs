@@ -14,6 +14,8 @@ use crate::domain::workload::Workload;
 /// What has been seen of the pods of the rollout in flight.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Served {
+    /// How they are now, while they can be seen.
+    pods: Option<Pods>,
     /// A pod of it was ready.
     ready: bool,
     /// There was a time at which nobody could see.
@@ -27,6 +29,39 @@ impl Served {
     pub(super) fn resumed(policy: &Policy, record: Option<&Record>) -> Self {
         let rolling = record.is_some_and(|record| record.phase == Phase::Rolling);
         Self { blind: rolling && policy.on_rollback == OnRollback::IfServed, ..Self::default() }
+    }
+
+    /// The same, where its pods are seen now.
+    pub(super) fn resume(&mut self, policy: &Policy, record: Option<&Record>) {
+        *self = Self { pods: self.pods.take(), ..Self::resumed(policy, record) };
+    }
+
+    /// Takes in what the pods say. What the first ones that are seen did before, nobody saw.
+    pub(super) fn note_pods(&mut self, pods: Pods) {
+        self.ready |= pods.ready > 0;
+        self.blind |= self.pods.is_none() && pods.started > 0;
+        self.pods = Some(pods);
+    }
+
+    /// The pods could not be seen for a time.
+    pub(super) fn note_blindness(&mut self) {
+        self.blind = true;
+    }
+
+    /// Whether Services publish its pods before they are ready.
+    pub(super) fn note_services(&mut self, publishes_unready: bool) {
+        self.publishes_unready = Some(publishes_unready);
+    }
+
+    /// How its pods are now, while they can be seen.
+    pub(super) fn pods(&self) -> Option<&Pods> {
+        self.pods.as_ref()
+    }
+
+    /// Whether one of them may have answered a request.
+    fn is_possible(&self) -> bool {
+        let published = self.publishes_unready.unwrap_or(true) && self.pods().is_none_or(|pods| pods.updated > 0);
+        self.ready || self.blind || self.pods.is_none() || published
     }
 }
 
@@ -64,40 +99,20 @@ impl Rollout {
         self.served.ready = true;
         let failed = |draft: &&mut Record| matches!(draft.phase, Phase::Failed(_)) && is_edge_elsewhere(draft);
         let digests = self.policy.same_digest_is_same;
-        self.draft.as_mut().filter(failed).into_iter().for_each(|draft| move_edge(draft, digests));
-    }
-
-    /// Takes in what the pods say. What the first ones that are seen did before, nobody saw.
-    pub(super) fn note_pods(&mut self, pods: &Pods) {
-        self.served.ready |= pods.ready > 0;
-        self.served.blind |= self.pods.is_none() && pods.started > 0;
-    }
-
-    /// The pods could not be seen for a time.
-    pub(super) fn note_blindness(&mut self) {
-        self.served.blind = true;
-    }
-
-    /// Whether Services publish its pods before they are ready.
-    pub(super) fn note_services(&mut self, publishes_unready: bool) {
-        self.served.publishes_unready = Some(publishes_unready);
+        self.record.draft.as_mut().filter(failed).into_iter().for_each(|draft| move_edge(draft, digests));
     }
 
     /// Whether a request may have been answered by the rollout in flight, as far as the policy cares.
     pub(super) fn may_be_served(&self) -> bool {
-        let rolling = self.draft.as_ref().is_some_and(|draft| draft.phase == Phase::Rolling);
-        let Served { ready, blind, publishes_unready } = self.served;
-        let pods = self.pods.as_ref();
-        let published = publishes_unready.unwrap_or(true) && pods.is_none_or(|pods| pods.updated > 0);
-        let served = ready || blind || pods.is_none() || published;
-        self.policy.on_rollback == OnRollback::IfServed && rolling && served
+        let rolling = self.record.draft.as_ref().is_some_and(|draft| draft.phase == Phase::Rolling);
+        self.policy.on_rollback == OnRollback::IfServed && rolling && self.served.is_possible()
     }
 
     /// The rollout in flight ends without having completed.
     pub(super) fn leave_to_the_edge(&mut self) {
         if self.may_be_served() {
             let digests = self.policy.same_digest_is_same;
-            self.draft.iter_mut().for_each(|draft| move_edge(draft, digests));
+            self.record.draft.iter_mut().for_each(|draft| move_edge(draft, digests));
         }
     }
 }

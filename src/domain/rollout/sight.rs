@@ -9,14 +9,20 @@
 
 use std::time::Duration;
 
+use crate::domain::call::Call;
 use crate::domain::machine::Timestamp;
 use crate::domain::readiness::rollout_under_way;
-use crate::domain::rollout::{Effect, Rollout};
+use crate::domain::record::Record;
+use crate::domain::rollout::Effect;
 use crate::domain::workload::Workload;
 
 /// How far apart two consistent reads are that prove that a cluster was set back. A read that a lagging cache or a
 /// misbehaving proxy answered is put right long before.
 pub const SET_BACK_AFTER: Duration = Duration::from_secs(5);
+
+/// How often what cannot be used about a workload is written and told at most. It is for people, and no decision depends on it; so
+/// an owner who changes it a hundred times a minute costs two writes and an Event a minute.
+const FAULTS_NOTED_EVERY: Duration = Duration::from_secs(60);
 
 /// What is known of the workload itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -60,21 +66,47 @@ impl Arrival {
 
 /// A generation was shown that is older than the newest known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Doubt {
+enum Doubt {
     /// By a watch: a read has to tell.
     Shown,
     /// By a consistent read, first at this time.
     Read(Timestamp),
 }
 
-impl Rollout {
+/// The workload as it was last seen, and the looks at it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Sighting {
+    pub(super) sight: Sight,
+    /// What it is taken for while it has no record.
+    pub(super) arrival: Arrival,
+    /// An older generation than the newest known was shown.
+    doubt: Option<Doubt>,
+    look: Call,
+    /// Until when what cannot be used about it is not noted again. The machine stays as long, to remember it.
+    faults_rest: Option<Timestamp>,
+}
+
+impl Sighting {
+    /// Nothing was seen yet. A workload that is `known` has a record.
+    pub(super) fn new(known: bool) -> Self {
+        Self { arrival: if known { Arrival::New } else { Arrival::Open }, ..Self::default() }
+    }
+
+    /// The newest sight of the workload.
+    pub(super) fn workload(&self) -> Option<&Workload> {
+        match &self.sight {
+            Sight::Seen(workload) => Some(workload),
+            Sight::Unknown | Sight::Missing | Sight::Gone => None,
+        }
+    }
+
     /// Takes in a sight and says so. One of the same object with an older generation is not believed, but looked into.
-    fn see(&mut self, workload: Box<Workload>) -> bool {
+    fn see(&mut self, workload: Box<Workload>, draft: Option<&Record>) -> bool {
         let newest = match &self.sight {
             Sight::Seen(seen) if seen.uid == workload.uid => seen.generation,
             Sight::Seen(_) | Sight::Unknown | Sight::Missing | Sight::Gone => i64::MIN,
         };
-        let recorded = self.draft.as_ref().filter(|record| record.uid == workload.uid);
+        let recorded = draft.filter(|record| record.uid == workload.uid);
         let current = workload.generation >= newest.max(recorded.map_or(i64::MIN, |record| record.generation));
         if current {
             self.sight = Sight::Seen(workload);
@@ -86,14 +118,14 @@ impl Rollout {
     }
 
     /// Takes in what a consistent read showed, and says so. An older generation is believed when a second one shows it.
-    pub(super) fn read(&mut self, now: Timestamp, workload: Box<Workload>) -> bool {
+    pub(super) fn read(&mut self, now: Timestamp, workload: Box<Workload>, draft: &mut Option<Record>) -> bool {
         let doubt = self.doubt.clone();
-        if self.see(workload.clone()) {
+        if self.see(workload.clone(), draft.as_ref()) {
             return true;
         }
         match doubt {
             Some(Doubt::Read(since)) if now.since(since) >= SET_BACK_AFTER => {
-                self.draft.iter_mut().for_each(|draft| draft.generation = workload.generation);
+                draft.iter_mut().for_each(|draft| draft.generation = workload.generation);
                 self.sight = Sight::Seen(workload);
                 self.doubt = None;
                 true
@@ -106,9 +138,9 @@ impl Rollout {
         }
     }
 
-    /// Takes in what a watch says: a sight, or that the workload is gone. Reads made before it became another object, or
-    /// none, say nothing any more, in whatever order the answers come.
-    pub(super) fn watched(&mut self, workload: Option<Box<Workload>>) {
+    /// Takes in what a watch says: a sight, or that the workload is gone. Returns whether it became another object, or none:
+    /// reads made before that say nothing any more, in whatever order the answers come.
+    pub(super) fn watched(&mut self, workload: Option<Box<Workload>>, draft: Option<&Record>) -> bool {
         let same = match (&self.sight, &workload) {
             (Sight::Seen(seen), Some(workload)) => seen.uid == workload.uid,
             (Sight::Missing | Sight::Gone, None) => true,
@@ -116,24 +148,41 @@ impl Rollout {
         };
         if !same {
             self.look.outdate();
-            self.recheck.outdate();
         }
         if let (Sight::Seen(_), None) = (&self.sight, &workload) {
             // What comes back under its name is another one.
             self.arrival = Arrival::New;
         }
         match workload {
-            Some(workload) => drop(self.see(workload)),
-            None if self.sight != Sight::Gone => {
-                self.sight = Sight::Missing;
-                self.doubt = None;
-            }
+            Some(workload) => drop(self.see(workload, draft)),
+            None if self.sight != Sight::Gone => self.miss(),
             None => {}
         }
+        !same
+    }
+
+    /// It is said to be gone; to be confirmed by a look.
+    pub(super) fn miss(&mut self) {
+        self.sight = Sight::Missing;
+        self.doubt = None;
+    }
+
+    /// Asks for a look, unless one is under way.
+    pub(super) fn look(&mut self, now: Timestamp) -> Option<Effect> {
+        self.look.is_due(now).then(|| {
+            self.look.asked();
+            Effect::Look
+        })
     }
 
     /// Takes in the answer to a look, and says whether it was news of the present. One that was not is asked for again.
-    pub(super) fn looked(&mut self, now: Timestamp, workload: Option<Box<Workload>>) -> bool {
+    pub(super) fn looked(
+        &mut self,
+        now: Timestamp,
+        workload: Option<Box<Workload>>,
+        draft: &mut Option<Record>,
+        again: impl FnOnce(u32) -> Timestamp,
+    ) -> bool {
         if !self.look.is_asked() {
             // It was asked for in an earlier life.
             return false;
@@ -143,7 +192,7 @@ impl Rollout {
             return false;
         }
         let current = match workload {
-            Some(workload) => self.read(now, workload),
+            Some(workload) => self.read(now, workload, draft),
             None => {
                 self.sight = Sight::Gone;
                 self.arrival = Arrival::New;
@@ -154,10 +203,14 @@ impl Rollout {
         if current {
             self.look.answered();
         } else {
-            let key = self.key();
-            self.look.repeat(now, &key);
+            self.look.repeat(again);
         }
         current
+    }
+
+    /// A look failed, for this reason.
+    pub(super) fn failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: &str) {
+        self.look.failed(again, why);
     }
 
     /// Looks into an older generation, when it is time to.
@@ -166,14 +219,41 @@ impl Rollout {
             Doubt::Shown => true,
             Doubt::Read(since) => now.since(*since) >= SET_BACK_AFTER,
         };
-        if due { self.ask_look(now) } else { None }
+        if due { self.look(now) } else { None }
     }
 
-    /// When an older generation is looked into again. While a look is under way or rests, that comes first.
-    pub(super) fn doubt_deadline(&self) -> Option<Timestamp> {
-        match self.doubt.as_ref().filter(|_| self.look.is_idle())? {
-            Doubt::Shown => None,
-            Doubt::Read(since) => Some(since.after(SET_BACK_AFTER)),
+    /// Whether what cannot be used about it may be noted now; if so, it is, and not again for a while.
+    pub(super) fn notes_faults(&mut self, now: Timestamp) -> bool {
+        let due = self.faults_rest.is_none_or(|until| until <= now);
+        if due {
+            self.faults_rest = Some(now.after(FAULTS_NOTED_EVERY));
         }
+        due
+    }
+
+    /// Whether the newest sight is believed, no look is under way, and nothing of it is to be remembered.
+    pub(super) fn is_settled(&self) -> bool {
+        !self.look.is_asked() && self.doubt.is_none() && self.faults_rest.is_none()
+    }
+
+    /// The look at the workload.
+    pub(super) fn call(&self) -> &Call {
+        &self.look
+    }
+
+    /// Ends a rest that is over.
+    pub(super) fn wake(&mut self, now: Timestamp) {
+        self.look.wake(now);
+        self.faults_rest = self.faults_rest.filter(|until| *until > now);
+    }
+
+    /// When it is looked at again, or faults may be noted. While a look is under way or rests, that comes before an older
+    /// generation is looked into.
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        let look = match self.doubt.as_ref().filter(|_| self.look.is_idle()) {
+            Some(Doubt::Read(since)) => Some(since.after(SET_BACK_AFTER)),
+            Some(Doubt::Shown) | None => self.look.deadline(),
+        };
+        look.into_iter().chain(self.faults_rest).min()
     }
 }

@@ -1,23 +1,40 @@
 //! Telling: what is durable and not told yet, and the little that is told without being durable.
 //!
-//! Loose notices are in no record: those that it has no room for. They are told once the write without them has happened, and a
-//! crash before that loses them; the others are told by the next life. Not for what is told; that is decided where it happens.
+//! Loose notices are in no record: those that it has no room for, and those about waits. The former are told once the write
+//! without them has happened, and a crash before that loses them; the others are told by the next life.
+//!
+//! What is told is put into a notice here; what it says, and when, is decided where it happens.
 
-use crate::domain::id::NoticeId;
+use std::collections::BTreeMap;
+
+use crate::domain::call::Call;
+use crate::domain::distribution::DistributionId;
+use crate::domain::host::Host;
+use crate::domain::id::{Member, NoticeId, Vector, group_rollout_id};
 use crate::domain::machine::Timestamp;
-use crate::domain::notice::Notice;
-use crate::domain::rollout::{Effect, Rollout};
+use crate::domain::notice::{Kind, Notice, PurgeFact};
+use crate::domain::paths::Path;
+use crate::domain::record::{NOTICE_LIST_BYTES_MAX, PURGES_NAMED_MAX, Purge, Vote};
+use crate::domain::rollout::finish::fitting;
+use crate::domain::rollout::{Effect, Rollout, words};
 
-impl Rollout {
-    /// Tells what is durable and not yet told, and what is loose.
-    pub(super) fn tell(&mut self, now: Timestamp) -> Vec<Effect> {
-        let still = |notice: &&Notice| self.draft.as_ref().is_some_and(|draft| draft.untold.contains(notice));
-        let durable = self.durable.iter().flat_map(|durable| &durable.untold).filter(still);
+/// What is being told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Telling {
+    calls: BTreeMap<NoticeId, Call>,
+    /// Notices that are told without being in the record.
+    loose: BTreeMap<NoticeId, Notice>,
+}
+
+impl Telling {
+    /// Tells these notices and the loose ones, as far as they are not being told.
+    pub(super) fn tell<'a>(&'a mut self, now: Timestamp, notices: impl Iterator<Item = &'a Notice>) -> Vec<Effect> {
+        self.calls.values_mut().for_each(|call| call.wake(now));
         let mut effects = Vec::new();
-        for notice in durable.chain(self.loose.values()) {
-            let ask = self.telling.entry(notice.id.clone()).or_default();
-            if ask.is_due(now) {
-                ask.asked();
+        for notice in notices.chain(self.loose.values()) {
+            let call = self.calls.entry(notice.id.clone()).or_default();
+            if call.is_due(now) {
+                call.asked();
                 effects.push(Effect::Tell(Box::new(notice.clone())));
             }
         }
@@ -25,15 +42,138 @@ impl Rollout {
     }
 
     /// Tells a notice without a record that has it.
-    pub(super) fn tell_loose(&mut self, notice: Notice) {
+    pub(super) fn add(&mut self, notice: Notice) {
         self.loose.entry(notice.id.clone()).or_insert(notice);
     }
 
+    /// It was told, or is on its way in a durable outbox.
     pub(super) fn told(&mut self, id: &NoticeId) {
-        self.telling.remove(id);
+        self.calls.remove(id);
         self.loose.remove(id);
-        if let Some(draft) = &mut self.draft {
-            draft.untold.retain(|notice| notice.id != *id);
+    }
+
+    /// It was not, for this reason.
+    pub(super) fn failed(&mut self, id: &NoticeId, again: impl FnOnce(u32) -> Timestamp, why: &str) {
+        if let Some(call) = self.calls.get_mut(id) {
+            call.failed(again, why);
         }
     }
+
+    /// Whether all loose notices were told.
+    pub(super) fn is_done(&self) -> bool {
+        self.loose.is_empty()
+    }
+
+    /// Those that are not told yet.
+    pub(super) fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.calls.values()
+    }
+}
+
+impl Rollout {
+    /// Tells what is durable and not yet told, and what is loose.
+    pub(super) fn tell(&mut self, now: Timestamp) -> Vec<Effect> {
+        let still = |notice: &&Notice| self.record.draft.as_ref().is_some_and(|draft| draft.untold.contains(notice));
+        let durable = self.record.durable.iter().flat_map(|durable| &durable.untold).filter(still);
+        self.telling.tell(now, durable)
+    }
+
+    /// Writes a notice about the present rollout into the draft, to be told once that is durable.
+    pub(super) fn announce(&mut self, now: Timestamp, kind: Kind, message: String) {
+        let Some(draft) = &mut self.record.draft else { return };
+        let identity = &self.identity;
+        let vector = Vector::of_one(identity.member.clone(), identity.origin.clone(), draft.seq);
+        let rollout = group_rollout_id(&identity.group, &identity.workload, &vector);
+        // A fault may go and come again within one rollout: each time is a notice of its own.
+        let faulty = kind == Kind::WorkloadFaulty;
+        let detail = if faulty { format!("{}/{message}", draft.revision) } else { String::new() };
+        let id = Notice::id_of(&rollout, kind, &detail);
+        if draft.untold.iter().any(|notice| notice.id == id) {
+            return;
+        }
+        draft.untold.push(Notice {
+            id,
+            kind,
+            at_ms: identity.epoch_ms.saturating_add_unsigned(now.as_millis()),
+            workload: identity.workload.clone(),
+            seq: draft.seq,
+            change: words::change(draft.before(), &draft.version),
+            rollout,
+            message,
+            hosts: Vec::new(),
+            purges: Vec::new(),
+            cut: false,
+            late: false,
+        });
+    }
+
+    /// Writes a notice about a vector into the draft. In a group, all of it follows from the votes, so each member tells the same
+    /// (O5).
+    pub(super) fn announce_vote(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
+        let (rollout, at_ms) = (self.group_rollout(vector), self.wall_ms(now));
+        let id = self.notice_id(vector, kind, detail, &self.identity.member);
+        let alone = self.is_alone();
+        let (agreed_at, mut hosts) = self.agreed(vector);
+        if let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.kept(vector)).filter(|_| hosts.is_empty())
+        {
+            hosts.clone_from(&vote.hosts);
+        }
+        let workload = self.identity.workload.clone();
+        let Some(draft) = &mut self.record.draft else { return };
+        let before = draft.before().cloned();
+        let present = draft.seq;
+        let Some(vote) = draft.all_kept_mut().find(|vote| vote.vector == *vector) else { return };
+        if !vote.noticed.insert(id.clone()) {
+            return;
+        }
+        let mentioned: Vec<Host> =
+            fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect();
+        let purges = purge_facts(vote);
+        let notice = Notice {
+            id,
+            kind,
+            at_ms: [agreed_at, vote.at_ms].into_iter().find(|agreed| *agreed > 0).unwrap_or(at_ms),
+            workload,
+            seq: vector.0.values().next().map_or(vote.seq, |first| first.seq),
+            // What it replaces may differ from member to member.
+            change: words::change(before.as_ref().filter(|_| alone && vote.seq == present), &vote.version),
+            rollout,
+            message,
+            cut: mentioned.len() < hosts.len() || is_cut(vote, &purges),
+            hosts: mentioned,
+            purges,
+            // Hooks in the old form are called for what was owed, however late (decision 29).
+            late: kind == Kind::PurgeCompleted && vote.stalled && vote.owed_ms == 0,
+        };
+        draft.untold.push(notice);
+    }
+
+    /// What follows from the votes has one id and the same bytes, whichever member tells it. What happened to one member on the
+    /// way is a notice of its own.
+    pub(super) fn notice_id(&self, vector: &Vector, kind: Kind, detail: &str, member: &Member) -> NoticeId {
+        let shared = matches!(kind, Kind::PurgeStarted | Kind::PurgeCompleted | Kind::PurgeSkipped);
+        let rollout = self.group_rollout(vector);
+        if shared || self.is_alone() {
+            Notice::id_of(&rollout, kind, detail)
+        } else {
+            Notice::id_of(&rollout, kind, &format!("{detail}/{member}"))
+        }
+    }
+}
+
+/// The first purges of a vote, as a notice mentions them.
+fn purge_facts(vote: &Vote) -> Vec<PurgeFact> {
+    let each = NOTICE_LIST_BYTES_MAX / vote.purges.len().clamp(1, PURGES_NAMED_MAX);
+    let mentioned: Vec<Path> = fitting(vote.paths.iter(), each, |path| path.as_str().len()).cloned().collect();
+    let fact = |(distribution, purge): (&DistributionId, &Purge)| PurgeFact {
+        distribution: distribution.clone(),
+        invalidation: purge.invalidation.clone(),
+        paths: mentioned.clone(),
+    };
+    vote.purges.iter().take(PURGES_NAMED_MAX).map(fact).collect()
+}
+
+/// Whether a notice with these facts does not mention all purges and paths of the vote.
+fn is_cut(vote: &Vote, facts: &[PurgeFact]) -> bool {
+    facts.len() < vote.count().all() || facts.iter().any(|fact| fact.paths.len() < vote.paths.len())
 }

@@ -18,11 +18,13 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use crate::domain::budget::Writes;
-use crate::domain::id::{NoticeId, Origin, Seq, Vector, WorkloadId, group_rollout_id};
+use crate::domain::call::Call;
+use crate::domain::id::{Origin, Seq, Vector, WorkloadId, group_rollout_id};
 use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::notice::{Kind, Notice};
 use crate::domain::record::{PurgeState, Record};
-use crate::domain::rollout::ask::Ask;
+use crate::domain::rollout::finish::short;
+use crate::domain::rollout::tell::Telling;
 use crate::domain::rollout::{Effect, Event, Identity, Rollout, words};
 
 /// Failures in a row after which a wait is told: two may be passing.
@@ -193,7 +195,7 @@ pub struct Attended {
     rollout: Rollout,
     waits: BTreeMap<(Wait, String), Waiting>,
     /// Notices about waits that are not told yet.
-    untold: BTreeMap<NoticeId, (Notice, Ask)>,
+    untold: Telling,
     writes: Writes,
     overdrawn: bool,
 }
@@ -201,7 +203,13 @@ pub struct Attended {
 impl Attended {
     /// Attends to this rollout.
     pub fn new(rollout: Rollout) -> Self {
-        Self { rollout, waits: BTreeMap::new(), untold: BTreeMap::new(), writes: Writes::default(), overdrawn: false }
+        Self {
+            rollout,
+            waits: BTreeMap::new(),
+            untold: Telling::default(),
+            writes: Writes::default(),
+            overdrawn: false,
+        }
     }
 
     /// It ended because it wrote its record over and over while nothing happened. That is a mistake of ours, and it is left alone
@@ -260,18 +268,10 @@ impl Attended {
             if let Some((level, waited)) = waiting.due(now, each.wait, each.failures) {
                 let message = message(each.wait, each.reason.as_deref(), waited);
                 let notice = self.rollout.notice_of_wait(now, each.wait, &level, message);
-                self.untold.entry(notice.id.clone()).or_insert((notice, Ask::default()));
+                self.untold.add(notice);
             }
         }
-        let mut effects = Vec::new();
-        for (notice, ask) in self.untold.values_mut() {
-            ask.wake(now);
-            if ask.is_due(now) {
-                ask.asked();
-                effects.push(Effect::Tell(Box::new(notice.clone())));
-            }
-        }
-        effects
+        self.untold.tell(now, std::iter::empty())
     }
 }
 
@@ -329,29 +329,33 @@ impl Rollout {
         if self.ended {
             return Vec::new();
         }
-        let reason = |ask: &Ask| ask.last_reason().map(str::to_owned);
-        let asked =
-            |wait, subject: String, ask: &Ask| Pending { wait, subject, failures: ask.failures(), reason: reason(ask) };
-        let plain = |wait, ask: &Ask| (!ask.is_idle()).then(|| asked(wait, String::new(), ask));
-        let unwritten = self.storing.is_some() || self.draft != self.durable;
-        let store = (unwritten && (self.storing.is_some() || self.store.failures() > 0))
-            .then(|| asked(Wait::Store, String::new(), &self.store));
-        let unseen = self.published && self.durable.is_some() && !self.view_is_current();
+        let reason = |call: &Call| call.last_reason().map(str::to_owned);
+        let asked = |wait, subject: String, call: &Call| Pending {
+            wait,
+            subject,
+            failures: call.failures(),
+            reason: reason(call),
+        };
+        let plain = |wait, call: &Call| (!call.is_idle()).then(|| asked(wait, String::new(), call));
+        let write = self.record.call();
+        let unwritten = self.record.is_writing() || (!self.record.is_settled() && write.is_failing());
+        let store = unwritten.then(|| asked(Wait::Store, String::new(), write));
+        let unseen = self.ballot.is_published() && self.record.durable.is_some() && !self.view_is_current();
         let publish =
             unseen.then(|| Pending { wait: Wait::Publish, subject: String::new(), failures: 0, reason: None });
         // Between a look that did not confirm it and the next one, hosts are looked for anew.
-        let unconfirmed = !self.recheck.is_idle() || (self.recheck.failures() > 0 && self.may_vote());
-        let recheck = unconfirmed.then(|| asked(Wait::Recheck, String::new(), &self.recheck));
+        let unconfirmed = !self.ballot.recheck.is_idle() || (self.ballot.recheck.failures() > 0 && self.may_vote());
+        let recheck = unconfirmed.then(|| asked(Wait::Recheck, String::new(), &self.ballot.recheck));
         let mut pending: Vec<Pending> =
-            [store, publish, plain(Wait::Look, &self.look), plain(Wait::Site, &self.site_ask), recheck]
+            [store, publish, plain(Wait::Look, self.sighting.call()), plain(Wait::Site, self.site.call()), recheck]
                 .into_iter()
                 .flatten()
                 .collect();
-        let matching = self.matching.iter().filter(|(_, ask)| !ask.is_idle());
-        pending.extend(matching.map(|(vector, ask)| asked(Wait::Match, self.group_rollout(vector), ask)));
+        let matching = self.purges.matching().filter(|(_, call)| !call.is_idle());
+        pending.extend(matching.map(|(vector, call)| asked(Wait::Match, self.group_rollout(vector), call)));
         // Of all that cannot be told, the one that fails most stands for the others.
-        let telling = self.telling.values().filter(|ask| !ask.is_idle()).max_by_key(|ask| ask.failures());
-        pending.extend(telling.map(|ask| asked(Wait::Tell, String::new(), ask)));
+        let telling = self.telling.calls().filter(|call| !call.is_idle()).max_by_key(|call| call.failures());
+        pending.extend(telling.map(|call| asked(Wait::Tell, String::new(), call)));
         pending.extend(self.uncreated());
         pending
     }
@@ -362,18 +366,18 @@ impl Rollout {
 
     /// Purges that are ordered and of which nothing is heard.
     fn uncreated(&self) -> impl Iterator<Item = Pending> {
-        let votes = self.durable.iter().flat_map(|record| &record.votes).filter(|vote| vote.closed.is_none());
+        let votes = self.record.durable.iter().flat_map(|record| &record.votes).filter(|vote| vote.closed.is_none());
         let purges = votes.flat_map(|vote| vote.purges.values());
         let waits = |reference| Pending { wait: Wait::Purge, subject: reference, failures: 0, reason: None };
         let silent =
-            purges.filter(|purge| purge.state == PurgeState::Wanted && self.ordered.contains(&purge.reference));
+            purges.filter(|purge| purge.state == PurgeState::Wanted && self.purges.is_ordered(&purge.reference));
         silent.map(move |purge| waits(purge.reference.to_string()))
     }
 
     /// What is told of a wait. When is part of the id: another life counts anew, and what it tells has other words.
     fn notice_of_wait(&self, now: Timestamp, wait: Wait, level: &str, message: String) -> Notice {
         let Identity { workload, member, group, origin, .. } = &self.identity;
-        let record: Option<&Record> = self.draft.as_ref().or(self.durable.as_ref());
+        let record: Option<&Record> = self.record.draft.as_ref().or(self.record.durable.as_ref());
         let seq = record.map_or_else(Seq::default, |record| record.seq);
         let at_ms = self.wall_ms(now);
         let rollout = group_rollout_id(group, workload, &Vector::of_one(member.clone(), origin.clone(), seq));
@@ -414,12 +418,9 @@ impl Machine for Attended {
         if self.is_from_outside(&event) {
             self.writes.renew();
         }
-        let key = self.rollout.key();
         match &event {
-            Event::Told(id) => drop(self.untold.remove(id)),
-            Event::TellFailed(id, why) => {
-                self.untold.get_mut(id).into_iter().for_each(|(_, ask)| ask.failed(now, &key, why));
-            }
+            Event::Told(id) => self.untold.told(id),
+            Event::TellFailed(id, why) => self.untold.failed(id, self.rollout.again(now), short(why)),
             // The rollout's own business.
             Event::Seen(_)
             | Event::Missed
@@ -462,7 +463,7 @@ impl Machine for Attended {
             return None;
         }
         let stalls = self.waits.iter().map(|((wait, _), waiting)| waiting.stalls_at(*wait));
-        let telling = self.untold.values().filter_map(|(_, ask)| ask.deadline());
+        let telling = self.untold.calls().filter_map(Call::deadline);
         self.rollout.next_deadline().into_iter().chain(stalls).chain(telling).min()
     }
 }

@@ -21,7 +21,7 @@ const PURGE_BYTES: usize = 200;
 impl Rollout {
     /// How many more purges the record has room for.
     pub(super) fn room_for_purges(&self) -> usize {
-        let bytes = self.draft.as_ref().map_or(0, record_codec::room);
+        let bytes = self.record.draft.as_ref().map_or(0, record_codec::room);
         bytes.saturating_sub(VOTE_GROWTH_BYTES) / PURGE_BYTES
     }
 }

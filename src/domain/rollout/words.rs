@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::domain::call::Call;
 use crate::domain::distribution::DistributionId;
 use crate::domain::group::{self, Fate, Known};
 use crate::domain::id::{Member, WorkloadId};
@@ -14,7 +15,7 @@ use crate::domain::policy::Policy;
 use crate::domain::readiness::{self, Pods, Standing, standing};
 use crate::domain::record::{Closed, Phase, Purge, PurgeState, Record, Vote};
 use crate::domain::rollout::Rollout;
-use crate::domain::rollout::ask::Ask;
+use crate::domain::rollout::barrier::Bounds;
 use crate::domain::rollout::sight::Sight;
 use crate::domain::tally;
 use crate::domain::workload::Workload;
@@ -149,20 +150,20 @@ impl Rollout {
     /// This rollout in words.
     pub fn summary(&self, now: Timestamp) -> Option<Summary> {
         // While its removal is being written, the record is the one that is still there.
-        let record = self.draft.as_ref().or(self.durable.as_ref())?;
+        let record = self.record.draft.as_ref().or(self.record.durable.as_ref())?;
         let clock = (self.elapsed(now), self.timeout());
         let id = &self.identity.workload;
-        let mut summary = Summary::new(id, record, self.workload(), self.pods.as_ref(), clock, &self.policy);
-        summary.members = self.view.members.iter().map(member).collect();
-        match self.sight {
+        let mut summary = Summary::new(id, record, self.workload(), self.served.pods(), clock, &self.policy);
+        summary.members = self.ballot.view.members.iter().map(member).collect();
+        match self.sighting.sight {
             Sight::Missing if record.votes.is_empty() => {
                 "the watch says that the workload is gone; to be confirmed by a look".clone_into(&mut summary.state);
             }
-            Sight::Gone if self.draft.is_none() => {
+            Sight::Gone if self.record.draft.is_none() => {
                 "the workload was deleted; its record goes too".clone_into(&mut summary.state);
             }
             Sight::Seen(_) if record.phase == Phase::Rolling => {
-                if let Some(words) = self.barrier_in_words(now) {
+                if let Some(words) = self.barrier.words(now, Bounds::of(&self.policy)) {
                     AT_THE_BARRIER.1.clone_into(&mut summary.next);
                     summary.own = Some(words.clone());
                     summary.state = words;
@@ -171,8 +172,8 @@ impl Rollout {
             Sight::Seen(_) if record.awaits_vote() || self.candidate().is_some() => {
                 if let Some(waiting) = self.waits_for_others() {
                     summary.state = waiting;
-                    summary.next =
-                        group::cure(&self.view).unwrap_or_else(|| "votes when they have completed it".to_owned());
+                    summary.next = group::cure(&self.ballot.view)
+                        .unwrap_or_else(|| "votes when they have completed it".to_owned());
                     summary.own = None;
                 } else if let Some(hindrance) = self.hindrance(now) {
                     summary.state.clone_from(&hindrance);
@@ -182,15 +183,16 @@ impl Rollout {
             Sight::Unknown | Sight::Missing | Sight::Gone | Sight::Seen(_) => {}
         }
         for vote in record.votes.iter().filter(|vote| vote.closed.is_none()) {
-            if let Fate::Open(missing) = group::fate(&self.view, &vote.vector) {
-                let said = |member: &Member| group::missing_vote(&self.view, member);
+            if let Fate::Open(missing) = group::fate(&self.ballot.view, &vote.vector) {
+                let said = |member: &Member| group::missing_vote(&self.ballot.view, member);
                 let missing: Vec<String> = missing.iter().map(|m| format!("{m}, which {}", said(m))).collect();
                 summary.state = format!("waiting for {}", missing.join("; "));
-                summary.next = group::cure(&self.view).unwrap_or_else(|| "purges when they have voted".to_owned());
+                summary.next =
+                    group::cure(&self.ballot.view).unwrap_or_else(|| "purges when they have voted".to_owned());
                 summary.own = None;
             }
         }
-        let blocks = tally::blocks(&self.view, &self.identity.member, &self.policy.group);
+        let blocks = tally::blocks(&self.ballot.view, &self.identity.member, &self.policy.group);
         if let Some(blocks) = blocks.filter(|_| record.phase == Phase::Complete) {
             (summary.state, summary.next) = (blocks, tally::UNBLOCKED_BY.to_owned());
         }
@@ -214,12 +216,12 @@ impl Rollout {
         if let Some(why) = unfollowed(workload) {
             return Some(format!("complete, and not purged: {why}"));
         }
-        let asks = [("cannot find its hosts", &self.site_ask), ("cannot vote for it yet", &self.recheck)];
-        if let Some(trouble) = asks.into_iter().find_map(|(what, ask)| trouble(what, ask, now)) {
+        let calls = [("cannot find its hosts", self.site.call()), ("cannot vote for it yet", &self.ballot.recheck)];
+        if let Some(trouble) = calls.into_iter().find_map(|(what, call)| trouble(what, call, now)) {
             return Some(format!("complete; {trouble}"));
         }
         match standing(workload, self.policy.zero_is_complete) {
-            Standing::Complete => self.store.reason().map(|_| "complete".to_owned()),
+            Standing::Complete => self.record.call().reason().map(|_| "complete".to_owned()),
             Standing::Waiting(wait) => Some(format!("complete before, but now {wait}")),
             Standing::DeadlineExceeded { .. } => {
                 Some("complete before, but now the Deployment missed its progress deadline".to_owned())
@@ -229,19 +231,20 @@ impl Rollout {
 
     /// What of the outside fails and holds this rollout up, wherever it is on its way.
     fn troubles(&self, now: Timestamp) -> impl Iterator<Item = String> {
-        let asks = [("cannot write the record", &self.store), ("cannot look at the workload", &self.look)];
-        let matching = self.matching.values().map(|ask| ("cannot find the distributions", ask));
-        let telling = self.telling.values().find(|ask| ask.reason().is_some()).map(|ask| ("cannot tell of it", ask));
-        asks.into_iter().chain(matching).chain(telling).filter_map(move |(what, ask)| trouble(what, ask, now))
+        let calls =
+            [("cannot write the record", self.record.call()), ("cannot look at the workload", self.sighting.call())];
+        let matching = self.purges.matching().map(|(_, call)| ("cannot find the distributions", call));
+        let telling = self.telling.calls().find(|call| call.reason().is_some()).map(|call| ("cannot tell of it", call));
+        calls.into_iter().chain(matching).chain(telling).filter_map(move |(what, call)| trouble(what, call, now))
     }
 }
 
-fn trouble(what: &str, ask: &Ask, now: Timestamp) -> Option<String> {
-    let again = match ask.deadline().map(|until| until.since(now)) {
+fn trouble(what: &str, call: &Call, now: Timestamp) -> Option<String> {
+    let again = match call.deadline().map(|until| until.since(now)) {
         Some(rest) if !rest.is_zero() => format!("tried again in {}", duration(rest)),
         Some(_) | None => "being tried again".to_owned(),
     };
-    ask.reason().map(|reason| format!("{what}: {reason}; {again}"))
+    call.reason().map(|reason| format!("{what}: {reason}; {again}"))
 }
 
 fn state(

@@ -1,25 +1,61 @@
-//! Making the draft durable: one write at a time, each a compare-and-set of the record before it.
+//! Our record in two copies, and making the newer one durable: one write at a time, each a compare-and-set of the one before it.
+//!
+//! Not for what the draft says; that is decided by the other parts of a rollout.
 
 use std::time::Duration;
 
+use crate::domain::call::Call;
 use crate::domain::id::Seq;
 use crate::domain::machine::Timestamp;
+use crate::domain::notice::Notice;
 use crate::domain::record::Record;
 use crate::domain::record_codec;
-use crate::domain::rollout::served::Served;
-use crate::domain::rollout::{Effect, Rollout};
+use crate::domain::rollout::Effect;
 
 /// How long a change that only tidies the record may wait for another one to travel with.
 const TIDY_AFTER: Duration = Duration::from_secs(1);
 
-impl Rollout {
-    /// Starts the write that makes the draft durable, if one is needed and none is under way. A write of which it is not
-    /// known whether it happened is repeated as it was, so that its answer means what it says.
+/// Our record.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct OwnRecord {
+    /// What the ledger is known to contain. Only this is acted upon (GA-1).
+    pub(super) durable: Option<Record>,
+    /// What it should contain.
+    pub(super) draft: Option<Record>,
+    /// No `seq` at or below this may be used: an earlier record of the workload may have had them (decision 2).
+    pub(super) floor: Seq,
+    /// No `seq` at or below this may be given out again: this life has seen it used, and the ledger has forgotten it.
+    pub(super) spent: Seq,
+    /// A state of the record that the ledger has lost; kept in the record of a group's member.
+    pub(super) lost: Option<(Seq, u64)>,
+    writing: Option<Write>,
+    call: Call,
+    /// Notices that the write under way has no room for.
+    shed: Vec<Notice>,
+    /// Since when the draft differs from the durable record in tidiness only.
+    untidy_since: Option<Timestamp>,
+}
+
+/// What is written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Write {
+    Record(Box<Record>),
+    Removal,
+}
+
+impl OwnRecord {
+    /// As the ledger holds it. `floor` matters only if there is none.
+    pub(super) fn resumed(floor: Seq, record: Option<Record>) -> Self {
+        Self { durable: record.clone(), draft: record, floor, ..Self::default() }
+    }
+
+    /// Starts the write that makes the draft durable, if one is needed and none is under way. A write with an unknown outcome is
+    /// repeated unchanged, so that its answer means what it says.
     pub(super) fn flush(&mut self, now: Timestamp) -> Option<Effect> {
-        if !self.store.is_due(now) {
+        if !self.call.is_due(now) {
             return None;
         }
-        if self.storing.is_none() {
+        if self.writing.is_none() {
             if self.draft == self.durable {
                 self.untidy_since = None;
                 return None;
@@ -32,16 +68,16 @@ impl Rollout {
             }
             self.untidy_since = None;
             let revision = self.durable.as_ref().map_or(0, |record| record.revision).saturating_add(1);
-            self.storing = Some(self.draft.as_mut().map(|draft| {
+            self.writing = Some(self.draft.as_mut().map_or(Write::Removal, |draft| {
                 draft.revision = revision;
                 self.shed = record_codec::shed(draft);
-                draft.clone()
+                Write::Record(Box::new(draft.clone()))
             }));
         }
-        self.store.asked();
-        match (self.storing.as_ref()?, &self.durable) {
-            (Some(record), _) => Some(Effect::Store(Box::new(record.clone()))),
-            (None, durable) => Some(Effect::Remove(durable.as_ref()?.revision)),
+        self.call.asked();
+        match self.writing.as_ref()? {
+            Write::Record(record) => Some(Effect::Store(record.clone())),
+            Write::Removal => Some(Effect::Remove(self.durable.as_ref()?.revision)),
         }
     }
 
@@ -61,50 +97,74 @@ impl Rollout {
         self.draft.as_ref().is_none_or(|record| !record.is_open())
     }
 
-    /// The write under way happened.
-    pub(super) fn stored(&mut self) -> Vec<Effect> {
-        let Some(stored) = self.storing.take() else { return Vec::new() };
-        self.store.answered();
-        self.durable = stored;
-        for notice in std::mem::take(&mut self.shed) {
-            self.tell_loose(notice);
+    /// The write under way happened. Returns the notices that it had no room for.
+    pub(super) fn stored(&mut self) -> Vec<Notice> {
+        let Some(written) = self.writing.take() else { return Vec::new() };
+        self.call.answered();
+        self.durable = match written {
+            Write::Record(record) => Some(*record),
+            Write::Removal => None,
+        };
+        if let (Some(draft), Some(durable)) = (&mut self.draft, &self.durable) {
+            draft.revision = durable.revision;
         }
-        match (&mut self.draft, &self.durable) {
-            (Some(draft), Some(durable)) => {
-                draft.revision = durable.revision;
-                vec![Effect::Publish(Box::new(durable.clone()))]
-            }
-            (Some(_), None) | (None, _) => Vec::new(),
-        }
+        std::mem::take(&mut self.shed)
     }
 
-    /// Somebody else wrote: what they wrote holds, and the facts are looked at again in its light.
-    pub(super) fn conflicted(&mut self, now: Timestamp, current: Option<Record>, floor: Seq) -> Vec<Effect> {
-        if self.storing.take().is_none() {
-            return Vec::new();
-        }
+    /// Somebody else wrote first, and what they wrote holds. Returns what the ledger was known to hold before.
+    pub(super) fn conflicted(
+        &mut self,
+        current: Option<Record>,
+        floor: Seq,
+        again: impl FnOnce(u32) -> Timestamp,
+    ) -> Option<Record> {
+        self.writing = None;
         self.shed.clear();
-        let key = self.key();
-        self.store.repeat(now, &key);
+        self.call.repeat(again);
         // A record that another worker removed took its numbers with it (decision 2).
         self.floor = self.floor.max(floor);
-        let known = std::mem::replace(&mut self.durable, current.clone());
-        self.draft = current;
-        if let Some(known) = known {
-            self.compare(&known);
-        }
-        self.served = Served::resumed(&self.policy, self.draft.as_ref());
-        self.running_since = None;
-        self.suspicion = None;
-        self.matching.clear();
-        self.ordered.clear();
-        self.voted_at.clear();
-        self.turns.clear();
-        self.durable.iter().map(|record| Effect::Publish(Box::new(record.clone()))).collect()
+        self.draft.clone_from(&current);
+        std::mem::replace(&mut self.durable, current)
     }
 
-    /// When a tidying that waits for company is written without.
-    pub(super) fn tidy_deadline(&self) -> Option<Timestamp> {
-        self.untidy_since.map(|since| since.after(TIDY_AFTER))
+    /// It is not known whether the write happened, for this reason.
+    pub(super) fn failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: &str) {
+        self.call.failed(again, why);
+    }
+
+    /// The workload came back. While its record is not being removed, what that knows of the edge still holds.
+    pub(super) fn recall(&mut self) {
+        if self.draft.is_none() {
+            self.draft = match &self.writing {
+                Some(Write::Removal) => None,
+                Some(Write::Record(record)) => Some(record.as_ref().clone()),
+                None => self.durable.clone(),
+            };
+        }
+    }
+
+    /// Whether a write is under way, or will be repeated.
+    pub(super) fn is_writing(&self) -> bool {
+        self.writing.is_some()
+    }
+
+    /// Whether the ledger holds what it should.
+    pub(super) fn is_settled(&self) -> bool {
+        self.writing.is_none() && self.draft == self.durable
+    }
+
+    /// The writing of it.
+    pub(super) fn call(&self) -> &Call {
+        &self.call
+    }
+
+    /// Ends a rest that is over.
+    pub(super) fn wake(&mut self, now: Timestamp) {
+        self.call.wake(now);
+    }
+
+    /// When it is written again, or a tidying that waits for company is written without.
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        self.call.deadline().into_iter().chain(self.untidy_since.map(|since| since.after(TIDY_AFTER))).min()
     }
 }

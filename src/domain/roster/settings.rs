@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use crate::domain::id::config_hash;
-use crate::domain::policy::{Agreement, Choice, OnRollback, Policy};
+use crate::domain::policy::{Agreement, AtTimeout, Choice, OnRollback, Policy};
+use crate::domain::text;
 
 /// Characters of a value that a beat carries; of a longer one its beginning and its hash.
 const VALUE_CHARS_MAX: usize = 200;
@@ -30,9 +31,9 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
     let words = [
         ("group.absent", if *absent_left_out { "ignore" } else { "wait" }.to_owned()),
         ("group.key_file", if keyed { "set" } else { "not set" }.to_owned()),
-        ("group.policy", choice(*at_timeout, "wait", "skip")),
+        ("group.policy", at_timeout_in_words(*at_timeout).to_owned()),
         ("group.repository_prefixes", repository_prefixes.join(", ")),
-        ("purge.on_recovered", choice(*on_recovered, "purge", "skip")),
+        ("purge.on_recovered", recovered(*on_recovered).to_owned()),
         ("purge.on_rollback", rollback(*on_rollback).to_owned()),
         ("purge.paths", paths.join(", ")),
         // The program's own, and not to be set: members of two releases with different rules wait for each other (decision 41).
@@ -56,10 +57,17 @@ pub fn difference(theirs: &BTreeMap<String, String>, ours: &BTreeMap<String, Str
     differing.map(|name| format!("{name} is {} there and {} here", value(theirs, name), value(ours, name))).collect()
 }
 
-fn choice(chosen: Choice, purge: &str, skip: &str) -> String {
+fn at_timeout_in_words(chosen: AtTimeout) -> &'static str {
     match chosen {
-        Choice::Purge => purge.to_owned(),
-        Choice::Skip => skip.to_owned(),
+        AtTimeout::Wait => "wait",
+        AtTimeout::Skip => "skip",
+    }
+}
+
+fn recovered(chosen: Choice) -> &'static str {
+    match chosen {
+        Choice::Purge => "purge",
+        Choice::Skip => "skip",
     }
 }
 
@@ -72,11 +80,12 @@ fn rollback(chosen: OnRollback) -> &'static str {
 }
 
 fn shortened(value: String) -> String {
-    if value.chars().count() <= VALUE_CHARS_MAX {
+    let kept = text::first(&value, VALUE_CHARS_MAX);
+    if kept == value {
         return value;
     }
     let hash = config_hash([("", value.as_str())]);
-    format!("{}… (all of it: {hash})", value.chars().take(VALUE_CHARS_MAX).collect::<String>())
+    format!("{kept}… (all of it: {hash})")
 }
 
 #[cfg(test)]
@@ -87,7 +96,7 @@ mod tests {
     #[test]
     fn a_difference_is_named_with_both_values() {
         let ours = settings(&Policy::default(), false);
-        let group = Agreement { at_timeout: Choice::Skip, timeout: Duration::from_secs(1), ..Agreement::default() };
+        let group = Agreement { at_timeout: AtTimeout::Skip, timeout: Duration::from_secs(1), ..Agreement::default() };
         let theirs = settings(&Policy { group, rollout_timeout: Duration::from_secs(1), ..Policy::default() }, false);
         assert_eq!(difference(&theirs, &ours), ["group.policy is \"skip\" there and \"wait\" here"]);
         assert_eq!(difference(&ours, &ours), Vec::<String>::new());

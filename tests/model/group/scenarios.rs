@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use allclear::domain::policy::{Agreement, Choice, OnRollback, Policy};
+use allclear::domain::policy::{Agreement, AtTimeout, OnRollback, Policy};
 use allclear::domain::record::Record;
 use allclear::domain::workload::{Replicas, Tuning, Workload};
 
@@ -66,7 +66,7 @@ fn swift(scripts: &[Vec<Option<Workload>>]) -> World {
 
 fn skipping() -> Policy {
     let policy = policy();
-    Policy { group: Agreement { at_timeout: Choice::Skip, ..policy.group.clone() }, ..policy }
+    Policy { group: Agreement { at_timeout: AtTimeout::Skip, ..policy.group.clone() }, ..policy }
 }
 
 fn leaving_out() -> Policy {

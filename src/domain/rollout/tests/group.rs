@@ -113,7 +113,7 @@ fn a_hold_in_the_middle_of_a_wait_is_told_when_the_wait_is_over() {
 #[test]
 fn nobody_gives_up_while_nothing_may_be_judged() {
     let policy =
-        Agreement { timeout: TIMEOUT, at_timeout: crate::domain::policy::Choice::Skip, ..Agreement::default() };
+        Agreement { timeout: TIMEOUT, at_timeout: crate::domain::policy::AtTimeout::Skip, ..Agreement::default() };
     let mut member = Member::under(policy, &[("eu-2", known("other", at("a", 1)))]);
     member.view.hold = Some("the servers are being asked".to_owned());
     member.look();

@@ -1,0 +1,68 @@
+//! What is known of the group, and what the group was shown of us.
+//!
+//! Not for what follows from it; that is `agree` and `patience`.
+
+use crate::domain::call::Call;
+use crate::domain::group::View;
+use crate::domain::id::{Member, Seq};
+use crate::domain::record::Record;
+use crate::domain::rollout::Effect;
+
+/// See the module's text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Ballot {
+    /// The records of all members, as the group actor last told them; our own is in it once it was published.
+    pub(super) view: View,
+    /// The look at our own workload before a vote.
+    pub(super) recheck: Call,
+    /// The durable record was shown to the group in this life.
+    published: bool,
+    /// The other members were told that the workload does not exist here.
+    told_absent: bool,
+}
+
+impl Ballot {
+    /// Takes in what the group knows. Answers may overtake each other: one that knows less of ourselves than another before
+    /// it would leave us waiting for an answer that has come already.
+    pub(super) fn changed(&mut self, view: View, own: &Member, durable: Option<&Record>) {
+        if view.number < self.view.number {
+            return;
+        }
+        let revision = |record: Option<&Record>| record.map_or(0, |record| record.revision);
+        let shown = revision(known(&view, own));
+        if shown >= revision(known(&self.view, own)) || shown == revision(durable) {
+            self.view = view;
+        }
+    }
+
+    /// Whether the view contains our own record as the ledger has it: what others may have seen of us.
+    pub(super) fn is_current(&self, own: &Member, durable: Option<&Record>) -> bool {
+        durable.is_some() && known(&self.view, own) == durable
+    }
+
+    /// Shows the durable record to the group once in every life; afterwards, every write does.
+    pub(super) fn publish(&mut self, durable: Option<&Record>) -> Option<Effect> {
+        let first = !std::mem::replace(&mut self.published, true);
+        durable.filter(|_| first).map(|record| Effect::Publish(Box::new(record.clone())))
+    }
+
+    /// Whether the group was shown it in this life.
+    pub(super) fn is_published(&self) -> bool {
+        self.published
+    }
+
+    /// Tells the other members, once, that no rollout up to this one is voted for.
+    pub(super) fn absent(&mut self, seq: Seq) -> Option<Effect> {
+        (!std::mem::replace(&mut self.told_absent, true)).then_some(Effect::Absent(seq))
+    }
+
+    /// The group actor was rebuilt, and numbers its views anew.
+    pub(super) fn restart(&mut self) {
+        self.view.number = 0;
+    }
+}
+
+/// What the group knows of us.
+fn known<'a>(view: &'a View, own: &Member) -> Option<&'a Record> {
+    view.members.get(own).and_then(Option::as_ref).map(|known| &known.record)
+}

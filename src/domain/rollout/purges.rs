@@ -1,0 +1,167 @@
+//! What this life knows of the purges it carries out, beside what is in the record: what it has asked for and ordered, when it is
+//! its turn, and when what is denied becomes owed.
+//!
+//! All of it may be lost: it is asked for and ordered again, under the same references. Not for how far a purge is; that is in the
+//! record.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::domain::call::Call;
+use crate::domain::id::{Reference, Vector};
+use crate::domain::machine::Timestamp;
+use crate::domain::record::{Record, Vote};
+use crate::domain::rollout::execute::Task;
+
+/// See the module's text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Purges {
+    matching: BTreeMap<Vector, Call>,
+    ordered: BTreeSet<Reference>,
+    /// When this life drafted its votes; see [`crate::domain::purge::Order::voted_at`].
+    voted_at: BTreeMap<Vector, Timestamp>,
+    /// When this life came to know that a vector is decided.
+    decided_at: BTreeMap<Vector, Timestamp>,
+    /// When it is this member's turn to do what each member could do; `None` once it is.
+    turns: BTreeMap<(Vector, Task), Option<Timestamp>>,
+    /// When a purge that is denied becomes owed (`None`: now), and why it is.
+    owed_at: BTreeMap<Reference, (Option<Timestamp>, String)>,
+    /// When that something is owed is told again.
+    remind_at: BTreeMap<Vector, Timestamp>,
+}
+
+impl Purges {
+    /// This life has drafted its vote for the vector.
+    pub(super) fn voted(&mut self, vector: &Vector, now: Timestamp) {
+        self.voted_at.insert(vector.clone(), now);
+    }
+
+    /// When this life drafted that vote, if it did.
+    pub(super) fn voted_at(&self, vector: &Vector) -> Option<Timestamp> {
+        self.voted_at.get(vector).copied()
+    }
+
+    /// Whether it is this member's turn, `wait` after the first one may begin. Once its turn has come, it stays.
+    pub(super) fn is_turn(&mut self, now: Timestamp, vector: &Vector, task: Task, wait: Duration) -> bool {
+        // One lead for all that follows from one decision: who takes over the matching need not wait for creating once more.
+        let from = match &task {
+            Task::Match | Task::Create(_) => *self.decided_at.entry(vector.clone()).or_insert(now),
+            Task::Follow(_) | Task::Tell => now,
+        };
+        let turn = self.turns.entry((vector.clone(), task)).or_insert_with(|| Some(from.after(wait)));
+        *turn = turn.filter(|at| *at > now);
+        turn.is_none()
+    }
+
+    /// How the vector ended is told anew.
+    pub(super) fn tell_again(&mut self, vector: &Vector) {
+        self.turns.remove(&(vector.clone(), Task::Tell));
+    }
+
+    /// Nothing more follows from the vector.
+    pub(super) fn release(&mut self, vector: &Vector) {
+        self.decided_at.remove(vector);
+        self.turns.retain(|(of, _), _| of != vector);
+    }
+
+    /// Asks for the distributions of the vector, unless that is under way.
+    pub(super) fn begins_match(&mut self, now: Timestamp, vector: &Vector) -> bool {
+        let call = self.matching.entry(vector.clone()).or_default();
+        let due = call.is_due(now);
+        if due {
+            call.asked();
+        }
+        due
+    }
+
+    /// The distributions of the vector are known.
+    pub(super) fn matched(&mut self, vector: &Vector) {
+        self.matching.remove(vector);
+    }
+
+    /// They could not be found out, and are asked for again.
+    pub(super) fn match_failed(&mut self, vector: &Vector, again: impl FnOnce(u32) -> Timestamp, why: &str) {
+        if let Some(call) = self.matching.get_mut(vector) {
+            call.failed(again, why);
+        }
+    }
+
+    /// The search for the distributions of each vector.
+    pub(super) fn matching(&self) -> impl Iterator<Item = (&Vector, &Call)> {
+        self.matching.iter()
+    }
+
+    /// Whether this life has ordered it.
+    pub(super) fn is_ordered(&self, reference: &Reference) -> bool {
+        self.ordered.contains(reference)
+    }
+
+    /// It is ordered.
+    pub(super) fn ordered(&mut self, reference: &Reference) {
+        self.ordered.insert(reference.clone());
+    }
+
+    /// It is ordered again, as what is known of it is another thing now.
+    pub(super) fn order_again(&mut self, reference: &Reference) {
+        self.ordered.remove(reference);
+    }
+
+    /// Why and from when on (`None`: now) a purge that is denied is owed.
+    pub(super) fn owed_at(&self, reference: &Reference) -> Option<&(Option<Timestamp>, String)> {
+        self.owed_at.get(reference)
+    }
+
+    /// It is owed from then on; `None` is at once.
+    pub(super) fn owe(&mut self, reference: &Reference, due: Option<Timestamp>, why: &str) {
+        self.owed_at.insert(reference.clone(), (due, why.to_owned()));
+    }
+
+    /// It is denied no more.
+    pub(super) fn settle(&mut self, reference: &Reference) {
+        self.owed_at.remove(reference);
+    }
+
+    /// That something is owed is told again at this time.
+    pub(super) fn remind(&mut self, vector: &Vector, at: Timestamp) {
+        self.remind_at.insert(vector.clone(), at);
+    }
+
+    /// Only of these something is owed.
+    pub(super) fn remind_only_of(&mut self, vectors: &[Vector]) {
+        self.remind_at.retain(|vector, _| vectors.contains(vector));
+    }
+
+    /// An actor that was asked something was rebuilt and has forgotten it.
+    pub(super) fn restart(&mut self) {
+        self.matching.clear();
+        self.ordered.clear();
+    }
+
+    /// The record is another one than was thought.
+    pub(super) fn begin_anew(&mut self) {
+        self.restart();
+        self.voted_at.clear();
+        self.turns.clear();
+    }
+
+    /// Ends every wait that is over, so that no deadline stays in the past.
+    pub(super) fn wake(&mut self, now: Timestamp) {
+        self.matching.values_mut().for_each(|call| call.wake(now));
+        self.turns.values_mut().for_each(|turn| *turn = turn.filter(|at| *at > now));
+        self.owed_at.values_mut().for_each(|(due, _)| *due = due.filter(|due| *due > now));
+        self.remind_at.retain(|_, at| *at > now);
+    }
+
+    /// When something is asked for again, a turn comes, or something becomes owed or is told again.
+    pub(super) fn deadline(&self, draft: Option<&Record>) -> Option<Timestamp> {
+        let open = |reference: &Reference| {
+            let votes = draft.iter().flat_map(|draft| &draft.votes).filter(|vote: &&Vote| vote.closed.is_none());
+            let mut purges = votes.flat_map(|vote| vote.purges.values());
+            purges.any(|purge| purge.reference == *reference && !purge.state.ends_rollout())
+        };
+        let due = self.owed_at.iter().filter(|(reference, _)| open(reference)).filter_map(|(_, (due, _))| *due);
+        let turns = self.turns.values().flatten().copied();
+        let matching = self.matching.values().filter_map(Call::deadline);
+        due.chain(turns).chain(matching).chain(self.remind_at.values().copied()).min()
+    }
+}
