@@ -14,7 +14,7 @@ use actix_web::dev::{Server, ServerHandle};
 use actix_web::{App, HttpServer, web};
 
 use super::guests::{Bounds, Guests};
-use super::{Window, answer};
+use crate::telemetry::Metrics;
 
 /// How long open connections are waited for at the end, in seconds; what is asked here is answered in milliseconds.
 const STOP_WITHIN_SECONDS: u64 = 1;
@@ -115,25 +115,29 @@ pub(super) struct Bound {
     run: Box<dyn FnOnce() -> Server>,
 }
 
-pub(super) fn bind(door: Door, address: SocketAddr, window: web::Data<Window>) -> Result<Bound, ListenError> {
+/// Takes the address of a door, at which `answering` says how requests are answered.
+pub(super) fn bind(
+    door: Door,
+    address: SocketAddr,
+    metrics: Arc<Metrics>,
+    answering: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
+) -> Result<Bound, ListenError> {
     let bounds = door.bounds();
-    let guests = Guests::new(door.name(), bounds, Arc::clone(&window.front.metrics));
-    let server = HttpServer::new(move || {
-        App::new().app_data(window.clone()).app_data(web::Data::new(door)).default_service(web::to(answer))
-    })
-    .on_connect(move |io, data| {
-        if let Some(guest) = io.downcast_ref::<TcpStream>().and_then(|stream| guests.enter(stream)) {
-            data.insert(guest);
-        }
-    })
-    .workers(1)
-    .max_connections(bounds.all + CLOSING_MAX)
-    .keep_alive(door.keep_alive())
-    .client_request_timeout(door.request_within())
-    .shutdown_timeout(STOP_WITHIN_SECONDS)
-    .disable_signals()
-    .bind(address)
-    .map_err(|cause| ListenError { door, address, cause })?;
+    let guests = Guests::new(door.name(), bounds, metrics);
+    let server = HttpServer::new(move || App::new().app_data(web::Data::new(door)).configure(&answering))
+        .on_connect(move |io, data| {
+            if let Some(guest) = io.downcast_ref::<TcpStream>().and_then(|stream| guests.enter(stream)) {
+                data.insert(guest);
+            }
+        })
+        .workers(1)
+        .max_connections(bounds.all + CLOSING_MAX)
+        .keep_alive(door.keep_alive())
+        .client_request_timeout(door.request_within())
+        .shutdown_timeout(STOP_WITHIN_SECONDS)
+        .disable_signals()
+        .bind(address)
+        .map_err(|cause| ListenError { door, address, cause })?;
     let address = server.addrs().first().copied().unwrap_or(address);
     Ok(Bound { address, run: Box::new(move || server.run()) })
 }

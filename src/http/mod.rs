@@ -28,6 +28,7 @@ use crate::telemetry::Metrics;
 pub use doors::{Addresses, Door, ListenError};
 use doors::{Open, bind};
 use guests::Guest;
+pub use page::About;
 
 /// How long the actors' event loop may take for one turn before the process counts as hung. A turn is microseconds; a
 /// kubelet asks three times, ten seconds apart, before it acts.
@@ -35,17 +36,6 @@ const TURN_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long an observation may take. Root waits up to 2 s for each actor and then answers without it.
 const OBSERVE_WITHIN: Duration = Duration::from_secs(3);
-
-/// Who is being looked at. Constant for the life of the process.
-#[derive(Clone, Debug, Serialize)]
-pub struct About {
-    /// This member's name.
-    pub member: String,
-    /// Its group's name.
-    pub group: String,
-    /// Nothing is changed outside.
-    pub dry_run: bool,
-}
 
 /// What the server shows.
 #[derive(Clone)]
@@ -77,8 +67,12 @@ pub async fn serve(addresses: Addresses, front: Front) -> Result<Serving, Listen
 
 fn listen(addresses: Addresses, front: Front, turn_within: Duration) -> Result<Serving, ListenError> {
     let window = web::Data::new(Window { front, actors: Arbiter::current(), turn_within });
-    let probes = bind(Door::Probes, addresses.probes, window.clone())?;
-    let page = bind(Door::Page, addresses.page, window)?;
+    let metrics = window.front.metrics.clone();
+    let answering = move |app: &mut web::ServiceConfig| {
+        app.app_data(window.clone()).default_service(web::to(answer));
+    };
+    let probes = bind(Door::Probes, addresses.probes, metrics.clone(), answering.clone())?;
+    let page = bind(Door::Page, addresses.page, metrics, answering)?;
     Ok(Serving { probes: probes.open(), page: page.open() })
 }
 

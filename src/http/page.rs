@@ -9,8 +9,8 @@ mod rollout;
 use std::time::Duration;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde::Serialize;
 
-use super::About;
 use crate::actors::observation::{DeliverySeen, Observation, PurgeSeen};
 use crate::domain::id::WorkloadId;
 use crate::domain::rollout::{Summary, duration};
@@ -21,6 +21,17 @@ pub const STYLE: &str = include_str!("page.css");
 
 /// Entries of each list on one page. A page of this many is about 200 KB, and nobody reads further; the JSON has them all.
 const SHOWN_MAX: usize = 100;
+
+/// Who is being looked at. Constant for the life of the process.
+#[derive(Clone, Debug, Serialize)]
+pub struct About {
+    /// This member's name.
+    pub member: String,
+    /// Its group's name.
+    pub group: String,
+    /// Nothing is changed outside.
+    pub dry_run: bool,
+}
 
 /// How the page looks at a glance: a class of the style sheet, and the colour of its icon.
 #[derive(Clone, Copy, PartialEq, Eq)]

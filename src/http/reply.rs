@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::Door;
+use super::doors::Door;
 use super::page::STYLE;
 use crate::domain::text::{visible, visible_json, visible_lines};
 
