@@ -28,7 +28,7 @@ use crate::domain::serving::Serving;
 use crate::domain::site::{Age, Gathered, RouteClaim};
 use crate::domain::workload::Workload;
 
-/// A stream owned by whoever reads it; dropping it ends the work behind it.
+/// A stream owned by its reader; dropping it ends the work behind it.
 pub type Flow<T> = std::pin::Pin<Box<dyn Stream<Item = T> + Send>>;
 
 /// Whether trying again can help.
@@ -142,7 +142,7 @@ pub trait ClusterView: Send + Sync {
     /// Watches the pods of one namespace, for ever.
     fn watch_pods(&self, namespace: &str) -> Flow<PodSight>;
     /// Reads one workload afresh, not from any cache of ours or of the API server; `None` if it does not exist, or is in no
-    /// namespace that is watched: whoever asks takes it for absent then.
+    /// namespace that is watched: the caller takes it for absent then.
     async fn workload(&self, id: &WorkloadId) -> Result<Option<Workload>, PortError>;
     /// Reads the pods of one namespace once, with their labels.
     async fn pods(&self, namespace: &str) -> Result<Vec<(BTreeMap<String, String>, Pod)>, PortError>;
@@ -203,7 +203,7 @@ pub struct Ledgered {
     pub unreadable: BTreeMap<WorkloadId, String>,
     /// The members of the group as they were agreed on; `None` before that, or where it cannot be read.
     pub pin: Option<Pin>,
-    /// The scopes of which every workload is on record.
+    /// The scopes whose workloads are all on record.
     pub listed: Listed,
     /// What the life of the program before this one left; `None` where it left nothing that can be read.
     pub life: Option<LifeNote>,
@@ -214,7 +214,7 @@ pub struct Ledgered {
 pub trait Ledger: Send + Sync {
     /// Opens the ledger, creating it if there is none, and reads everything.
     async fn open(&self) -> Result<Ledgered, PortError>;
-    /// Reads everything without changing anything; `None` if there is no ledger. For whoever only looks.
+    /// Reads everything without changing anything; `None` if there is no ledger. For commands that only look.
     async fn peek(&self) -> Result<Option<Ledgered>, PortError>;
     /// Reads one record, not from a cache.
     async fn load(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError>;
@@ -333,15 +333,15 @@ pub trait Board: Send + Sync {
     /// Which server answers there: two boards of one identity are one server (decision 6). Another one after each restart of
     /// the server.
     async fn identity(&self) -> Result<String, PortError>;
-    /// Brings the copies of our records up to date, in few round trips, and wakes whoever listens. Harmless when late or
+    /// Brings the copies of our records up to date, in few round trips, and wakes the listeners. Harmless when late or
     /// repeated: a copy is only ever replaced by a newer state, except one that nobody believes (a wrong MAC). Answers in the
-    /// order of the postings, of which there should be at most [`POSTINGS_MAX`]. If it fails, some may have been taken.
+    /// order of the postings, at most [`POSTINGS_MAX`] of them. If it fails, some may have been taken.
     ///
     /// `origin` is our ledger's, by definition the current one: copies from an earlier ledger give way to a record of this
     /// one. A removal leaves them alone. What is removed, and what is `Absent`, is forgotten there after [`PASSING_TTL`].
     async fn post(&self, origin: &Origin, postings: &[(WorkloadId, Posting)]) -> Result<Vec<Posted>, PortError>;
     /// Leaves our beat, for [`BEAT_TTL`], and returns the one of our name that was there before, if it can be believed. Wakes
-    /// whoever listens if it [`Beat::is_news`].
+    /// the listeners if it [`Beat::is_news`].
     async fn beat(&self, beat: &Beat) -> Result<Option<Beat>, PortError>;
     /// Reads what is new since `from`, of all members.
     async fn read(&self, from: &Cursor) -> Result<News, PortError> {
@@ -350,7 +350,7 @@ pub trait Board: Send + Sync {
     /// Reads what is new since `from`, as far as it is of interest. Bounded in bytes before it is in memory.
     async fn read_of(&self, from: &Cursor, interest: &Interest) -> Result<News, PortError>;
     /// Why the server takes no writes now, by its own word, if that is so: it is a replica, or full. For those that only look;
-    /// whoever writes finds out.
+    /// a writer finds out by writing.
     async fn refuses(&self) -> Result<Option<String>, PortError>;
     /// Removes everything that a member has left there, its records and its beat; says how many records there were. For one
     /// that was forgotten.

@@ -39,7 +39,7 @@ use crate::ports::{Board, PinError, PortError};
 /// How often it is looked whether a rollout has ended, and one that could not be told is told again.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// Rollouts whose words go into a beat. A beat is read by every member every 5 s; whoever wants all asks our status page.
+/// Rollouts whose words go into a beat. A beat is read by every member every 5 s; the status page has all of them.
 const WORDS_MAX: usize = 50;
 
 /// Characters of each.

@@ -218,7 +218,7 @@ impl Drives<Catalog> for Invalidator {
             }
             catalog::Effect::Answer(token, answer) => {
                 if let Some(question) = self.questions.remove(&token) {
-                    // Whoever asked may have ended meanwhile.
+                    // The rollout that asked may have ended meanwhile.
                     let _ = question.send(answer);
                 }
             }

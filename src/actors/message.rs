@@ -83,7 +83,7 @@ pub struct Forget {
     pub revision: u64,
 }
 
-/// Which distributions serve a plan, or why that is not known; `None` if whoever was asked was rebuilt meanwhile.
+/// Which distributions serve a plan, or why that is not known; `None` if the actor that was asked was rebuilt meanwhile.
 pub type Matched = Option<Result<Found, String>>;
 
 /// Rollout → invalidator: which distributions serve this plan?

@@ -184,7 +184,7 @@ impl RolloutActor {
 
     fn tell_absent(&self, floor: Seq) {
         if self.directory.absent.try_send(Absent(self.start.workload.clone(), floor)).is_err() {
-            // Whoever waits for it asks again.
+            // A member that waits for it asks again.
             self.surroundings.metrics.overflow("cluster_group");
         }
     }

@@ -40,7 +40,7 @@ pub struct Troubles {
     watches: BTreeMap<Option<String>, Down>,
     baselines: Option<String>,
     listed: Option<String>,
-    /// Workloads of which nothing can be recorded, why, and when that was last said; until it can be.
+    /// Workloads that cannot be recorded, why, and when that was last said; until they can be.
     unreadable: BTreeMap<WorkloadId, (String, Timestamp)>,
     /// Workloads that are left alone for a while, and why.
     left_alone: BTreeMap<WorkloadId, String>,

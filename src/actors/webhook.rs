@@ -101,7 +101,7 @@ impl Webhook {
 
     fn answer(&mut self, notice: &NoticeId, answer: &Result<(), String>) {
         for waiting in self.waiting.remove(notice).unwrap_or_default() {
-            // Whoever told it may have ended meanwhile.
+            // The actor that told it may have ended meanwhile.
             let _ = waiting.send(answer.clone());
         }
     }

@@ -5,7 +5,7 @@
 //! - Redirects are not followed, and nothing is sent twice: a 3xx is an answer, a retry is the caller's decision.
 //! - No proxy but a configured one. What a proxy resolves only it can judge, so names are not sent to it unless the operator
 //!   says that it does.
-//! - Failures are told in words without path, query, user or headers of the request, any of which may be a secret.
+//! - Failures are told in words without path, query, user or headers of the request: each may be a secret.
 //!
 //! Not for: CloudFront and Kubernetes, whose clients bring their own transport.
 
@@ -46,7 +46,7 @@ pub trait Lookup: Send + Sync + 'static {
     /// All addresses of a name.
     ///
     /// # Errors
-    /// In the words of whoever was asked.
+    /// In the words of the server that was asked.
     async fn addresses(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
@@ -120,7 +120,7 @@ pub enum Error {
 pub struct Client {
     client: reqwest::Client,
     egress: Egress,
-    /// Names are resolved by a proxy of which it is not known that it judges addresses.
+    /// Names are resolved by a proxy, and we do not know whether it judges addresses.
     names_unjudged: bool,
 }
 

@@ -188,7 +188,7 @@ impl Server {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many connections were left so far. Whoever keeps one of his own leaves it when this has changed.
+    /// How many connections were left so far. The keeper of a connection leaves it when this has changed.
     fn left(&self) -> u64 {
         self.line().left
     }

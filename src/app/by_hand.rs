@@ -1,6 +1,6 @@
 //! Starting the controller by hand, outside a pod: never by accident, and never unknowingly beside another one.
 //!
-//! Two ledgers in one cluster purge everything twice, since neither knows of the other. So whoever runs the controller
+//! Two ledgers in one cluster purge everything twice, since neither knows of the other. So a person who runs the controller
 //! with a kubeconfig names the cluster and the ledger, and a cluster that has another ledger is refused. In a pod none of this
 //! is asked: manifests say where it runs.
 

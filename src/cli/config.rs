@@ -1,6 +1,6 @@
 //! `allclear config show` and `allclear config validate`.
 //!
-//! Both only compute what is printed; whoever calls them prints it and ends the process.
+//! Both only compute what is printed; the caller prints it and ends the process.
 
 use std::fmt;
 

@@ -30,7 +30,7 @@ use crate::ports::{Cdn, ClusterView, Ledger};
 pub struct Sources {
     /// The cluster. Its scope should contain the namespaces of the question: it is used to list workloads.
     pub cluster: Arc<dyn ClusterView>,
-    /// The ledger, which is not opened: whoever only looks must not create one.
+    /// The ledger, which is not opened: a command that only looks must not create one.
     pub ledger: Arc<dyn Ledger>,
     /// CloudFront.
     pub cdn: Arc<dyn Cdn>,

@@ -85,7 +85,7 @@ fn shown(neighbours: &Neighbours, heard: Group, ledger: &Section<Ledgered>) -> S
     }
 }
 
-/// Forgets a member, if whoever asks agrees. Exit codes: 0 forgotten, or nothing to do; 1 not done.
+/// Forgets a member, if the person who asks agrees. Exit codes: 0 forgotten, or nothing to do; 1 not done.
 pub async fn forget(sources: &Sources, question: &Question, name: &str, consent: Consent) -> Outcome {
     let (neighbours, own) = match grouped(sources) {
         Ok(grouped) => grouped,
@@ -115,7 +115,7 @@ pub async fn forget(sources: &Sources, question: &Question, name: &str, consent:
     let next = Pin { members, forgotten, ..pin.clone() };
     let heard = listen(neighbours, own, Some(&ledgered), &question.policy).await;
     let named = neighbours.members.contains(&member);
-    // Whoever agrees with others without it has forgotten it already.
+    // A member that agrees with others without it has forgotten it already.
     let done = |other: &Member| {
         heard.beats.get(other).is_some_and(|beat| !beat.members.is_empty() && !beat.members.contains(&member))
     };

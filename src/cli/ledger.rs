@@ -40,7 +40,7 @@ struct Overview {
     members: Option<Vec<String>>,
     unreadable: BTreeMap<String, String>,
     deliveries: Section<Deliveries>,
-    /// Workloads of which a board has a newer state than the ledger.
+    /// Workloads whose state on a board is newer than in the ledger.
     regressed: Vec<String>,
     /// Boards that could not be asked.
     troubles: Vec<String>,
@@ -125,7 +125,7 @@ struct Adoption {
     words: String,
 }
 
-/// Adopts, if whoever asks agrees. Exit codes: 0 adopted, or nothing to do; 1 not all of it was done; 2 not a name.
+/// Adopts, if the person who asks agrees. Exit codes: 0 adopted, or nothing to do; 1 not all of it was done; 2 not a name.
 pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent: Consent) -> Outcome {
     let ledgered = match peek(sources, question).await {
         Section::Known(ledgered) => ledgered,
@@ -210,7 +210,7 @@ async fn lost(
     Ok(newer.map(|copy| (state(&copy.said), copy.board.clone())).chain(noted).max())
 }
 
-/// The workloads of which it is known, or may turn out, that the ledger lost a state.
+/// The workloads whose state the ledger lost, or may have lost.
 fn suspects<'a>(ledgered: &'a Ledgered, heard: Option<&'a Group>) -> BTreeSet<&'a WorkloadId> {
     let noted = ledgered.records.iter().filter(|(_, record)| record.set_back.is_some()).map(|(id, _)| id);
     noted.chain(heard.into_iter().flat_map(|heard| heard.own.keys())).collect()

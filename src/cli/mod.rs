@@ -29,7 +29,7 @@ use crate::domain::text::{visible, visible_lines};
 /// Exit code of a command that failed.
 pub(crate) const EXIT_FAILED: u8 = 1;
 
-/// Where a pod finds its token; whoever has none is a person.
+/// Where a pod finds its token; a caller without one is a person.
 const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 /// Where a pod finds the name of its own namespace.
@@ -187,7 +187,7 @@ enum LedgerAction {
         /// Its namespace [default: that of the kubeconfig's context]
         #[arg(short, long)]
         namespace: Option<String>,
-        /// All workloads of which a Redis has seen a newer state than the ledger has
+        /// Every workload for which a Redis holds newer state than the ledger
         #[arg(long)]
         all: bool,
         /// Do it without asking

@@ -11,7 +11,7 @@ const COLUMNS: usize = 100;
 /// Where the text of a part begins.
 const INDENT: usize = 16;
 
-/// Lines of one part. Whoever has more than this looks at the JSON.
+/// Lines of one part. The JSON has all of them.
 const LINES_MAX: usize = 20;
 
 /// A blank at which no line is wrapped and that is not left out, for columns.

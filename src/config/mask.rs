@@ -47,7 +47,7 @@ const PREFIXES: [&str; 16] = [
 /// A value that is never printed: `Debug`, `Display` and `Serialize` all give [`MASK`].
 ///
 /// It is not wiped on drop: configuration lives as long as the process, and its source (environment, file) stays
-/// readable to whoever can read our memory.
+/// readable to anyone who can read our memory.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Secret<T>(T);
 

@@ -6,7 +6,7 @@ use super::Http;
 use super::address::Refused;
 use super::values::Values;
 
-/// The page, of which only loopback is safe.
+/// The page. Only loopback is safe for it.
 const PAGE: &str = "http.page";
 
 pub(super) fn http(values: &mut Values<'_>) -> Option<Http> {

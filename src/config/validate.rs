@@ -28,7 +28,7 @@ pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
 pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Namespaces in a list at most; each has a watch of its own. Whoever has more watches them all.
+/// Namespaces in a list at most; each has a watch of its own. With more, watch all namespaces.
 const NAMESPACES_MAX: usize = 100;
 
 /// Paths in the configuration at most: ten times what CloudFront has in progress at once, so that a list that will

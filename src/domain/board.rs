@@ -47,7 +47,7 @@ pub enum Posted {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Cursor(pub BTreeMap<Member, u64>);
 
-/// Workloads of which all wanted members' copies are read again in one answer: with ten members at 1 KiB for a record in flight
+/// Workloads whose copies, of all wanted members, are read again in one answer: with ten members at 1 KiB for a record in flight
 /// as much as an answer holds.
 pub const AGAIN_MAX: usize = 50;
 

@@ -72,7 +72,7 @@ pub type Token = u64;
 /// What can happen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// The process began, or whoever drives this machine was rebuilt.
+    /// The process began, or the actor that drives this machine was rebuilt.
     Begun,
     /// Somebody wants the distributions of a plan.
     Asked(Token, Plan),
@@ -117,7 +117,7 @@ pub struct Catalog {
     /// Which distributions have cache tags switched on, and when that was read.
     tags: BTreeMap<DistributionId, (Timestamp, bool)>,
     reading: BTreeSet<DistributionId>,
-    /// Questions whose distributions are found, and of which it is being read whether they have tags.
+    /// Questions whose distributions are found, while we read whether those have tags.
     untagged: BTreeMap<Token, BTreeMap<DistributionId, Reached>>,
     /// Why we may not read it, while that is so.
     denied: Option<String>,
@@ -336,7 +336,7 @@ impl Machine for Catalog {
         self.list_if_due(now).into_iter().collect()
     }
 
-    /// Nothing before the first listing: whoever begins or asks causes that.
+    /// Nothing before the first listing: the beginning, or a question, causes that.
     fn next_deadline(&self) -> Option<Timestamp> {
         let begun = self.listed_at.is_some() || self.list.is_failing();
         (begun && !self.list.is_asked()).then(|| self.due())

@@ -46,11 +46,11 @@ pub const SCHEDULE: [Duration; 10] = [
 /// One notice for one hook.
 ///
 /// Neither address nor header nor parameter of the hook is in it: they may hold credentials, and this is stored where
-/// whoever may read the ledger can read it. They are filled in from the configuration at every attempt, which also means
+/// anyone who may read the ledger can read it. They are filled in from the configuration at every attempt, which also means
 /// that a mended address or a renewed token serves what is already waiting.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Delivery {
-    /// `H(notice, hook)`, the same for every attempt and whoever computes it.
+    /// `H(notice, hook)`, the same for every attempt and in every member.
     pub id: String,
     /// The notice. It is the `webhook-id` a receiver recognises a repetition by.
     pub notice: NoticeId,
@@ -188,7 +188,7 @@ impl fmt::Display for Reply {
 pub enum Event {
     /// The ledger was read: this is what an earlier life left behind, dead letters included.
     Restored(Vec<Delivery>),
-    /// A notice is to be told by these deliveries, of which there may be none. May be repeated until it was accepted.
+    /// A notice is to be told by these deliveries; there may be none. May be repeated until it was accepted.
     Told {
         /// The notice.
         notice: NoticeId,
@@ -263,9 +263,9 @@ pub enum Effect {
         /// The number of this write among all.
         write: u64,
     },
-    /// All deliveries of the notice are durable: whoever told it may forget it. No answer.
+    /// All deliveries of the notice are durable: the rollout may forget it. No answer.
     Accepted(NoticeId),
-    /// There is no room for some delivery of the notice: whoever told it keeps it and tells it again later. No answer.
+    /// There is no room for some delivery of the notice: the rollout keeps it and tells it again later. No answer.
     Postponed(NoticeId),
     /// Say so in log and metrics. No answer.
     Report(Report),

@@ -5,7 +5,7 @@
 //!    └──────── a member Failed, Withdrew, or moved past without voting ──▶ dead
 //! ```
 //!
-//! A single cluster is a group of one, and takes exactly this path. Nothing here is remembered: whoever holds the records
+//! A single cluster is a group of one, and takes exactly this path. Nothing here is remembered: a member that holds the records
 //! computes the same answer, in any order, at any time. Invariants GA-4 (votes), GA-6 (decided and dead exclude each other)
 //! and GA-7 (the plan is a function of the votes).
 
@@ -23,7 +23,7 @@ use crate::domain::rules::Rules;
 pub struct Known {
     /// The ledger that holds the record.
     pub origin: Origin,
-    /// The member has said lately that this is its ledger. Another one may be an earlier one, of which a board still had copies.
+    /// The member has said lately that this is its ledger. Another one may be an earlier one that a board still has copies of.
     pub current: bool,
     /// The record, as last published.
     pub record: Record,
@@ -71,7 +71,7 @@ pub struct View {
 pub enum Verdict {
     /// Not all members have completed one version. Each that is waited for, with the reason in words.
     Waiting(BTreeMap<Member, String>),
-    /// All have. Whoever sees this may vote, after a fresh re-check of its own workload (GA-4).
+    /// All have. A member that sees this may vote, after a fresh re-check of its own workload (GA-4).
     Candidate(Vector),
 }
 
@@ -88,7 +88,7 @@ pub enum Fate {
     Mixed,
 }
 
-/// What follows from a decided vector; the same for whoever computes it.
+/// What follows from a decided vector; the same in every member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Decision {
     /// Purge what the votes say.

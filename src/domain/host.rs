@@ -8,7 +8,7 @@
 //! | `*.example.com`   | one label more: `a.example.com`          | Kubernetes Ingress           |
 //! | `**.example.com`  | one label or more: `b.a.example.com` too | Gateway API, CloudFront, DNS |
 //!
-//! All of them write a single star. Whoever reads a text of the last kind says so with [`Host::at_any_depth`].
+//! All of them write a single star. A reader of texts of the last kind says so with [`Host::at_any_depth`].
 //!
 //! No form covers the apex `example.com`. The difference is part of the text, so that it survives a vote and a ledger.
 //!

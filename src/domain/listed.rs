@@ -1,4 +1,4 @@
-//! Of which scopes every workload is on record: there, one without a record is new (decision 28).
+//! The scopes whose workloads are all on record: there, a workload without a record is new (decision 28).
 //!
 //! What is not listed yet is a first listing, in which a workload is taken as it is. What is listed stays so, in every later
 //! life: a workload that was created while nothing ran is a change like any other.
@@ -48,7 +48,7 @@ impl Scope {
     }
 }
 
-/// The scopes that are listed, and for each the shards of which that does not hold any more.
+/// The scopes that are listed, and for each the shards where that does not hold any more.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Listed(BTreeMap<Scope, BTreeSet<usize>>);

@@ -1,4 +1,4 @@
-//! What people and programs outside are told: one notice per transition, whoever ends up telling it.
+//! What people and programs outside are told: one notice per transition, no matter which member tells it.
 //!
 //! A notice is written into the record in the same step as the transition it tells of and removed once it was told, so a
 //! crash in between tells it again, with the same id. Not for how it is told; that is `delivery` and the event sink.
@@ -83,7 +83,7 @@ pub enum Severity {
 }
 
 impl Kind {
-    /// How much it matters to whoever runs the program (decision 37).
+    /// How much it matters to the operator (decision 37).
     pub const fn severity(self) -> Severity {
         match self {
             Self::PurgeFailed | Self::PurgeOwed | Self::WorkloadFaulty => Severity::Error,

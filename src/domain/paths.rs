@@ -242,7 +242,7 @@ impl PathSet {
         kept.sort_by(|one, other| one.stem().cmp(other.stem()));
         while kept.len() > room {
             let common = |pair: &[Path]| pair.first().zip(pair.last()).map_or("", |(one, next)| one.common(next)).len();
-            // The first of the longest, so that whoever computes it comes to the same.
+            // The first of the longest, so that all members come to the same.
             let Some(length) = kept.windows(2).map(common).max() else { break };
             let Some(at) = kept.windows(2).position(|pair| common(pair) == length) else { break };
             let Some(wide) = kept.get(at).map(|path| path.beginning(length)) else { break };

@@ -60,7 +60,7 @@ pub const VOTE_EXCEPT_BYTES_MAX: usize = 4 * 1024;
 /// [`RECORD_BYTES_MAX`], so the first vote of a record can always be written; configuration and annotations are held to it.
 pub const VOTE_PATH_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes of hosts and paths in one vote of hosts of which only some paths are the namespace's own. Hosts beyond it are left out.
+/// Bytes of hosts and paths in one vote, for hosts where only some paths are the namespace's own. Hosts beyond it are left out.
 pub const VOTE_NARROW_BYTES_MAX: usize = 4 * 1024;
 
 /// Bytes of load balancer names in one vote. A workload has one or two, of about 70 bytes each.
@@ -267,7 +267,7 @@ pub struct Vote {
     #[serde(rename = "m", default, skip_serializing_if = "String::is_empty")]
     pub config: String,
     /// When it was cast, in milliseconds since the Unix epoch by the voter's clock; 0 while alone. The newest of a vector is
-    /// the time in the notices of it, so that they have the same bytes whoever tells them.
+    /// the time in the notices of it, so that they have the same bytes from every member.
     #[serde(rename = "a", default, skip_serializing_if = "is_default")]
     pub at_ms: i64,
     /// The hosts this member serves the workload by.

@@ -18,7 +18,7 @@ pub const SAID_AGAIN_AFTER: Duration = Duration::from_secs(24 * 3_600);
 /// Most places kept for one cause, 100 bytes each. What is refused at further ones is no news; that they work is none either.
 pub const PLACES_MAX: usize = 1_000;
 
-/// What is refused, each of which is mended by itself.
+/// What is refused. Each is mended by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
     /// The ledger cannot be opened: read as a whole, and made where there is none.

@@ -101,7 +101,7 @@ pub struct Pin {
     pub members: BTreeSet<Member>,
     /// The number of servers there were then. When another number is configured, the members are learnt anew.
     pub of: usize,
-    /// Who was a member and was forgotten since, until it is added again. Whoever is neither this nor a member is new, and
+    /// Who was a member and was forgotten since, until it is added again. A name that is neither this nor a member is new, and
     /// the members are learnt anew.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub forgotten: BTreeSet<Member>,
@@ -139,7 +139,7 @@ impl Servers {
 /// Who the members are, or why that is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Standing {
-    /// The members; while there is a hold, whoever is known.
+    /// The members; while there is a hold, all that are known.
     pub members: BTreeSet<Member>,
     /// Why nothing may be done.
     pub hold: Option<Hold>,
@@ -346,13 +346,13 @@ impl Roster {
         (silent > HEARD_FOR).then(|| format!("has not been heard of for {}", roughly(silent)))
     }
 
-    /// Ourselves and whoever was heard of lately, but for those that were forgotten.
+    /// Ourselves and all that reported lately, but for those that were forgotten.
     fn known(&self, now: Timestamp, servers: &Servers) -> BTreeSet<Member> {
         let heard = self.voices.iter().filter(|(_, voice)| now.since(voice.at) <= HEARD_FOR).map(|(member, _)| member);
         let heard: BTreeSet<&Member> = heard.chain([&self.own]).collect();
         let Some(Pin { forgotten, of, .. }) = &self.pin else { return heard.into_iter().cloned().collect() };
         let new: BTreeSet<Member> = heard.iter().copied().filter(|name| !forgotten.contains(*name)).cloned().collect();
-        // A further server that nobody else has come with adds whoever is heard again.
+        // A further server that no other name came with adds each name that reports again.
         let is_added = servers.distinct > *of && new.len() < servers.distinct;
         if is_added { heard.into_iter().cloned().collect() } else { new }
     }
@@ -367,7 +367,7 @@ impl Roster {
         })
     }
 
-    /// The pin, where it still fits what is configured. Its members are waited for, whoever comes beside them.
+    /// The pin, where it still fits what is configured. Its members are waited for, no matter who else reports.
     fn fitting_pin(&self, servers: &Servers) -> Option<&Pin> {
         let Self { own, configured, pin, .. } = self;
         pin.as_ref().filter(|pin| {

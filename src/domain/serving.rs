@@ -17,7 +17,7 @@ use crate::domain::text;
 /// <https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-template-hash-label>
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// Old pods named in one sentence; whoever has more of them nearly always has one reason for it.
+/// Old pods named in one sentence; if there are more, they nearly always have one reason.
 const NAMED_MAX: usize = 2;
 
 /// Longest name of a pod (a DNS subdomain), so that what is kept of an answer is bounded.

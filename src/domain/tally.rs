@@ -60,7 +60,7 @@ pub struct Ballot {
 pub struct Executed {
     /// The distribution.
     pub distribution: String,
-    /// Who makes it: the members by rank, each of which takes over when those before it do not.
+    /// Who makes it: the members by rank. Each takes over when those before it do not.
     pub executors: Vec<String>,
     /// CloudFront's id, once any member has recorded it.
     pub invalidation: Option<String>,
@@ -214,7 +214,7 @@ fn purges(view: &View, vector: &Vector) -> Vec<Executed> {
             invalidation: None,
             state: "queued".to_owned(),
         });
-        // Whoever knows CloudFront's id knows more than one who does not.
+        // A member that knows CloudFront's id knows more than one that does not.
         if purge.invalidation.is_some() || purge.state != PurgeState::Wanted {
             seen.invalidation = purge.invalidation.as_ref().map(ToString::to_string).or(seen.invalidation.take());
             if seen.state != "completed" {

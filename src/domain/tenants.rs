@@ -51,7 +51,7 @@ pub enum Tenancy {
 pub struct Allowance {
     /// These: names, or beginnings of names that end in a star.
     pub namespaces: BTreeSet<String>,
-    /// Hosts they may purge whole, whoever routes them. Wildcards cover any depth, and the names themselves.
+    /// Hosts they may purge whole, no matter who routes them. Wildcards cover any depth, and the names themselves.
     pub hosts: BTreeSet<Host>,
     /// Distributions they may purge by naming them.
     pub distributions: BTreeSet<DistributionId>,

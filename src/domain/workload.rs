@@ -183,7 +183,7 @@ impl Tuning {
         tuning
     }
 
-    /// Adds a fault, in words of which no more are made than are kept.
+    /// Adds a fault. Words that would not be kept are not made.
     pub fn fault(&mut self, words: impl FnOnce() -> String) {
         if self.faults.len() < FAULTS_MAX {
             self.faults.push(cut(&words(), FAULT_BYTES_MAX));
@@ -215,7 +215,7 @@ impl Tuning {
                 return Err(format!("longer than {REQUESTED_AT_BYTES_MAX} bytes"));
             }
             "requested-at" => self.requested_at = Some(value.to_owned()),
-            // Whoever calls this has looked it up among those that are known.
+            // The caller has looked it up among those that are known.
             _ => {}
         }
         Ok(())

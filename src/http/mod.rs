@@ -152,7 +152,7 @@ impl Window {
         }
         let (turned, turn) = tokio::sync::oneshot::channel();
         let spawned = self.actors.spawn(async move {
-            // Whoever asked may have stopped waiting.
+            // The one who asked may have stopped waiting.
             let _ = turned.send(());
         });
         match within(self.turn_within, turn).await {

@@ -88,7 +88,7 @@ pub struct Invalidation {
     pub paths: Vec<String>,
     /// Where it stands.
     pub status: Status,
-    /// The access key id of whoever made it.
+    /// The access key id of its creator.
     pub caller: String,
     /// When it was made.
     pub at: Instant,

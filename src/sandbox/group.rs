@@ -66,7 +66,7 @@ impl GroupWorld {
         for (at, name) in MEMBERS.iter().take(members).enumerate() {
             let mut world = World::beside(name, timings, outside.clone()).await?;
             world.set("ALLCLEAR__GROUP__MEMBER", *name);
-            // Meant: everybody here is of one machine. Whoever plays with forgeries sets a key.
+            // Meant: all members are on one machine. A test of forgeries sets a key.
             world.set("ALLCLEAR__GROUP__UNSIGNED", "true");
             let others = (0..members).filter(|other| *other != at);
             if web.boards.is_empty() {

@@ -188,7 +188,7 @@ impl World {
             // One replica at a time; a test of several asks for the lease.
             ("ALLCLEAR__LEADER__LEASE", "false".to_owned()),
             ("ALLCLEAR__PURGE__POLL_FIRST", "300ms".to_owned()),
-            // Nothing is between a pod that has ended and whoever asks: no kube-proxy, no load balancer.
+            // Nothing is between a pod that has ended and its clients: no kube-proxy, no load balancer.
             ("ALLCLEAR__ROLLOUT__SETTLE", "300ms".to_owned()),
         ];
         let pairs = pairs.into_iter().map(|(name, value)| (name.to_owned(), value));

@@ -78,7 +78,7 @@ pub struct DeploymentWatcher {
     lives: Lives,
     /// Where a workload without a record is new.
     listed: Listed,
-    /// Scopes listed in this life of which the ledger does not know it yet.
+    /// Scopes listed in this life, while the ledger does not say so yet.
     unnoted: BTreeSet<Scope>,
     pods: BTreeMap<String, Addr<PodWatcher>>,
     /// For each scope being listed, the workloads seen since its listing began.
@@ -166,7 +166,7 @@ impl DeploymentWatcher {
         }
     }
 
-    /// Passes a sight on to whoever it concerns.
+    /// Passes a sight on to the actor or the list that it concerns.
     fn attend(&mut self, id: &WorkloadId, sight: Option<Box<Workload>>, ctx: &mut Context<Self>) {
         if let Some(child) = self.children.get_mut(id) {
             child.latest.clone_from(&sight);
@@ -362,7 +362,7 @@ impl Handler<Drain> for DeploymentWatcher {
         let children: Vec<Addr<RolloutActor>> = self.children.values().map(|child| child.addr.clone()).collect();
         let ended = async move {
             join_all(children.iter().map(|child| child.send(drain))).await;
-            // A child that is writing ends when the write does; whoever sent this waits only so long.
+            // A child that is writing ends when the write does; the sender of this waits only so long.
             while children.iter().any(Addr::connected) {
                 tokio::time::sleep(DRAIN_POLL).await;
             }

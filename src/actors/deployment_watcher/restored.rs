@@ -37,7 +37,7 @@ impl DeploymentWatcher {
         ctx.spawn(reading.into_actor(self).map(|found, watcher, ctx| watcher.compare(found, ctx)));
     }
 
-    /// Starts a rollout for every workload of which the ledger holds another state than this life knows. It looks for itself.
+    /// Starts a rollout for every workload whose state in the ledger is not the one this life knows. It looks for itself.
     fn compare(&mut self, found: Option<Ledgered>, ctx: &mut Context<Self>) {
         let Some(found) = found.filter(|found| found.origin == self.origin) else {
             // The backup was made before there was this ledger.

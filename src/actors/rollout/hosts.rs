@@ -48,7 +48,7 @@ pub(super) async fn find(
     if names <= AT_ONCE_MAX {
         return Ok(search(&workload, &facts, &claims, &tenants));
     }
-    // Whoever waits holds nothing, and reads again when it is its turn.
+    // A search that waits holds nothing, and reads again when it is its turn.
     drop(facts);
     let failed = |why: String| PortError::passing("failed to find the hosts", why);
     let place = QUEUE.with(Arc::clone).acquire_owned().await.map_err(|error| failed(error.to_string()))?;

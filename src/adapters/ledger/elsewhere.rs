@@ -1,4 +1,4 @@
-//! The ledger of a dry run, as seen by whoever is not that process: it is in the memory of another one.
+//! The ledger of a dry run, as seen by another process: it is in the memory of the first one.
 //!
 //! For commands. An empty ledger of their own would look like one in which nothing is in flight.
 

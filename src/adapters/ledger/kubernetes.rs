@@ -303,7 +303,7 @@ impl Ledger for KubernetesLedger {
         let contents = self.read_shards(&meta).await?;
         let mut seen = ledgered(meta, &map, &contents.present);
         contents.gather(&mut seen);
-        // Whoever looks again may have heard that the cluster was set back. Then a shard may have back what was moved out of it.
+        // The caller looks again because the cluster may have been set back. Then a shard may have back what was moved out of it.
         for lane in &self.lanes {
             lane.forget().await;
         }

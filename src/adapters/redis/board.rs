@@ -428,7 +428,7 @@ impl Board for RedisBoard {
         let line = self.server.left();
         let refusal = role::refusal(&self.server.call("learn whether it takes writes", ask).await?);
         if refusal.is_some() {
-            // Whoever only looks is refused nothing, and would look at a former primary for as long as it is up.
+            // A reader is refused nothing, and would look at a former primary for as long as it is up.
             self.server.leave_refusing(line);
         }
         Ok(refusal)

@@ -75,7 +75,7 @@ enum Trouble {
     Nothing,
     /// The last cluster cannot pull the image.
     Fails,
-    /// Whoever is about to create the invalidation is killed in the act.
+    /// The member that is about to create the invalidation is killed in the act.
     Killed,
 }
 
@@ -245,7 +245,7 @@ impl Story {
         Ok(Some(name))
     }
 
-    /// Starts again whoever was killed.
+    /// Starts the killed member again.
     async fn revive(&mut self) -> io::Result<()> {
         let began = self.began;
         for member in self.members.iter_mut().filter(|member| member.life.is_none()) {

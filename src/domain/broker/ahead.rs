@@ -1,4 +1,4 @@
-//! Records of ours of which a board has a newer state than we thought there is (`StateRegressed`).
+//! Our records that a board holds in a newer state than we know of (`StateRegressed`).
 //!
 //! Another process of ours may have written it; then the ledger has it too. If it does not, the ledger was set back, and what
 //! we would vote for was voted for before: the workload is held until somebody has seen to it (fault A5).
@@ -167,7 +167,7 @@ impl Ahead {
         (lead.seq.0.saturating_sub(ours.0) <= COUNTED_MAX).then_some(lead.seq)
     }
 
-    /// The workloads of which boards have copies that are newer than our records, and prove nothing.
+    /// The workloads whose copies on boards are newer than our records, and prove nothing.
     pub(super) fn doubted(&self) -> impl Iterator<Item = &WorkloadId> {
         let doubted = self.leads.iter().filter(|(_, lead)| lead.behind.is_some() && !lead.proven);
         doubted.map(|(workload, _)| workload)

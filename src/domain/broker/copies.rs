@@ -327,7 +327,7 @@ mod tests {
         Posting::Show(Box::new(decode(text.as_bytes()).unwrap()))
     }
 
-    /// Copies of which one workload is followed.
+    /// Copies, with one workload that is followed.
     fn followed() -> Copies {
         let mut copies = Copies::default();
         assert!(copies.follow(&web()) && !copies.follow(&web()));

@@ -86,7 +86,7 @@ impl Broker {
 
     /// Tells what is to be told of the holds.
     pub(super) fn mind_holds(&mut self, now: Timestamp) -> Vec<Effect> {
-        // Whoever makes a dry run knows that it takes no part.
+        // A dry run takes no part anyway.
         let present: BTreeMap<Reason, Hold> =
             self.held_up(now).into_iter().filter(|hold| hold.reason != Reason::DryRun).map(|h| (h.reason, h)).collect();
         let mut effects = Vec::new();

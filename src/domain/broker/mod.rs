@@ -56,10 +56,10 @@ const PIN_EVERY: Duration = Duration::from_secs(10);
 /// Workloads that are woken up at once. Each becomes an actor that reads its record; the others follow 5 s later.
 const WANTED_MAX: usize = 100;
 
-/// Workloads of which it is remembered that this cluster does not have them, unless somebody waits for them.
+/// Workloads that are remembered as absent from this cluster, unless a member waits for them.
 const ABSENT_MAX: usize = 10_000;
 
-/// Names beside the members' of which it is remembered for a board that their beats are not believed.
+/// Names beside the members' that are remembered for a board because their beats are not believed.
 const DISBELIEVED_MAX: usize = 100;
 
 /// How often everything is read again because copies had found no place.
@@ -270,7 +270,7 @@ impl Broker {
         self
     }
 
-    /// What is known of the group and this workload. The views are not numbered: whoever gives them out does that.
+    /// What is known of the group and this workload. The views are not numbered: the actor that gives them out does that.
     pub fn view(&self, now: Timestamp, workload: &WorkloadId) -> View {
         let Identity { member: own, origin, .. } = &self.identity;
         let record = self.followed.get(workload).and_then(Option::as_deref);
@@ -346,7 +346,7 @@ impl Broker {
         }
     }
 
-    /// Whoever has to know that something about this workload has changed.
+    /// Tells the rollout that something about this workload has changed.
     fn spread(&self, workload: &WorkloadId) -> Option<Effect> {
         if self.followed.contains_key(workload) {
             return Some(Effect::Tell(workload.clone()));

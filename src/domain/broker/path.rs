@@ -36,7 +36,7 @@ const IDENTIFY_EVERY: Duration = Duration::from_secs(300);
 /// 1 KiB for a record in flight, 1 MiB for each board.
 const WAITING_MAX: usize = 1_000;
 
-/// Records that cannot be kept on a board, of which is told.
+/// Records that cannot be kept on a board and are told of.
 const REFUSED_MAX: usize = 20;
 
 /// One board. See the module's text.
@@ -75,7 +75,7 @@ pub(super) struct Path {
     /// Answers in a row that were not all there was.
     answers: u32,
     reads: u32,
-    /// Workloads of which all copies are to be read, wherever the cursor is.
+    /// Workloads whose copies are all to be read, wherever the cursor is.
     again: BTreeSet<WorkloadId>,
     /// Those of them that are being read.
     reading: Vec<WorkloadId>,
@@ -239,7 +239,7 @@ impl Path {
     /// It could not be read.
     pub(super) fn read_failed(&mut self, now: Timestamp, why: String) {
         self.read.failed(BACKOFF.from(now, &self.name), why);
-        // Whoever answers there next may be another server.
+        // The next answer there may come from another server.
         self.identity = None;
         self.identify.hurry(now);
     }

@@ -22,7 +22,7 @@ pub struct Seen {
     pub holds: Vec<Hold>,
     /// The hash of our configuration, the members included.
     pub config: String,
-    /// The members, ourselves included, and whoever else is heard of.
+    /// The members, ourselves included, and all other names that report.
     pub members: Vec<MemberSeen>,
     /// The boards.
     pub boards: Vec<PathSeen>,

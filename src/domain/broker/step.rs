@@ -250,7 +250,7 @@ impl Broker {
         unknown.map(|(workload, ..)| Effect::LoadRecord(workload)).collect()
     }
 
-    /// The ledger was asked for a record of ours of which a board has a newer state.
+    /// The ledger was asked for a record of ours, because a board has a newer state of it.
     fn compared(&mut self, workload: &WorkloadId, read: Result<(Option<Box<Record>>, Seq), String>) -> Vec<Effect> {
         let Ok((record, floor)) = read else {
             self.ahead.failed(workload);
@@ -312,7 +312,7 @@ impl Broker {
         let waiting = std::mem::take(&mut self.refilling);
         let removed = std::mem::take(&mut self.removed);
         let records = match read {
-            // Of another ledger this is not the group; whoever is will read it.
+            // A record of another ledger; the group of that ledger reads it.
             Ok(read) => read.filter(|(origin, _)| *origin == self.identity.origin).map(|(_, records)| records),
             Err(why) => {
                 self.refill.failed(BACKOFF.from(now, "refill"), why);

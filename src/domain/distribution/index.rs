@@ -288,7 +288,7 @@ fn each(ids: &BTreeSet<DistributionId>, reason: impl Fn() -> Reason) -> Vec<(&Di
 /// The longest of `names` that is `reversed` or a domain above it.
 fn nearest<'a>(names: &'a Reversed, reversed: &str) -> Option<(&'a str, &'a BTreeSet<DistributionId>)> {
     let mut candidate = Some(reversed);
-    // Bounded by the labels of a host, of which there are at most 127.
+    // Bounded by the labels of a host: at most 127.
     while let Some(name) = candidate {
         if let Some((key, ids)) = names.get_key_value(name) {
             return Some((key, ids));

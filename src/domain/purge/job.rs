@@ -76,7 +76,7 @@ impl Waiter {
         Self { order, number, arrived: now, failing: None, overdue: false, stalled: false }
     }
 
-    /// Orders by how late they can have been decided: those of which that is not known come first.
+    /// Orders by how late they can have been decided: those with unknown times come first.
     pub(super) fn age(&self) -> (Option<Timestamp>, u64) {
         (self.order.voted_at, self.number)
     }

@@ -10,7 +10,7 @@ use crate::domain::retry::{self, Backoff};
 const SLOWLY: Backoff = Backoff { base: Duration::from_secs(15), cap: Duration::from_secs(5 * 60) };
 
 /// A distribution that refuses is tried again at the earliest so long after the last time, when a purge of it is ordered
-/// meanwhile: what it was refused for may have been mended by whoever rolls out.
+/// meanwhile: the person who rolls out may have mended the cause.
 const PROBED_AGAIN_AFTER: Duration = Duration::from_secs(15);
 
 /// One distribution.

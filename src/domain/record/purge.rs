@@ -17,7 +17,7 @@ pub struct Purge {
     /// CloudFront's id, once known; of the covering invalidation if it was covered.
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
     pub invalidation: Option<InvalidationId>,
-    /// What is really sent, where that is not what was voted for. Chosen by whoever creates it, durable before the call, and
+    /// What is really sent, where that is not what was voted for. Chosen by its creator, durable before the call, and
     /// never part of the reference (decision 41).
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<PathSet>,

@@ -81,7 +81,7 @@ impl Rollout {
         }
     }
 
-    /// A vote for more members is not followed by one for fewer of them: whoever saw the former takes the latter for dead. Where
+    /// A vote for more members is not followed by one for fewer: a member that saw the first takes the second for dead. Where
     /// a member is left out that was voted with before, the rollout counts on, and so does the vector. That it was left out is
     /// remembered like a vote: an older copy does not bring it back.
     fn renew_for_fewer(&mut self) {

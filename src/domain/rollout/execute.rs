@@ -19,7 +19,7 @@ use crate::domain::rules::Rules;
 use crate::domain::tenants::{self, PATHS_SENT_MAX};
 
 /// A purge that another member has created is followed by the next rank after so many takeover times. Most complete within
-/// 25 s (95th percentile), and until then whoever created it follows it anyway.
+/// 25 s (95th percentile), and until then its creator follows it anyway.
 pub(super) const FOLLOW_AFTER: u32 = 6;
 
 /// What the members do one after the other.
@@ -91,7 +91,7 @@ impl Rollout {
         self.purges.is_turn(now, vector, task, wait)
     }
 
-    /// Whoever purges the first distribution tells of it: it is the first to know.
+    /// The member that purges the first distribution tells of it: it is the first to know.
     fn teller_key(&self, vector: &Vector) -> String {
         let vote = self.record.draft.as_ref().and_then(|draft| draft.vote(vector));
         let first = vote.and_then(|vote| vote.purges.keys().next()).map(ToString::to_string);

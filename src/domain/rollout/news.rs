@@ -134,7 +134,7 @@ fn recovers(record: &Record, workload: &Workload, policy: &Policy) -> bool {
     matches!(record.phase, Phase::Failed(_)) && standing(workload, policy.zero_is_complete) == Standing::Complete
 }
 
-/// A rollout recorded as failed of which a pod is ready now: the edge may have it.
+/// A rollout recorded as failed, with a pod of it ready now: the edge may have it.
 fn serves_after_all(record: &Record, workload: &Workload, policy: &Policy) -> bool {
     policy.on_rollback == OnRollback::IfServed
         && matches!(record.phase, Phase::Failed(_))

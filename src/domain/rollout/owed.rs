@@ -355,7 +355,7 @@ pub(super) fn plan(vote: &Vote) -> Plan {
     Plan::of(&[vote])
 }
 
-/// An owed vote of which all is listed: with what is told of it.
+/// An owed vote whose purges are all listed, with what is told of it.
 fn brief(vote: Vote) -> Vote {
     let hosts = fitting(&vote.hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect();
     let paths: Vec<Path> =

@@ -98,7 +98,7 @@ impl Rollout {
         followed && self.record.draft.as_ref().is_some_and(waits)
     }
 
-    /// It stays undecided until whoever has not voted comes back, moves on, or is forgotten.
+    /// It stays undecided until the members that have not voted come back, move on, or are forgotten.
     fn doubt(&mut self, now: Timestamp, vector: &Vector, missing: &BTreeSet<Member>) {
         let Some(draft) = &mut self.record.draft else { return };
         draft.stalled = true;

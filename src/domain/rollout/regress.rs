@@ -53,7 +53,7 @@ impl Rollout {
         }
     }
 
-    /// Goes on above a number of ours that somebody has shown, whoever that was.
+    /// Goes on above a number of ours that any member has shown.
     pub(super) fn outnumber(&mut self) {
         if let Some(above) = self.ballot.view.above {
             self.record.spent = self.record.spent.max(above);

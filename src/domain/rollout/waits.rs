@@ -364,7 +364,7 @@ impl Rollout {
         self.workload().is_some_and(|workload| !workload.tuning.disabled) && self.candidate().is_some()
     }
 
-    /// Purges that are ordered and of which nothing is heard.
+    /// Purges that are ordered and not answered yet.
     fn uncreated(&self) -> impl Iterator<Item = Pending> {
         let votes = self.record.durable.iter().flat_map(|record| &record.votes).filter(|vote| vote.closed.is_none());
         let purges = votes.flat_map(|vote| vote.purges.values());
@@ -401,7 +401,7 @@ impl Rollout {
 impl Deref for Attended {
     type Target = Rollout;
 
-    /// Whoever asks something of the rollout may ask it here.
+    /// The rollout, for questions about it.
     fn deref(&self) -> &Rollout {
         &self.rollout
     }

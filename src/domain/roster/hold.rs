@@ -125,7 +125,7 @@ impl Roster {
         )
     }
 
-    /// Servers that never answered, of which it is not known whom they stand for.
+    /// Servers that never answered: we do not know which members they stand for.
     fn unanswered(&self, servers: &Servers) -> Option<String> {
         let Pin { answered, .. } = self.pin.as_ref().filter(|pin| !pin.answered.is_empty())?;
         let never: Vec<&str> = servers.unidentified.difference(answered).map(String::as_str).collect();

@@ -6,7 +6,7 @@
 //! every path of it: whether requests for the other paths go on to the wider rule is up to the controller.
 //!
 //! Services of one namespace never keep each other from a load balancer: path by path they are one site, as behind one
-//! application load balancer. Whoever is in another namespace serves other people.
+//! application load balancer. What is in another namespace serves other people.
 //!
 //! What a wildcard loses is never written out for each wildcard: a few hundred of them over some thousand names would fill
 //! the memory. A [`Claim`] says where to look, and each name is looked up once (T2).

@@ -3,7 +3,7 @@
 //!
 //! Where several namespaces route one host, the older object holds what it has taken: a younger one gets no path that is that
 //! one, or contains it. So a path beneath an older `/` may be its own, and a `/` above an older path is refused. What the
-//! operator has given by `tenants.allow` is the namespace's whole, whoever routes it.
+//! operator has given by `tenants.allow` is the namespace's whole, no matter who routes it.
 //!
 //! What an annotation names is looked for among the same routes: it may narrow them, and never widen.
 

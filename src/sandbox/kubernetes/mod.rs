@@ -144,7 +144,7 @@ impl KubernetesStandIn {
         self.kubeconfig_at(&server.url())
     }
 
-    /// The same for whoever reaches the server at this URL.
+    /// The same for a client that reaches the server at this URL.
     pub fn kubeconfig_at(&self, url: &str) -> String {
         let name = &self.inner.options.cluster;
         json!({
@@ -309,7 +309,7 @@ impl KubernetesStandIn {
         Ok(())
     }
 
-    /// Forgets all history: whoever resumes a watch or a paged list from before gets 410. Open watches go on.
+    /// Forgets all history: a watch or a paged list resumed from before gets 410. Open watches go on.
     pub fn compact(&self) {
         self.store().write(|state| state.compact());
     }

@@ -1,7 +1,7 @@
 //! One stored object: its bytes, serialised once, and the few fields the store itself looks at.
 //!
 //! A list or a watch copies these bytes and never builds the object again: that is what makes 10,000 Deployments cheap.
-//! Whoever needs the content parses it ([`Object::value`]). Not for rules: what may change is decided in `write`.
+//! A caller that needs the content parses it ([`Object::value`]). Not for rules: what may change is decided in `write`.
 
 use std::collections::BTreeMap;
 

@@ -125,7 +125,7 @@ impl Store {
         answer
     }
 
-    /// Wakes whoever waits for changes of `kind`, although there are none.
+    /// Wakes those that wait for changes of `kind`, although there are none.
     pub fn wake(&self, kind: Kind) {
         if let Some(signal) = self.signals.get(kind as usize) {
             signal.send_modify(|_| {});

@@ -207,7 +207,7 @@ fn bounded(mut config: Config, read_timeout: Duration) -> Config {
     config.write_timeout = Some(WRITE_MAX);
     // Otherwise the time a pooled connection was idle counts as silence of the next answer.
     config.reset_reader_on_write = true;
-    // Whoever calls backs off by the class of the error; kube's own layer would hold a call for minutes.
+    // The caller backs off by the class of the error; kube's own layer would hold a call for minutes.
     config.default_retry = false;
     let agent = HeaderValue::from_static(concat!("allclear/", env!("CARGO_PKG_VERSION")));
     config.headers.push((USER_AGENT, agent));

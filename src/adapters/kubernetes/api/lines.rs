@@ -28,7 +28,7 @@ impl Lines {
     }
 
     /// The next complete line, without its end; `None` when the body has ended. What follows the last end of line was
-    /// cut off on its way and is dropped: whoever resumes is sent it again.
+    /// cut off on its way and is dropped: it is sent again when the watch is resumed.
     ///
     /// # Errors
     /// When the connection fails, or a line is longer than any object can be.

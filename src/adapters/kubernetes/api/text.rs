@@ -1,4 +1,4 @@
-//! Lists and watch lines taken apart into objects, each of which is then decoded, or not, by itself.
+//! Lists and watch lines taken apart into objects. Each is then decoded, or not, by itself.
 //!
 //! One broken object must cost nothing but itself (fault W7), so nothing here looks further into an object than its
 //! name. Why it is broken is cut, since the parser repeats what it has found. What cannot even be divided into objects is a

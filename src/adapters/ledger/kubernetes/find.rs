@@ -1,6 +1,6 @@
 //! By what a ledger is found from outside: two labels and its name, and where in the cluster others are.
 //!
-//! For whoever starts the controller by hand: two ledgers in one cluster purge everything twice. Asked with that person's
+//! For a person who starts the controller by hand: two ledgers in one cluster purge everything twice. Asked with that person's
 //! credentials, for metadata alone, as far as they may look. Not for opening a ledger.
 
 use std::collections::BTreeSet;

@@ -6,7 +6,7 @@
 //!            somebody else answered us          └───────────── read afresh ◀───────┘
 //! ```
 //!
-//! There is no task behind this. Whoever gets the shard's lock leads: it writes for everybody who is queued by then, and
+//! There is no task behind this. The caller that gets the shard's lock leads: it writes for everybody who is queued by then, and
 //! those find their answer when they look up from waiting. A leader that is dropped in the middle leaves no answer; its
 //! followers queue again, which is harmless because storing twice is. The copy of the shard is thrown away before every
 //! write and put back after it succeeded, so that a write of unknown outcome is always followed by a read. And a refusal
@@ -77,7 +77,7 @@ pub(super) trait ShardStore {
     ) -> impl Future<Output = Result<Copy, Failed>> + Send;
 }
 
-/// An object that was made for a namespace, and of which it is not known whether the shard names it.
+/// An object that was made for a namespace; the shard may name it or not.
 #[derive(Clone, Debug)]
 pub(super) struct Spare {
     pub(super) namespace: String,
@@ -190,7 +190,7 @@ fn lock(queue: &Mutex<Vec<Intent>>) -> MutexGuard<'_, Vec<Intent>> {
 impl Held {
     /// Writes all that is queued, and answers it.
     async fn lead(&mut self, queue: &Mutex<Vec<Intent>>, store: &impl ShardStore, writes: &Writes) {
-        // Whoever stores in this very turn of the scheduler gets the chance to come along.
+        // What is stored in this very turn of the scheduler gets the chance to come along.
         tokio::task::yield_now().await;
         if let Some(written) = self.written {
             tokio::time::sleep_until(written + WRITE_SPACING).await;
@@ -198,7 +198,7 @@ impl Held {
         // A closed semaphore (it never is) would only mean that nothing bounds the writes.
         let _permit = writes.0.acquire().await.ok();
         let mut intents = std::mem::take(&mut *lock(queue));
-        // Whoever does not wait any more may have thought better of it.
+        // A caller that does not wait any more may have thought better of it.
         intents.retain(|intent| !intent.answer.is_closed());
         if let Err(error) = self.write(&mut intents, store).await {
             for intent in intents {

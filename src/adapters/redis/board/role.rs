@@ -1,4 +1,4 @@
-//! Whether a server takes writes, by what it says of itself (`INFO`). Whoever only looks cannot try.
+//! Whether a server takes writes, by what it says of itself (`INFO`). A reader cannot find out by trying.
 
 use super::super::advice;
 

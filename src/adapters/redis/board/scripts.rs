@@ -190,7 +190,7 @@ local function read_copy(member, workload)
   end
   if size > longest + 512 then return add(problems, member, workload, 'long') end
   local org, body, mac = unpack(redis.call('HMGET', key, 'org', 'body', 'mac'))
-  -- Without a body it has passed away, or was evicted; whoever owns it finds out.
+  -- Without a body it has passed away, or was evicted; its owner finds out.
   if body then add(changes, member, workload, org or '', body, mac or '') end
   bytes_left = bytes_left - size - 200
 end

@@ -2,7 +2,7 @@
 //!
 //! Follows `pkg/controller/endpointslice` (Kubernetes 1.33): a pod that ends stays an endpoint, `terminating` and still
 //! `serving` while it is ready, until it is gone. Left out: ports, zones, several slices of one Service, and the empty slice of
-//! a Service that never had a pod, of which a large cluster in a test would have thousands.
+//! a Service that never had a pod: a large cluster in a test would have thousands of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
