@@ -3,7 +3,7 @@
 use super::*;
 
 fn id(number: usize) -> WorkloadId {
-    WorkloadId::deployment("shop", &format!("web-{number:02}"))
+    WorkloadId::deployment("shop", format!("web-{number:02}"))
 }
 
 fn at(seconds: u64) -> Timestamp {
