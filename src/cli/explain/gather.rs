@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::cli::explain::model::{
     DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, PathsSeen, RecordSeen, Rejected,
-    Section, SiteSeen, WebhookSeen,
+    SiteSeen, WebhookSeen,
 };
-use crate::cli::explain::{Question, Sources};
-use crate::cli::listen::{UNREAD, listen};
+use crate::cli::read::listen::{UNREAD, listen};
+use crate::cli::read::{Question, Section, Sources, peeked};
 use crate::domain::delivery::{Delivery, State};
 use crate::domain::distribution::{Distribution, DistributionId, Index};
 use crate::domain::host::Host;
@@ -109,22 +109,6 @@ async fn group(
     let tally = heard.tally(id, ledger.records.get(id))?;
     let troubles = heard.boards.iter().filter_map(|board| board.trouble.clone()).collect();
     Some(Section::Known(GroupSeen { tally, troubles }))
-}
-
-/// Reads the ledger without creating one.
-pub async fn peek(sources: &Sources, question: &Question) -> Section<Ledgered> {
-    peeked(sources.ledger.peek().await, question)
-}
-
-fn peeked(ledgered: Result<Option<Ledgered>, PortError>, question: &Question) -> Section<Ledgered> {
-    match ledgered {
-        Ok(Some(ledgered)) => Section::Known(ledgered),
-        Ok(None) => Section::missing(format!(
-            "there is no ledger in {}; ledger.namespace (ALLCLEAR__LEDGER__NAMESPACE, --ledger-namespace) says where allclear keeps it",
-            question.ledger_place
-        )),
-        Err(error) => Section::missing(error),
-    }
 }
 
 /// The pods of a workload that is not complete; those of a complete one have nothing to explain.

@@ -5,9 +5,10 @@ use std::fmt;
 
 use comfy_table::{ContentArrangement, Table, presets};
 
-use crate::cli::explain::gather::{peek, tags};
-use crate::cli::explain::model::{Listing, Row, Section};
-use crate::cli::explain::{Question, Sources, near};
+use crate::cli::explain::gather::tags;
+use crate::cli::explain::model::{Listing, Row};
+use crate::cli::read::listed::list;
+use crate::cli::read::{Question, Section, Sources, peek};
 use crate::domain::id::WorkloadId;
 use crate::domain::policy::Policy;
 use crate::domain::readiness::{Standing, standing};
@@ -21,7 +22,7 @@ const COLUMNS: u16 = 100;
 
 /// Every workload of the question's namespace, or of all, and whether all of it could be read.
 pub async fn all(sources: &Sources, question: &Question) -> (Listing, bool) {
-    let (listed, ledgered) = futures_util::join!(near::list(sources), peek(sources, question));
+    let (listed, ledgered) = futures_util::join!(list(sources), peek(sources, question));
     let mut missing: Vec<String> = listed.troubles.iter().cloned().collect();
     let complete = missing.is_empty() && ledgered.known().is_some();
     let (records, unreadable) = match ledgered {

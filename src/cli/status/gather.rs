@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::actors::message::{DeliverySeen, Observation};
-use crate::cli::explain::model::Section;
-use crate::cli::explain::{Question, Sources, Us, list_workloads, peek};
-use crate::cli::listen::{self, Group};
+use crate::cli::read::listed::list;
+use crate::cli::read::listen::{self, Group};
+use crate::cli::read::{Question, Section, Sources, Us, peek};
 use crate::domain::delivery::{Delivery, State};
 use crate::domain::id::WorkloadId;
 use crate::domain::policy::Policy;
@@ -25,7 +25,7 @@ type LabelledPods = Vec<(BTreeMap<String, String>, Pod)>;
 /// The state, and whether all of it could be read.
 pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     let (listed, ledgered, deliveries) =
-        futures_util::join!(list_workloads(sources), peek(sources, question), sources.ledger.deliveries());
+        futures_util::join!(list(sources), peek(sources, question), sources.ledger.deliveries());
     let mut troubles: Vec<String> = listed.troubles.iter().cloned().collect();
     let ledgered = match ledgered {
         Section::Known(ledgered) => Some(ledgered),
