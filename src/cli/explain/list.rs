@@ -13,7 +13,7 @@ use crate::domain::id::WorkloadId;
 use crate::domain::policy::Policy;
 use crate::domain::readiness::{Standing, standing};
 use crate::domain::record::{Outcome, Record};
-use crate::domain::rollout::{Summary, news_in_words, timeout};
+use crate::domain::rollout::{Summary, preview, timeout};
 use crate::domain::text::visible;
 use crate::domain::workload::Workload;
 
@@ -50,8 +50,8 @@ fn row(id: &WorkloadId, workload: Option<&Workload>, record: Option<&Record>, po
     let summary = record.map(|record| Summary::new(id, record, workload, None, clock(record), policy));
     let state = match (workload, &summary) {
         (Some(workload), _) if workload.tuning.disabled => "taken out by its owner".to_owned(),
-        (Some(workload), Some(summary)) => match record.and_then(|record| news_in_words(record, workload, policy)) {
-            Some(news) => format!("{news}; not recorded yet"),
+        (Some(workload), Some(summary)) => match record.and_then(|record| preview(record, workload, policy)) {
+            Some(preview) => preview.brief,
             None => summary.state.clone(),
         },
         (None, Some(summary)) => summary.state.clone(),

@@ -5,13 +5,17 @@ pub(crate) mod listed;
 pub(crate) mod listen;
 pub(crate) mod tallied;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
 
 use crate::app::Neighbours;
 use crate::domain::id::{Kind, WorkloadId};
+use crate::domain::image::Version;
 use crate::domain::policy::Policy;
+use crate::domain::readiness::{Pod, Pods, Standing, standing, summarise};
+use crate::domain::workload::Workload;
 use crate::ports::{Cdn, ClusterView, Ledger, Ledgered, PortError};
 
 /// Where answers come from. Only read.
@@ -101,6 +105,21 @@ pub(crate) fn peeked(ledgered: Result<Option<Ledgered>, PortError>, question: &Q
         )),
         Err(error) => Section::missing(error),
     }
+}
+
+/// Pods of a namespace, with their labels.
+pub(crate) type LabelledPods = Vec<(BTreeMap<String, String>, Pod)>;
+
+/// The version that a workload is on its way to; `None` where it is complete, so that its pods have nothing to explain.
+pub(crate) fn awaited<'a>(workload: &'a Workload, policy: &Policy) -> Option<&'a Version> {
+    let version = workload.version.as_ref().ok();
+    version.filter(|_| standing(workload, policy.zero_is_complete) != Standing::Complete)
+}
+
+/// What the pods of a workload come to, of all those of its namespace.
+pub(crate) fn summarised(workload: &Workload, version: &Version, listed: &LabelledPods) -> Pods {
+    let own = listed.iter().filter(|(labels, _)| workload.selector.matches(labels)).map(|(_, pod)| pod);
+    summarise(own, version)
 }
 
 /// The workload that is meant by a name as people write it.
