@@ -2,52 +2,11 @@
 //!
 //! Both only compute what is printed; the caller prints it and ends the process.
 
-use std::fmt;
-
-use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::EXIT_FAILED;
+use crate::cli::answer::{EXIT_INVALID, Outcome, Output};
 use crate::config::{Inputs, Invalid, Loaded, Warning, load};
 use crate::domain::text::visible_json;
-
-/// Exit code of a configuration that was refused, here and at start.
-pub const EXIT_INVALID: u8 = 2;
-
-/// How an answer is written (`-o`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Output {
-    /// For people.
-    Table,
-    /// For programs: one JSON object.
-    Json,
-}
-
-/// What a command came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
-    /// For standard output; ends in a line break unless it is empty.
-    pub out: String,
-    /// For standard error; ends in a line break unless it is empty.
-    pub err: String,
-    /// The exit code.
-    pub code: u8,
-}
-
-/// What was found, in the form that was asked for. What cannot be written as JSON is a failure, not an empty answer.
-pub(crate) fn answer(found: &(impl Serialize + fmt::Display), output: Output, code: u8) -> Outcome {
-    let out = match output {
-        Output::Table => found.to_string(),
-        Output::Json => match serde_json::to_string_pretty(found) {
-            Ok(json) => visible_json(&json).into_owned() + "\n",
-            Err(error) => {
-                let err = format!("error: failed to write the answer as JSON: {error}\n");
-                return Outcome { out: String::new(), err, code: EXIT_FAILED };
-            }
-        },
-    };
-    Outcome { out, err: String::new(), code }
-}
 
 /// Shows what is in effect and where each value came from. Nothing is shown of a configuration that is not valid, since
 /// none of it would be in effect.
@@ -152,24 +111,6 @@ mod tests {
             environment REDIS_PORT: redis.url: has a port that is not a number from 1 to 65535\n    \
             fix: write a port, such as 6379\n";
         assert_eq!(outcome, Outcome { out: String::new(), err: expected.to_owned(), code: EXIT_INVALID });
-    }
-
-    #[derive(Serialize)]
-    struct NoJson(BTreeMap<(u8, u8), u8>);
-
-    impl fmt::Display for NoJson {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("for people\n")
-        }
-    }
-
-    #[test]
-    fn an_answer_that_cannot_be_written_is_a_failure() {
-        let found = NoJson(BTreeMap::from([((1, 2), 3)]));
-        assert_eq!(answer(&found, Output::Table, 0).out, "for people\n");
-        let failed = answer(&found, Output::Json, 0);
-        assert_eq!((failed.out.as_str(), failed.code), ("", EXIT_FAILED));
-        assert!(failed.err.contains("as JSON"), "{}", failed.err);
     }
 
     #[test]

@@ -10,14 +10,11 @@ use futures_util::future::join_all;
 use serde::Serialize;
 
 use crate::app::Neighbours;
-use crate::cli::EXIT_FAILED;
-use crate::cli::config::{Outcome, Output, answer};
+use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, refused};
 use crate::cli::consent::{Answer, Consent};
-use crate::cli::explain::model::Section;
-use crate::cli::explain::{Question, Sources, peek};
-use crate::cli::listen::{Group, listen};
 use crate::cli::page::{Page, count};
-use crate::cli::tallied;
+use crate::cli::read::listen::{Group, listen};
+use crate::cli::read::{Question, Section, Sources, peek, tallied};
 use crate::domain::broker::{MemberSeen, PathSeen};
 use crate::domain::group::{Fate, fate};
 use crate::domain::id::{Member, WorkloadId};
@@ -268,10 +265,6 @@ pub(crate) fn grouped(sources: &Sources) -> Result<(&Neighbours, &Member), Strin
         Ok(member) => Ok((neighbours, member)),
         Err(why) => Err(why.clone()),
     }
-}
-
-pub(crate) fn refused(why: &str) -> Outcome {
-    Outcome { out: String::new(), err: format!("error: {}\n", visible(why)), code: EXIT_FAILED }
 }
 
 impl fmt::Display for Shown {

@@ -10,14 +10,11 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::cli::EXIT_FAILED;
-use crate::cli::config::{EXIT_INVALID, Outcome, Output, answer};
+use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, Output, answer, refused};
 use crate::cli::consent::{Answer, Consent};
-use crate::cli::explain::model::Section;
-use crate::cli::explain::{Question, Sources, peek, workload as named};
-use crate::cli::group::refused;
-use crate::cli::listen::{Copy, Group, listen};
 use crate::cli::page::{Page, count};
+use crate::cli::read::listen::{Copy, Group, listen};
+use crate::cli::read::{Question, Section, Sources, named, peek};
 use crate::domain::adoption::{State, adopt as adopted, has_regressed, state};
 use crate::domain::delivery;
 use crate::domain::id::{Origin, Seq, WorkloadId};

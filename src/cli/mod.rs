@@ -1,17 +1,17 @@
 //! The command line: one file for each command. What is said on standard output is the answer; everything else goes to
 //! standard error. Exit codes: 0 done, 1 failed, 2 refused (arguments or configuration).
 
+pub mod answer;
 pub mod config;
 pub mod consent;
 pub mod demo;
 pub mod explain;
 pub mod group;
 pub mod ledger;
-pub mod listen;
 mod page;
+pub mod read;
 pub mod run;
 pub mod status;
-mod tallied;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -22,12 +22,9 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::app::by_hand::ByHand;
 use crate::app::{self, Surrounded};
+use crate::cli::answer::{Output, failed, print};
 use crate::cli::consent::Consent;
 use crate::config::{Inputs, load, read_file};
-use crate::domain::text::{visible, visible_lines};
-
-/// Exit code of a command that failed.
-pub(crate) const EXIT_FAILED: u8 = 1;
 
 /// Where a pod finds its token; a caller without one is a person.
 const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
@@ -221,7 +218,7 @@ enum Format {
     Json,
 }
 
-impl From<Format> for config::Output {
+impl From<Format> for Output {
     fn from(format: Format) -> Self {
         match format {
             Format::Table => Self::Table,
@@ -261,7 +258,7 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         Command::Group { ledger_namespace, action } => {
             let output = match action {
                 GroupAction::Show { output } => output.into(),
-                GroupAction::Add { .. } | GroupAction::Forget { .. } => config::Output::Table,
+                GroupAction::Add { .. } | GroupAction::Forget { .. } => Output::Table,
             };
             look(global, environment, ledger_namespace, (None, None), output, async |sources, question| {
                 print(&match &action {
@@ -323,7 +320,7 @@ fn ledger_command(
         }
         LedgerAction::Adopt { name, namespace, all, yes } => {
             let which = if all { ledger::Which::All } else { ledger::Which::Named };
-            let output = config::Output::Table;
+            let output = Output::Table;
             look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question| {
                 print(&ledger::adopt(sources, question, which, Consent::new(yes)).await)
             })
@@ -331,7 +328,7 @@ fn ledger_command(
     }
 }
 
-async fn answer_status(asked: &status::Asked<'_>, watch: bool, output: config::Output) -> ExitCode {
+async fn answer_status(asked: &status::Asked<'_>, watch: bool, output: Output) -> ExitCode {
     if watch { status::watch(asked, output).await } else { print(&status::status(asked, output).await) }
 }
 
@@ -341,8 +338,8 @@ fn look(
     environment: BTreeMap<String, String>,
     ledger_namespace: Option<String>,
     (namespace, name): (Option<String>, Option<String>),
-    output: config::Output,
-    answer: impl AsyncFnOnce(&explain::Sources, &explain::Question) -> ExitCode,
+    output: Output,
+    answer: impl AsyncFnOnce(&read::Sources, &read::Question) -> ExitCode,
 ) -> ExitCode {
     let flags = ledger_flag(ledger_namespace).into_iter().collect();
     let kubernetes = global.kubernetes();
@@ -357,10 +354,10 @@ fn look(
                 Err(error) => return failed(&error),
             };
             let app::Views { cluster, ledger, cdn, group, own_namespace, ledger_place, alone } = views;
-            let us = explain::Us { member: alone.to_string(), group: loaded.config.group.name.clone() };
-            let sources = explain::Sources { cluster, ledger, cdn, group };
+            let us = read::Us { member: alone.to_string(), group: loaded.config.group.name.clone() };
+            let sources = read::Sources { cluster, ledger, cdn, group };
             let policy = loaded.config.policy();
-            let question = explain::Question { namespace, name, own_namespace, policy, ledger_place, us };
+            let question = read::Question { namespace, name, own_namespace, policy, ledger_place, us };
             answer(&sources, &question).await
         })
     })
@@ -374,19 +371,6 @@ fn with_inputs(
 ) -> ExitCode {
     let service_account_namespace = std::fs::read_to_string(NAMESPACE_FILE).ok();
     then(&Inputs { file: global.config, environment, flags, service_account_namespace, read: &read_file })
-}
-
-/// Prints what a command came to; its lines are ours, and nothing of others moves the cursor. A reader that has gone away is not an error of ours.
-fn print(outcome: &config::Outcome) -> ExitCode {
-    let _ = io::stdout().write_all(visible_lines(&outcome.out).as_bytes());
-    let _ = io::stderr().write_all(visible_lines(&outcome.err).as_bytes());
-    ExitCode::from(outcome.code)
-}
-
-/// Says why a command failed.
-fn failed(error: &dyn std::fmt::Display) -> ExitCode {
-    let _ = writeln!(io::stderr(), "allclear: {}", visible(&error.to_string()));
-    ExitCode::from(EXIT_FAILED)
 }
 
 #[cfg(test)]

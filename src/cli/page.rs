@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::cli::explain::model::Section;
+use crate::cli::read::Section;
 use crate::domain::text::visible;
 
 /// Characters on a line.

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{self, StartError, Surrounded};
-use crate::cli::config::{EXIT_INVALID, refused};
-use crate::cli::{failed, print};
+use crate::cli::answer::{EXIT_INVALID, Output, failed, print};
+use crate::cli::config::refused;
 use crate::config::{Config, Inputs, Loaded, load};
 use crate::telemetry;
 
@@ -16,7 +16,7 @@ use crate::telemetry;
 pub fn run(inputs: &Inputs<'_>, surrounded: Surrounded) -> ExitCode {
     let Loaded { config, effective: _, warnings } = match load(inputs) {
         Ok(loaded) => loaded,
-        Err(invalid) => return print(&refused(&invalid, super::config::Output::Table)),
+        Err(invalid) => return print(&refused(&invalid, Output::Table)),
     };
     if let Err(error) = telemetry::start_logging(&config.log.level, config.log.format) {
         return failed(&error);

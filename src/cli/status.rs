@@ -15,10 +15,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::cli::EXIT_FAILED;
-use crate::cli::config::{Outcome, Output};
-use crate::cli::explain::{Question, Sources};
-use crate::domain::text::{visible, visible_json, visible_lines};
+use crate::cli::answer::{EXIT_FAILED, Outcome, Output, refused};
+use crate::cli::read::{Question, Sources};
+use crate::domain::text::{visible_json, visible_lines};
 use shown::Shown;
 
 /// How often a watched status is drawn again.
@@ -41,9 +40,7 @@ pub async fn status(asked: &Asked<'_>, output: Output) -> Outcome {
         Asked::Sources(sources, question) => gather::state(sources, question).await,
         Asked::Server(url, namespace) => match remote::state(url, *namespace).await {
             Ok(state) => (state, true),
-            Err(why) => {
-                return Outcome { out: String::new(), err: format!("error: {}\n", visible(&why)), code: EXIT_FAILED };
-            }
+            Err(why) => return refused(&why),
         },
     };
     answer(&state, output, if complete { 0 } else { EXIT_FAILED })

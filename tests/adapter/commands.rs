@@ -11,9 +11,10 @@ use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::adapters::redis::Server as RedisServer;
 use allclear::adapters::redis::board::RedisBoard;
 use allclear::app::{Neighbours, views};
-use allclear::cli::config::{Outcome, Output};
+use allclear::cli::answer::{Outcome, Output};
 use allclear::cli::consent::Consent;
-use allclear::cli::explain::{Question, Sources, explain};
+use allclear::cli::explain::explain;
+use allclear::cli::read::{Question, Sources};
 use allclear::cli::status::{Asked, status};
 use allclear::cli::{group, ledger};
 use allclear::config::{Inputs, load};
@@ -119,7 +120,7 @@ impl World {
             own_namespace: "shop".to_owned(),
             policy: Policy::default(),
             ledger_place: "namespace allclear".to_owned(),
-            us: allclear::cli::explain::Us::default(),
+            us: allclear::cli::read::Us::default(),
         }
     }
 

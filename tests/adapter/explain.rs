@@ -5,8 +5,9 @@ use std::sync::Arc;
 use allclear::adapters::cloudfront::Timeouts;
 use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
-use allclear::cli::config::{Outcome, Output};
-use allclear::cli::explain::{Question, Sources, explain};
+use allclear::cli::answer::{Outcome, Output};
+use allclear::cli::explain::explain;
+use allclear::cli::read::{Question, Sources};
 use allclear::domain::id::WorkloadId;
 use allclear::domain::policy::Policy;
 use allclear::domain::record_codec::decode;
@@ -60,7 +61,7 @@ impl World {
             own_namespace: "shop".to_owned(),
             policy: Policy::default(),
             ledger_place: "namespace allclear".to_owned(),
-            us: allclear::cli::explain::Us::default(),
+            us: allclear::cli::read::Us::default(),
         };
         explain(&self.sources, &question, output).await
     }

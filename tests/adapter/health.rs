@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
-use allclear::cli::config::Output;
-use allclear::cli::explain::{Question, Sources, Us};
+use allclear::cli::answer::Output;
+use allclear::cli::read::{Question, Sources, Us};
 use allclear::cli::status::{Asked, status};
 use allclear::domain::policy::Policy;
 use allclear::sandbox::kubernetes::{PodFate, Timings};

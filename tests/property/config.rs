@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use allclear::cli::config::{Output, refused, show};
+use allclear::cli::answer::Output;
+use allclear::cli::config::{refused, show};
 use allclear::config::{Inputs, Invalid, Loaded, Place, key_of, load, name_of, reference};
 use proptest::prelude::*;
 

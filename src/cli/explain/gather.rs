@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::cli::explain::model::{
     DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, PathsSeen, RecordSeen, Rejected,
-    Section, SiteSeen, WebhookSeen,
+    SiteSeen, WebhookSeen,
 };
-use crate::cli::explain::{Question, Sources};
-use crate::cli::listen::{UNREAD, listen};
+use crate::cli::read::listen::{UNREAD, listen};
+use crate::cli::read::{Question, Section, Sources, awaited, peeked, summarised};
 use crate::domain::delivery::{Delivery, State};
 use crate::domain::distribution::{Distribution, DistributionId, Index};
 use crate::domain::host::Host;
@@ -17,7 +17,7 @@ use crate::domain::paths::PathSet;
 use crate::domain::policy::Policy;
 use crate::domain::readiness::{self, Pods, Standing, standing};
 use crate::domain::record::{Outcome, Phase, Record};
-use crate::domain::rollout::{Arrival, Summary, closed, faults, news, news_in_words, timeout};
+use crate::domain::rollout::{Arrival, Preview, Summary, closed, faults, preview, timeout};
 use crate::domain::site::{Age, Gathered, REJECTED_MAX, RouteClaim, Site, own};
 use crate::domain::tally::Tally;
 use crate::domain::tenants::{Tenancy, Tenants};
@@ -115,31 +115,10 @@ async fn group(
     Some(Section::Known(GroupSeen { tally, troubles }))
 }
 
-/// Reads the ledger without creating one.
-pub async fn peek(sources: &Sources, question: &Question) -> Section<Ledgered> {
-    peeked(sources.ledger.peek().await, question)
-}
-
-fn peeked(ledgered: Result<Option<Ledgered>, PortError>, question: &Question) -> Section<Ledgered> {
-    match ledgered {
-        Ok(Some(ledgered)) => Section::Known(ledgered),
-        Ok(None) => Section::missing(format!(
-            "there is no ledger in {}; ledger.namespace (ALLCLEAR__LEDGER__NAMESPACE, --ledger-namespace) says where allclear keeps it",
-            question.ledger_place
-        )),
-        Err(error) => Section::missing(error),
-    }
-}
-
 /// The pods of a workload that is not complete; those of a complete one have nothing to explain.
 async fn pods(sources: &Sources, workload: &Workload, policy: &Policy) -> Result<Option<Pods>, PortError> {
-    let Ok(version) = &workload.version else { return Ok(None) };
-    if standing(workload, policy.zero_is_complete) == Standing::Complete {
-        return Ok(None);
-    }
-    let listed = sources.cluster.pods(&workload.id.namespace).await?;
-    let own = listed.iter().filter(|(labels, _)| workload.selector.matches(labels)).map(|(_, pod)| pod);
-    Ok(Some(readiness::summarise(own, version)))
+    let Some(version) = awaited(workload, policy) else { return Ok(None) };
+    Ok(Some(summarised(workload, version, &sources.cluster.pods(&workload.id.namespace).await?)))
 }
 
 impl Answers {
@@ -391,17 +370,15 @@ fn words(
         waits_for(workload, pods, policy)
             .unwrap_or_else(|| "every pod is of the newest version and available".to_owned())
     };
+    if let (Ok(Some(workload)), Section::Known(Some(record))) = (workload, record)
+        && let Some(Preview { state, next, .. }) = preview(record, workload, policy)
+    {
+        return (state, next);
+    }
     match (workload, record, summary) {
         (Ok(Some(workload)), _, _) if workload.tuning.disabled => (
             "taken out by its owner: annotation allclear.dev/enabled is \"false\"".to_owned(),
             "nothing, until the annotation is removed".to_owned(),
-        ),
-        (Ok(Some(workload)), Section::Known(Some(record)), _) if news(record, workload, policy).is_some() => (
-            format!(
-                "{}; allclear has not recorded this yet",
-                news_in_words(record, workload, policy).unwrap_or_default()
-            ),
-            format!("allclear records it at once, if it runs and watches namespace {}", workload.id.namespace),
         ),
         (Ok(None), Section::Known(Some(_)), _) => {
             ("the Deployment does not exist any more".to_owned(), "allclear closes its record".to_owned())

@@ -5,14 +5,15 @@ use std::fmt;
 
 use comfy_table::{ContentArrangement, Table, presets};
 
-use crate::cli::explain::gather::{peek, tags};
-use crate::cli::explain::model::{Listing, Row, Section};
-use crate::cli::explain::{Question, Sources, near};
+use crate::cli::explain::gather::tags;
+use crate::cli::explain::model::{Listing, Row};
+use crate::cli::read::listed::list;
+use crate::cli::read::{Question, Section, Sources, peek};
 use crate::domain::id::WorkloadId;
 use crate::domain::policy::Policy;
 use crate::domain::readiness::{Standing, standing};
 use crate::domain::record::{Outcome, Record};
-use crate::domain::rollout::{Summary, news_in_words, timeout};
+use crate::domain::rollout::{Summary, preview, timeout};
 use crate::domain::text::visible;
 use crate::domain::workload::Workload;
 
@@ -21,7 +22,7 @@ const COLUMNS: u16 = 100;
 
 /// Every workload of the question's namespace, or of all, and whether all of it could be read.
 pub async fn all(sources: &Sources, question: &Question) -> (Listing, bool) {
-    let (listed, ledgered) = futures_util::join!(near::list(sources), peek(sources, question));
+    let (listed, ledgered) = futures_util::join!(list(sources), peek(sources, question));
     let mut missing: Vec<String> = listed.troubles.iter().cloned().collect();
     let complete = missing.is_empty() && ledgered.known().is_some();
     let (records, unreadable) = match ledgered {
@@ -49,8 +50,8 @@ fn row(id: &WorkloadId, workload: Option<&Workload>, record: Option<&Record>, po
     let summary = record.map(|record| Summary::new(id, record, workload, None, clock(record), policy));
     let state = match (workload, &summary) {
         (Some(workload), _) if workload.tuning.disabled => "taken out by its owner".to_owned(),
-        (Some(workload), Some(summary)) => match record.and_then(|record| news_in_words(record, workload, policy)) {
-            Some(news) => format!("{news}; not recorded yet"),
+        (Some(workload), Some(summary)) => match record.and_then(|record| preview(record, workload, policy)) {
+            Some(preview) => preview.brief,
             None => summary.state.clone(),
         },
         (None, Some(summary)) => summary.state.clone(),

@@ -4,37 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::cli::read::Section;
 use crate::domain::id::WorkloadId;
 use crate::domain::rollout::{PurgeSummary, Stage};
 use crate::domain::tally::Tally;
-
-/// A part of the answer, or why it is missing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum Section<T> {
-    /// The part.
-    Known(T),
-    /// It could not be read; the others are not affected.
-    Missing {
-        /// Why, in words.
-        missing: String,
-    },
-}
-
-impl<T> Section<T> {
-    /// The part, if it is known.
-    pub fn known(&self) -> Option<&T> {
-        match self {
-            Self::Known(part) => Some(part),
-            Self::Missing { .. } => None,
-        }
-    }
-
-    /// A missing part.
-    pub fn missing(why: impl ToString) -> Self {
-        Self::Missing { missing: why.to_string() }
-    }
-}
 
 /// Everything about one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

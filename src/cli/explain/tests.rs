@@ -7,12 +7,14 @@ use async_trait::async_trait;
 
 use super::*;
 use crate::adapters::ledger::memory::MemoryLedger;
+use crate::cli::read::Us;
 use crate::domain::distribution::{Distribution, DistributionId};
-use crate::domain::id::{InvalidationId, Origin, Reference, Seq, Vector};
+use crate::domain::id::{InvalidationId, Origin, Reference, Seq, Vector, WorkloadId};
 use crate::domain::image::{Container, Image, Version};
 use crate::domain::listed::Scope;
 use crate::domain::lives::LifeNote;
 use crate::domain::paths::PathSet;
+use crate::domain::policy::Policy;
 use crate::domain::readiness::Pod;
 use crate::domain::record::{Change, Closed, Edge, Outcome as Ended, Phase, Purge, PurgeState, Record, Vote};
 use crate::domain::selector::LabelSelector;
@@ -20,7 +22,8 @@ use crate::domain::serving::Serving;
 use crate::domain::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, ServiceFact, SiteFacts};
 use crate::domain::workload::{Replicas, Tuning, Workload};
 use crate::ports::{
-    CdnError, CdnErrorClass, Flow, Found, Invalidation, InvalidationStatus, PodSight, PortError, Sight,
+    Cdn, CdnError, CdnErrorClass, ClusterView, Flow, Found, Invalidation, InvalidationStatus, Ledger, PodSight,
+    PortError, Sight,
 };
 
 mod absent;

@@ -3,11 +3,10 @@
 use std::fmt;
 
 use crate::cli::explain::model::{
-    DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, RecordSeen, Section, SiteSeen,
-    WebhookSeen,
+    DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, RecordSeen, SiteSeen, WebhookSeen,
 };
 use crate::cli::page::Page;
-use crate::cli::tallied;
+use crate::cli::read::{Section, tallied};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,27 +5,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::actors::observation::{DeliverySeen, Observation};
-use crate::cli::explain::model::Section;
-use crate::cli::explain::{Question, Sources, Us, list_workloads, peek};
-use crate::cli::listen::{self, Group};
+use crate::cli::read::listed::list;
+use crate::cli::read::listen::{self, Group};
+use crate::cli::read::{LabelledPods, Question, Section, Sources, Us, awaited, peek, summarised};
 use crate::domain::delivery::{Delivery, State};
 use crate::domain::id::WorkloadId;
 use crate::domain::policy::Policy;
-use crate::domain::readiness::{self, Pod, Pods, Standing, standing};
+use crate::domain::readiness::{Pods, Standing, standing};
 use crate::domain::record::Record;
-use crate::domain::rollout::{Summary, news, news_in_words, timeout};
+use crate::domain::rollout::{Preview, Summary, news, preview, timeout};
 use crate::domain::tally::Tally;
 use crate::domain::unwell::unwell;
 use crate::domain::workload::Workload;
 use crate::http::{About, state_json};
 use crate::ports::Ledgered;
 
-type LabelledPods = Vec<(BTreeMap<String, String>, Pod)>;
-
 /// The state, and whether all of it could be read.
 pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     let (listed, ledgered, deliveries) =
-        futures_util::join!(list_workloads(sources), peek(sources, question), sources.ledger.deliveries());
+        futures_util::join!(list(sources), peek(sources, question), sources.ledger.deliveries());
     let mut troubles: Vec<String> = listed.troubles.iter().cloned().collect();
     let ledgered = match ledgered {
         Section::Known(ledgered) => Some(ledgered),
@@ -152,22 +150,15 @@ impl Seeing<'_> {
         let own = workload.and_then(|workload| own_pods(workload, pods, policy));
         let clock = (record.elapsed(), timeout(workload, policy));
         let mut summary = Summary::new(id, record, workload, own.as_ref(), clock, policy);
-        if let Some(news) = workload.and_then(|workload| news_in_words(record, workload, policy)) {
-            summary.state = format!("{news}; allclear has not recorded this yet");
-            summary.next = "allclear records it at once, if it runs and watches the namespace".to_owned();
+        if let Some(Preview { state, next, .. }) = workload.and_then(|workload| preview(record, workload, policy)) {
+            (summary.state, summary.next) = (state, next);
         }
         summary
     }
 }
 
 fn own_pods(workload: &Workload, pods: &BTreeMap<String, LabelledPods>, policy: &Policy) -> Option<Pods> {
-    let version = workload.version.as_ref().ok()?;
-    if standing(workload, policy.zero_is_complete) == Standing::Complete {
-        return None;
-    }
-    let listed = pods.get(&workload.id.namespace)?;
-    let own = listed.iter().filter(|(labels, _)| workload.selector.matches(labels)).map(|(_, pod)| pod);
-    Some(readiness::summarise(own, version))
+    Some(summarised(workload, awaited(workload, policy)?, pods.get(&workload.id.namespace)?))
 }
 
 /// The pods of the namespaces in which something rolls out, and why those of some could not be listed.

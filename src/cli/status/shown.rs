@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::cli::page::{Page, count};
-use crate::cli::tallied;
+use crate::cli::read::tallied;
 use crate::domain::tally::{Ballot, Executed, ago};
 use crate::domain::text::visible;
 

@@ -69,7 +69,7 @@ use crate::domain::site::Age;
 use crate::domain::workload::Workload;
 
 pub use clock::timeout;
-pub use news::{Attention, attention, baseline, faults, news, news_in_words, unusable};
+pub use news::{Attention, Preview, attention, baseline, faults, news, preview, unusable};
 pub use sight::{Arrival, SET_BACK_AFTER};
 pub use site::FoundSite;
 pub use waits::{Attended, Unloaded, Wait};

@@ -94,8 +94,28 @@ pub fn news(record: &Record, workload: &Workload, policy: &Policy) -> Option<Cha
     }
 }
 
-/// The news in words.
-pub fn news_in_words(record: &Record, workload: &Workload, policy: &Policy) -> Option<String> {
+/// What people are shown of a workload whose news are not on record yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preview {
+    /// The news, for a table.
+    pub brief: String,
+    /// How it stands.
+    pub state: String,
+    /// What comes next.
+    pub next: String,
+}
+
+/// What to show instead of what the record says; `None` where nothing is new.
+pub fn preview(record: &Record, workload: &Workload, policy: &Policy) -> Option<Preview> {
+    let news = in_words(record, workload, policy)?;
+    Some(Preview {
+        brief: format!("{news}; not recorded yet"),
+        state: format!("{news}; allclear has not recorded this yet"),
+        next: format!("allclear records it at once, if it runs and watches namespace {}", workload.id.namespace),
+    })
+}
+
+fn in_words(record: &Record, workload: &Workload, policy: &Policy) -> Option<String> {
     let words = |version: &Version| match news(record, workload, policy)? {
         Change::Changed if record.uid != workload.uid => {
             Some("the Deployment was deleted and created again".to_owned())

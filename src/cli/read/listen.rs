@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use crate::app::Neighbours;
-use crate::cli::tallied;
+use crate::cli::read::tallied;
 use crate::domain::broker::{Broker, Effect, Event, Identity, Seen};
 use crate::domain::group::View;
 use crate::domain::id::{Member, Origin, WorkloadId};

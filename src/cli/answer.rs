@@ -1,0 +1,93 @@
+//! What a command came to, as standard output, standard error and the exit code say it.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use crate::domain::text::{visible, visible_json, visible_lines};
+
+/// Exit code of a command that failed.
+pub(crate) const EXIT_FAILED: u8 = 1;
+
+/// Exit code of arguments, or of a configuration, that were refused.
+pub(crate) const EXIT_INVALID: u8 = 2;
+
+/// How an answer is written (`-o`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// For people.
+    Table,
+    /// For programs: one JSON object.
+    Json,
+}
+
+/// What a command came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// For standard output; ends in a line break unless it is empty.
+    pub out: String,
+    /// For standard error; ends in a line break unless it is empty.
+    pub err: String,
+    /// The exit code.
+    pub code: u8,
+}
+
+/// What was found, in the form that was asked for. What cannot be written as JSON is a failure, not an empty answer.
+pub(crate) fn answer(found: &(impl Serialize + fmt::Display), output: Output, code: u8) -> Outcome {
+    let out = match output {
+        Output::Table => found.to_string(),
+        Output::Json => match serde_json::to_string_pretty(found) {
+            Ok(json) => visible_json(&json).into_owned() + "\n",
+            Err(error) => {
+                let err = format!("error: failed to write the answer as JSON: {error}\n");
+                return Outcome { out: String::new(), err, code: EXIT_FAILED };
+            }
+        },
+    };
+    Outcome { out, err: String::new(), code }
+}
+
+/// A command that failed, and why.
+pub(crate) fn refused(why: &str) -> Outcome {
+    Outcome { out: String::new(), err: format!("error: {}\n", visible(why)), code: EXIT_FAILED }
+}
+
+/// Prints what a command came to; its lines are ours, and nothing of others moves the cursor. A reader that has gone away is not an error of ours.
+pub(crate) fn print(outcome: &Outcome) -> ExitCode {
+    let _ = io::stdout().write_all(visible_lines(&outcome.out).as_bytes());
+    let _ = io::stderr().write_all(visible_lines(&outcome.err).as_bytes());
+    ExitCode::from(outcome.code)
+}
+
+/// Says why a command failed.
+pub(crate) fn failed(error: &dyn fmt::Display) -> ExitCode {
+    let _ = writeln!(io::stderr(), "allclear: {}", visible(&error.to_string()));
+    ExitCode::from(EXIT_FAILED)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[derive(Serialize)]
+    struct NoJson(BTreeMap<(u8, u8), u8>);
+
+    impl fmt::Display for NoJson {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("for people\n")
+        }
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_written_is_a_failure() {
+        let found = NoJson(BTreeMap::from([((1, 2), 3)]));
+        assert_eq!(answer(&found, Output::Table, 0).out, "for people\n");
+        let failed = answer(&found, Output::Json, 0);
+        assert_eq!((failed.out.as_str(), failed.code), ("", EXIT_FAILED));
+        assert!(failed.err.contains("as JSON"), "{}", failed.err);
+    }
+}

@@ -1,0 +1,149 @@
+//! What the commands that answer questions share: whom they ask, what they are asked, and how the ledger, all workloads and
+//! the group are read. Everything is read with the caller's own credentials (decision 21), and nothing is changed.
+
+pub(crate) mod listed;
+pub(crate) mod listen;
+pub(crate) mod tallied;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::app::Neighbours;
+use crate::domain::id::{Kind, WorkloadId};
+use crate::domain::image::Version;
+use crate::domain::policy::Policy;
+use crate::domain::readiness::{Pod, Pods, Standing, standing, summarise};
+use crate::domain::workload::Workload;
+use crate::ports::{Cdn, ClusterView, Ledger, Ledgered, PortError};
+
+/// Where answers come from. Only read.
+pub struct Sources {
+    /// The cluster. Its scope should contain the namespaces of the question: it is used to list workloads.
+    pub cluster: Arc<dyn ClusterView>,
+    /// The ledger, which is not opened: a command that only looks must not create one.
+    pub ledger: Arc<dyn Ledger>,
+    /// CloudFront.
+    pub cdn: Arc<dyn Cdn>,
+    /// The group's boards; `None` where no Redis is configured.
+    pub group: Option<Neighbours>,
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// `-n`. Without it a name is looked for in `own_namespace`, and the list shows every namespace.
+    pub namespace: Option<String>,
+    /// The name, also as `deployment/web`, `shop/web` or `deployment/shop/web`; none for a list of all workloads.
+    pub name: Option<String>,
+    /// The namespace of the caller's credentials.
+    pub own_namespace: String,
+    /// What configuration says of rollouts and purges.
+    pub policy: Policy,
+    /// Where the ledger is looked for, in words: `namespace allclear`.
+    pub ledger_place: String,
+    /// Who we are where there is no Redis.
+    pub us: Us,
+}
+
+/// A cluster without a Redis, as the controller calls it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Us {
+    /// The only member.
+    pub member: String,
+    /// The name of its group.
+    pub group: String,
+}
+
+impl Default for Us {
+    fn default() -> Self {
+        Self { member: "self".to_owned(), group: "default".to_owned() }
+    }
+}
+
+/// A part of the answer, or why it is missing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Section<T> {
+    /// The part.
+    Known(T),
+    /// It could not be read; the others are not affected.
+    Missing {
+        /// Why, in words.
+        missing: String,
+    },
+}
+
+impl<T> Section<T> {
+    /// The part, if it is known.
+    pub fn known(&self) -> Option<&T> {
+        match self {
+            Self::Known(part) => Some(part),
+            Self::Missing { .. } => None,
+        }
+    }
+
+    /// A missing part.
+    pub fn missing(why: impl ToString) -> Self {
+        Self::Missing { missing: why.to_string() }
+    }
+}
+
+/// Reads the ledger without creating one.
+pub(crate) async fn peek(sources: &Sources, question: &Question) -> Section<Ledgered> {
+    peeked(sources.ledger.peek().await, question)
+}
+
+/// What reading it came to.
+pub(crate) fn peeked(ledgered: Result<Option<Ledgered>, PortError>, question: &Question) -> Section<Ledgered> {
+    match ledgered {
+        Ok(Some(ledgered)) => Section::Known(ledgered),
+        Ok(None) => Section::missing(format!(
+            "there is no ledger in {}; ledger.namespace (ALLCLEAR__LEDGER__NAMESPACE, --ledger-namespace) says where allclear keeps it",
+            question.ledger_place
+        )),
+        Err(error) => Section::missing(error),
+    }
+}
+
+/// Pods of a namespace, with their labels.
+pub(crate) type LabelledPods = Vec<(BTreeMap<String, String>, Pod)>;
+
+/// The version that a workload is on its way to; `None` where it is complete, so that its pods have nothing to explain.
+pub(crate) fn awaited<'a>(workload: &'a Workload, policy: &Policy) -> Option<&'a Version> {
+    let version = workload.version.as_ref().ok();
+    version.filter(|_| standing(workload, policy.zero_is_complete) != Standing::Complete)
+}
+
+/// What the pods of a workload come to, of all those of its namespace.
+pub(crate) fn summarised(workload: &Workload, version: &Version, listed: &LabelledPods) -> Pods {
+    let own = listed.iter().filter(|(labels, _)| workload.selector.matches(labels)).map(|(_, pod)| pod);
+    summarise(own, version)
+}
+
+/// The workload that is meant by a name as people write it.
+pub(crate) fn named(name: &str, question: &Question) -> Result<WorkloadId, String> {
+    let own = question.namespace.as_deref().unwrap_or(&question.own_namespace);
+    let parts: Vec<&str> = name.split('/').collect();
+    let (namespace, name) = match parts.as_slice() {
+        [name] | ["deployment" | "deployments" | "deploy", name] => (own, *name),
+        [namespace, name] | ["deployment" | "deployments" | "deploy", namespace, name] => (*namespace, *name),
+        _ => return Err(format!("{name:?} is not a workload; write web, shop/web or deployment/web")),
+    };
+    if let Some(wanted) = &question.namespace
+        && wanted != namespace
+    {
+        return Err(format!("-n says namespace {wanted} and the name says {namespace}; leave one of them out"));
+    }
+    let usual = |part: &str| {
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.')
+    };
+    if !usual(namespace) || !usual(name) {
+        return Err(format!(
+            "{:?} is not a workload; names are lower-case letters, digits, '-' and '.'",
+            parts.join("/")
+        ));
+    }
+    Ok(WorkloadId { kind: Kind::Deployment, namespace: namespace.to_owned(), name: name.to_owned() })
+}
