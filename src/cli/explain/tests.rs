@@ -482,17 +482,6 @@ async fn a_list_without_rights_shows_the_records_and_says_what_is_missing() {
 }
 
 #[tokio::test]
-async fn a_missing_ledger_is_not_created_and_where_it_was_looked_for_is_said() {
-    let World { cluster, account, .. } = World::new(web());
-    let sources =
-        Sources { cluster: Arc::new(cluster), ledger: Arc::new(absent::Absent), cdn: Arc::new(account), group: None };
-    let outcome = explain(&sources, &question(None, Some("web")), Output::Table).await;
-    assert_eq!(outcome.code, 0);
-    let words = "Record        missing: there is no ledger in namespace allclear; ledger.namespace";
-    assert!(outcome.out.contains(words), "{}", outcome.out);
-}
-
-#[tokio::test]
 async fn no_line_is_wider_than_the_screen_and_nothing_moves_the_cursor() {
     let mut world = World::new(web());
     let long = format!("failed to list distributions: {} \u{1b}[2J", "very denied ".repeat(30));

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 
+use super::{Arc, Output, Sources, World, explain, question, web};
 use crate::domain::delivery::Delivery;
 use crate::domain::id::{Seq, WorkloadId};
 use crate::domain::listed::Scope;
@@ -12,7 +13,7 @@ use crate::domain::record::Record;
 use crate::domain::roster::Pin;
 use crate::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
 
-/// A ledger that is not there: whoever only looks must not open it.
+/// A ledger that is not there: a command that only looks must not open it.
 pub struct Absent;
 
 #[async_trait]
@@ -59,4 +60,14 @@ impl Ledger for Absent {
     async fn remove_delivery(&self, _: &str) -> Result<(), PortError> {
         panic!("explain only looks")
     }
+}
+
+#[tokio::test]
+async fn a_missing_ledger_is_not_created_and_where_it_was_looked_for_is_said() {
+    let World { cluster, account, .. } = World::new(web());
+    let sources = Sources { cluster: Arc::new(cluster), ledger: Arc::new(Absent), cdn: Arc::new(account), group: None };
+    let outcome = explain(&sources, &question(None, Some("web")), Output::Table).await;
+    assert_eq!(outcome.code, 0);
+    let words = "Record        missing: there is no ledger in namespace allclear; ledger.namespace";
+    assert!(outcome.out.contains(words), "{}", outcome.out);
 }
