@@ -74,7 +74,7 @@ faults: test-setup ## Runs the whole table of faults for groups and prints what 
 
 .PHONY: strangers
 strangers: test-setup release ## Attacks it as tenants, senders and peers could, and prints each figure beside its aim; takes minutes
-	ALLCLEAR_BIN=$(BINARY) $(CARGO) test $(LOCKED) --quiet --no-fail-fast -- --include-ignored --nocapture strangers
+	ALLCLEAR_BIN=$(BINARY) $(CARGO) test $(LOCKED) --quiet --no-fail-fast -- --include-ignored --nocapture --test-threads 1 strangers
 
 .PHONY: skew
 skew: test-setup release ## Runs this release beside the one before, whose binary ALLCLEAR_OLD_BIN names
