@@ -52,7 +52,8 @@ pub struct LifeNote {
 impl LifeNote {
     /// Why this workload rests, if it does, and what helps; a person reads it.
     pub fn why_rests(&self, workload: &WorkloadId) -> Option<String> {
-        let ends = self.suspects.get(workload).filter(|_| self.open)?;
+        let rests = self.open && self.tried.as_ref() != Some(workload);
+        let ends = self.suspects.get(workload).filter(|_| rests)?;
         let times = if *ends == 1 { "while".to_owned() } else { format!("{ends} times while") };
         Some(format!(
             "allclear itself ended abruptly {times} it worked on this workload (killed, out of memory, or with its node). It is tried again {} after \

@@ -362,7 +362,7 @@ impl Handler<Drain> for DeploymentWatcher {
         let children: Vec<Addr<RolloutActor>> = self.children.values().map(|child| child.addr.clone()).collect();
         let ended = async move {
             join_all(children.iter().map(|child| child.send(drain))).await;
-            // A child that is writing ends when the write does; the sender of this waits only so long.
+            // A child that is writing ends after its write. The sender of this message waits with a bound of its own.
             while children.iter().any(Addr::connected) {
                 tokio::time::sleep(DRAIN_POLL).await;
             }

@@ -19,22 +19,25 @@ fn record(seq: u64, revision: u64) -> Record {
     decode(format!(r#"{{"r":{revision},"u":"u","s":{seq},"v":{{"web":"shop/web:1.2"}}}}"#).as_bytes()).unwrap()
 }
 
-fn broker(pin: Option<&[&str]>, boards: usize) -> Broker {
-    let identity = Identity {
+fn identity(trust: Trust) -> Identity {
+    Identity {
         member: "eu-1".into(),
         origin: "o1".into(),
         boot: String::new(),
         version: "0.1.0".into(),
         place: String::new(),
         silent: false,
-        trust: Trust::Signed,
-    };
+        trust,
+    }
+}
+
+fn broker(pin: Option<&[&str]>, boards: usize) -> Broker {
     let roster = pin.map(|members| {
         let members: BTreeSet<Member> = members.iter().map(|member| Member::from(*member)).collect();
         let pin = Pin { of: members.len(), members, ..Pin::default() };
         Roster::new("eu-1".into(), "o1".into(), BTreeSet::new(), settings(&Policy::default(), false), Some(pin))
     });
-    Broker::new(identity, roster, (0..boards).map(|board| format!("redis-{board}")).collect())
+    Broker::new(identity(Trust::Signed), roster, (0..boards).map(|board| format!("redis-{board}")).collect())
 }
 
 fn alone(boards: usize) -> Broker {

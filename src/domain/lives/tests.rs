@@ -126,6 +126,7 @@ fn a_long_life_clears_everybody_and_what_only_rested_is_tried_with_a_reason() {
     assert!(lives.why_rests(&id(2)).unwrap().contains("3 times while it worked") && lives.why_rests(&id(3)).is_none());
     assert!(lives.why_rests(&id(2)).unwrap().contains("again 2m 40s after the start"));
     assert_eq!((lives.tick(at(9)), lives.tick(at(10))), (None, Some(id(1))));
+    assert_eq!(lives.why_rests(&id(1)), None, "it is being tried");
     assert_eq!((lives.tick(at(20)), lives.tick(at(159)), lives.tick(at(160))), (None, None, Some(id(2))));
     assert_eq!((lives.tick(at(170)), lives.abrupt()), (None, 4), "nobody rests any more");
     assert_eq!((lives.tick(at(600)), lives.abrupt()), (None, 0), "nothing is left of it");

@@ -1,22 +1,13 @@
-//! What whoever can write to one board can do to the broker: forge copies, forge our own, and wake it in a loop.
+//! What a writer of one board can do to the broker: forge copies, forge our own, and wake it in a loop.
 
 use super::*;
 
 fn broker(trust: Trust) -> Broker {
-    let identity = Identity {
-        member: "eu-1".into(),
-        origin: "o1".into(),
-        boot: String::new(),
-        version: "0.1.0".into(),
-        place: String::new(),
-        silent: false,
-        trust,
-    };
     let members: BTreeSet<Member> = ["eu-1", "eu-2"].map(Member::from).into();
     let pin = Pin { of: 2, members, ..Pin::default() };
     let settings = settings(&Policy::default(), trust.is_proof());
     let roster = Roster::new("eu-1".into(), "o1".into(), BTreeSet::new(), settings, Some(pin));
-    let mut broker = Broker::new(identity, Some(roster), vec!["redis-0".to_owned(), "redis-1".to_owned()]);
+    let mut broker = Broker::new(identity(trust), Some(roster), vec!["redis-0".to_owned(), "redis-1".to_owned()]);
     broker.tick(at(0));
     broker.step(at(0), Event::LedgerRead(Ok(None)));
     for board in 0..2 {
