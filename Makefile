@@ -24,7 +24,7 @@ help: ## Lists what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: test-setup fmt lint pure release smoke test-only ## Everything that must pass before a merge
+test: test-setup fmt lint release smoke test-only ## Everything that must pass before a merge
 
 .PHONY: test-setup
 test-setup: ## Gets what the tests need beside Rust: moto and redis-server
@@ -32,15 +32,11 @@ test-setup: ## Gets what the tests need beside Rust: moto and redis-server
 
 .PHONY: fmt
 fmt: ## Checks the formatting
-	$(CARGO) fmt --check
+	$(CARGO) fmt --all --check
 
 .PHONY: lint
 lint: ## Runs clippy; a warning is an error
-	$(CARGO) clippy $(LOCKED) --quiet --all-targets -- -D warnings
-
-.PHONY: pure
-pure: ## Proves that no decision reaches a clock or a socket: builds domain and ports alone
-	$(CARGO) check $(LOCKED) --quiet --lib --no-default-features
+	$(CARGO) clippy $(LOCKED) --quiet --workspace --all-targets -- -D warnings
 
 .PHONY: release
 release: ## Builds target/release/allclear
@@ -53,8 +49,8 @@ smoke: release ## Runs the demo of one cluster and that of a group once, each wi
 
 .PHONY: test-only
 test-only: test-setup release ## Runs all tests, without the checks
-	$(CARGO) test $(LOCKED) --quiet --no-run
-	ALLCLEAR_BIN=$(BINARY) $(CARGO) test $(LOCKED) --no-fail-fast -- --quiet
+	$(CARGO) test $(LOCKED) --quiet --workspace --no-run
+	ALLCLEAR_BIN=$(BINARY) $(CARGO) test $(LOCKED) --workspace --no-fail-fast -- --quiet
 
 .PHONY: demo
 demo: release ## Shows one rollout from end to end on this machine; no cluster and no AWS account needed
@@ -66,7 +62,7 @@ scale: ## Prints what the whole process costs in a cluster of 10,000 Deployments
 
 .PHONY: model-deep
 model-deep: ## Searches the larger groups to the end; minutes to hours
-	$(CARGO) test $(LOCKED) --quiet --test model -- --ignored deep --nocapture --test-threads 1
+	$(CARGO) test $(LOCKED) --quiet --package allclear-domain --test model -- --ignored deep --nocapture --test-threads 1
 
 .PHONY: faults
 faults: test-setup ## Runs the whole table of faults for groups and prints what came of each; takes minutes (FAULTS=K6,R2 for some)
@@ -74,7 +70,7 @@ faults: test-setup ## Runs the whole table of faults for groups and prints what 
 
 .PHONY: strangers
 strangers: test-setup release ## Attacks it as tenants, senders and peers could, and prints each figure beside its aim; takes minutes
-	ALLCLEAR_BIN=$(BINARY) $(CARGO) test $(LOCKED) --quiet --no-fail-fast -- --include-ignored --nocapture --test-threads 1 strangers
+	ALLCLEAR_BIN=$(BINARY) $(CARGO) test $(LOCKED) --quiet --workspace --no-fail-fast -- --include-ignored --nocapture --test-threads 1 strangers
 
 .PHONY: skew
 skew: test-setup release ## Runs this release beside the one before, whose binary ALLCLEAR_OLD_BIN names

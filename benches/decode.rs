@@ -19,9 +19,9 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use allclear::adapters::kubernetes::decode_deployment;
-use allclear::domain::workload::Workload;
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
+use domain::workload::Workload;
 
 use fixture::deployment;
 

@@ -4,10 +4,10 @@
 
 use std::hint::black_box;
 
-use allclear::domain::distribution::{Distribution, DistributionId, Index};
-use allclear::domain::host::Host;
 use divan::Bencher;
 use divan::counter::ItemsCount;
+use domain::distribution::{Distribution, DistributionId, Index};
+use domain::host::Host;
 
 /// Distributions of the account: 200 is AWS's default quota, larger accounts have it raised.
 const DISTRIBUTIONS: usize = 500;

@@ -8,19 +8,19 @@ use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
-use allclear::domain::distribution::DistributionId;
-use allclear::domain::group::alone;
-use allclear::domain::host::Host;
-use allclear::domain::id::{InvalidationId, Seq, WorkloadId};
-use allclear::domain::image::{Container, Image, Version};
-use allclear::domain::machine::{Machine, Timestamp};
-use allclear::domain::policy::Policy;
-use allclear::domain::purge::Progress;
-use allclear::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout, baseline};
-use allclear::domain::serving::OldPods;
-use allclear::domain::workload::{Replicas, Workload};
 use divan::Bencher;
 use divan::counter::ItemsCount;
+use domain::distribution::DistributionId;
+use domain::group::alone;
+use domain::host::Host;
+use domain::id::{InvalidationId, Seq, WorkloadId};
+use domain::image::{Container, Image, Version};
+use domain::machine::{Machine, Timestamp};
+use domain::policy::Policy;
+use domain::purge::Progress;
+use domain::rollout::{Effect, Event, FoundSite, Identity, Rollout, baseline};
+use domain::serving::OldPods;
+use domain::workload::{Replicas, Workload};
 
 /// Pods of the workload.
 const PODS: u32 = 3;

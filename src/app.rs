@@ -29,16 +29,16 @@ use crate::adapters::redis::board::RedisBoard;
 use crate::adapters::webhook::Webhooks;
 use crate::app::by_hand::ByHand;
 use crate::config::{Config, LedgerBackend, Namespaces, RedisAddress};
-use crate::domain::catalog::Freshness;
-use crate::domain::delivery;
-use crate::domain::id::Member;
-use crate::domain::lease::Replica;
-use crate::domain::purge::Pace;
-use crate::domain::retry;
-use crate::domain::roster::Trust;
 use crate::http::{About, Addresses, Front, ListenError, Serving};
-use crate::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, Notifier, PortError, Ports, Retry};
 use crate::telemetry::Metrics;
+use domain::catalog::Freshness;
+use domain::delivery;
+use domain::id::Member;
+use domain::lease::Replica;
+use domain::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, Notifier, PortError, Ports, Retry};
+use domain::purge::Pace;
+use domain::retry;
+use domain::roster::Trust;
 
 /// The name of the only member of a group of one. It is part of every purge reference, so it never changes.
 const ALONE: &str = "self";

@@ -13,21 +13,12 @@
     )
 )]
 
-#[cfg(feature = "runtime")]
 pub mod actors;
-#[cfg(feature = "runtime")]
 pub mod adapters;
-#[cfg(feature = "runtime")]
 pub mod app;
-#[cfg(feature = "runtime")]
 pub mod cli;
-#[cfg(feature = "runtime")]
 pub mod config;
-pub mod domain;
-#[cfg(feature = "runtime")]
+#[cfg(feature = "demo")]
+pub mod demo;
 pub mod http;
-pub mod ports;
-#[cfg(feature = "runtime")]
-pub mod sandbox;
-#[cfg(feature = "runtime")]
 pub mod telemetry;

@@ -24,12 +24,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use allclear::domain::record::Record;
-use allclear::domain::record_codec;
-use allclear::sandbox::group::{GroupWorld, Web};
-use allclear::sandbox::kubernetes::{Kind, Timings};
-use allclear::sandbox::world::World;
 use controller::Controller;
+use domain::record::Record;
+use domain::record_codec;
+use sandbox::group::{GroupWorld, Web};
+use sandbox::kubernetes::{Kind, Timings};
+use sandbox::world::World;
 use serde_json::json;
 
 const NAMESPACE: &str = "shop";
@@ -225,6 +225,6 @@ async fn wait(what: &str, mut happened: impl FnMut() -> bool) -> io::Result<()> 
     Ok(())
 }
 
-fn refused(failure: allclear::sandbox::kubernetes::Failure) -> io::Error {
+fn refused(failure: sandbox::kubernetes::Failure) -> io::Error {
     io::Error::other(format!("the stand-in refused it: {failure:?}"))
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use allclear::sandbox::cloudfront::Distribution;
-use allclear::sandbox::http::Seen;
-use allclear::sandbox::kubernetes::{Kind, Timings};
-use allclear::sandbox::world::World;
+use sandbox::cloudfront::Distribution;
+use sandbox::http::Seen;
+use sandbox::kubernetes::{Kind, Timings};
+use sandbox::world::World;
 use serde_json::Value;
 
 use crate::fixture::{CONTAINER, deployment, image, name, namespace};
@@ -165,6 +165,6 @@ fn distribution(number: usize) -> String {
     format!("E{number:013}")
 }
 
-fn refused(failure: allclear::sandbox::kubernetes::Failure) -> io::Error {
+fn refused(failure: sandbox::kubernetes::Failure) -> io::Error {
     io::Error::other(format!("the stand-in refused it: {failure:?}"))
 }

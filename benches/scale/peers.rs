@@ -6,12 +6,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use allclear::adapters::redis::Server;
 use allclear::adapters::redis::board::RedisBoard;
-use allclear::domain::board::POSTINGS_MAX;
-use allclear::domain::id::{Member, Origin, Seq, WorkloadId};
-use allclear::domain::record::{Phase, Record};
-use allclear::domain::roster::Beat;
-use allclear::ports::{Board, PortError, Posting};
-use allclear::sandbox::redis_server::RedisServer;
+use domain::board::POSTINGS_MAX;
+use domain::id::{Member, Origin, Seq, WorkloadId};
+use domain::ports::{Board, PortError, Posting};
+use domain::record::{Phase, Record};
+use domain::roster::Beat;
+use sandbox::redis_server::RedisServer;
 
 use crate::cluster::DEPLOYMENTS;
 use crate::fixture::{CONTAINER, image, name, namespace};

@@ -24,17 +24,17 @@ use crate::actors::message::{
 use crate::actors::observation::Observation;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings};
-use crate::domain::board::{Cursor, Interest, News};
-use crate::domain::broker::{Broker, Effect, Event, Identity};
-use crate::domain::group::View;
-use crate::domain::id::{Origin, Seq, WorkloadId};
-use crate::domain::image::brief;
-use crate::domain::notice::{Kind, Notice};
-use crate::domain::refusal::Cause;
-use crate::domain::rollout::Summary;
-use crate::domain::roster::{Hold, Pin, Reason, Roster, settings};
-use crate::domain::tally::tally;
-use crate::ports::{Board, PinError, PortError};
+use domain::board::{Cursor, Interest, News};
+use domain::broker::{Broker, Effect, Event, Identity};
+use domain::group::View;
+use domain::id::{Origin, Seq, WorkloadId};
+use domain::image::brief;
+use domain::notice::{Kind, Notice};
+use domain::ports::{Board, PinError, PortError};
+use domain::refusal::Cause;
+use domain::rollout::Summary;
+use domain::roster::{Hold, Pin, Reason, Roster, settings};
+use domain::tally::tally;
 
 /// How often it is looked whether a rollout has ended, and one that could not be told is told again.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);

@@ -6,9 +6,9 @@
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use crate::domain::machine::Timestamp;
-use crate::domain::refusal::{Cause, Refusals, Said};
-use crate::ports::{CdnError, PortError, Retry};
+use domain::machine::Timestamp;
+use domain::ports::{CdnError, PortError, Retry};
+use domain::refusal::{Cause, Refusals, Said};
 
 /// What was refused, and is still.
 #[derive(Debug, Default)]

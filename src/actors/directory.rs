@@ -4,7 +4,7 @@
 use actix::{Message, Recipient};
 
 use crate::actors::message::{Absent, Forget, LedgerLost, MatchPlan, PlaceOrder, Publish, Show, TellNotice};
-use crate::domain::id::Origin;
+use domain::id::Origin;
 
 /// Where each message goes, by its name.
 #[derive(Clone)]

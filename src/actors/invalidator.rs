@@ -13,12 +13,12 @@ use crate::actors::message::{Drain, End, MatchPlan, Matched, Observe, PlaceOrder
 use crate::actors::observation::{Observation, PurgeSeen};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings};
-use crate::domain::catalog::{self, Catalog};
-use crate::domain::distribution::DistributionId;
-use crate::domain::id::{InvalidationId, Reference, WorkloadId};
-use crate::domain::purge::{self, CdnErrorClass, Order, Purger};
-use crate::domain::refusal::Cause;
-use crate::ports::{CdnError, InvalidationStatus};
+use domain::catalog::{self, Catalog};
+use domain::distribution::DistributionId;
+use domain::id::{InvalidationId, Reference, WorkloadId};
+use domain::ports::{CdnError, InvalidationStatus};
+use domain::purge::{self, CdnErrorClass, Order, Purger};
+use domain::refusal::Cause;
 
 /// When a report is repeated to a rollout whose mailbox was full.
 const REPORT_AGAIN_AFTER: Duration = Duration::from_secs(1);

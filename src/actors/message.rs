@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 use actix::{Message, Recipient};
 
 use crate::actors::observation::Observation;
-use crate::domain::catalog::Found;
-use crate::domain::duty::Singleton;
-use crate::domain::group::View;
-use crate::domain::id::{Origin, Reference, Seq, WorkloadId};
-use crate::domain::notice::Notice;
-use crate::domain::plan::Plan;
-use crate::domain::purge::{Order, Progress};
-use crate::domain::readiness::Pods;
-use crate::domain::record::Record;
-use crate::domain::selector::LabelSelector;
-use crate::domain::workload::Workload;
+use domain::catalog::Found;
+use domain::duty::Singleton;
+use domain::group::View;
+use domain::id::{Origin, Reference, Seq, WorkloadId};
+use domain::notice::Notice;
+use domain::plan::Plan;
+use domain::purge::{Order, Progress};
+use domain::readiness::Pods;
+use domain::record::Record;
+use domain::selector::LabelSelector;
+use domain::workload::Workload;
 
 /// Watcher → rollout: the workload was seen, or (`None`) is gone.
 #[derive(Message)]
@@ -120,7 +120,7 @@ pub struct FollowPods {
     /// Which pods are its own.
     pub selector: LabelSelector,
     /// Which of them count.
-    pub version: crate::domain::image::Version,
+    pub version: domain::image::Version,
     /// Whom to tell.
     pub report_to: Recipient<PodsReported>,
 }

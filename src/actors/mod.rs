@@ -34,18 +34,18 @@ use actix::Recipient;
 
 use crate::actors::complaints::Complaints;
 use crate::actors::message::TellNotice;
-use crate::domain::catalog::Freshness;
-use crate::domain::delivery;
-use crate::domain::id::Member;
-use crate::domain::machine::millis;
-use crate::domain::notice::Notice;
-use crate::domain::policy::Policy;
-use crate::domain::purge::Pace;
-use crate::domain::refusal::Cause;
-use crate::domain::retry;
-use crate::domain::roster::Trust;
-use crate::ports::{PortError, Ports};
 use crate::telemetry::Metrics;
+use domain::catalog::Freshness;
+use domain::delivery;
+use domain::id::Member;
+use domain::machine::millis;
+use domain::notice::Notice;
+use domain::policy::Policy;
+use domain::ports::{PortError, Ports};
+use domain::purge::Pace;
+use domain::refusal::Cause;
+use domain::retry;
+use domain::roster::Trust;
 
 /// What every actor is built from. Cheap to clone.
 #[derive(Clone)]

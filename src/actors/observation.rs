@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use crate::domain::broker::Seen;
-use crate::domain::delivery::{Delivery, State};
-use crate::domain::distribution::DistributionId;
-use crate::domain::id::{Reference, WorkloadId};
-use crate::domain::rollout::Summary;
-use crate::domain::tally::Tally;
-use crate::domain::unwell::Unwell;
+use domain::broker::Seen;
+use domain::delivery::{Delivery, State};
+use domain::distribution::DistributionId;
+use domain::id::{Reference, WorkloadId};
+use domain::rollout::Summary;
+use domain::tally::Tally;
+use domain::unwell::Unwell;
 
 /// What an actor shows of itself; the status page, the API and tests read the same thing.
 #[derive(Clone, Debug, Default, Serialize)]

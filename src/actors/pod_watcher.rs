@@ -13,10 +13,10 @@ use crate::actors::MAILBOX_MAX;
 use crate::actors::Surroundings;
 use crate::actors::lifecycle::Collar;
 use crate::actors::message::{FollowPods, PodsReported};
-use crate::domain::id::WorkloadId;
-use crate::domain::readiness::{Pod, Pods, summarise};
-use crate::domain::selector::Labels;
-use crate::ports::PodSight;
+use domain::id::WorkloadId;
+use domain::ports::PodSight;
+use domain::readiness::{Pod, Pods, summarise};
+use domain::selector::Labels;
 
 /// Changes within this time are reported together: a report looks at every pod of the namespace, and pods come in swarms.
 const REPORT_EVERY: Duration = Duration::from_millis(100);

@@ -30,17 +30,17 @@ use crate::actors::rollout::loading::Loading;
 use crate::actors::rollout::storing::unstored;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{ANSWER_WITHIN, MAILBOX_MAX, Surroundings};
-use crate::domain::id::{NoticeId, Seq, Vector};
-use crate::domain::notice::Notice;
-use crate::domain::plan::Plan;
-use crate::domain::purge::Order;
-use crate::domain::record::Record;
-use crate::domain::refusal::Cause;
-use crate::domain::rollout::{Attended, Effect, Event, Identity, Rollout, Summary};
-use crate::domain::serving::old_pods;
-use crate::domain::site::Age;
-use crate::domain::workload::Workload;
-use crate::ports::Retry;
+use domain::id::{NoticeId, Seq, Vector};
+use domain::notice::Notice;
+use domain::plan::Plan;
+use domain::ports::Retry;
+use domain::purge::Order;
+use domain::record::Record;
+use domain::refusal::Cause;
+use domain::rollout::{Attended, Effect, Event, Identity, Rollout, Summary};
+use domain::serving::old_pods;
+use domain::site::Age;
+use domain::workload::Workload;
 
 /// The actor. See the module's text.
 pub struct RolloutActor {

@@ -16,10 +16,10 @@ use crate::actors::observation::Observation;
 use crate::actors::root::household::Household;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings, insist};
-use crate::domain::duty::{Duty, Effect, Event, Singleton};
-use crate::domain::lease::{self, Claim, Election};
-use crate::domain::refusal::Cause;
-use crate::ports::{Ledgered, PortError, Retry};
+use domain::duty::{Duty, Effect, Event, Singleton};
+use domain::lease::{self, Claim, Election};
+use domain::ports::{Ledgered, PortError, Retry};
+use domain::refusal::Cause;
 
 /// How often the singletons are looked over for a death whose notice was lost.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);

@@ -8,9 +8,9 @@ use std::time::Duration;
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, SpawnHandle, WrapFuture};
 
 use crate::actors::Surroundings;
-use crate::domain::machine::{Machine, Timestamp};
-use crate::ports::Clock;
 use crate::telemetry::Metrics;
+use domain::machine::{Machine, Timestamp};
+use domain::ports::Clock;
 
 /// The shortest a timer is set for. A machine leaves no deadline in the past, but the time since may have passed it.
 const TIMER_MIN: Duration = Duration::from_millis(1);

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::domain::id::WorkloadId;
-use crate::domain::machine::Timestamp;
-use crate::ports::{PortError, Retry};
+use domain::id::WorkloadId;
+use domain::machine::Timestamp;
+use domain::ports::{PortError, Retry};
 
 /// How long a watch may be down before we are blind: what happened before is learnt a moment later, and an API server that
 /// is replaced is back by then. A watch that is refused is blind at once.

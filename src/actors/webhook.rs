@@ -12,10 +12,10 @@ use crate::actors::message::{Drain, End, Observe, TellNotice};
 use crate::actors::observation::{DeliverySeen, Observation};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings, insist};
-use crate::domain::delivery::{Delivery, Effect, Event, Outbox, Outcome, Report, State};
-use crate::domain::id::NoticeId;
-use crate::domain::machine::Timestamp;
-use crate::domain::refusal::Cause;
+use domain::delivery::{Delivery, Effect, Event, Outbox, Outcome, Report, State};
+use domain::id::NoticeId;
+use domain::machine::Timestamp;
+use domain::refusal::Cause;
 
 /// The actor. See the module's text.
 pub struct Webhook {

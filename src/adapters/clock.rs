@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use tokio::time::Instant;
 
-use crate::domain::machine::{Timestamp, millis};
-use crate::ports::Clock;
+use domain::machine::{Timestamp, millis};
+use domain::ports::Clock;
 
 /// The clock of production. Monotonic time is tokio's, so that a paused runtime pauses it too.
 pub struct SystemClock {

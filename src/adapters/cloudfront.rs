@@ -31,10 +31,10 @@ use aws_sdk_cloudfront::types::{InvalidationBatch, Paths};
 
 use http_body_util::LengthLimitError;
 
-use crate::domain::distribution::{Distribution, DistributionId};
-use crate::domain::id::{InvalidationId, Reference};
-use crate::domain::paths::{Path, PathSet};
-use crate::ports::{Cdn, CdnError, CdnErrorClass, Found, Invalidation, InvalidationStatus};
+use domain::distribution::{Distribution, DistributionId};
+use domain::id::{InvalidationId, Reference};
+use domain::paths::{Path, PathSet};
+use domain::ports::{Cdn, CdnError, CdnErrorClass, Found, Invalidation, InvalidationStatus};
 
 /// Most distributions read: 100 pages of 100. The service's default quota is 500 distributions per account.
 const PAGES_MAX: usize = 100;

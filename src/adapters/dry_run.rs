@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::domain::delivery::{Delivery, Reply};
-use crate::domain::distribution::{Distribution, DistributionId};
-use crate::domain::id::{InvalidationId, Reference};
-use crate::domain::notice::Notice;
-use crate::domain::paths::PathSet;
-use crate::ports::{Cdn, CdnError, EventSink, Found, Invalidation, InvalidationStatus, Notifier, PortError};
+use domain::delivery::{Delivery, Reply};
+use domain::distribution::{Distribution, DistributionId};
+use domain::id::{InvalidationId, Reference};
+use domain::notice::Notice;
+use domain::paths::PathSet;
+use domain::ports::{Cdn, CdnError, EventSink, Found, Invalidation, InvalidationStatus, Notifier, PortError};
 
 /// Lists the real distributions and creates nothing.
 pub struct DryCdn(pub Arc<dyn Cdn>);

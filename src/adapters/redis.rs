@@ -16,7 +16,7 @@ use ::redis::{
 };
 use tokio::time::Instant;
 
-use crate::ports::PortError;
+use domain::ports::PortError;
 
 /// Longest wait for a connection. Defaults of the client make a call block for 9.4 s while the server is away (measured).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);

@@ -10,8 +10,8 @@ use super::{LEDGER_NAMESPACE, StartError};
 use crate::adapters::kubernetes::Clients;
 use crate::adapters::ledger::kubernetes::find::{Ledgers, ledgers};
 use crate::config::{Config, Namespaces};
-use crate::domain::retry;
-use crate::ports::{PortError, Retry};
+use domain::ports::{PortError, Retry};
+use domain::retry;
 
 /// What else there is to run than a controller that purges; the end of every refusal.
 const INSTEAD: &str = "To see what it would do, without doing it: allclear run --dry-run. To see it work on this machine alone: \

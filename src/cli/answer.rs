@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use crate::domain::text::{visible, visible_json, visible_lines};
+use domain::text::{visible, visible_json, visible_lines};
 
 /// Exit code of a command that failed.
 pub(crate) const EXIT_FAILED: u8 = 1;

@@ -15,12 +15,12 @@ use crate::cli::consent::{Answer, Consent};
 use crate::cli::page::{Page, count};
 use crate::cli::read::listen::{Group, listen};
 use crate::cli::read::{Question, Section, Sources, peek, tallied};
-use crate::domain::broker::{MemberSeen, PathSeen};
-use crate::domain::group::{Fate, fate};
-use crate::domain::id::{Member, WorkloadId};
-use crate::domain::roster::{Hold, Pin, Trust, listed};
-use crate::domain::text::visible;
-use crate::ports::Ledgered;
+use domain::broker::{MemberSeen, PathSeen};
+use domain::group::{Fate, fate};
+use domain::id::{Member, WorkloadId};
+use domain::ports::Ledgered;
+use domain::roster::{Hold, Pin, Trust, listed};
+use domain::text::visible;
 
 /// Everything about the group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -15,17 +15,17 @@ use crate::cli::consent::{Answer, Consent};
 use crate::cli::page::{Page, count};
 use crate::cli::read::listen::{Copy, Group, listen};
 use crate::cli::read::{Question, Section, Sources, named, peek};
-use crate::domain::adoption::{State, adopt as adopted, has_regressed, state};
-use crate::domain::delivery;
-use crate::domain::id::{Origin, Seq, WorkloadId};
-use crate::domain::image::brief;
-use crate::domain::policy::Policy;
-use crate::domain::readiness::{self, Standing, standing};
-use crate::domain::record::Record;
-use crate::domain::rollout::closed;
-use crate::domain::text::visible;
-use crate::domain::workload::Workload;
-use crate::ports::{Ledgered, PortError, StoreError};
+use domain::adoption::{State, adopt as adopted, has_regressed, state};
+use domain::delivery;
+use domain::id::{Origin, Seq, WorkloadId};
+use domain::image::brief;
+use domain::policy::Policy;
+use domain::ports::{Ledgered, PortError, StoreError};
+use domain::readiness::{self, Standing, standing};
+use domain::record::Record;
+use domain::rollout::closed;
+use domain::text::visible;
+use domain::workload::Workload;
 
 /// The ledger as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -375,7 +375,7 @@ impl fmt::Display for One {
                 )?;
                 page.part("Version", [record.version.to_string()])?;
                 page.part("Closed", [format!("up to rollout {}", record.closed)])?;
-                let vote = |vote: &crate::domain::record::Vote| {
+                let vote = |vote: &domain::record::Vote| {
                     let ended =
                         vote.closed.as_ref().map_or_else(|| "open".to_owned(), |outcome| format!("closed, {outcome}"));
                     format!("rollout {}: {ended}", vote.seq)

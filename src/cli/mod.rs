@@ -4,6 +4,7 @@
 pub mod answer;
 pub mod config;
 pub mod consent;
+#[cfg(feature = "demo")]
 pub mod demo;
 pub mod explain;
 pub mod group;
@@ -71,10 +72,11 @@ enum Command {
         #[arg(long)]
         second_ledger: bool,
     },
+    #[cfg(feature = "demo")]
     /// See the whole thing work on this machine alone: stand-ins for the cluster, CloudFront and a webhook receiver
     Demo {
         /// Clusters that serve the same site, each with a controller and a Redis of its own; more than one are a group
-        #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(demo::CLUSTERS_MAX)))]
+        #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(crate::demo::CLUSTERS_MAX)))]
         clusters: u8,
         /// Keep running afterwards, and say which address to open
         #[arg(long)]
@@ -238,6 +240,7 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             let surrounded = Surrounded { kubernetes: global.kubernetes(), by_hand, ..Surrounded::default() };
             with_inputs(global, environment, flags, |inputs| run::run(inputs, surrounded))
         }
+        #[cfg(feature = "demo")]
         Command::Demo { clusters, stay } => demo::demo(clusters, stay),
         Command::Explain { name, namespace, ledger_namespace, output } => {
             let output = output.into();

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::cli::read::Section;
-use crate::domain::text::visible;
+use domain::text::visible;
 
 /// Characters on a line.
 const COLUMNS: usize = 100;

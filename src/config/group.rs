@@ -9,8 +9,8 @@ use super::validate::{DAY, MINUTE, SECOND};
 use super::values::Values;
 use super::webhooks::ReadFile;
 use super::{AbsentPolicy, Group, Redis, unread};
-use crate::domain::id::is_name;
-use crate::domain::policy::AtTimeout;
+use domain::id::is_name;
+use domain::policy::AtTimeout;
 
 /// Members of a group at most: a vector has one component for each, and a record (4 KiB) holds several vectors.
 const REMOTES_MAX: usize = 32;

@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use crate::domain::text::{first, visible};
+use domain::text::{first, visible};
 
 /// What is shown instead of a secret.
 pub const MASK: &str = "•••";

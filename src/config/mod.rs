@@ -46,11 +46,11 @@ pub use problem::{Invalid, Place, Problem, Warning};
 pub use reference::{Reference, reference, reference_table};
 pub use show::Effective;
 
-use crate::domain::paths::PathSet;
-use crate::domain::policy::{Agreement, AtTimeout, Choice, OnRollback, Policy};
-use crate::domain::roster::Trust;
-use crate::domain::rules::Rules;
-use crate::domain::tenants::Tenants;
+use domain::paths::PathSet;
+use domain::policy::{Agreement, AtTimeout, Choice, OnRollback, Policy};
+use domain::roster::Trust;
+use domain::rules::Rules;
+use domain::tenants::Tenants;
 use layers::Layer;
 use problem::Findings;
 use values::Values;

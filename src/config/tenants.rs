@@ -10,9 +10,9 @@ use super::mask::shown;
 use super::suggest::{listed, nearest};
 use super::validate::label;
 use super::values::Values;
-use crate::domain::distribution::DistributionId;
-use crate::domain::host::Host;
-use crate::domain::tenants::{Allowance, Tenancy, Tenants};
+use domain::distribution::DistributionId;
+use domain::host::Host;
+use domain::tenants::{Allowance, Tenancy, Tenants};
 
 const KEY: &str = "tenants.allow";
 

@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod properties;
+
 /// Loads with some files (the first is `--config`), variables and flags.
 fn load_with(files: &[(&str, &str)], variables: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Loaded, Invalid> {
     let map = |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();

@@ -19,10 +19,10 @@ use super::{
     CloudFront, Config, Distributions, Group, Leader, Ledger, LedgerBackend, Log, LogFormat, Namespaces, Purge, Redis,
     Rollout, Version, Watch, Webhooks, ZeroReplicas, unread,
 };
-use crate::domain::paths::{self, PathSet};
-use crate::domain::policy::{Choice, OnRollback};
-use crate::domain::record::VOTE_PATH_BYTES_MAX;
-use crate::domain::tenants::PATHS_SENT_MAX;
+use domain::paths::{self, PathSet};
+use domain::policy::{Choice, OnRollback};
+use domain::record::VOTE_PATH_BYTES_MAX;
+use domain::tenants::PATHS_SENT_MAX;
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const MINUTE: Duration = Duration::from_secs(60);

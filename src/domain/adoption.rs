@@ -3,12 +3,12 @@
 //!
 //! What was voted for is not forgotten by it (GA-5): the votes of every copy stay, until the group has closed them.
 
-use crate::domain::board::Posting;
-use crate::domain::id::Seq;
-use crate::domain::image::Version;
-use crate::domain::record::{Edge, HISTORY_MAX, Phase, Record, Vote};
-use crate::domain::rollout::baseline;
-use crate::domain::workload::Workload;
+use crate::board::Posting;
+use crate::id::Seq;
+use crate::image::Version;
+use crate::record::{Edge, HISTORY_MAX, Phase, Record, Vote};
+use crate::rollout::baseline;
+use crate::workload::Workload;
 
 /// The state of a record that decides which one is newer: its `seq`, and its revision.
 pub type State = (Seq, u64);
@@ -92,11 +92,11 @@ fn votes(known: &[&Record]) -> Vec<Vote> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::{Vector, WorkloadId};
-    use crate::domain::image::{Container, Image};
-    use crate::domain::record::Change;
-    use crate::domain::selector::LabelSelector;
-    use crate::domain::workload::Replicas;
+    use crate::id::{Vector, WorkloadId};
+    use crate::image::{Container, Image};
+    use crate::record::Change;
+    use crate::selector::LabelSelector;
+    use crate::workload::Replicas;
 
     fn version(tag: &str) -> Version {
         [(Container::Main("web".into()), Image::parse(&format!("shop/web:{tag}")).unwrap())].into_iter().collect()

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::domain::id::{Member, Origin, Seq, WorkloadId};
-use crate::domain::record::Record;
-use crate::domain::roster::Beat;
+use crate::id::{Member, Origin, Seq, WorkloadId};
+use crate::record::Record;
+use crate::roster::Beat;
 
 /// Postings in one call of `Board::post`: at 1 KiB for a record in flight half a megabyte, which Redis takes in milliseconds.
 pub const POSTINGS_MAX: usize = 500;

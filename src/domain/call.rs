@@ -10,7 +10,7 @@
 //!
 //! Not for what is asked, nor for when it is wanted: its owner makes the call, and says how long it waits after a failure.
 
-use crate::domain::machine::Timestamp;
+use crate::machine::Timestamp;
 
 /// Where a call stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

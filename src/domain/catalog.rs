@@ -16,13 +16,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::domain::call::Call;
-use crate::domain::distribution::{Distribution, DistributionId, Index};
-use crate::domain::machine::{Machine, Timestamp};
-use crate::domain::plan::Plan;
-use crate::domain::purge::CdnErrorClass;
-use crate::domain::retry;
-use crate::domain::tenants::Reached;
+use crate::call::Call;
+use crate::distribution::{Distribution, DistributionId, Index};
+use crate::machine::{Machine, Timestamp};
+use crate::plan::Plan;
+use crate::purge::CdnErrorClass;
+use crate::retry;
+use crate::tenants::Reached;
 
 /// How often the account is listed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

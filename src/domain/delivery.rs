@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::id::{NoticeId, WorkloadId, delivery_id};
-use crate::domain::machine::millis;
-use crate::domain::notice::{self, Notice};
-use crate::domain::retry::jitter;
+use crate::id::{NoticeId, WorkloadId, delivery_id};
+use crate::machine::millis;
+use crate::notice::{self, Notice};
+use crate::retry::jitter;
 
 pub use outbox::{Limits, Outbox, Overflow, Settings};
 

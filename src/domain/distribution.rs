@@ -9,9 +9,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use self::index::{Index, Matches};
-use crate::domain::host::Host;
-use crate::domain::parsed::parsed;
-use crate::domain::text;
+use crate::host::Host;
+use crate::parsed::parsed;
+use crate::text;
 
 /// Longest distribution id in characters. They have 13 or 14 today; this only keeps nonsense out.
 const ID_CHARS_MAX: usize = 64;

@@ -19,10 +19,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::budget::Budget;
-use crate::domain::id::Origin;
-use crate::domain::lease::{self, Election};
-use crate::domain::machine::{Machine, Timestamp};
+use crate::budget::Budget;
+use crate::id::Origin;
+use crate::lease::{self, Election};
+use crate::machine::{Machine, Timestamp};
 
 /// An actor that exists once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

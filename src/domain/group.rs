@@ -11,12 +11,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::id::{Component, Member, Origin, Seq, Vector};
-use crate::domain::image::brief;
-use crate::domain::plan::Plan;
-use crate::domain::policy::Agreement;
-use crate::domain::record::{Brief, Change, Outcome, Phase, Record, Vote};
-use crate::domain::rules::Rules;
+use crate::id::{Component, Member, Origin, Seq, Vector};
+use crate::image::brief;
+use crate::plan::Plan;
+use crate::policy::Agreement;
+use crate::record::{Brief, Change, Outcome, Phase, Record, Vote};
+use crate::rules::Rules;
 
 /// What is known of one member: its ledger's origin and its record of the workload.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

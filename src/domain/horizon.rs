@@ -18,8 +18,8 @@
 //!
 //! Not for asking, nor for what follows.
 
-use crate::domain::machine::Timestamp;
-use crate::domain::rollout::SET_BACK_AFTER;
+use crate::machine::Timestamp;
+use crate::rollout::SET_BACK_AFTER;
 
 /// A resource version that can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

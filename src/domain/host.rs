@@ -17,8 +17,8 @@
 
 use std::fmt;
 
-use crate::domain::parsed::parsed;
-use crate::domain::text;
+use crate::parsed::parsed;
+use crate::text;
 
 /// Longest host in characters, the star included. RFC 1035 §2.3.4 allows 255 octets on the wire, which is 253 as text.
 pub const HOST_CHARS_MAX: usize = 253;

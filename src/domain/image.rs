@@ -11,8 +11,8 @@ mod version;
 
 use std::fmt;
 
-use crate::domain::parsed::parsed;
-use crate::domain::text;
+use crate::parsed::parsed;
+use crate::text;
 use container_image_dist_ref::ImgRef;
 use container_image_dist_ref::err::Kind;
 

@@ -14,8 +14,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::domain::call::Call;
-use crate::domain::machine::{Machine, Timestamp};
+use crate::call::Call;
+use crate::machine::{Machine, Timestamp};
 
 /// How long a lease that does not change is respected: client-go's default for controllers.
 pub const LEASE_FOR: Duration = Duration::from_secs(15);

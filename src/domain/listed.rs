@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::domain::id::WorkloadId;
+use crate::id::WorkloadId;
 
 /// Shards of a ledger. 10,000 workloads give 156 records a shard: about 40 KB idle, so that one write is cheap, while a
 /// first start costs 66 writes (bound: 100, fault L1) and a ConfigMap (1 MiB) has room for records of 6 KB each.

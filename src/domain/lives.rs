@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::id::WorkloadId;
-use crate::domain::machine::Timestamp;
+use crate::id::WorkloadId;
+use crate::machine::Timestamp;
 
 /// The rest of a workload after the first abrupt end that it may have caused: time for the purges of others, which
 /// take a few seconds after `rollout.settle`.

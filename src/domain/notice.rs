@@ -5,10 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::distribution::DistributionId;
-use crate::domain::host::Host;
-use crate::domain::id::{InvalidationId, NoticeId, Seq, WorkloadId, notice_id};
-use crate::domain::paths::Path;
+use crate::distribution::DistributionId;
+use crate::host::Host;
+use crate::id::{InvalidationId, NoticeId, Seq, WorkloadId, notice_id};
+use crate::paths::Path;
 
 /// Lists the kinds once: each with its name, by which it is serialised too.
 macro_rules! kinds {

@@ -15,8 +15,8 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::parsed::parsed;
-use crate::domain::text;
+use crate::parsed::parsed;
+use crate::text;
 
 /// Longest path in characters, after encoding (documented by CloudFront).
 pub const PATH_CHARS_MAX: usize = 4_000;

@@ -8,12 +8,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::distribution::DistributionId;
-use crate::domain::host::Host;
-use crate::domain::paths::PathSet;
-use crate::domain::record::{VOTE_NARROW_BYTES_MAX, Vote};
-use crate::domain::rules::Rules;
-use crate::domain::tenants::Reached;
+use crate::distribution::DistributionId;
+use crate::host::Host;
+use crate::paths::PathSet;
+use crate::record::{VOTE_NARROW_BYTES_MAX, Vote};
+use crate::rules::Rules;
+use crate::tenants::Reached;
 
 /// What is to be purged: the union over the votes (decisions 11 and 32).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::domain::paths::PathSet;
-use crate::domain::rules::Rules;
-use crate::domain::tenants::Tenants;
+use crate::paths::PathSet;
+use crate::rules::Rules;
+use crate::tenants::Tenants;
 
 /// How rollouts are judged and purges planned. All of it but the durations must be the same in all members of a group, and
 /// the group's configuration hash covers it (decision 11).

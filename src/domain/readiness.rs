@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use crate::domain::image::Version;
-use crate::domain::workload::{Progressing, Workload};
+use crate::image::Version;
+use crate::workload::{Progressing, Workload};
 
 /// What one sight of a workload says about its current rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -220,8 +220,8 @@ pub fn words(wait: &Wait, pods: Option<&Pods>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::WorkloadId;
-    use crate::domain::workload::Replicas;
+    use crate::id::WorkloadId;
+    use crate::workload::Replicas;
 
     /// Three pods of the current generation, all available.
     fn settled() -> Workload {

@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::distribution::DistributionId;
-use crate::domain::host::Host;
-use crate::domain::id::{Component, Member, NoticeId, Origin, Seq, Vector};
-use crate::domain::image::Version;
-use crate::domain::notice::Notice;
-use crate::domain::paths::PathSet;
-use crate::domain::rules::Rules;
+use crate::distribution::DistributionId;
+use crate::host::Host;
+use crate::id::{Component, Member, NoticeId, Origin, Seq, Vector};
+use crate::image::Version;
+use crate::notice::Notice;
+use crate::paths::PathSet;
+use crate::rules::Rules;
 
 pub use count::{Count, FAILURES_LISTED_MAX, PURGES_NAMED_MAX, PURGES_OPEN_MAX, Unlisted};
 pub use ending::{Closed, Outcome};

@@ -6,9 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::notice::{Kind, Notice};
-use crate::domain::record::{Outcome, Purge, RECORD_BYTES_MAX, Record, SCHEMA, Vote};
-use crate::domain::rules::Rules;
+use crate::notice::{Kind, Notice};
+use crate::record::{Outcome, Purge, RECORD_BYTES_MAX, Record, SCHEMA, Vote};
+use crate::rules::Rules;
 
 /// The form of a record that does not name one.
 const FIRST_SCHEMA: u32 = 1;

@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::domain::machine::Timestamp;
-use crate::domain::purge::CdnErrorClass;
+use crate::machine::Timestamp;
+use crate::purge::CdnErrorClass;
 
 /// How often it is said again.
 pub const SAID_AGAIN_AFTER: Duration = Duration::from_secs(24 * 3_600);

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::id::{Member, Origin, Seq, WorkloadId, config_hash};
-use crate::domain::machine::Timestamp;
+use crate::id::{Member, Origin, Seq, WorkloadId, config_hash};
+use crate::machine::Timestamp;
 
 pub use hold::{Hold, Reason};
 pub use settings::{difference, settings};

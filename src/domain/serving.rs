@@ -9,9 +9,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::domain::readiness::Pod;
-use crate::domain::selector::Labels;
-use crate::domain::text;
+use crate::readiness::Pod;
+use crate::selector::Labels;
+use crate::text;
 
 /// The label by which the Deployment controller tells the pods of one template from those of another.
 /// <https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#pod-template-hash-label>

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::group::{self, Decision, Fate, Known, Verdict, View};
-use crate::domain::id::{Member, Vector, WorkloadId, rank};
-use crate::domain::image::brief;
-use crate::domain::policy::Agreement;
-use crate::domain::record::{Phase, PurgeState, Record};
-use crate::domain::rollout::duration;
-use crate::domain::roster::listed;
+use crate::group::{self, Decision, Fate, Known, Verdict, View};
+use crate::id::{Member, Vector, WorkloadId, rank};
+use crate::image::brief;
+use crate::policy::Agreement;
+use crate::record::{Phase, PurgeState, Record};
+use crate::rollout::duration;
+use crate::roster::listed;
 
 /// How the members stand towards one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -254,10 +254,10 @@ pub fn ago(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::group::{Known, Told};
-    use crate::domain::id::{Component, Origin, Seq};
-    use crate::domain::image::{Container, Image, Version};
-    use crate::domain::record::{Change, Purge, Vote};
+    use crate::group::{Known, Told};
+    use crate::id::{Component, Origin, Seq};
+    use crate::image::{Container, Image, Version};
+    use crate::record::{Change, Purge, Vote};
 
     fn version(tag: &str) -> Version {
         [(Container::Main("web".into()), Image::parse(&format!("shop/web:{tag}")).unwrap())].into_iter().collect()
@@ -328,7 +328,7 @@ mod tests {
             seen.members.iter().map(|seen| Ballot { is_self: seen.member == "b", ..seen.clone() }).collect::<Vec<_>>()
         );
 
-        let timed_out = Phase::Failed(crate::domain::record::Failure::TimedOut);
+        let timed_out = Phase::Failed(crate::record::Failure::TimedOut);
         let failed = self::view([known("a", 2, "2", timed_out), done("b", "2"), known("c", 2, "2", Phase::Rolling)]);
         let blocks = of(&failed).blocks;
         assert_eq!(blocks.as_deref(), Some("b waits for this cluster, since it failed: the rollout timeout passed"));

@@ -8,9 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::distribution::DistributionId;
-use crate::domain::host::Host;
-use crate::domain::workload::Workload;
+use crate::distribution::DistributionId;
+use crate::host::Host;
+use crate::workload::Workload;
 
 /// Distributions that one workload may purge. Most have one; ten is a shop with its country sites.
 pub const DISTRIBUTIONS_MAX: u32 = 10;

@@ -5,9 +5,9 @@
 
 use serde::Serialize;
 
-use crate::domain::id::WorkloadId;
-use crate::domain::record::{Closed, Outcome, Phase, Record};
-use crate::domain::rollout::closed;
+use crate::id::WorkloadId;
+use crate::record::{Closed, Outcome, Phase, Record};
+use crate::rollout::closed;
 
 /// A workload whose newest rollout did not end well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -112,8 +112,8 @@ fn owed(record: &Record) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::{Reference, Seq, Vector};
-    use crate::domain::record::{Failure, Purge, PurgeState, Vote};
+    use crate::id::{Reference, Seq, Vector};
+    use crate::record::{Failure, Purge, PurgeState, Vote};
 
     fn record(phase: Phase, outcome: Option<Outcome>) -> Record {
         let end = |outcome| Closed {

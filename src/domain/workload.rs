@@ -6,14 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::domain::distribution::DistributionId;
-use crate::domain::host::Host;
-use crate::domain::id::WorkloadId;
-use crate::domain::image::Version;
-use crate::domain::paths::{Path, PathSet};
-use crate::domain::record::{VERSION_BYTES_MAX, VOTE_PATH_BYTES_MAX};
-use crate::domain::selector::LabelSelector;
-use crate::domain::text::cut;
+use crate::distribution::DistributionId;
+use crate::host::Host;
+use crate::id::WorkloadId;
+use crate::image::Version;
+use crate::paths::{Path, PathSet};
+use crate::record::{VERSION_BYTES_MAX, VOTE_PATH_BYTES_MAX};
+use crate::selector::LabelSelector;
+use crate::text::cut;
 
 /// The prefix of every annotation a workload's owner may write.
 pub const ANNOTATION_PREFIX: &str = "allclear.dev/";
@@ -273,7 +273,7 @@ fn timeout(value: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::image::Container;
+    use crate::image::Container;
 
     fn read(pairs: &[(&str, &str)]) -> Tuning {
         Tuning::read(pairs.iter().copied())

@@ -12,9 +12,9 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
 
 use crate::actors::observation::{DeliverySeen, Observation, PurgeSeen};
-use crate::domain::id::WorkloadId;
-use crate::domain::rollout::{Summary, duration};
-use crate::domain::unwell::Unwell;
+use domain::id::WorkloadId;
+use domain::rollout::{Summary, duration};
+use domain::unwell::Unwell;
 
 /// The page's style sheet. Its hash is in the content security policy, so it goes into the page byte for byte.
 pub const STYLE: &str = include_str!("page.css");

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::doors::Door;
 use super::page::STYLE;
-use crate::domain::text::{visible, visible_json, visible_lines};
+use domain::text::{visible, visible_json, visible_lines};
 
 /// What prometheus-client writes (OpenMetrics 1.0, "Overall Structure":
 /// <https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md>).

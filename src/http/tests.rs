@@ -8,11 +8,11 @@ use tokio::net::TcpStream;
 
 use super::*;
 use crate::actors::observation::{DeliverySeen, PurgeSeen};
-use crate::domain::broker::{MemberSeen, PathSeen, Seen};
-use crate::domain::id::WorkloadId;
-use crate::domain::rollout::{MemberSummary, PurgeSummary, Stage, Summary};
-use crate::domain::tally::{Ballot, Tally};
-use crate::domain::unwell::{Reason, Unwell};
+use domain::broker::{MemberSeen, PathSeen, Seen};
+use domain::id::WorkloadId;
+use domain::rollout::{MemberSummary, PurgeSummary, Stage, Summary};
+use domain::tally::{Ballot, Tally};
+use domain::unwell::{Reason, Unwell};
 
 struct Showing(Observation);
 

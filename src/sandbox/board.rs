@@ -11,14 +11,14 @@ use async_trait::async_trait;
 use futures_util::stream;
 use tokio::sync::mpsc;
 
-use crate::domain::id::{Member, Origin, Seq, WorkloadId};
-use crate::domain::machine::Timestamp;
-use crate::domain::record::Phase;
-use crate::domain::record_codec::encode;
-use crate::domain::roster::Beat;
-use crate::ports::{
+use domain::id::{Member, Origin, Seq, WorkloadId};
+use domain::machine::Timestamp;
+use domain::ports::{
     BEAT_TTL, Board, Clock, Cursor, Flow, Heard, Interest, News, PASSING_TTL, POSTINGS_MAX, PortError, Posted, Posting,
 };
+use domain::record::Phase;
+use domain::record_codec::encode;
+use domain::roster::Beat;
 
 /// The server. Clones are the same one.
 #[derive(Clone)]

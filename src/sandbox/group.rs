@@ -9,13 +9,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::adapters::clock::SystemClock;
-use crate::ports::{Board, Clock};
-use crate::sandbox::board::SharedBoard;
-use crate::sandbox::kubernetes::Timings;
-use crate::sandbox::proxy::{Direction, Mode, Proxy};
-use crate::sandbox::redis_server::RedisServer;
-use crate::sandbox::world::{Outside, World};
+use crate::board::SharedBoard;
+use crate::kubernetes::Timings;
+use crate::proxy::{Direction, Mode, Proxy};
+use crate::redis_server::RedisServer;
+use crate::world::{Outside, World};
+use domain::ports::{Board, Clock};
 
 /// Names of members, in the order they are given out. More make no sense on one machine.
 pub const MEMBERS: [&str; 5] = ["eu-1", "us-1", "ap-1", "eu-2", "us-2"];
@@ -102,10 +101,10 @@ impl Web {
         Ok(Self { servers, boards: Vec::new(), lines, apis: Vec::new(), password: password.map(str::to_owned) })
     }
 
-    /// Boards in this process in place of servers, with nothing between that could be made to fail.
-    pub fn in_process(members: usize) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-        let board = |at: usize| SharedBoard::new(&format!("board-{}", at + 1), Arc::clone(&clock));
+    /// Boards in this process in place of servers, which tell the time by this clock, with nothing between that could be made
+    /// to fail.
+    pub fn in_process(members: usize, clock: &Arc<dyn Clock>) -> Self {
+        let board = |at: usize| SharedBoard::new(&format!("board-{}", at + 1), Arc::clone(clock));
         let boards = (0..members).map(board).collect();
         Self { servers: Vec::new(), boards, lines: Vec::new(), apis: Vec::new(), password: None }
     }

@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::ports::Board;
-use crate::sandbox::cloudfront::{self, CloudFrontStandIn};
-use crate::sandbox::http::Server;
-use crate::sandbox::kubernetes::{self, KubernetesStandIn, Timings};
-use crate::sandbox::receiver::Receiver;
+use crate::cloudfront::{self, CloudFrontStandIn};
+use crate::http::Server;
+use crate::kubernetes::{self, KubernetesStandIn, Timings};
+use crate::receiver::Receiver;
+use domain::ports::Board;
 
 /// Begins the access key id of every controller; the name of its cluster follows, so that CloudFront's stand-in knows callers
 /// apart. Every stand-in accepts it.

@@ -12,9 +12,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use crate::domain::notice::{Notice, Severity};
-use crate::domain::roster;
-use crate::domain::unwell::Reason;
+use domain::notice::{Notice, Severity};
+use domain::roster;
+use domain::unwell::Reason;
 
 /// A label set of one static word.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]

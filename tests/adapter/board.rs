@@ -8,9 +8,9 @@ pub mod redis;
 use std::sync::Arc;
 
 use allclear::adapters::clock::SystemClock;
-use allclear::domain::id::Member;
-use allclear::ports::Board;
-use allclear::sandbox::board::SharedBoard;
+use domain::id::Member;
+use domain::ports::Board;
+use sandbox::board::SharedBoard;
 
 /// A server that outlives the handles to it.
 pub(crate) trait Bench: Send + Sync {

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use allclear::adapters::kubernetes::{Clients, Options, connect};
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::adapters::ledger::kubernetes::find::{Ledgers, ledgers};
-use allclear::ports::Ledger;
-use allclear::sandbox::http::{Action, Fault, Reply, Request, Server, When};
-use allclear::sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
+use domain::ports::Ledger;
+use sandbox::http::{Action, Fault, Reply, Request, Server, When};
+use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};
 
 struct Bench {

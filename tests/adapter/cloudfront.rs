@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use allclear::adapters::cloudfront::{CloudFront, Options, StaticCredentials, Timeouts};
-use allclear::domain::distribution::{Distribution, DistributionId};
-use allclear::domain::id::{InvalidationId, Reference};
-use allclear::domain::paths::{Path, PathSet};
-use allclear::domain::refusal::Cause;
-use allclear::ports::{Cdn, CdnError, CdnErrorClass, Invalidation, InvalidationStatus};
-use allclear::sandbox::cloudfront::{self as stand_in, CloudFrontStandIn, ReuseError, Status};
-use allclear::sandbox::http::{Action, Fault, Reply, Server, When};
+use domain::distribution::{Distribution, DistributionId};
+use domain::id::{InvalidationId, Reference};
+use domain::paths::{Path, PathSet};
+use domain::ports::{Cdn, CdnError, CdnErrorClass, Invalidation, InvalidationStatus};
+use domain::refusal::Cause;
+use sandbox::cloudfront::{self as stand_in, CloudFrontStandIn, ReuseError, Status};
+use sandbox::http::{Action, Fault, Reply, Server, When};
 
 const SECRET: &str = "hunter2-secret-access-key";
 

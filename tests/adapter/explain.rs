@@ -8,12 +8,12 @@ use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::cli::answer::{Outcome, Output};
 use allclear::cli::explain::explain;
 use allclear::cli::read::{Question, Sources};
-use allclear::domain::id::WorkloadId;
-use allclear::domain::policy::Policy;
-use allclear::domain::record_codec::decode;
-use allclear::sandbox::cloudfront::{self as stand_in, CloudFrontStandIn, Distribution};
-use allclear::sandbox::http::{Action, Fault, Reply, Request, Server, When};
-use allclear::sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
+use domain::id::WorkloadId;
+use domain::policy::Policy;
+use domain::record_codec::decode;
+use sandbox::cloudfront::{self as stand_in, CloudFrontStandIn, Distribution};
+use sandbox::http::{Action, Fault, Reply, Request, Server, When};
+use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};
 
 use crate::cloudfront::adapter;

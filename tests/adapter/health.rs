@@ -8,10 +8,10 @@ use allclear::adapters::ledger::kubernetes::KubernetesLedger;
 use allclear::cli::answer::Output;
 use allclear::cli::read::{Question, Sources, Us};
 use allclear::cli::status::{Asked, status};
-use allclear::domain::policy::Policy;
-use allclear::sandbox::kubernetes::{PodFate, Timings};
-use allclear::sandbox::life::Life;
-use allclear::sandbox::world::World;
+use allclear::demo::life::Life;
+use domain::policy::Policy;
+use sandbox::kubernetes::{PodFate, Timings};
+use sandbox::world::World;
 use std::sync::Arc;
 
 use crate::cloudfront::adapter;

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use allclear::adapters::kubernetes::{Clients, Cluster, Options, Scope, Tempo, connect};
-use allclear::domain::id::WorkloadId;
-use allclear::domain::retry::Backoff;
-use allclear::domain::workload::Workload;
-use allclear::ports::{ClusterView, Flow, PortError, Sight};
-use allclear::sandbox::http::{Action, Fault, Reply, Request, Seen, Server, When};
-use allclear::sandbox::kubernetes::{KubernetesStandIn, Options as StandInOptions};
+use domain::id::WorkloadId;
+use domain::ports::{ClusterView, Flow, PortError, Sight};
+use domain::retry::Backoff;
+use domain::workload::Workload;
 use futures_util::StreamExt;
+use sandbox::http::{Action, Fault, Reply, Request, Seen, Server, When};
+use sandbox::kubernetes::{KubernetesStandIn, Options as StandInOptions};
 
 mod events;
 mod lease;

@@ -11,7 +11,7 @@ mod support;
 mod watch;
 mod write;
 
-use allclear::sandbox::kubernetes::{KubernetesStandIn, Options};
+use sandbox::kubernetes::{KubernetesStandIn, Options};
 use support::{Api, Check, run};
 
 /// Every check, with its name.

@@ -7,8 +7,8 @@ mod redis;
 use std::sync::Arc;
 
 use allclear::adapters::ledger::memory::MemoryLedger;
-use allclear::ports::Ledger;
 use async_trait::async_trait;
+use domain::ports::Ledger;
 
 /// A ledger that outlives the handles to it.
 #[async_trait]

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 
 use allclear::adapters::kubernetes::{Options, connect};
 use allclear::cli::Cli;
-use allclear::sandbox::kubernetes::{KubernetesStandIn, Options as StandInOptions};
 use clap::Parser;
 use http::Method;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service, ServiceAccount};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use sandbox::kubernetes::{KubernetesStandIn, Options as StandInOptions};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -152,7 +152,7 @@ fn readme() -> String {
     std::fs::read_to_string(top().join("README.md")).unwrap()
 }
 
-async fn on_the_stand_in() -> (KubernetesStandIn, allclear::sandbox::http::Server, Reader) {
+async fn on_the_stand_in() -> (KubernetesStandIn, sandbox::http::Server, Reader) {
     let api = KubernetesStandIn::new(StandInOptions::default());
     api.seed("shop", "web", "shop/web:1", 1).unwrap();
     let server = api.start().await.unwrap();
@@ -197,12 +197,10 @@ async fn the_overlay_for_one_namespace_needs_that_namespace_and_nothing_else() {
     let apply = "apply -k deploy/overlays/namespaced".split(' ').map(str::to_owned).collect::<Vec<_>>();
     reader.kubectl(&apply).await.unwrap();
     let everywhere = |kind| api.list(kind, "");
-    for kind in
-        [allclear::sandbox::kubernetes::Kind::ClusterRole, allclear::sandbox::kubernetes::Kind::ClusterRoleBinding]
-    {
+    for kind in [sandbox::kubernetes::Kind::ClusterRole, sandbox::kubernetes::Kind::ClusterRoleBinding] {
         assert!(everywhere(kind).is_empty(), "no right outside");
     }
-    let placed = everywhere(allclear::sandbox::kubernetes::Kind::RoleBinding);
+    let placed = everywhere(sandbox::kubernetes::Kind::RoleBinding);
     assert!(placed.len() == 2 && placed.iter().all(|one| one["metadata"]["namespace"] == json!("shop")), "{placed:?}");
     assert!(placed.iter().all(|one| one["subjects"][0]["namespace"] == json!("shop")), "{placed:?}");
 }

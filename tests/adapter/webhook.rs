@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 use allclear::adapters::http::{Client, Egress, Lookup, Settings};
 use allclear::adapters::webhook::Webhooks;
 use allclear::config::{Hook, HookFormat, HookMethod, Secret, WebUrl, WorkloadPattern};
-use allclear::domain::delivery::{Delivery, Reply};
-use allclear::domain::id::{Seq, WorkloadId};
-use allclear::domain::machine::Timestamp;
-use allclear::domain::notice::{Kind, Notice};
-use allclear::ports::{Clock, Notifier};
-use allclear::sandbox::http::{Action, Fault, Server, StandIn, When};
-use allclear::sandbox::receiver::{Answer, AnswerBody, Received, Receiver};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
+use domain::delivery::{Delivery, Reply};
+use domain::id::{Seq, WorkloadId};
+use domain::machine::Timestamp;
+use domain::notice::{Kind, Notice};
+use domain::ports::{Clock, Notifier};
+use sandbox::http::{Action, Fault, Server, StandIn, When};
+use sandbox::receiver::{Answer, AnswerBody, Received, Receiver};
 use sha2::{Digest, Sha256};
 
 /// 2025-11-20T10:00:00Z

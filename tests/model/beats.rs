@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use allclear::domain::id::{Member, Origin};
-use allclear::domain::machine::Timestamp;
-use allclear::domain::roster::{Beat, Roster};
+use domain::id::{Member, Origin};
+use domain::machine::Timestamp;
+use domain::roster::{Beat, Roster};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 const BOARDS: usize = 2;

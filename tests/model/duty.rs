@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use allclear::domain::duty::{Duty, Effect, Event, Singleton};
-use allclear::domain::id::Origin;
-use allclear::domain::lease::{self, Claim, Election, Replica};
-use allclear::domain::machine::{Machine, Timestamp};
+use domain::duty::{Duty, Effect, Event, Singleton};
+use domain::id::Origin;
+use domain::lease::{self, Claim, Election, Replica};
+use domain::machine::{Machine, Timestamp};
 use stateright::{Checker, Expectation, HasDiscoveries, Model, Property};
 
 const TAKEN_MAX: u8 = 2;

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use allclear::domain::distribution::DistributionId;
-use allclear::domain::id::{InvalidationId, Reference, Seq, Vector, group_rollout_id, purge_reference};
-use allclear::domain::purge::{Order, Progress};
-use allclear::domain::record::Record;
-use allclear::domain::rollout::{Effect, Event, Identity};
+use domain::distribution::DistributionId;
+use domain::id::{InvalidationId, Reference, Seq, Vector, group_rollout_id, purge_reference};
+use domain::purge::{Order, Progress};
+use domain::record::Record;
+use domain::rollout::{Effect, Event, Identity};
 
 use crate::hashed::Hashed;
 use crate::mutants::Mutant;
@@ -125,8 +125,8 @@ impl World {
 mod searches {
     use std::time::Duration;
 
-    use allclear::domain::policy::Policy;
-    use allclear::domain::workload::Workload;
+    use domain::policy::Policy;
+    use domain::workload::Workload;
 
     use super::*;
     use crate::rollout::{quick, search, sight, world};

@@ -1,11 +1,11 @@
 //! Ways to break the protocol, each applied to the world around the machine, and each caught by a named property. They
 //! prove that the properties have teeth.
 
-use allclear::domain::id::Reference;
-use allclear::domain::machine::Timestamp;
-use allclear::domain::notice::Notice;
-use allclear::domain::purge::Order;
-use allclear::domain::record::{Edge, Outcome, Record};
+use domain::id::Reference;
+use domain::machine::Timestamp;
+use domain::notice::Notice;
+use domain::purge::Order;
+use domain::record::{Edge, Outcome, Record};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
@@ -80,7 +80,7 @@ impl Mutant {
 mod caught {
     use std::collections::BTreeSet;
 
-    use allclear::domain::workload::{Tuning, Workload};
+    use domain::workload::{Tuning, Workload};
     use stateright::{Checker, HasDiscoveries, Model};
 
     use super::Mutant;

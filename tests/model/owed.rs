@@ -4,18 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::domain::distribution::DistributionId;
-use allclear::domain::group::{Known, Told, View};
-use allclear::domain::id::{InvalidationId, Member, Origin, Reference, Seq};
-use allclear::domain::machine::{Machine, Timestamp};
-use allclear::domain::notice::Kind;
-use allclear::domain::paths::PathSet;
-use allclear::domain::policy::Policy;
-use allclear::domain::purge::{self, CdnErrorClass, Found, Order, Pace, Purger};
-use allclear::domain::record::{Edge, Outcome, PurgeState, Record};
-use allclear::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout, baseline};
-use allclear::domain::serving::OldPods;
-use allclear::domain::workload::{Tuning, Workload};
+use domain::distribution::DistributionId;
+use domain::group::{Known, Told, View};
+use domain::id::{InvalidationId, Member, Origin, Reference, Seq};
+use domain::machine::{Machine, Timestamp};
+use domain::notice::Kind;
+use domain::paths::PathSet;
+use domain::policy::Policy;
+use domain::purge::{self, CdnErrorClass, Found, Order, Pace, Purger};
+use domain::record::{Edge, Outcome, PurgeState, Record};
+use domain::rollout::{Effect, Event, FoundSite, Identity, Rollout, baseline};
+use domain::serving::OldPods;
+use domain::workload::{Tuning, Workload};
 
 use crate::rollout::sight;
 use crate::world::web;

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::domain::distribution::DistributionId;
-use allclear::domain::id::{NoticeId, Seq};
-use allclear::domain::image::Version;
-use allclear::domain::machine::Timestamp;
-use allclear::domain::notice::{Kind, Notice};
-use allclear::domain::purge::Order;
-use allclear::domain::record::{Edge, Failure, Phase, Record};
-use allclear::domain::workload::Workload;
+use domain::distribution::DistributionId;
+use domain::id::{NoticeId, Seq};
+use domain::image::Version;
+use domain::machine::Timestamp;
+use domain::notice::{Kind, Notice};
+use domain::purge::Order;
+use domain::record::{Edge, Failure, Phase, Record};
+use domain::workload::Workload;
 
 use crate::hashed::Hashed;
 use crate::world::State;

@@ -1,9 +1,9 @@
 //! What pods there are, in the searches that are about them.
 
-use allclear::domain::policy::OnRollback;
-use allclear::domain::readiness::{Pod, Pods};
-use allclear::domain::rollout::{Event, Rollout};
-use allclear::domain::serving::{OldPods, Serving, old_pods};
+use domain::policy::OnRollback;
+use domain::readiness::{Pod, Pods};
+use domain::rollout::{Event, Rollout};
+use domain::serving::{OldPods, Serving, old_pods};
 
 use crate::mutants::Mutant;
 use crate::world::{State, World};

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::domain::distribution::DistributionId;
-use allclear::domain::id::{InvalidationId, Reference, WorkloadId};
-use allclear::domain::machine::{Machine, Timestamp};
-use allclear::domain::paths::PathSet;
-use allclear::domain::purge::{CREATIONS_BURST, CdnErrorClass, Effect, Event, Order, Pace, Progress, Purger};
+use domain::distribution::DistributionId;
+use domain::id::{InvalidationId, Reference, WorkloadId};
+use domain::machine::{Machine, Timestamp};
+use domain::paths::PathSet;
+use domain::purge::{CREATIONS_BURST, CdnErrorClass, Effect, Event, Order, Pace, Progress, Purger};
 use proptest::prelude::*;
 
 /// CloudFront and the rollouts, as far as a purge meets them.

@@ -1,8 +1,8 @@
 //! A cluster that is restored from the backup made at the beginning, with the ledger in it, and what its processes know then.
 
-use allclear::domain::id::Seq;
-use allclear::domain::record::Record;
-use allclear::domain::rollout::{Event, Rollout};
+use domain::id::Seq;
+use domain::record::Record;
+use domain::rollout::{Event, Rollout};
 
 use crate::hashed::Hashed;
 use crate::mutants::Mutant;

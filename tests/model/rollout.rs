@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use allclear::domain::distribution::DistributionId;
-use allclear::domain::id::Seq;
-use allclear::domain::image::Version;
-use allclear::domain::notice::Kind;
-use allclear::domain::policy::{OnRollback, Policy};
-use allclear::domain::record::{Outcome, Phase};
-use allclear::domain::rollout::baseline;
-use allclear::domain::workload::{Progressing, Replicas, Tuning, Workload};
+use domain::distribution::DistributionId;
+use domain::id::Seq;
+use domain::image::Version;
+use domain::notice::Kind;
+use domain::policy::{OnRollback, Policy};
+use domain::record::{Outcome, Phase};
+use domain::rollout::baseline;
+use domain::workload::{Progressing, Replicas, Tuning, Workload};
 use stateright::{Checker, Model, Property};
 
 use crate::past::content;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use allclear::domain::id::{Reference, WorkloadId};
-use allclear::domain::machine::{Machine, Timestamp};
-use allclear::domain::paths::PathSet;
-use allclear::domain::purge::{Effect, Event, Order, Pace, Progress, Purger};
+use domain::id::{Reference, WorkloadId};
+use domain::machine::{Machine, Timestamp};
+use domain::paths::PathSet;
+use domain::purge::{Effect, Event, Order, Pace, Progress, Purger};
 
 fn order(namespace: &str, name: &str, distribution: usize, paths: &PathSet, now: Timestamp) -> Order {
     Order {

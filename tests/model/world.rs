@@ -4,15 +4,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use allclear::domain::distribution::DistributionId;
-use allclear::domain::group;
-use allclear::domain::id::{Member, Origin, Reference, Seq, WorkloadId};
-use allclear::domain::machine::{Machine, Timestamp};
-use allclear::domain::policy::Policy;
-use allclear::domain::readiness::{Standing, standing};
-use allclear::domain::record::{Phase, Record};
-use allclear::domain::rollout::{self, Arrival, Attention, Effect, Event, FoundSite, Identity, Rollout};
-use allclear::domain::workload::Workload;
+use domain::distribution::DistributionId;
+use domain::group;
+use domain::id::{Member, Origin, Reference, Seq, WorkloadId};
+use domain::machine::{Machine, Timestamp};
+use domain::policy::Policy;
+use domain::readiness::{Standing, standing};
+use domain::record::{Phase, Record};
+use domain::rollout::{self, Arrival, Attention, Effect, Event, FoundSite, Identity, Rollout};
+use domain::workload::Workload;
 
 use crate::edge::Second;
 use crate::failure::failure;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use allclear::sandbox::cloudfront::Distribution;
-use allclear::sandbox::http::{Action, Fault, Reply, When};
-use allclear::sandbox::kubernetes::{Kind, PodFate, Timings};
+use sandbox::cloudfront::Distribution;
+use sandbox::http::{Action, Fault, Reply, When};
+use sandbox::kubernetes::{Kind, PodFate, Timings};
 use serde_json::json;
 
 use crate::scene::{DISTRIBUTION, NAME, NAMESPACE, Scene, image};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use allclear::sandbox::cloudfront::CloudFrontStandIn;
-use allclear::sandbox::http::{Action, Fault, Reply, Request, When};
+use sandbox::cloudfront::CloudFrontStandIn;
+use sandbox::http::{Action, Fault, Reply, Request, When};
 use serde_json::json;
 
 use crate::process::Process;

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use allclear::sandbox::http::{Action, Fault, Request, Seen, Server, When};
-use allclear::sandbox::kubernetes::Kind;
 use futures_util::StreamExt;
+use sandbox::http::{Action, Fault, Request, Seen, Server, When};
+use sandbox::kubernetes::Kind;
 
 use crate::process::comes_true;
 use crate::scene::{Aftermath, NAME, Scene};

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::domain::record::Record;
-use allclear::domain::record_codec::decode;
-use allclear::sandbox::cloudfront::Distribution;
-use allclear::sandbox::kubernetes::{Kind, Timings};
-use allclear::sandbox::world::World;
+use domain::record::Record;
+use domain::record_codec::decode;
+use sandbox::cloudfront::Distribution;
+use sandbox::kubernetes::{Kind, Timings};
+use sandbox::world::World;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 

@@ -4,16 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use allclear::domain::broker::{self, Broker};
-use allclear::domain::catalog::{self, Catalog, Freshness};
-use allclear::domain::host::Host;
-use allclear::domain::id::{Member, Seq, WorkloadId};
-use allclear::domain::lease::{self, Claim, Election, Replica};
-use allclear::domain::machine::{Machine, Timestamp};
-use allclear::domain::plan::Plan;
-use allclear::domain::policy::Policy;
-use allclear::domain::record_codec::decode;
-use allclear::domain::roster::{Pin, Roster, Trust, settings};
+use domain::broker::{self, Broker};
+use domain::catalog::{self, Catalog, Freshness};
+use domain::host::Host;
+use domain::id::{Member, Seq, WorkloadId};
+use domain::lease::{self, Claim, Election, Replica};
+use domain::machine::{Machine, Timestamp};
+use domain::plan::Plan;
+use domain::policy::Policy;
+use domain::record_codec::decode;
+use domain::roster::{Pin, Roster, Trust, settings};
 use proptest::prelude::*;
 
 /// What comes next: a call is answered (which, how), something happens by itself, or time passes.

@@ -6,12 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::domain::delivery::{
-    Content, Delivery, Effect, Event, Limits, Outbox, Outcome, Overflow, Reply, Settings,
-};
-use allclear::domain::id::{NoticeId, Seq, WorkloadId};
-use allclear::domain::machine::{Machine, Timestamp};
-use allclear::domain::notice::{Kind, Notice};
+use domain::delivery::{Content, Delivery, Effect, Event, Limits, Outbox, Outcome, Overflow, Reply, Settings};
+use domain::id::{NoticeId, Seq, WorkloadId};
+use domain::machine::{Machine, Timestamp};
+use domain::notice::{Kind, Notice};
 use proptest::prelude::*;
 
 const HOOKS: [&str; 3] = ["a", "b", "c"];

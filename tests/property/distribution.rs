@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use allclear::domain::distribution::{Distribution, DistributionId, Index, Matches};
-use allclear::domain::host::{Depth, Host};
+use domain::distribution::{Distribution, DistributionId, Index, Matches};
+use domain::host::{Depth, Host};
 use proptest::prelude::*;
 
 /// Names over few labels, so that they meet.

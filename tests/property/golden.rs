@@ -3,15 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use allclear::domain::distribution::DistributionId;
-use allclear::domain::group::{Known, Told, View, alone};
-use allclear::domain::id::{Component, Member, Seq, WorkloadId};
-use allclear::domain::machine::{Machine, Timestamp};
-use allclear::domain::policy::Policy;
-use allclear::domain::record::{Outcome, Phase, PurgeState, Record};
-use allclear::domain::record_codec::{decode, encode};
-use allclear::domain::rollout::{Effect, Event, Identity, Rollout};
-use allclear::domain::rules::Rules;
+use domain::distribution::DistributionId;
+use domain::group::{Known, Told, View, alone};
+use domain::id::{Component, Member, Seq, WorkloadId};
+use domain::machine::{Machine, Timestamp};
+use domain::policy::Policy;
+use domain::record::{Outcome, Phase, PurgeState, Record};
+use domain::record_codec::{decode, encode};
+use domain::rollout::{Effect, Event, Identity, Rollout};
+use domain::rules::Rules;
 
 const ALONE: &str = include_str!("../fixtures/53842b8/alone.jsonl");
 const GROUP: &str = include_str!("../fixtures/53842b8/group.jsonl");

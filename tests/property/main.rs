@@ -11,8 +11,6 @@
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]
 
-#[cfg(feature = "runtime")]
-mod config;
 mod deadlines;
 mod delivery;
 mod distribution;

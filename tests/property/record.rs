@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use allclear::domain::distribution::DistributionId;
-use allclear::domain::host::Host;
-use allclear::domain::id::{Component, InvalidationId, Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
-use allclear::domain::image::{Container, Version};
-use allclear::domain::notice::{Kind, Notice, PurgeFact};
-use allclear::domain::paths::PathSet;
-use allclear::domain::record::{
+use domain::distribution::DistributionId;
+use domain::host::Host;
+use domain::id::{Component, InvalidationId, Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
+use domain::image::{Container, Version};
+use domain::notice::{Kind, Notice, PurgeFact};
+use domain::paths::PathSet;
+use domain::record::{
     Brief, Change, Closed, Edge, Failure, Outcome, Phase, Purge, PurgeState, RECORD_BYTES_MAX, Record, SCHEMA,
     Unlisted, Vote,
 };
-use allclear::domain::record_codec::{CodecError, decode, encode, shed};
-use allclear::domain::rules::Rules;
+use domain::record_codec::{CodecError, decode, encode, shed};
+use domain::rules::Rules;
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use allclear::domain::id::Member;
-use allclear::domain::machine::Timestamp;
-use allclear::domain::policy::Policy;
-use allclear::domain::roster::{Beat, Pin, Roster, Servers, settings};
+use domain::id::Member;
+use domain::machine::Timestamp;
+use domain::policy::Policy;
+use domain::roster::{Beat, Pin, Roster, Servers, settings};
 use proptest::prelude::*;
 
 const NAMES: [&str; 4] = ["eu-1", "eu-2", "us-1", "us-2"];

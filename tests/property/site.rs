@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use allclear::domain::host::Host;
-use allclear::domain::site::{
+use domain::host::Host;
+use domain::site::{
     GatewayFact, GrantFact, IngressFact, IngressRule, ListenerFact, ParentFact, Reach, RouteFact, RouteKind,
     ServiceFact, Site, SiteFacts, Source, site,
 };

@@ -1,11 +1,11 @@
 //! Pods that no count of a Deployment tells of: old ones that still serve when its rollout is complete, and new ones that have
 //! served when it is taken back.
 
-use allclear::domain::notice::Kind;
-use allclear::domain::readiness::Pod;
-use allclear::domain::record::Outcome;
-use allclear::domain::serving::{Endpoint, Serving};
-use allclear::ports::PortError;
+use domain::notice::Kind;
+use domain::ports::PortError;
+use domain::readiness::Pod;
+use domain::record::Outcome;
+use domain::serving::{Endpoint, Serving};
 
 use crate::fakes::{Fault, Millis, World};
 use crate::stage::{Stage, deployment, id, life, roll_out, settled};
@@ -48,7 +48,7 @@ fn the_purge_waits_for_the_last_old_pod_and_other_workloads_do_not_wait_with_it(
     life(&world, async |life| {
         life.pass(2_000).await;
         serve(&world, "web", Some(serving(true)));
-        futures_util::join!(roll_out(life, "web", 2, "2", 4_000), roll_out(life, "blog", 2, "2", 4_000));
+        tokio::join!(roll_out(life, "web", 2, "2", 4_000), roll_out(life, "blog", 2, "2", 4_000));
         let complete = world.now();
         life.pass(20_000).await;
         let stopped = world.now();

@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use allclear::domain::id::WorkloadId;
-use allclear::domain::notice::{Kind, Notice};
-use allclear::domain::readiness::{Standing, standing};
-use allclear::domain::record::{Change, Outcome, Phase};
-use allclear::domain::workload::Workload;
-use allclear::ports::{PortError, Sight};
+use domain::id::WorkloadId;
+use domain::notice::{Kind, Notice};
+use domain::ports::{PortError, Sight};
+use domain::readiness::{Standing, standing};
+use domain::record::{Change, Outcome, Phase};
+use domain::workload::Workload;
 
 use crate::fakes::{Dice, Millis, Odds, World};
 use crate::stage::{Life, Stage, deployment, id, life, roll_out, settled, sweep};

@@ -9,12 +9,12 @@ use allclear::actors::message::Drain;
 use allclear::actors::observation::Observation;
 use allclear::actors::root::Root;
 use allclear::actors::{Grouping, Settings, Surroundings};
-use allclear::domain::id::{Member, Seq};
-use allclear::domain::notice::Kind;
-use allclear::domain::record::Change;
-use allclear::domain::roster::Reason;
-use allclear::ports::{Clock, Ledger, Posting};
 use allclear::telemetry::Metrics;
+use domain::id::{Member, Seq};
+use domain::notice::Kind;
+use domain::ports::{Clock, Ledger, Posting};
+use domain::record::Change;
+use domain::roster::Reason;
 use tokio::sync::oneshot;
 
 use crate::fakes::{Millis, Server, World};
@@ -45,7 +45,7 @@ pub fn member(name: &str) -> Settings {
 struct SetBack(Arc<dyn Clock>);
 
 impl Clock for SetBack {
-    fn now(&self) -> allclear::domain::machine::Timestamp {
+    fn now(&self) -> domain::machine::Timestamp {
         self.0.now()
     }
 
@@ -374,7 +374,7 @@ fn a_ledger_that_was_set_back_holds_its_workload_and_no_other() {
             world.set(deployment("blog", 1, 1, "1", Stage::Complete));
         }
         // What the group has seen of eu-1 in a life of its ledger that a backup has undone.
-        let mut later = allclear::domain::record::Record::absent(Seq(9));
+        let mut later = domain::record::Record::absent(Seq(9));
         later.revision = 40;
         for board in &boards {
             board.put("eu-1", "eu-1-0", &id("web"), Posting::Show(Box::new(later.clone()))).await;
@@ -422,7 +422,7 @@ fn a_workload_a_member_does_not_have_is_told_to_be_absent() {
         pass(15_000).await;
         let shown = boards[0].shows("eu-2", &id("cart")).await;
         assert!(
-            matches!(&shown, Some(Posting::Show(record)) if record.phase == allclear::domain::record::Phase::Absent),
+            matches!(&shown, Some(Posting::Show(record)) if record.phase == domain::record::Phase::Absent),
             "{shown:?}"
         );
         // And nobody is woken for it again and again.

@@ -12,12 +12,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use allclear::actors::Settings;
-use allclear::domain::id::{Vector, WorkloadId};
-use allclear::domain::image::Version;
-use allclear::domain::notice::Kind;
-use allclear::domain::policy::AtTimeout;
-use allclear::domain::readiness::{Standing, standing};
-use allclear::domain::record::{Outcome, Phase};
+use domain::id::{Vector, WorkloadId};
+use domain::image::Version;
+use domain::notice::Kind;
+use domain::policy::AtTimeout;
+use domain::readiness::{Standing, standing};
+use domain::record::{Outcome, Phase};
 use tokio::task::{JoinHandle, LocalSet};
 
 use crate::fakes::{Created, Dice, Millis, Odds, Server, World};

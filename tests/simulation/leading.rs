@@ -8,10 +8,10 @@ use allclear::actors::Surroundings;
 use allclear::actors::message::Drain;
 use allclear::actors::observation::Observation;
 use allclear::actors::root::Root;
-use allclear::domain::lease::{Claim, Replica};
-use allclear::ports::{Lease, PortError};
 use allclear::telemetry::Metrics;
 use async_trait::async_trait;
+use domain::lease::{Claim, Replica};
+use domain::ports::{Lease, PortError};
 use tokio::sync::oneshot;
 
 use crate::fakes::{Millis, World};

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use allclear::domain::notice::Kind;
+use domain::notice::Kind;
 
 use crate::fakes::{Fault, World};
 use crate::stage::{Life, life, roll_out, settled};
@@ -44,7 +44,7 @@ fn play(method: &'static str, times: u32) -> (World, Log) {
         for _ in 0..times {
             world.plan(method, "", 0, Fault::Deny);
         }
-        futures_util::join!(roll_out(life, "web", 2, "2", 10_000), roll_out(life, "blog", 2, "2", 10_000));
+        tokio::join!(roll_out(life, "web", 2, "2", 10_000), roll_out(life, "blog", 2, "2", 10_000));
         life.pass(15 * 60_000).await;
         // The end of a refusal shows with the next use of the right.
         roll_out(life, "web", 3, "3", 10_000).await;

@@ -1,7 +1,7 @@
 //! First sights: what is new, what was there before, and who decides it (decision 28).
 
-use allclear::domain::record::{Change, Outcome};
-use allclear::domain::workload::{Replicas, Workload};
+use domain::record::{Change, Outcome};
+use domain::workload::{Replicas, Workload};
 
 use crate::fakes::{Fault, World};
 use crate::stage::{Stage, deployment, id, life, settled};

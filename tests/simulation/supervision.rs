@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use allclear::actors::message::Drain;
-use allclear::domain::notice::Kind;
-use allclear::domain::record::{Change, Phase};
-use allclear::ports::Sight;
+use domain::notice::Kind;
+use domain::ports::Sight;
+use domain::record::{Change, Phase};
 
 use crate::fakes::{Fault, Millis, World};
 use crate::stage::{Life, Stage, deployment, id, life, roll_out, settled};
@@ -19,7 +19,7 @@ async fn two_rollouts(life: &Life) {
         life.pass(8_000).await;
         roll_out(life, "blog", 2, "2", 15_000).await;
     };
-    futures_util::join!(web, blog);
+    tokio::join!(web, blog);
     life.pass(90_000).await;
 }
 
@@ -126,7 +126,7 @@ fn a_watcher_that_crashes_at_any_time_is_rebuilt_and_its_children_with_it() {
                 life.pass(at).await;
                 world.panic_watchers();
             };
-            futures_util::join!(two_rollouts(life), crash);
+            tokio::join!(two_rollouts(life), crash);
             assert_eq!(life.has_given_up(), None);
             let seen = life.observe().await;
             assert!(seen.rollouts.is_empty(), "{at}: {seen:#?}");

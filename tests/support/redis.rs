@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use allclear::sandbox::redis_server::RedisServer;
+use sandbox::redis_server::RedisServer;
 use tokio::net::{TcpListener, TcpStream};
 
 /// A running Redis without persistence. Killed when dropped.

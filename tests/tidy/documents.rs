@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use allclear::domain::notice::Kind;
+use domain::notice::Kind;
 
 use crate::none;
 use crate::source::{File, file, files, rust};

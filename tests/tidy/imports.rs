@@ -12,20 +12,23 @@ use crate::source::{module_of, rust};
 /// The floors from the bottom up, and the floors that each may name; the picture is in ARCHITECTURE.md.
 const FLOORS: [(&str, &[&str]); 11] = [
     ("domain", &[]),
-    ("ports", &["domain"]),
+    ("sandbox", &["domain"]),
     ("config", &["domain"]),
     ("telemetry", &["config", "domain"]),
-    ("adapters", &["config", "domain", "ports"]),
-    ("actors", &["domain", "ports", "telemetry"]),
+    ("adapters", &["config", "domain"]),
+    ("actors", &["domain", "telemetry"]),
     ("http", &["actors", "domain", "telemetry"]),
-    ("app", &["actors", "adapters", "config", "domain", "http", "ports", "telemetry"]),
-    ("sandbox", &["actors", "adapters", "app", "config", "domain", "http", "ports"]),
-    ("cli", &["actors", "adapters", "app", "config", "domain", "http", "ports", "sandbox", "telemetry"]),
+    ("app", &["actors", "adapters", "config", "domain", "http", "telemetry"]),
+    ("demo", &["actors", "adapters", "app", "config", "domain", "http", "sandbox"]),
+    ("cli", &["actors", "adapters", "app", "config", "demo", "domain", "http", "telemetry"]),
     ("main", &["cli"]),
 ];
 
+/// Floors that are crates of their own: there, `crate` is the floor itself.
+const CRATES: [&str; 2] = ["domain", "sandbox"];
+
 /// Rooms of a floor that are part of a circle today. These numbers only ever fall; a floor that is not here has no circle.
-const CIRCLING: [(&str, usize); 4] = [("app", 2), ("cli", 2), ("config", 8), ("domain", 3)];
+const CIRCLING: [(&str, usize); 3] = [("app", 2), ("config", 8), ("domain", 3)];
 
 /// Modules by their path (`actors::rollout::hosts`), with their code.
 struct Picture {
@@ -43,7 +46,8 @@ impl Picture {
     fn new(files: impl Iterator<Item = (String, String)>) -> Self {
         let mut modules = BTreeMap::new();
         for (path, code) in files {
-            let path = path.trim_start_matches("src/").trim_end_matches(".rs").trim_end_matches("/mod").to_owned();
+            let path = path.trim_start_matches("src/").trim_end_matches(".rs");
+            let path = path.trim_end_matches("/mod").trim_end_matches("/lib");
             modules.insert(path.replace('/', "::"), code);
         }
         let mut private = BTreeSet::new();
@@ -62,15 +66,18 @@ impl Picture {
         }
     }
 
-    /// What `module` names, from the top: `crate::actors::Surroundings` is `["actors", "Surroundings"]`.
+    /// What `module` names, from the top: `crate::actors::Surroundings` is `["actors", "Surroundings"]`, and in the domain
+    /// `crate::paths` is `["domain", "paths"]`.
     fn named(&self, module: &str) -> Vec<Vec<String>> {
         let home: Vec<&str> = module.split("::").collect();
         let code = self.modules.get(module).map_or("", String::as_str);
         let from_top = |path: String| {
             let mut steps: Vec<&str> = path.split("::").collect();
             let ups = steps.iter().take_while(|step| **step == "super").count();
+            let own_crate = usize::from(CRATES.contains(&home[0]));
             let start = match *steps.first()? {
-                "crate" | "allclear" => &[],
+                "crate" => &home[..own_crate],
+                "allclear" | "domain" | "sandbox" => &[],
                 "self" => &home[..],
                 "super" => &home[..home.len().saturating_sub(ups)],
                 child if self.modules.contains_key(&format!("{module}::{child}")) => &home[..],

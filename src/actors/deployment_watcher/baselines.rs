@@ -8,13 +8,13 @@ use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use super::DeploymentWatcher;
 use crate::actors::LOAD;
 use crate::actors::message::Show;
-use crate::domain::id::{Seq, WorkloadId};
-use crate::domain::listed::Scope;
-use crate::domain::notice::Kind;
-use crate::domain::record::Record;
-use crate::domain::refusal::Cause;
-use crate::domain::rollout::Arrival;
-use crate::ports::{PinError, PortError, Retry, StoreError};
+use domain::id::{Seq, WorkloadId};
+use domain::listed::Scope;
+use domain::notice::Kind;
+use domain::ports::{PinError, PortError, Retry, StoreError};
+use domain::record::Record;
+use domain::refusal::Cause;
+use domain::rollout::Arrival;
 
 /// How long a baseline for which there is no room is put aside.
 const ASIDE: Duration = Duration::from_secs(300);

@@ -9,11 +9,11 @@ use super::{Aside, Child, DeploymentWatcher};
 use crate::actors::lifecycle::Obituary;
 use crate::actors::message::{Died, End, Wanted, Who};
 use crate::actors::rollout::{RolloutActor, Start};
-use crate::domain::id::{Seq, WorkloadId};
-use crate::domain::notice::Kind;
-use crate::domain::record::Record;
-use crate::domain::rollout::{Arrival, Summary, timeout};
-use crate::domain::workload::Workload;
+use domain::id::{Seq, WorkloadId};
+use domain::notice::Kind;
+use domain::record::Record;
+use domain::rollout::{Arrival, Summary, timeout};
+use domain::workload::Workload;
 
 /// How long a workload is left alone whose actor crashed too often, or wrote too often, before it is tried again (decision 16).
 const QUARANTINE: Duration = Duration::from_secs(300);

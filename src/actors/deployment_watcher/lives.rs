@@ -4,12 +4,12 @@
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::{Aside, DeploymentWatcher};
-use crate::domain::id::WorkloadId;
-use crate::domain::lives::Leave;
-use crate::domain::refusal::Cause;
-use crate::domain::rollout::Arrival;
-use crate::domain::workload::Workload;
-use crate::ports::PinError;
+use domain::id::WorkloadId;
+use domain::lives::Leave;
+use domain::ports::PinError;
+use domain::refusal::Cause;
+use domain::rollout::Arrival;
+use domain::workload::Workload;
 
 impl DeploymentWatcher {
     /// Starts a rollout actor, as soon as that may be.

@@ -25,15 +25,15 @@ use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::RolloutActor;
 use crate::actors::troubles::Troubles;
 use crate::actors::{MAILBOX_MAX, Surroundings};
-use crate::domain::budget::Budget;
-use crate::domain::id::{Origin, Seq, WorkloadId};
-use crate::domain::listed::{Listed, Scope};
-use crate::domain::lives::Lives;
-use crate::domain::record::Record;
-use crate::domain::rollout::{Arrival, Attention, Summary, attention, unusable};
-use crate::domain::unwell;
-use crate::domain::workload::Workload;
-use crate::ports::{Ledgered, Sight};
+use domain::budget::Budget;
+use domain::id::{Origin, Seq, WorkloadId};
+use domain::listed::{Listed, Scope};
+use domain::lives::Lives;
+use domain::ports::{Ledgered, Sight};
+use domain::record::Record;
+use domain::rollout::{Arrival, Attention, Summary, attention, unusable};
+use domain::unwell;
+use domain::workload::Workload;
 
 /// How often children are looked over: a death notice can be lost on a full mailbox, a sight on a full child.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);

@@ -11,12 +11,12 @@ use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::DeploymentWatcher;
 use crate::actors::insist;
-use crate::domain::horizon::Mark;
-use crate::domain::id::WorkloadId;
-use crate::domain::record::Record;
-use crate::domain::refusal::Cause;
-use crate::domain::rollout::Arrival;
-use crate::ports::Ledgered;
+use domain::horizon::Mark;
+use domain::id::WorkloadId;
+use domain::ports::Ledgered;
+use domain::record::Record;
+use domain::refusal::Cause;
+use domain::rollout::Arrival;
 
 impl DeploymentWatcher {
     /// The cluster was set back. Numbers that were given out in this life are not given out again.

@@ -1,8 +1,8 @@
 //! What the watcher tells of a workload that has no rollout actor to tell it: in no record, once, and the log has it.
 
 use crate::actors::tell_at_once;
-use crate::domain::id::{Seq, WorkloadId};
-use crate::domain::notice::{Kind, Notice};
+use domain::id::{Seq, WorkloadId};
+use domain::notice::{Kind, Notice};
 
 use super::DeploymentWatcher;
 

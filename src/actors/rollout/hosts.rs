@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use crate::domain::rollout::FoundSite;
-use crate::domain::site::{Age, Gathered, RouteClaim, own};
-use crate::domain::tenants::{Tenancy, Tenants};
-use crate::domain::workload::Workload;
-use crate::ports::{ClusterView, PortError};
+use domain::ports::{ClusterView, PortError};
+use domain::rollout::FoundSite;
+use domain::site::{Age, Gathered, RouteClaim, own};
+use domain::tenants::{Tenancy, Tenants};
+use domain::workload::Workload;
 
 /// Most names that are searched on the spot: about a millisecond of work.
 const AT_ONCE_MAX: usize = 2_000;

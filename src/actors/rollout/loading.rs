@@ -7,13 +7,13 @@ use actix::Recipient;
 
 use crate::actors::message::TellNotice;
 use crate::actors::{LOAD, Surroundings, tell_at_once};
-use crate::domain::id::{Origin, Seq, WorkloadId};
-use crate::domain::machine::millis;
-use crate::domain::record::Record;
-use crate::domain::refusal::Cause;
-use crate::domain::retry;
-use crate::domain::rollout::Unloaded;
-use crate::ports::PortError;
+use domain::id::{Origin, Seq, WorkloadId};
+use domain::machine::millis;
+use domain::ports::PortError;
+use domain::record::Record;
+use domain::refusal::Cause;
+use domain::retry;
+use domain::rollout::Unloaded;
 
 /// What reading a record needs.
 pub struct Loading {

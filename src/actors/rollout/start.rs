@@ -1,9 +1,9 @@
 //! What the actor of a rollout begins with.
 
-use crate::domain::id::{Origin, Seq, WorkloadId};
-use crate::domain::record::Record;
-use crate::domain::rollout::Arrival;
-use crate::domain::workload::Workload;
+use domain::id::{Origin, Seq, WorkloadId};
+use domain::record::Record;
+use domain::rollout::Arrival;
+use domain::workload::Workload;
 
 /// What a rollout is started with.
 pub struct Start {

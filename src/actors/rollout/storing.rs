@@ -6,11 +6,11 @@ use super::RolloutActor;
 use crate::actors::message::{End, Forget};
 use crate::actors::shell::Drives;
 use crate::actors::{LOAD, Surroundings};
-use crate::domain::id::WorkloadId;
-use crate::domain::record::Record;
-use crate::domain::refusal::Cause;
-use crate::domain::rollout::Event;
-use crate::ports::{Retry, StoreError};
+use domain::id::WorkloadId;
+use domain::ports::{Retry, StoreError};
+use domain::record::Record;
+use domain::refusal::Cause;
+use domain::rollout::Event;
 
 /// The trouble in words.
 pub(super) fn unstored(workload: &WorkloadId, why: &str) -> String {

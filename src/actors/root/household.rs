@@ -14,12 +14,12 @@ use crate::actors::lifecycle::{Leash, Obituary};
 use crate::actors::message::{Drain, Observe, Wanted, Who};
 use crate::actors::observation::Observation;
 use crate::actors::webhook::Webhook;
-use crate::domain::duty::Singleton;
-use crate::domain::id::Origin;
-use crate::domain::lives::Lives;
-use crate::domain::machine::Timestamp;
-use crate::domain::roster::Pin;
-use crate::ports::Ledgered;
+use domain::duty::Singleton;
+use domain::id::Origin;
+use domain::lives::Lives;
+use domain::machine::Timestamp;
+use domain::ports::Ledgered;
+use domain::roster::Pin;
 
 /// How long an actor may take to show itself before the answer goes without it.
 const OBSERVE_WITHIN: Duration = Duration::from_secs(2);
@@ -178,7 +178,7 @@ impl Household {
             }
         };
         async move {
-            let (watcher, group, invalidator, webhook) = futures_util::join!(watcher, group, invalidator, webhook);
+            let (watcher, group, invalidator, webhook) = tokio::join!(watcher, group, invalidator, webhook);
             let mut all = Observation::default();
             for (who, seen) in [
                 (Singleton::Watcher, watcher),

@@ -8,9 +8,9 @@
 
 use aws_sdk_cloudfront::types::{self, ConnectionMode, DistributionSummary};
 
-use crate::domain::distribution::Distribution;
-use crate::domain::id::InvalidationId;
-use crate::ports::{Invalidation, InvalidationStatus};
+use domain::distribution::Distribution;
+use domain::id::InvalidationId;
+use domain::ports::{Invalidation, InvalidationStatus};
 
 /// Longest id of an invalidation in characters. They have 14 to 26; this only keeps nonsense out.
 const ID_CHARS_MAX: usize = 64;

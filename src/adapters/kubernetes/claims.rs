@@ -18,10 +18,10 @@ use super::gateway::{
     GRPC_ROUTES, HTTP_ROUTES, MatchedPath, ParentStatus, RouteMatch, RouteRule, RouteSpec, RouteStatus,
 };
 use super::routing::{HttpPath, INGRESSES, IngressSpec, IngressStatus, Metadata, Object, read};
-use crate::domain::host::Host;
-use crate::domain::paths::Path;
-use crate::domain::site::{PathMatch, RouteClaim, taken};
-use crate::ports::PortError;
+use domain::host::Host;
+use domain::paths::Path;
+use domain::ports::PortError;
+use domain::site::{PathMatch, RouteClaim, taken};
 
 /// How long a reading is used again: a release of many workloads costs one.
 const AGE_MAX: Duration = Duration::from_secs(15);

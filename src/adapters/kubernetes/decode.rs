@@ -3,7 +3,7 @@
 //! Only used fields are decoded: of the 6 to 20 KiB of a Deployment, most of it `managedFields` and
 //! `last-applied-configuration`, some hundred bytes are kept. Absent and `null` mean the same everywhere, as in Kubernetes.
 //!
-//! Not for judging what was read; that is [`crate::domain`].
+//! Not for judging what was read; that is [`domain`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
 use super::parts::{Condition, annotations, explained};
-use crate::domain::id::WorkloadId;
-use crate::domain::image::{Container, Image, Version};
-use crate::domain::selector::{LabelSelector, Labels};
-use crate::domain::workload::{ANNOTATION_PREFIX, Progressing, Replicas, Tuning, Workload, own_deadline, recordable};
+use domain::id::WorkloadId;
+use domain::image::{Container, Image, Version};
+use domain::selector::{LabelSelector, Labels};
+use domain::workload::{ANNOTATION_PREFIX, Progressing, Replicas, Tuning, Workload, own_deadline, recordable};
 
 /// Most of the message of a `ReplicaFailure` condition that is repeated. A quota's begins with the pod's name and ends with what is
 /// requested, used and limited: about 150 characters for one resource.

@@ -20,10 +20,10 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use super::api::{Api, Collection, Resource};
-use crate::domain::id::Kind as WorkloadKind;
-use crate::domain::notice::{Kind, Notice};
-use crate::domain::text::{clean, head};
-use crate::ports::{EventSink, PortError};
+use domain::id::Kind as WorkloadKind;
+use domain::notice::{Kind, Notice};
+use domain::ports::{EventSink, PortError};
+use domain::text::{clean, head};
 
 const EVENTS: Resource = Resource { group: "", version: "v1", plural: "events" };
 
@@ -146,7 +146,7 @@ fn moment(at_ms: i64) -> jiff::Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::{NoticeId, Seq, WorkloadId};
+    use domain::id::{NoticeId, Seq, WorkloadId};
 
     fn notice(name: &str, id: &str) -> Notice {
         Notice {

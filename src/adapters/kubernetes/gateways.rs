@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::site::{Bulky, ParentFact, ParentKind, Room, RouteFact};
+use domain::site::{Bulky, ParentFact, ParentKind, Room, RouteFact};
 
 /// Most Gateways read for one look-up. A cluster has a few; eight at a time, they take a tenth of a second.
 const GATEWAYS_MAX: usize = 64;

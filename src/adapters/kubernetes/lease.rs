@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use super::api::{Api, Collection, Resource};
 use super::events::micro_time;
-use crate::domain::lease::{Claim, LEASE_FOR, Replica};
-use crate::ports::{Clock, Lease, PortError};
+use domain::lease::{Claim, LEASE_FOR, Replica};
+use domain::ports::{Clock, Lease, PortError};
 
 const LEASES: Resource = Resource { group: "coordination.k8s.io", version: "v1", plural: "leases" };
 

@@ -1,4 +1,4 @@
-//! The cluster as [`ClusterView`] and [`EventSink`](crate::ports::EventSink), on kube's client.
+//! The cluster as [`ClusterView`] and [`EventSink`](domain::ports::EventSink), on kube's client.
 //!
 //! What is read is reduced at once: `api` asks the server and takes its answers apart into objects, and `decode`, `pods` and
 //! `routing` keep of each object what decisions use. Nothing of `k8s_openapi` gets further than this module.
@@ -31,14 +31,14 @@ pub use decode::deployment as decode_deployment;
 pub use events::{CONTROLLER, Events};
 pub use lease::KubernetesLease;
 
-use crate::domain::id::WorkloadId;
-use crate::domain::readiness::Pod;
-use crate::domain::serving::Serving;
-use crate::domain::site::{Age, Gathered, RouteClaim};
-use crate::domain::workload::Workload;
-use crate::ports::{ClusterView, Flow, PodSight, PortError, Sight};
 use api::{Api, Collection, Look, NAMESPACES, Name, Reach, Reading, Resource, Watches};
 use claims::ClaimReader;
+use domain::id::WorkloadId;
+use domain::ports::{ClusterView, Flow, PodSight, PortError, Sight};
+use domain::readiness::Pod;
+use domain::serving::Serving;
+use domain::site::{Age, Gathered, RouteClaim};
+use domain::workload::Workload;
 use serving::ServingReader;
 use site::SiteReader;
 
@@ -98,7 +98,7 @@ impl Scope {
 /// What identifies the cluster: the UID of `kube-system`.
 ///
 /// # Errors
-/// When it cannot be read; with [`crate::ports::Retry::Never`] if we have no right to.
+/// When it cannot be read; with [`domain::ports::Retry::Never`] if we have no right to.
 pub async fn cluster_uid(clients: &Clients) -> Result<String, PortError> {
     let namespaces = Collection::everywhere(NAMESPACES);
     let found = Api::new(clients.request.clone()).get(&namespaces, KUBE_SYSTEM).await?;

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 
 use super::decode::PodSpec;
 use super::parts::{Condition, explained};
-use crate::domain::readiness::Pod;
+use domain::readiness::Pod;
 
 /// Most of an explanation of Kubernetes that is repeated. The scheduler's begin with what matters, and say every node.
 const WORDS_CHARS_MAX: usize = 120;

@@ -1,6 +1,6 @@
 //! Services and Ingresses, reduced to the facts a site is found from.
 //!
-//! Not for the Gateway API (`gateway`), nor for finding the site; that is [`crate::domain::site`].
+//! Not for the Gateway API (`gateway`), nor for finding the site; that is [`domain::site`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer};
 
 use super::api::Resource;
 use super::parts::{Few, annotations};
-use crate::domain::selector::Labels;
-use crate::domain::site::{IngressFact, IngressRule, Reach, ServiceFact};
+use domain::selector::Labels;
+use domain::site::{IngressFact, IngressRule, Reach, ServiceFact};
 
 /// `v1` Services.
 pub(super) const SERVICES: Resource = Resource { group: "", version: "v1", plural: "services" };

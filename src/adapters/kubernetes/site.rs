@@ -7,7 +7,7 @@
 //! All of it is written by tenants, so all of it is bounded: names as they are read ([`Room`]), Gateways by number, names before
 //! they come into a request's path, and look-ups at the same time. What is left out is told in the site (T2, T15).
 //!
-//! Not for what the objects mean (`routing`), nor for finding the site ([`crate::domain::site`]).
+//! Not for what the objects mean (`routing`), nor for finding the site ([`domain::site`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,10 +21,10 @@ use super::api::{Api, CallError, Collection, Decoder, Resource};
 use super::gateway::{self, GATEWAYS, GRANTS, GRANTS_V1, GRPC_ROUTES, HTTP_ROUTES};
 use super::gateways;
 use super::routing::{self, Counted, INGRESSES, SERVICES};
-use crate::domain::site::{
+use domain::ports::{PortError, Retry};
+use domain::site::{
     Age, Bulky, GatewayFact, Gathered, GrantFact, IngressFact, Room, RouteFact, RouteKind, SiteFacts, beside,
 };
-use crate::ports::{PortError, Retry};
 
 /// How long facts are used again. A hundred rollouts of one release in one namespace then cost one reading; nobody
 /// notices an Ingress that is found five seconds later.

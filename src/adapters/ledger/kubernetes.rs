@@ -44,13 +44,13 @@ use self::shard::{Change, Shard};
 use self::stored::Stored;
 use self::writer::{Copy, Lane, WRITES_AT_ONCE_MAX, Writes};
 use super::{SHARDS, pin_of, shard_of};
-use crate::domain::delivery::Delivery;
-use crate::domain::id::{Origin, Seq, WorkloadId};
-use crate::domain::listed::Scope;
-use crate::domain::lives::LifeNote;
-use crate::domain::record::Record;
-use crate::domain::roster::Pin;
-use crate::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
+use domain::delivery::Delivery;
+use domain::id::{Origin, Seq, WorkloadId};
+use domain::listed::Scope;
+use domain::lives::LifeNote;
+use domain::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
+use domain::record::Record;
+use domain::roster::Pin;
 
 /// The ledger's own object.
 pub const META_NAME: &str = "allclear-ledger";

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use super::{Ruling, judge_removal, judge_store, shard_of, unusable};
-use crate::domain::delivery::Delivery;
-use crate::domain::id::{Origin, Seq, WorkloadId};
-use crate::domain::listed::{Listed, Scope};
-use crate::domain::lives::LifeNote;
-use crate::domain::record::Record;
-use crate::domain::record_codec;
-use crate::domain::roster::Pin;
-use crate::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
+use domain::delivery::Delivery;
+use domain::id::{Origin, Seq, WorkloadId};
+use domain::listed::{Listed, Scope};
+use domain::lives::LifeNote;
+use domain::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
+use domain::record::Record;
+use domain::record_codec;
+use domain::roster::Pin;
 
 /// Records in memory. A clone is another handle to the same ledger, the way a restarted process would open it.
 #[derive(Clone, Debug)]

@@ -14,14 +14,14 @@ pub mod kubernetes;
 pub mod memory;
 pub mod redis;
 
-pub use crate::domain::listed::{SHARDS, shard_of};
+pub use domain::listed::{SHARDS, shard_of};
 
-use crate::domain::id::{Origin, Seq, WorkloadId};
-use crate::domain::lives::LifeNote;
-use crate::domain::record::Record;
-use crate::domain::record_codec::CodecError;
-use crate::domain::roster::Pin;
-use crate::ports::PortError;
+use domain::id::{Origin, Seq, WorkloadId};
+use domain::lives::LifeNote;
+use domain::ports::PortError;
+use domain::record::Record;
+use domain::record_codec::CodecError;
+use domain::roster::Pin;
 
 /// A name no ledger had before: 128 random bits, because an origin must never come twice (GA-2). If it did, the numbers
 /// counted under it would repeat, and CloudFront would answer a new purge with the old one.

@@ -20,14 +20,14 @@ use async_trait::async_trait;
 
 use super::{fresh_origin, life_of, life_text, pin_of, pin_text, shard_of, unusable};
 use crate::adapters::redis::Server;
-use crate::domain::delivery::Delivery;
-use crate::domain::id::{Origin, Seq, WorkloadId};
-use crate::domain::listed::Scope;
-use crate::domain::lives::LifeNote;
-use crate::domain::record::Record;
-use crate::domain::record_codec::{decode, encode};
-use crate::domain::roster::Pin;
-use crate::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
+use domain::delivery::Delivery;
+use domain::id::{Origin, Seq, WorkloadId};
+use domain::listed::Scope;
+use domain::lives::LifeNote;
+use domain::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
+use domain::record::Record;
+use domain::record_codec::{decode, encode};
+use domain::roster::Pin;
 
 /// Records sent in one script. Redis does nothing else meanwhile: 500 take it about 2 ms.
 const RECORDS_AT_ONCE: usize = 500;

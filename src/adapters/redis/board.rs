@@ -40,10 +40,10 @@ use async_trait::async_trait;
 use self::copy::{Copies, Copy, problem};
 use super::Server;
 use crate::config::Secret;
-use crate::domain::id::{Member, Origin, WorkloadId, is_name};
-use crate::domain::record::RECORD_BYTES_MAX;
-use crate::domain::roster::Beat;
-use crate::ports::{BEAT_TTL, Board, Cursor, Flow, Heard, Interest, News, PortError, Posted, Posting};
+use domain::id::{Member, Origin, WorkloadId, is_name};
+use domain::ports::{BEAT_TTL, Board, Cursor, Flow, Heard, Interest, News, PortError, Posted, Posting};
+use domain::record::RECORD_BYTES_MAX;
+use domain::roster::Beat;
 
 /// Bytes of copies in one request, not counting the last one: a quarter of a second on a line of 10 Mbit/s, far from the
 /// time an answer may take.

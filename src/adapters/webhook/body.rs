@@ -22,11 +22,11 @@ use serde::Serialize;
 use url::form_urlencoded;
 
 use crate::config::Secret;
-use crate::domain::delivery::BODY_BYTES_MAX;
-use crate::domain::host::Host;
-use crate::domain::id::Kind;
-use crate::domain::notice::{Notice, PurgeFact};
-use crate::domain::text::{first, visible};
+use domain::delivery::BODY_BYTES_MAX;
+use domain::host::Host;
+use domain::id::Kind;
+use domain::notice::{Notice, PurgeFact};
+use domain::text::{first, visible};
 
 /// What lists are cut to, one after the other, until the document is within its bound.
 const ITEMS_MAX: [usize; 4] = [usize::MAX, 100, 10, 0];
@@ -133,8 +133,8 @@ pub fn form(parameters: &BTreeMap<String, Secret<String>>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::id::{Seq, WorkloadId};
-    use crate::domain::notice;
+    use domain::id::{Seq, WorkloadId};
+    use domain::notice;
 
     fn notice() -> Notice {
         Notice {

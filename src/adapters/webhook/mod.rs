@@ -19,9 +19,9 @@ use jiff::fmt::rfc2822::DateTimeParser;
 
 use crate::adapters::http::{Answer, Client, Error, Request};
 use crate::config::{Hook, HookFormat, HookMethod, Secret};
-use crate::domain::delivery::{Content, Delivery, Reply};
-use crate::domain::notice::Notice;
-use crate::ports::{Clock, Notifier};
+use domain::delivery::{Content, Delivery, Reply};
+use domain::notice::Notice;
+use domain::ports::{Clock, Notifier};
 
 const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

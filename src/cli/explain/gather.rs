@@ -9,20 +9,20 @@ use crate::cli::explain::model::{
 };
 use crate::cli::read::listen::{UNREAD, listen};
 use crate::cli::read::{Question, Section, Sources, awaited, peeked, summarised};
-use crate::domain::delivery::{Delivery, State};
-use crate::domain::distribution::{Distribution, DistributionId, Index};
-use crate::domain::host::Host;
-use crate::domain::id::WorkloadId;
-use crate::domain::paths::PathSet;
-use crate::domain::policy::Policy;
-use crate::domain::readiness::{self, Pods, Standing, standing};
-use crate::domain::record::{Outcome, Phase, Record};
-use crate::domain::rollout::{Arrival, Preview, Summary, closed, faults, preview, timeout};
-use crate::domain::site::{Age, Gathered, REJECTED_MAX, RouteClaim, Site, own};
-use crate::domain::tally::Tally;
-use crate::domain::tenants::{Tenancy, Tenants};
-use crate::domain::workload::Workload;
-use crate::ports::{CdnError, Ledgered, PortError};
+use domain::delivery::{Delivery, State};
+use domain::distribution::{Distribution, DistributionId, Index};
+use domain::host::Host;
+use domain::id::WorkloadId;
+use domain::paths::PathSet;
+use domain::policy::Policy;
+use domain::ports::{CdnError, Ledgered, PortError};
+use domain::readiness::{self, Pods, Standing, standing};
+use domain::record::{Outcome, Phase, Record};
+use domain::rollout::{Arrival, Preview, Summary, closed, faults, preview, timeout};
+use domain::site::{Age, Gathered, REJECTED_MAX, RouteClaim, Site, own};
+use domain::tally::Tally;
+use domain::tenants::{Tenancy, Tenants};
+use domain::workload::Workload;
 
 /// Whether there is such a workload.
 pub enum Found {
@@ -49,7 +49,7 @@ struct Answers {
 
 /// Everything there is to say about `id`.
 pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId) -> Found {
-    let (workload, ledgered, facts, distributions, deliveries) = futures_util::join!(
+    let (workload, ledgered, facts, distributions, deliveries) = tokio::join!(
         sources.cluster.workload(id),
         sources.ledger.peek(),
         sources.cluster.site_facts(&id.namespace, Age::Fresh),
@@ -291,7 +291,7 @@ fn deployment(
     pods_missing: Option<String>,
     policy: &Policy,
 ) -> DeploymentSeen {
-    let images = |version: &crate::domain::image::Version| {
+    let images = |version: &domain::image::Version| {
         version.iter().map(|(container, image)| (container.to_string(), image.to_string())).collect()
     };
     DeploymentSeen {
@@ -436,8 +436,8 @@ fn would(
 }
 
 /// The images of a record, tags only, for tables.
-pub fn tags(version: &crate::domain::image::Version) -> String {
-    let tag = |image: &crate::domain::image::Image| {
+pub fn tags(version: &domain::image::Version) -> String {
+    let tag = |image: &domain::image::Image| {
         let digest = || image.digest().unwrap_or_default().chars().take("sha256:".len() + 12).collect();
         image.tag().map_or_else(digest, str::to_owned)
     };

@@ -9,20 +9,20 @@ use crate::cli::explain::gather::tags;
 use crate::cli::explain::model::{Listing, Row};
 use crate::cli::read::listed::list;
 use crate::cli::read::{Question, Section, Sources, peek};
-use crate::domain::id::WorkloadId;
-use crate::domain::policy::Policy;
-use crate::domain::readiness::{Standing, standing};
-use crate::domain::record::{Outcome, Record};
-use crate::domain::rollout::{Summary, preview, timeout};
-use crate::domain::text::visible;
-use crate::domain::workload::Workload;
+use domain::id::WorkloadId;
+use domain::policy::Policy;
+use domain::readiness::{Standing, standing};
+use domain::record::{Outcome, Record};
+use domain::rollout::{Summary, preview, timeout};
+use domain::text::visible;
+use domain::workload::Workload;
 
 /// Columns of the terminal the table is laid out for.
 const COLUMNS: u16 = 100;
 
 /// Every workload of the question's namespace, or of all, and whether all of it could be read.
 pub async fn all(sources: &Sources, question: &Question) -> (Listing, bool) {
-    let (listed, ledgered) = futures_util::join!(list(sources), peek(sources, question));
+    let (listed, ledgered) = tokio::join!(list(sources), peek(sources, question));
     let mut missing: Vec<String> = listed.troubles.iter().cloned().collect();
     let complete = missing.is_empty() && ledgered.known().is_some();
     let (records, unreadable) = match ledgered {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::cli::read::Section;
-use crate::domain::id::WorkloadId;
-use crate::domain::rollout::{PurgeSummary, Stage};
-use crate::domain::tally::Tally;
+use domain::id::WorkloadId;
+use domain::rollout::{PurgeSummary, Stage};
+use domain::tally::Tally;
 
 /// Everything about one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

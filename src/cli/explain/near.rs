@@ -2,7 +2,7 @@
 
 use crate::cli::read::Sources;
 use crate::cli::read::listed::list;
-use crate::domain::id::WorkloadId;
+use domain::id::WorkloadId;
 
 /// Names suggested.
 const SUGGESTED_MAX: usize = 3;

@@ -8,23 +8,23 @@ use async_trait::async_trait;
 use super::*;
 use crate::adapters::ledger::memory::MemoryLedger;
 use crate::cli::read::Us;
-use crate::domain::distribution::{Distribution, DistributionId};
-use crate::domain::id::{InvalidationId, Origin, Reference, Seq, Vector, WorkloadId};
-use crate::domain::image::{Container, Image, Version};
-use crate::domain::listed::Scope;
-use crate::domain::lives::LifeNote;
-use crate::domain::paths::PathSet;
-use crate::domain::policy::Policy;
-use crate::domain::readiness::Pod;
-use crate::domain::record::{Change, Closed, Edge, Outcome as Ended, Phase, Purge, PurgeState, Record, Vote};
-use crate::domain::selector::LabelSelector;
-use crate::domain::serving::Serving;
-use crate::domain::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, ServiceFact, SiteFacts};
-use crate::domain::workload::{Replicas, Tuning, Workload};
-use crate::ports::{
+use domain::distribution::{Distribution, DistributionId};
+use domain::id::{InvalidationId, Origin, Reference, Seq, Vector, WorkloadId};
+use domain::image::{Container, Image, Version};
+use domain::listed::Scope;
+use domain::lives::LifeNote;
+use domain::paths::PathSet;
+use domain::policy::Policy;
+use domain::ports::{
     Cdn, CdnError, CdnErrorClass, ClusterView, Flow, Found, Invalidation, InvalidationStatus, Ledger, PodSight,
     PortError, Sight,
 };
+use domain::readiness::Pod;
+use domain::record::{Change, Closed, Edge, Outcome as Ended, Phase, Purge, PurgeState, Record, Vote};
+use domain::selector::LabelSelector;
+use domain::serving::Serving;
+use domain::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, ServiceFact, SiteFacts};
+use domain::workload::{Replicas, Tuning, Workload};
 
 mod absent;
 mod lives;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures_util::StreamExt;
 
 use crate::cli::read::Sources;
-use crate::domain::id::WorkloadId;
-use crate::domain::workload::Workload;
-use crate::ports::Sight;
+use domain::id::WorkloadId;
+use domain::ports::Sight;
+use domain::workload::Workload;
 
 /// How long a listing of all workloads may take: 10,000 of them come in about a second.
 const LISTED_WITHIN: Duration = Duration::from_secs(15);

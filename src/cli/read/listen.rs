@@ -9,15 +9,15 @@ use futures_util::future::join_all;
 
 use crate::app::Neighbours;
 use crate::cli::read::tallied;
-use crate::domain::broker::{Broker, Effect, Event, Identity, Seen};
-use crate::domain::group::View;
-use crate::domain::id::{Member, Origin, WorkloadId};
-use crate::domain::machine::{Machine, Timestamp};
-use crate::domain::policy::{Agreement, Policy};
-use crate::domain::record::Record;
-use crate::domain::roster::{Beat, Hold, Reason, Roster, settings};
-use crate::domain::tally::{Tally, tally};
-use crate::ports::{BEAT_TTL, Board, Cursor, Heard, Ledgered, News, Posting};
+use domain::broker::{Broker, Effect, Event, Identity, Seen};
+use domain::group::View;
+use domain::id::{Member, Origin, WorkloadId};
+use domain::machine::{Machine, Timestamp};
+use domain::policy::{Agreement, Policy};
+use domain::ports::{BEAT_TTL, Board, Cursor, Heard, Ledgered, News, Posting};
+use domain::record::Record;
+use domain::roster::{Beat, Hold, Reason, Roster, settings};
+use domain::tally::{Tally, tally};
 
 /// How long one board is listened to. 10,000 records of a member come in 20 answers of a few milliseconds each.
 const BOARD_WITHIN: Duration = Duration::from_secs(15);
@@ -41,7 +41,7 @@ pub struct Group {
     /// The group as a running allclear would show it; `None` while alone.
     pub seen: Option<Seen>,
     /// The boards, also while alone.
-    pub boards: Vec<crate::domain::broker::PathSeen>,
+    pub boards: Vec<domain::broker::PathSeen>,
     /// What is wrong with the boards and the group, in words.
     pub troubles: Vec<String>,
     /// Copies of this cluster's own records, with the name of the board.

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::app::Neighbours;
-use crate::domain::id::{Kind, WorkloadId};
-use crate::domain::image::Version;
-use crate::domain::policy::Policy;
-use crate::domain::readiness::{Pod, Pods, Standing, standing, summarise};
-use crate::domain::workload::Workload;
-use crate::ports::{Cdn, ClusterView, Ledger, Ledgered, PortError};
+use domain::id::{Kind, WorkloadId};
+use domain::image::Version;
+use domain::policy::Policy;
+use domain::ports::{Cdn, ClusterView, Ledger, Ledgered, PortError};
+use domain::readiness::{Pod, Pods, Standing, standing, summarise};
+use domain::workload::Workload;
 
 /// Where answers come from. Only read.
 pub struct Sources {

@@ -8,22 +8,22 @@ use crate::actors::observation::{DeliverySeen, Observation};
 use crate::cli::read::listed::list;
 use crate::cli::read::listen::{self, Group};
 use crate::cli::read::{LabelledPods, Question, Section, Sources, Us, awaited, peek, summarised};
-use crate::domain::delivery::{Delivery, State};
-use crate::domain::id::WorkloadId;
-use crate::domain::policy::Policy;
-use crate::domain::readiness::{Pods, Standing, standing};
-use crate::domain::record::Record;
-use crate::domain::rollout::{Preview, Summary, news, preview, timeout};
-use crate::domain::tally::Tally;
-use crate::domain::unwell::unwell;
-use crate::domain::workload::Workload;
 use crate::http::{About, state_json};
-use crate::ports::Ledgered;
+use domain::delivery::{Delivery, State};
+use domain::id::WorkloadId;
+use domain::policy::Policy;
+use domain::ports::Ledgered;
+use domain::readiness::{Pods, Standing, standing};
+use domain::record::Record;
+use domain::rollout::{Preview, Summary, news, preview, timeout};
+use domain::tally::Tally;
+use domain::unwell::unwell;
+use domain::workload::Workload;
 
 /// The state, and whether all of it could be read.
 pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     let (listed, ledgered, deliveries) =
-        futures_util::join!(list(sources), peek(sources, question), sources.ledger.deliveries());
+        tokio::join!(list(sources), peek(sources, question), sources.ledger.deliveries());
     let mut troubles: Vec<String> = listed.troubles.iter().cloned().collect();
     let ledgered = match ledgered {
         Section::Known(ledgered) => Some(ledgered),

@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use crate::cli::page::{Page, count};
 use crate::cli::read::tallied;
-use crate::domain::tally::{Ballot, Executed, ago};
-use crate::domain::text::visible;
+use domain::tally::{Ballot, Executed, ago};
+use domain::text::visible;
 
 /// The part of the state that is shown. What an older program does not send is left empty.
 #[derive(Debug, Default, Deserialize)]

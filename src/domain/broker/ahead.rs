@@ -14,9 +14,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::domain::id::{Seq, WorkloadId};
-use crate::domain::machine::Timestamp;
-use crate::domain::record::{Change, Record};
+use crate::id::{Seq, WorkloadId};
+use crate::machine::Timestamp;
+use crate::record::{Change, Record};
 
 /// Workloads that are compared at a time. A ledger that was set back as a whole has more; each is found when it is posted.
 const COMPARED_MAX: usize = 50;
@@ -182,7 +182,7 @@ impl Ahead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record_codec::decode;
+    use crate::record_codec::decode;
 
     const NOW: Timestamp = Timestamp::from_millis(0);
 

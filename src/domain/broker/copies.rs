@@ -10,10 +10,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::board::{Heard, Posting};
-use crate::domain::group::{Known, Told};
-use crate::domain::id::{Member, Origin, Seq, WorkloadId};
-use crate::domain::record_codec::{decode, encode};
+use crate::board::{Heard, Posting};
+use crate::group::{Known, Told};
+use crate::id::{Member, Origin, Seq, WorkloadId};
+use crate::record_codec::{decode, encode};
 
 /// Bytes of one member's copies of the workloads that rollouts of ours follow: 8,000 in flight at once at 1 KiB. One copy has at
 /// most `RECORD_BYTES_MAX`.
@@ -311,8 +311,8 @@ fn bytes_of(workload: &WorkloadId, copy: &Copy) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::record::Change;
-    use crate::domain::record_codec::decode;
+    use crate::record::Change;
+    use crate::record_codec::decode;
 
     fn web() -> WorkloadId {
         WorkloadId::deployment("shop", "web")

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::{Broker, Effect};
-use crate::domain::id::WorkloadId;
-use crate::domain::machine::Timestamp;
+use crate::id::WorkloadId;
+use crate::machine::Timestamp;
 
 /// How often it is told of one board that copies there were not believed.
 const REJECTED_EVERY: Duration = Duration::from_secs(60);

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Broker, Effect};
-use crate::domain::id::{Member, WorkloadId};
-use crate::domain::machine::Timestamp;
-use crate::domain::roster::{HEARD_FOR, Hold, Reason, listed};
+use crate::id::{Member, WorkloadId};
+use crate::machine::Timestamp;
+use crate::roster::{HEARD_FOR, Hold, Reason, listed};
 
 /// How long a hold lasts before it is told. Whenever members start, or are given another configuration one after the other,
 /// there is one for as long as two beats and two reads take, 5 s each.

@@ -26,14 +26,14 @@ mod step;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::domain::board::{Cursor, Interest, News, Posted, Posting};
-use crate::domain::call::Call;
-use crate::domain::group::{self, Known, Told, View};
-use crate::domain::id::{Member, Origin, Seq, WorkloadId};
-use crate::domain::machine::{Machine, Timestamp};
-use crate::domain::record::Record;
-use crate::domain::retry::Backoff;
-use crate::domain::roster::{Beat, HEARD_FOR, Hold, Pin, Reason, Roster, Servers, Standing, Trust};
+use crate::board::{Cursor, Interest, News, Posted, Posting};
+use crate::call::Call;
+use crate::group::{self, Known, Told, View};
+use crate::id::{Member, Origin, Seq, WorkloadId};
+use crate::machine::{Machine, Timestamp};
+use crate::record::Record;
+use crate::retry::Backoff;
+use crate::roster::{Beat, HEARD_FOR, Hold, Pin, Reason, Roster, Servers, Standing, Trust};
 
 use ahead::Ahead;
 use copies::Copies;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::domain::machine::Timestamp;
+use crate::machine::Timestamp;
 
 /// Reads that follow each other at once after a quiet time. An agreement takes about four of each board: the last completion, the
 /// votes, the purge and its end (`make latency`).

@@ -10,13 +10,13 @@ use std::time::Duration;
 use super::doubts::Rejections;
 use super::pace::Pace;
 use super::{BACKOFF, Effect};
-use crate::domain::board::{AGAIN_MAX, Cursor, Interest, News, POSTINGS_MAX, Posted, Posting};
-use crate::domain::call::Call;
-use crate::domain::id::{Member, Seq, WorkloadId};
-use crate::domain::machine::Timestamp;
-use crate::domain::record::{Phase, Record};
-use crate::domain::retry;
-use crate::domain::roster::Beat;
+use crate::board::{AGAIN_MAX, Cursor, Interest, News, POSTINGS_MAX, Posted, Posting};
+use crate::call::Call;
+use crate::id::{Member, Seq, WorkloadId};
+use crate::machine::Timestamp;
+use crate::record::{Phase, Record};
+use crate::retry;
+use crate::roster::Beat;
 
 /// How often a board is read when nobody says that there is news, give or take [`READ_SPREAD_MS`]: what a board has lost is
 /// posted again that soon (fault R2).

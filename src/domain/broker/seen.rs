@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Broker;
-use crate::domain::id::{Member, WorkloadId};
-use crate::domain::machine::Timestamp;
-use crate::domain::roster::{Hold, Reason};
+use crate::id::{Member, WorkloadId};
+use crate::machine::Timestamp;
+use crate::roster::{Hold, Reason};
 
 /// How long a copy that was not believed is told of.
 const REJECTION_SHOWN_FOR: Duration = Duration::from_secs(300);

@@ -8,11 +8,11 @@ use super::{
     ABSENT_MAX, BACKOFF, BEAT_EVERY, Broker, DISBELIEVED_MAX, Effect, Event, HEARD_FOR, Machine, PIN_EVERY,
     REREAD_EVERY, RESTS_FOR, WANTED_MAX,
 };
-use crate::domain::board::{AGAIN_MAX, News, PASSING_TTL, Posted, Posting};
-use crate::domain::id::{Member, Seq, WorkloadId};
-use crate::domain::machine::Timestamp;
-use crate::domain::record::Record;
-use crate::domain::roster::{Beat, Brought};
+use crate::board::{AGAIN_MAX, News, PASSING_TTL, Posted, Posting};
+use crate::id::{Member, Seq, WorkloadId};
+use crate::machine::Timestamp;
+use crate::record::Record;
+use crate::roster::{Beat, Brought};
 
 impl Machine for Broker {
     type Event = Event;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::domain::host::Host;
+use crate::host::Host;
 
 fn plan(host: &str) -> Plan {
     Plan { hosts: [Host::parse(host).expect("a host")].into(), ..Plan::default() }

@@ -8,7 +8,7 @@ use std::ops::Bound;
 use super::entry::{Entry, Stage, Write};
 use super::lane::Lane;
 use super::{Content, Delivery};
-use crate::domain::machine::Timestamp;
+use crate::machine::Timestamp;
 
 /// All entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

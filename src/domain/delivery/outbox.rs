@@ -19,10 +19,10 @@ use super::book::Book;
 use super::delivered::Delivered;
 use super::entry::{Entry, Stage};
 use super::{Delivery, Effect, Event, Outcome, Reply, Report, SCHEDULE, State};
-use crate::domain::id::NoticeId;
-use crate::domain::machine::{Machine, Timestamp};
-use crate::domain::retry;
-use crate::domain::text;
+use crate::id::NoticeId;
+use crate::machine::{Machine, Timestamp};
+use crate::retry;
+use crate::text;
 
 /// Attempts under way at once for all hooks. With one place for a failing hook, so many hooks may hang before any other
 /// waits for them; each costs a socket and at most 64 KiB of answer.

@@ -2,8 +2,8 @@
 
 use super::outbox::{LOST_AFTER, RESTORED_WAIT_MAX, SENDING_MAX, WRITES_MAX};
 use super::*;
-use crate::domain::id::Seq;
-use crate::domain::machine::{Machine, Timestamp};
+use crate::id::Seq;
+use crate::machine::{Machine, Timestamp};
 
 fn notice(name: &str) -> Notice {
     Notice {

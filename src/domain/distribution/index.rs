@@ -27,7 +27,7 @@ use std::ops::Bound;
 use serde::{Deserialize, Serialize};
 
 use super::{Distribution, DistributionId, Reason};
-use crate::domain::host::{self, Depth, Host};
+use crate::host::{self, Depth, Host};
 
 /// What a site is served by.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

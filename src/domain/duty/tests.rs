@@ -1,5 +1,5 @@
 use super::*;
-use crate::domain::lease::{Claim, Replica};
+use crate::lease::{Claim, Replica};
 
 const NOW: Timestamp = Timestamp::from_millis(0);
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::domain::call::Call;
-use crate::domain::id::InvalidationId;
-use crate::domain::machine::{Timestamp, millis};
-use crate::domain::purge::{Effect, Order, Pace, Progress};
+use crate::call::Call;
+use crate::id::InvalidationId;
+use crate::machine::{Timestamp, millis};
+use crate::purge::{Effect, Order, Pace, Progress};
 
 /// Polling slows down by this and no further: completion is noticed within 30 s, and a stalled purge costs two calls a
 /// minute.

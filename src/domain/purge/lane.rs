@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::domain::distribution::DistributionId;
-use crate::domain::machine::Timestamp;
-use crate::domain::retry::{self, Backoff};
+use crate::distribution::DistributionId;
+use crate::machine::Timestamp;
+use crate::retry::{self, Backoff};
 
 /// Where somebody has to act there is no hurry.
 const SLOWLY: Backoff = Backoff { base: Duration::from_secs(15), cap: Duration::from_secs(5 * 60) };

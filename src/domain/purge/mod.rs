@@ -32,10 +32,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::distribution::DistributionId;
-use crate::domain::id::{InvalidationId, Reference, WorkloadId};
-use crate::domain::machine::Timestamp;
-use crate::domain::paths::PathSet;
+use crate::distribution::DistributionId;
+use crate::id::{InvalidationId, Reference, WorkloadId};
+use crate::machine::Timestamp;
+use crate::paths::PathSet;
 
 pub use purger::{CREATIONS_BURST, Purger, REPEAT_EVERY};
 

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::call::Call;
-use crate::domain::distribution::DistributionId;
-use crate::domain::id::{InvalidationId, Reference};
-use crate::domain::machine::{Machine, Timestamp, millis};
-use crate::domain::purge::job::{Job, Poll, Stage, Waiter};
-use crate::domain::purge::lane::Lane;
-use crate::domain::purge::share::{Budgets, Turn, Turns};
-use crate::domain::purge::{CdnErrorClass, Effect, Event, Found, Order, Pace, Progress};
-use crate::domain::retry;
+use crate::call::Call;
+use crate::distribution::DistributionId;
+use crate::id::{InvalidationId, Reference};
+use crate::machine::{Machine, Timestamp, millis};
+use crate::purge::job::{Job, Poll, Stage, Waiter};
+use crate::purge::lane::Lane;
+use crate::purge::share::{Budgets, Turn, Turns};
+use crate::purge::{CdnErrorClass, Effect, Event, Found, Order, Pace, Progress};
+use crate::retry;
 
 /// Creations that may follow each other at once before [`Pace::creation_every`] applies. Throttling is answered anyway; this
 /// only keeps a release over a handful of distributions quick.

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::domain::distribution::DistributionId;
-use crate::domain::id::WorkloadId;
-use crate::domain::machine::Timestamp;
-use crate::domain::purge::Order;
+use crate::distribution::DistributionId;
+use crate::id::WorkloadId;
+use crate::machine::Timestamp;
+use crate::purge::Order;
 
 /// What paths are counted over.
 const HOUR: Duration = Duration::from_secs(60 * 60);

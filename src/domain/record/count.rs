@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::distribution::DistributionId;
-use crate::domain::record::{PurgeState, Vote};
+use crate::distribution::DistributionId;
+use crate::record::{PurgeState, Vote};
 
 /// Purges that are told by name in a notice or in the history; of the others only how many there are. Two members that tell the
 /// same end name the same ones, the first by id, so these never leave the list of a vote.

@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::distribution::DistributionId;
-use crate::domain::id::{InvalidationId, Seq};
-use crate::domain::record::Failure;
+use crate::distribution::DistributionId;
+use crate::id::{InvalidationId, Seq};
+use crate::record::Failure;
 
 /// How a rollout ended.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -98,7 +98,7 @@ pub struct Closed {
     /// Why, where the outcome does not say it all.
     #[serde(rename = "w", default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// Its purges, the first [`PURGES_NAMED_MAX`](crate::domain::record::PURGES_NAMED_MAX) of them.
+    /// Its purges, the first [`PURGES_NAMED_MAX`](crate::record::PURGES_NAMED_MAX) of them.
     #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
     pub purges: Vec<(DistributionId, Option<InvalidationId>)>,
     /// How many more there were.

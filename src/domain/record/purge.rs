@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::id::{InvalidationId, Reference};
-use crate::domain::paths::PathSet;
+use crate::id::{InvalidationId, Reference};
+use crate::paths::PathSet;
 
 /// One purge of a decided vector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

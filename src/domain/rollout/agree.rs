@@ -2,24 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::group::{self, Decision, Fate, Verdict};
-use crate::domain::host::Host;
-use crate::domain::id::{Seq, Vector};
-use crate::domain::machine::Timestamp;
-use crate::domain::notice::Kind;
-use crate::domain::plan;
-use crate::domain::policy::{Choice, OnRollback, Policy};
-use crate::domain::readiness::{Standing, standing};
-use crate::domain::record::{
+use crate::group::{self, Decision, Fate, Verdict};
+use crate::host::Host;
+use crate::id::{Seq, Vector};
+use crate::machine::Timestamp;
+use crate::notice::Kind;
+use crate::plan;
+use crate::policy::{Choice, OnRollback, Policy};
+use crate::readiness::{Standing, standing};
+use crate::record::{
     Brief, Change, Edge, Outcome, Phase, RECORD_BYTES_MAX, Record, VOTE_EXCEPT_BYTES_MAX, VOTE_GROWTH_BYTES,
     VOTE_HOST_BYTES_MAX, VOTE_ORIGIN_BYTES_MAX, VOTES_MAX, Vote,
 };
-use crate::domain::record_codec;
-use crate::domain::rollout::finish::fitting;
-use crate::domain::rollout::news::news;
-use crate::domain::rollout::sight::Sight;
-use crate::domain::rollout::{Effect, FoundSite, Rollout};
-use crate::domain::workload::Workload;
+use crate::record_codec;
+use crate::rollout::finish::fitting;
+use crate::rollout::news::news;
+use crate::rollout::sight::Sight;
+use crate::rollout::{Effect, FoundSite, Rollout};
+use crate::workload::Workload;
 
 impl Rollout {
     /// What follows from the group's records: a candidate to re-check, a vector decided or dead, purges to go on with.

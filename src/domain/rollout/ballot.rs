@@ -2,11 +2,11 @@
 //!
 //! Not for what follows from it; that is `agree` and `patience`.
 
-use crate::domain::call::Call;
-use crate::domain::group::View;
-use crate::domain::id::{Member, Seq};
-use crate::domain::record::Record;
-use crate::domain::rollout::Effect;
+use crate::call::Call;
+use crate::group::View;
+use crate::id::{Member, Seq};
+use crate::record::Record;
+use crate::rollout::Effect;
 
 /// See the module's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

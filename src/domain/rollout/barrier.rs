@@ -9,19 +9,19 @@
 //! its own in the record: the phase is Complete then, and neither a re-check nor a restart goes back behind it.
 //!
 //! Old pods are looked for at once, when the watch of pods shows that something has changed, and every [`LOOK_EVERY`]. Only a
-//! fresh reading ends the wait: a watch may be late. Not for which pods are old; see [`crate::domain::serving`].
+//! fresh reading ends the wait: a watch may be late. Not for which pods are old; see [`crate::serving`].
 
 use std::time::Duration;
 
-use crate::domain::call::Call;
-use crate::domain::id::Seq;
-use crate::domain::machine::Timestamp;
-use crate::domain::notice::Kind;
-use crate::domain::policy::Policy;
-use crate::domain::record::Phase;
-use crate::domain::rollout::{Effect, Rollout, words};
-use crate::domain::serving::OldPods;
-use crate::domain::workload::Workload;
+use crate::call::Call;
+use crate::id::Seq;
+use crate::machine::Timestamp;
+use crate::notice::Kind;
+use crate::policy::Policy;
+use crate::record::Phase;
+use crate::rollout::{Effect, Rollout, words};
+use crate::serving::OldPods;
+use crate::workload::Workload;
 
 /// How often old pods are looked for while nothing is seen to change: pods end within 30 s by default, so this costs few
 /// readings and delays a purge by a second on average, and only where an endpoint stops serving long before its pod ends.

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use crate::domain::machine::{Timestamp, millis};
-use crate::domain::policy::Policy;
-use crate::domain::record::Record;
-use crate::domain::rollout::Rollout;
-use crate::domain::workload::Workload;
+use crate::machine::{Timestamp, millis};
+use crate::policy::Policy;
+use crate::record::Record;
+use crate::rollout::Rollout;
+use crate::workload::Workload;
 
 /// How often the elapsed part of the rollout timeout is stored: a restart forgets at most this much of it.
 pub(super) const ELAPSED_STORED_EVERY: Duration = Duration::from_secs(60);

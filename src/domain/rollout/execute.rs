@@ -6,17 +6,17 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::catalog::Found;
-use crate::domain::distribution::DistributionId;
-use crate::domain::id::{Vector, group_rollout_id, purge_reference, rank};
-use crate::domain::machine::Timestamp;
-use crate::domain::paths::PathSet;
-use crate::domain::plan::Plan;
-use crate::domain::purge::Order;
-use crate::domain::record::{Outcome, Purge, PurgeState, Record, Vote};
-use crate::domain::rollout::{Effect, Rollout, fates, owed, window, words};
-use crate::domain::rules::Rules;
-use crate::domain::tenants::{self, PATHS_SENT_MAX};
+use crate::catalog::Found;
+use crate::distribution::DistributionId;
+use crate::id::{Vector, group_rollout_id, purge_reference, rank};
+use crate::machine::Timestamp;
+use crate::paths::PathSet;
+use crate::plan::Plan;
+use crate::purge::Order;
+use crate::record::{Outcome, Purge, PurgeState, Record, Vote};
+use crate::rollout::{Effect, Rollout, fates, owed, window, words};
+use crate::rules::Rules;
+use crate::tenants::{self, PATHS_SENT_MAX};
 
 /// A purge that another member has created is followed by the next rank after so many takeover times. Most complete within
 /// 25 s (95th percentile), and until then its creator follows it anyway.

@@ -3,8 +3,8 @@
 //!
 //! Not for when that is so (`Vote::is_carried_out`), nor for what follows from it; that is `finish`.
 
-use crate::domain::record::{Count, Outcome, PurgeState, Vote};
-use crate::domain::rollout::words;
+use crate::record::{Count, Outcome, PurgeState, Vote};
+use crate::rollout::words;
 
 /// Distributions that are named with a reason: with 200 characters each they leave a sentence readable, and an Event holds 1 KiB.
 const REASONS_NAMED_MAX: usize = 3;

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::distribution::DistributionId;
-use crate::domain::group;
-use crate::domain::host::Host;
-use crate::domain::id::{InvalidationId, Member, NoticeId, Reference, Vector};
-use crate::domain::machine::Timestamp;
-use crate::domain::notice::Kind;
-use crate::domain::purge::Progress;
-use crate::domain::record::{
+use crate::distribution::DistributionId;
+use crate::group;
+use crate::host::Host;
+use crate::id::{InvalidationId, Member, NoticeId, Reference, Vector};
+use crate::machine::Timestamp;
+use crate::notice::Kind;
+use crate::purge::Progress;
+use crate::record::{
     Closed, Edge, NOTICE_LIST_BYTES_MAX, Outcome, PURGES_NAMED_MAX, Phase, PurgeState, Record, Vote, WORDS_BYTES_MAX,
 };
-use crate::domain::rollout::execute::Task;
-use crate::domain::rollout::{Rollout, fates, words};
-use crate::domain::text;
+use crate::rollout::execute::Task;
+use crate::rollout::{Rollout, fates, words};
+use crate::text;
 
 /// How much of a reason is kept: two lines of a terminal. The log has all of it.
 const WHY_CHARS_MAX: usize = 200;

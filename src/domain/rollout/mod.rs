@@ -42,31 +42,31 @@ mod window;
 mod words;
 mod write;
 
-use crate::domain::call::Call;
-use crate::domain::catalog::Found;
-use crate::domain::group::View;
-use crate::domain::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
-use crate::domain::machine::{Machine, Timestamp};
-use crate::domain::notice::Notice;
-use crate::domain::plan::Plan;
-use crate::domain::policy::Policy;
-use crate::domain::purge::{Order, Progress};
-use crate::domain::readiness::Pods;
-use crate::domain::record::{Phase, Record};
-use crate::domain::retry;
-use crate::domain::rollout::ballot::Ballot;
-use crate::domain::rollout::barrier::Barrier;
-use crate::domain::rollout::clock::Stopwatch;
-use crate::domain::rollout::finish::short;
-use crate::domain::rollout::purges::Purges;
-use crate::domain::rollout::served::Served;
-use crate::domain::rollout::sight::{Sight, Sighting};
-use crate::domain::rollout::site::Site;
-use crate::domain::rollout::tell::Telling;
-use crate::domain::rollout::write::OwnRecord;
-use crate::domain::serving::OldPods;
-use crate::domain::site::Age;
-use crate::domain::workload::Workload;
+use crate::call::Call;
+use crate::catalog::Found;
+use crate::group::View;
+use crate::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
+use crate::machine::{Machine, Timestamp};
+use crate::notice::Notice;
+use crate::plan::Plan;
+use crate::policy::Policy;
+use crate::purge::{Order, Progress};
+use crate::readiness::Pods;
+use crate::record::{Phase, Record};
+use crate::retry;
+use crate::rollout::ballot::Ballot;
+use crate::rollout::barrier::Barrier;
+use crate::rollout::clock::Stopwatch;
+use crate::rollout::finish::short;
+use crate::rollout::purges::Purges;
+use crate::rollout::served::Served;
+use crate::rollout::sight::{Sight, Sighting};
+use crate::rollout::site::Site;
+use crate::rollout::tell::Telling;
+use crate::rollout::write::OwnRecord;
+use crate::serving::OldPods;
+use crate::site::Age;
+use crate::workload::Workload;
 
 pub use clock::timeout;
 pub use news::{Attention, Preview, attention, baseline, faults, news, preview, unusable};
@@ -247,7 +247,7 @@ impl Rollout {
 
     /// The rollout in flight, whose pods are to be watched, and its version. It need not be durable: what its pods did before
     /// they are watched, nobody sees.
-    pub fn rolling(&self) -> Option<(Seq, &crate::domain::image::Version)> {
+    pub fn rolling(&self) -> Option<(Seq, &crate::image::Version)> {
         let rolling = self.record.draft.as_ref().filter(|record| record.phase == Phase::Rolling);
         rolling.map(|record| (record.seq, &record.version))
     }

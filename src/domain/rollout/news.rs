@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::id::Seq;
-use crate::domain::image::{Version, difference};
-use crate::domain::policy::{OnRollback, Policy};
-use crate::domain::readiness::{Standing, standing};
-use crate::domain::record::{Change, Phase, Record};
-use crate::domain::rollout::Arrival;
-use crate::domain::rollout::served::{is_edge_elsewhere, is_proved_by_counts};
-use crate::domain::text::cut;
-use crate::domain::workload::{FAULT_BYTES_MAX, Workload};
+use crate::id::Seq;
+use crate::image::{Version, difference};
+use crate::policy::{OnRollback, Policy};
+use crate::readiness::{Standing, standing};
+use crate::record::{Change, Phase, Record};
+use crate::rollout::Arrival;
+use crate::rollout::served::{is_edge_elsewhere, is_proved_by_counts};
+use crate::text::cut;
+use crate::workload::{FAULT_BYTES_MAX, Workload};
 
 /// Bytes of all conditions of a record: some seven faults in words. 10,000 workloads with as many take 160 KB of a shard.
 pub const CONDITIONS_BYTES_MAX: usize = 1024;

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use crate::domain::image::Version;
-use crate::domain::machine::Timestamp;
-use crate::domain::notice::Kind;
-use crate::domain::readiness::{self, Standing, standing};
-use crate::domain::record::{Change, Edge, Failure, Outcome, Phase, Record};
-use crate::domain::rollout::clock::{ELAPSED_STORED_EVERY, Suspicion};
-use crate::domain::rollout::news::{baseline, faults, is_requested, news};
-use crate::domain::rollout::served::{Served, move_edge};
-use crate::domain::rollout::sight::Sight;
-use crate::domain::rollout::{Arrival, Effect, Rollout, words};
-use crate::domain::workload::Workload;
+use crate::image::Version;
+use crate::machine::Timestamp;
+use crate::notice::Kind;
+use crate::readiness::{self, Standing, standing};
+use crate::record::{Change, Edge, Failure, Outcome, Phase, Record};
+use crate::rollout::clock::{ELAPSED_STORED_EVERY, Suspicion};
+use crate::rollout::news::{baseline, faults, is_requested, news};
+use crate::rollout::served::{Served, move_edge};
+use crate::rollout::sight::Sight;
+use crate::rollout::{Arrival, Effect, Rollout, words};
+use crate::workload::Workload;
 
 /// A missed progress deadline must be seen twice, this far apart: a stale report can survive the first status write of a
 /// new generation, and the controller corrects it within one sync.

@@ -15,23 +15,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::domain::distribution::DistributionId;
-use crate::domain::group::{self, Decision, Fate};
-use crate::domain::host::Host;
-use crate::domain::id::{Reference, Vector, rank};
-use crate::domain::machine::Timestamp;
-use crate::domain::notice::Kind;
-use crate::domain::paths::{Path, PathSet};
-use crate::domain::plan::{self, Plan};
-use crate::domain::purge::{Order, Progress};
-use crate::domain::record::{
+use crate::distribution::DistributionId;
+use crate::group::{self, Decision, Fate};
+use crate::host::Host;
+use crate::id::{Reference, Vector, rank};
+use crate::machine::Timestamp;
+use crate::notice::Kind;
+use crate::paths::{Path, PathSet};
+use crate::plan::{self, Plan};
+use crate::purge::{Order, Progress};
+use crate::record::{
     NOTICE_LIST_BYTES_MAX, Purge, PurgeState, Record, VOTE_EXCEPT_BYTES_MAX, VOTE_HOST_BYTES_MAX,
     VOTE_ORIGIN_BYTES_MAX, Vote,
 };
-use crate::domain::rollout::execute::{FOLLOW_AFTER, progress};
-use crate::domain::rollout::finish::{fitting, short};
-use crate::domain::rollout::{Effect, Rollout, fates};
-use crate::domain::tenants::PATHS_SENT_MAX;
+use crate::rollout::execute::{FOLLOW_AFTER, progress};
+use crate::rollout::finish::{fitting, short};
+use crate::rollout::{Effect, Rollout, fates};
+use crate::tenants::PATHS_SENT_MAX;
 
 /// A denied purge is owed after this: rights that are just being given take seconds to reach all of AWS, and a rollout that ends
 /// at the first refusal would say so too soon.
@@ -264,7 +264,7 @@ impl Rollout {
     fn tell_daily(&mut self, now: Timestamp, vector: &Vector) {
         let wall_ms = self.wall_ms(now);
         let own = self.identity.member.clone();
-        let hears = |member: &&crate::domain::id::Member| {
+        let hears = |member: &&crate::id::Member| {
             **member == own
                 || self.ballot.view.members.get(*member).and_then(Option::as_ref).is_some_and(|known| known.alive)
         };

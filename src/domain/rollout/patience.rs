@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::domain::group::{self, Fate, Known, Verdict};
-use crate::domain::id::{Member, Vector, rank};
-use crate::domain::machine::Timestamp;
-use crate::domain::notice::Kind;
-use crate::domain::policy::{Agreement, AtTimeout};
-use crate::domain::record::{Outcome, Phase, Record};
-use crate::domain::rollout::clock::ELAPSED_STORED_EVERY;
-use crate::domain::rollout::{Rollout, words};
+use crate::group::{self, Fate, Known, Verdict};
+use crate::id::{Member, Vector, rank};
+use crate::machine::Timestamp;
+use crate::notice::Kind;
+use crate::policy::{Agreement, AtTimeout};
+use crate::record::{Outcome, Phase, Record};
+use crate::rollout::clock::ELAPSED_STORED_EVERY;
+use crate::rollout::{Rollout, words};
 
 /// A vector with an open vote of ours, and those who have not voted.
 type Undecided = (Vector, BTreeSet<Member>);

@@ -7,18 +7,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::domain::call::Call;
-use crate::domain::id::{Reference, Vector};
-use crate::domain::machine::Timestamp;
-use crate::domain::record::{Record, Vote};
-use crate::domain::rollout::execute::Task;
+use crate::call::Call;
+use crate::id::{Reference, Vector};
+use crate::machine::Timestamp;
+use crate::record::{Record, Vote};
+use crate::rollout::execute::Task;
 
 /// See the module's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Purges {
     matching: BTreeMap<Vector, Call>,
     ordered: BTreeSet<Reference>,
-    /// When this life drafted its votes; see [`crate::domain::purge::Order::voted_at`].
+    /// When this life drafted its votes; see [`crate::purge::Order::voted_at`].
     voted_at: BTreeMap<Vector, Timestamp>,
     /// When this life came to know that a vector is decided.
     decided_at: BTreeMap<Vector, Timestamp>,

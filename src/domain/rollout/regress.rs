@@ -13,10 +13,10 @@
 //!
 //! What an earlier life knew is lost with it. Not for finding out that a cluster was set back; that is `horizon`.
 
-use crate::domain::adoption::lacks;
-use crate::domain::id::Seq;
-use crate::domain::record::{Change, Edge, Phase, Record};
-use crate::domain::rollout::Rollout;
+use crate::adoption::lacks;
+use crate::id::Seq;
+use crate::record::{Change, Edge, Phase, Record};
+use crate::rollout::Rollout;
 
 impl Rollout {
     /// The same machine in a life that has known the ledger to hold `known`. Where it has known nothing and the ledger was set

@@ -5,11 +5,11 @@
 //! it all and takes the version for served. When the rollout ends in another way than by completing, and when the purge of
 //! another version completes beside it, what is known goes into the same write.
 
-use crate::domain::policy::{OnRollback, Policy};
-use crate::domain::readiness::Pods;
-use crate::domain::record::{Edge, Phase, Record};
-use crate::domain::rollout::Rollout;
-use crate::domain::workload::Workload;
+use crate::policy::{OnRollback, Policy};
+use crate::readiness::Pods;
+use crate::record::{Edge, Phase, Record};
+use crate::rollout::Rollout;
+use crate::workload::Workload;
 
 /// What has been seen of the pods of the rollout in flight.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

@@ -9,12 +9,12 @@
 
 use std::time::Duration;
 
-use crate::domain::call::Call;
-use crate::domain::machine::Timestamp;
-use crate::domain::readiness::rollout_under_way;
-use crate::domain::record::Record;
-use crate::domain::rollout::Effect;
-use crate::domain::workload::Workload;
+use crate::call::Call;
+use crate::machine::Timestamp;
+use crate::readiness::rollout_under_way;
+use crate::record::Record;
+use crate::rollout::Effect;
+use crate::workload::Workload;
 
 /// How far apart two consistent reads are that prove that a cluster was set back. A read that a lagging cache or a
 /// misbehaving proxy answered is put right long before.

@@ -5,14 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::domain::call::Call;
-use crate::domain::host::Host;
-use crate::domain::id::Seq;
-use crate::domain::machine::Timestamp;
-use crate::domain::paths::PathSet;
-use crate::domain::rollout::Effect;
-use crate::domain::site::Age;
-use crate::domain::workload::Workload;
+use crate::call::Call;
+use crate::host::Host;
+use crate::id::Seq;
+use crate::machine::Timestamp;
+use crate::paths::PathSet;
+use crate::rollout::Effect;
+use crate::site::Age;
+use crate::workload::Workload;
 
 /// The hosts of a workload, found in this cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

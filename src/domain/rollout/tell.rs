@@ -7,16 +7,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::call::Call;
-use crate::domain::distribution::DistributionId;
-use crate::domain::host::Host;
-use crate::domain::id::{Member, NoticeId, Vector, group_rollout_id};
-use crate::domain::machine::Timestamp;
-use crate::domain::notice::{Kind, Notice, PurgeFact};
-use crate::domain::paths::Path;
-use crate::domain::record::{NOTICE_LIST_BYTES_MAX, PURGES_NAMED_MAX, Purge, Vote};
-use crate::domain::rollout::finish::fitting;
-use crate::domain::rollout::{Effect, Rollout, words};
+use crate::call::Call;
+use crate::distribution::DistributionId;
+use crate::host::Host;
+use crate::id::{Member, NoticeId, Vector, group_rollout_id};
+use crate::machine::Timestamp;
+use crate::notice::{Kind, Notice, PurgeFact};
+use crate::paths::Path;
+use crate::record::{NOTICE_LIST_BYTES_MAX, PURGES_NAMED_MAX, Purge, Vote};
+use crate::rollout::finish::fitting;
+use crate::rollout::{Effect, Rollout, words};
 
 /// What is being told.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

@@ -13,13 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::*;
-use crate::domain::group as agreement;
-use crate::domain::image::Version;
-use crate::domain::notice::Kind;
-use crate::domain::policy::OnRollback;
-use crate::domain::purge::Progress;
-use crate::domain::record::{Change, Failure, Outcome, Phase};
-use crate::domain::workload::{Progressing, Replicas};
+use crate::group as agreement;
+use crate::image::Version;
+use crate::notice::Kind;
+use crate::policy::OnRollback;
+use crate::purge::Progress;
+use crate::record::{Change, Failure, Outcome, Phase};
+use crate::workload::{Progressing, Replicas};
 
 fn version(tag: &str) -> Version {
     serde_json::from_value(serde_json::json!({ "web": format!("web:{tag}") })).unwrap()

@@ -17,15 +17,15 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::time::Duration;
 
-use crate::domain::budget::Writes;
-use crate::domain::call::Call;
-use crate::domain::id::{Origin, Seq, Vector, WorkloadId, group_rollout_id};
-use crate::domain::machine::{Machine, Timestamp};
-use crate::domain::notice::{Kind, Notice};
-use crate::domain::record::{PurgeState, Record};
-use crate::domain::rollout::finish::short;
-use crate::domain::rollout::tell::Telling;
-use crate::domain::rollout::{Effect, Event, Identity, Rollout, words};
+use crate::budget::Writes;
+use crate::call::Call;
+use crate::id::{Origin, Seq, Vector, WorkloadId, group_rollout_id};
+use crate::machine::{Machine, Timestamp};
+use crate::notice::{Kind, Notice};
+use crate::record::{PurgeState, Record};
+use crate::rollout::finish::short;
+use crate::rollout::tell::Telling;
+use crate::rollout::{Effect, Event, Identity, Rollout, words};
 
 /// Failures in a row after which a wait is told: two may be passing.
 pub const TOLD_AFTER_FAILURES: u32 = 3;

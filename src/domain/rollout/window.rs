@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use crate::domain::distribution::DistributionId;
-use crate::domain::record::{
+use crate::distribution::DistributionId;
+use crate::record::{
     FAILURES_LISTED_MAX, PURGES_NAMED_MAX, PURGES_OPEN_MAX, Purge, PurgeState, Unlisted, VOTE_GROWTH_BYTES, Vote,
 };
-use crate::domain::record_codec;
-use crate::domain::rollout::Rollout;
+use crate::record_codec;
+use crate::rollout::Rollout;
 
 /// What a purge takes of a record, in bytes: an id, a reference of 41 characters, a state and CloudFront's id, with the names
 /// of the fields about 150, and a short reason where it fails.

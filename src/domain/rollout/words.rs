@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::domain::call::Call;
-use crate::domain::distribution::DistributionId;
-use crate::domain::group::{self, Fate, Known};
-use crate::domain::id::{Member, WorkloadId};
-use crate::domain::image::{Version, brief, difference};
-use crate::domain::machine::Timestamp;
-use crate::domain::policy::Policy;
-use crate::domain::readiness::{self, Pods, Standing, standing};
-use crate::domain::record::{Closed, Phase, Purge, PurgeState, Record, Vote};
-use crate::domain::rollout::Rollout;
-use crate::domain::rollout::barrier::Bounds;
-use crate::domain::rollout::sight::Sight;
-use crate::domain::tally;
-use crate::domain::workload::Workload;
+use crate::call::Call;
+use crate::distribution::DistributionId;
+use crate::group::{self, Fate, Known};
+use crate::id::{Member, WorkloadId};
+use crate::image::{Version, brief, difference};
+use crate::machine::Timestamp;
+use crate::policy::Policy;
+use crate::readiness::{self, Pods, Standing, standing};
+use crate::record::{Closed, Phase, Purge, PurgeState, Record, Vote};
+use crate::rollout::Rollout;
+use crate::rollout::barrier::Bounds;
+use crate::rollout::sight::Sight;
+use crate::tally;
+use crate::workload::Workload;
 
 /// What a sentence names one by one: distributions, hosts. Most sites have fewer; of the rest it gives the number.
 const ITEMS_NAMED_MAX: usize = 10;

@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 
-use crate::domain::call::Call;
-use crate::domain::id::Seq;
-use crate::domain::machine::Timestamp;
-use crate::domain::notice::Notice;
-use crate::domain::record::Record;
-use crate::domain::record_codec;
-use crate::domain::rollout::Effect;
+use crate::call::Call;
+use crate::id::Seq;
+use crate::machine::Timestamp;
+use crate::notice::Notice;
+use crate::record::Record;
+use crate::record_codec;
+use crate::rollout::Effect;
 
 /// How long a change that only tidies the record may wait for another one to travel with.
 const TIDY_AFTER: Duration = Duration::from_secs(1);

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::{HEARD_FOR, Pin, Roster, Servers, TWINS_FOR, listed};
-use crate::domain::id::Member;
-use crate::domain::machine::Timestamp;
+use crate::id::Member;
+use crate::machine::Timestamp;
 
 /// The reason of a hold, by which it is counted. In the order in which they are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::domain::id::config_hash;
-use crate::domain::policy::{Agreement, AtTimeout, Choice, OnRollback, Policy};
-use crate::domain::text;
+use crate::id::config_hash;
+use crate::policy::{Agreement, AtTimeout, Choice, OnRollback, Policy};
+use crate::text;
 
 /// Characters of a value that a beat carries; of a longer one its beginning and its hash.
 const VALUE_CHARS_MAX: usize = 200;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::domain::policy::Policy;
+use crate::policy::Policy;
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_millis(seconds * 1_000)

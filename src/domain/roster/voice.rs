@@ -11,8 +11,8 @@
 use std::collections::BTreeMap;
 
 use super::{Beat, TURNS_MIN, TWINS_FOR};
-use crate::domain::id::Origin;
-use crate::domain::machine::Timestamp;
+use crate::id::Origin;
+use crate::machine::Timestamp;
 
 /// Lives of one member that are remembered. A board keeps a beat for 30 s, in which a process that crashes again and again
 /// starts a few times; one that was forgotten is as one that was never heard of.

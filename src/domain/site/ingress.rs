@@ -14,7 +14,7 @@ use super::facts::{IngressRule, Reach};
 use super::names::Names;
 use super::others::{Claim, Others};
 use super::{Findings, IngressFact, Source, annotation};
-use crate::domain::host::Host;
+use crate::host::Host;
 
 /// Adds what `ingress` says about the workload whose Services are `services`.
 pub(super) fn find<'a>(

@@ -33,8 +33,8 @@ pub use self::facts::{Reach, RouteFact, RouteKind, ServiceFact, SiteFacts};
 pub use self::gathered::{Gathered, beside};
 use self::others::{Claim, Known, Others};
 pub use self::own::{Owned, PathMatch, RouteClaim, own, taken};
-use crate::domain::host::Host;
-use crate::domain::selector::{Labels, is_subset};
+use crate::host::Host;
+use crate::selector::{Labels, is_subset};
 
 /// Most hosts of one site. CloudFront's default quota is 100 aliases a distribution, so this is ten full distributions
 /// behind one workload; beyond it a vote would outgrow its record.

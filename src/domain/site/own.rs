@@ -13,9 +13,9 @@ use std::ops::Bound;
 use serde::{Deserialize, Serialize};
 
 use super::{REJECTED_MAX, Site};
-use crate::domain::host::Host;
-use crate::domain::paths::{Path, PathSet};
-use crate::domain::tenants::{PATHS_SENT_MAX, Tenants};
+use crate::host::Host;
+use crate::paths::{Path, PathSet};
+use crate::tenants::{PATHS_SENT_MAX, Tenants};
 
 /// Domains whose names AWS gives out, to everybody: no route makes one of them a namespace's own. A shared load balancer, or
 /// the distribution of somebody else, has its name there.
@@ -213,8 +213,8 @@ fn reversed(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::site::Source;
-    use crate::domain::tenants::{Allowance, Tenancy};
+    use crate::site::Source;
+    use crate::tenants::{Allowance, Tenancy};
 
     fn host(text: &str) -> Host {
         text.parse().unwrap()

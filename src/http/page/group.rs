@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 
 use super::{SHOWN_MAX, more, tally};
-use crate::domain::broker::{MemberSeen, PathSeen, Seen};
-use crate::domain::tally::ago;
+use domain::broker::{MemberSeen, PathSeen, Seen};
+use domain::tally::ago;
 
 /// The section of the group.
 pub fn section(group: &Seen) -> Markup {

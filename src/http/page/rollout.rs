@@ -4,8 +4,8 @@ use maud::{Markup, html};
 
 use super::About;
 use crate::actors::observation::{DeliverySeen, Observation, PurgeSeen};
-use crate::domain::rollout::{PurgeSummary, Stage, Summary};
-use crate::domain::tally::Ballot;
+use domain::rollout::{PurgeSummary, Stage, Summary};
+use domain::tally::Ballot;
 
 /// The stations a rollout passes, in order, as the page names them.
 const WAY: [(Stage, &str); 4] = [

@@ -2,7 +2,7 @@
 
 use super::batch::Flaw;
 use super::{API_VERSION, Distribution, Invalidation, PAGE_ITEMS_MAX, Status, xml};
-use crate::sandbox::http::{Reply, Request};
+use crate::http::{Reply, Request};
 
 const CONTENT_TYPE: &str = "text/xml";
 

@@ -15,7 +15,7 @@ use super::store::Scope;
 use super::watch::{CHUNKS_MAX, Watch};
 use super::write::{DeleteOptions, Part, PatchForm};
 use super::{ExpiredForm, KubernetesStandIn, core_events};
-use crate::sandbox::http::{Reply, Request};
+use crate::http::{Reply, Request};
 
 const JSON: &str = "application/json";
 

@@ -15,7 +15,7 @@ use super::object::{Key, text};
 use super::resource::Kind;
 use super::selector::{Selector, comparison, terms};
 use super::store::Scope;
-use crate::sandbox::http::{Reply, Request};
+use crate::http::{Reply, Request};
 
 /// The field of the old version a selector may name, and where it is in the new one.
 const FIELDS: [(&str, &str); 11] = [

@@ -40,7 +40,7 @@ pub use controller::{PodFate, Timings};
 pub use failure::Failure;
 pub use resource::Kind;
 
-use crate::sandbox::http::{Reply, Request, Server, StandIn};
+use crate::http::{Reply, Request, Server, StandIn};
 use controller::Controller;
 use object::{Key, Object, text};
 use selector::Selector;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::domain::id::{Member, Origin, Seq, WorkloadId};
-use allclear::domain::record::Record;
-use allclear::domain::record_codec::decode;
-use allclear::domain::roster::Beat;
-use allclear::ports::{Board, Cursor, Flow, Heard, News, POSTINGS_MAX, Posted, Posting};
+use domain::id::{Member, Origin, Seq, WorkloadId};
+use domain::ports::{Board, Cursor, Flow, Heard, News, POSTINGS_MAX, Posted, Posting};
+use domain::record::Record;
+use domain::record_codec::decode;
+use domain::roster::Beat;
 use futures_util::StreamExt as _;
 
 use super::Bench;

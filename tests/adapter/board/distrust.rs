@@ -1,8 +1,8 @@
 //! What others write on the board: forged, damaged, foreign. One bad copy is said in words and costs nobody else.
 
-use allclear::domain::record::RECORD_BYTES_MAX;
-use allclear::domain::record_codec::encode;
-use allclear::ports::{Board, Cursor, Posted};
+use domain::ports::{Board, Cursor, Posted};
+use domain::record::RECORD_BYTES_MAX;
+use domain::record_codec::encode;
 
 use super::Bench as _;
 use super::contract::{app, beat, heard, newer, post, read, record, show, web};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use allclear::ports::{Board, Cursor, PortError, Posted, Retry};
+use domain::ports::{Board, Cursor, PortError, Posted, Retry};
 use futures_util::StreamExt as _;
 use tokio::net::{TcpListener, TcpStream};
 

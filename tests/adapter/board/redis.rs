@@ -10,11 +10,11 @@ use allclear::adapters::ledger::redis::RedisLedger;
 use allclear::adapters::redis::board::RedisBoard;
 use allclear::adapters::redis::{RIGHTS, Server};
 use allclear::config::Secret;
-use allclear::domain::id::{Member, Seq};
-use allclear::domain::record::Record;
-use allclear::domain::record_codec::encode;
-use allclear::domain::roster::Beat;
-use allclear::ports::{Board, Cursor, Ledger, POSTINGS_MAX, Posted, Posting};
+use domain::id::{Member, Seq};
+use domain::ports::{Board, Cursor, Ledger, POSTINGS_MAX, Posted, Posting};
+use domain::record::Record;
+use domain::record_codec::encode;
+use domain::roster::Beat;
 
 use super::contract::{all, app, beat, forget, post, read, record, show, web, woken};
 use super::{Bench, holds_the_contract};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use allclear::adapters::cloudfront::Timeouts;
-use allclear::domain::id::InvalidationId;
-use allclear::ports::{Cdn, CdnErrorClass};
-use allclear::sandbox::cloudfront as stand_in;
-use allclear::sandbox::http::{Action, Fault, Reply, When};
+use domain::id::InvalidationId;
+use domain::ports::{Cdn, CdnErrorClass};
+use sandbox::cloudfront as stand_in;
+use sandbox::http::{Action, Fault, Reply, When};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -126,7 +126,7 @@ async fn call_all(world: &World) -> Vec<Result<(), String>> {
     let cdn = world.cdn.clone();
     let calls = tokio::spawn(async move {
         let (e1, name) = (id("E1"), reference("r"));
-        let said = |error: allclear::ports::CdnError| error.message;
+        let said = |error: domain::ports::CdnError| error.message;
         vec![
             cdn.distributions().await.map(drop).map_err(said),
             cdn.has_cache_tags(&e1).await.map(drop).map_err(said),

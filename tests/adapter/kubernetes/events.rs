@@ -1,11 +1,11 @@
 //! Notices as Events: what is written, how often, and in which order `kubectl` shows it.
 
 use allclear::adapters::kubernetes::Events;
-use allclear::domain::id::{NoticeId, Seq};
-use allclear::domain::notice::{Kind as NoticeKind, Notice};
-use allclear::ports::{EventSink, Retry};
-use allclear::sandbox::http::{Action, Fault, When};
-use allclear::sandbox::kubernetes::Kind;
+use domain::id::{NoticeId, Seq};
+use domain::notice::{Kind as NoticeKind, Notice};
+use domain::ports::{EventSink, Retry};
+use sandbox::http::{Action, Fault, When};
+use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};
 
 use super::{Bench, web};

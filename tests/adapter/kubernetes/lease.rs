@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use allclear::adapters::clock::SystemClock;
 use allclear::adapters::kubernetes::KubernetesLease;
-use allclear::domain::lease::Replica;
-use allclear::ports::{Lease, Retry};
-use allclear::sandbox::kubernetes::Kind;
+use domain::lease::Replica;
+use domain::ports::{Lease, Retry};
+use sandbox::kubernetes::Kind;
 
 use super::Bench;
 

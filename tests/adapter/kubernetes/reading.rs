@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use allclear::adapters::kubernetes::{ConnectError, Options, Scope, connect};
-use allclear::domain::readiness::Pod;
-use allclear::domain::site::Age;
-use allclear::ports::{ClusterView, Flow, PodSight, Retry};
-use allclear::sandbox::http::{Action, Fault, When};
+use domain::ports::{ClusterView, Flow, PodSight, Retry};
+use domain::readiness::Pod;
+use domain::site::Age;
 use futures_util::StreamExt;
+use sandbox::http::{Action, Fault, When};
 use serde_json::{Value, json};
 
 use super::{Bench, PATIENCE, web};
@@ -255,7 +255,7 @@ async fn everything_is_watched_if_that_is_allowed_and_else_our_own_namespace() {
 #[tokio::test]
 async fn requests_name_the_program_and_are_not_repeated_by_the_client() {
     let bench = Bench::start().await;
-    let named = |request: &allclear::sandbox::http::Request| {
+    let named = |request: &sandbox::http::Request| {
         request.header("user-agent").is_some_and(|agent| agent.starts_with("allclear/"))
     };
     bench.refuse(429, 1, named);

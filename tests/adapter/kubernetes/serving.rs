@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use allclear::domain::readiness::{Standing, standing};
-use allclear::domain::serving::old_pods;
-use allclear::ports::{ClusterView, Retry};
-use allclear::sandbox::kubernetes::{Kind, KubernetesStandIn, Timings};
+use domain::ports::{ClusterView, Retry};
+use domain::readiness::{Standing, standing};
+use domain::serving::old_pods;
+use sandbox::kubernetes::{Kind, KubernetesStandIn, Timings};
 use serde_json::{Value, json};
 
 use super::{Bench, web};

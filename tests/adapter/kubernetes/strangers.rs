@@ -2,9 +2,9 @@
 
 use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
-use allclear::domain::id::WorkloadId;
-use allclear::ports::{ClusterView, Ledger};
-use allclear::sandbox::http::Request;
+use domain::id::WorkloadId;
+use domain::ports::{ClusterView, Ledger};
+use sandbox::http::Request;
 use serde_json::json;
 
 use super::{Bench, Reader, classic, is_list};
@@ -71,9 +71,9 @@ async fn t13_a_page_that_is_refused_for_its_size_is_asked_for_in_halves() {
         let bench = filled(3, 1024).await;
         let large =
             |request: &Request| is_list(request) && request.query.get("limit").is_some_and(|limit| limit != "1");
-        let answer = allclear::sandbox::http::Reply::full(status, "text/plain", body);
-        let action = allclear::sandbox::http::Action::Answer(answer);
-        let fault = allclear::sandbox::http::Fault::once(allclear::sandbox::http::When::Before, action);
+        let answer = sandbox::http::Reply::full(status, "text/plain", body);
+        let action = sandbox::http::Action::Answer(answer);
+        let fault = sandbox::http::Fault::once(sandbox::http::When::Before, action);
         bench.server.inject(fault.matching(large).times(2));
         let view = bench.cluster(Scope::All, Tempo { page: 4, ..classic() });
         let reader = Reader::synced(&view).await;

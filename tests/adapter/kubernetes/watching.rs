@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use allclear::adapters::kubernetes::{Scope, Tempo};
-use allclear::domain::id::WorkloadId;
-use allclear::ports::Retry;
-use allclear::sandbox::http::{Action, Fault, Reply, Request, When};
-use allclear::sandbox::kubernetes::{ExpiredForm, Kind};
 use bytes::Bytes;
+use domain::id::WorkloadId;
+use domain::ports::Retry;
+use sandbox::http::{Action, Fault, Reply, Request, When};
+use sandbox::kubernetes::{ExpiredForm, Kind};
 use serde_json::json;
 use tokio::sync::mpsc;
 

@@ -5,11 +5,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use allclear::sandbox::kubernetes::KubernetesStandIn;
 use futures_util::{Stream, StreamExt};
 use kube::api::WatchEvent;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::Status;
+use sandbox::kubernetes::KubernetesStandIn;
 use serde_json::{Value, json};
 
 /// Longest time one check may take, in seconds: a hang is a failure. The slowest waits of a real server in here are the

@@ -10,7 +10,7 @@ use kube::runtime::watcher::{self, Event, InitialListStrategy};
 use serde_json::{Value, json};
 
 use super::support::{Api, Check, checks, version};
-use allclear::sandbox::kubernetes::{ExpiredForm, KubernetesStandIn, Options};
+use sandbox::kubernetes::{ExpiredForm, KubernetesStandIn, Options};
 
 pub const CHECKS: &[(&str, Check)] = checks![
     a_watch_tells_every_change_after_its_version,

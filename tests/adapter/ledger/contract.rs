@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use allclear::adapters::ledger::shard_of;
-use allclear::domain::delivery::{Content, Delivery, State};
-use allclear::domain::id::{Member, NoticeId, Seq, WorkloadId};
-use allclear::domain::image::Container;
-use allclear::domain::listed::Scope;
-use allclear::domain::lives::LifeNote;
-use allclear::domain::notice::{Kind, Notice};
-use allclear::domain::record::{Phase, RECORD_BYTES_MAX, Record};
-use allclear::domain::record_codec::decode;
-use allclear::domain::roster::Pin;
-use allclear::ports::{Ledger, Retry, StoreError};
+use domain::delivery::{Content, Delivery, State};
+use domain::id::{Member, NoticeId, Seq, WorkloadId};
+use domain::image::Container;
+use domain::listed::Scope;
+use domain::lives::LifeNote;
+use domain::notice::{Kind, Notice};
+use domain::ports::{Ledger, Retry, StoreError};
+use domain::record::{Phase, RECORD_BYTES_MAX, Record};
+use domain::record_codec::decode;
+use domain::roster::Pin;
 
 use super::Bench;
 

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use allclear::adapters::ledger::kubernetes::{KubernetesLedger, META_NAME};
 use allclear::adapters::ledger::shard_of;
-use allclear::domain::id::WorkloadId;
-use allclear::domain::listed::{Listed, Scope};
-use allclear::domain::record::Record;
-use allclear::domain::roster::Pin;
-use allclear::ports::{Ledger, PinError, Retry, StoreError};
-use allclear::sandbox::http::{Action, Fault, Reply, Request, Server, When};
-use allclear::sandbox::kubernetes::{Kind, KubernetesStandIn, Options};
 use async_trait::async_trait;
+use domain::id::WorkloadId;
+use domain::listed::{Listed, Scope};
+use domain::ports::{Ledger, PinError, Retry, StoreError};
+use domain::record::Record;
+use domain::roster::Pin;
 use futures_util::future::join_all;
+use sandbox::http::{Action, Fault, Reply, Request, Server, When};
+use sandbox::kubernetes::{Kind, KubernetesStandIn, Options};
 use serde_json::json;
 
 use super::contract::{estate, neighbours, next, record, web};
@@ -81,7 +81,7 @@ fn status(code: u16, reason: &str, message: &str, retry_after: u32) -> Action {
     Action::Answer(Reply::full(code, "application/json", body.to_string()))
 }
 
-fn unavailable(result: Result<(), StoreError>) -> allclear::ports::PortError {
+fn unavailable(result: Result<(), StoreError>) -> domain::ports::PortError {
     match result {
         Err(StoreError::Unavailable(error)) => error,
         other => panic!("a failure was expected: {other:?}"),

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use allclear::adapters::ledger::redis::RedisLedger;
 use allclear::adapters::redis::{RIGHTS, Server};
-use allclear::domain::listed::Scope;
-use allclear::domain::notice::Kind;
-use allclear::ports::{Ledger, PortError, Retry, StoreError};
 use async_trait::async_trait;
+use domain::listed::Scope;
+use domain::notice::Kind;
+use domain::ports::{Ledger, PortError, Retry, StoreError};
 
 use super::contract::{delivery, estate, next, record, web};
 use super::{Bench, holds_the_contract};

@@ -9,25 +9,25 @@ use std::fmt::Write as _;
 use allclear::adapters::redis::Server;
 use allclear::adapters::redis::board::RedisBoard;
 use allclear::config::Secret;
-use allclear::domain::broker::{Broker, Effect, Event, Identity};
-use allclear::domain::id::{Member, Seq};
-use allclear::domain::machine::{Machine, Timestamp};
-use allclear::domain::policy::Policy;
-use allclear::domain::record::Record;
-use allclear::domain::record_codec::encode;
-use allclear::domain::roster::{Pin, Roster, Trust, settings};
-use allclear::ports::{Board, Cursor, Interest, Posted};
+use domain::broker::{Broker, Effect, Event, Identity};
+use domain::id::{Member, Seq};
+use domain::machine::{Machine, Timestamp};
+use domain::policy::Policy;
+use domain::ports::{Board, Cursor, Interest, Posted};
+use domain::record::Record;
+use domain::record_codec::encode;
+use domain::roster::{Pin, Roster, Trust, settings};
 
 use crate::board::contract::{app, beat, heard, post, record, show, web};
 use crate::board::redis::board_at;
 use crate::support::redis::Redis;
 
 /// How a beat is made another.
-type Forge = fn(&mut allclear::domain::roster::Beat, &str);
+type Forge = fn(&mut domain::roster::Beat, &str);
 
 /// Writes copies of eu-2's under names that nobody has, each of 12 KiB and waiting for us.
 fn forge(redis: &Redis, copies: usize, mac: &str) {
-    let waits = Record { change: allclear::domain::record::Change::Changed, uid: "u".repeat(12_000), ..record(2, 1) };
+    let waits = Record { change: domain::record::Change::Changed, uid: "u".repeat(12_000), ..record(2, 1) };
     let body = encode(&waits).unwrap();
     let mut connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
     for first in (0..copies).step_by(500) {
@@ -166,7 +166,7 @@ async fn a_copy_is_read_again_where_the_cursor_is_past_it_and_others_copies_are_
     assert_eq!(news.heard.len(), 1, "us-9 is not wanted: {:?}", news.heard);
     let interest = Interest { members, again: [web(), app(7)].into() };
     let again = boards[0].read_of(&news.cursor, &interest).await.unwrap();
-    let expected = allclear::ports::Heard { member: "eu-2".into(), ..heard("a", show(2, 1)) };
+    let expected = domain::ports::Heard { member: "eu-2".into(), ..heard("a", show(2, 1)) };
     assert_eq!((again.heard, again.again, again.more), (vec![expected], 2, false));
 }
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use allclear::adapters::ledger::kubernetes::{KubernetesLedger, META_NAME};
 use allclear::adapters::ledger::shard_of;
-use allclear::domain::id::{Seq, WorkloadId};
-use allclear::domain::listed::Scope;
-use allclear::domain::record::Record;
-use allclear::ports::{Ledger, Retry, StoreError};
-use allclear::sandbox::http::{Action, Fault, Reply, Request, When};
-use allclear::sandbox::kubernetes::Kind;
+use domain::id::{Seq, WorkloadId};
+use domain::listed::Scope;
+use domain::ports::{Ledger, Retry, StoreError};
+use domain::record::Record;
+use sandbox::http::{Action, Fault, Reply, Request, When};
+use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};
 
 use crate::ledger::contract::{next, record, web};

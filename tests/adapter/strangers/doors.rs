@@ -4,9 +4,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use allclear::sandbox::kubernetes::Timings;
-use allclear::sandbox::life::Life;
-use allclear::sandbox::world::World;
+use allclear::demo::life::Life;
+use sandbox::kubernetes::Timings;
+use sandbox::world::World;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout};

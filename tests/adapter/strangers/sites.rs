@@ -5,9 +5,9 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use allclear::adapters::kubernetes::{Clients, Cluster, Options, Scope, Tempo, connect};
-use allclear::domain::site::{Age, Gathered, Site};
-use allclear::ports::{ClusterView, Retry};
-use allclear::sandbox::kubernetes::{KubernetesStandIn, Options as StandInOptions};
+use domain::ports::{ClusterView, Retry};
+use domain::site::{Age, Gathered, Site};
+use sandbox::kubernetes::{KubernetesStandIn, Options as StandInOptions};
 use serde_json::{Value, json};
 
 /// Where the search in a process of its own finds the cluster, and where the peak of its memory is told.
@@ -16,7 +16,7 @@ const KUBECONFIG: &str = "ALLCLEAR_TEST_SITES_KUBECONFIG";
 /// What a search in a process of its own may take. It stands for a hang.
 const SEARCH_MAX: Duration = Duration::from_secs(120);
 
-async fn clients(api: &KubernetesStandIn, server: &allclear::sandbox::http::Server) -> Clients {
+async fn clients(api: &KubernetesStandIn, server: &sandbox::http::Server) -> Clients {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), api.kubeconfig(server)).unwrap();
     connect(&Options { kubeconfig: Some(file.path().to_owned()), context: None }).await.unwrap()

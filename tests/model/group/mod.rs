@@ -8,9 +8,9 @@ mod world;
 
 use std::collections::BTreeSet;
 
-use allclear::domain::distribution::DistributionId;
-use allclear::domain::id::Vector;
-use allclear::domain::record::{Outcome, Phase, PurgeState, Record};
+use domain::distribution::DistributionId;
+use domain::id::Vector;
+use domain::record::{Outcome, Phase, PurgeState, Record};
 use stateright::{Checker, HasDiscoveries, Model, Property, UniformChooser};
 
 use crate::group::world::{Action, Cluster, State, World};

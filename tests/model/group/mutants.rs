@@ -1,9 +1,9 @@
 //! Ways to break the agreement, each applied to the world around the machine, and each caught by a named property.
 
-use allclear::domain::id::{Reference, Vector};
-use allclear::domain::purge::Order;
-use allclear::domain::record::{Edge, Phase, Record};
-use allclear::domain::rules::Rules;
+use domain::id::{Reference, Vector};
+use domain::purge::Order;
+use domain::record::{Edge, Phase, Record};
+use domain::rules::Rules;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {

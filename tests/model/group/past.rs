@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use allclear::domain::distribution::DistributionId;
-use allclear::domain::id::{Component, Origin, Reference, Seq, Vector};
-use allclear::domain::image::Version;
-use allclear::domain::purge::Order;
-use allclear::domain::readiness::{Standing, standing};
-use allclear::domain::record::{Brief, Outcome, Phase, Record};
-use allclear::domain::rollout::baseline;
+use domain::distribution::DistributionId;
+use domain::id::{Component, Origin, Reference, Seq, Vector};
+use domain::image::Version;
+use domain::purge::Order;
+use domain::readiness::{Standing, standing};
+use domain::record::{Brief, Outcome, Phase, Record};
+use domain::rollout::baseline;
 
 use crate::group::world::{State, World, name};
 use crate::hashed::Hashed;
@@ -240,7 +240,7 @@ fn may_follow(old: &Phase, new: &Phase) -> bool {
 }
 
 /// The record of a workload that has been there for long.
-pub fn settled(workload: &allclear::domain::workload::Workload, config: &str) -> Record {
+pub fn settled(workload: &domain::workload::Workload, config: &str) -> Record {
     let version = workload.version.as_ref().expect("a version");
     Record { config: config.to_owned(), ..baseline(workload, version, Seq(0)) }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use allclear::domain::policy::{Agreement, AtTimeout, OnRollback, Policy};
-use allclear::domain::record::Record;
-use allclear::domain::workload::{Replicas, Tuning, Workload};
+use domain::policy::{Agreement, AtTimeout, OnRollback, Policy};
+use domain::record::Record;
+use domain::workload::{Replicas, Tuning, Workload};
 
 use crate::group::past::settled;
 use crate::group::world::{BEFORE, Cluster, Faults, World};

@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::domain::distribution::DistributionId;
-use allclear::domain::group::{Known, Told, View};
-use allclear::domain::id::{InvalidationId, Member, Vector, group_rollout_id, purge_reference};
-use allclear::domain::machine::{Machine, Timestamp};
-use allclear::domain::notice::{Kind, Notice};
-use allclear::domain::policy::{Agreement, Policy};
-use allclear::domain::purge::{Order, Progress};
-use allclear::domain::record::{Outcome, PurgeState, Record, Vote};
-use allclear::domain::rollout::{Effect, Event, FoundSite, Identity, Rollout};
-use allclear::domain::serving::OldPods;
-use allclear::domain::workload::Workload;
+use domain::distribution::DistributionId;
+use domain::group::{Known, Told, View};
+use domain::id::{InvalidationId, Member, Vector, group_rollout_id, purge_reference};
+use domain::machine::{Machine, Timestamp};
+use domain::notice::{Kind, Notice};
+use domain::policy::{Agreement, Policy};
+use domain::purge::{Order, Progress};
+use domain::record::{Outcome, PurgeState, Record, Vote};
+use domain::rollout::{Effect, Event, FoundSite, Identity, Rollout};
+use domain::serving::OldPods;
+use domain::workload::Workload;
 
 use crate::group::mutants::Mutant;
 use crate::group::world::{Done, Job, Patience, World, name, rules, web};
@@ -213,7 +213,7 @@ pub fn by_host() -> DistributionId {
 
 /// The mutant that takes a complete record for a vote.
 fn believe_facts(record: &mut Record, own: &Record) {
-    let complete = record.phase == allclear::domain::record::Phase::Complete;
+    let complete = record.phase == domain::record::Phase::Complete;
     let missing = own.votes.iter().filter(|vote| complete && record.vote(&vote.vector).is_none());
     let mut believed: Vec<Vote> = missing.cloned().collect();
     for purge in believed.iter_mut().flat_map(|vote| vote.purges.values_mut()) {

@@ -9,13 +9,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
-use allclear::domain::id::{Member, Origin, Seq, Vector, WorkloadId};
-use allclear::domain::policy::Policy;
-use allclear::domain::purge::Order;
-use allclear::domain::record::{Edge, Record};
-use allclear::domain::record_codec::form;
-use allclear::domain::rules::Rules;
-use allclear::domain::workload::Workload;
+use domain::id::{Member, Origin, Seq, Vector, WorkloadId};
+use domain::policy::Policy;
+use domain::purge::Order;
+use domain::record::{Edge, Record};
+use domain::record_codec::form;
+use domain::rules::Rules;
+use domain::workload::Workload;
 
 use crate::group::mutants::Mutant;
 use crate::group::past::Past;

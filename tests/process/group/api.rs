@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use allclear::sandbox::http::{Action, Fault, Reply, Request, When};
-use allclear::sandbox::kubernetes::Kind;
 use futures_util::FutureExt;
+use sandbox::http::{Action, Fault, Reply, Request, When};
+use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};
 
 use crate::group::field::Field;

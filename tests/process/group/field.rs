@@ -4,11 +4,11 @@
 use std::ops::{Index, IndexMut};
 use std::time::{Duration, Instant};
 
-use allclear::domain::record::Record;
-use allclear::sandbox::cloudfront::{Invalidation, access_key_id};
-use allclear::sandbox::group::{GroupWorld, Web};
-use allclear::sandbox::http::{Action, Fault, Request, When};
-use allclear::sandbox::kubernetes::Timings;
+use domain::record::Record;
+use sandbox::cloudfront::{Invalidation, access_key_id};
+use sandbox::group::{GroupWorld, Web};
+use sandbox::http::{Action, Fault, Request, When};
+use sandbox::kubernetes::Timings;
 
 use crate::group::oracles::Baseline;
 use crate::group::timeline::Timeline;

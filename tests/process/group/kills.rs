@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use allclear::sandbox::http::{Action, Fault, Request, When};
-use allclear::sandbox::proxy::{Direction, Mode};
 use futures_util::FutureExt;
+use sandbox::http::{Action, Fault, Request, When};
+use sandbox::proxy::{Direction, Mode};
 
 use crate::group::field::{Field, TAKEOVER};
 use crate::group::oracles::{Want, judge};

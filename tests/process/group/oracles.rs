@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use allclear::domain::record::Closed;
+use domain::record::Closed;
 use serde_json::Value;
 
 use crate::group::field::{Field, PASSWORD, is_over};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use allclear::domain::record::Phase;
-use allclear::sandbox::kubernetes::{Kind, PodFate};
+use domain::record::Phase;
 use futures_util::FutureExt;
+use sandbox::kubernetes::{Kind, PodFate};
 use serde_json::json;
 
 use crate::group::field::Field;
@@ -138,10 +138,7 @@ async fn g2() -> Outcome {
 
     // After the votes of the other two: nobody can tell what the third will have said, so they wait, and say so.
     let mut field = Field::with(&GIVES_UP).await;
-    let hold = allclear::sandbox::http::Fault::once(
-        allclear::sandbox::http::When::Before,
-        allclear::sandbox::http::Action::Hold,
-    );
+    let hold = sandbox::http::Fault::once(sandbox::http::When::Before, sandbox::http::Action::Hold);
     field[2].world.api.inject(
         hold.times(u32::MAX).matching(|request| request.method == "GET" && request.path.ends_with("/deployments/web")),
     );
@@ -163,7 +160,7 @@ async fn g2() -> Outcome {
     // After all votes: it is decided, with it or without it.
     let mut field = Field::new().await;
     field.roll_out("1.1");
-    let at = field.caught_at_cloudfront(allclear::sandbox::http::When::Before, "POST", "/invalidation").await;
+    let at = field.caught_at_cloudfront(sandbox::http::When::Before, "POST", "/invalidation").await;
     field.kill(at);
     field.clear_faults();
     field.wait_until("the others purge without it", async |field| field.purges().len() == 1).await;

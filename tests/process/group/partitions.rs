@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use allclear::sandbox::proxy::{Direction, Mode};
 use futures_util::FutureExt;
+use sandbox::proxy::{Direction, Mode};
 
 use crate::group::field::Field;
 use crate::group::oracles::{Want, judge, last_end};

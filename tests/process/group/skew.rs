@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use allclear::sandbox::http::{Action, Fault, When};
+use sandbox::http::{Action, Fault, When};
 
 use crate::group::field::{Field, MEMBERS};
 use crate::group::oracles::{Want, judge, words};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use allclear::sandbox::kubernetes::{Kind, KubernetesStandIn};
+use sandbox::kubernetes::{Kind, KubernetesStandIn};
 use serde_json::Value;
 
 use crate::scene::{NAME, NAMESPACE};

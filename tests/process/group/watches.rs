@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use allclear::sandbox::http::{Action, Fault, Reply, When};
-use allclear::sandbox::kubernetes::Kind;
 use futures_util::FutureExt;
+use sandbox::http::{Action, Fault, Reply, When};
+use sandbox::kubernetes::Kind;
 use serde_json::json;
 
 use crate::group::field::Field;
@@ -121,9 +121,8 @@ async fn w5() -> Outcome {
     let times = 3;
     for _ in 0..times {
         let stale = Action::Answer(Reply::full(200, "application/json", old.clone()));
-        let looks = |request: &allclear::sandbox::http::Request| {
-            request.method == "GET" && request.path.ends_with("/deployments/web")
-        };
+        let looks =
+            |request: &sandbox::http::Request| request.method == "GET" && request.path.ends_with("/deployments/web");
         field[1].world.api.inject(Fault::once(When::Before, stale).matching(looks));
     }
     field.roll_out("1.1");
@@ -171,9 +170,8 @@ async fn w7() -> Outcome {
     // A watch whose line is cut in the middle, with a byte that is no text.
     let torn =
         Reply::full(200, "application/json", b"{\"type\":\"MODIFIED\",\"object\":{\"kind\":\"Depl\xff\n{\"ty".to_vec());
-    let watches = |request: &allclear::sandbox::http::Request| {
-        request.query.contains_key("watch") && request.path.contains("deployments")
-    };
+    let watches =
+        |request: &sandbox::http::Request| request.query.contains_key("watch") && request.path.contains("deployments");
     field[1].world.api.inject(Fault::once(When::Before, Action::Answer(torn)).matching(watches));
     field[1].world.kubernetes.close_watches();
     field.roll_out("1.1");

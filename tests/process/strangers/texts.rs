@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use allclear::sandbox::kubernetes::Kind;
+use sandbox::kubernetes::Kind;
 use serde_json::json;
 
 use crate::scene::{HOST, NAME, NAMESPACE, Scene, image};

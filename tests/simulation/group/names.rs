@@ -1,6 +1,6 @@
 //! Members that are forgotten, renamed, or come back.
 
-use allclear::domain::roster::Pin;
+use domain::roster::Pin;
 
 use super::*;
 

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use allclear::adapters::kubernetes::decode_deployment;
-use allclear::domain::id::Seq;
-use allclear::domain::machine::{Machine, Timestamp};
-use allclear::domain::notice::Kind;
-use allclear::domain::policy::Policy;
-use allclear::domain::rollout::{Arrival, Effect, Event, Identity, Rollout};
-use allclear::domain::workload::{ANNOTATION_PREFIX, Tuning, Workload};
+use domain::id::Seq;
+use domain::machine::{Machine, Timestamp};
+use domain::notice::Kind;
+use domain::policy::Policy;
+use domain::rollout::{Arrival, Effect, Event, Identity, Rollout};
+use domain::workload::{ANNOTATION_PREFIX, Tuning, Workload};
 
 use crate::fakes::{Millis, World};
 use crate::stage::{Life, Stage, deployment, id, life, roll_out, settled};

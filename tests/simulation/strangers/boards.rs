@@ -1,10 +1,10 @@
 //! Whoever can write to one Redis of a group writes copies of a member's own record.
 
 use allclear::actors::{Grouping, Settings};
-use allclear::domain::id::Seq;
-use allclear::domain::record::Record;
-use allclear::domain::roster::Trust;
-use allclear::ports::Posting;
+use domain::id::Seq;
+use domain::ports::Posting;
+use domain::record::Record;
+use domain::roster::Trust;
 
 use crate::group::{creations, group, member, pass, play, release, start};
 use crate::stage::{Life, id};

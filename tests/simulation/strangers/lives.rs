@@ -1,7 +1,7 @@
 //! A workload that takes the whole process down, in each life again.
 
 use allclear::actors::message::Drain;
-use allclear::domain::notice::Kind;
+use domain::notice::Kind;
 
 use crate::fakes::{Millis, World};
 use crate::stage::{Life, Stage, deployment, id, life, settled};

@@ -1,13 +1,13 @@
 //! T3: a part of the ledger that others have filled. Whoever suffers is told, and is served once there is room.
 
-use allclear::domain::notice::Kind;
+use domain::notice::Kind;
 
 use crate::fakes::{Fault, Millis, World};
 use crate::stage::{Life, Stage, deployment, id, life, roll_out, settled};
 
 /// When Events said of this workload that it is stuck for want of room.
 fn told(world: &World, name: &str) -> Vec<Millis> {
-    let about = |(_, _, notice): &&(_, _, allclear::domain::notice::Notice)| {
+    let about = |(_, _, notice): &&(_, _, domain::notice::Notice)| {
         notice.workload == id(name)
             && notice.kind == Kind::RolloutStuck
             && notice.message.contains("no room, as simulated")

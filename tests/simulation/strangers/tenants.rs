@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use allclear::actors::Settings;
-use allclear::domain::notice::Kind;
-use allclear::domain::paths::PathSet;
-use allclear::domain::policy::Policy;
-use allclear::domain::site::RouteClaim;
-use allclear::domain::tenants::{Tenancy, Tenants};
-use allclear::domain::workload::{Tuning, Workload};
+use domain::notice::Kind;
+use domain::paths::PathSet;
+use domain::policy::Policy;
+use domain::site::RouteClaim;
+use domain::tenants::{Tenancy, Tenants};
+use domain::workload::{Tuning, Workload};
 
 use crate::fakes::World;
 use crate::stage::{Life, Stage, deployment, life_under, settings};

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use allclear::adapters::ledger::memory::MemoryLedger;
-use allclear::domain::horizon::Mark;
-use allclear::domain::id::WorkloadId;
-use allclear::domain::workload::Workload;
-use allclear::ports::Sight;
+use domain::horizon::Mark;
+use domain::id::WorkloadId;
+use domain::ports::Sight;
+use domain::workload::Workload;
 
 use super::World;
 

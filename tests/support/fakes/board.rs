@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use allclear::adapters::ledger::memory::MemoryLedger;
-use allclear::domain::id::{Member, Origin, WorkloadId};
-use allclear::domain::roster::Beat;
-use allclear::ports::{Board, Cursor, Flow, Interest, News, PortError, Posted, Posting};
-use allclear::sandbox::board::{MemberBoard, SharedBoard};
 use async_trait::async_trait;
+use domain::id::{Member, Origin, WorkloadId};
+use domain::ports::{Board, Cursor, Flow, Interest, News, PortError, Posted, Posting};
+use domain::roster::Beat;
+use sandbox::board::{MemberBoard, SharedBoard};
 
 use super::{FakeClock, World, failed};
 
@@ -104,7 +104,7 @@ impl Server {
     /// What it shows of a member's record.
     pub async fn shows(&self, member: &str, workload: &WorkloadId) -> Option<Posting> {
         let news = self.board.handle(&"somebody".into()).read(&Cursor::default()).await.expect("it answers");
-        let of_it = |heard: &allclear::ports::Heard| heard.member.0 == member && heard.workload == *workload;
+        let of_it = |heard: &domain::ports::Heard| heard.member.0 == member && heard.workload == *workload;
         news.heard.into_iter().find(of_it).map(|heard| heard.said)
     }
 

@@ -4,26 +4,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use allclear::domain::delivery::{Content, Delivery, Reply};
-use allclear::domain::distribution::{Distribution, DistributionId};
-use allclear::domain::id::{InvalidationId, Reference, Seq, WorkloadId};
-use allclear::domain::listed::Scope;
-use allclear::domain::lives::LifeNote;
-use allclear::domain::machine::Timestamp;
-use allclear::domain::notice::{Kind, Notice};
-use allclear::domain::paths::PathSet;
-use allclear::domain::purge::CdnErrorClass;
-use allclear::domain::readiness::Pod;
-use allclear::domain::record::Record;
-use allclear::domain::roster::Pin;
-use allclear::domain::serving::Serving;
-use allclear::domain::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, SiteFacts};
-use allclear::domain::workload::Workload;
-use allclear::ports::{
+use async_trait::async_trait;
+use domain::delivery::{Content, Delivery, Reply};
+use domain::distribution::{Distribution, DistributionId};
+use domain::id::{InvalidationId, Reference, Seq, WorkloadId};
+use domain::listed::Scope;
+use domain::lives::LifeNote;
+use domain::machine::Timestamp;
+use domain::notice::{Kind, Notice};
+use domain::paths::PathSet;
+use domain::ports::{
     Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger, Ledgered,
     Notifier, PinError, PodSight, PortError, Sight, StoreError,
 };
-use async_trait::async_trait;
+use domain::purge::CdnErrorClass;
+use domain::readiness::Pod;
+use domain::record::Record;
+use domain::roster::Pin;
+use domain::serving::Serving;
+use domain::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, SiteFacts};
+use domain::workload::Workload;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 

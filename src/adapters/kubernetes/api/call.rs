@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use super::failure::{Attempt, Collection, Failure};
 use super::text::{self, Decoder};
 use super::{ANSWER_MAX, OBJECT_BYTES_MAX};
-use crate::ports::PortError;
+use domain::ports::PortError;
 
 /// Most of an error's body that is read. A `Status` has a few hundred bytes; a proxy's page is not worth more.
 const ERROR_BYTES_MAX: usize = 16 * 1024;

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::connect::unusable;
 use crate::adapters::{in_words, whom};
-use crate::ports::{PortError, Retry};
+use domain::ports::{PortError, Retry};
 
 /// Longest wait that a `Retry-After` can ask of us. API servers say seconds; minutes come from a broken proxy.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);

@@ -18,10 +18,10 @@ use tokio::time::Instant;
 use super::call::Api;
 use super::failure::Collection;
 use super::text;
-use crate::domain::horizon::{Horizon, Mark, Verdict};
-use crate::domain::machine::{Timestamp, millis};
-use crate::domain::rollout::SET_BACK_AFTER;
-use crate::ports::{Flow, PortError};
+use domain::horizon::{Horizon, Mark, Verdict};
+use domain::machine::{Timestamp, millis};
+use domain::ports::{Flow, PortError};
+use domain::rollout::SET_BACK_AFTER;
 
 /// How far watches have got. Clones share it.
 #[derive(Clone, Default)]

@@ -37,8 +37,8 @@ use super::failure::{Collection, Failure};
 use super::lines::Lines;
 use super::reach::Reach;
 use super::text::{self, Decoder, Line, Name, Page, Reading};
-use crate::domain::retry::Backoff;
-use crate::ports::{Flow, PortError};
+use domain::ports::{Flow, PortError};
+use domain::retry::Backoff;
 
 /// Most bytes of one page of a list. Five hundred objects of 20 KiB are 10 MiB; a pod of 256 MiB has room for this one, and for
 /// what is made of it. An object has 1.5 MiB at most, etcd's own bound on a request.

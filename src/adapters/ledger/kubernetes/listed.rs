@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::pin::Meta;
 use super::{KubernetesLedger, LAYOUT_DIVIDED, LAYOUT_KEY, moved};
-use crate::domain::listed::{Listed, Scope};
-use crate::ports::{PinError, PortError};
+use domain::listed::{Listed, Scope};
+use domain::ports::{PinError, PortError};
 
 /// The entry's name.
 const LISTED_KEY: &str = "listed";

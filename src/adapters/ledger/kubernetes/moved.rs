@@ -22,7 +22,7 @@ use super::shard::Shard;
 use super::stored::Stored;
 use super::writer::{Copy, Lane, ShardStore, Spare};
 use super::{META_NAME, SHARDS, shard_name};
-use crate::ports::PortError;
+use domain::ports::PortError;
 
 /// The object that has the records of a namespace, and the writes to it.
 #[derive(Clone, Debug)]

@@ -11,10 +11,10 @@ use sha2::{Digest, Sha256};
 
 use super::shard_name;
 use crate::adapters::ledger::{Ruling, judge_removal, judge_store, shard_of, unusable};
-use crate::domain::id::{Seq, WorkloadId};
-use crate::domain::record::Record;
-use crate::domain::record_codec::{decode, encode};
-use crate::ports::{PortError, StoreError};
+use domain::id::{Seq, WorkloadId};
+use domain::ports::{PortError, StoreError};
+use domain::record::Record;
+use domain::record_codec::{decode, encode};
 
 /// Most a ConfigMap may hold, in bytes: `MaxSecretSize` of the API server's validation, which counts the values; keys
 /// are counted here too, so that this guard speaks before the server does.

@@ -10,7 +10,7 @@ use super::maps::config_map;
 use super::shard::Shard;
 use super::writer::{Copy, ShardStore, Spare};
 use super::{KubernetesLedger, META_NAME, SHARDS, copy_of};
-use crate::ports::PortError;
+use domain::ports::PortError;
 
 /// One shard, or a part of it.
 #[derive(Clone)]

@@ -26,8 +26,8 @@ use tokio::time::Instant;
 
 use super::maps::Failed;
 use super::shard::{Applied, Change, Shard};
-use crate::domain::id::WorkloadId;
-use crate::ports::{PortError, StoreError};
+use domain::id::WorkloadId;
+use domain::ports::{PortError, StoreError};
 
 /// Shortest time between the starts of two writes of one shard (decision 13). One rollout that stores twice in a row
 /// waits for it once, which leaves the promised 250 ms room for both writes; a storm of rollouts costs 20 writes a second
@@ -319,8 +319,8 @@ mod tests {
     use futures_util::future::join_all;
 
     use super::*;
-    use crate::domain::record::Record;
-    use crate::domain::record_codec::decode;
+    use domain::record::Record;
+    use domain::record_codec::decode;
 
     const LATENCY: Duration = Duration::from_millis(10);
 

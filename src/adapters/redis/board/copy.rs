@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::seal::{Seal, Signed, joined, split};
 use crate::config::Secret;
-use crate::domain::id::{Member, Origin, Seq, WorkloadId, is_name};
-use crate::domain::record::{Phase, RECORD_BYTES_MAX};
-use crate::domain::record_codec::{CodecError, decode, encode};
-use crate::domain::roster::Beat;
-use crate::ports::{PASSING_TTL, Posting};
+use domain::id::{Member, Origin, Seq, WorkloadId, is_name};
+use domain::ports::{PASSING_TTL, Posting};
+use domain::record::{Phase, RECORD_BYTES_MAX};
+use domain::record_codec::{CodecError, decode, encode};
+use domain::roster::Beat;
 
 /// The phase of what was removed, for people; its body is `gone <seq> <revision>`, for readers.
 const GONE: &str = "gone";

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 
 use super::{Arc, Output, Sources, World, explain, question, web};
-use crate::domain::delivery::Delivery;
-use crate::domain::id::{Seq, WorkloadId};
-use crate::domain::listed::Scope;
-use crate::domain::lives::LifeNote;
-use crate::domain::record::Record;
-use crate::domain::roster::Pin;
-use crate::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
+use domain::delivery::Delivery;
+use domain::id::{Seq, WorkloadId};
+use domain::listed::Scope;
+use domain::lives::LifeNote;
+use domain::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
+use domain::record::Record;
+use domain::roster::Pin;
 
 /// A ledger that is not there: a command that only looks must not open it.
 pub struct Absent;

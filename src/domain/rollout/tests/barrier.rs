@@ -1,8 +1,8 @@
 //! The barrier: what a rollout waits for when its counts say that it is complete.
 
 use super::*;
-use crate::domain::readiness::Pod;
-use crate::domain::serving::{Serving, old_pods};
+use crate::readiness::Pod;
+use crate::serving::{Serving, old_pods};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -1,10 +1,10 @@
 //! One member of a group, by what the others have published.
 
 use super::*;
-use crate::domain::group::{Known, Told, View};
-use crate::domain::id::{Component, Vector};
-use crate::domain::policy::Agreement;
-use crate::domain::record::Vote;
+use crate::group::{Known, Told, View};
+use crate::id::{Component, Vector};
+use crate::policy::Agreement;
+use crate::record::Vote;
 
 const TIMEOUT: Duration = Duration::from_secs(1_800);
 
@@ -112,8 +112,7 @@ fn a_hold_in_the_middle_of_a_wait_is_told_when_the_wait_is_over() {
 
 #[test]
 fn nobody_gives_up_while_nothing_may_be_judged() {
-    let policy =
-        Agreement { timeout: TIMEOUT, at_timeout: crate::domain::policy::AtTimeout::Skip, ..Agreement::default() };
+    let policy = Agreement { timeout: TIMEOUT, at_timeout: crate::policy::AtTimeout::Skip, ..Agreement::default() };
     let mut member = Member::under(policy, &[("eu-2", known("other", at("a", 1)))]);
     member.view.hold = Some("the servers are being asked".to_owned());
     member.look();
@@ -182,7 +181,7 @@ fn a_vote_for_fewer_members_has_another_number() {
     let wide = Vector([("eu-1".into(), component("ledger", 2)), ("eu-2".into(), component("other", 2))].into());
     let mut member = Member::with(&[]);
     let mut record = member.machine.durable().unwrap().clone();
-    record.last = Some(crate::domain::record::Brief::of(&wide));
+    record.last = Some(crate::record::Brief::of(&wide));
     let vote = serde_json::json!({"v": wide, "s": 2, "i": version("b"), "c": "changed", "p": ["/*"]});
     record.votes = vec![Vote { ..serde_json::from_value(vote).unwrap() }];
     let identity = Identity { grouped: true, ..identity() };

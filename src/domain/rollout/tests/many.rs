@@ -4,12 +4,12 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::domain::catalog::Found;
-use crate::domain::distribution::DistributionId;
-use crate::domain::paths::PathSet;
-use crate::domain::record::{Edge, PURGES_NAMED_MAX, Purge, PurgeState, RECORD_BYTES_MAX};
-use crate::domain::record_codec;
-use crate::domain::tenants::{Allowance, Tenants};
+use crate::catalog::Found;
+use crate::distribution::DistributionId;
+use crate::paths::PathSet;
+use crate::record::{Edge, PURGES_NAMED_MAX, Purge, PurgeState, RECORD_BYTES_MAX};
+use crate::record_codec;
+use crate::tenants::{Allowance, Tenants};
 
 type Becomes = dyn Fn(&DistributionId) -> Vec<Progress>;
 

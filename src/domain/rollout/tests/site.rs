@@ -1,7 +1,7 @@
 //! The site is looked for before a vote.
 
 use super::*;
-use crate::domain::site::Age;
+use crate::site::Age;
 
 /// What was known before the rollout does not close it: routes of a Gateway API that was installed meanwhile, say.
 #[test]

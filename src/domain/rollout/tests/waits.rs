@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::domain::rollout::waits::{AGAIN_AFTER, Attended, Wait};
+use crate::rollout::waits::{AGAIN_AFTER, Attended, Wait};
 
 /// How an effect that is waited for is treated.
 #[derive(Clone, Copy, Debug, PartialEq)]

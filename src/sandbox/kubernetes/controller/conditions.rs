@@ -7,10 +7,10 @@
 use serde_json::{Value, json};
 
 use super::Moment;
-use crate::sandbox::kubernetes::object::{number, text};
+use crate::kubernetes::object::{number, text};
 
 /// Seconds that stand for "no deadline": the largest 32-bit number, as in Kubernetes.
-pub(in crate::sandbox::kubernetes) const NO_DEADLINE: i64 = 2_147_483_647;
+pub(in crate::kubernetes) const NO_DEADLINE: i64 = 2_147_483_647;
 
 /// The counts of a Deployment's pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::pods::{is_ready, is_terminating};
-use crate::sandbox::kubernetes::object::{Key, Object, text};
-use crate::sandbox::kubernetes::resource::Kind;
-use crate::sandbox::kubernetes::selector::Selector;
-use crate::sandbox::kubernetes::store::{Scope, State};
-use crate::sandbox::kubernetes::write::{DeleteOptions, Writer};
+use crate::kubernetes::object::{Key, Object, text};
+use crate::kubernetes::resource::Kind;
+use crate::kubernetes::selector::Selector;
+use crate::kubernetes::store::{Scope, State};
+use crate::kubernetes::write::{DeleteOptions, Writer};
 
 /// A Service, as far as its endpoints depend on it.
 #[derive(Debug)]

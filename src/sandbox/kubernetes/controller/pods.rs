@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Controller, Moment, PodFate};
-use crate::sandbox::kubernetes::failure::Failure;
-use crate::sandbox::kubernetes::object::{Key, Object, text};
-use crate::sandbox::kubernetes::resource::Kind;
-use crate::sandbox::kubernetes::write::{DeleteOptions, Writer};
+use crate::kubernetes::failure::Failure;
+use crate::kubernetes::object::{Key, Object, text};
+use crate::kubernetes::resource::Kind;
+use crate::kubernetes::write::{DeleteOptions, Writer};
 
 /// What a pod is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,11 +11,11 @@ use sha2::{Digest, Sha256};
 use super::conditions::{Counts, Situation, status};
 use super::pods::{Pod, Round};
 use super::{Controller, Moment};
-use crate::sandbox::kubernetes::failure::Failure;
-use crate::sandbox::kubernetes::object::{Key, Object, number, text};
-use crate::sandbox::kubernetes::patch::merge;
-use crate::sandbox::kubernetes::resource::Kind;
-use crate::sandbox::kubernetes::write::{DeleteOptions, Part, PatchForm, Writer};
+use crate::kubernetes::failure::Failure;
+use crate::kubernetes::object::{Key, Object, number, text};
+use crate::kubernetes::patch::merge;
+use crate::kubernetes::resource::Kind;
+use crate::kubernetes::write::{DeleteOptions, Part, PatchForm, Writer};
 
 /// The annotation that counts template changes, on Deployments and ReplicaSets.
 const REVISION: &str = "deployment.kubernetes.io/revision";

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::telling::{
+use crate::demo::life::Life;
+use crate::demo::telling::{
     BROKEN, CHAPTER_MAX, COMPLETES_AFTER, Chapter, DISTRIBUTION, HOST, LOOK_EVERY, NAME, NAMESPACE, ROLLOUT_TIMEOUT,
     TIMINGS, Told, events, image, label, line, program, say, settled, table,
 };
-use crate::sandbox::kubernetes::PodFate;
-use crate::sandbox::life::Life;
-use crate::sandbox::world::World;
+use sandbox::kubernetes::PodFate;
+use sandbox::world::World;
 
 /// Tells it. Whether it came out as announced; `stay` keeps everything running afterwards.
 pub async fn tell(stay: bool) -> io::Result<bool> {

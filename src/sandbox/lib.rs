@@ -18,7 +18,6 @@ pub mod cloudfront;
 pub mod group;
 pub mod http;
 pub mod kubernetes;
-pub mod life;
 pub mod proxy;
 pub mod receiver;
 pub mod redis_server;

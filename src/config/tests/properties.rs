@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use allclear::cli::answer::Output;
-use allclear::cli::config::{refused, show};
-use allclear::config::{Inputs, Invalid, Loaded, Place, key_of, load, name_of, reference};
+use crate::cli::answer::Output;
+use crate::cli::config::{refused, show};
+use crate::config::{Inputs, Invalid, Loaded, Place, key_of, load, name_of, reference};
 use proptest::prelude::*;
 
 /// What a run is given, owned.

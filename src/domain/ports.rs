@@ -11,22 +11,22 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_core::Stream;
 
-use crate::domain::delivery::{Delivery, Reply};
-use crate::domain::distribution::{Distribution, DistributionId};
-use crate::domain::horizon::Mark;
-use crate::domain::id::{InvalidationId, Member, Origin, Reference, Seq, WorkloadId};
-use crate::domain::lease::{Claim, Replica};
-use crate::domain::listed::{Listed, Scope};
-use crate::domain::lives::LifeNote;
-use crate::domain::machine::Timestamp;
-use crate::domain::notice::Notice;
-use crate::domain::paths::PathSet;
-use crate::domain::readiness::Pod;
-use crate::domain::record::Record;
-use crate::domain::roster::{Beat, Pin};
-use crate::domain::serving::Serving;
-use crate::domain::site::{Age, Gathered, RouteClaim};
-use crate::domain::workload::Workload;
+use crate::delivery::{Delivery, Reply};
+use crate::distribution::{Distribution, DistributionId};
+use crate::horizon::Mark;
+use crate::id::{InvalidationId, Member, Origin, Reference, Seq, WorkloadId};
+use crate::lease::{Claim, Replica};
+use crate::listed::{Listed, Scope};
+use crate::lives::LifeNote;
+use crate::machine::Timestamp;
+use crate::notice::Notice;
+use crate::paths::PathSet;
+use crate::readiness::Pod;
+use crate::record::Record;
+use crate::roster::{Beat, Pin};
+use crate::serving::Serving;
+use crate::site::{Age, Gathered, RouteClaim};
+use crate::workload::Workload;
 
 /// A stream owned by its reader; dropping it ends the work behind it.
 pub type Flow<T> = std::pin::Pin<Box<dyn Stream<Item = T> + Send>>;
@@ -289,7 +289,7 @@ pub struct CdnError {
     pub message: String,
 }
 
-pub use crate::domain::purge::{CdnErrorClass, Found};
+pub use crate::purge::{CdnErrorClass, Found};
 
 /// The content delivery network.
 #[async_trait]
@@ -320,7 +320,7 @@ pub trait Notifier: Send + Sync {
     async fn send(&self, delivery: &Delivery) -> Reply;
 }
 
-pub use crate::domain::board::{
+pub use crate::board::{
     AGAIN_MAX, BEAT_TTL, Cursor, Heard, Interest, News, PASSING_TTL, POSTINGS_MAX, Posted, Posting,
 };
 

@@ -17,7 +17,7 @@ use crate::adapters::kubernetes;
 use crate::app::{self, Surrounded};
 use crate::config::{Inputs, Loaded, load, read_file};
 use crate::http::Addresses;
-use crate::sandbox::world::World;
+use sandbox::world::World;
 
 /// How a life ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

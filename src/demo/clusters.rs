@@ -9,18 +9,20 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::telling::{
+use crate::actors::observation::Observation;
+use crate::adapters::clock::SystemClock;
+use crate::demo::life::Life;
+use crate::demo::telling::{
     BROKEN, CHAPTER_MAX, COMPLETES_AFTER, Chapter, DISTRIBUTION, HOST, LOOK_EVERY, NAME, NAMESPACE, ROLLOUT_TIMEOUT,
     TIMINGS, Told, events, image, label, program, say, settled, table,
 };
-use crate::actors::observation::Observation;
-use crate::sandbox::cloudfront::access_key_id;
-use crate::sandbox::group::{GroupWorld, Web};
-use crate::sandbox::http::{Action, Fault, When};
-use crate::sandbox::kubernetes::PodFate;
-use crate::sandbox::life::Life;
-use crate::sandbox::redis_server::RedisServer;
-use crate::sandbox::world::World;
+use domain::ports::Clock;
+use sandbox::cloudfront::access_key_id;
+use sandbox::group::{GroupWorld, Web};
+use sandbox::http::{Action, Fault, When};
+use sandbox::kubernetes::PodFate;
+use sandbox::redis_server::RedisServer;
+use sandbox::world::World;
 
 /// Made short, so that nobody has to wait: how long a failing rollout takes, and when the next member takes a purge over.
 const SETTINGS: [(&str, &str); 2] =
@@ -34,7 +36,9 @@ const LAST: &str = "1.2";
 
 /// Tells it with this many clusters. Whether it came out as announced; `stay` keeps everything running afterwards.
 pub async fn tell(clusters: usize, stay: bool) -> io::Result<bool> {
-    let web = if RedisServer::is_installed() { Web::new(clusters, None, &[])? } else { Web::in_process(clusters) };
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let web =
+        if RedisServer::is_installed() { Web::new(clusters, None, &[])? } else { Web::in_process(clusters, &clock) };
     let GroupWorld { worlds, web } = GroupWorld::joined(clusters, TIMINGS, Some(COMPLETES_AFTER), web).await?;
     let mut story = Story::prepare(worlds, web).await?;
     let told = story.tell().await;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::sandbox::kubernetes::{Kind, Timings};
-use crate::sandbox::world::World;
+use sandbox::kubernetes::{Kind, Timings};
+use sandbox::world::World;
 
 pub const NAMESPACE: &str = "shop";
 pub const NAME: &str = "web";
