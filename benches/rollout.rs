@@ -4,22 +4,18 @@
 //! The life is lived once, by answering every effect as production would; then each of its steps is measured by itself.
 #![allow(clippy::print_stdout, reason = "a bench answers on standard output")]
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use domain::distribution::DistributionId;
-use domain::group::alone;
-use domain::host::Host;
-use domain::id::{InvalidationId, Seq, WorkloadId};
+use domain::id::Seq;
 use domain::image::{Container, Image, Version};
 use domain::machine::{Machine, Timestamp};
 use domain::policy::Policy;
-use domain::purge::Progress;
-use domain::rollout::{Effect, Event, FoundSite, Identity, Rollout, baseline};
-use domain::serving::OldPods;
+use domain::rollout::{Effect, Event, Rollout, baseline};
+use domain::testing::{answers, identity, settled};
 use domain::workload::{Replicas, Workload};
 
 /// Pods of the workload.
@@ -88,50 +84,10 @@ fn life() -> Vec<Step> {
         let Some(event) = events.pop_front().or_else(news) else { break };
         let (before, now) = (machine.clone(), Timestamp::from_millis(number * 10));
         let effects = machine.step(now, Event::clone(&event));
-        events.extend(effects.iter().flat_map(|effect| answers(effect, &machine)));
+        events.extend(effects.iter().flat_map(|effect| answers(effect, machine.workload())));
         steps.push(Step { number: steps.len(), before, now, event, effects });
     }
     steps
-}
-
-/// What production answers when all goes well.
-fn answers(effect: &Effect, machine: &Rollout) -> Vec<Event> {
-    let seen = || machine.workload().cloned().map(Box::new);
-    match effect {
-        Effect::Store(_) | Effect::Remove(_) => vec![Event::Stored],
-        Effect::Publish(record) => {
-            let Identity { member, origin, .. } = identity();
-            vec![Event::ViewChanged(alone(&member, &origin, Some(record)))]
-        }
-        Effect::Look => vec![Event::Looked(seen())],
-        Effect::FindOldPods(_) => vec![Event::OldPodsFound(OldPods::default())],
-        Effect::FindSite(..) => {
-            let hosts = Host::parse("www.example.com").into_iter().collect();
-            vec![Event::SiteFound(FoundSite { hosts, ..FoundSite::default() })]
-        }
-        Effect::Recheck(vector) => vec![Event::Rechecked(vector.clone(), seen())],
-        Effect::Match(vector, _) => {
-            let distributions: BTreeSet<_> = DistributionId::parse("E2QWRUHAPOMQZL").into_iter().collect();
-            vec![Event::Matched(vector.clone(), distributions.into())]
-        }
-        Effect::Purge(order) => vec![
-            Event::Purged(order.reference.clone(), Progress::Created(InvalidationId("I2J0I21PCUYOIK".to_owned()))),
-            Event::Purged(order.reference.clone(), Progress::Completed),
-        ],
-        Effect::Tell(notice) => vec![Event::Told(notice.id.clone())],
-        Effect::Absent(_) | Effect::End => Vec::new(),
-    }
-}
-
-fn identity() -> Identity {
-    Identity {
-        workload: WorkloadId::deployment("shop", "web"),
-        member: "self".into(),
-        group: "default".to_owned(),
-        grouped: false,
-        origin: "5c1d2f9e-7a5b-4a83-9f0e-000000000000".into(),
-        epoch_ms: 1_795_000_000_000,
-    }
 }
 
 /// The workload at a version, with this many pods of it ready.
@@ -140,19 +96,6 @@ fn sight(tag: &str, generation: i64, updated: u32) -> Workload {
         let image = Image::parse(&format!("registry.example.com:5000/shop/{name}:{tag}")).ok()?;
         Some((Container::Main(name.to_owned()), image))
     });
-    Workload {
-        id: identity().workload,
-        uid: "5c1d2f9e-7a5b-4a83-9f0e-000000000001".to_owned(),
-        generation,
-        observed_generation: generation,
-        version: Ok(images.collect::<Version>()),
-        replicas: Replicas { desired: PODS, total: PODS, updated, ready: PODS, available: PODS },
-        paused: false,
-        deleting: false,
-        progressing: None,
-        selector: Default::default(),
-        refused: None,
-        template_labels: Default::default(),
-        tuning: Default::default(),
-    }
+    let complete = settled(images.collect::<Version>(), generation, PODS);
+    Workload { replicas: Replicas { updated, ..complete.replicas }, ..complete }
 }

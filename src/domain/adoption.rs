@@ -92,32 +92,12 @@ fn votes(known: &[&Record]) -> Vec<Vote> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{Vector, WorkloadId};
-    use crate::image::{Container, Image};
+    use crate::id::Vector;
     use crate::record::Change;
-    use crate::selector::LabelSelector;
-    use crate::workload::Replicas;
-
-    fn version(tag: &str) -> Version {
-        [(Container::Main("web".into()), Image::parse(&format!("shop/web:{tag}")).unwrap())].into_iter().collect()
-    }
+    use crate::testing::{settled, version};
 
     fn workload() -> Workload {
-        Workload {
-            id: WorkloadId::deployment("shop", "web"),
-            uid: "u".into(),
-            generation: 4,
-            observed_generation: 4,
-            version: Ok(version("3")),
-            replicas: Replicas { desired: 1, total: 1, updated: 1, ready: 1, available: 1 },
-            paused: false,
-            deleting: false,
-            progressing: None,
-            selector: LabelSelector::default(),
-            refused: None,
-            template_labels: Default::default(),
-            tuning: Default::default(),
-        }
+        Workload { uid: "u".into(), ..settled(version("3"), 4, 1) }
     }
 
     fn record(seq: u64, revision: u64, tag: &str) -> Record {

@@ -52,6 +52,8 @@ pub mod serving;
 pub mod site;
 pub mod tally;
 pub mod tenants;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod text;
 pub mod unwell;
 pub mod workload;

@@ -220,26 +220,12 @@ pub fn words(wait: &Wait, pods: Option<&Pods>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::WorkloadId;
+    use crate::testing;
     use crate::workload::Replicas;
 
     /// Three pods of the current generation, all available.
     fn settled() -> Workload {
-        Workload {
-            id: WorkloadId::deployment("shop", "web"),
-            uid: "u".into(),
-            generation: 4,
-            observed_generation: 4,
-            version: Err("not needed".into()),
-            replicas: Replicas { desired: 3, total: 3, updated: 3, ready: 3, available: 3 },
-            paused: false,
-            deleting: false,
-            progressing: None,
-            selector: Default::default(),
-            refused: None,
-            template_labels: Default::default(),
-            tuning: Default::default(),
-        }
+        testing::settled(testing::version("1"), 4, 3)
     }
 
     #[test]

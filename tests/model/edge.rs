@@ -8,11 +8,12 @@ use domain::id::{InvalidationId, Reference, Seq, Vector, group_rollout_id, purge
 use domain::purge::{Order, Progress};
 use domain::record::Record;
 use domain::rollout::{Effect, Event, Identity};
+use domain::testing::identity;
 
 use crate::hashed::Hashed;
 use crate::mutants::Mutant;
 use crate::past;
-use crate::world::{Call, Creation, State, World, identity};
+use crate::world::{Call, Creation, State, World};
 
 /// A second distribution that serves the workload's host.
 #[derive(Clone, Copy)]

@@ -13,12 +13,11 @@ use domain::paths::PathSet;
 use domain::policy::Policy;
 use domain::purge::{self, CdnErrorClass, Found, Order, Pace, Purger};
 use domain::record::{Edge, Outcome, PurgeState, Record};
-use domain::rollout::{Effect, Event, FoundSite, Identity, Rollout, baseline};
-use domain::serving::OldPods;
+use domain::rollout::{Effect, Event, Identity, Rollout, baseline};
+use domain::testing::{answers, web};
 use domain::workload::{Tuning, Workload};
 
 use crate::rollout::sight;
-use crate::world::web;
 
 const E1: &str = "E1EXAMPLE";
 const E2: &str = "E2EXAMPLE";
@@ -125,30 +124,24 @@ impl Field {
 
     fn perform(&mut self, m: usize, effects: Vec<Effect>) {
         for effect in effects {
-            let workload = Some(Box::new(self.workload.clone()));
             match effect {
-                Effect::Store(_) | Effect::Remove(_) => self.step(m, Event::Stored),
                 Effect::Publish(record) => {
                     self.nodes[m].shown = Some(*record);
                     self.show();
                 }
-                Effect::Look => self.step(m, Event::Looked(workload)),
-                Effect::FindOldPods(_) => self.step(m, Event::OldPodsFound(OldPods::default())),
-                Effect::FindSite(..) => {
-                    let hosts = BTreeSet::from(["www.example.com".parse().unwrap()]);
-                    self.step(m, Event::SiteFound(FoundSite { hosts, ..FoundSite::default() }));
-                }
-                Effect::Recheck(vector) => self.step(m, Event::Rechecked(vector, workload)),
                 Effect::Match(..) | Effect::Purge(_) if self.nodes[m].idle => {}
                 Effect::Match(vector, _) => {
                     self.step(m, Event::Matched(vector, BTreeSet::from([E1, E2].map(|id| id.parse().unwrap())).into()));
                 }
                 Effect::Purge(order) => self.feed(m, purge::Event::Ordered(*order)),
-                Effect::Tell(notice) => {
-                    self.told.push((m, notice.kind, notice.message.clone(), self.now));
-                    self.step(m, Event::Told(notice.id));
+                effect => {
+                    if let Effect::Tell(notice) = &effect {
+                        self.told.push((m, notice.kind, notice.message.clone(), self.now));
+                    }
+                    for event in answers(&effect, Some(&self.workload)) {
+                        self.step(m, event);
+                    }
                 }
-                Effect::Absent(_) | Effect::End => {}
             }
         }
     }

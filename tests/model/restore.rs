@@ -3,10 +3,11 @@
 use domain::id::Seq;
 use domain::record::Record;
 use domain::rollout::{Event, Rollout};
+use domain::testing::identity;
 
 use crate::hashed::Hashed;
 use crate::mutants::Mutant;
-use crate::world::{State, Worker, World, identity};
+use crate::world::{State, Worker, World};
 
 impl World {
     /// A process that has read the ledger.

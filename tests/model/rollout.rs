@@ -10,11 +10,12 @@ use domain::notice::Kind;
 use domain::policy::{OnRollback, Policy};
 use domain::record::{Outcome, Phase};
 use domain::rollout::baseline;
+use domain::testing;
 use domain::workload::{Progressing, Replicas, Tuning, Workload};
 use stateright::{Checker, Model, Property};
 
 use crate::past::content;
-use crate::world::{Action, Faults, State, World, web};
+use crate::world::{Action, Faults, State, World};
 
 impl Model for World {
     type State = State;
@@ -146,33 +147,9 @@ fn closed(state: &State, outcome: &Outcome) -> bool {
 
 /// The Deployment at a version: `generation`, whether the controller has seen it, and how many of its two pods are new.
 pub fn sight(version: &str, generation: i64, observed: bool, updated: u32) -> Option<Workload> {
-    let image = format!("web:{version}").parse_image();
-    let replicas = Replicas { desired: 2, total: 2, updated, ready: 2, available: 2 };
-    Some(Workload {
-        id: web(),
-        uid: "uid-1".to_owned(),
-        generation,
-        observed_generation: if observed { generation } else { generation - 1 },
-        version: Ok(image),
-        replicas,
-        paused: false,
-        deleting: false,
-        progressing: None,
-        selector: Default::default(),
-        refused: None,
-        template_labels: Default::default(),
-        tuning: Default::default(),
-    })
-}
-
-trait ParseImage {
-    fn parse_image(&self) -> Version;
-}
-
-impl ParseImage for String {
-    fn parse_image(&self) -> Version {
-        serde_json::from_value(serde_json::json!({ "web": self })).expect("a version")
-    }
+    let complete = testing::settled(testing::version(version), generation, 2);
+    let observed_generation = if observed { generation } else { generation - 1 };
+    Some(Workload { observed_generation, replicas: Replicas { updated, ..complete.replicas }, ..complete })
 }
 
 /// One rollout as the API server shows it: not observed (with the old pods all ready), under way, complete.

@@ -5,13 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::distribution::DistributionId;
-use domain::group;
-use domain::id::{Member, Origin, Reference, Seq, WorkloadId};
+use domain::id::{Reference, Seq};
 use domain::machine::{Machine, Timestamp};
 use domain::policy::Policy;
 use domain::readiness::{Standing, standing};
 use domain::record::{Phase, Record};
-use domain::rollout::{self, Arrival, Attention, Effect, Event, FoundSite, Identity, Rollout};
+use domain::rollout::{self, Arrival, Attention, Effect, Event, FoundSite, Rollout};
+use domain::testing::answers;
 use domain::workload::Workload;
 
 use crate::edge::Second;
@@ -120,29 +120,6 @@ pub enum Action {
     Restore,
     /// Time passes to the worker's next deadline.
     Tick(usize),
-}
-
-pub fn web() -> WorkloadId {
-    WorkloadId::deployment("shop", "web")
-}
-
-fn member() -> Member {
-    "eu-1".into()
-}
-
-fn origin() -> Origin {
-    "ledger".into()
-}
-
-pub fn identity() -> Identity {
-    Identity {
-        workload: web(),
-        member: member(),
-        group: "default".into(),
-        grouped: false,
-        origin: origin(),
-        epoch_ms: 0,
-    }
 }
 
 impl World {
@@ -454,7 +431,9 @@ impl World {
         self.answer_at_once(next, w);
         next.workers[w].calls.sort_by_key(|call| call.effect.name());
         if let Some(record) = published {
-            self.step(next, w, Event::ViewChanged(group::alone(&member(), &origin(), Some(&record))));
+            for view in answers(&Effect::Publish(record), None) {
+                self.step(next, w, view);
+            }
         }
         self.compare(next, w);
     }

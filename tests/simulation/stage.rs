@@ -17,7 +17,8 @@ use domain::id::WorkloadId;
 use domain::image::{Container, Version};
 use domain::policy::Policy;
 use domain::purge::Pace;
-use domain::workload::{Progressing, Replicas, Tuning, Workload};
+use domain::testing;
+use domain::workload::{Progressing, Replicas, Workload};
 use tokio::sync::oneshot;
 
 use crate::fakes::{Millis, SIMULATED, World};
@@ -161,24 +162,17 @@ pub fn deployment(name: &str, uid: u64, generation: i64, tag: &str, stage: Stage
     Workload {
         id: id(name),
         uid: format!("{name}-{uid}"),
-        generation,
         observed_generation: if stage == Stage::Unobserved { generation - 1 } else { generation },
-        version: Ok(version),
         replicas: match stage {
             Stage::Unobserved | Stage::Complete => counts(3, 3, 3),
             Stage::Half | Stage::Missed => counts(4, 2, 3),
         },
-        paused: false,
-        deleting: false,
         progressing: Some(match stage {
             Stage::Missed => progressing("ProgressDeadlineExceeded"),
             Stage::Unobserved | Stage::Half => progressing("ReplicaSetUpdated"),
             Stage::Complete => progressing("NewReplicaSetAvailable"),
         }),
-        selector: Default::default(),
-        refused: None,
-        template_labels: Default::default(),
-        tuning: Tuning::default(),
+        ..testing::settled(version, generation, 3)
     }
 }
 

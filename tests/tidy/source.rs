@@ -63,9 +63,11 @@ impl File {
         blanked(&self.text)
     }
 
-    /// The code that runs in production: without `#[cfg(test)]` modules, and nothing at all of a file that is one.
+    /// The code that runs in production: without `#[cfg(test)]` modules, and nothing at all of a file that is one, or that only
+    /// the feature `testing` switches on.
     pub fn production(&self) -> String {
-        if !self.path.starts_with("src/") || self.path.ends_with("/tests.rs") || self.path.contains("/tests/") {
+        let for_tests = ["/tests.rs", "src/domain/testing.rs"].iter().any(|end| self.path.ends_with(end));
+        if !self.path.starts_with("src/") || for_tests || self.path.contains("/tests/") {
             return String::new();
         }
         let code = self.code();

@@ -24,6 +24,7 @@ use domain::record::{Change, Closed, Edge, Outcome as Ended, Phase, Purge, Purge
 use domain::selector::LabelSelector;
 use domain::serving::Serving;
 use domain::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, ServiceFact, SiteFacts};
+use domain::testing;
 use domain::workload::{Replicas, Tuning, Workload};
 
 mod absent;
@@ -120,21 +121,8 @@ fn labels() -> Labels {
 
 /// Five pods of 1.2.4, all available.
 fn web() -> Workload {
-    Workload {
-        id: WorkloadId::deployment("shop", "web"),
-        uid: "u".into(),
-        generation: 4,
-        observed_generation: 4,
-        version: Ok(version("1.2.4")),
-        replicas: Replicas { desired: 5, total: 5, updated: 5, ready: 5, available: 5 },
-        paused: false,
-        deleting: false,
-        progressing: None,
-        selector: LabelSelector { match_labels: labels(), ..LabelSelector::default() },
-        refused: None,
-        template_labels: labels(),
-        tuning: Tuning::default(),
-    }
+    let selector = LabelSelector { match_labels: labels(), ..LabelSelector::default() };
+    Workload { uid: "u".into(), selector, template_labels: labels(), ..testing::settled(version("1.2.4"), 4, 5) }
 }
 
 fn rolling() -> Workload {

@@ -19,41 +19,18 @@ use crate::notice::Kind;
 use crate::policy::OnRollback;
 use crate::purge::Progress;
 use crate::record::{Change, Failure, Outcome, Phase};
+use crate::testing::{answers, identity, settled, version};
 use crate::workload::{Progressing, Replicas};
-
-fn version(tag: &str) -> Version {
-    serde_json::from_value(serde_json::json!({ "web": format!("web:{tag}") })).unwrap()
-}
 
 /// Two pods of `tag`, all available.
 fn complete(tag: &str, generation: i64) -> Workload {
-    Workload {
-        id: WorkloadId::deployment("shop", "web"),
-        uid: "uid-1".into(),
-        generation,
-        observed_generation: generation,
-        version: Ok(version(tag)),
-        replicas: Replicas { desired: 2, total: 2, updated: 2, ready: 2, available: 2 },
-        paused: false,
-        deleting: false,
-        progressing: None,
-        selector: Default::default(),
-        refused: None,
-        template_labels: Default::default(),
-        tuning: Default::default(),
-    }
+    settled(version(tag), generation, 2)
 }
 
 /// One of two pods is new and available.
 fn half(tag: &str, generation: i64) -> Workload {
     let replicas = Replicas { desired: 2, total: 2, updated: 1, ready: 2, available: 2 };
     Workload { replicas, ..complete(tag, generation) }
-}
-
-fn identity() -> Identity {
-    let (member, origin) = ("eu-1".into(), "ledger".into());
-    let workload = WorkloadId::deployment("shop", "web");
-    Identity { workload, member, group: "default".into(), grouped: false, origin, epoch_ms: 0 }
 }
 
 fn without_barrier(on_rollback: OnRollback) -> Policy {
@@ -112,29 +89,8 @@ impl Story {
             if self.held.contains(effect.name()) {
                 continue;
             }
-            let fresh = self.cluster.clone().map(Box::new);
-            match effect {
-                Effect::Store(_) | Effect::Remove(_) => self.step(Event::Stored),
-                Effect::Publish(record) => {
-                    let identity = identity();
-                    self.step(Event::ViewChanged(agreement::alone(&identity.member, &identity.origin, Some(&record))));
-                }
-                Effect::Look => self.step(Event::Looked(fresh)),
-                Effect::FindOldPods(_) => self.step(Event::OldPodsFound(OldPods::default())),
-                Effect::FindSite(..) => {
-                    let hosts = BTreeSet::from(["www.example.com".parse().unwrap()]);
-                    self.step(Event::SiteFound(FoundSite { hosts, ..FoundSite::default() }));
-                }
-                Effect::Recheck(vector) => self.step(Event::Rechecked(vector, fresh)),
-                Effect::Match(vector, _) => {
-                    self.step(Event::Matched(vector, BTreeSet::from(["E1EXAMPLE".parse().unwrap()]).into()));
-                }
-                Effect::Purge(order) => {
-                    self.step(Event::Purged(order.reference.clone(), Progress::Created("I1".into())));
-                    self.step(Event::Purged(order.reference, Progress::Completed));
-                }
-                Effect::Tell(notice) => self.step(Event::Told(notice.id)),
-                Effect::Absent(_) | Effect::End => {}
+            for event in answers(&effect, self.cluster.as_ref()) {
+                self.step(event);
             }
         }
     }

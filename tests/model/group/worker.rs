@@ -11,12 +11,12 @@ use domain::notice::{Kind, Notice};
 use domain::policy::{Agreement, Policy};
 use domain::purge::{Order, Progress};
 use domain::record::{Outcome, PurgeState, Record, Vote};
-use domain::rollout::{Effect, Event, FoundSite, Identity, Rollout};
-use domain::serving::OldPods;
+use domain::rollout::{Effect, Event, Identity, Rollout};
+use domain::testing::{answers, web};
 use domain::workload::Workload;
 
 use crate::group::mutants::Mutant;
-use crate::group::world::{Done, Job, Patience, World, name, rules, web};
+use crate::group::world::{Done, Job, Patience, World, name, rules};
 use crate::hashed::Hashed;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
@@ -114,11 +114,6 @@ impl<'a> Worker<'a> {
                     let fresh = self.sight(self.job.at);
                     self.step(Event::Looked(fresh));
                 }
-                Effect::FindOldPods(_) => self.step(Event::OldPodsFound(OldPods::default())),
-                Effect::FindSite(..) => {
-                    let hosts = BTreeSet::from(["www.example.com".parse().expect("a host")]);
-                    self.step(Event::SiteFound(FoundSite { hosts, ..FoundSite::default() }));
-                }
                 Effect::Recheck(vector) => {
                     self.done.outside = true;
                     let skips = self.world.mutant == Some(Mutant::NoRecheck);
@@ -131,8 +126,7 @@ impl<'a> Worker<'a> {
                     self.step(Event::Matched(vector, found.into()));
                 }
                 Effect::Purge(order) => self.purge(*order),
-                Effect::Tell(notice) => self.step(Event::Told(notice.id)),
-                Effect::End => {}
+                effect => answers(&effect, None).into_iter().for_each(|event| self.step(event)),
             }
         }
     }

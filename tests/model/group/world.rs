@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
-use domain::id::{Member, Origin, Seq, Vector, WorkloadId};
+use domain::id::{Member, Origin, Seq, Vector};
 use domain::policy::Policy;
 use domain::purge::Order;
 use domain::record::{Edge, Record};
@@ -183,10 +183,6 @@ pub struct Done {
     pub absent: Option<Seq>,
     /// It has read the workload afresh, or has called CloudFront.
     pub outside: bool,
-}
-
-pub fn web() -> WorkloadId {
-    WorkloadId::deployment("shop", "web")
 }
 
 pub fn name(member: usize) -> Member {

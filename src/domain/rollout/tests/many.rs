@@ -100,28 +100,15 @@ impl Site {
         }
     }
 
-    fn answer(&mut self, effect: Effect) -> Option<Event> {
-        let fresh = Some(Box::new(self.workload.clone()));
-        Some(match effect {
-            Effect::Store(record) => {
-                let text = record_codec::encode(&record).expect("a record that can be written");
+    fn answer(&mut self, effect: Effect) -> Vec<Event> {
+        match effect {
+            Effect::Store(ref record) => {
+                let text = record_codec::encode(record).expect("a record that can be written");
                 self.longest = self.longest.max(text.len());
-                Event::Stored
             }
-            Effect::Remove(_) => Event::Stored,
-            Effect::Publish(record) => {
-                let identity = identity();
-                Event::ViewChanged(agreement::alone(&identity.member, &identity.origin, Some(&record)))
-            }
-            Effect::Look => Event::Looked(fresh),
-            Effect::FindOldPods(_) => Event::OldPodsFound(OldPods::default()),
-            Effect::FindSite(..) => {
-                let hosts = BTreeSet::from(["www.example.com".parse().unwrap()]);
-                Event::SiteFound(FoundSite { hosts, ..FoundSite::default() })
-            }
-            Effect::Recheck(vector) => Event::Rechecked(vector, fresh),
             Effect::Match(vector, _) => {
-                Event::Matched(vector, Found { tagged: self.tagged.clone(), ..Found::from(self.distributions.clone()) })
+                let found = Found { tagged: self.tagged.clone(), ..Found::from(self.distributions.clone()) };
+                return vec![Event::Matched(vector, found)];
             }
             Effect::Purge(order) => {
                 *self.ordered.entry(order.distribution.clone()).or_default() += 1;
@@ -135,15 +122,12 @@ impl Site {
                 }
                 let fate = (self.fate)(&order.distribution).into_iter();
                 self.pending.extend(fate.map(|progress| (order.reference.clone(), progress)));
-                return None;
+                return Vec::new();
             }
-            Effect::Tell(notice) => {
-                let id = notice.id.clone();
-                self.told.push(*notice);
-                Event::Told(id)
-            }
-            Effect::Absent(_) | Effect::End => return None,
-        })
+            Effect::Tell(ref notice) => self.told.push((**notice).clone()),
+            _ => {}
+        }
+        answers(&effect, Some(&self.workload))
     }
 
     fn told(&self, kind: Kind) -> Vec<&Notice> {

@@ -72,29 +72,11 @@ impl Walk {
                 Treatment::Refuted => self.refuted(effect),
             };
         }
-        let fresh = Some(Box::new(self.workload.clone()));
-        Some(match effect {
-            Effect::Store(_) | Effect::Remove(_) => Event::Stored,
-            Effect::Publish(record) => {
-                let identity = identity();
-                Event::ViewChanged(agreement::alone(&identity.member, &identity.origin, Some(&record)))
-            }
-            Effect::Look => Event::Looked(fresh),
-            Effect::FindOldPods(_) => Event::OldPodsFound(OldPods::default()),
-            Effect::FindSite(..) => {
-                let hosts = BTreeSet::from(["www.example.com".parse().unwrap()]);
-                Event::SiteFound(FoundSite { hosts, ..FoundSite::default() })
-            }
-            Effect::Recheck(vector) => Event::Rechecked(vector, fresh),
-            Effect::Match(vector, _) => Event::Matched(vector, BTreeSet::from(["E1EXAMPLE".parse().unwrap()]).into()),
-            Effect::Purge(order) => Event::Purged(order.reference, Progress::Created("I1".into())),
-            Effect::Tell(notice) => {
-                let id = notice.id.clone();
-                self.told.push((self.now.since(Timestamp::from_millis(0)), *notice));
-                Event::Told(id)
-            }
-            Effect::Absent(_) | Effect::End => return None,
-        })
+        if let Effect::Tell(notice) = &effect {
+            self.told.push((self.now.since(Timestamp::from_millis(0)), (**notice).clone()));
+        }
+        // A purge stays as it was created: how long one may take is CloudFront's business.
+        answers(&effect, Some(&self.workload)).into_iter().next()
     }
 
     fn refuted(&self, effect: Effect) -> Option<Event> {
