@@ -38,6 +38,7 @@ pub mod paths;
 pub mod plan;
 pub mod policy;
 pub mod ports;
+pub mod promise;
 pub mod purge;
 pub mod readiness;
 pub mod record;

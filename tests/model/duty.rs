@@ -7,6 +7,7 @@ use domain::duty::{Duty, Effect, Event, Singleton};
 use domain::id::Origin;
 use domain::lease::{self, Claim, Election, Replica};
 use domain::machine::{Machine, Timestamp};
+use domain::promise::Promise;
 use stateright::{Checker, Expectation, HasDiscoveries, Model, Property};
 
 const TAKEN_MAX: u8 = 2;
@@ -50,7 +51,7 @@ struct State {
     stood_down: bool,
     dismissed: bool,
     stopped: bool,
-    broken: BTreeSet<&'static str>,
+    broken: BTreeSet<Promise>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -80,19 +81,13 @@ struct World {
     crashes_max: u8,
 }
 
-const ORDERLY: &str = "nothing begins unless this replica leads and was not dismissed";
-const APART: &str = "what was built from one ledger never meets what was built from another";
-const WHOLE: &str = "an end is never cut short";
-const LAST: &str = "the lease is given back, and the process stops, after all has ended";
-const NEEDED: &str = "nothing is rebuilt that lives";
-
 impl State {
     fn feed(&mut self, event: Event) {
         let effects = self.duty.step_and_catch_up(self.now, event);
         self.perform(effects);
     }
 
-    fn promise(&mut self, promise: &'static str, kept: bool) {
+    fn promise(&mut self, promise: Promise, kept: bool) {
         if !kept {
             self.broken.insert(promise);
         }
@@ -101,15 +96,15 @@ impl State {
     fn perform(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             let begins = matches!(effect, Effect::Open | Effect::Build | Effect::Rebuild(_));
-            self.promise(ORDERLY, !begins || self.leads && !self.dismissed);
+            self.promise(Promise::OrderlyBegin, !begins || self.leads && !self.dismissed);
             match effect {
                 Effect::Lease(effect) => {
                     let releases = matches!(effect, lease::Effect::Release(_));
-                    self.promise(LAST, !releases || self.built.is_none() && self.dying.is_none());
+                    self.promise(Promise::LeaseLast, !releases || self.built.is_none() && self.dying.is_none());
                     self.call = Some(effect);
                 }
                 Effect::Open => {
-                    self.promise(WHOLE, self.dying.is_none());
+                    self.promise(Promise::WholeEnds, self.dying.is_none());
                     self.work = Some(Work::Opening);
                 }
                 Effect::Build => self.build(),
@@ -118,19 +113,19 @@ impl State {
                         built.unwatched = true;
                         built.dead.remove(&Singleton::Watcher)
                     });
-                    self.promise(NEEDED, needed);
+                    self.promise(Promise::NoNeedlessRebuild, needed);
                 }
                 Effect::Rebuild(who) => {
                     let needed = self.built.as_mut().is_some_and(|built| built.dead.remove(&who));
-                    self.promise(NEEDED, needed);
+                    self.promise(Promise::NoNeedlessRebuild, needed);
                 }
                 Effect::End | Effect::Abandon => {
-                    self.promise(WHOLE, self.dying.is_none() && self.work != Some(Work::Ending));
+                    self.promise(Promise::WholeEnds, self.dying.is_none() && self.work != Some(Work::Ending));
                     self.dying = self.built.take();
                     self.work = Some(Work::Ending);
                 }
                 Effect::Stop => {
-                    self.promise(LAST, self.built.is_none() && self.dying.is_none() && self.dismissed);
+                    self.promise(Promise::LeaseLast, self.built.is_none() && self.dying.is_none() && self.dismissed);
                     self.stopped = true;
                 }
                 Effect::TellLeading => self.leads = true,
@@ -147,7 +142,7 @@ impl State {
             (None, Some(_)) => true,
             (_, None) => false,
         };
-        self.promise(APART, fits && self.dying.is_none());
+        self.promise(Promise::LedgersApart, fits && self.dying.is_none());
         let dead = self.built.take().map(|built| built.dead).unwrap_or_default();
         self.built = opened.map(|ledger| Built { ledger, dead, unwatched: false });
     }
@@ -181,8 +176,8 @@ impl State {
         self.lease.as_ref().is_some_and(|claim| claim.holder == "b_1")
     }
 
-    fn is_broken(&self, promise: &'static str) -> bool {
-        self.broken.contains(promise)
+    fn is_broken(&self, promise: Promise) -> bool {
+        self.broken.contains(&promise)
     }
 }
 
@@ -292,11 +287,13 @@ impl Model for World {
     fn properties(&self) -> Vec<Property<Self>> {
         let elected = if self.elected { Expectation::Sometimes } else { Expectation::Always };
         vec![
-            Property::always(ORDERLY, |_, state: &State| !state.is_broken(ORDERLY)),
-            Property::always(APART, |_, state: &State| !state.is_broken(APART)),
-            Property::always(WHOLE, |_, state: &State| !state.is_broken(WHOLE)),
-            Property::always(LAST, |_, state: &State| !state.is_broken(LAST)),
-            Property::always(NEEDED, |_, state: &State| !state.is_broken(NEEDED)),
+            Property::always(Promise::OrderlyBegin.words(), |_, state: &State| !state.is_broken(Promise::OrderlyBegin)),
+            Property::always(Promise::LedgersApart.words(), |_, state: &State| !state.is_broken(Promise::LedgersApart)),
+            Property::always(Promise::WholeEnds.words(), |_, state: &State| !state.is_broken(Promise::WholeEnds)),
+            Property::always(Promise::LeaseLast.words(), |_, state: &State| !state.is_broken(Promise::LeaseLast)),
+            Property::always(Promise::NoNeedlessRebuild.words(), |_, state: &State| {
+                !state.is_broken(Promise::NoNeedlessRebuild)
+            }),
             Property::always("a replica that leads works, or is on its way there", |_, state: &State| {
                 let watched = state.built.as_ref().is_some_and(|built| !built.unwatched);
                 !state.leads || state.dismissed || watched || state.work.is_some()

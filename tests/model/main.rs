@@ -11,9 +11,9 @@
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]
 
-/// Properties of the name that a world writes into `past.broken` when a step breaks them.
+/// Promises that a world writes into `past.broken` when a step breaks them.
 macro_rules! promises {
-    ($($name:literal),* $(,)?) => { &[$(($name, |_, state: &State| !state.past.broken.contains($name))),*] };
+    ($($kept:ident),* $(,)?) => { &[$((Promise::$kept, |_, state: &State| !state.past.broken.contains(&Promise::$kept))),*] };
 }
 
 mod beats;

@@ -80,6 +80,7 @@ impl Mutant {
 mod caught {
     use std::collections::BTreeSet;
 
+    use domain::promise::Promise;
     use domain::workload::{Tuning, Workload};
     use stateright::{Checker, HasDiscoveries, Model};
 
@@ -89,11 +90,11 @@ mod caught {
     use crate::world::{Faults, World};
 
     /// Some search of the mutant breaks the named property.
-    fn breaks(mutant: Mutant, world: World, property: &'static str) {
+    fn breaks(mutant: Mutant, world: World, promise: Promise) {
         let world = World { mutant: Some(mutant), ..world };
-        let caught = HasDiscoveries::AllOf(BTreeSet::from([property]));
+        let caught = HasDiscoveries::AllOf(BTreeSet::from([promise.words()]));
         let checker = world.checker().threads(2).finish_when(caught).spawn_dfs().join();
-        assert!(checker.discovery(property).is_some(), "{mutant:?} was not caught by {property:?}");
+        assert!(checker.discovery(promise.words()).is_some(), "{mutant:?} was not caught by {promise:?}");
     }
 
     fn crashing(versions: &[(&str, i64)]) -> World {
@@ -106,59 +107,59 @@ mod caught {
 
     #[test]
     fn a_vote_without_a_fresh_look() {
-        breaks(Mutant::NoRecheck, crashing(&[("b", 2)]), "SAFE-2/3: complete at an instant before the purge");
+        breaks(Mutant::NoRecheck, crashing(&[("b", 2)]), Promise::CompleteTogether);
     }
 
     #[test]
     fn a_ledger_without_compare_and_set() {
         let world = World { workers: 2, ..crashing(&[("b", 2)]) };
-        breaks(Mutant::NoCompareAndSet, world, "GA-5: a vote stays until its vector is closed");
+        breaks(Mutant::NoCompareAndSet, world, Promise::VotesStay);
     }
 
     #[test]
     fn a_random_reference() {
-        breaks(Mutant::RandomReference, crashing(&[("b", 2)]), "SAFE-1: one creation per rollout and distribution");
+        breaks(Mutant::RandomReference, crashing(&[("b", 2)]), Promise::CreatedOnce);
     }
 
     #[test]
     fn a_reference_named_after_the_tag() {
         let world = world(quick(&[("b", 2), ("a", 3), ("b", 4)]));
-        breaks(Mutant::ReferenceOfTag, world, "LIVE-2: the edge agrees with what completed last");
+        breaks(Mutant::ReferenceOfTag, world, Promise::EdgeAgrees);
     }
 
     #[test]
     fn acting_on_a_draft() {
-        breaks(Mutant::ActsOnDraft, crashing(&[("b", 2)]), "GA-1: only what is durable is acted upon");
+        breaks(Mutant::ActsOnDraft, crashing(&[("b", 2)]), Promise::DurableFirst);
     }
 
     #[test]
     fn a_failure_without_a_fresh_look() {
         let script = vec![sight("a", 1, true, 2), sight("b", 2, true, 1), sight("b", 2, true, 2)];
-        breaks(Mutant::NoSecondLook, early(script), "a rollout fails only after a fresh look");
+        breaks(Mutant::NoSecondLook, early(script), Promise::FailedAfterALook);
     }
 
     #[test]
     fn counts_of_an_older_generation() {
         let world = crashing(&[("b", 2)]);
-        breaks(Mutant::ObservedGenerationIgnored, world, "SAFE-2/3: complete at an instant before the purge");
+        breaks(Mutant::ObservedGenerationIgnored, world, Promise::CompleteTogether);
     }
 
     #[test]
     fn a_vote_that_is_withdrawn() {
         let world = world(quick(&[("b", 2), ("a", 3)]));
-        breaks(Mutant::VoteWithdrawn, world, "GA-5: a vote stays until its vector is closed");
+        breaks(Mutant::VoteWithdrawn, world, Promise::VotesStay);
     }
 
     #[test]
     fn a_vote_while_an_old_pod_serves() {
         let faults = Faults { early: 2, ..Faults::default() };
         let world = World { faults, ..behind_the_barrier(true) };
-        breaks(Mutant::OldPodsIgnored, world, "a vote waits for the last old pod, or for the bound");
+        breaks(Mutant::OldPodsIgnored, world, Promise::OldPodsFirst);
     }
 
     #[test]
     fn a_served_version_that_nobody_saw() {
-        breaks(Mutant::ServedUnseen, rolled_back(true), "LIVE-2: the edge agrees with what completed last");
+        breaks(Mutant::ServedUnseen, rolled_back(true), Promise::EdgeAgrees);
     }
 
     #[test]
@@ -167,33 +168,33 @@ mod caught {
         let asking = |workload: Option<Workload>| workload.map(|w| Workload { tuning: tuning.clone(), ..w });
         let script = vec![sight("a", 1, true, 2), asking(sight("b", 2, true, 1)), asking(sight("a", 3, true, 2))];
         let world = World { faults: Faults { crashes: 1, ..Faults::default() }, ..world(script) };
-        breaks(Mutant::RequestForgotten, world, "LIVE-3: a request is purged");
+        breaks(Mutant::RequestForgotten, world, Promise::RequestsPurged);
     }
 
     #[test]
     fn forgetting_that_all_others_are_on_record() {
         let world = World { record: None, ..world(vec![None, sight("a", 1, true, 2)]) };
-        breaks(Mutant::ListedForgotten, world, "LIVE-2: the edge agrees with what completed last");
+        breaks(Mutant::ListedForgotten, world, Promise::EdgeAgrees);
     }
 
     #[test]
     fn a_notice_that_is_stamped_when_it_is_told() {
-        breaks(Mutant::NoticeRestamped, crashing(&[("b", 2)]), "O5: a notice keeps its bytes");
+        breaks(Mutant::NoticeRestamped, crashing(&[("b", 2)]), Promise::NoticesKeepBytes);
     }
 
     #[test]
     fn a_part_that_settles_the_whole_edge() {
-        breaks(Mutant::PartSettles, mended(), "an edge is settled only when all of it is");
+        breaks(Mutant::PartSettles, mended(), Promise::SettledAsAWhole);
     }
 
     #[test]
     fn a_purge_that_is_impossible_and_reported_as_complete() {
-        breaks(Mutant::ImpossibleForDone, mended(), "purge.completed is told of a whole edge");
+        breaks(Mutant::ImpossibleForDone, mended(), Promise::ToldOfAWholeEdge);
     }
 
     #[test]
     fn a_process_that_forgets_what_it_knew() {
         let world = World { faults: Faults { restores: 1, ..Faults::default() }, ..world(quick(&[("b", 2)])) };
-        breaks(Mutant::ForgetsWhatItKnew, world, "LIVE-2: the edge agrees with what completed last");
+        breaks(Mutant::ForgetsWhatItKnew, world, Promise::EdgeAgrees);
     }
 }

@@ -8,6 +8,7 @@ use domain::id::{NoticeId, Seq};
 use domain::image::Version;
 use domain::machine::Timestamp;
 use domain::notice::{Kind, Notice};
+use domain::promise::{Promise, may_follow};
 use domain::purge::Order;
 use domain::record::{Edge, Failure, Phase, Record};
 use domain::workload::Workload;
@@ -37,7 +38,7 @@ pub struct Past {
     /// Since when an old pod has served, and since when none does, in searches that are about it.
     pub served: (Option<Timestamp>, Option<Timestamp>),
     /// Broken promises, by name.
-    pub broken: BTreeSet<&'static str>,
+    pub broken: BTreeSet<Promise>,
 }
 
 impl State {
@@ -47,7 +48,7 @@ impl State {
         self.past = Hashed::new(past);
     }
 
-    pub fn breaks(&mut self, promise: &'static str) {
+    pub fn breaks(&mut self, promise: Promise) {
         self.remember(|past| past.broken.extend([promise]));
     }
 }
@@ -82,7 +83,7 @@ pub fn note_vote(next: &mut State, record: &Record, serving: &BTreeSet<usize>, (
     let waited_in_vain = ended.unwrap_or(now).since(began) >= bound;
     let early = serving.contains(&next.at) || ended.is_some_and(|ended| now.since(ended) < settle);
     if first && early && !waited_in_vain {
-        next.breaks("a vote waits for the last old pod, or for the bound");
+        next.breaks(Promise::OldPodsFirst);
     }
 }
 
@@ -103,18 +104,18 @@ pub fn note_write(next: &mut State, record: &Record, listed: bool, distributions
     let meaning = (record.uid.clone(), record.version.clone());
     let known = past.meaning.entry(record.seq).or_insert_with(|| meaning.clone());
     if known.0 != meaning.0 || content(&known.1) != content(&meaning.1) || record.seq <= floor {
-        past.broken.insert("GA-2: a number means one rollout");
+        past.broken.insert(Promise::NumbersMeanOne);
     }
     for notice in &record.untold {
         match past.notices.get(&notice.id) {
-            Some((known, _)) if known != notice => drop(past.broken.insert("O5: a notice keeps its bytes")),
+            Some((known, _)) if known != notice => drop(past.broken.insert(Promise::NoticesKeepBytes)),
             Some(_) => {}
             None => drop(past.notices.insert(notice.id.clone(), (notice.clone(), false))),
         }
         let purged =
             |id: &DistributionId| next.cdn.values().any(|made| made.distribution == *id && made.seq >= notice.seq);
         if notice.kind == Kind::PurgeCompleted && !distributions.iter().all(purged) {
-            past.broken.insert("purge.completed is told of a whole edge");
+            past.broken.insert(Promise::ToldOfAWholeEdge);
         }
     }
     past.voted.extend(record.votes.iter().map(|vote| vote.seq));
@@ -122,7 +123,7 @@ pub fn note_write(next: &mut State, record: &Record, listed: bool, distributions
         past.condemned.insert(record.seq);
         // A missed progress deadline proves itself by a newer report as well.
         if record.phase == Phase::Failed(Failure::TimedOut) && !past.doubted.contains(&record.version) {
-            past.broken.insert("a rollout fails only after a fresh look");
+            past.broken.insert(Promise::FailedAfterALook);
         }
     }
     if held.is_none() {
@@ -130,15 +131,15 @@ pub fn note_write(next: &mut State, record: &Record, listed: bool, distributions
     }
     if let Some(held) = held.as_deref() {
         if record.seq < held.seq {
-            past.broken.insert("GA-2: numbers never decrease");
+            past.broken.insert(Promise::NumbersRise);
         }
         if record.seq == held.seq && !may_follow(&held.phase, &record.phase) {
-            past.broken.insert("GA-3: phases have one order");
+            past.broken.insert(Promise::PhasesInOrder);
         }
         let withdrawn =
             |seq| !record.votes.iter().any(|vote| vote.seq == seq) && !record.history.iter().any(|c| c.seq == seq);
         if held.votes.iter().any(|vote| withdrawn(vote.seq)) {
-            past.broken.insert("GA-5: a vote stays until its vector is closed");
+            past.broken.insert(Promise::VotesStay);
         }
         let skipped = (held.seq.0..record.seq.0).map(Seq).filter(|seq| !past.voted.contains(seq));
         past.condemned.extend(skipped);
@@ -149,7 +150,7 @@ pub fn note_write(next: &mut State, record: &Record, listed: bool, distributions
     let settled = content(record.settled.as_ref().unwrap_or(&record.version));
     let differs = past.edges.values().any(|(version, moved)| *moved || content(version) != settled);
     if !record.is_open() && record.edge == Edge::Settled && differs {
-        past.broken.insert("an edge is settled only when all of it is");
+        past.broken.insert(Promise::SettledAsAWhole);
     }
     next.past = Hashed::new(past);
 }
@@ -159,10 +160,6 @@ pub fn edges(distributions: BTreeSet<DistributionId>, record: &Record, moved: bo
     distributions.into_iter().map(|id| (id, (record.version.clone(), moved))).collect()
 }
 
-fn may_follow(old: &Phase, new: &Phase) -> bool {
-    old == new || matches!((old, new), (Phase::Rolling, _) | (Phase::Complete, Phase::Withdrawn))
-}
-
 pub fn note_creation(next: &mut State, seq: Seq, order: &Order) {
     let record = next.ledger.clone();
     let mut same = next.cdn.values().filter(|other| other.distribution == order.distribution);
@@ -170,16 +167,16 @@ pub fn note_creation(next: &mut State, seq: Seq, order: &Order) {
     let twice = next.cdn.values().any(|other| other.seq == seq && other.distribution == order.distribution);
     let mut past = (*next.past).clone();
     if twice {
-        past.broken.insert("SAFE-1: one creation per rollout and distribution");
+        past.broken.insert(Promise::CreatedOnce);
     }
     if !past.voted.contains(&seq) {
-        past.broken.insert("GA-1: only what is durable is acted upon");
+        past.broken.insert(Promise::DurableFirst);
     }
     if !past.proved.contains(&seq) {
-        past.broken.insert("SAFE-2/3: complete at an instant before the purge");
+        past.broken.insert(Promise::CompleteTogether);
     }
     if past.condemned.contains(&seq) {
-        past.broken.insert("SAFE-4: nothing for a failed or superseded rollout");
+        past.broken.insert(Promise::NothingForFailed);
     }
     let version = past.meaning.get(&seq).map(|(_, version)| version.clone());
     let other = record

@@ -8,6 +8,7 @@ use domain::id::Seq;
 use domain::image::Version;
 use domain::notice::Kind;
 use domain::policy::{OnRollback, Policy};
+use domain::promise::Promise;
 use domain::record::{Outcome, Phase};
 use domain::rollout::baseline;
 use domain::testing;
@@ -36,8 +37,7 @@ impl Model for World {
 
     fn properties(&self) -> Vec<Property<Self>> {
         let mut properties: Vec<Property<Self>> =
-            PROMISES.iter().map(|(name, holds)| Property::always(name, *holds)).collect();
-        properties.extend(QUIET.iter().map(|(name, holds)| Property::always(name, *holds)));
+            PROMISES.iter().chain(QUIET).map(|(promise, holds)| Property::always(promise.words(), *holds)).collect();
         properties.extend(ENDS.iter().map(|(name, reached)| Property::sometimes(name, *reached)));
         properties
     }
@@ -46,32 +46,30 @@ impl Model for World {
 type Condition = fn(&World, &State) -> bool;
 
 /// What never happens; judged at the step that would break it.
-const PROMISES: &[(&str, Condition)] = promises![
-    "SAFE-1: one creation per rollout and distribution",
-    "SAFE-2/3: complete at an instant before the purge",
-    "SAFE-4: nothing for a failed or superseded rollout",
-    "GA-1: only what is durable is acted upon",
-    "GA-2: numbers never decrease",
-    "GA-2: a number means one rollout",
-    "GA-3: phases have one order",
-    "GA-5: a vote stays until its vector is closed",
-    "O5: a notice keeps its bytes",
-    "a rollout fails only after a fresh look",
-    "a vote waits for the last old pod, or for the bound",
-    "no deadline is in the past",
-    "purge.completed is told of a whole edge",
-    "an edge is settled only when all of it is",
+const PROMISES: &[(Promise, Condition)] = promises![
+    CreatedOnce,
+    CompleteTogether,
+    NothingForFailed,
+    DurableFirst,
+    NumbersRise,
+    NumbersMeanOne,
+    PhasesInOrder,
+    VotesStay,
+    NoticesKeepBytes,
+    FailedAfterALook,
+    OldPodsFirst,
+    DeadlinesAhead,
+    ToldOfAWholeEdge,
+    SettledAsAWhole,
 ];
 
 /// What holds when nothing but faults can happen any more.
-const QUIET: &[(&str, Condition)] = &[
-    ("LIVE-1: nothing is left open", |world, state| {
+const QUIET: &[(Promise, Condition)] = &[
+    (Promise::NothingLeftOpen, |world, state| {
         !is_quiet(world, state) || state.ledger.as_deref().is_none_or(|r| !r.is_open() || waits_for_ever(world, state))
     }),
-    ("LIVE-1: every notice was told", |world, state| {
-        !is_quiet(world, state) || state.past.notices.values().all(|(_, told)| *told)
-    }),
-    ("LIVE-1: the record is about what runs", |world, state| {
+    (Promise::AllTold, |world, state| !is_quiet(world, state) || state.past.notices.values().all(|(_, told)| *told)),
+    (Promise::AboutWhatRuns, |world, state| {
         let same = || match (state.ledger.as_deref(), &world.script[state.at]) {
             (Some(record), Some(workload)) => {
                 record.uid == workload.uid && workload.version.as_ref() == Ok(&record.version)
@@ -80,11 +78,11 @@ const QUIET: &[(&str, Condition)] = &[
         };
         !is_quiet(world, state) || same()
     }),
-    ("LIVE-3: a request is purged", |world, state| {
+    (Promise::RequestsPurged, |world, state| {
         let asked = world.script.iter().flatten().any(|workload| workload.tuning.requested_at.is_some());
         !is_quiet(world, state) || !asked || !world.sited || !state.cdn.is_empty()
     }),
-    ("LIVE-2: the edge agrees with what completed last", |world, state| {
+    (Promise::EdgeAgrees, |world, state| {
         let Some(record) = state.ledger.as_deref() else { return true };
         let same = |version: &Version| content(version) == content(&record.version);
         let purged = world.served_in_the_end();

@@ -8,6 +8,7 @@ use domain::distribution::DistributionId;
 use domain::id::{Reference, Seq};
 use domain::machine::{Machine, Timestamp};
 use domain::policy::Policy;
+use domain::promise::{Promise, broken_by};
 use domain::readiness::{Standing, standing};
 use domain::record::{Phase, Record};
 use domain::rollout::{self, Arrival, Attention, Effect, Event, FoundSite, Rollout};
@@ -248,11 +249,7 @@ impl World {
         next.now = next.now.max(deadline);
         let mut machine = machine.clone();
         let effects = machine.tick(next.now);
-        if machine.is_due(next.now) {
-            next.breaks("no deadline is in the past");
-        }
-        next.workers[w].machine = Some(Hashed::new(machine));
-        self.ask(next, w, effects);
+        self.follow(next, w, machine, effects);
     }
 
     /// A sight reaches a worker: as in production, a machine is made only if the sight asks for one.
@@ -328,8 +325,8 @@ impl World {
                     Some((recorded, _)) if *recorded == notice => {
                         next.remember(|past| drop(past.notices.insert(notice.id.clone(), (notice.clone(), true))));
                     }
-                    Some(_) => next.breaks("O5: a notice keeps its bytes"),
-                    None => next.breaks("GA-1: only what is durable is acted upon"),
+                    Some(_) => next.breaks(Promise::NoticesKeepBytes),
+                    None => next.breaks(Promise::DurableFirst),
                 }
                 Event::Told(notice.id)
             }
@@ -402,8 +399,16 @@ impl World {
         let Some(machine) = next.workers[w].machine.as_deref() else { return };
         let mut machine = machine.clone();
         let effects = machine.step(next.now, event);
+        self.follow(next, w, machine, effects);
+    }
+
+    /// Goes on from a step of a worker's machine, and judges it as production does.
+    fn follow(&self, next: &mut State, w: usize, machine: Rollout, effects: Vec<Effect>) {
         if machine.is_due(next.now) {
-            next.breaks("no deadline is in the past");
+            next.breaks(Promise::DeadlinesAhead);
+        }
+        for promise in effects.iter().flat_map(|effect| broken_by(machine.durable(), effect)) {
+            next.breaks(promise);
         }
         next.workers[w].machine = Some(Hashed::new(machine));
         self.ask(next, w, effects);

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use domain::distribution::DistributionId;
 use domain::id::Vector;
+use domain::promise::Promise;
 use domain::record::{Outcome, Phase, PurgeState, Record};
 use stateright::{Checker, HasDiscoveries, Model, Property, UniformChooser};
 
@@ -36,7 +37,7 @@ impl Model for World {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let always = PROMISES.iter().chain(QUIET).map(|(name, holds)| Property::always(name, *holds));
+        let always = PROMISES.iter().chain(QUIET).map(|(promise, holds)| Property::always(promise.words(), *holds));
         always.chain(ENDS.iter().map(|(name, reached)| Property::sometimes(name, *reached))).collect()
     }
 }
@@ -44,28 +45,28 @@ impl Model for World {
 type Condition = fn(&World, &State) -> bool;
 
 /// What never happens; judged at the step that would break it.
-const PROMISES: &[(&str, Condition)] = promises![
-    "SAFE-1: one creation per vector and distribution",
-    "SAFE-2/3: all members were complete at one instant",
-    "SAFE-4: nothing for a failed or withdrawn rollout",
-    "GA-2: numbers never decrease",
-    "GA-3: phases have one order",
-    "GA-5: a vote stays until all have closed its vector",
-    "O4: a vector ends in one way for all",
-    "a member's votes are a chain",
-    "members with other digests are not purged together",
+const PROMISES: &[(Promise, Condition)] = promises![
+    CreatedOnce,
+    CompleteTogether,
+    NothingForFailed,
+    NumbersRise,
+    PhasesInOrder,
+    VotesStay,
+    OneEnd,
+    VotesAreAChain,
+    SameDigests,
 ];
 
 /// What holds when nothing but faults can happen any more.
-const QUIET: &[(&str, Condition)] = &[
-    ("LIVE-1: every vector is closed, by every member", |world, state| {
+const QUIET: &[(Promise, Condition)] = &[
+    (Promise::NothingLeftOpen, |world, state| {
         !state.quiet
             || has_dead(world, state)
             || state.places.iter().all(|place| {
                 place.record.as_deref().is_none_or(|record| record.votes.is_empty() && record.phase != Phase::Rolling)
             })
     }),
-    ("LIVE-2: the edge agrees with what is complete everywhere", |world, state| {
+    (Promise::EdgeAgrees, |world, state| {
         if !state.quiet || has_dead(world, state) || state.past.gave_up {
             return true;
         }
@@ -75,7 +76,7 @@ const QUIET: &[(&str, Condition)] = &[
         let agrees = || state.past.edge.as_ref().is_none_or(|(version, moved)| versions.contains(version) && !moved);
         !complete || versions.len() != 1 || agrees()
     }),
-    ("LIVE-2: a purge leaves out no distribution", |world, state| {
+    (Promise::NoneLeftOut, |world, state| {
         let wanted: BTreeSet<_> = world.members.iter().flat_map(distributions).collect();
         let of = |vector: &Vector| -> BTreeSet<_> {
             let made = state.past.creations.values().filter(|(made, _)| made == vector);

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::distribution::DistributionId;
 use domain::id::{Component, Origin, Reference, Seq, Vector};
 use domain::image::Version;
+use domain::promise::{Promise, may_follow};
 use domain::purge::Order;
 use domain::readiness::{Standing, standing};
 use domain::record::{Brief, Outcome, Phase, Record};
@@ -31,7 +32,7 @@ pub struct Past {
     /// Somebody lost its ledger, and with it the votes that others may have seen.
     pub forgot: bool,
     /// Broken promises, by name.
-    pub broken: BTreeSet<&'static str>,
+    pub broken: BTreeSet<Promise>,
 }
 
 impl Past {
@@ -117,16 +118,16 @@ impl State {
         let version = versions.first().cloned();
         self.remember(|past| {
             if past.creations.values().any(|earlier| *earlier == (vector.clone(), order.distribution.clone())) {
-                past.broken.insert("SAFE-1: one creation per vector and distribution");
+                past.broken.insert(Promise::CreatedOnce);
             }
             if !past.together.contains(vector) {
-                past.broken.insert("SAFE-2/3: all members were complete at one instant");
+                past.broken.insert(Promise::CompleteTogether);
             }
             if condemned(past) {
-                past.broken.insert("SAFE-4: nothing for a failed or withdrawn rollout");
+                past.broken.insert(Promise::NothingForFailed);
             }
             if digests(&versions).len() > 1 {
-                past.broken.insert("members with other digests are not purged together");
+                past.broken.insert(Promise::SameDigests);
             }
             past.creations.insert(order.reference.clone(), (vector.clone(), order.distribution.clone()));
             if newest {
@@ -168,25 +169,25 @@ impl State {
                 .flatten()
                 .any(|other| other.vote(&vote.vector).is_some_and(|theirs| theirs.closed.is_none()));
             if !closed || (needed && !dead) {
-                past.broken.insert("GA-5: a vote stays until all have closed its vector");
+                past.broken.insert(Promise::VotesStay);
             }
         }
         if let Some(record) = record {
             if let Some(held) = held {
                 if record.seq < held.seq {
-                    past.broken.insert("GA-2: numbers never decrease");
+                    past.broken.insert(Promise::NumbersRise);
                 }
                 if record.seq == held.seq && !may_follow(&held.phase, &record.phase) {
-                    past.broken.insert("GA-3: phases have one order");
+                    past.broken.insert(Promise::PhasesInOrder);
                 }
                 let before = held.last.as_ref();
                 for vote in record.votes.iter().filter(|vote| held.vote(&vote.vector).is_none()) {
                     if before.is_some_and(|last| !last.precedes(&Brief::of(&vote.vector))) {
-                        past.broken.insert("a member's votes are a chain");
+                        past.broken.insert(Promise::VotesAreAChain);
                     }
                 }
             } else if record.seq <= floor {
-                past.broken.insert("GA-2: numbers never decrease");
+                past.broken.insert(Promise::NumbersRise);
             }
             if matches!(record.phase, Phase::Failed(_) | Phase::Withdrawn) {
                 past.condemned.insert((m, origin, record.seq));
@@ -197,7 +198,7 @@ impl State {
                 closings.insert(m, vote.closed.clone());
                 let outcomes: BTreeSet<&Outcome> = closings.values().flatten().collect();
                 if outcomes.len() > 1 && !past.forgot {
-                    past.broken.insert("O4: a vector ends in one way for all");
+                    past.broken.insert(Promise::OneEnd);
                 }
             }
             if held.is_none() && record.phase == Phase::Complete && past.edge.is_none() {
@@ -233,10 +234,6 @@ fn digests(versions: &BTreeSet<Version>) -> BTreeSet<String> {
 /// Whether a vector is later than another in some component.
 fn is_above(a: &Vector, b: &Vector) -> bool {
     a.0.iter().any(|(member, component)| b.component(member).is_some_and(|other| component.seq > other.seq))
-}
-
-fn may_follow(old: &Phase, new: &Phase) -> bool {
-    old == new || matches!((old, new), (Phase::Rolling, _) | (Phase::Complete, Phase::Withdrawn))
 }
 
 /// The record of a workload that has been there for long.

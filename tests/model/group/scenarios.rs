@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use domain::policy::{Agreement, AtTimeout, OnRollback, Policy};
+use domain::promise::Promise;
 use domain::record::Record;
 use domain::workload::{Replicas, Tuning, Workload};
 
@@ -408,49 +409,49 @@ mod caught {
     use super::*;
     use crate::group::mutants::Mutant;
 
-    fn breaks(mutant: Mutant, world: World, property: &'static str) {
+    fn breaks(mutant: Mutant, world: World, promise: Promise) {
         let world = World { mutant: Some(mutant), ..world };
-        let caught = HasDiscoveries::AllOf(BTreeSet::from([property]));
+        let caught = HasDiscoveries::AllOf(BTreeSet::from([promise.words()]));
         let checker = world.checker().threads(2).finish_when(caught).spawn_bfs().join();
         eprintln!("{mutant:?}: {} states", checker.unique_state_count());
-        assert!(checker.discovery(property).is_some(), "{mutant:?} was not caught by {property:?}");
+        assert!(checker.discovery(promise.words()).is_some(), "{mutant:?} was not caught by {promise:?}");
     }
 
     #[test]
     fn a_vote_without_a_fresh_look() {
         let world = clusters(&[a_to_b_to_a(), a_to_b()]);
-        breaks(Mutant::NoRecheck, world, "SAFE-2/3: all members were complete at one instant");
+        breaks(Mutant::NoRecheck, world, Promise::CompleteTogether);
     }
 
     #[test]
     fn facts_in_the_place_of_votes() {
         let world = clusters(&[a_to_b_to_a(), a_to_b()]);
-        breaks(Mutant::FactsForVotes, world, "SAFE-2/3: all members were complete at one instant");
+        breaks(Mutant::FactsForVotes, world, Promise::CompleteTogether);
     }
 
     #[test]
     fn a_ledger_without_compare_and_set() {
         let world = World { workers: 2, ..swift(&[at_once(), at_once()]) };
-        breaks(Mutant::NoCompareAndSet, world, "GA-5: a vote stays until all have closed its vector");
+        breaks(Mutant::NoCompareAndSet, world, Promise::VotesStay);
     }
 
     #[test]
     fn a_random_reference() {
         let world = clusters(&[a_to_b(), a_to_b()]);
-        breaks(Mutant::RandomReference, world, "SAFE-1: one creation per vector and distribution");
+        breaks(Mutant::RandomReference, world, Promise::CreatedOnce);
     }
 
     #[test]
     fn a_new_reference_for_a_vote_of_the_release_before() {
         let world = upgraded(&[at_once(), stays_at("b")], &[vec![BEFORE, "c2"], vec![BEFORE, "c2"]]);
-        breaks(Mutant::NewReferenceForOldVote, world, "SAFE-1: one creation per vector and distribution");
+        breaks(Mutant::NewReferenceForOldVote, world, Promise::CreatedOnce);
     }
 
     #[test]
     fn a_reference_named_after_the_tag() {
         let back = vec![sight("a", 1, true, 2), sight("b", 2, true, 2), sight("a", 3, true, 2), sight("b", 4, true, 2)];
         let world = swift(&[back, stays_at("b")]);
-        breaks(Mutant::ReferenceOfTag, world, "LIVE-2: the edge agrees with what is complete everywhere");
+        breaks(Mutant::ReferenceOfTag, world, Promise::EdgeAgrees);
     }
 
     #[test]
@@ -460,23 +461,22 @@ mod caught {
             faults: Faults { impatience: 1, ..Faults::default() },
             ..clusters(&[a_to_b(), a_to_b()])
         };
-        breaks(Mutant::WithdrawsAfterVoting, world, "GA-5: a vote stays until all have closed its vector");
+        breaks(Mutant::WithdrawsAfterVoting, world, Promise::VotesStay);
     }
 
     #[test]
     fn what_was_served_and_is_forgotten() {
-        let property = "LIVE-2: the edge agrees with what is complete everywhere";
-        breaks(Mutant::ServedForgotten, served_in_one(stays_at("a")), property);
+        breaks(Mutant::ServedForgotten, served_in_one(stays_at("a")), Promise::EdgeAgrees);
     }
 
     #[test]
     fn hosts_that_count_for_nothing_beside_a_name() {
-        breaks(Mutant::HostsForgotten, named_in_one(), "LIVE-2: a purge leaves out no distribution");
+        breaks(Mutant::HostsForgotten, named_in_one(), Promise::NoneLeftOut);
     }
 
     #[test]
     fn a_vote_that_is_dropped_before_the_others_know() {
         let world = clusters(&[a_to_b(), a_to_b()]);
-        breaks(Mutant::DropsAtOnce, world, "GA-5: a vote stays until all have closed its vector");
+        breaks(Mutant::DropsAtOnce, world, Promise::VotesStay);
     }
 }

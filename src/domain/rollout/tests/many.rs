@@ -95,39 +95,44 @@ impl Site {
                 (None, _) => return,
             };
             for effect in effects {
-                events.extend(self.answer(effect));
+                assert_eq!(broken_by(self.machine.durable(), &effect), [], "{effect:?}");
+                events.extend(self.answer(&effect));
             }
         }
     }
 
-    fn answer(&mut self, effect: Effect) -> Vec<Event> {
-        match effect {
-            Effect::Store(ref record) => {
-                let text = record_codec::encode(record).expect("a record that can be written");
-                self.longest = self.longest.max(text.len());
-            }
-            Effect::Match(vector, _) => {
-                let found = Found { tagged: self.tagged.clone(), ..Found::from(self.distributions.clone()) };
-                return vec![Event::Matched(vector, found)];
-            }
-            Effect::Purge(order) => {
-                *self.ordered.entry(order.distribution.clone()).or_default() += 1;
-                self.orders.push((*order).clone());
-                let mut kept = self.machine.durable().unwrap().all_kept();
-                let ours = |purge: &Purge| purge.reference == order.reference;
-                let vote = kept.find(|vote| vote.purges.get(&order.distribution).is_some_and(ours)).unwrap();
-                if order.paths != vote.paths {
-                    // What was chosen is durable before it is sent.
-                    assert_eq!(vote.purges[&order.distribution].sent.as_ref(), Some(&order.paths));
-                }
-                let fate = (self.fate)(&order.distribution).into_iter();
-                self.pending.extend(fate.map(|progress| (order.reference.clone(), progress)));
-                return Vec::new();
-            }
-            Effect::Tell(ref notice) => self.told.push((**notice).clone()),
-            _ => {}
+    fn answer(&mut self, effect: &Effect) -> Vec<Event> {
+        if let Effect::Store(record) = effect {
+            let text = record_codec::encode(record).expect("a record that can be written");
+            self.longest = self.longest.max(text.len());
         }
-        answers(&effect, Some(&self.workload))
+        if let Effect::Tell(notice) = effect {
+            self.told.push((**notice).clone());
+        }
+        if let Effect::Match(vector, _) = effect {
+            let found = Found { tagged: self.tagged.clone(), ..Found::from(self.distributions.clone()) };
+            return vec![Event::Matched(vector.clone(), found)];
+        }
+        if let Effect::Purge(order) = effect {
+            self.purge(order);
+            return Vec::new();
+        }
+        answers(effect, Some(&self.workload))
+    }
+
+    /// CloudFront's answers come when nothing else is under way.
+    fn purge(&mut self, order: &Order) {
+        *self.ordered.entry(order.distribution.clone()).or_default() += 1;
+        self.orders.push(order.clone());
+        let mut kept = self.machine.durable().unwrap().all_kept();
+        let ours = |purge: &Purge| purge.reference == order.reference;
+        let vote = kept.find(|vote| vote.purges.get(&order.distribution).is_some_and(ours)).unwrap();
+        if order.paths != vote.paths {
+            // What was chosen is durable before it is sent.
+            assert_eq!(vote.purges[&order.distribution].sent.as_ref(), Some(&order.paths));
+        }
+        let fate = (self.fate)(&order.distribution).into_iter();
+        self.pending.extend(fate.map(|progress| (order.reference.clone(), progress)));
     }
 
     fn told(&self, kind: Kind) -> Vec<&Notice> {
