@@ -205,7 +205,7 @@ impl ClusterGroupActor {
             id: Notice::id_of(&rollout, Kind::GroupStalled, &format!("held/{}/{at_ms}", hold.reason.name())),
             kind: Kind::GroupStalled,
             at_ms,
-            workload: workload.clone(),
+            subject: workload.clone().into(),
             seq: record.seq,
             rollout,
             change: brief(&record.version),
@@ -218,7 +218,7 @@ impl ClusterGroupActor {
         let (surroundings, uid) = (self.surroundings.clone(), record.uid.clone());
         let publish = async move {
             let published = surroundings.ports.events.publish(&notice, &uid).await;
-            surroundings.heard(Cause::PublishEvents, &notice.workload.namespace, published.as_ref().err());
+            surroundings.heard(Cause::PublishEvents, notice.subject.namespace(), published.as_ref().err());
             if published.is_err() {
                 surroundings.metrics.failure("event");
             }

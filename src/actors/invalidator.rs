@@ -15,7 +15,7 @@ use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::catalog::{self, Catalog};
 use crate::domain::distribution::DistributionId;
-use crate::domain::id::{InvalidationId, Reference, WorkloadId};
+use crate::domain::id::{InvalidationId, Reference, Subject};
 use crate::domain::purge::{self, CdnErrorClass, Order, Purger};
 use crate::domain::refusal::Cause;
 use crate::ports::{CdnError, InvalidationStatus};
@@ -33,8 +33,8 @@ pub struct Invalidator {
     /// Who asked which question.
     questions: BTreeMap<catalog::Token, oneshot::Sender<Result<catalog::Found, String>>>,
     asked: catalog::Token,
-    /// Whom to tell about a workload's purges: one recipient for each, kept while it lives.
-    reports: BTreeMap<WorkloadId, Recipient<PurgeReported>>,
+    /// Where the one that orders is told: one recipient for each, kept while it lives.
+    reports: BTreeMap<Subject, Recipient<PurgeReported>>,
     /// The last thing CloudFront said no to, until it says yes again.
     trouble: Option<String>,
 }
@@ -62,7 +62,7 @@ impl Invalidator {
         let (reference, place) = (order.reference.clone(), order.distribution.to_string());
         let call = async move {
             let from = clock.now();
-            metrics.sent_paths(&order.workload.namespace, order.paths.len());
+            metrics.sent_paths(order.subject.namespace(), order.paths.len());
             let created = cdn.create(&order.distribution, &order.reference, &order.paths).await;
             metrics.took("create_invalidation", clock.now().since(from));
             created
@@ -131,17 +131,17 @@ impl Invalidator {
         }
     }
 
-    fn report(&mut self, workload: WorkloadId, reported: PurgeReported, ctx: &mut Context<Self>) {
-        let Some(recipient) = self.reports.get(&workload) else { return };
+    fn report(&mut self, subject: Subject, reported: PurgeReported, ctx: &mut Context<Self>) {
+        let Some(recipient) = self.reports.get(&subject) else { return };
         match recipient.try_send(reported) {
             Ok(()) => {}
             // Nobody else would tell it again: the end of a purge is forgotten here once it was reported.
             Err(SendError::Full(reported)) => {
                 self.surroundings.metrics.overflow("rollout");
-                ctx.run_later(REPORT_AGAIN_AFTER, move |actor, ctx| actor.report(workload, reported, ctx));
+                ctx.run_later(REPORT_AGAIN_AFTER, move |actor, ctx| actor.report(subject, reported, ctx));
             }
             // A rollout that was rebuilt orders again and is told again.
-            Err(SendError::Closed(_)) => drop(self.reports.remove(&workload)),
+            Err(SendError::Closed(_)) => drop(self.reports.remove(&subject)),
         }
     }
 }
@@ -167,8 +167,8 @@ impl Drives<Purger> for Invalidator {
             purge::Effect::Create(order) => self.create(order, ctx),
             purge::Effect::Poll(reference, distribution, id) => self.poll(reference, distribution, id, ctx),
             purge::Effect::Search(reference, distribution) => self.search(reference, distribution, ctx),
-            purge::Effect::Report(workload, reference, progress) => {
-                self.report(workload, PurgeReported(reference, progress), ctx);
+            purge::Effect::Report(subject, reference, progress) => {
+                self.report(subject, PurgeReported(reference, progress), ctx);
             }
         }
     }
@@ -243,7 +243,7 @@ impl Handler<PlaceOrder> for Invalidator {
 
     fn handle(&mut self, PlaceOrder { order, report_to }: PlaceOrder, ctx: &mut Self::Context) {
         self.reports.retain(|_, recipient| recipient.connected());
-        self.reports.insert(order.workload.clone(), report_to);
+        self.reports.insert(order.subject.clone(), report_to);
         Drives::<Purger>::feed(self, purge::Event::Ordered(*order), ctx);
     }
 }

@@ -151,11 +151,11 @@ where
 pub(crate) async fn tell_at_once(surroundings: &Surroundings, to: &Recipient<TellNotice>, notice: Notice, uid: &str) {
     surroundings.metrics.notice(&notice);
     let published = surroundings.ports.events.publish(&notice, uid).await;
-    let said = surroundings.heard(Cause::PublishEvents, &notice.workload.namespace, published.as_ref().err());
+    let said = surroundings.heard(Cause::PublishEvents, notice.subject.namespace(), published.as_ref().err());
     if let Err(error) = published {
         surroundings.metrics.failure("publish_event");
         if !said {
-            tracing::warn!(workload = %notice.workload.spoken(), %error, "could not publish an Event");
+            tracing::warn!(workload = %notice.subject.spoken(), %error, "could not publish an Event");
         }
     }
     if !matches!(to.send(TellNotice(Box::new(notice))).timeout(ANSWER_WITHIN).await, Ok(Ok(()))) {

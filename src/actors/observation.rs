@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::domain::broker::Seen;
 use crate::domain::delivery::{Delivery, State};
 use crate::domain::distribution::DistributionId;
-use crate::domain::id::{Reference, WorkloadId};
+use crate::domain::id::{Reference, Subject, WorkloadId};
 use crate::domain::rollout::Summary;
 use crate::domain::tally::Tally;
 use crate::domain::unwell::Unwell;
@@ -62,8 +62,9 @@ pub struct DeliverySeen {
     pub id: String,
     /// The hook, by name.
     pub hook: String,
-    /// About which workload.
-    pub workload: WorkloadId,
+    /// What it is about. The API has it under the name from when only workloads had notices.
+    #[serde(rename = "workload")]
+    pub subject: Subject,
     /// What it tells.
     pub kind: &'static str,
     /// Attempts so far.
@@ -80,7 +81,7 @@ impl DeliverySeen {
         Self {
             id: delivery.id.clone(),
             hook: delivery.hook.clone(),
-            workload: delivery.workload.clone(),
+            subject: delivery.subject.clone(),
             kind: delivery.kind.name(),
             attempts: delivery.attempts,
             given_up: matches!(delivery.state, State::Dead { .. }),

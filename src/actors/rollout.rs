@@ -275,11 +275,11 @@ impl RolloutActor {
         let accepted = self.accepted.contains(&id);
         let told = async move {
             let published = surroundings.ports.events.publish(&notice, uid.as_deref().unwrap_or_default()).await;
-            let said = surroundings.heard(Cause::PublishEvents, &notice.workload.namespace, published.as_ref().err());
+            let said = surroundings.heard(Cause::PublishEvents, notice.subject.namespace(), published.as_ref().err());
             if let Err(error) = &published {
                 surroundings.metrics.failure("publish_event");
                 if !said {
-                    tracing::warn!(workload = %notice.workload.spoken(), %error, "could not publish an Event");
+                    tracing::warn!(workload = %notice.subject.spoken(), %error, "could not publish an Event");
                 }
             }
             // An Event that can never be published must not keep the webhooks waiting.

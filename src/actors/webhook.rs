@@ -75,8 +75,8 @@ impl Webhook {
     }
 
     fn report(&self, report: &Report) {
-        let Report { id, hook, kind, workload, attempts, outcome } = report;
-        let workload = workload.spoken();
+        let Report { id, hook, kind, subject, attempts, outcome } = report;
+        let workload = subject.spoken();
         let kind = kind.name();
         match outcome {
             Outcome::Delivered { status } => {

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::id::{NoticeId, WorkloadId, delivery_id};
+use crate::domain::id::{NoticeId, Subject, delivery_id};
 use crate::domain::machine::millis;
 use crate::domain::notice::{self, Notice};
 use crate::domain::retry::jitter;
@@ -56,8 +56,9 @@ pub struct Delivery {
     pub notice: NoticeId,
     /// What the notice tells.
     pub kind: notice::Kind,
-    /// Which workload it is about.
-    pub workload: WorkloadId,
+    /// What it is about. Ledgers have it under the name from when only workloads had notices.
+    #[serde(rename = "workload")]
+    pub subject: Subject,
     /// The hook, by the name the configuration has for it.
     pub hook: String,
     /// What is sent.
@@ -103,7 +104,7 @@ impl Delivery {
             id: delivery_id(&notice.id, hook),
             notice: notice.id.clone(),
             kind: notice.kind,
-            workload: notice.workload.clone(),
+            subject: notice.subject.clone(),
             hook: hook.to_owned(),
             content,
             attempts: 0,
@@ -294,8 +295,8 @@ pub struct Report {
     pub hook: String,
     /// What it tells.
     pub kind: notice::Kind,
-    /// Which workload it is about.
-    pub workload: WorkloadId,
+    /// What it is about.
+    pub subject: Subject,
     /// Attempts made.
     pub attempts: u32,
     /// What became of it.

@@ -54,7 +54,7 @@ fn order(n: u8, now: Timestamp) -> Order {
         reference: Reference(format!("r{n}")),
         distribution,
         paths,
-        workload,
+        subject: workload.into(),
         invalidation: None,
         paths_per_hour: 1_000,
         voted_at: Some(now),

@@ -33,7 +33,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::distribution::DistributionId;
-use crate::domain::id::{InvalidationId, Reference, WorkloadId};
+use crate::domain::id::{InvalidationId, Reference, Subject};
 use crate::domain::machine::Timestamp;
 use crate::domain::paths::PathSet;
 
@@ -48,8 +48,8 @@ pub struct Order {
     pub distribution: DistributionId,
     /// What is sent of it.
     pub paths: PathSet,
-    /// For this workload.
-    pub workload: WorkloadId,
+    /// For whom: the one that ordered it is told how it goes.
+    pub subject: Subject,
     /// The invalidation, if an earlier life has already created it: only its completion is awaited.
     pub invalidation: Option<InvalidationId>,
     /// Paths that its namespace may send to one distribution in an hour.
@@ -178,8 +178,8 @@ pub enum Effect {
     Poll(Reference, DistributionId, InvalidationId),
     /// Look for the reference among the distribution's recent invalidations.
     Search(Reference, DistributionId),
-    /// Tell the workload's rollout.
-    Report(WorkloadId, Reference, Progress),
+    /// Tell the one that ordered it.
+    Report(Subject, Reference, Progress),
 }
 
 impl Effect {
