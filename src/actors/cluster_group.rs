@@ -11,16 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, Recipient, StreamHandler,
-    WrapFuture,
+    Actor, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, Recipient, StreamHandler, WrapFuture,
 };
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 
 use crate::actors::lifecycle::{Collar, Obituary};
-use crate::actors::message::{
-    Absent, Drain, End, Follower, Forget, LedgerLost, Observe, Publish, Show, ViewReported, Wanted,
-};
+use crate::actors::message::{Absent, Follower, Forget, LedgerLost, Observe, Publish, Show, ViewReported, Wanted};
 use crate::actors::observation::Observation;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings};
@@ -65,7 +62,8 @@ pub struct ClusterGroupActor {
     /// Workloads whose follower's mailbox was full.
     untold: BTreeSet<WorkloadId>,
     collar: Collar,
-    obituary: Obituary,
+    /// Sent to root when this ends.
+    _obituary: Obituary,
 }
 
 /// A board says that there is news.
@@ -134,7 +132,7 @@ impl ClusterGroupActor {
             views: 0,
             untold: BTreeSet::new(),
             collar,
-            obituary,
+            _obituary: obituary,
         }
     }
 
@@ -400,15 +398,6 @@ impl Handler<Forget> for ClusterGroupActor {
 
     fn handle(&mut self, Forget { workload, seq, revision }: Forget, ctx: &mut Self::Context) {
         self.feed(Event::Forgotten(workload, seq, revision), ctx);
-    }
-}
-
-impl Handler<Drain> for ClusterGroupActor {
-    type Result = ();
-
-    fn handle(&mut self, _: Drain, ctx: &mut Self::Context) {
-        self.obituary.end = End::Drained;
-        ctx.stop();
     }
 }
 

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use actix::prelude::SendError;
-use actix::{Actor, ActorContext, AsyncContext, Context, Handler, MessageResult, Recipient, ResponseFuture};
+use actix::{Actor, AsyncContext, Context, Handler, MessageResult, Recipient, ResponseFuture};
 use tokio::sync::oneshot;
 
 use crate::actors::lifecycle::{Collar, Obituary};
-use crate::actors::message::{Drain, End, MatchPlan, Matched, Observe, PlaceOrder, PurgeReported};
+use crate::actors::message::{MatchPlan, Matched, Observe, PlaceOrder, PurgeReported};
 use crate::actors::observation::{Observation, PurgeSeen};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings};
@@ -27,7 +27,8 @@ const REPORT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 pub struct Invalidator {
     surroundings: Surroundings,
     collar: Collar,
-    obituary: Obituary,
+    /// Sent to root when this ends.
+    _obituary: Obituary,
     purges: Shell<Purger>,
     catalog: Shell<Catalog>,
     /// Who asked which question.
@@ -46,7 +47,7 @@ impl Invalidator {
             purges: Shell::new(Purger::new(surroundings.settings.pace.clone()), &surroundings),
             catalog: Shell::new(Catalog::new(surroundings.settings.freshness.clone()), &surroundings),
             collar,
-            obituary,
+            _obituary: obituary,
             questions: BTreeMap::new(),
             asked: 0,
             reports: BTreeMap::new(),
@@ -245,15 +246,6 @@ impl Handler<PlaceOrder> for Invalidator {
         self.reports.retain(|_, recipient| recipient.connected());
         self.reports.insert(order.subject.clone(), report_to);
         Drives::<Purger>::feed(self, purge::Event::Ordered(*order), ctx);
-    }
-}
-
-impl Handler<Drain> for Invalidator {
-    type Result = ();
-
-    fn handle(&mut self, _: Drain, ctx: &mut Self::Context) {
-        self.obituary.end = End::Drained;
-        ctx.stop();
     }
 }
 

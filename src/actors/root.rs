@@ -30,6 +30,9 @@ const REOPEN_AFTER: Duration = Duration::from_secs(1);
 /// How long giving the lease back may take at the end. Where it fails, the next replica waits 15 s.
 const RELEASE_WITHIN: Duration = Duration::from_secs(1);
 
+/// How long an end in order takes at most: for the writes under way, and then for the lease.
+pub const ENDS_WITHIN: Duration = household::DRAIN_WITHIN.saturating_add(RELEASE_WITHIN);
+
 /// Why the process ends by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenUp(pub String);
@@ -287,7 +290,7 @@ impl Handler<Observe> for Root {
 impl Handler<Drain> for Root {
     type Result = ResponseFuture<()>;
 
-    /// Answers when nothing is being written any more, or after the bounds of [`Household::end`], and the lease was given back.
+    /// Answers when nothing is being written any more, or after [`ENDS_WITHIN`], and the lease was given back.
     fn handle(&mut self, _: Drain, ctx: &mut Self::Context) -> Self::Result {
         let (dismissed_by, stopped) = oneshot::channel();
         self.dismissed_by.push(dismissed_by);

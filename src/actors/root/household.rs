@@ -25,7 +25,7 @@ use crate::ports::Ledgered;
 const OBSERVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Writes under way are given this long at the end (fault K16: ledger flushed within 2 s, exit within 5 s).
-const DRAIN_WITHIN: Duration = Duration::from_secs(2);
+pub(super) const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
 /// The singletons.
 pub(super) struct Household {
@@ -195,15 +195,12 @@ impl Household {
         }
     }
 
-    /// Ends all in order: no new work, and writes under way are finished, or cut off after [`DRAIN_WITHIN`].
+    /// Ends all in order: no new work, and the rollouts' writes are finished, or cut off after [`DRAIN_WITHIN`]. The others have
+    /// nothing to finish: the next life resumes what is under way there.
     pub async fn end(self) {
         if let Some(watcher) = &self.watcher {
-            // The rollouts first: their writes end what they began.
             let _ = watcher.send(Drain).timeout(DRAIN_WITHIN).await;
         }
-        let _ = self.webhook.send(Drain).timeout(DRAIN_WITHIN).await;
-        let _ = self.invalidator.send(Drain).timeout(DRAIN_WITHIN).await;
-        let _ = self.group.send(Drain).timeout(DRAIN_WITHIN).await;
         self.abandon().await;
     }
 
