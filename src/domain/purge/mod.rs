@@ -27,6 +27,7 @@ mod job;
 mod lane;
 mod purger;
 mod share;
+mod unheard;
 
 use std::time::Duration;
 
@@ -158,6 +159,8 @@ pub enum Event {
     Searched(Reference, Option<Found>),
     /// It could not be.
     SearchFailed(Reference, String),
+    /// An [`Effect::Report`] found no room.
+    Unheard(Subject, Reference, Progress),
 }
 
 /// An invalidation that was created before.
@@ -178,7 +181,7 @@ pub enum Effect {
     Poll(Reference, DistributionId, InvalidationId),
     /// Look for the reference among the distribution's recent invalidations.
     Search(Reference, DistributionId),
-    /// Tell the one that ordered it.
+    /// Tell the one that ordered it. Answered by [`Event::Unheard`] if there is no room for it, and not at all otherwise.
     Report(Subject, Reference, Progress),
 }
 

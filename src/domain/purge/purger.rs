@@ -9,6 +9,7 @@ use crate::domain::machine::{Machine, Timestamp, millis};
 use crate::domain::purge::job::{Job, Poll, Stage, Waiter};
 use crate::domain::purge::lane::Lane;
 use crate::domain::purge::share::{Budgets, Turn, Turns};
+use crate::domain::purge::unheard::Unheard;
 use crate::domain::purge::{CdnErrorClass, Effect, Event, Found, Order, Pace, Progress};
 use crate::domain::retry;
 
@@ -41,6 +42,7 @@ pub struct Purger {
     /// Which namespaces have had a creation while others wait, and in which order.
     turns: Turns,
     budgets: Budgets,
+    unheard: Unheard,
 }
 
 /// A creation that could be sent, and from when on, as far as its distribution is concerned.
@@ -65,6 +67,7 @@ impl Purger {
             orders: 0,
             turns: Turns::default(),
             budgets: Budgets::default(),
+            unheard: Unheard::default(),
         }
     }
 
@@ -420,13 +423,18 @@ impl Machine for Purger {
                 self.search_failed(now, &reference);
                 Vec::new()
             }
+            Event::Unheard(subject, reference, progress) => {
+                self.unheard.keep(now, subject, reference, progress);
+                Vec::new()
+            }
         };
         effects.extend(self.advance(now));
-        effects
+        self.unheard.queue(now, effects)
     }
 
     fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
-        self.advance(now)
+        let effects = self.advance(now);
+        self.unheard.queue(now, effects)
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
@@ -437,6 +445,6 @@ impl Machine for Purger {
             Stage::Polling(poll) => poll.ask.deadline(),
         });
         let late = self.jobs.values().filter_map(|job| job.late_at(&self.pace));
-        sends.chain(looks).chain(late).min()
+        sends.chain(looks).chain(late).chain(self.unheard.deadline()).min()
     }
 }
