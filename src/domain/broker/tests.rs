@@ -5,6 +5,7 @@ use crate::domain::record::Change;
 use crate::domain::record_codec::decode;
 use crate::domain::roster::settings;
 
+mod notice;
 mod strangers;
 
 fn at(seconds: u64) -> Timestamp {
