@@ -7,6 +7,7 @@
 mod book;
 mod delivered;
 mod entry;
+mod errand;
 mod lane;
 mod outbox;
 
@@ -20,6 +21,7 @@ use crate::domain::machine::millis;
 use crate::domain::notice::{self, Notice};
 use crate::domain::retry::jitter;
 
+pub use errand::{Errand, Errands, Publication};
 pub use outbox::{Limits, Outbox, Overflow, Settings};
 
 /// Upper bound of a stored body, in bytes. Sixteen of the largest fit into one Kubernetes object, which etcd limits to
