@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use actix::{Actor, Addr};
+use actix::Addr;
 
 use super::Root;
+use super::parent::Parent;
 use crate::actors::Surroundings;
 use crate::actors::cluster_group::ClusterGroupActor;
 use crate::actors::deployment_watcher::DeploymentWatcher;
 use crate::actors::directory::{Directory, PeersRestarted};
 use crate::actors::invalidator::Invalidator;
-use crate::actors::lifecycle::{Leash, Obituary};
-use crate::actors::message::{Drain, Observe, Wanted, Who};
+use crate::actors::message::{Drain, Observe, Wanted};
 use crate::actors::observation::Observation;
 use crate::actors::webhook::Webhook;
 use crate::domain::duty::Singleton;
@@ -42,44 +42,10 @@ pub(super) struct Household {
     astray: bool,
 }
 
-/// What every singleton is started with.
-struct Parent {
-    surroundings: Surroundings,
-    root: Addr<Root>,
-    leash: Leash,
-}
-
-impl Parent {
-    fn obituary(&self, who: Singleton) -> Obituary {
-        Obituary::new(self.root.clone().recipient(), Who::Singleton(who))
-    }
-
-    fn group(&self, origin: &Origin, pin: Option<Pin>) -> Addr<ClusterGroupActor> {
-        let (watcher, root) = (self.root.clone().recipient(), self.root.clone().recipient());
-        let (surroundings, obituary) = (self.surroundings.clone(), self.obituary(Singleton::Group));
-        ClusterGroupActor::new(surroundings, origin.clone(), pin, watcher, root, self.leash.collar(), obituary).start()
-    }
-
-    fn invalidator(&self) -> Addr<Invalidator> {
-        let obituary = self.obituary(Singleton::Invalidator);
-        Invalidator::new(self.surroundings.clone(), self.leash.collar(), obituary).start()
-    }
-
-    fn webhook(&self) -> Addr<Webhook> {
-        let obituary = self.obituary(Singleton::Webhook);
-        Webhook::new(self.surroundings.clone(), self.leash.collar(), obituary).start()
-    }
-
-    fn watcher(&self, directory: Directory, ledgered: Ledgered, lives: Lives) -> Addr<DeploymentWatcher> {
-        let (surroundings, obituary) = (self.surroundings.clone(), self.obituary(Singleton::Watcher));
-        DeploymentWatcher::new(surroundings, directory, ledgered, lives, self.leash.collar(), obituary).start()
-    }
-}
-
 impl Household {
     /// All singletons, built from an open ledger.
     pub fn new(surroundings: Surroundings, root: Addr<Root>, ledgered: Ledgered) -> Self {
-        let parent = Parent { surroundings, root, leash: Leash::default() };
+        let parent = Parent::new(surroundings, root);
         let mut household = Self {
             group: parent.group(&ledgered.origin, ledgered.pin.clone()),
             invalidator: parent.invalidator(),
