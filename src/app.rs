@@ -12,7 +12,7 @@ use actix::{Actor, Addr};
 use tokio::sync::oneshot;
 
 use crate::actors::message::Drain;
-use crate::actors::root::{GivenUp, Root};
+use crate::actors::root::{ENDS_WITHIN, GivenUp, Root};
 use crate::actors::{Grouping, Settings, Surroundings};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::cloudfront::{self, CloudFront};
@@ -51,6 +51,8 @@ const BOOT_CHARS: usize = 8;
 
 /// Everything ends within this, whatever hangs (fault K16); Kubernetes would kill us 30 s after its SIGTERM.
 const STOP_WITHIN: Duration = Duration::from_secs(4);
+
+const _: () = assert!(ENDS_WITHIN.as_millis() < STOP_WITHIN.as_millis(), "the actors are left before they have ended");
 
 /// What is not configuration but still has to be known to start.
 #[derive(Default)]

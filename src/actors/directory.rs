@@ -28,10 +28,15 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Tells root that the ledger of this origin no longer exists. The message may be lost: the next write finds out again.
+    /// See [`report_lost`].
     pub fn report_lost(&self, origin: &Origin) {
-        let _ = self.ledger_lost.try_send(LedgerLost(origin.clone()));
+        report_lost(&self.ledger_lost, origin);
     }
+}
+
+/// Tells root that the ledger of this origin no longer exists. The message may be lost: the next write finds out again.
+pub fn report_lost(root: &Recipient<LedgerLost>, origin: &Origin) {
+    let _ = root.try_send(LedgerLost(origin.clone()));
 }
 
 /// Root → watcher → rollout: a singleton was rebuilt and has forgotten what it was asked. This is the new directory.

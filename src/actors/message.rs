@@ -172,7 +172,7 @@ pub struct Died {
     pub end: End,
 }
 
-/// To every actor: stop taking work, finish the writes under way, end.
+/// To those that write records, and to root: stop taking work, finish the writes under way, end.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "()")]
 pub struct Drain;

@@ -41,7 +41,7 @@ use domain::id::Member;
 use domain::machine::millis;
 use domain::notice::Notice;
 use domain::policy::Policy;
-use domain::ports::{PortError, Ports};
+use domain::ports::{CdnError, PortError, Ports};
 use domain::purge::Pace;
 use domain::refusal::Cause;
 use domain::retry;
@@ -64,6 +64,27 @@ impl Surroundings {
     /// How a call to a port ended; see [`Complaints::heard`].
     pub(crate) fn heard(&self, cause: Cause, place: &str, error: Option<&PortError>) -> bool {
         self.complaints.heard(self.ports.clock.now(), cause, place, error)
+    }
+
+    /// Publishes a notice as an Event on the object `uid`, and says so where that fails.
+    pub(crate) async fn publish(&self, notice: &Notice, uid: &str) -> Result<(), PortError> {
+        let published = self.ports.events.publish(notice, uid).await;
+        let said = self.heard(Cause::PublishEvents, notice.subject.namespace(), published.as_ref().err());
+        if let Err(error) = &published {
+            self.metrics.failure("publish_event");
+            if !said {
+                tracing::warn!(workload = %notice.subject.spoken(), %error, "could not publish an Event");
+            }
+        }
+        published
+    }
+
+    /// How a call to CloudFront ended, counted where it failed; see [`Complaints::heard_of_cdn`].
+    pub(crate) fn heard_of_cdn(&self, right: Cause, place: &str, error: Option<&CdnError>) -> bool {
+        if error.is_some() {
+            self.metrics.failure(right.name());
+        }
+        self.complaints.heard_of_cdn(self.ports.clock.now(), right, place, error)
     }
 
     /// How storing a record ended; see [`Complaints::heard_of_store`].
@@ -150,14 +171,8 @@ where
 /// Tells a notice that is in no record, as an Event on the object `uid` and to the webhooks that want it. It is not tried again.
 pub(crate) async fn tell_at_once(surroundings: &Surroundings, to: &Recipient<TellNotice>, notice: Notice, uid: &str) {
     surroundings.metrics.notice(&notice);
-    let published = surroundings.ports.events.publish(&notice, uid).await;
-    let said = surroundings.heard(Cause::PublishEvents, &notice.workload.namespace, published.as_ref().err());
-    if let Err(error) = published {
-        surroundings.metrics.failure("publish_event");
-        if !said {
-            tracing::warn!(workload = %notice.workload.spoken(), %error, "could not publish an Event");
-        }
-    }
+    // What failed is in the log.
+    let _ = surroundings.publish(&notice, uid).await;
     if !matches!(to.send(TellNotice(Box::new(notice))).timeout(ANSWER_WITHIN).await, Ok(Ok(()))) {
         surroundings.metrics.failure("tell_notice");
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use domain::broker::Seen;
 use domain::delivery::{Delivery, State};
 use domain::distribution::DistributionId;
-use domain::id::{Reference, WorkloadId};
+use domain::id::{Reference, Subject, WorkloadId};
 use domain::rollout::Summary;
 use domain::tally::Tally;
 use domain::unwell::Unwell;
@@ -62,8 +62,9 @@ pub struct DeliverySeen {
     pub id: String,
     /// The hook, by name.
     pub hook: String,
-    /// About which workload.
-    pub workload: WorkloadId,
+    /// What it is about. The API has it under the name from when only workloads had notices.
+    #[serde(rename = "workload")]
+    pub subject: Subject,
     /// What it tells.
     pub kind: &'static str,
     /// Attempts so far.
@@ -80,7 +81,7 @@ impl DeliverySeen {
         Self {
             id: delivery.id.clone(),
             hook: delivery.hook.clone(),
-            workload: delivery.workload.clone(),
+            subject: delivery.subject.clone(),
             kind: delivery.kind.name(),
             attempts: delivery.attempts,
             given_up: matches!(delivery.state, State::Dead { .. }),

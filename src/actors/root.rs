@@ -2,12 +2,14 @@
 //! singletons, ends them, and keeps the lease.
 
 mod household;
+mod leasing;
+mod parent;
+mod working;
 
 use std::time::Duration;
 
 use actix::{
-    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, ResponseActFuture, ResponseFuture,
-    SpawnHandle, WrapFuture,
+    Actor, ActorContext, AsyncContext, Context, Handler, ResponseActFuture, ResponseFuture, SpawnHandle, WrapFuture,
 };
 use tokio::sync::oneshot;
 
@@ -15,20 +17,16 @@ use crate::actors::message::{Died, Drain, End, LedgerLost, Observe, Wanted, Who}
 use crate::actors::observation::Observation;
 use crate::actors::root::household::Household;
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{MAILBOX_MAX, Surroundings, insist};
+use crate::actors::{MAILBOX_MAX, Surroundings};
 use domain::duty::{Duty, Effect, Event, Singleton};
-use domain::lease::{self, Claim, Election};
-use domain::ports::{Ledgered, PortError, Retry};
-use domain::refusal::Cause;
+use domain::lease::Election;
+use domain::ports::Ledgered;
 
 /// How often the singletons are looked over for a death whose notice was lost.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// How long is waited before a lost ledger is opened again: one that is lost again and again must not make a hot loop.
-const REOPEN_AFTER: Duration = Duration::from_secs(1);
-
-/// How long giving the lease back may take at the end. Where it fails, the next replica waits 15 s.
-const RELEASE_WITHIN: Duration = Duration::from_secs(1);
+/// How long an end in order takes at most: for the writes under way, and then for the lease.
+pub const ENDS_WITHIN: Duration = household::DRAIN_WITHIN.saturating_add(leasing::RELEASE_WITHIN);
 
 /// Why the process ends by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,113 +62,11 @@ impl Root {
         }
     }
 
-    /// Starts an opening or an end, in place of the one under way.
-    fn start<F: Future + 'static>(
-        &mut self,
-        ctx: &mut Context<Self>,
-        work: F,
-        done: impl FnOnce(&mut Self, F::Output) -> Event + 'static,
-    ) {
-        if let Some(earlier) = self.under_way.take() {
-            ctx.cancel_future(earlier);
-        }
-        self.under_way = Some(ctx.spawn(work.into_actor(self).map(|output, root, ctx| {
-            root.under_way = None;
-            let event = done(root, output);
-            root.feed(event, ctx);
-        })));
-    }
-
-    fn open(&mut self, ctx: &mut Context<Self>) {
-        let ledger = self.surroundings.ports.ledger.clone();
-        let opening = insist("open_ledger", Cause::OpenLedger, self.surroundings.clone(), move || {
-            let ledger = ledger.clone();
-            async move { ledger.open().await }
-        });
-        self.start(ctx, opening, |root, ledgered| {
-            let origin = ledgered.origin.clone();
-            root.ledgered = Some(ledgered);
-            Event::Opened(origin)
-        });
-    }
-
-    fn build(&mut self, ctx: &Context<Self>) {
-        let Some(ledgered) = self.ledgered.take() else { return };
-        tracing::info!(records = ledgered.records.len(), origin = %ledgered.origin, "ledger opened");
-        match &mut self.household {
-            Some(household) => household.watch_again(ledgered),
-            None => self.household = Some(Household::new(self.surroundings.clone(), ctx.address(), ledgered)),
-        }
-    }
-
-    fn rebuild(&mut self, who: Singleton) {
-        self.surroundings.metrics.restart(who.name());
-        tracing::error!(actor = who.name(), "an actor crashed; it is rebuilt");
-        if let Some(household) = &mut self.household {
-            household.rebuild(who);
-        }
-    }
-
     fn give_up(&mut self, who: Singleton) {
         self.surroundings.metrics.restart(who.name());
         if let Some(given_up) = self.given_up.take() {
             // The listener may be ending already.
             let _ = given_up.send(GivenUp(format!("{} crashed more often than it may be rebuilt", who.name())));
-        }
-    }
-
-    fn end(&mut self, ctx: &mut Context<Self>) {
-        let household = self.household.take();
-        let ending = async move {
-            if let Some(household) = household {
-                household.end().await;
-            }
-        };
-        self.start(ctx, ending, |_, ()| Event::Ended);
-    }
-
-    /// The ledger is lost: what was built from it ends, and all is built again from the next one. What is in flight is
-    /// judged by that one alone, so the present versions become baselines and nothing is purged for them (fault A4).
-    fn abandon(&mut self, ctx: &mut Context<Self>) {
-        tracing::error!(
-            "the ledger was deleted while in use; starting a new one, which takes every workload as it is, without a purge"
-        );
-        self.surroundings.metrics.failure("ledger_lost");
-        let ended = self.household.take().map(Household::abandon);
-        let waited = async move {
-            if let Some(ended) = ended {
-                ended.await;
-            }
-            tokio::time::sleep(REOPEN_AFTER).await;
-        };
-        self.start(ctx, waited, |_, ()| Event::Ended);
-    }
-
-    fn call_lease(&mut self, effect: lease::Effect, ctx: &mut Context<Self>) {
-        let Some(lease) = self.surroundings.ports.lease.clone() else { return };
-        match effect {
-            lease::Effect::Look => {
-                self.ask(ctx, async move { lease.look().await }, |found| answered(found, lease::Event::Looked));
-            }
-            lease::Effect::Take(over) => {
-                let taking = async move { lease.take(over.as_ref()).await };
-                self.ask(ctx, taking, |taken| answered(taken, lease::Event::Taken));
-            }
-            lease::Effect::Release(claim) => {
-                let releasing = async move { tokio::time::timeout(RELEASE_WITHIN, lease.release(&claim)).await };
-                self.ask(ctx, releasing, |released| {
-                    match released {
-                        Ok(Ok(())) => {}
-                        Ok(Err(error)) => {
-                            tracing::warn!(%error, "the lease is not given back; the next replica waits for its end");
-                        }
-                        Err(_) => {
-                            tracing::warn!("the lease is not given back in time; the next replica waits for its end");
-                        }
-                    }
-                    Event::Released
-                });
-            }
         }
     }
 
@@ -189,13 +85,6 @@ impl Root {
             household.send_directory();
         }
     }
-}
-
-fn answered(answer: Result<Option<Claim>, PortError>, event: impl Fn(Option<Claim>) -> lease::Event) -> Event {
-    Event::Lease(match answer {
-        Ok(claim) => event(claim),
-        Err(error) => lease::Event::Failed { why: error.to_string(), lasting: error.retry == Retry::Never },
-    })
 }
 
 impl Actor for Root {
@@ -287,7 +176,7 @@ impl Handler<Observe> for Root {
 impl Handler<Drain> for Root {
     type Result = ResponseFuture<()>;
 
-    /// Answers when nothing is being written any more, or after the bounds of [`Household::end`], and the lease was given back.
+    /// Answers when nothing is being written any more, or after [`ENDS_WITHIN`], and the lease was given back.
     fn handle(&mut self, _: Drain, ctx: &mut Self::Context) -> Self::Result {
         let (dismissed_by, stopped) = oneshot::channel();
         self.dismissed_by.push(dismissed_by);

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use actix::{
-    Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, ResponseFuture, WrapFuture,
-};
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, ResponseFuture, WrapFuture};
 use tokio::sync::oneshot;
 
 use crate::actors::lifecycle::{Collar, Obituary};
-use crate::actors::message::{Drain, End, Observe, TellNotice};
+use crate::actors::message::{Observe, TellNotice};
 use crate::actors::observation::{DeliverySeen, Observation};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings, insist};
@@ -21,7 +19,8 @@ use domain::refusal::Cause;
 pub struct Webhook {
     surroundings: Surroundings,
     collar: Collar,
-    obituary: Obituary,
+    /// Sent to root when this ends.
+    _obituary: Obituary,
     outbox: Shell<Outbox>,
     /// Rollouts that wait for a notice to be durable.
     waiting: BTreeMap<NoticeId, Vec<oneshot::Sender<Result<(), String>>>>,
@@ -31,7 +30,7 @@ impl Webhook {
     /// An actor that reads the outbox first.
     pub fn new(surroundings: Surroundings, collar: Collar, obituary: Obituary) -> Self {
         let outbox = Shell::new(Outbox::new(surroundings.settings.outbox.clone()), &surroundings);
-        Self { surroundings, collar, obituary, outbox, waiting: BTreeMap::new() }
+        Self { surroundings, collar, _obituary: obituary, outbox, waiting: BTreeMap::new() }
     }
 
     /// Reads what an earlier life left, again and again until it can be read.
@@ -75,8 +74,8 @@ impl Webhook {
     }
 
     fn report(&self, report: &Report) {
-        let Report { id, hook, kind, workload, attempts, outcome } = report;
-        let workload = workload.spoken();
+        let Report { id, hook, kind, subject, attempts, outcome } = report;
+        let workload = subject.spoken();
         let kind = kind.name();
         match outcome {
             Outcome::Delivered { status } => {
@@ -150,15 +149,6 @@ impl Handler<TellNotice> for Webhook {
         self.waiting.entry(notice.id.clone()).or_default().push(sender);
         self.feed(Event::Told { notice: notice.id, deliveries }, ctx);
         Box::pin(async move { receiver.await.unwrap_or_else(|_| Err("the outbox was restarted".to_owned())) })
-    }
-}
-
-impl Handler<Drain> for Webhook {
-    type Result = ();
-
-    fn handle(&mut self, _: Drain, ctx: &mut Self::Context) {
-        self.obituary.end = End::Drained;
-        ctx.stop();
     }
 }
 

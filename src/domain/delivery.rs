@@ -7,6 +7,7 @@
 mod book;
 mod delivered;
 mod entry;
+mod errand;
 mod lane;
 mod outbox;
 
@@ -15,11 +16,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{NoticeId, WorkloadId, delivery_id};
+use crate::id::{NoticeId, Subject, delivery_id};
 use crate::machine::millis;
 use crate::notice::{self, Notice};
 use crate::retry::jitter;
 
+pub use errand::{Errand, Errands, Publication};
 pub use outbox::{Limits, Outbox, Overflow, Settings};
 
 /// Upper bound of a stored body, in bytes. Sixteen of the largest fit into one Kubernetes object, which etcd limits to
@@ -56,8 +58,9 @@ pub struct Delivery {
     pub notice: NoticeId,
     /// What the notice tells.
     pub kind: notice::Kind,
-    /// Which workload it is about.
-    pub workload: WorkloadId,
+    /// What it is about. Ledgers have it under the name from when only workloads had notices.
+    #[serde(rename = "workload")]
+    pub subject: Subject,
     /// The hook, by the name the configuration has for it.
     pub hook: String,
     /// What is sent.
@@ -103,7 +106,7 @@ impl Delivery {
             id: delivery_id(&notice.id, hook),
             notice: notice.id.clone(),
             kind: notice.kind,
-            workload: notice.workload.clone(),
+            subject: notice.subject.clone(),
             hook: hook.to_owned(),
             content,
             attempts: 0,
@@ -294,8 +297,8 @@ pub struct Report {
     pub hook: String,
     /// What it tells.
     pub kind: notice::Kind,
-    /// Which workload it is about.
-    pub workload: WorkloadId,
+    /// What it is about.
+    pub subject: Subject,
     /// Attempts made.
     pub attempts: u32,
     /// What became of it.

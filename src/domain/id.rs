@@ -76,6 +76,69 @@ pub struct NotAWorkload(String);
 
 parsed!(WorkloadId, NotAWorkload);
 
+/// What a notice, a delivery or a purge is about. Written with its kind first, `deployment/shop/web`, and serialised the same
+/// way.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// A workload of this cluster.
+    Workload(WorkloadId),
+}
+
+impl Subject {
+    /// Its namespace.
+    pub fn namespace(&self) -> &str {
+        match self {
+            Self::Workload(id) => &id.namespace,
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Workload(id) => &id.name,
+        }
+    }
+
+    /// `namespace/name`, the way people say it.
+    pub fn spoken(&self) -> String {
+        match self {
+            Self::Workload(id) => id.spoken(),
+        }
+    }
+
+    /// Reads what [`fmt::Display`] writes.
+    ///
+    /// # Errors
+    /// Everything else.
+    pub fn parse(text: &str) -> Result<Self, NotAWorkload> {
+        WorkloadId::parse(text).map(Self::Workload)
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Workload(id) => id.fmt(f),
+        }
+    }
+}
+
+impl From<WorkloadId> for Subject {
+    fn from(id: WorkloadId) -> Self {
+        Self::Workload(id)
+    }
+}
+
+impl PartialEq<WorkloadId> for Subject {
+    fn eq(&self, other: &WorkloadId) -> bool {
+        match self {
+            Self::Workload(id) => id == other,
+        }
+    }
+}
+
+parsed!(Subject, NotAWorkload);
+
 /// Characters of the name of a member or a group at most: as many as a DNS label has, for names of clusters are often those.
 pub const NAME_CHARS_MAX: usize = 63;
 
@@ -278,5 +341,13 @@ mod tests {
         assert_eq!(web.to_string().parse(), Ok(web));
         assert!("deployment/shop".parse::<WorkloadId>().is_err());
         assert!("job/shop/web".parse::<WorkloadId>().is_err());
+    }
+
+    #[test]
+    fn the_text_of_a_subject_names_its_kind() {
+        let web = Subject::from(WorkloadId::deployment("shop", "web"));
+        assert_eq!(web.to_string(), "deployment/shop/web");
+        assert_eq!("deployment/shop/web".parse(), Ok(web));
+        assert!("shop/web".parse::<Subject>().is_err());
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::distribution::DistributionId;
 use crate::host::Host;
-use crate::id::{InvalidationId, NoticeId, Seq, WorkloadId, notice_id};
+use crate::id::{InvalidationId, NoticeId, Seq, Subject, notice_id};
 use crate::paths::Path;
 
 /// Lists the kinds once: each with its name, by which it is serialised too.
@@ -161,8 +161,9 @@ pub struct Notice {
     /// When, in milliseconds since the Unix epoch, by this member's clock. For people and receivers; part of the notice, so
     /// that a notice told again has the same bytes.
     pub at_ms: i64,
-    /// To which workload.
-    pub workload: WorkloadId,
+    /// To what. Ledgers have it under the name from when only workloads had notices.
+    #[serde(rename = "workload")]
+    pub subject: Subject,
     /// The rollout's number in this cluster.
     pub seq: Seq,
     /// The rollout's id: local until the group has decided, the group's from then on (decision 15).

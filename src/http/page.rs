@@ -293,7 +293,7 @@ fn deliveries(deliveries: &[DeliverySeen]) -> Markup {
                 ul.rows {
                     @for delivery in sorted.into_iter().take(SHOWN_MAX) {
                         li {
-                            span.who { (delivery.hook) small { (delivery.workload.spoken()) } }
+                            span.who { (delivery.hook) small { (delivery.subject.spoken()) } }
                             div {
                                 @if delivery.given_up { span.pill.bad { "dead letter" } " " }
                                 (delivery.kind) ": " (delivery.state)

@@ -296,7 +296,7 @@ fn busy(name: &str) -> Observation {
         deliveries: vec![DeliverySeen {
             id: "d1".to_owned(),
             hook: name.to_owned(),
-            workload,
+            subject: workload.into(),
             kind: "purge.completed",
             attempts: 10,
             given_up: true,

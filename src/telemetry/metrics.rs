@@ -248,7 +248,7 @@ impl Metrics {
                 tracing::event!(
                     tracing::Level::$level,
                     kind = notice.kind.name(),
-                    workload = %notice.workload.spoken(),
+                    workload = %notice.subject.spoken(),
                     seq = notice.seq.0,
                     rollout = %notice.rollout,
                     change = %notice.change,

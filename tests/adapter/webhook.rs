@@ -97,7 +97,7 @@ fn notice() -> Notice {
     Notice {
         id: "msg_1".into(),
         kind: Kind::PurgeCompleted,
-        workload: WorkloadId::deployment("shop", "web"),
+        subject: WorkloadId::deployment("shop", "web").into(),
         seq: Seq(7),
         at_ms: NOW_MS,
         rollout: "3f0c".to_owned(),

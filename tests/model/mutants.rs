@@ -71,7 +71,7 @@ impl Mutant {
     pub fn references(self, order: &mut Order, count: usize, version: &str) {
         match self {
             Self::RandomReference => order.reference = Reference(format!("random-{count}")),
-            Self::ReferenceOfTag => order.reference = Reference(format!("{}-{version}", order.workload)),
+            Self::ReferenceOfTag => order.reference = Reference(format!("{}-{version}", order.subject)),
             _ => {}
         }
     }

@@ -23,6 +23,8 @@ struct World {
     ended: BTreeSet<Reference>,
     stalled: BTreeSet<Reference>,
     creations: Vec<Timestamp>,
+    /// Until then, no report finds room.
+    deaf_until: Timestamp,
 }
 
 #[derive(Clone, Debug)]
@@ -30,6 +32,8 @@ enum Step {
     Order(u8),
     Answer(u8, Reply),
     Tick,
+    /// The mailboxes of the rollouts are full for so many seconds.
+    Deafen(u8),
     /// The process starts again, and every order that has not ended is placed once more, oldest last.
     Crash,
 }
@@ -54,7 +58,7 @@ fn order(n: u8, now: Timestamp) -> Order {
         reference: Reference(format!("r{n}")),
         distribution,
         paths,
-        workload,
+        subject: workload.into(),
         invalidation: None,
         paths_per_hour: 1_000,
         voted_at: Some(now),
@@ -76,6 +80,7 @@ impl World {
             ended,
             stalled,
             creations: Vec::new(),
+            deaf_until: now,
         }
     }
 
@@ -88,6 +93,10 @@ impl World {
     fn take(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
+                Effect::Report(subject, reference, progress) if self.now < self.deaf_until => {
+                    let effects = self.purger.step_and_catch_up(self.now, Event::Unheard(subject, reference, progress));
+                    self.take(effects);
+                }
                 Effect::Report(_, reference, progress) => self.told(&reference, &progress),
                 Effect::Create(ref order) => {
                     let under_way = |call: &Effect| matches!(call, Effect::Create(o) if o.reference == order.reference);
@@ -186,6 +195,7 @@ impl World {
             }
             Step::Answer(which, reply) => self.answer(usize::from(*which), *reply),
             Step::Tick => self.tick(),
+            Step::Deafen(seconds) => self.deaf_until = self.now.after(Duration::from_secs((*seconds).into())),
             Step::Crash => self.crash(),
         }
     }
@@ -222,6 +232,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0..6_u8).prop_map(Step::Order),
         8 => (any::<u8>(), reply).prop_map(|(which, reply)| Step::Answer(which, reply)),
         6 => Just(Step::Tick),
+        2 => (1..4_u8).prop_map(Step::Deafen),
         1 => Just(Step::Crash),
     ]
 }
@@ -276,6 +287,29 @@ fn an_order_of_an_earlier_life_covers_nothing_newer_than_itself() {
     place(&mut world, "earlier", None);
     world.settle();
     assert!(world.cdn.contains_key(&Reference::from("newer")), "it was created by itself");
+}
+
+#[test]
+fn a_report_that_found_no_room_is_repeated_and_none_overtakes_it() {
+    let mut purger = Purger::new(Pace::default());
+    let now = Timestamp::from_millis(0);
+    let told = |effects: Vec<Effect>| {
+        let progress = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Report(_, _, progress) => Some(progress),
+            Effect::Create(_) | Effect::Poll(..) | Effect::Search(..) => None,
+        });
+        progress.collect::<Vec<_>>()
+    };
+    drop(purger.step(now, Event::Ordered(order(0, now))));
+    let created = Progress::Created("I1".into());
+    assert_eq!(told(purger.step(now, Event::Created("r0".into(), "I1".into()))), vec![created.clone()]);
+    let unheard = Event::Unheard(order(0, now).subject, "r0".into(), created.clone());
+    assert_eq!(told(purger.step(now, unheard)), []);
+    assert_eq!(told(purger.step(now, Event::Completed("r0".into()))), [], "it would come before its creation");
+    let again = purger.next_deadline().unwrap();
+    assert_eq!(again, Timestamp::from_millis(1_000));
+    assert_eq!(told(purger.tick(again)), [created, Progress::Completed]);
+    assert_eq!(purger.next_deadline(), None);
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn order(namespace: &str, name: &str, distribution: usize, paths: &PathSet, now:
         reference: Reference(format!("{namespace}-{name}-{distribution}")),
         distribution: format!("E{distribution:04}").parse().unwrap(),
         paths: paths.clone(),
-        workload: WorkloadId::deployment(namespace, name),
+        subject: WorkloadId::deployment(namespace, name).into(),
         invalidation: None,
         paths_per_hour: 1_000,
         voted_at: Some(now),
@@ -44,7 +44,7 @@ impl Account {
         for effect in effects {
             let event = match effect {
                 Effect::Create(order) => {
-                    self.created.push((self.now, order.workload.namespace, order.paths.len()));
+                    self.created.push((self.now, order.subject.namespace().to_owned(), order.paths.len()));
                     Event::Created(order.reference, "I1EXAMPLE12345".into())
                 }
                 Effect::Poll(reference, ..) => Event::Completed(reference),

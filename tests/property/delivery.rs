@@ -77,7 +77,7 @@ fn deliveries(notice: usize, hooks: u8) -> (NoticeId, Vec<Delivery>) {
     let notice = Notice {
         id: NoticeId(format!("n{notice}")),
         kind: Kind::PurgeCompleted,
-        workload: WorkloadId::deployment("shop", "web"),
+        subject: WorkloadId::deployment("shop", "web").into(),
         seq: Seq(1),
         at_ms: i64::try_from(notice).expect("small"),
         rollout: String::new(),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use domain::delivery::{Content, Delivery, State};
 use domain::distribution::DistributionId;
 use domain::group::{Known, Told, View, alone};
 use domain::id::{Component, Member, Seq, WorkloadId};
@@ -116,4 +117,28 @@ fn members_that_voted_under_the_first_release_purge_under_its_reference() {
         View { members: vector.0.iter().map(known).collect(), ..View::default() }
     });
     assert_eq!(stored.votes[0].purges, after.votes[0].purges);
+}
+
+// Between two releases, or two replicas of one, each reads the other's outbox.
+#[test]
+fn a_delivery_about_a_deployment_is_written_as_it_always_was_and_read_back() {
+    let records = records(ALONE);
+    let notice = records.iter().flat_map(|record| &record.untold).next().unwrap();
+    let new = Delivery::new(notice, "release-bot", Content::Json("{}".to_owned()));
+    let dead = Delivery { attempts: 10, state: State::Dead { reason: "no answer".to_owned() }, ..new.clone() };
+    let id = r#""id":"50d2cbdb81100feee820fbbac975a286","notice":"msg_3067b63ae217a60c69f9b0bacf11181b""#;
+    let about = r#""kind":"rollout.started","workload":"deployment/shop/web","hook":"release-bot""#;
+    let written = |content: &str, attempts: u32, state: &str| {
+        let rest = format!(r#""attempts":{attempts},"created_ms":1795309611407,"state":{state}"#);
+        format!(r#"{{{id},{about},"content":{content},{rest}}}"#)
+    };
+    let lines = [
+        (new.clone(), written(r#"{"json":"{}"}"#, 0, r#""pending""#)),
+        (Delivery { content: Content::Parameters, ..new }, written(r#""parameters""#, 0, r#""pending""#)),
+        (dead, written(r#"{"json":"{}"}"#, 10, r#"{"dead":{"reason":"no answer"}}"#)),
+    ];
+    for (delivery, line) in lines {
+        assert_eq!(serde_json::to_string(&delivery).unwrap(), line);
+        assert_eq!(serde_json::from_str::<Delivery>(&line).unwrap(), delivery);
+    }
 }

@@ -155,9 +155,9 @@ prop_compose! {
         id in text(), kind in select(Kind::ALL.to_vec()), at_ms: i64, seq in seq(), rollout in text(), change in text(),
         message in text(), hosts in hosts(), purges in vec(purge_fact(), 0..2), cut: bool, late: bool,
     ) -> Notice {
-        let workload = WorkloadId::deployment("shop", "web");
+        let subject = WorkloadId::deployment("shop", "web").into();
         let hosts = hosts.into_iter().collect();
-        Notice { id: NoticeId(id), kind, at_ms, workload, seq, rollout, change, message, hosts, purges, cut, late }
+        Notice { id: NoticeId(id), kind, at_ms, subject, seq, rollout, change, message, hosts, purges, cut, late }
     }
 }
 

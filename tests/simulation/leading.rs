@@ -7,14 +7,14 @@ use actix::Actor;
 use allclear::actors::Surroundings;
 use allclear::actors::message::Drain;
 use allclear::actors::observation::Observation;
-use allclear::actors::root::Root;
+use allclear::actors::root::{ENDS_WITHIN, Root};
 use allclear::telemetry::Metrics;
 use async_trait::async_trait;
 use domain::lease::{Claim, Replica};
 use domain::ports::{Lease, PortError};
 use tokio::sync::oneshot;
 
-use crate::fakes::{Millis, World};
+use crate::fakes::{Fault, Millis, World};
 use crate::stage::{Life, in_system, roll_out, settings, settled, unexpected_panics};
 
 /// What the API server makes of the lease.
@@ -158,6 +158,20 @@ fn an_orderly_end_lets_the_other_begin_within_seconds() {
         pass(3_000).await;
         assert!(works(&b.observe().await));
         assert_eq!(object.holder(), "b_1");
+    });
+}
+
+#[test]
+fn an_end_in_order_has_one_bound_for_the_writes_and_one_for_the_lease() {
+    play(async |world, object, a, _| {
+        world.plan("ledger.store", "shop/web", 0, Fault::Hang);
+        world.set(crate::stage::deployment("web", 1, 2, "2", crate::stage::Stage::Half));
+        pass(100).await;
+        object.becomes(Mood::Silent);
+        let begin = world.now();
+        a.root.send(Drain).await.unwrap();
+        let took = Duration::from_millis(world.now() - begin);
+        assert!(took <= ENDS_WITHIN && ENDS_WITHIN == Duration::from_secs(3), "{took:?}");
     });
 }
 

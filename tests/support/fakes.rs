@@ -334,7 +334,7 @@ impl World {
         let matching = state
             .delivered
             .iter()
-            .filter(|(_, id, _)| about(id).is_some_and(|notice| notice.kind == kind && notice.workload.name == name));
+            .filter(|(_, id, _)| about(id).is_some_and(|notice| notice.kind == kind && notice.subject.name() == name));
         matching.map(|(at, ..)| *at).collect()
     }
 

@@ -15,7 +15,7 @@ impl DeploymentWatcher {
             id: Notice::id_of(&rollout, kind, &format!("watcher/{at_ms}")),
             kind,
             at_ms,
-            workload: id.clone(),
+            subject: id.clone().into(),
             seq: self.records.get(id).map_or_else(Seq::default, |record| record.seq),
             rollout,
             change: String::new(),

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use domain::ports::{ClusterView, PortError};
 use domain::rollout::FoundSite;
-use domain::site::{Age, Gathered, RouteClaim, own};
+use domain::site::{Age, Gathered, RouteClaim};
 use domain::tenants::{Tenancy, Tenants};
 use domain::workload::Workload;
 
@@ -26,23 +26,18 @@ thread_local! {
     static QUEUE: Arc<Semaphore> = Arc::new(Semaphore::new(PLACES));
 }
 
-/// What is refused of a site in words, at most: an Event has 1 KiB.
-const REFUSED_TOLD_MAX: usize = 5;
-
-/// Reads what leads to a workload's namespace, and finds the workload's site in it.
+/// Reads what leads to a workload's namespace, not older than `age`, and finds the workload's site in it; without an age, in what
+/// the workload says itself.
 pub(super) async fn find(
     cluster: &dyn ClusterView,
     workload: Box<Workload>,
-    age: Age,
+    age: Option<Age>,
     tenants: Tenants,
 ) -> Result<FoundSite, PortError> {
     let namespace = &workload.id.namespace;
     let judged = tenants.default == Tenancy::Own;
     let claims = if judged { cluster.route_claims().await? } else { Arc::default() };
-    // What its owner has named, and may name, is not looked for, so it does not depend on what can be read.
-    if workload.tuning.hosts.is_some() || tenants.allows_named(&workload) {
-        return Ok(search(&workload, &Gathered::default(), &claims, &tenants));
-    }
+    let Some(age) = age else { return Ok(search(&workload, &Gathered::default(), &claims, &tenants)) };
     let facts = cluster.site_facts(namespace, age).await?;
     let names = facts.names() + claims.iter().map(|claim| claim.hosts.len()).sum::<usize>();
     if names <= AT_ONCE_MAX {
@@ -73,22 +68,7 @@ fn search(workload: &Workload, facts: &Gathered, claims: &[RouteClaim], tenants:
     let hosts = workload.tuning.hosts.as_deref();
     let found = facts.site(&workload.id.name, &workload.id.namespace, &workload.template_labels, hosts);
     for (place, why) in &found.rejected {
-        tracing::debug!(workload = %workload.id.spoken(), place, why, "left out something that is no host");
+        tracing::debug!(workload = %workload.id.spoken(), place, why, "ignored an invalid host");
     }
-    if tenants.default == Tenancy::Trusted {
-        let (hosts, origins, except) = (found.hosts.into_keys().collect(), found.origins, found.except);
-        return FoundSite { hosts, origins, except, ..FoundSite::default() };
-    }
-    let owned = own(&found, &workload.id.namespace, claims, tenants);
-    let named = workload.tuning.distributions.iter().flatten();
-    let named = named.filter(|id| !tenants.allows_distribution(&workload.id.namespace, id));
-    let named = named.map(|id| format!("distribution {id}: only the operator can give one by name, by tenants.allow"));
-    let hosts = owned.refused.iter().map(|(host, why)| format!("{host}: {why}"));
-    let mut refused: Vec<String> = named.chain(hosts).collect();
-    let more = refused.len().saturating_sub(REFUSED_TOLD_MAX);
-    refused.truncate(REFUSED_TOLD_MAX);
-    if more > 0 {
-        refused.push(format!("and {more} more"));
-    }
-    FoundSite { hosts: owned.hosts, except: owned.except, narrow: owned.narrow, refused, ..FoundSite::default() }
+    FoundSite::judged(found, workload, claims, tenants)
 }

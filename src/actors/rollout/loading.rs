@@ -1,11 +1,13 @@
-//! Reading a rollout's record, again and again until it can be read, and telling where it cannot.
+//! How a rollout begins: its record is read, again and again until it can be, and its machine goes on from there.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use actix::Recipient;
+use actix::{ActorFutureExt, AsyncContext, Context, Recipient, WrapFuture};
 
+use super::RolloutActor;
 use crate::actors::message::TellNotice;
+use crate::actors::shell::{Drives, Shell};
 use crate::actors::{LOAD, Surroundings, tell_at_once};
 use domain::id::{Origin, Seq, WorkloadId};
 use domain::machine::millis;
@@ -13,27 +15,27 @@ use domain::ports::PortError;
 use domain::record::Record;
 use domain::refusal::Cause;
 use domain::retry;
-use domain::rollout::Unloaded;
+use domain::rollout::{Attended, Event, Identity, Rollout, Unloaded};
 
 /// What reading a record needs.
-pub struct Loading {
+struct Loading {
     /// The outside, and where counts go.
-    pub surroundings: Surroundings,
+    surroundings: Surroundings,
     /// Whose record.
-    pub workload: WorkloadId,
+    workload: WorkloadId,
     /// In this ledger.
-    pub origin: Origin,
+    origin: Origin,
     /// The workload's Kubernetes UID, for Events on it; empty where it is gone.
-    pub uid: String,
+    uid: String,
     /// Where its notices for webhooks go.
-    pub tell_notice: Recipient<TellNotice>,
+    tell_notice: Recipient<TellNotice>,
     /// How it goes, in words.
-    pub progress: Rc<RefCell<String>>,
+    progress: Rc<RefCell<String>>,
 }
 
 impl Loading {
     /// The record, if there is one, and the floor a new one starts above.
-    pub async fn read(self) -> (Option<Record>, Seq) {
+    async fn read(self) -> (Option<Record>, Seq) {
         let clock = self.surroundings.ports.clock.clone();
         let mut unloaded = Unloaded::new(self.workload.clone(), self.origin.clone(), clock.now());
         loop {
@@ -63,5 +65,39 @@ impl Loading {
     async fn attempt(&self) -> Result<(Option<Record>, Seq), PortError> {
         let ledger = &self.surroundings.ports.ledger;
         Ok((ledger.load(&self.workload).await?, ledger.seq_floor(&self.workload).await?))
+    }
+}
+
+impl RolloutActor {
+    pub(super) fn load(&self, ctx: &mut Context<Self>) {
+        let loading = Loading {
+            surroundings: self.surroundings.clone(),
+            workload: self.start.workload.clone(),
+            origin: self.start.origin.clone(),
+            uid: self.start.sight.as_ref().map_or_else(String::new, |seen| seen.uid.clone()),
+            tell_notice: self.directory.tell_notice.clone(),
+            progress: self.loading.clone(),
+        };
+        ctx.spawn(loading.read().into_actor(self).map(|(record, floor), actor, ctx| actor.begin(record, floor, ctx)));
+    }
+
+    fn begin(&mut self, record: Option<Record>, floor: Seq, ctx: &mut Context<Self>) {
+        let settings = &self.surroundings.settings;
+        let clock = &self.surroundings.ports.clock;
+        let now = i64::try_from(clock.now().as_millis()).unwrap_or(i64::MAX);
+        let identity = Identity {
+            workload: self.start.workload.clone(),
+            member: settings.member.clone(),
+            group: settings.group.clone(),
+            grouped: settings.grouping.is_some(),
+            origin: self.start.origin.clone(),
+            epoch_ms: clock.wall_ms().saturating_sub(now),
+        };
+        let machine = Rollout::resume(identity, settings.policy.clone(), floor, record).arriving(self.start.arrival);
+        let machine = machine.remembering(self.start.known.take().as_deref(), self.start.spent);
+        self.shell = Some(Shell::new(Attended::new(machine), &self.surroundings));
+        let sight = self.start.sight.take().map_or(Event::Missed, Event::Seen);
+        self.feed(sight, ctx);
+        self.follow_pods(ctx);
     }
 }

@@ -12,9 +12,24 @@ use domain::record::Record;
 use domain::refusal::Cause;
 use domain::rollout::Event;
 
-/// The trouble in words.
-pub(super) fn unstored(workload: &WorkloadId, why: &str) -> String {
-    format!("the record of {} has no room in the ledger: {why}", workload.spoken())
+/// How writing the record goes.
+#[derive(Default)]
+pub(super) struct Storing {
+    under_way: bool,
+    /// Why the ledger has no room for it, if it had none the last time.
+    refused: Option<String>,
+}
+
+impl Storing {
+    pub(super) fn is_under_way(&self) -> bool {
+        self.under_way
+    }
+
+    /// The trouble in words.
+    pub(super) fn trouble(&self, workload: &WorkloadId) -> Option<String> {
+        let why = self.refused.as_ref()?;
+        Some(format!("the record of {} has no room in the ledger: {why}", workload.spoken()))
+    }
 }
 
 impl RolloutActor {
@@ -23,7 +38,7 @@ impl RolloutActor {
         let Surroundings { ports, metrics, .. } = surroundings.clone();
         let (directory, origin) = (self.directory.clone(), self.start.origin.clone());
         let removes = record.is_none();
-        self.storing = true;
+        self.storing.under_way = true;
         let write = async move {
             let from = ports.clock.now();
             let written = match record {
@@ -65,9 +80,8 @@ impl RolloutActor {
                 }
             }
         };
-        ctx.spawn(write.into_actor(self).map(move |(event, unstored), actor, ctx| {
-            actor.storing = false;
-            actor.unstored = unstored;
+        ctx.spawn(write.into_actor(self).map(move |(event, refused), actor, ctx| {
+            actor.storing = Storing { under_way: false, refused };
             if removes && matches!(event, Event::Stored) {
                 actor.forget();
             }

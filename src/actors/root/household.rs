@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use actix::{Actor, Addr};
+use actix::Addr;
 
 use super::Root;
+use super::parent::Parent;
 use crate::actors::Surroundings;
 use crate::actors::cluster_group::ClusterGroupActor;
 use crate::actors::deployment_watcher::DeploymentWatcher;
 use crate::actors::directory::{Directory, PeersRestarted};
 use crate::actors::invalidator::Invalidator;
-use crate::actors::lifecycle::{Leash, Obituary};
-use crate::actors::message::{Drain, Observe, Wanted, Who};
+use crate::actors::message::{Drain, Observe, Wanted};
 use crate::actors::observation::Observation;
 use crate::actors::webhook::Webhook;
 use domain::duty::Singleton;
@@ -25,7 +25,7 @@ use domain::roster::Pin;
 const OBSERVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Writes under way are given this long at the end (fault K16: ledger flushed within 2 s, exit within 5 s).
-const DRAIN_WITHIN: Duration = Duration::from_secs(2);
+pub(super) const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
 /// The singletons.
 pub(super) struct Household {
@@ -42,44 +42,10 @@ pub(super) struct Household {
     astray: bool,
 }
 
-/// What every singleton is started with.
-struct Parent {
-    surroundings: Surroundings,
-    root: Addr<Root>,
-    leash: Leash,
-}
-
-impl Parent {
-    fn obituary(&self, who: Singleton) -> Obituary {
-        Obituary::new(self.root.clone().recipient(), Who::Singleton(who))
-    }
-
-    fn group(&self, origin: &Origin, pin: Option<Pin>) -> Addr<ClusterGroupActor> {
-        let (watcher, root) = (self.root.clone().recipient(), self.root.clone().recipient());
-        let (surroundings, obituary) = (self.surroundings.clone(), self.obituary(Singleton::Group));
-        ClusterGroupActor::new(surroundings, origin.clone(), pin, watcher, root, self.leash.collar(), obituary).start()
-    }
-
-    fn invalidator(&self) -> Addr<Invalidator> {
-        let obituary = self.obituary(Singleton::Invalidator);
-        Invalidator::new(self.surroundings.clone(), self.leash.collar(), obituary).start()
-    }
-
-    fn webhook(&self) -> Addr<Webhook> {
-        let obituary = self.obituary(Singleton::Webhook);
-        Webhook::new(self.surroundings.clone(), self.leash.collar(), obituary).start()
-    }
-
-    fn watcher(&self, directory: Directory, ledgered: Ledgered, lives: Lives) -> Addr<DeploymentWatcher> {
-        let (surroundings, obituary) = (self.surroundings.clone(), self.obituary(Singleton::Watcher));
-        DeploymentWatcher::new(surroundings, directory, ledgered, lives, self.leash.collar(), obituary).start()
-    }
-}
-
 impl Household {
     /// All singletons, built from an open ledger.
     pub fn new(surroundings: Surroundings, root: Addr<Root>, ledgered: Ledgered) -> Self {
-        let parent = Parent { surroundings, root, leash: Leash::default() };
+        let parent = Parent::new(surroundings, root);
         let mut household = Self {
             group: parent.group(&ledgered.origin, ledgered.pin.clone()),
             invalidator: parent.invalidator(),
@@ -195,15 +161,12 @@ impl Household {
         }
     }
 
-    /// Ends all in order: no new work, and writes under way are finished, or cut off after [`DRAIN_WITHIN`].
+    /// Ends all in order: no new work, and the rollouts' writes are finished, or cut off after [`DRAIN_WITHIN`]. The others have
+    /// nothing to finish: the next life resumes what is under way there.
     pub async fn end(self) {
         if let Some(watcher) = &self.watcher {
-            // The rollouts first: their writes end what they began.
             let _ = watcher.send(Drain).timeout(DRAIN_WITHIN).await;
         }
-        let _ = self.webhook.send(Drain).timeout(DRAIN_WITHIN).await;
-        let _ = self.invalidator.send(Drain).timeout(DRAIN_WITHIN).await;
-        let _ = self.group.send(Drain).timeout(DRAIN_WITHIN).await;
         self.abandon().await;
     }
 

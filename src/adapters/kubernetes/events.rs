@@ -20,7 +20,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use super::api::{Api, Collection, Resource};
-use domain::id::Kind as WorkloadKind;
+use domain::id::{Kind as WorkloadKind, Subject, WorkloadId};
 use domain::notice::{Kind, Notice};
 use domain::ports::{EventSink, PortError};
 use domain::text::{clean, head};
@@ -56,14 +56,14 @@ impl Events {
     }
 
     fn body(&self, notice: &Notice, workload_uid: &str) -> Value {
-        let workload = &notice.workload;
-        let (api_version, kind) = match workload.kind {
-            WorkloadKind::Deployment => ("apps/v1", "Deployment"),
+        let (namespace, name) = (notice.subject.namespace(), notice.subject.name());
+        let (api_version, kind) = match &notice.subject {
+            Subject::Workload(WorkloadId { kind: WorkloadKind::Deployment, .. }) => ("apps/v1", "Deployment"),
         };
         json!({
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"namespace": workload.namespace, "name": name_of(notice)},
+            "metadata": {"namespace": namespace, "name": name_of(notice)},
             "eventTime": micro_time(notice.at_ms),
             "firstTimestamp": time(notice.at_ms),
             "lastTimestamp": time(notice.at_ms),
@@ -77,7 +77,7 @@ impl Events {
             "message": clean(&format!("{} ({})", notice.message, notice.change), MESSAGE_BYTES_MAX),
             "involvedObject": {
                 "apiVersion": api_version, "kind": kind,
-                "namespace": workload.namespace, "name": workload.name, "uid": workload_uid,
+                "namespace": namespace, "name": name, "uid": workload_uid,
             },
         })
     }
@@ -86,7 +86,7 @@ impl Events {
 #[async_trait]
 impl EventSink for Events {
     async fn publish(&self, notice: &Notice, workload_uid: &str) -> Result<(), PortError> {
-        let collection = Collection::of(EVENTS, &notice.workload.namespace);
+        let collection = Collection::of(EVENTS, notice.subject.namespace());
         match self.api.create(&collection, None, &self.body(notice, workload_uid)).await {
             // Already there: an earlier attempt succeeded, and its answer was lost or forgotten.
             Err(failed) if failed.status() != Some(409) => Err(failed.error),
@@ -106,8 +106,8 @@ fn name_of(notice: &Notice) -> String {
     let at_ns = at_ms.saturating_mul(1_000_000).saturating_add(notice.kind.place().into());
     let id: String = notice.id.0.chars().filter(char::is_ascii_alphanumeric).collect();
     let ending = format!("{at_ns:016x}.{}", head(&id, NAME_BYTES_MAX / 2).to_ascii_lowercase());
-    let workload = head(&notice.workload.name, NAME_BYTES_MAX - ending.len() - 1);
-    format!("{}.{ending}", workload.trim_end_matches(['-', '.']))
+    let name = head(notice.subject.name(), NAME_BYTES_MAX - ending.len() - 1);
+    format!("{}.{ending}", name.trim_end_matches(['-', '.']))
 }
 
 /// What was done when the Event was made, as `action` wants it: the machine's side of the reason.
@@ -146,14 +146,14 @@ fn moment(at_ms: i64) -> jiff::Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::id::{NoticeId, Seq, WorkloadId};
+    use domain::id::{NoticeId, Seq};
 
     fn notice(name: &str, id: &str) -> Notice {
         Notice {
             id: NoticeId(id.to_owned()),
             kind: Kind::PurgeFailed,
             at_ms: 0,
-            workload: WorkloadId::deployment("shop", name),
+            subject: WorkloadId::deployment("shop", name).into(),
             seq: Seq(1),
             rollout: "r".into(),
             change: String::new(),

@@ -24,7 +24,7 @@ use url::form_urlencoded;
 use crate::config::Secret;
 use domain::delivery::BODY_BYTES_MAX;
 use domain::host::Host;
-use domain::id::Kind;
+use domain::id::{Kind, Subject, WorkloadId};
 use domain::notice::{Notice, PurgeFact};
 use domain::text::{first, visible};
 
@@ -86,10 +86,8 @@ fn document(notice: &Notice, items: usize, chars: usize) -> Result<String, serde
         // Out of range only beyond the year 9999.
         timestamp: Timestamp::from_millisecond(notice.at_ms).unwrap_or(Timestamp::MAX).to_string(),
         data: Data {
-            workload: Workload {
-                kind: notice.workload.kind,
-                namespace: &notice.workload.namespace,
-                name: &notice.workload.name,
+            workload: match &notice.subject {
+                Subject::Workload(WorkloadId { kind, namespace, name }) => Workload { kind: *kind, namespace, name },
             },
             rollout: first(&notice.rollout, chars),
             seq: notice.seq.0,
@@ -133,14 +131,14 @@ pub fn form(parameters: &BTreeMap<String, Secret<String>>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use domain::id::{Seq, WorkloadId};
+    use domain::id::Seq;
     use domain::notice;
 
     fn notice() -> Notice {
         Notice {
             id: "msg_1".into(),
             kind: notice::Kind::PurgeCompleted,
-            workload: WorkloadId::deployment("shop", "web"),
+            subject: WorkloadId::deployment("shop", "web").into(),
             seq: Seq(7),
             at_ms: 1_763_632_800_000,
             rollout: "3f0c".to_owned(),

@@ -127,11 +127,10 @@ impl Notifier for Webhooks {
 }
 
 fn subscribes(hook: &Hook, notice: &Notice) -> bool {
-    let workload = &notice.workload;
     hook.events.contains(&notice.kind)
         // The old program had given up on it by then (decision 17).
         && !(hook.is_old_form && notice.late)
-        && hook.workloads.iter().any(|pattern| pattern.matches(&workload.namespace, &workload.name))
+        && hook.workloads.iter().any(|pattern| pattern.matches(notice.subject.namespace(), notice.subject.name()))
 }
 
 fn content(delivery: &Delivery, parameters: &BTreeMap<String, Secret<String>>) -> Result<(String, HeaderValue), Error> {

@@ -344,7 +344,7 @@ fn conditions(workload: Option<&Workload>, summary: Option<&Summary>) -> Vec<Str
 }
 
 fn webhooks(id: &WorkloadId, deliveries: &[Delivery]) -> Vec<WebhookSeen> {
-    let own = deliveries.iter().filter(|delivery| delivery.workload == *id);
+    let own = deliveries.iter().filter(|delivery| delivery.subject == *id);
     let seen = |delivery: &Delivery| WebhookSeen {
         id: delivery.id.clone(),
         hook: delivery.hook.clone(),

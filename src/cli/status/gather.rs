@@ -53,7 +53,7 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     let (pods, unlisted) = pods(sources, &seeing, &in_flight).await;
     complete &= unlisted.is_empty();
     troubles.extend(unlisted);
-    let wanted = ledgered.records.iter().filter(|(id, _)| seeing.is_wanted(id));
+    let wanted = ledgered.records.iter().filter(|(id, _)| seeing.is_wanted(&id.namespace));
     let unwell = wanted.filter_map(|(id, record)| unwell(id, record)).collect();
     let mut observation = Observation { workloads: seeing.count(), unwell, ..Observation::default() };
     for id in &in_flight {
@@ -68,7 +68,7 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     }
     match deliveries {
         Ok(deliveries) => {
-            let wanted = deliveries.iter().filter(|delivery| seeing.is_wanted(&delivery.workload));
+            let wanted = deliveries.iter().filter(|delivery| seeing.is_wanted(delivery.subject.namespace()));
             observation.deliveries = wanted.map(delivery).collect();
         }
         Err(error) => {
@@ -113,12 +113,12 @@ struct Seeing<'a> {
 }
 
 impl Seeing<'_> {
-    fn is_wanted(&self, id: &WorkloadId) -> bool {
-        self.question.namespace.as_ref().is_none_or(|namespace| *namespace == id.namespace)
+    fn is_wanted(&self, namespace: &str) -> bool {
+        self.question.namespace.as_ref().is_none_or(|wanted| wanted == namespace)
     }
 
     fn count(&self) -> usize {
-        self.ledgered.records.keys().filter(|id| self.is_wanted(id)).count()
+        self.ledgered.records.keys().filter(|id| self.is_wanted(&id.namespace)).count()
     }
 
     /// The workloads in which something is going on, here or in another member.
@@ -130,7 +130,7 @@ impl Seeing<'_> {
         };
         let own = self.ledgered.records.iter().filter(|entry| open(*entry)).map(|(id, _)| id.clone());
         let sought = group.into_iter().flat_map(|group| group.sought.iter().cloned());
-        own.chain(sought).filter(|id| self.is_wanted(id)).collect()
+        own.chain(sought).filter(|id| self.is_wanted(&id.namespace)).collect()
     }
 
     fn summary(&self, id: &WorkloadId, pods: &BTreeMap<String, LabelledPods>) -> Summary {

@@ -18,6 +18,7 @@ mod ahead;
 mod copies;
 mod doubts;
 mod holds;
+mod notice;
 mod pace;
 mod path;
 mod seen;

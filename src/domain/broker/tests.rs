@@ -5,6 +5,7 @@ use crate::record::Change;
 use crate::record_codec::decode;
 use crate::roster::settings;
 
+mod notice;
 mod strangers;
 
 fn at(seconds: u64) -> Timestamp {

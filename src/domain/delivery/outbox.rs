@@ -486,8 +486,8 @@ impl Outbox {
 }
 
 fn report(delivery: &Delivery, outcome: Outcome) -> Effect {
-    let Delivery { id, hook, kind, workload, attempts, .. } = delivery.clone();
-    Effect::Report(Report { id, hook, kind, workload, attempts, outcome })
+    let Delivery { id, hook, kind, subject, attempts, .. } = delivery.clone();
+    Effect::Report(Report { id, hook, kind, subject, attempts, outcome })
 }
 
 fn shortened(reason: &str) -> String {

@@ -2,14 +2,14 @@
 
 use super::outbox::{LOST_AFTER, RESTORED_WAIT_MAX, SENDING_MAX, WRITES_MAX};
 use super::*;
-use crate::id::Seq;
+use crate::id::{Seq, WorkloadId};
 use crate::machine::{Machine, Timestamp};
 
 fn notice(name: &str) -> Notice {
     Notice {
         id: name.into(),
         kind: notice::Kind::PurgeCompleted,
-        workload: WorkloadId::deployment("shop", "web"),
+        subject: WorkloadId::deployment("shop", "web").into(),
         seq: Seq(1),
         at_ms: 0,
         rollout: "r".to_owned(),

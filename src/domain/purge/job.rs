@@ -96,7 +96,7 @@ impl Waiter {
     }
 
     fn report(&self, progress: Progress) -> Effect {
-        Effect::Report(self.order.workload.clone(), self.order.reference.clone(), progress)
+        Effect::Report(self.order.subject.clone(), self.order.reference.clone(), progress)
     }
 }
 

@@ -27,13 +27,14 @@ mod job;
 mod lane;
 mod purger;
 mod share;
+mod unheard;
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::distribution::DistributionId;
-use crate::id::{InvalidationId, Reference, WorkloadId};
+use crate::id::{InvalidationId, Reference, Subject};
 use crate::machine::Timestamp;
 use crate::paths::PathSet;
 
@@ -48,8 +49,8 @@ pub struct Order {
     pub distribution: DistributionId,
     /// What is sent of it.
     pub paths: PathSet,
-    /// For this workload.
-    pub workload: WorkloadId,
+    /// For whom: the one that ordered it is told how it goes.
+    pub subject: Subject,
     /// The invalidation, if an earlier life has already created it: only its completion is awaited.
     pub invalidation: Option<InvalidationId>,
     /// Paths that its namespace may send to one distribution in an hour.
@@ -158,6 +159,8 @@ pub enum Event {
     Searched(Reference, Option<Found>),
     /// It could not be.
     SearchFailed(Reference, String),
+    /// An [`Effect::Report`] found no room.
+    Unheard(Subject, Reference, Progress),
 }
 
 /// An invalidation that was created before.
@@ -178,8 +181,8 @@ pub enum Effect {
     Poll(Reference, DistributionId, InvalidationId),
     /// Look for the reference among the distribution's recent invalidations.
     Search(Reference, DistributionId),
-    /// Tell the workload's rollout.
-    Report(WorkloadId, Reference, Progress),
+    /// Tell the one that ordered it. Answered by [`Event::Unheard`] if there is no room for it, and not at all otherwise.
+    Report(Subject, Reference, Progress),
 }
 
 impl Effect {

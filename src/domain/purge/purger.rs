@@ -9,6 +9,7 @@ use crate::machine::{Machine, Timestamp, millis};
 use crate::purge::job::{Job, Poll, Stage, Waiter};
 use crate::purge::lane::Lane;
 use crate::purge::share::{Budgets, Turn, Turns};
+use crate::purge::unheard::Unheard;
 use crate::purge::{CdnErrorClass, Effect, Event, Found, Order, Pace, Progress};
 use crate::retry;
 
@@ -41,6 +42,7 @@ pub struct Purger {
     /// Which namespaces have had a creation while others wait, and in which order.
     turns: Turns,
     budgets: Budgets,
+    unheard: Unheard,
 }
 
 /// A creation that could be sent, and from when on, as far as its distribution is concerned.
@@ -65,6 +67,7 @@ impl Purger {
             orders: 0,
             turns: Turns::default(),
             budgets: Budgets::default(),
+            unheard: Unheard::default(),
         }
     }
 
@@ -128,7 +131,7 @@ impl Purger {
         let mut effects = Vec::new();
         while let Some(Candidate { reference, repeated, .. }) = self.next_creation(now) {
             if let Some(order) = self.take_unaffordable(now, &reference) {
-                effects.push(Effect::Report(order.workload, reference, Progress::OverBudget));
+                effects.push(Effect::Report(order.subject, reference, Progress::OverBudget));
                 continue;
             }
             self.spent_until = self.spent_until.max(now).after(self.pace.creation_every);
@@ -138,7 +141,7 @@ impl Purger {
             job.stage = Stage::Calling;
             job.sent = Some(now);
             let order = job.own.order.clone();
-            self.turns.taken(&order.workload);
+            self.turns.taken(&order.subject);
             self.budgets.spend(now, &order);
             self.lanes.entry(order.distribution.clone()).or_default().window = now.after(self.pace.debounce);
             effects.push(Effect::Create(order));
@@ -188,7 +191,7 @@ impl Purger {
             };
             let repeated = lane.refusal.is_some() || job.sent.is_some();
             let reference = job.own.order.reference.clone();
-            let turn = waiting.iter().map(|job| self.turns.of(&job.own.order.workload)).min()?;
+            let turn = waiting.iter().map(|job| self.turns.of(&job.own.order.subject)).min()?;
             Some(Candidate { from, turn, number: job.own.number, reference, repeated })
         };
         waiting.into_iter().filter_map(candidate).collect()
@@ -197,7 +200,7 @@ impl Purger {
     /// The newest of those that contain the first in turn: it takes along as many as it can, and however many come after it, the
     /// first in turn is never left behind.
     fn leader<'a>(&self, waiting: &[&'a Job]) -> Option<&'a Job> {
-        let turn = |job: &&Job| (self.turns.of(&job.own.order.workload), job.own.number);
+        let turn = |job: &&Job| (self.turns.of(&job.own.order.subject), job.own.number);
         let first = waiting.iter().copied().min_by_key(turn)?;
         let leads = waiting.iter().copied().filter(|job| job.own.contains(&first.own));
         Some(leads.max_by_key(|job| job.own.age()).unwrap_or(first))
@@ -420,13 +423,18 @@ impl Machine for Purger {
                 self.search_failed(now, &reference);
                 Vec::new()
             }
+            Event::Unheard(subject, reference, progress) => {
+                self.unheard.keep(now, subject, reference, progress);
+                Vec::new()
+            }
         };
         effects.extend(self.advance(now));
-        effects
+        self.unheard.queue(now, effects)
     }
 
     fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
-        self.advance(now)
+        let effects = self.advance(now);
+        self.unheard.queue(now, effects)
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
@@ -437,6 +445,6 @@ impl Machine for Purger {
             Stage::Polling(poll) => poll.ask.deadline(),
         });
         let late = self.jobs.values().filter_map(|job| job.late_at(&self.pace));
-        sends.chain(looks).chain(late).min()
+        sends.chain(looks).chain(late).chain(self.unheard.deadline()).min()
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::distribution::DistributionId;
-use crate::id::WorkloadId;
+use crate::id::Subject;
 use crate::machine::Timestamp;
 use crate::purge::Order;
 
@@ -24,15 +24,15 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// The turn that the workload's namespace had last.
-    pub(super) fn of(&self, workload: &WorkloadId) -> Turn {
-        self.last.get(&workload.namespace).copied().unwrap_or_default()
+    /// The turn that the namespace of this one had last.
+    pub(super) fn of(&self, subject: &Subject) -> Turn {
+        self.last.get(subject.namespace()).copied().unwrap_or_default()
     }
 
     /// It has one now.
-    pub(super) fn taken(&mut self, workload: &WorkloadId) {
+    pub(super) fn taken(&mut self, subject: &Subject) {
         self.count = self.count.saturating_add(1);
-        self.last.insert(workload.namespace.clone(), self.count);
+        self.last.insert(subject.namespace().to_owned(), self.count);
     }
 }
 
@@ -69,5 +69,5 @@ impl Budgets {
 }
 
 fn key(order: &Order) -> (String, DistributionId) {
-    (order.workload.namespace.clone(), order.distribution.clone())
+    (order.subject.namespace().to_owned(), order.distribution.clone())
 }

@@ -160,7 +160,7 @@ impl Rollout {
         }
         if self.site.found().is_none() {
             let (seq, workload) = (record.seq, self.workload().cloned()?);
-            return self.site.find(now, seq, &workload);
+            return self.site.find(now, seq, &workload, &self.policy.tenants);
         }
         self.ballot.recheck.asked();
         Some(Effect::Recheck(vector))

@@ -145,7 +145,7 @@ impl Rollout {
             reference: purge.reference.clone(),
             distribution: distribution.clone(),
             paths: purge.sent.clone().unwrap_or_else(|| plan.paths.clone()),
-            workload: self.identity.workload.clone(),
+            subject: self.identity.workload.clone().into(),
             invalidation: purge.invalidation.clone().filter(|_| exists),
             paths_per_hour: self.policy.tenants.limits(&self.identity.workload.namespace).paths_per_hour,
             voted_at: self.purges.voted_at(vector),

@@ -178,8 +178,8 @@ pub enum Effect {
     Look,
     /// Read afresh which pods of an earlier template may still answer.
     FindOldPods(Box<Workload>),
-    /// Find out by which hosts the workload is reached.
-    FindSite(Box<Workload>, Age),
+    /// Find out by which hosts the workload is reached, from facts of this age; `None`: it says so itself.
+    FindSite(Box<Workload>, Option<Age>),
     /// Read the workload afresh, after all members were seen complete (GA-4).
     Recheck(Vector),
     /// Find the distributions of a decided plan.

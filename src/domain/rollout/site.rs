@@ -11,8 +11,12 @@ use crate::id::Seq;
 use crate::machine::Timestamp;
 use crate::paths::PathSet;
 use crate::rollout::Effect;
-use crate::site::Age;
+use crate::site::{Age, RouteClaim, Site as Found, own};
+use crate::tenants::{Tenancy, Tenants};
 use crate::workload::Workload;
+
+/// What is refused of a site in words, at most: an Event has 1 KiB.
+const REFUSED_TOLD_MAX: usize = 5;
 
 /// The hosts of a workload, found in this cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -27,6 +31,29 @@ pub struct FoundSite {
     pub narrow: BTreeMap<Host, PathSet>,
     /// What it is reached by that is not its namespace's own, and why, in words; the first few.
     pub refused: Vec<String>,
+}
+
+impl FoundSite {
+    /// What of a site counts. Of one that was looked for on behalf of a tenant, only what is its namespace's own.
+    pub fn judged(site: Found, workload: &Workload, claims: &[RouteClaim], tenants: &Tenants) -> Self {
+        if tenants.default == Tenancy::Trusted {
+            let (hosts, origins, except) = (site.hosts.into_keys().collect(), site.origins, site.except);
+            return Self { hosts, origins, except, ..Self::default() };
+        }
+        let owned = own(&site, &workload.id.namespace, claims, tenants);
+        let named = workload.tuning.distributions.iter().flatten();
+        let named = named.filter(|id| !tenants.allows_distribution(&workload.id.namespace, id));
+        let named =
+            named.map(|id| format!("distribution {id}: only the operator can give one by name, by tenants.allow"));
+        let hosts = owned.refused.iter().map(|(host, why)| format!("{host}: {why}"));
+        let mut refused: Vec<String> = named.chain(hosts).collect();
+        let more = refused.len().saturating_sub(REFUSED_TOLD_MAX);
+        refused.truncate(REFUSED_TOLD_MAX);
+        if more > 0 {
+            refused.push(format!("and {more} more"));
+        }
+        Self { hosts: owned.hosts, except: owned.except, narrow: owned.narrow, refused, ..Self::default() }
+    }
 }
 
 /// The site, and the search for it.
@@ -53,11 +80,13 @@ impl Site {
     }
 
     /// Has it found for the rollout `seq`, unless that is under way.
-    pub(super) fn find(&mut self, now: Timestamp, seq: Seq, workload: &Workload) -> Option<Effect> {
+    /// What the owner has named, and may name, is not looked for: it does not depend on what can be read.
+    pub(super) fn find(&mut self, now: Timestamp, seq: Seq, workload: &Workload, tenants: &Tenants) -> Option<Effect> {
+        let is_named = workload.tuning.hosts.is_some() || tenants.allows_named(workload);
         self.call.is_due(now).then(|| {
             self.call.asked();
             self.seq = seq;
-            Effect::FindSite(Box::new(workload.clone()), self.age)
+            Effect::FindSite(Box::new(workload.clone()), (!is_named).then_some(self.age))
         })
     }
 

@@ -95,7 +95,7 @@ impl Rollout {
             id,
             kind,
             at_ms: identity.epoch_ms.saturating_add_unsigned(now.as_millis()),
-            workload: identity.workload.clone(),
+            subject: identity.workload.clone().into(),
             seq: draft.seq,
             change: words::change(draft.before(), &draft.version),
             rollout,
@@ -118,7 +118,7 @@ impl Rollout {
         {
             hosts.clone_from(&vote.hosts);
         }
-        let workload = self.identity.workload.clone();
+        let subject = self.identity.workload.clone().into();
         let Some(draft) = &mut self.record.draft else { return };
         let before = draft.before().cloned();
         let present = draft.seq;
@@ -133,7 +133,7 @@ impl Rollout {
             id,
             kind,
             at_ms: [agreed_at, vote.at_ms].into_iter().find(|agreed| *agreed > 0).unwrap_or(at_ms),
-            workload,
+            subject,
             seq: vector.0.values().next().map_or(vote.seq, |first| first.seq),
             // What it replaces may differ from member to member.
             change: words::change(before.as_ref().filter(|_| alone && vote.seq == present), &vote.version),

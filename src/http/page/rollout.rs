@@ -66,7 +66,7 @@ fn blocks<'a>(seen: &'a Observation, summary: &Summary) -> Option<&'a String> {
 fn tree(about: &About, seen: &Observation, summary: &Summary) -> Markup {
     let tally = seen.tallies.iter().find(|tally| tally.workload == summary.workload);
     let deliveries: Vec<&DeliverySeen> =
-        seen.deliveries.iter().filter(|delivery| delivery.workload == summary.workload).collect();
+        seen.deliveries.iter().filter(|delivery| delivery.subject == summary.workload).collect();
     html! {
         div.tree {
             span.kind { "group" } (about.group)

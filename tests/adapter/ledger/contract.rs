@@ -205,7 +205,7 @@ pub fn delivery(kind: Kind, body: &str) -> Delivery {
     let notice = Notice {
         id: NoticeId(format!("msg_{}", kind.name())),
         kind,
-        workload: web(),
+        subject: web().into(),
         at_ms: 0,
         seq: Seq(1),
         rollout: String::new(),

@@ -53,7 +53,7 @@ impl Mutant {
             Self::RandomReference => order.reference = Reference(format!("random-{count}")),
             Self::ReferenceOfTag => {
                 let version = record.map_or(String::new(), |record| record.version.to_string());
-                order.reference = Reference(format!("{}-{version}", order.workload));
+                order.reference = Reference(format!("{}-{version}", order.subject));
             }
             Self::NewReferenceForOldVote => {
                 let voted = record.and_then(|record| record.vote(vector)).map(|vote| vote.rules);

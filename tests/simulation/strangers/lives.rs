@@ -46,7 +46,7 @@ fn a_workload_that_takes_the_process_down_is_put_aside_by_the_third_life() {
     let told: Vec<Millis> = {
         let published = &world.state().published;
         let stuck =
-            published.iter().filter(|(_, _, notice)| notice.kind == Kind::RolloutStuck && notice.workload == id("web"));
+            published.iter().filter(|(_, _, notice)| notice.kind == Kind::RolloutStuck && notice.subject == id("web"));
         stuck.map(|(at, ..)| *at).collect()
     };
     assert_eq!(told, [begin], "its owner is told, at once");

@@ -8,7 +8,7 @@ use crate::stage::{Life, Stage, deployment, id, life, roll_out, settled};
 /// When Events said of this workload that it is stuck for want of room.
 fn told(world: &World, name: &str) -> Vec<Millis> {
     let about = |(_, _, notice): &&(_, _, domain::notice::Notice)| {
-        notice.workload == id(name)
+        notice.subject == id(name)
             && notice.kind == Kind::RolloutStuck
             && notice.message.contains("no room, as simulated")
     };

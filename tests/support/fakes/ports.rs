@@ -124,7 +124,7 @@ impl ClusterView for World {
 #[async_trait]
 impl EventSink for World {
     async fn publish(&self, notice: &Notice, _workload_uid: &str) -> Result<(), PortError> {
-        let lost = self.port("events.publish", &notice.workload.to_string()).await?;
+        let lost = self.port("events.publish", &notice.subject.to_string()).await?;
         let mut state = self.state();
         let at = state.now();
         state.published.push((at, notice.id.clone(), notice.clone()));
@@ -261,7 +261,7 @@ impl Ledger for World {
     }
 
     async fn store_delivery(&self, delivery: &Delivery) -> Result<(), PortError> {
-        let lost = self.port("ledger.store_delivery", &delivery.workload.to_string()).await?;
+        let lost = self.port("ledger.store_delivery", &delivery.subject.to_string()).await?;
         self.ledger().store_delivery(delivery).await?;
         if lost { Err(failed("ledger.store_delivery")) } else { Ok(()) }
     }
@@ -343,7 +343,7 @@ impl Cdn for World {
 impl Notifier for World {
     /// Two hooks: `ops` hears everything, `site` that the edge is fresh.
     fn deliveries(&self, notice: &Notice) -> Vec<Delivery> {
-        if let Some(Fault::Panic) = self.state().next_planned("notifier.deliveries", &notice.workload.to_string()) {
+        if let Some(Fault::Panic) = self.state().next_planned("notifier.deliveries", &notice.subject.to_string()) {
             panic!("{SIMULATED} in notifier.deliveries");
         }
         let body = serde_json::to_string(notice).expect("a notice is JSON");
@@ -356,7 +356,7 @@ impl Notifier for World {
 
     async fn send(&self, delivery: &Delivery) -> Reply {
         let unreachable = || Reply::Failed { reason: "no answer, as simulated".to_owned() };
-        match self.pass_through("notifier.send", &delivery.workload.to_string()).await {
+        match self.pass_through("notifier.send", &delivery.subject.to_string()).await {
             Err(_) => unreachable(),
             Ok(lost) => {
                 let mut state = self.state();

@@ -70,8 +70,7 @@ impl KubernetesLedger {
 fn encode(name: &str, delivery: &Delivery) -> Result<ConfigMap, PortError> {
     let text = serde_json::to_string(delivery)
         .map_err(|error| PortError::lasting(format!("failed to write the delivery {}", delivery.id), error))?;
-    let about =
-        format!("A webhook of allclear that is not delivered yet: {} for {}.", delivery.hook, delivery.workload);
+    let about = format!("A webhook of allclear that is not delivered yet: {} for {}.", delivery.hook, delivery.subject);
     Ok(config_map(name, "delivery", &about, BTreeMap::from([(KEY.to_owned(), text)])))
 }
 

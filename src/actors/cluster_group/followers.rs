@@ -1,0 +1,97 @@
+//! The rollouts that follow a workload: they are given its views, and asked how they stand.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use actix::Context;
+use futures_util::future::join_all;
+
+use super::ClusterGroupActor;
+use crate::actors::message::{Follower, Observe, ViewReported};
+use crate::actors::shell::Drives;
+use domain::broker::Event;
+use domain::group::View;
+use domain::id::{Seq, WorkloadId};
+use domain::rollout::Summary;
+
+/// How often it is looked whether a rollout has ended, and one that could not be told is told again.
+pub(super) const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// Rollouts whose words go into a beat. A beat is read by every member every 5 s; the status page has all of them.
+const WORDS_MAX: usize = 50;
+
+/// Characters of each.
+const WORDS_CHARS_MAX: usize = 200;
+
+/// How long a rollout may take to say how it stands, before the beat goes without it.
+const WORDS_WITHIN: Duration = Duration::from_secs(1);
+
+/// All followers.
+#[derive(Default)]
+pub(super) struct Followers {
+    by_workload: BTreeMap<WorkloadId, Follower>,
+    /// Those whose mailbox was full.
+    untold: BTreeSet<WorkloadId>,
+    /// Views given out so far.
+    views: u64,
+}
+
+impl Followers {
+    /// A rollout follows this workload from now on; it is given the view as an answer.
+    pub(super) fn begin(&mut self, workload: WorkloadId, follower: Follower) {
+        self.untold.remove(&workload);
+        self.by_workload.insert(workload, follower);
+    }
+
+    /// What is followed.
+    pub(super) fn workloads(&self) -> impl Iterator<Item = &WorkloadId> {
+        self.by_workload.keys()
+    }
+
+    /// Forgets those that have ended, and says of which workloads.
+    fn forget_ended(&mut self) -> Vec<WorkloadId> {
+        let ended = self.by_workload.extract_if(.., |_, follower| !follower.view_reported.connected());
+        ended.map(|(workload, _)| workload).collect()
+    }
+}
+
+impl ClusterGroupActor {
+    /// The next view of a workload. Answers and reports may overtake each other, so they are numbered.
+    pub(super) fn view(&mut self, workload: &WorkloadId) -> View {
+        self.followers.views = self.followers.views.saturating_add(1);
+        View { number: self.followers.views, ..self.shell.machine().view(self.shell.now(), workload) }
+    }
+
+    pub(super) fn tell(&mut self, workload: &WorkloadId) {
+        let follower = self.followers.by_workload.get(workload);
+        let Some(view_reported) = follower.map(|follower| follower.view_reported.clone()) else { return };
+        let view = self.view(workload);
+        if view_reported.try_send(ViewReported(view)).is_err() && view_reported.connected() {
+            self.surroundings.metrics.overflow("rollout");
+            self.followers.untold.insert(workload.clone());
+        }
+    }
+
+    /// Asks some rollouts how they stand.
+    pub(super) fn gather_words(&mut self, ctx: &mut Context<Self>) {
+        let asked = self.followers.by_workload.values().take(WORDS_MAX);
+        let asked: Vec<_> = asked.map(|follower| follower.observe.send(Observe).timeout(WORDS_WITHIN)).collect();
+        let clock = self.surroundings.ports.clock.clone();
+        self.ask(ctx, async move { (join_all(asked).await, clock.wall_ms()) }, |(seen, at_ms)| {
+            let rollouts = seen.into_iter().flatten().flat_map(|seen| seen.rollouts);
+            let words = rollouts.filter_map(|Summary { workload, seq, own, .. }| {
+                Some((workload, (Seq(seq), own?.chars().take(WORDS_CHARS_MAX).collect::<String>())))
+            });
+            Event::WordsGathered(words.collect(), at_ms)
+        });
+    }
+
+    pub(super) fn sweep(&mut self, ctx: &mut Context<Self>) {
+        for workload in std::mem::take(&mut self.followers.untold) {
+            self.tell(&workload);
+        }
+        for workload in self.followers.forget_ended() {
+            self.feed(Event::Left(workload), ctx);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What the broker asks of the ledger. A ledger that turns out to be no more is reported to root: nothing but its next life helps
+//! then (fault A4).
+
+use actix::Context;
+
+use super::ClusterGroupActor;
+use crate::actors::directory::report_lost;
+use crate::actors::shell::Drives;
+use domain::broker::Event;
+use domain::id::WorkloadId;
+use domain::ports::PinError;
+use domain::roster::Pin;
+
+impl ClusterGroupActor {
+    fn ask_ledger<T: 'static>(
+        &mut self,
+        asking: impl Future<Output = Result<T, PinError>> + 'static,
+        event: impl FnOnce(Result<T, String>) -> Event + 'static,
+        ctx: &mut Context<Self>,
+    ) {
+        let (root, origin) = (self.root.clone(), self.origin.clone());
+        self.ask(ctx, asking, move |answer| {
+            if matches!(answer, Err(PinError::Lost(_))) {
+                report_lost(&root, &origin);
+            }
+            event(answer.map_err(|error| error.to_string()))
+        });
+    }
+
+    pub(super) fn read_ledger(&mut self, ctx: &mut Context<Self>) {
+        let ledger = self.surroundings.ports.ledger.clone();
+        self.ask(ctx, async move { ledger.peek().await }, move |read| {
+            let read = read.map(|read| read.map(|ledgered| (ledgered.origin, ledgered.records)));
+            Event::LedgerRead(read.map_err(|error| error.to_string()))
+        });
+    }
+
+    pub(super) fn load_record(&mut self, workload: WorkloadId, ctx: &mut Context<Self>) {
+        let (ledger, id) = (self.surroundings.ports.ledger.clone(), workload.clone());
+        let read = async move {
+            let record = ledger.load(&id).await?;
+            let floor = ledger.seq_floor(&id).await?;
+            // A ledger that was deleted has no records either. That is another matter than one set back.
+            ledger.pin().await?;
+            Ok((record.map(Box::new), floor))
+        };
+        self.ask_ledger(read, |read| Event::RecordLoaded(workload, read), ctx);
+    }
+
+    pub(super) fn read_pin(&mut self, ctx: &mut Context<Self>) {
+        let ledger = self.surroundings.ports.ledger.clone();
+        self.ask_ledger(async move { ledger.pin().await }, Event::PinRead, ctx);
+    }
+
+    pub(super) fn store_pin(&mut self, pin: Pin, over: Option<Pin>, ctx: &mut Context<Self>) {
+        let (ledger, wanted) = (self.surroundings.ports.ledger.clone(), pin.clone());
+        let storing = async move { ledger.store_pin(&wanted, over.as_ref()).await };
+        self.ask_ledger(storing, |stored| Event::PinStored(pin, stored), ctx);
+    }
+}

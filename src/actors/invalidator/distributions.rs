@@ -1,0 +1,57 @@
+//! Reads the account's distributions, and answers which of them serve a plan.
+
+use actix::Context;
+
+use super::Invalidator;
+use crate::actors::shell::{Drives, Shell};
+use domain::catalog::{self, Catalog};
+use domain::distribution::DistributionId;
+use domain::refusal::Cause;
+
+impl Drives<Catalog> for Invalidator {
+    fn shell(&mut self) -> Option<&mut Shell<Catalog>> {
+        Some(&mut self.catalog)
+    }
+
+    fn perform(&mut self, effect: catalog::Effect, ctx: &mut Context<Self>) {
+        self.surroundings.metrics.effect("catalog", effect.name());
+        match effect {
+            catalog::Effect::List => self.list(ctx),
+            catalog::Effect::ReadTags(id) => self.read_tags(id, ctx),
+            catalog::Effect::Answer(token, answer) => {
+                if let Some(question) = self.questions.remove(&token) {
+                    // The rollout that asked may have ended meanwhile.
+                    let _ = question.send(answer);
+                }
+            }
+        }
+    }
+}
+
+impl Invalidator {
+    fn list(&mut self, ctx: &mut Context<Self>) {
+        let surroundings = self.surroundings.clone();
+        let cdn = surroundings.ports.cdn.clone();
+        Drives::<Catalog>::ask(self, ctx, async move { cdn.distributions().await }, move |listed| {
+            let said = surroundings.heard_of_cdn(Cause::ListDistributions, "", listed.as_ref().err());
+            match listed {
+                Ok(listing) => catalog::Event::Listed(listing),
+                Err(error) => {
+                    if !said {
+                        tracing::warn!(%error, "could not list the distributions");
+                    }
+                    catalog::Event::ListFailed(error.message)
+                }
+            }
+        });
+    }
+
+    fn read_tags(&mut self, id: DistributionId, ctx: &mut Context<Self>) {
+        let (surroundings, asked) = (self.surroundings.clone(), id.clone());
+        let cdn = surroundings.ports.cdn.clone();
+        Drives::<Catalog>::ask(self, ctx, async move { cdn.has_cache_tags(&asked).await }, move |read| {
+            surroundings.heard_of_cdn(Cause::ReadTags, id.as_str(), read.as_ref().err());
+            catalog::Event::TagsRead(id, read.map_err(|error| (error.class, error.message)))
+        });
+    }
+}

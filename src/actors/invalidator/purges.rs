@@ -1,0 +1,119 @@
+//! Carries purges out, and reports how they go.
+
+use actix::prelude::SendError;
+use actix::{AsyncContext, Context};
+
+use super::Invalidator;
+use crate::actors::message::PurgeReported;
+use crate::actors::shell::{Drives, Shell};
+use domain::distribution::DistributionId;
+use domain::id::{InvalidationId, Reference, Subject};
+use domain::ports::{CdnError, InvalidationStatus};
+use domain::purge::{self, CdnErrorClass, Order, Progress, Purger};
+use domain::refusal::Cause;
+
+impl Drives<Purger> for Invalidator {
+    fn shell(&mut self) -> Option<&mut Shell<Purger>> {
+        Some(&mut self.purges)
+    }
+
+    fn perform(&mut self, effect: purge::Effect, ctx: &mut Context<Self>) {
+        self.surroundings.metrics.effect("purge", effect.name());
+        match effect {
+            purge::Effect::Create(order) => self.create(order, ctx),
+            purge::Effect::Poll(reference, distribution, id) => self.poll(reference, distribution, id, ctx),
+            purge::Effect::Search(reference, distribution) => self.search(reference, distribution, ctx),
+            purge::Effect::Report(subject, reference, progress) => self.report(subject, reference, progress, ctx),
+        }
+    }
+}
+
+impl Invalidator {
+    fn create(&mut self, order: Order, ctx: &mut Context<Self>) {
+        let cdn = self.surroundings.ports.cdn.clone();
+        let clock = self.surroundings.ports.clock.clone();
+        let metrics = self.surroundings.metrics.clone();
+        let (reference, place) = (order.reference.clone(), order.distribution.to_string());
+        let call = async move {
+            let from = clock.now();
+            metrics.sent_paths(order.subject.namespace(), order.paths.len());
+            let created = cdn.create(&order.distribution, &order.reference, &order.paths).await;
+            metrics.took("create_invalidation", clock.now().since(from));
+            created
+        };
+        self.ask_cdn(ctx, call, (Cause::CreateInvalidation, place), move |created| match created {
+            Ok(invalidation) => purge::Event::Created(reference, invalidation.id),
+            Err(error) => purge::Event::CreateFailed(reference, error.class, error.message),
+        });
+    }
+
+    fn poll(
+        &mut self,
+        reference: Reference,
+        distribution: DistributionId,
+        id: InvalidationId,
+        ctx: &mut Context<Self>,
+    ) {
+        let cdn = self.surroundings.ports.cdn.clone();
+        let place = distribution.to_string();
+        let call = async move { cdn.status(&distribution, &id).await };
+        self.ask_cdn(ctx, call, (Cause::GetInvalidation, place), move |status| match status {
+            Ok(InvalidationStatus::Completed) => purge::Event::Completed(reference),
+            Ok(InvalidationStatus::InProgress) => purge::Event::StillInProgress(reference),
+            Err(error) => purge::Event::PollFailed(reference, error.class, error.message),
+        });
+    }
+
+    fn search(&mut self, reference: Reference, distribution: DistributionId, ctx: &mut Context<Self>) {
+        let cdn = self.surroundings.ports.cdn.clone();
+        let (wanted, place) = (reference.clone(), distribution.to_string());
+        let call = async move { cdn.find(&distribution, &wanted).await };
+        self.ask_cdn(ctx, call, (Cause::ListInvalidations, place), move |found| match found {
+            Ok(found) => purge::Event::Searched(reference, found),
+            Err(error) => purge::Event::SearchFailed(reference, error.message),
+        });
+    }
+
+    /// Asks CloudFront, notes what it says no to, and feeds the answer to the machine of purges. Needs `right` at `place`.
+    fn ask_cdn<T: 'static>(
+        &mut self,
+        ctx: &mut Context<Self>,
+        call: impl Future<Output = Result<T, CdnError>> + 'static,
+        (right, place): (Cause, String),
+        event: impl FnOnce(Result<T, CdnError>) -> purge::Event + 'static,
+    ) {
+        let call = actix::fut::wrap_future::<_, Self>(call);
+        ctx.spawn(actix::ActorFutureExt::map(call, move |answer, actor, ctx| {
+            actor.note(right, &place, answer.as_ref().err());
+            Drives::<Purger>::feed(actor, event(answer), ctx);
+        }));
+    }
+
+    fn note(&mut self, right: Cause, place: &str, error: Option<&CdnError>) {
+        let operation = right.name();
+        self.trouble = error.map(ToString::to_string);
+        let said = self.surroundings.heard_of_cdn(right, place, error);
+        if let Some(error) = error {
+            match error.class {
+                CdnErrorClass::Throttled | CdnErrorClass::TooManyInProgress => {
+                    tracing::info!(%error, operation, "CloudFront throttled the request; trying again");
+                }
+                _ if said => {}
+                _ => tracing::warn!(%error, operation, "CloudFront did not do what it was asked"),
+            }
+        }
+    }
+
+    fn report(&mut self, subject: Subject, reference: Reference, progress: Progress, ctx: &mut Context<Self>) {
+        let Some(recipient) = self.reports.get(&subject) else { return };
+        match recipient.try_send(PurgeReported(reference, progress)) {
+            Ok(()) => {}
+            Err(SendError::Full(PurgeReported(reference, progress))) => {
+                self.surroundings.metrics.overflow("rollout");
+                Drives::<Purger>::feed(self, purge::Event::Unheard(subject, reference, progress), ctx);
+            }
+            // A rollout that was rebuilt orders again and is told again.
+            Err(SendError::Closed(_)) => drop(self.reports.remove(&subject)),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What a rollout reads of the cluster. A failure is counted, logged, and handed to the machine in words: when it is read again is
+//! decided there.
+
+use actix::Context;
+
+use super::{RolloutActor, hosts};
+use crate::actors::Surroundings;
+use crate::actors::shell::Drives;
+use domain::id::Vector;
+use domain::ports::PortError;
+use domain::rollout::Event;
+use domain::serving::old_pods;
+use domain::site::Age;
+use domain::workload::Workload;
+
+impl RolloutActor {
+    fn read<T: 'static>(
+        &mut self,
+        operation: &'static str,
+        reading: impl Future<Output = Result<T, PortError>> + 'static,
+        event: impl FnOnce(Result<T, String>) -> Event + 'static,
+        ctx: &mut Context<Self>,
+    ) {
+        let (metrics, workload) = (self.surroundings.metrics.clone(), self.start.workload.spoken());
+        let failed = move |error: PortError| {
+            metrics.failure(operation);
+            tracing::warn!(workload, operation, %error, "could not read the cluster; trying again");
+            error.to_string()
+        };
+        self.ask(ctx, reading, move |answer| event(answer.map_err(failed)));
+    }
+
+    pub(super) fn look(&mut self, recheck: Option<Vector>, ctx: &mut Context<Self>) {
+        let (cluster, workload) = (self.surroundings.ports.cluster.clone(), self.start.workload.clone());
+        let seen = async move { cluster.workload(&workload).await };
+        let event = move |seen: Result<Option<Workload>, String>| match (seen, recheck) {
+            (Ok(seen), None) => Event::Looked(seen.map(Box::new)),
+            (Ok(seen), Some(vector)) => Event::Rechecked(vector, seen.map(Box::new)),
+            (Err(why), None) => Event::LookFailed(why),
+            (Err(why), Some(_)) => Event::RecheckFailed(why),
+        };
+        self.read("read_workload", seen, event, ctx);
+    }
+
+    pub(super) fn find_old_pods(&mut self, workload: Box<Workload>, ctx: &mut Context<Self>) {
+        let cluster = self.surroundings.ports.cluster.clone();
+        let event = |seen: Result<_, String>| {
+            seen.map_or_else(Event::OldPodsUnseen, |seen| Event::OldPodsFound(old_pods(&seen)))
+        };
+        self.read("read_serving", async move { cluster.serving(&workload).await }, event, ctx);
+    }
+
+    pub(super) fn find_site(&mut self, workload: Box<Workload>, age: Option<Age>, ctx: &mut Context<Self>) {
+        let (cluster, tenants) =
+            (self.surroundings.ports.cluster.clone(), self.surroundings.settings.policy.tenants.clone());
+        let found = async move { hosts::find(&*cluster, workload, age, tenants).await };
+        self.read("read_site", found, |found| found.map_or_else(Event::SiteFailed, Event::SiteFound), ctx);
+    }
+
+    pub(super) fn see_services(&mut self, workload: Workload, ctx: &mut Context<Self>) {
+        let Surroundings { ports, metrics, .. } = self.surroundings.clone();
+        let seen = async move { ports.cluster.publishes_unready(&workload).await };
+        self.ask(ctx, seen, move |seen| match seen {
+            Ok(publish_unready) => Event::ServicesSeen { publish_unready },
+            Err(error) => {
+                metrics.failure("read_services");
+                tracing::debug!(%error, "could not read the Services of a workload");
+                Event::PodsUnseen
+            }
+        });
+    }
+}

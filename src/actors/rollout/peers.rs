@@ -1,0 +1,84 @@
+//! What a rollout asks of the other actors: of the pod watcher, the group and the invalidator. One that dies is rebuilt and has
+//! forgotten what it was asked; it is asked again when its successor's address is known.
+
+use actix::{ActorFutureExt, AsyncContext, Context, MailboxError, WrapFuture};
+
+use super::RolloutActor;
+use crate::actors::ANSWER_WITHIN;
+use crate::actors::message::{Absent, FollowPods, Follower, MatchPlan, PlaceOrder, Publish};
+use crate::actors::shell::Shell;
+use domain::id::{Seq, Vector};
+use domain::plan::Plan;
+use domain::purge::Order;
+use domain::record::Record;
+use domain::rollout::Event;
+
+impl RolloutActor {
+    /// Asks for the pods of the rollout in flight, once for each.
+    pub(super) fn follow_pods(&mut self, ctx: &mut Context<Self>) {
+        let Some(rollout) = self.shell.as_ref().map(Shell::machine) else { return };
+        let Some((seq, version)) = rollout.rolling() else { return };
+        let Some(workload) = rollout.workload().filter(|_| self.following != Some(seq)) else { return };
+        let follow = FollowPods {
+            workload: workload.id.clone(),
+            selector: workload.selector.clone(),
+            version: version.clone(),
+            report_to: ctx.address().recipient(),
+        };
+        let workload = workload.clone();
+        self.following = Some(seq);
+        if self.pods.try_send(follow).is_err() {
+            // What nobody sees counts as served; the next sight asks again.
+            self.surroundings.metrics.overflow("pod_watcher");
+            self.following = None;
+        }
+        self.see_services(workload, ctx);
+    }
+
+    pub(super) fn publish(&mut self, record: Box<Record>, ctx: &mut Context<Self>) {
+        let follower = Follower { view_reported: ctx.address().recipient(), observe: ctx.address().recipient() };
+        let publish = Publish { workload: self.start.workload.clone(), record, follower };
+        let answer = self.directory.publish.send(publish).timeout(ANSWER_WITHIN);
+        ctx.spawn(answer.into_actor(self).map(|view, actor, ctx| match view {
+            Ok(view) => actor.feed_unless_draining(Event::ViewChanged(view), ctx),
+            // A group actor that died is rebuilt, and then everything is published again.
+            Err(MailboxError::Closed) => {}
+            Err(MailboxError::Timeout) => actor.publish_again(ctx),
+        }));
+    }
+
+    pub(super) fn publish_again(&mut self, ctx: &mut Context<Self>) {
+        if let Some(record) = self.shell.as_ref().and_then(|shell| shell.machine().durable()).cloned() {
+            self.publish(Box::new(record), ctx);
+        }
+    }
+
+    pub(super) fn tell_absent(&self, floor: Seq) {
+        if self.directory.absent.try_send(Absent(self.start.workload.clone(), floor)).is_err() {
+            // A member that waits for it asks again.
+            self.surroundings.metrics.overflow("cluster_group");
+        }
+    }
+
+    pub(super) fn match_plan(&mut self, vector: Vector, plan: Box<Plan>, ctx: &mut Context<Self>) {
+        // Without a time-out: the invalidator answers every question, after its own time-outs, or is rebuilt.
+        let answer = self.directory.match_plan.send(MatchPlan(plan));
+        ctx.spawn(answer.into_actor(self).map(move |answer, actor, ctx| match answer {
+            Ok(Some(Ok(found))) => actor.feed_unless_draining(Event::Matched(vector, found), ctx),
+            Ok(Some(Err(why))) => actor.feed_unless_draining(Event::MatchFailed(vector, why), ctx),
+            // It died; its successor is asked again once its address is known.
+            Ok(None) | Err(_) => {}
+        }));
+    }
+
+    pub(super) fn order(&mut self, order: Box<Order>, ctx: &mut Context<Self>) {
+        let order = PlaceOrder { order, report_to: ctx.address().recipient() };
+        let placed = self.directory.place_order.send(order).timeout(ANSWER_WITHIN);
+        ctx.spawn(placed.into_actor(self).map(|placed, actor, ctx| match placed {
+            Ok(()) => {}
+            // It died. Ordering again before its successor's address is known would only meet the dead again, at once.
+            Err(MailboxError::Closed) => {}
+            Err(MailboxError::Timeout) => actor.feed_unless_draining(Event::PeersRestarted, ctx),
+        }));
+    }
+}

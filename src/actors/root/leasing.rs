@@ -1,0 +1,51 @@
+//! The calls about the lease. Each is made once; when the next one is made is decided by the machine.
+
+use std::time::Duration;
+
+use actix::Context;
+
+use super::Root;
+use crate::actors::shell::Drives;
+use domain::duty::Event;
+use domain::lease::{self, Claim};
+use domain::ports::{PortError, Retry};
+
+/// How long giving the lease back may take at the end. Where it fails, the next replica waits 15 s.
+pub(super) const RELEASE_WITHIN: Duration = Duration::from_secs(1);
+
+impl Root {
+    pub(super) fn call_lease(&mut self, effect: lease::Effect, ctx: &mut Context<Self>) {
+        let Some(lease) = self.surroundings.ports.lease.clone() else { return };
+        match effect {
+            lease::Effect::Look => {
+                self.ask(ctx, async move { lease.look().await }, |found| answered(found, lease::Event::Looked));
+            }
+            lease::Effect::Take(over) => {
+                let taking = async move { lease.take(over.as_ref()).await };
+                self.ask(ctx, taking, |taken| answered(taken, lease::Event::Taken));
+            }
+            lease::Effect::Release(claim) => {
+                let releasing = async move { tokio::time::timeout(RELEASE_WITHIN, lease.release(&claim)).await };
+                self.ask(ctx, releasing, |released| {
+                    match released {
+                        Ok(Ok(())) => {}
+                        Ok(Err(error)) => {
+                            tracing::warn!(%error, "the lease is not given back; the next replica waits for its end");
+                        }
+                        Err(_) => {
+                            tracing::warn!("the lease is not given back in time; the next replica waits for its end");
+                        }
+                    }
+                    Event::Released
+                });
+            }
+        }
+    }
+}
+
+fn answered(answer: Result<Option<Claim>, PortError>, event: impl Fn(Option<Claim>) -> lease::Event) -> Event {
+    Event::Lease(match answer {
+        Ok(claim) => event(claim),
+        Err(error) => lease::Event::Failed { why: error.to_string(), lasting: error.retry == Retry::Never },
+    })
+}

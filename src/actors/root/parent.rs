@@ -1,0 +1,57 @@
+//! How each singleton is started: by whom it is led, and to whom its death is told.
+
+use actix::{Actor, Addr};
+
+use super::Root;
+use crate::actors::Surroundings;
+use crate::actors::cluster_group::ClusterGroupActor;
+use crate::actors::deployment_watcher::DeploymentWatcher;
+use crate::actors::directory::Directory;
+use crate::actors::invalidator::Invalidator;
+use crate::actors::lifecycle::{Leash, Obituary};
+use crate::actors::message::Who;
+use crate::actors::webhook::Webhook;
+use domain::duty::Singleton;
+use domain::id::Origin;
+use domain::lives::Lives;
+use domain::ports::Ledgered;
+use domain::roster::Pin;
+
+/// What every singleton is started with.
+pub(super) struct Parent {
+    pub(super) surroundings: Surroundings,
+    pub(super) root: Addr<Root>,
+    pub(super) leash: Leash,
+}
+
+impl Parent {
+    /// One without children.
+    pub(super) fn new(surroundings: Surroundings, root: Addr<Root>) -> Self {
+        Self { surroundings, root, leash: Leash::default() }
+    }
+
+    fn obituary(&self, who: Singleton) -> Obituary {
+        Obituary::new(self.root.clone().recipient(), Who::Singleton(who))
+    }
+
+    pub(super) fn group(&self, origin: &Origin, pin: Option<Pin>) -> Addr<ClusterGroupActor> {
+        let (watcher, root) = (self.root.clone().recipient(), self.root.clone().recipient());
+        let (surroundings, obituary) = (self.surroundings.clone(), self.obituary(Singleton::Group));
+        ClusterGroupActor::new(surroundings, origin.clone(), pin, watcher, root, self.leash.collar(), obituary).start()
+    }
+
+    pub(super) fn invalidator(&self) -> Addr<Invalidator> {
+        let obituary = self.obituary(Singleton::Invalidator);
+        Invalidator::new(self.surroundings.clone(), self.leash.collar(), obituary).start()
+    }
+
+    pub(super) fn webhook(&self) -> Addr<Webhook> {
+        let obituary = self.obituary(Singleton::Webhook);
+        Webhook::new(self.surroundings.clone(), self.leash.collar(), obituary).start()
+    }
+
+    pub(super) fn watcher(&self, directory: Directory, ledgered: Ledgered, lives: Lives) -> Addr<DeploymentWatcher> {
+        let (surroundings, obituary) = (self.surroundings.clone(), self.obituary(Singleton::Watcher));
+        DeploymentWatcher::new(surroundings, directory, ledgered, lives, self.leash.collar(), obituary).start()
+    }
+}

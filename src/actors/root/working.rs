@@ -1,0 +1,91 @@
+//! What a replica that works does: it opens the ledger, builds the singletons from it, and ends them.
+
+use std::time::Duration;
+
+use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+
+use super::Root;
+use super::household::Household;
+use crate::actors::insist;
+use crate::actors::shell::Drives;
+use domain::duty::{Event, Singleton};
+use domain::refusal::Cause;
+
+/// How long is waited before a lost ledger is opened again: one that is lost again and again must not make a hot loop.
+const REOPEN_AFTER: Duration = Duration::from_secs(1);
+
+impl Root {
+    /// Starts an opening or an end, in place of the one under way.
+    fn start<F: Future + 'static>(
+        &mut self,
+        ctx: &mut Context<Self>,
+        work: F,
+        done: impl FnOnce(&mut Self, F::Output) -> Event + 'static,
+    ) {
+        if let Some(earlier) = self.under_way.take() {
+            ctx.cancel_future(earlier);
+        }
+        self.under_way = Some(ctx.spawn(work.into_actor(self).map(|output, root, ctx| {
+            root.under_way = None;
+            let event = done(root, output);
+            root.feed(event, ctx);
+        })));
+    }
+
+    pub(super) fn open(&mut self, ctx: &mut Context<Self>) {
+        let ledger = self.surroundings.ports.ledger.clone();
+        let opening = insist("open_ledger", Cause::OpenLedger, self.surroundings.clone(), move || {
+            let ledger = ledger.clone();
+            async move { ledger.open().await }
+        });
+        self.start(ctx, opening, |root, ledgered| {
+            let origin = ledgered.origin.clone();
+            root.ledgered = Some(ledgered);
+            Event::Opened(origin)
+        });
+    }
+
+    pub(super) fn build(&mut self, ctx: &Context<Self>) {
+        let Some(ledgered) = self.ledgered.take() else { return };
+        tracing::info!(records = ledgered.records.len(), origin = %ledgered.origin, "ledger opened");
+        match &mut self.household {
+            Some(household) => household.watch_again(ledgered),
+            None => self.household = Some(Household::new(self.surroundings.clone(), ctx.address(), ledgered)),
+        }
+    }
+
+    pub(super) fn rebuild(&mut self, who: Singleton) {
+        self.surroundings.metrics.restart(who.name());
+        tracing::error!(actor = who.name(), "an actor crashed; it is rebuilt");
+        if let Some(household) = &mut self.household {
+            household.rebuild(who);
+        }
+    }
+
+    pub(super) fn end(&mut self, ctx: &mut Context<Self>) {
+        let household = self.household.take();
+        let ending = async move {
+            if let Some(household) = household {
+                household.end().await;
+            }
+        };
+        self.start(ctx, ending, |_, ()| Event::Ended);
+    }
+
+    /// The ledger is lost: what was built from it ends, and all is built again from the next one. What is in flight is
+    /// judged by that one alone, so the present versions become baselines and nothing is purged for them (fault A4).
+    pub(super) fn abandon(&mut self, ctx: &mut Context<Self>) {
+        tracing::error!(
+            "the ledger was deleted while in use; starting a new one, which takes every workload as it is, without a purge"
+        );
+        self.surroundings.metrics.failure("ledger_lost");
+        let ended = self.household.take().map(Household::abandon);
+        let waited = async move {
+            if let Some(ended) = ended {
+                ended.await;
+            }
+            tokio::time::sleep(REOPEN_AFTER).await;
+        };
+        self.start(ctx, waited, |_, ()| Event::Ended);
+    }
+}

@@ -1,0 +1,39 @@
+//! What is told on a workload that waits while the group is held up.
+
+use super::Broker;
+use crate::id::WorkloadId;
+use crate::image::brief;
+use crate::machine::Timestamp;
+use crate::notice::{Kind, Notice};
+use crate::roster::Hold;
+
+impl Broker {
+    /// The notice for [`super::Effect::TellHeldUp`] and the UID of its object; `None` where we have no record that waits. It is in
+    /// no record, so `at_ms`, the wall clock, is part of its id: what happens again is another one.
+    pub fn notice_of_hold(
+        &self,
+        now: Timestamp,
+        at_ms: i64,
+        workload: &WorkloadId,
+        hold: &Hold,
+    ) -> Option<(Notice, String)> {
+        let view = self.view(now, workload);
+        let record = &view.members.get(&self.identity.member)?.as_ref()?.record;
+        let rollout = format!("{}/{workload}/{}", self.identity.origin, record.seq);
+        let notice = Notice {
+            id: Notice::id_of(&rollout, Kind::GroupStalled, &format!("held/{}/{at_ms}", hold.reason.name())),
+            kind: Kind::GroupStalled,
+            at_ms,
+            subject: workload.clone().into(),
+            seq: record.seq,
+            rollout,
+            change: brief(&record.version),
+            message: format!("not purged while the group is held up: {}", hold.words),
+            hosts: Vec::new(),
+            purges: Vec::new(),
+            cut: false,
+            late: false,
+        };
+        Some((notice, record.uid.clone()))
+    }
+}
