@@ -1,11 +1,15 @@
 //! What is known of the group, and what the group was shown of us.
 //!
-//! Not for what follows from it; that is `agree` and `patience`.
+//! Not for what follows from it; that is `vote`, `execute` and `group_timeout`.
+
+use std::collections::BTreeSet;
 
 use crate::domain::call::Call;
-use crate::domain::group::View;
-use crate::domain::id::{Member, Seq};
-use crate::domain::record::Record;
+use crate::domain::group::{self, Decision, Fate, View};
+use crate::domain::host::Host;
+use crate::domain::id::{Member, Seq, Vector};
+use crate::domain::plan::Plan;
+use crate::domain::record::{Record, Vote};
 use crate::domain::rollout::Effect;
 
 /// See the module's text.
@@ -54,6 +58,29 @@ impl Ballot {
     /// Tells the other members, once, that no rollout up to this one is voted for.
     pub(super) fn absent(&mut self, seq: Seq) -> Option<Effect> {
         (!std::mem::replace(&mut self.told_absent, true)).then_some(Effect::Absent(seq))
+    }
+
+    /// When the last of the votes for a vector was cast, by its member's clock, and the hosts of all.
+    pub(super) fn agreed(&self, vector: &Vector) -> (i64, BTreeSet<Host>) {
+        let votes = self.view.members.values().filter_map(|known| known.as_ref()?.record.vote(vector));
+        votes.fold((0, BTreeSet::new()), |(at_ms, mut hosts), vote| {
+            hosts.extend(vote.hosts.iter().cloned());
+            (vote.at_ms.max(at_ms), hosts)
+        })
+    }
+
+    /// What is to be purged for a vector, if that is decided.
+    pub(super) fn plan(&self, vector: &Vector) -> Option<Plan> {
+        match group::fate(&self.view, vector) {
+            Fate::Decided(Decision::Execute(plan)) => Some(plan),
+            Fate::Decided(Decision::Close(_)) | Fate::Open(_) | Fate::Dead(..) | Fate::Mixed => None,
+        }
+    }
+
+    /// Whether a member other than `own` has not heard yet that what was owed for a vector has been made.
+    pub(super) fn others_owe(&self, vector: &Vector, own: &Member) -> bool {
+        let others = self.view.members.iter().filter(|(member, _)| *member != own);
+        others.filter_map(|(_, known)| known.as_ref()?.record.kept(vector)).any(Vote::owes)
     }
 
     /// The group actor was rebuilt, and numbers its views anew.

@@ -19,6 +19,7 @@ use crate::domain::machine::Timestamp;
 use crate::domain::notice::Kind;
 use crate::domain::policy::Policy;
 use crate::domain::record::Phase;
+use crate::domain::rollout::served::move_edge;
 use crate::domain::rollout::{Effect, Rollout, words};
 use crate::domain::serving::OldPods;
 use crate::domain::workload::Workload;
@@ -199,6 +200,19 @@ impl Rollout {
                 None
             }
         }
+    }
+
+    /// All that was to be waited for is over; `remark` says what was not.
+    fn complete(&mut self, now: Timestamp, remark: &str) {
+        self.stop_clock(now);
+        let elapsed = self.elapsed(now);
+        // A life that began just now has not watched it take any time.
+        let after = if elapsed.as_secs() == 0 { String::new() } else { format!(" after {}", words::duration(elapsed)) };
+        let pods = self.workload().map_or(0, |workload| workload.replicas.updated);
+        let Some(draft) = &mut self.record.draft else { return };
+        draft.phase = Phase::Complete;
+        move_edge(draft, self.policy.same_digest_is_same);
+        self.announce(now, Kind::RolloutCompleted, format!("all {pods} pods available{after}{remark}"));
     }
 
     /// When a rollout at the barrier next needs attention without any event.

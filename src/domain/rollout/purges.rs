@@ -11,7 +11,7 @@ use crate::domain::call::Call;
 use crate::domain::id::{Reference, Vector};
 use crate::domain::machine::Timestamp;
 use crate::domain::record::{Record, Vote};
-use crate::domain::rollout::execute::Task;
+use crate::domain::rollout::turn::Task;
 
 /// See the module's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
