@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::none;
-use crate::source::{File, files, module_of, rust};
+use crate::source::{File, file, files, module_of, rust};
 
 /// A file fits in one sitting.
 const FILE_LINES_MAX: usize = 500;
@@ -148,6 +148,25 @@ fn what_decides_or_adapts_is_made_of_rooms() {
     let needless: Vec<String> = needless.map(str::to_owned).collect();
     none(&format!("more than {FIELDS_MAX} fields"), &large.into_values().collect::<Vec<_>>());
     none("a list of facts that is short enough for the rule", &needless);
+}
+
+/// Of a rollout, in the order of its life. `advance` conducts them.
+const STAGES: [&str; 8] = ["observe", "barrier", "vote", "group_timeout", "execute", "progress", "owed", "close"];
+
+#[test]
+fn no_stage_of_a_rollout_calls_another() {
+    let stages = STAGES.map(|stage| file(&format!("src/domain/rollout/{stage}.rs")));
+    let homes: BTreeMap<String, &str> =
+        stages.iter().flat_map(|file| file.functions().into_iter().map(|of| (of.name, file.path.as_str()))).collect();
+    let mut found = Vec::new();
+    for file in &stages {
+        for function in file.functions() {
+            let calls = function.body.split("self.").skip(1).filter_map(|rest| rest.split_once('('));
+            let elsewhere = calls.filter(|(name, _)| homes.get(*name).is_some_and(|home| *home != file.path));
+            found.extend(elsewhere.map(|(name, _)| format!("{}:{}: calls {name}", file.path, function.line)));
+        }
+    }
+    none("a stage calls another, which is for the conductor to do", &found);
 }
 
 #[test]
