@@ -9,7 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use allclear::domain::distribution::DistributionId;
-use allclear::domain::group::alone;
+use allclear::domain::group::{NumberedView, alone};
 use allclear::domain::host::Host;
 use allclear::domain::id::{InvalidationId, Seq, WorkloadId};
 use allclear::domain::image::{Container, Image, Version};
@@ -101,7 +101,7 @@ fn answers(effect: &Effect, machine: &Rollout) -> Vec<Event> {
         Effect::Store(_) | Effect::Remove(_) => vec![Event::Stored],
         Effect::Publish(record) => {
             let Identity { member, origin, .. } = identity();
-            vec![Event::ViewChanged(alone(&member, &origin, Some(record)))]
+            vec![Event::ViewChanged(NumberedView { number: 0, view: alone(&member, &origin, Some(record)) })]
         }
         Effect::Look => vec![Event::Looked(seen())],
         Effect::FindOldPods(_) => vec![Event::OldPodsFound(OldPods::default())],

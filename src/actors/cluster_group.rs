@@ -26,7 +26,7 @@ use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::board::{Cursor, Interest, News};
 use crate::domain::broker::{Broker, Effect, Event, Identity};
-use crate::domain::group::View;
+use crate::domain::group::NumberedView;
 use crate::domain::id::{Origin, Seq, WorkloadId};
 use crate::domain::image::brief;
 use crate::domain::notice::{Kind, Notice};
@@ -170,9 +170,9 @@ impl ClusterGroupActor {
     }
 
     /// The next view of a workload. Answers and reports may overtake each other, so they are numbered.
-    fn view(&mut self, workload: &WorkloadId) -> View {
+    fn view(&mut self, workload: &WorkloadId) -> NumberedView {
         self.views = self.views.saturating_add(1);
-        View { number: self.views, ..self.shell.machine().view(self.shell.now(), workload) }
+        NumberedView { number: self.views, view: self.shell.machine().view(self.shell.now(), workload) }
     }
 
     fn tell(&mut self, workload: &WorkloadId) {

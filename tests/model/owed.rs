@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use allclear::domain::distribution::DistributionId;
-use allclear::domain::group::{Known, Told, View};
+use allclear::domain::group::{Known, NumberedView, Told, View};
 use allclear::domain::id::{InvalidationId, Member, Origin, Reference, Seq};
 use allclear::domain::machine::{Machine, Timestamp};
 use allclear::domain::notice::Kind;
@@ -168,7 +168,7 @@ impl Field {
             };
             let members =
                 self.nodes.iter().enumerate().map(|(other, node)| (name(other), known((other, node)))).collect();
-            let view = View { number: self.views, members, ..View::default() };
+            let view = NumberedView { number: self.views, view: View { members, ..View::default() } };
             self.step(m, Event::ViewChanged(view));
         }
     }

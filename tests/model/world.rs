@@ -454,7 +454,8 @@ impl World {
         self.answer_at_once(next, w);
         next.workers[w].calls.sort_by_key(|call| call.effect.name());
         if let Some(record) = published {
-            self.step(next, w, Event::ViewChanged(group::alone(&member(), &origin(), Some(&record))));
+            let view = group::alone(&member(), &origin(), Some(&record));
+            self.step(next, w, Event::ViewChanged(group::NumberedView { number: 0, view }));
         }
         self.compare(next, w);
     }

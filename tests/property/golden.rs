@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use allclear::domain::distribution::DistributionId;
-use allclear::domain::group::{Known, Told, View, alone};
+use allclear::domain::group::{Known, NumberedView, Told, View, alone};
 use allclear::domain::id::{Component, Member, Seq, WorkloadId};
 use allclear::domain::machine::{Machine, Timestamp};
 use allclear::domain::policy::Policy;
@@ -56,7 +56,9 @@ fn matched(group: &str, before: &Record, view: impl Fn(&Record) -> View) -> Reco
             continue;
         };
         match effect {
-            Effect::Publish(record) => waiting.extend(machine.step(now, Event::ViewChanged(view(&record)))),
+            Effect::Publish(record) => {
+                waiting.extend(machine.step(now, Event::ViewChanged(NumberedView { number: 0, view: view(&record) })));
+            }
             Effect::Match(vector, plan) => {
                 assert_eq!(plan.hosts.iter().map(|host| host.as_str()).collect::<Vec<_>>(), ["www.example.com"]);
                 waiting.extend(machine.step(now, Event::Matched(vector, BTreeSet::from([demo()]).into())));

@@ -222,7 +222,7 @@ impl Broker {
         self
     }
 
-    /// What is known of the group and this workload. The views are not numbered: the actor that gives them out does that.
+    /// What is known of the group and this workload.
     pub fn view(&self, now: Timestamp, workload: &WorkloadId) -> View {
         let Identity { member: own, origin, .. } = &self.identity;
         let record = self.ours.record(workload);
@@ -245,7 +245,6 @@ impl Broker {
         };
         let Standing { members, hold, config } = &self.membership.standing;
         View {
-            number: 0,
             config: config.clone(),
             hold: hold.as_ref().map(|hold| hold.words.clone()).or_else(|| self.ahead.hold(workload)),
             set_back: self.ahead.set_back(workload),

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::domain::call::Call;
-use crate::domain::group::{self, Decision, Fate, View};
+use crate::domain::group::{self, Decision, Fate, NumberedView, View};
 use crate::domain::host::Host;
 use crate::domain::id::{Member, Seq, Vector};
 use crate::domain::plan::Plan;
@@ -17,6 +17,8 @@ use crate::domain::rollout::Effect;
 pub(super) struct Ballot {
     /// The records of all members, as the group actor last told them; our own is in it once it was published.
     pub(super) view: View,
+    /// That view's number.
+    number: u64,
     /// The look at our own workload before a vote.
     pub(super) recheck: Call,
     /// The durable record was shown to the group in this life.
@@ -28,14 +30,19 @@ pub(super) struct Ballot {
 impl Ballot {
     /// Takes in what the group knows. Answers may overtake each other: one that knows less of ourselves than another before
     /// it would leave us waiting for an answer that has come already.
-    pub(super) fn changed(&mut self, view: View, own: &Member, durable: Option<&Record>) {
-        if view.number < self.view.number {
+    pub(super) fn changed(
+        &mut self,
+        NumberedView { number, view }: NumberedView,
+        own: &Member,
+        durable: Option<&Record>,
+    ) {
+        if number < self.number {
             return;
         }
         let revision = |record: Option<&Record>| record.map_or(0, |record| record.revision);
         let shown = revision(known(&view, own));
         if shown >= revision(known(&self.view, own)) || shown == revision(durable) {
-            self.view = view;
+            (self.view, self.number) = (view, number);
         }
     }
 
@@ -85,7 +92,7 @@ impl Ballot {
 
     /// The group actor was rebuilt, and numbers its views anew.
     pub(super) fn restart(&mut self) {
-        self.view.number = 0;
+        self.number = 0;
     }
 }
 

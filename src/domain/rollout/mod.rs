@@ -48,7 +48,7 @@ mod write;
 
 use crate::domain::call::Call;
 use crate::domain::catalog::Found;
-use crate::domain::group::{self, View};
+use crate::domain::group::{self, NumberedView};
 use crate::domain::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId, group_rollout_id};
 use crate::domain::machine::{Machine, Timestamp};
 use crate::domain::notice::Notice;
@@ -165,7 +165,7 @@ pub enum Event {
     /// It is not known whether the write happened, for this reason.
     StoreFailed(String),
     /// The group's records changed.
-    ViewChanged(View),
+    ViewChanged(NumberedView),
     /// An [`Effect::FindSite`] was answered.
     SiteFound(FoundSite),
     /// It was not, for this reason.

@@ -117,7 +117,8 @@ impl Story {
                 Effect::Store(_) | Effect::Remove(_) => self.step(Event::Stored),
                 Effect::Publish(record) => {
                     let identity = identity();
-                    self.step(Event::ViewChanged(agreement::alone(&identity.member, &identity.origin, Some(&record))));
+                    let view = agreement::alone(&identity.member, &identity.origin, Some(&record));
+                    self.step(Event::ViewChanged(NumberedView { number: 0, view }));
                 }
                 Effect::Look => self.step(Event::Looked(fresh)),
                 Effect::FindOldPods(_) => self.step(Event::OldPodsFound(OldPods::default())),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use allclear::domain::distribution::DistributionId;
-use allclear::domain::group::{Known, Told, View};
+use allclear::domain::group::{Known, NumberedView, Told, View};
 use allclear::domain::id::{InvalidationId, Member, Vector, group_rollout_id, purge_reference};
 use allclear::domain::machine::{Machine, Timestamp};
 use allclear::domain::notice::{Kind, Notice};
@@ -106,7 +106,7 @@ impl<'a> Worker<'a> {
                 Effect::Remove(_) => self.done.write = Some(None),
                 Effect::Publish(record) => {
                     let view = self.view(&record);
-                    self.step(Event::ViewChanged(view));
+                    self.step(Event::ViewChanged(NumberedView { number: 0, view }));
                 }
                 Effect::Absent(floor) => self.done.absent = Some(floor),
                 Effect::Look => {

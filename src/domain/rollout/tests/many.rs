@@ -111,7 +111,10 @@ impl Site {
             Effect::Remove(_) => Event::Stored,
             Effect::Publish(record) => {
                 let identity = identity();
-                Event::ViewChanged(agreement::alone(&identity.member, &identity.origin, Some(&record)))
+                Event::ViewChanged(NumberedView {
+                    number: 0,
+                    view: agreement::alone(&identity.member, &identity.origin, Some(&record)),
+                })
             }
             Effect::Look => Event::Looked(fresh),
             Effect::FindOldPods(_) => Event::OldPodsFound(OldPods::default()),

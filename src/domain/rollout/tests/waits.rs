@@ -77,7 +77,10 @@ impl Walk {
             Effect::Store(_) | Effect::Remove(_) => Event::Stored,
             Effect::Publish(record) => {
                 let identity = identity();
-                Event::ViewChanged(agreement::alone(&identity.member, &identity.origin, Some(&record)))
+                Event::ViewChanged(NumberedView {
+                    number: 0,
+                    view: agreement::alone(&identity.member, &identity.origin, Some(&record)),
+                })
             }
             Effect::Look => Event::Looked(fresh),
             Effect::FindOldPods(_) => Event::OldPodsFound(OldPods::default()),
