@@ -18,6 +18,7 @@ use crate::domain::record_codec::encode;
 use crate::domain::roster::Beat;
 use crate::ports::{
     BEAT_TTL, Board, Clock, Cursor, Flow, Heard, Interest, News, PASSING_TTL, POSTINGS_MAX, PortError, Posted, Posting,
+    Reason,
 };
 
 /// The server. Clones are the same one.
@@ -194,7 +195,8 @@ impl MemberBoard {
     fn reached(&self, what: &str) -> Result<MutexGuard<'_, State>, PortError> {
         let mut state = self.board.state();
         if state.unreachable.contains(&self.member) {
-            return Err(PortError::passing(format!("failed to {what} in Redis {}", self.board.name), "refused"));
+            return Err(PortError::passing(format!("failed to {what} in Redis {}", self.board.name), "refused")
+                .because(Reason::of("refused")));
         }
         state.forget_what_passed(self.board.clock.now());
         Ok(state)
