@@ -53,7 +53,7 @@ use pulse::Pulse;
 use refill::Refill;
 use waking::Waking;
 
-pub use seen::{MemberSeen, PathSeen, Seen};
+pub use seen::{MemberSeen, PathSeen, Seen, trouble_of_difference, trouble_of_hold};
 
 /// After a failure. A board that fails is asked no more often than one that works: its next answer is worth one call in five
 /// seconds.

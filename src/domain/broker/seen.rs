@@ -148,8 +148,8 @@ impl Broker {
         troubles.extend(self.doubt());
         troubles.extend(self.overfull());
         let keys = holds.into_iter().filter(|hold| hold.reason == Reason::Key);
-        troubles.extend(keys.map(|hold| format!("nothing is purged: {}", hold.words)));
-        troubles.extend(hold.map(|hold| format!("nothing is purged: {hold}")));
+        troubles.extend(keys.map(|hold| trouble_of_hold(&hold.words)));
+        troubles.extend(hold.map(|hold| trouble_of_hold(&hold)));
         troubles.extend(
             self.ahead
                 .held()
@@ -159,10 +159,7 @@ impl Broker {
         troubles.extend(differing.map(|MemberSeen { name, differences, .. }| {
             let cure = self.membership.roster.as_ref().and_then(|roster| roster.cure(&Member(name.clone())));
             let cure = cure.map_or_else(String::new, |cure| format!("; {cure}"));
-            format!(
-                "{name} has another configuration, so nothing is agreed on with it: {}{cure}",
-                differences.join("; ")
-            )
+            trouble_of_difference(&name, &differences) + &cure
         }));
         if let Some(roster) = &self.membership.roster {
             let agreed = roster.pin().map(|pin| &pin.members);
@@ -183,4 +180,14 @@ impl Broker {
         }
         troubles
     }
+}
+
+/// What is said of a hold among the troubles.
+pub fn trouble_of_hold(words: &str) -> String {
+    format!("nothing is purged: {words}")
+}
+
+/// What is said among the troubles of a member whose settings differ. What is to be done about it may follow.
+pub fn trouble_of_difference(member: &str, differences: &[String]) -> String {
+    format!("{member} has another configuration, so nothing is agreed on with it: {}", differences.join("; "))
 }
