@@ -1,4 +1,4 @@
-//! What holds the group up, and of what was told: once when a hold has lasted a while, once on each workload that waits
+//! What holds the group up, and what of that was told: once when a hold has lasted a while, once on each workload that waits
 //! meanwhile, and once when it ends.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -10,6 +10,11 @@
 //!                               ledger
 //! ```
 //!
+//! What it holds is in rooms that own their fields: who the members are (`membership`); each board (`path`) with its server
+//! (`server`), what is read there (`reading`) and what is still to be written (`queue`), and the ledger read for those that lack
+//! it (`refill`); our beat (`pulse`); the others' records (`copies`) and our own (`ours`), with those of which a board has more than
+//! our ledger (`ahead`); whom others wait for (`waking`); and what was told (`holds`, `doubts`). `step` is where they meet.
+//!
 //! A single cluster is a group of one: its view is its own record, and its boards are only posted to. Nothing here decides
 //! about a rollout; that is `rollout` and `group`. All that is remembered may be lost: it comes again from the ledger, the
 //! boards and the rollouts themselves.
@@ -90,7 +95,7 @@ pub struct Broker {
     ours: Ours,
     ahead: Ahead,
     waking: Waking,
-    /// What holds the group up, and of what was told.
+    /// What holds the group up, and what of that was told.
     holds: Holds,
     /// What was told of copies that are not believed, or prove nothing.
     doubts: Doubts,
