@@ -8,7 +8,7 @@ use actix::{Message, Recipient};
 use crate::actors::observation::Observation;
 use domain::catalog::Found;
 use domain::duty::Singleton;
-use domain::group::View;
+use domain::group::NumberedView;
 use domain::id::{Origin, Reference, Seq, WorkloadId};
 use domain::notice::Notice;
 use domain::plan::Plan;
@@ -32,7 +32,7 @@ pub struct LedgerLost(pub Origin);
 /// Rollout → group: this is durable now. The answer is the group's records as known here. Whenever they change, the follower
 /// is told again, until it ends.
 #[derive(Message)]
-#[rtype(result = "View")]
+#[rtype(result = "NumberedView")]
 pub struct Publish {
     /// The workload.
     pub workload: WorkloadId,
@@ -54,7 +54,7 @@ pub struct Follower {
 /// Group → rollout: the group's records, or what holds them up, changed.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub struct ViewReported(pub View);
+pub struct ViewReported(pub NumberedView);
 
 /// Rollout → group: the cluster does not have the workload, and no rollout of it up to this `seq` is voted for any more.
 #[derive(Message)]

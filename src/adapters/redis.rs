@@ -16,7 +16,7 @@ use ::redis::{
 };
 use tokio::time::Instant;
 
-use domain::ports::PortError;
+use domain::ports::{PortError, Reason};
 
 /// Longest wait for a connection. Defaults of the client make a call block for 9.4 s while the server is away (measured).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -174,7 +174,7 @@ impl Server {
             Err(_) => {
                 self.leave(line);
                 let cause = format!("timeout: no answer within {} s", CALL_TIMEOUT.as_secs());
-                Err(PortError::passing(self.attempted(what), cause))
+                Err(PortError::passing(self.attempted(what), cause).because(Reason::of("timeout")))
             }
         }
     }
@@ -233,7 +233,8 @@ impl Server {
         let (reason, passes, advice) = classify(error);
         let cause = if advice.is_empty() { format!("{reason}: {error}") } else { format!("{reason}: {advice}") };
         let attempted = self.attempted(what);
-        if passes { PortError::passing(attempted, cause) } else { PortError::lasting(attempted, cause) }
+        let failed = if passes { PortError::passing(attempted, cause) } else { PortError::lasting(attempted, cause) };
+        failed.because(Reason::of(reason))
     }
 }
 

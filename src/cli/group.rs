@@ -15,7 +15,7 @@ use crate::cli::consent::{Answer, Consent};
 use crate::cli::page::{Page, count};
 use crate::cli::read::listen::{Group, listen};
 use crate::cli::read::{Question, Section, Sources, peek, tallied};
-use domain::broker::{MemberSeen, PathSeen};
+use domain::broker::{MemberSeen, PathSeen, trouble_of_hold};
 use domain::group::{Fate, fate};
 use domain::id::{Member, WorkloadId};
 use domain::ports::Ledgered;
@@ -292,9 +292,12 @@ impl fmt::Display for Shown {
         let pin = pinned.known().is_some_and(Option::is_some);
         page.part("Members", members.iter().map(|member| member_line(member, pin)))?;
         page.part("Redis", boards.iter().map(board_line))?;
-        let differing = || members.iter().filter(|member| !member.differences.is_empty()).map(|member| &member.name);
+        let differing = || {
+            let differing = members.iter().filter(|member| !member.differences.is_empty());
+            differing.map(|member| (&member.name, &member.differences))
+        };
         let known = || boards.iter().map(|board| board.trouble.as_ref());
-        let is_held = |trouble: &String| holds.iter().any(|hold| tallied::is_of_hold(trouble, &hold.words));
+        let is_held = |trouble: &String| holds.iter().any(|hold| *trouble == trouble_of_hold(&hold.words));
         let further = troubles.iter().filter(|trouble| tallied::is_further(trouble, known(), differing()));
         let further = further.filter(|trouble| !is_held(trouble));
         page.part("Troubles", further.cloned())

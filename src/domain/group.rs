@@ -49,8 +49,6 @@ pub struct Told {
 /// What one member knows of the group and of one workload in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct View {
-    /// Counts the views one broker has given out: a lower number is an older view that was overtaken.
-    pub number: u64,
     /// The hash of the configuration that must be the same in all members (decision 11), own members list included; empty
     /// while alone.
     pub config: String,
@@ -64,6 +62,15 @@ pub struct View {
     pub above: Option<Seq>,
     /// All members of the group; `None` for one that has published nothing of the workload yet.
     pub members: BTreeMap<Member, Option<Known>>,
+}
+
+/// A view as it is given out.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NumberedView {
+    /// Counts the views that one life of the group's actor has given out: a lower number is an older view that was overtaken.
+    pub number: u64,
+    /// The view.
+    pub view: View,
 }
 
 /// Where a member's newest rollout stands in the agreement.

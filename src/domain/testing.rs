@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::distribution::DistributionId;
-use crate::group::alone;
+use crate::group::{NumberedView, alone};
 use crate::id::WorkloadId;
 use crate::image::{Container, Version};
 use crate::purge::Progress;
@@ -78,7 +78,7 @@ pub fn answers(effect: &Effect, fresh: Option<&Workload>) -> Vec<Event> {
         Effect::Store(_) | Effect::Remove(_) => vec![Event::Stored],
         Effect::Publish(record) => {
             let Identity { member, origin, .. } = identity();
-            vec![Event::ViewChanged(alone(&member, &origin, Some(record)))]
+            vec![Event::ViewChanged(NumberedView { number: 0, view: alone(&member, &origin, Some(record)) })]
         }
         Effect::Look => vec![Event::Looked(fresh())],
         Effect::FindOldPods(_) => vec![Event::OldPodsFound(OldPods::default())],

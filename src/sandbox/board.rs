@@ -15,6 +15,7 @@ use domain::id::{Member, Origin, Seq, WorkloadId};
 use domain::machine::Timestamp;
 use domain::ports::{
     BEAT_TTL, Board, Clock, Cursor, Flow, Heard, Interest, News, PASSING_TTL, POSTINGS_MAX, PortError, Posted, Posting,
+    Reason,
 };
 use domain::record::Phase;
 use domain::record_codec::encode;
@@ -194,7 +195,8 @@ impl MemberBoard {
     fn reached(&self, what: &str) -> Result<MutexGuard<'_, State>, PortError> {
         let mut state = self.board.state();
         if state.unreachable.contains(&self.member) {
-            return Err(PortError::passing(format!("failed to {what} in Redis {}", self.board.name), "refused"));
+            return Err(PortError::passing(format!("failed to {what} in Redis {}", self.board.name), "refused")
+                .because(Reason::of("refused")));
         }
         state.forget_what_passed(self.board.clock.now());
         Ok(state)

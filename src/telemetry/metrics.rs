@@ -81,28 +81,6 @@ struct ByDoor {
     closed: &'static str,
 }
 
-/// Why a call to a Redis failed, as far as there are names for it; what adapters put first into their words.
-const REASONS: [&str; 18] = [
-    "timeout",
-    "refused",
-    "connection",
-    "OOM",
-    "LOADING",
-    "READONLY",
-    "NOAUTH",
-    "WRONGPASS",
-    "WRONGTYPE",
-    "NOPERM",
-    "MISCONF",
-    "BUSY",
-    "MASTERDOWN",
-    "MOVED",
-    "CLUSTERDOWN",
-    "NOREPLICAS",
-    "NOSCRIPT",
-    "RESP3",
-];
-
 /// Upper bounds in seconds: a loopback write to half a minute, doubling.
 const SECONDS_BUCKETS: [f64; 14] = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0];
 
@@ -312,14 +290,10 @@ impl Metrics {
 
     /// A call to a Redis of the group that ended now: it failed for this reason, or was answered, at this
     /// time of the wall's clock.
-    pub fn board(&self, board: &str, call: &'static str, failed: Option<&str>, wall_ms: i64) {
+    pub fn board(&self, board: &str, call: &'static str, failed: Option<&'static str>, wall_ms: i64) {
         let board = board.to_owned();
         match failed {
-            Some(cause) => {
-                let word = cause.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
-                let reason = REASONS.into_iter().find(|reason| *reason == word).unwrap_or("other");
-                self.board_failures.get_or_create(&ByReason { board, call, reason }).inc();
-            }
+            Some(reason) => drop(self.board_failures.get_or_create(&ByReason { board, call, reason }).inc()),
             None => {
                 self.board_calls.get_or_create(&ByCall { board: board.clone(), call }).inc();
                 self.board_answered.get_or_create(&ByBoard { board }).set(wall_ms / 1_000);

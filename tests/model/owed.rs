@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use domain::distribution::DistributionId;
-use domain::group::{Known, Told, View};
+use domain::group::{Known, NumberedView, Told, View};
 use domain::id::{InvalidationId, Member, Origin, Reference, Seq};
 use domain::machine::{Machine, Timestamp};
 use domain::notice::Kind;
@@ -161,7 +161,7 @@ impl Field {
             };
             let members =
                 self.nodes.iter().enumerate().map(|(other, node)| (name(other), known((other, node)))).collect();
-            let view = View { number: self.views, members, ..View::default() };
+            let view = NumberedView { number: self.views, view: View { members, ..View::default() } };
             self.step(m, Event::ViewChanged(view));
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use domain::delivery::{Content, Delivery, State};
 use domain::distribution::DistributionId;
-use domain::group::{Known, Told, View, alone};
+use domain::group::{Known, NumberedView, Told, View, alone};
 use domain::id::{Component, Member, Seq, WorkloadId};
 use domain::machine::{Machine, Timestamp};
 use domain::policy::Policy;
@@ -57,7 +57,9 @@ fn matched(group: &str, before: &Record, view: impl Fn(&Record) -> View) -> Reco
             continue;
         };
         match effect {
-            Effect::Publish(record) => waiting.extend(machine.step(now, Event::ViewChanged(view(&record)))),
+            Effect::Publish(record) => {
+                waiting.extend(machine.step(now, Event::ViewChanged(NumberedView { number: 0, view: view(&record) })));
+            }
             Effect::Match(vector, plan) => {
                 assert_eq!(plan.hosts.iter().map(|host| host.as_str()).collect::<Vec<_>>(), ["www.example.com"]);
                 waiting.extend(machine.step(now, Event::Matched(vector, BTreeSet::from([demo()]).into())));

@@ -1,15 +1,21 @@
 //! Rules about Rust source.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::none;
-use crate::source::{File, files, module_of, rust};
+use crate::source::{File, file, files, module_of, rust};
 
 /// A file fits in one sitting.
 const FILE_LINES_MAX: usize = 500;
 
 /// A function fits on one screen.
 const FUNCTION_LINES_MAX: usize = 70;
+
+/// Fields of one struct: what is more is several things, each of which owns its part.
+const FIELDS_MAX: usize = 12;
+
+/// Structs of data that may have more: each is a list of facts about one thing, written or read as it is.
+const LISTS_OF_FACTS: [&str; 3] = ["Record", "Vote", "Workload"];
 
 /// What a decision may not reach: clocks, sockets, files, the environment, and orders that differ from run to run.
 const IMPURE: [&str; 8] =
@@ -101,6 +107,38 @@ fn nothing_is_left_undone() {
         }
     }
     none("unfinished", &found);
+}
+
+#[test]
+fn what_decides_or_adapts_is_made_of_rooms() {
+    let mut large = BTreeMap::new();
+    for file in rust(&["src/domain", "src/adapters"]) {
+        let structs = file.structs().into_iter().filter(|found| found.fields > FIELDS_MAX);
+        large.extend(structs.map(|found| (found.name, format!("{}:{}: {}", file.path, found.line, found.fields))));
+    }
+    let needless = LISTS_OF_FACTS.into_iter().filter(|name| large.remove(*name).is_none());
+    let needless: Vec<String> = needless.map(str::to_owned).collect();
+    none(&format!("more than {FIELDS_MAX} fields"), &large.into_values().collect::<Vec<_>>());
+    none("a list of facts that is short enough for the rule", &needless);
+}
+
+/// Of a rollout, in the order of its life. `advance` conducts them.
+const STAGES: [&str; 8] = ["observe", "barrier", "vote", "group_timeout", "execute", "progress", "owed", "close"];
+
+#[test]
+fn no_stage_of_a_rollout_calls_another() {
+    let stages = STAGES.map(|stage| file(&format!("src/domain/rollout/{stage}.rs")));
+    let homes: BTreeMap<String, &str> =
+        stages.iter().flat_map(|file| file.functions().into_iter().map(|of| (of.name, file.path.as_str()))).collect();
+    let mut found = Vec::new();
+    for file in &stages {
+        for function in file.functions() {
+            let calls = function.body.split("self.").skip(1).filter_map(|rest| rest.split_once('('));
+            let elsewhere = calls.filter(|(name, _)| homes.get(*name).is_some_and(|home| *home != file.path));
+            found.extend(elsewhere.map(|(name, _)| format!("{}:{}: calls {name}", file.path, function.line)));
+        }
+    }
+    none("a stage calls another, which is for the conductor to do", &found);
 }
 
 #[test]

@@ -99,6 +99,43 @@ impl File {
         }
         found
     }
+
+    /// The structs of production code with their fields.
+    pub fn structs(&self) -> Vec<Struct> {
+        let code = self.production();
+        let lines: Vec<&str> = code.lines().collect();
+        let mut found = Vec::new();
+        for (at, line) in lines.iter().enumerate() {
+            let Some(name) = struct_name(line) else { continue };
+            let Some(end) = end_of_block(&lines, at) else { continue };
+            let fields = lines[at + 1..=end].iter().filter(|line| is_field(line)).count();
+            found.push(Struct { line: at + 1, name, fields });
+        }
+        found
+    }
+}
+
+/// A struct with named fields.
+pub struct Struct {
+    pub line: usize,
+    pub name: String,
+    pub fields: usize,
+}
+
+fn struct_name(line: &str) -> Option<String> {
+    let (before, rest) = line.split_once("struct ")?;
+    if !["", "pub", "pub(crate)", "pub(super)"].contains(&before.trim()) {
+        return None;
+    }
+    Some(rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect())
+}
+
+/// Whether a line of a struct begins a field.
+fn is_field(line: &str) -> bool {
+    let line = line.trim_start();
+    let line = if line.starts_with("pub") { line.split_once(' ').map_or(line, |(_, field)| field) } else { line };
+    let end = line.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(line.len());
+    end > 0 && line[end..].starts_with(':') && !line[end..].starts_with("::")
 }
 
 /// A function with a body.
@@ -237,4 +274,12 @@ fn functions_are_measured_and_test_modules_left_out() {
     assert_eq!(found, [("a".to_owned(), 1, 3), ("c".to_owned(), 9, 1)]);
     assert!(!file.production().contains("fn c"));
     assert!(file.production().contains("fn b"));
+}
+
+#[test]
+fn fields_are_counted_where_they_begin() {
+    let text = "pub(super) struct A<T> {\n    /// a: b\n    pub(super) first: BTreeMap<\n        crate::B,\n        T,\n    >,\n    #[serde(rename = \"s\")]\n    pub second: u8,\n    third: T,\n}\nstruct B(u8);\nstruct C;\n";
+    let file = File { path: "src/x.rs".to_owned(), text: text.to_owned() };
+    let found: Vec<_> = file.structs().into_iter().map(|found| (found.name, found.line, found.fields)).collect();
+    assert_eq!(found, [("A".to_owned(), 1, 3)]);
 }

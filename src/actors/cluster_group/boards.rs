@@ -72,7 +72,8 @@ impl ClusterGroupActor {
             let (name, from) = (board.name().to_owned(), clock.now());
             let answer = call(board).await;
             metrics.took(what, clock.now().since(from));
-            metrics.board(&name, what, answer.as_ref().err().map(|error| error.cause.as_str()), clock.wall_ms());
+            let failed = answer.as_ref().err().map(|error| error.reason.map_or("other", |reason| reason.name()));
+            metrics.board(&name, what, failed, clock.wall_ms());
             answer
         };
         ctx.spawn(made.into_actor(self).map(move |answer, actor, ctx| {

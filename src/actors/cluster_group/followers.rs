@@ -10,7 +10,7 @@ use super::ClusterGroupActor;
 use crate::actors::message::{Follower, Observe, ViewReported};
 use crate::actors::shell::Drives;
 use domain::broker::Event;
-use domain::group::View;
+use domain::group::NumberedView;
 use domain::id::{Seq, WorkloadId};
 use domain::rollout::Summary;
 
@@ -57,9 +57,9 @@ impl Followers {
 
 impl ClusterGroupActor {
     /// The next view of a workload. Answers and reports may overtake each other, so they are numbered.
-    pub(super) fn view(&mut self, workload: &WorkloadId) -> View {
+    pub(super) fn view(&mut self, workload: &WorkloadId) -> NumberedView {
         self.followers.views = self.followers.views.saturating_add(1);
-        View { number: self.followers.views, ..self.shell.machine().view(self.shell.now(), workload) }
+        NumberedView { number: self.followers.views, view: self.shell.machine().view(self.shell.now(), workload) }
     }
 
     pub(super) fn tell(&mut self, workload: &WorkloadId) {

@@ -8,8 +8,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use crate::app::Neighbours;
-use crate::cli::read::tallied;
-use domain::broker::{Broker, Effect, Event, Identity, Seen};
+use domain::broker::{Broker, Effect, Event, Identity, Seen, trouble_of_difference, trouble_of_hold};
 use domain::group::View;
 use domain::id::{Member, Origin, WorkloadId};
 use domain::machine::{Machine, Timestamp};
@@ -216,13 +215,12 @@ fn shared(member: &Member, origin: &Origin, others: &BTreeSet<Origin>) -> Option
 
 /// Puts a hold in the place of the one that the broker came to.
 fn overrule(seen: &mut Seen, troubles: &mut Vec<String>, hold: &str) {
-    let told = |hold: &str| format!("nothing is purged: {hold}");
     let before = seen.hold.replace(hold.to_owned());
     seen.holds.retain(|known| Some(&known.words) != before.as_ref());
     seen.holds.insert(0, Hold::new(Reason::Members, hold));
-    let before = before.map(|before| told(&before));
+    let before = before.map(|before| trouble_of_hold(&before));
     troubles.retain(|trouble| Some(trouble) != before.as_ref());
-    troubles.push(told(hold));
+    troubles.push(trouble_of_hold(hold));
 }
 
 /// Leaves out what was compared with members that are not known.
@@ -230,8 +228,11 @@ fn compare_nothing(seen: &mut Seen, troubles: &mut Vec<String>) {
     seen.config.clear();
     seen.holds.retain(|hold| hold.reason != Reason::Configuration);
     for member in &mut seen.members {
-        troubles.retain(|trouble| !tallied::is_of_difference(trouble, &member.name));
-        member.differences.clear();
+        let differences = std::mem::take(&mut member.differences);
+        if !differences.is_empty() {
+            let said = trouble_of_difference(&member.name, &differences);
+            troubles.retain(|trouble| !trouble.starts_with(&said));
+        }
     }
 }
 

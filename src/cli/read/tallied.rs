@@ -1,6 +1,7 @@
 //! Lines about the members' parts in one rollout, for `status` and `explain`.
 
 use crate::cli::page::PAD;
+use domain::broker::trouble_of_difference;
 use domain::tally::{Ballot, Executed};
 
 /// A line for each member.
@@ -30,24 +31,14 @@ pub(crate) fn board_trouble<'a>(name: &str, trouble: &'a str) -> &'a str {
     trouble.split_once(&format!(" in Redis {name}: ")).map_or(trouble, |(_, why)| why)
 }
 
-/// Whether a trouble is not said already, of a board, or of a member whose configuration differs.
+/// Whether a trouble is not said already, of a board, or of a member whose configuration differs so.
 pub(crate) fn is_further<'a>(
     trouble: &str,
     mut boards: impl Iterator<Item = Option<&'a String>>,
-    mut differing: impl Iterator<Item = &'a String>,
+    mut differing: impl Iterator<Item = (&'a String, &'a Vec<String>)>,
 ) -> bool {
     !boards.any(|known| known.is_some_and(|known| known == trouble))
-        && !differing.any(|name| is_of_difference(trouble, name))
-}
-
-/// Whether a trouble is this hold, in the same words.
-pub(crate) fn is_of_hold(trouble: &str, words: &str) -> bool {
-    trouble.strip_prefix("nothing is purged: ") == Some(words)
-}
-
-/// Whether a trouble is that this member's configuration differs from ours.
-pub(crate) fn is_of_difference(trouble: &str, member: &str) -> bool {
-    trouble.starts_with(&format!("{member} has another configuration"))
+        && !differing.any(|(name, differences)| trouble.starts_with(&trouble_of_difference(name, differences)))
 }
 
 /// A line for a purge.

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::cli::page::{Page, count};
 use crate::cli::read::tallied;
+use domain::broker::trouble_of_hold;
 use domain::tally::{Ballot, Executed, ago};
 use domain::text::visible;
 
@@ -162,10 +163,11 @@ impl Shown {
     fn is_further(&self, trouble: &str) -> bool {
         let members = self.agreement.iter().flat_map(|agreement| &agreement.members);
         let mut holds = self.agreement.iter().flat_map(|agreement| &agreement.holds);
-        if holds.any(|hold| tallied::is_of_hold(trouble, &hold.words)) {
+        if holds.any(|hold| trouble == trouble_of_hold(&hold.words)) {
             return false;
         }
-        let differing = members.filter(|member| !member.differences.is_empty()).map(|member| &member.name);
+        let differing = members.filter(|member| !member.differences.is_empty());
+        let differing = differing.map(|member| (&member.name, &member.differences));
         tallied::is_further(trouble, self.boards().map(|board| board.trouble.as_ref()), differing)
     }
 

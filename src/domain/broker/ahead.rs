@@ -35,11 +35,27 @@ struct Lead {
     revision: u64,
     /// The ledger is being asked.
     asked: bool,
-    /// What the ledger had when it turned out to be older, `None` inside if that is nothing or not known. From then on it
-    /// is held.
-    behind: Option<Option<(Seq, u64)>>,
+    ledger: Ledger,
     /// Only a member can have written the copy, or an earlier life has found it.
     proven: bool,
+}
+
+impl Lead {
+    /// Whether the ledger was asked, and had less.
+    fn is_compared(&self) -> bool {
+        self.ledger != Ledger::Unasked
+    }
+}
+
+/// What our ledger had of a record when it was asked about a newer copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Ledger {
+    /// It was not asked yet.
+    Unasked,
+    /// An older state. From then on the workload is held.
+    Behind(Seq, u64),
+    /// None, or what it had is not known any more. From then on the workload is held.
+    Without,
 }
 
 /// All of them.
@@ -65,7 +81,7 @@ impl Ahead {
         if self.doubts && (is_held || self.counted.contains_key(workload)) {
             return false;
         }
-        let lead = Lead { seq, revision, asked: false, behind: None, proven: !self.doubts };
+        let lead = Lead { seq, revision, asked: false, ledger: Ledger::Unasked, proven: !self.doubts };
         let lead = self.leads.entry(workload.clone()).or_insert(lead);
         if (seq, revision) > (lead.seq, lead.revision) {
             (lead.seq, lead.revision) = (seq, revision);
@@ -79,7 +95,9 @@ impl Ahead {
         let known = self.settle(workload, record, floor);
         if let Some(lead) = self.leads.get_mut(workload) {
             lead.asked = false;
-            lead.behind.get_or_insert(record.map(|record| (record.seq, record.revision)));
+            if lead.ledger == Ledger::Unasked {
+                lead.ledger = record.map_or(Ledger::Without, |record| Ledger::Behind(record.seq, record.revision));
+            }
         }
         known
     }
@@ -88,7 +106,7 @@ impl Ahead {
     pub(super) fn stored(&mut self, now: Timestamp, workload: &WorkloadId, record: &Record) {
         if let Some((seq, revision)) = record.set_back {
             // An earlier life found it. What that one had to compare with is not known any more.
-            let noted = Lead { seq, revision, asked: false, behind: Some(None), proven: true };
+            let noted = Lead { seq, revision, asked: false, ledger: Ledger::Without, proven: true };
             let lead = self.leads.entry(workload.clone()).or_insert_with(|| noted.clone());
             if !lead.proven {
                 *lead = noted;
@@ -103,12 +121,12 @@ impl Ahead {
     /// Ends what this record, or none and this floor, is an end of. Says whether nothing is left.
     fn settle(&mut self, workload: &WorkloadId, record: Option<&Record>, floor: Seq) -> bool {
         let Some(lead) = self.leads.get(workload) else { return true };
-        let reaches = match (record, &lead.behind) {
+        let reaches = match (record, lead.ledger) {
             // Where there is none and the floor is as high, it was removed.
             (None, _) => Record::above(floor).0 >= lead.seq,
-            (Some(record), None) => (record.seq, record.revision) >= (lead.seq, lead.revision),
-            (Some(record), Some(_)) if !lead.proven => record.seq > lead.seq,
-            (Some(record), Some(_)) => {
+            (Some(record), Ledger::Unasked) => (record.seq, record.revision) >= (lead.seq, lead.revision),
+            (Some(record), _) if !lead.proven => record.seq > lead.seq,
+            (Some(record), Ledger::Behind(..) | Ledger::Without) => {
                 record.change == Change::Baseline && record.set_back.is_none() && record.seq > lead.seq
             }
         };
@@ -141,11 +159,12 @@ impl Ahead {
 
     /// Why a workload is held.
     pub(super) fn hold(&self, workload: &WorkloadId) -> Option<String> {
-        let Lead { seq, revision, behind, asked: _, proven: _ } =
+        let Lead { seq, revision, ledger, asked: _, proven: _ } =
             self.leads.get(workload).filter(|lead| lead.proven)?;
-        let here = match behind.as_ref()? {
-            Some((seq, revision)) => format!("had only rollout {seq} (revision {revision})"),
-            None => "had less".to_owned(),
+        let here = match ledger {
+            Ledger::Unasked => return None,
+            Ledger::Behind(seq, revision) => format!("had only rollout {seq} (revision {revision})"),
+            Ledger::Without => "had less".to_owned(),
         };
         Some(format!(
             "StateRegressed: the group has seen rollout {seq} (revision {revision}) of this workload's record when our ledger \
@@ -155,27 +174,30 @@ impl Ahead {
 
     /// The state that a held workload lacks.
     pub(super) fn set_back(&self, workload: &WorkloadId) -> Option<(Seq, u64)> {
-        let Lead { seq, revision, behind, asked: _, proven: _ } =
-            self.leads.get(workload).filter(|lead| lead.proven)?;
-        behind.as_ref().map(|_| (*seq, *revision))
+        let lead = self.leads.get(workload).filter(|lead| lead.proven && lead.is_compared())?;
+        Some((lead.seq, lead.revision))
     }
 
     /// The number above which the workload's rollouts are to be counted: of a copy that proves nothing.
     pub(super) fn above(&self, workload: &WorkloadId) -> Option<Seq> {
         let lead = self.leads.get(workload).filter(|lead| !lead.proven)?;
-        let ours = lead.behind.as_ref()?.map_or(Seq::default(), |(seq, _)| seq);
+        let ours = match lead.ledger {
+            Ledger::Unasked => return None,
+            Ledger::Behind(seq, _) => seq,
+            Ledger::Without => Seq::default(),
+        };
         (lead.seq.0.saturating_sub(ours.0) <= COUNTED_MAX).then_some(lead.seq)
     }
 
     /// The workloads whose copies on boards are newer than our records, and prove nothing.
     pub(super) fn doubted(&self) -> impl Iterator<Item = &WorkloadId> {
-        let doubted = self.leads.iter().filter(|(_, lead)| lead.behind.is_some() && !lead.proven);
+        let doubted = self.leads.iter().filter(|(_, lead)| lead.is_compared() && !lead.proven);
         doubted.map(|(workload, _)| workload)
     }
 
     /// The workloads that are held.
     pub(super) fn held(&self) -> impl Iterator<Item = &WorkloadId> {
-        self.leads.iter().filter(|(_, lead)| lead.behind.is_some() && lead.proven).map(|(workload, _)| workload)
+        self.leads.iter().filter(|(_, lead)| lead.is_compared() && lead.proven).map(|(workload, _)| workload)
     }
 }
 

@@ -9,10 +9,12 @@
 //! those of the first workloads by name are kept, in every member the same ones: these come to their end, and make room.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use crate::board::{Heard, Posting};
 use crate::group::{Known, Told};
 use crate::id::{Member, Origin, Seq, WorkloadId};
+use crate::machine::Timestamp;
 use crate::record_codec::{decode, encode};
 
 /// Bytes of one member's copies of the workloads that rollouts of ours follow: 8,000 in flight at once at 1 KiB. One copy has at
@@ -27,6 +29,9 @@ const SOUGHT_BYTES_MAX: usize = 4 << 20;
 
 /// Bytes of all copies for a command, which listens once and ends.
 const LISTENED_BYTES_MAX: usize = 64 << 20;
+
+/// How often everything is read again because copies had found no place.
+const REREAD_EVERY: Duration = Duration::from_secs(60);
 
 /// Bytes that a copy takes beside its text and its workload's name.
 const COPY_BYTES: usize = 200;
@@ -61,8 +66,10 @@ pub(super) struct Copies {
     /// Whose ledger a beat has named.
     confirmed: BTreeSet<Member>,
     seeking: BTreeSet<WorkloadId>,
-    /// Some copies found no place since it was last asked.
+    /// Some copies found no place since everything was last read again.
     dropped: bool,
+    /// When that was.
+    reread: Timestamp,
     /// How many that were.
     pub(super) too_many: u64,
 }
@@ -188,14 +195,14 @@ impl Copies {
         Some(lacking.map(|(workload, _)| workload.clone()).take(most).collect())
     }
 
-    /// Everything is read again from the beginning.
-    pub(super) fn read_again(&mut self) {
-        self.dropped = false;
-    }
-
-    /// Whether the copies that ask for a rollout of ours have room again.
-    pub(super) fn has_room(&self) -> bool {
-        self.sought.all < SOUGHT_BYTES_MAX / 2
+    /// Whether everything is read again from the beginning, now that there is room for copies that ask for a rollout of ours.
+    pub(super) fn read_again(&mut self, now: Timestamp) -> bool {
+        let due = self.sought.all < SOUGHT_BYTES_MAX / 2 && now.since(self.reread) >= REREAD_EVERY;
+        if due {
+            self.reread = now;
+            self.dropped = false;
+        }
+        due
     }
 
     /// The bytes that are kept.
@@ -415,7 +422,7 @@ mod tests {
         let members = BTreeSet::from(["eu-2".into()]);
         let lacking = copies.lacking(&members, 3).unwrap();
         assert!(lacking.len() == 3 && lacking[0] > id(150), "{lacking:?}");
-        copies.read_again();
+        assert!(copies.read_again(Timestamp::default().after(REREAD_EVERY)));
         assert_eq!(copies.lacking(&members, 3), None);
         (0..400).for_each(|number| copies.leave(&id(number)));
         assert_eq!(copies.bytes(), 0);

@@ -1,4 +1,4 @@
-//! What holds the group up, and of what was told: once when a hold has lasted a while, once on each workload that waits
+//! What holds the group up, and what of that was told: once when a hold has lasted a while, once on each workload that waits
 //! meanwhile, and once when it ends.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,8 +35,8 @@ impl Holds {
 impl Broker {
     /// What holds the group up now, the most important first; empty while alone.
     pub(super) fn held_up(&self, now: Timestamp) -> Vec<Hold> {
-        let Some(roster) = &self.roster else { return Vec::new() };
-        let mut holds: Vec<Hold> = self.standing.hold.iter().cloned().collect();
+        let Some(roster) = &self.membership.roster else { return Vec::new() };
+        let mut holds: Vec<Hold> = self.membership.standing.hold.iter().cloned().collect();
         let keys: Vec<String> = self.disbelieved(now).map(|(member, why)| format!("{member}: {why}")).collect();
         if !keys.is_empty() {
             let words = format!(
@@ -46,7 +46,7 @@ impl Broker {
             );
             holds.push(Hold::new(Reason::Key, words));
         }
-        let others = self.standing.members.iter().filter(|member| **member != self.identity.member);
+        let others = self.members().iter().filter(|member| **member != self.identity.member);
         let differing = others.filter_map(|member| {
             let cure = roster.cure(member)?;
             Some(format!("{member} has another configuration: {}; {cure}", roster.differences(member).join("; ")))
@@ -70,11 +70,12 @@ impl Broker {
     /// Members that are not heard of although they beat: what they say is not believed.
     pub(super) fn disbelieved(&self, now: Timestamp) -> impl Iterator<Item = (&Member, &String)> {
         let forgotten = |member: &Member| {
-            let pin = self.roster.as_ref().and_then(|roster| roster.pin());
+            let pin = self.membership.roster.as_ref().and_then(|roster| roster.pin());
             pin.is_some_and(|pin| pin.forgotten.contains(member))
         };
-        let silent =
-            move |member: &Member| self.roster.as_ref().is_some_and(|roster| roster.silence(now, member).is_some());
+        let silent = move |member: &Member| {
+            self.membership.roster.as_ref().is_some_and(|roster| roster.silence(now, member).is_some())
+        };
         let mut seen = BTreeSet::new();
         let all = self.paths.iter().flat_map(|path| &path.disbelieved);
         all.filter(move |(member, (_, at))| {
@@ -116,7 +117,6 @@ impl Broker {
     /// The workloads of ours that wait while the group is held up for this reason.
     fn waiting_under(&self, reason: Reason) -> Vec<WorkloadId> {
         let waits = |workload: &WorkloadId| reason != Reason::SetBack || self.ahead.hold(workload).is_some();
-        let seeking = self.followed.iter().filter(|(_, record)| record.as_ref().is_some_and(|record| record.seeks()));
-        seeking.map(|(workload, _)| workload).filter(|workload| waits(workload)).cloned().collect()
+        self.ours.seeking().filter(|workload| waits(workload)).cloned().collect()
     }
 }

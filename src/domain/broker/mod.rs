@@ -10,6 +10,11 @@
 //!                               ledger
 //! ```
 //!
+//! What it holds is in rooms that own their fields: who the members are (`membership`); each board (`path`) with its server
+//! (`server`), what is read there (`reading`) and what is still to be written (`queue`), and the ledger read for those that lack
+//! it (`refill`); our beat (`pulse`); the others' records (`copies`) and our own (`ours`), with those of which a board has more than
+//! our ledger (`ahead`); whom others wait for (`waking`); and what was told (`holds`, `doubts`). `step` is where they meet.
+//!
 //! A single cluster is a group of one: its view is its own record, and its boards are only posted to. Nothing here decides
 //! about a rollout; that is `rollout` and `group`. All that is remembered may be lost: it comes again from the ledger, the
 //! boards and the rollouts themselves.
@@ -18,57 +23,47 @@ mod ahead;
 mod copies;
 mod doubts;
 mod holds;
+mod membership;
 mod notice;
+mod ours;
 mod pace;
 mod path;
+mod pulse;
+mod queue;
+mod reading;
+mod refill;
 mod seen;
+mod server;
 mod step;
+mod waking;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::board::{Cursor, Interest, News, Posted, Posting};
-use crate::call::Call;
 use crate::group::{self, Known, Told, View};
 use crate::id::{Member, Origin, Seq, WorkloadId};
 use crate::machine::{Machine, Timestamp};
 use crate::record::Record;
 use crate::retry::Backoff;
-use crate::roster::{Beat, HEARD_FOR, Hold, Pin, Reason, Roster, Servers, Standing, Trust};
+use crate::roster::{Beat, Hold, Pin, Reason, Roster, Servers, Standing, Trust};
 
 use ahead::Ahead;
 use copies::Copies;
 use doubts::Doubts;
 use holds::Holds;
+use membership::Membership;
+use ours::Ours;
 use path::Path;
+use pulse::Pulse;
+use refill::Refill;
+use waking::Waking;
 
-pub use seen::{MemberSeen, PathSeen, Seen};
-
-/// How often a beat is left, and workloads that others wait for are asked for again.
-const BEAT_EVERY: Duration = Duration::from_secs(5);
+pub use seen::{MemberSeen, PathSeen, Seen, trouble_of_difference, trouble_of_hold};
 
 /// After a failure. A board that fails is asked no more often than one that works: its next answer is worth one call in five
 /// seconds.
 const BACKOFF: Backoff = Backoff { base: Duration::from_millis(250), cap: Duration::from_secs(5) };
-
-/// How often the pin is read: what `allclear group forget` wrote is noticed that soon.
-const PIN_EVERY: Duration = Duration::from_secs(10);
-
-/// Workloads that are woken up at once. Each becomes an actor that reads its record; the others follow 5 s later.
-const WANTED_MAX: usize = 100;
-
-/// Workloads that are remembered as absent from this cluster, unless a member waits for them.
-const ABSENT_MAX: usize = 10_000;
-
-/// Names beside the members' that are remembered for a board because their beats are not believed.
-const DISBELIEVED_MAX: usize = 100;
-
-/// How often everything is read again because copies had found no place.
-const REREAD_EVERY: Duration = Duration::from_secs(60);
-
-/// A rollout that was woken twice for other members and twice ended without having a part to play, because the workload is
-/// disabled here say, is left alone for so long. What is heard of it wakes it at once.
-const RESTS_FOR: Duration = Duration::from_secs(60);
 
 /// Who we are. Constant for the life of the process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -93,43 +88,18 @@ pub struct Identity {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Broker {
     identity: Identity,
-    /// `None` while alone.
-    roster: Option<Roster>,
-    standing: Standing,
+    membership: Membership,
     paths: Vec<Path>,
+    refill: Refill,
+    pulse: Pulse,
     copies: Copies,
-    /// Workloads a rollout of ours follows, with their newest record.
-    followed: BTreeMap<WorkloadId, Option<Box<Record>>>,
-    /// Workloads this cluster does not have, as far as somebody asked.
-    absent: BTreeMap<WorkloadId, Seq>,
+    ours: Ours,
     ahead: Ahead,
-    /// Rollouts that ended although others wait for them: how often without news in between, and when the last time.
-    idled: BTreeMap<WorkloadId, (u32, Timestamp)>,
-    /// The last one that was woken. With more than [`WANTED_MAX`], all have their turn.
-    woken: Option<WorkloadId>,
-    /// The reading of the ledger, and the paths it is for.
-    refill: Call,
-    refilling: BTreeSet<usize>,
-    /// What was removed while the ledger was read: it may be in the answer.
-    removed: BTreeSet<WorkloadId>,
-    /// The reading and writing of the pin.
-    pinning: Call,
-    /// The pin was read since it was last found to be another one than we thought.
-    pin_known: bool,
-    beat_due: Timestamp,
-    /// Beats made so far.
-    beats: u64,
-    /// The time our last beat bears.
-    beaten_ms: i64,
-    absent_due: Timestamp,
-    /// What members' silence was when the rollouts were last told.
-    silences: BTreeMap<Member, String>,
-    /// What holds the group up, and of what was told.
+    waking: Waking,
+    /// What holds the group up, and what of that was told.
     holds: Holds,
     /// What was told of copies that are not believed, or prove nothing.
     doubts: Doubts,
-    /// When everything was last read again because copies had found no place.
-    reread: Timestamp,
 }
 
 /// What a ledger holds: its identity, and all records.
@@ -234,33 +204,20 @@ impl Effect {
 impl Broker {
     /// The broker over the boards of these names, our own first. Without a `roster` it is alone.
     pub fn new(identity: Identity, roster: Option<Roster>, boards: Vec<String>) -> Self {
-        let ahead = Ahead::new(identity.trust.is_proof());
         let mut broker = Self {
+            ahead: Ahead::new(identity.trust.is_proof()),
             identity,
-            roster,
-            standing: Standing::default(),
+            membership: Membership::new(roster),
             paths: boards.into_iter().map(Path::new).collect(),
+            refill: Refill::new(),
+            pulse: Pulse::new(),
             copies: Copies::default(),
-            followed: BTreeMap::new(),
-            absent: BTreeMap::new(),
-            ahead,
-            idled: BTreeMap::new(),
-            woken: None,
-            refill: Call::due(Timestamp::default()),
-            refilling: BTreeSet::new(),
-            removed: BTreeSet::new(),
-            pinning: Call::due(Timestamp::default()),
-            pin_known: false,
-            beat_due: Timestamp::default(),
-            beats: 0,
-            beaten_ms: i64::MIN,
-            absent_due: Timestamp::default(),
-            silences: BTreeMap::new(),
+            ours: Ours::default(),
+            waking: Waking::default(),
             holds: Holds::default(),
             doubts: Doubts::default(),
-            reread: Timestamp::default(),
         };
-        broker.standing = broker.stand(Timestamp::default());
+        broker.membership.standing = broker.stand(Timestamp::default());
         broker
     }
 
@@ -271,11 +228,11 @@ impl Broker {
         self
     }
 
-    /// What is known of the group and this workload. The views are not numbered: the actor that gives them out does that.
+    /// What is known of the group and this workload.
     pub fn view(&self, now: Timestamp, workload: &WorkloadId) -> View {
         let Identity { member: own, origin, .. } = &self.identity;
-        let record = self.followed.get(workload).and_then(Option::as_deref);
-        let Some(roster) = &self.roster else { return group::alone(own, origin, record) };
+        let record = self.ours.record(workload);
+        let Some(roster) = &self.membership.roster else { return group::alone(own, origin, record) };
         let known = |member: &Member| {
             if member == own {
                 let record = record?.clone();
@@ -292,9 +249,8 @@ impl Broker {
             let told = told(roster, now, member, workload, known.record.seq);
             Some(Known { alive, told, ..known })
         };
-        let Standing { members, hold, config } = &self.standing;
+        let Standing { members, hold, config } = &self.membership.standing;
         View {
-            number: 0,
             config: config.clone(),
             hold: hold.as_ref().map(|hold| hold.words.clone()).or_else(|| self.ahead.hold(workload)),
             set_back: self.ahead.set_back(workload),
@@ -304,52 +260,41 @@ impl Broker {
     }
 
     fn is_grouped(&self) -> bool {
-        self.roster.is_some()
+        self.membership.is_grouped()
+    }
+
+    /// The members that are agreed on.
+    fn members(&self) -> &BTreeSet<Member> {
+        &self.membership.standing.members
     }
 
     fn stand(&self, now: Timestamp) -> Standing {
-        let Some(roster) = &self.roster else { return Standing::default() };
-        let mut standing = roster.standing(now, &self.servers());
-        if self.identity.silent {
-            let words = "this is a dry run: nothing is agreed on with other members";
-            standing.hold = Some(Hold::new(Reason::DryRun, words));
-        } else if standing.hold.is_some()
-            && roster.pin().is_none()
-            && let Some(why) = self.pinning.reason()
-        {
-            standing.hold =
-                Some(Hold::new(Reason::Members, format!("the members cannot be kept in the ledger: {why}")));
-        }
-        standing
+        self.membership.stand(now, &self.servers(), self.identity.silent)
     }
 
     /// The different servers behind the boards.
     fn servers(&self) -> Servers {
-        let identities: BTreeSet<&String> = self.paths.iter().filter_map(|path| path.identity.as_ref()).collect();
-        let silent = self.paths.iter().filter(|path| path.identity.is_none());
+        let (identified, unidentified): (Vec<&Path>, Vec<&Path>) =
+            self.paths.iter().partition(|path| path.server.identity().is_some());
+        let names = |paths: &[&Path]| paths.iter().map(|path| path.name.clone()).collect();
         Servers {
-            distinct: identities.len(),
-            identified: self
-                .paths
-                .iter()
-                .filter(|path| path.identity.is_some())
-                .map(|path| path.name.clone())
-                .collect(),
-            unidentified: silent.map(|path| path.name.clone()).collect(),
-            untried: self.paths.iter().any(|path| !path.tried),
+            distinct: identified.iter().map(|path| path.server.identity()).collect::<BTreeSet<_>>().len(),
+            identified: names(&identified),
+            unidentified: names(&unidentified),
+            untried: self.paths.iter().any(|path| !path.server.is_tried()),
         }
     }
 
     /// A record, or its end, goes to every board.
     fn post(&mut self, workload: &WorkloadId, posting: &Posting) {
         if !self.identity.silent {
-            self.paths.iter_mut().for_each(|path| path.post(workload, posting.clone()));
+            self.paths.iter_mut().for_each(|path| path.queue.post(workload, posting.clone()));
         }
     }
 
     /// Tells the rollout that something about this workload has changed.
     fn spread(&self, workload: &WorkloadId) -> Option<Effect> {
-        if self.followed.contains_key(workload) {
+        if self.ours.follows(workload) {
             return Some(Effect::Tell(workload.clone()));
         }
         self.is_wanted(workload).then(|| Effect::Want(workload.clone()))
@@ -357,9 +302,9 @@ impl Broker {
 
     /// Whether another member waits for our part in it and nobody sees to it.
     fn is_wanted(&self, workload: &WorkloadId) -> bool {
-        self.copies.is_sought_by(workload, &self.standing.members)
-            && !self.followed.contains_key(workload)
-            && !self.absent.contains_key(workload)
+        self.copies.is_sought_by(workload, self.members())
+            && !self.ours.follows(workload)
+            && self.ours.absent_up_to(workload).is_none()
             && !self.identity.silent
     }
 }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::Broker;
+use super::{Broker, Membership, Path};
 use crate::id::{Member, WorkloadId};
 use crate::machine::Timestamp;
-use crate::roster::{Hold, Reason};
+use crate::roster::{HEARD_FOR, Hold, Reason};
 
 /// How long a copy that was not believed is told of.
 const REJECTION_SHOWN_FOR: Duration = Duration::from_secs(300);
@@ -73,10 +73,11 @@ pub struct PathSeen {
 impl Broker {
     /// The group at a glance; `None` while alone.
     pub fn seen(&self, now: Timestamp) -> Option<Seen> {
-        let roster = self.roster.as_ref()?;
+        let Membership { roster, standing, .. } = &self.membership;
+        let roster = roster.as_ref()?;
         let own = &self.identity.member;
         let others = roster.voices().map(|(member, _)| member);
-        let mut names: Vec<_> = self.standing.members.iter().chain(others).chain([own]).collect();
+        let mut names: Vec<_> = standing.members.iter().chain(others).chain([own]).collect();
         names.sort();
         names.dedup();
         let member = |name: &&Member| {
@@ -101,9 +102,9 @@ impl Broker {
             }
         };
         Some(Seen {
-            hold: self.standing.hold.as_ref().map(|hold| hold.words.clone()),
+            hold: standing.hold.as_ref().map(|hold| hold.words.clone()),
             holds: self.held_up(now),
-            config: self.standing.config.clone(),
+            config: standing.config.clone(),
             members: names.iter().map(member).collect(),
             boards: self.boards_seen(now),
             regressed: self.ahead.held().cloned().collect(),
@@ -113,42 +114,42 @@ impl Broker {
     /// The boards, also while alone.
     pub fn boards_seen(&self, now: Timestamp) -> Vec<PathSeen> {
         let name = |index: usize| self.paths.get(index).map(|path| path.name.clone());
-        let seen = |path: &super::Path| PathSeen {
+        let seen = |path: &Path| PathSeen {
             name: path.name.clone(),
-            identity: path.identity.clone(),
-            trouble: trouble(path),
+            identity: path.server.identity().cloned(),
+            trouble: path.trouble().map(str::to_owned),
             answered_s: path.answered.map(|at| now.since(at).as_secs()),
-            waiting: path.waiting(),
+            waiting: path.queue.len(),
             rejected: path.rejected.all,
-            same_as: path.same_as.and_then(name),
+            same_as: path.server.same_as.and_then(name),
         };
         self.paths.iter().map(seen).collect()
     }
 
     /// Whether the last call to this board failed.
     pub fn is_troubled(&self, index: usize) -> bool {
-        self.paths.get(index).and_then(trouble).is_some()
+        self.paths.get(index).is_some_and(|path| path.trouble().is_some())
     }
 
     /// What is wrong, a sentence each.
     pub fn troubles(&self, now: Timestamp) -> Vec<String> {
-        let mut troubles: Vec<String> = self.paths.iter().filter_map(trouble).collect();
+        let mut troubles: Vec<String> = self.paths.iter().filter_map(Path::trouble).map(str::to_owned).collect();
         troubles.extend(self.paths.iter().filter_map(|path| {
             let (why, _) = path.rejected.last.as_ref().filter(|(_, at)| now.since(*at) <= REJECTION_SHOWN_FOR)?;
             Some(format!("{}: {} copies were not believed, the last one because {why}", path.name, path.rejected.all))
         }));
-        let refused = self.paths.iter().flat_map(|path| path.refused.iter().map(move |refused| (path, refused)));
+        let refused = self.paths.iter().flat_map(|path| path.queue.refused().map(move |refused| (path, refused)));
         troubles.extend(refused.map(|(path, (workload, why))| {
             format!("{} does not take the record of {}: {why}", path.name, workload.spoken())
         }));
-        troubles.extend(self.refill.reason().map(|why| format!("cannot read the ledger for the boards: {why}")));
+        troubles.extend(self.refill.trouble().map(|why| format!("cannot read the ledger for the boards: {why}")));
         let Some(Seen { hold, holds, members, .. }) = self.seen(now) else { return troubles };
         troubles.extend(self.identity.trust.warning().map(str::to_owned));
         troubles.extend(self.doubt());
         troubles.extend(self.overfull());
         let keys = holds.into_iter().filter(|hold| hold.reason == Reason::Key);
-        troubles.extend(keys.map(|hold| format!("nothing is purged: {}", hold.words)));
-        troubles.extend(hold.map(|hold| format!("nothing is purged: {hold}")));
+        troubles.extend(keys.map(|hold| trouble_of_hold(&hold.words)));
+        troubles.extend(hold.map(|hold| trouble_of_hold(&hold)));
         troubles.extend(
             self.ahead
                 .held()
@@ -156,17 +157,14 @@ impl Broker {
         );
         let differing = members.into_iter().filter(|member| !member.differences.is_empty());
         troubles.extend(differing.map(|MemberSeen { name, differences, .. }| {
-            let cure = self.roster.as_ref().and_then(|roster| roster.cure(&Member(name.clone())));
+            let cure = self.membership.roster.as_ref().and_then(|roster| roster.cure(&Member(name.clone())));
             let cure = cure.map_or_else(String::new, |cure| format!("; {cure}"));
-            format!(
-                "{name} has another configuration, so nothing is agreed on with it: {}{cure}",
-                differences.join("; ")
-            )
+            trouble_of_difference(&name, &differences) + &cure
         }));
-        if let Some(roster) = &self.roster {
+        if let Some(roster) = &self.membership.roster {
             let agreed = roster.pin().map(|pin| &pin.members);
             let strangers = roster.voices().filter(|(name, voice)| {
-                agreed.is_some_and(|agreed| !agreed.contains(*name)) && now.since(voice.at) <= super::HEARD_FOR
+                agreed.is_some_and(|agreed| !agreed.contains(*name)) && now.since(voice.at) <= HEARD_FOR
             });
             let forgotten = |name| roster.pin().is_some_and(|pin| pin.forgotten.contains(name));
             troubles.extend(strangers.map(|(name, _)| {
@@ -184,7 +182,12 @@ impl Broker {
     }
 }
 
-fn trouble(path: &super::Path) -> Option<String> {
-    let calls = [&path.write, &path.read, &path.identify];
-    calls.iter().find_map(|call| call.reason()).map(str::to_owned)
+/// What is said of a hold among the troubles.
+pub fn trouble_of_hold(words: &str) -> String {
+    format!("nothing is purged: {words}")
+}
+
+/// What is said among the troubles of a member whose settings differ. What is to be done about it may follow.
+pub fn trouble_of_difference(member: &str, differences: &[String]) -> String {
+    format!("{member} has another configuration, so nothing is agreed on with it: {}", differences.join("; "))
 }

@@ -1,14 +1,9 @@
 //! What follows from each event: the one place where the broker changes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 
-use super::path::show;
-use super::{
-    ABSENT_MAX, BACKOFF, BEAT_EVERY, Broker, DISBELIEVED_MAX, Effect, Event, HEARD_FOR, Machine, PIN_EVERY,
-    REREAD_EVERY, RESTS_FOR, WANTED_MAX,
-};
-use crate::board::{AGAIN_MAX, News, PASSING_TTL, Posted, Posting};
+use super::{BACKOFF, Broker, Effect, Event, Machine, Path};
+use crate::board::{AGAIN_MAX, News, Posted, Posting};
 use crate::id::{Member, Seq, WorkloadId};
 use crate::machine::Timestamp;
 use crate::record::Record;
@@ -27,21 +22,19 @@ impl Machine for Broker {
     fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
         self.find_same();
         let standing = self.stand(now);
-        let silences = self.silences(now);
-        if standing.config != self.standing.config {
+        let silences = self.membership.silences(now, &self.identity.member);
+        if standing.config != self.membership.standing.config {
             // The others hear at once with whom we agree, and on what.
-            self.beat_due = self.beat_due.min(now);
+            self.pulse.hurry(now);
         }
-        if !standing.members.is_subset(&self.standing.members) {
+        if !standing.members.is_subset(self.members()) {
             // Their records are read as soon as they are members.
-            self.paths.iter_mut().for_each(|path| path.read.hurry(now));
+            self.paths.iter_mut().for_each(|path| path.reading.hurry(now));
         }
         let mut effects = self.work(now, &standing.members);
-        if standing != self.standing || silences != self.silences {
-            self.standing = standing;
-            self.silences = silences;
+        if self.membership.note(standing, silences) {
             self.forget_strangers();
-            effects.extend(self.followed.keys().cloned().map(Effect::Tell));
+            effects.extend(self.ours.followed().cloned().map(Effect::Tell));
         }
         effects.extend(self.mind_holds(now));
         effects.extend(self.mind_doubts(now));
@@ -51,11 +44,10 @@ impl Machine for Broker {
     fn next_deadline(&self) -> Option<Timestamp> {
         let grouped = self.is_grouped();
         let paths = self.paths.iter().filter_map(|path| path.next_deadline(grouped));
-        let refills = !self.identity.silent && self.paths.iter().any(super::Path::wants_refill);
-        let refill = self.refill.deadline().filter(|_| refills);
-        let pin = self.pinning.deadline().filter(|_| grouped);
-        let holds = self.holds.deadline();
-        paths.chain(refill).chain(pin).chain(grouped.then_some(self.beat_due)).chain(holds).min()
+        let refill = self.refill.deadline(&self.paths).filter(|_| !self.identity.silent);
+        let pulse = grouped.then(|| self.pulse.deadline());
+        let rest = [refill, self.membership.deadline(), pulse, self.holds.deadline()];
+        paths.chain(rest.into_iter().flatten()).min()
     }
 }
 
@@ -65,24 +57,22 @@ impl Broker {
             Event::Published(workload, record) => {
                 self.own(now, &workload, &record);
                 if self.is_grouped() && self.copies.follow(&workload) {
-                    self.paths.iter_mut().for_each(|path| path.ask_again(now, &workload));
+                    self.paths.iter_mut().for_each(|path| path.reading.ask_again(now, &workload));
                 }
-                self.followed.insert(workload, Some(record));
+                self.ours.follow(workload, record);
             }
             Event::Shown(records) => records.iter().for_each(|(workload, record)| self.own(now, workload, record)),
             Event::Absent(workload, seq) => {
-                self.post(&workload, &Posting::Show(Box::new(Record::absent(seq))));
-                self.note_absent(workload, seq);
+                self.post(&workload, &absent(seq));
+                self.ours.note_absent(workload, seq, self.copies.seeking());
             }
             Event::Forgotten(workload, seq, revision) => {
                 self.post(&workload, &Posting::Forget(seq, revision));
-                self.followed.get_mut(&workload).into_iter().for_each(|record| *record = None);
-                if self.refill.is_asked() {
-                    self.removed.insert(workload);
-                }
+                self.ours.remove(&workload);
+                self.refill.note_removed(workload);
             }
             Event::Left(workload) => self.left(now, workload),
-            Event::Woken(index) => self.paths.get_mut(index).into_iter().for_each(|path| path.wake(now)),
+            Event::Woken(index) => self.paths.get_mut(index).into_iter().for_each(|path| path.reading.wake(now)),
             Event::Identified(index, identity) => self.identified(now, index, identity),
             Event::Read(index, news) => return self.read(now, index, news),
             Event::Posted(index, answers) => return self.posted(now, index, answers),
@@ -90,36 +80,27 @@ impl Broker {
             Event::WordsGathered(words, at_ms) => self.beat(words, at_ms),
             Event::LedgerRead(read) => self.refilled(now, read),
             Event::RecordLoaded(workload, read) => return self.compared(&workload, read),
-            Event::PinRead(pin) => match pin {
-                Ok(pin) => {
-                    self.roster.iter_mut().for_each(|roster| roster.pinned(pin.clone()));
-                    self.pin_known = true;
-                    self.pinning.answered_until(now.after(PIN_EVERY));
-                }
-                Err(why) => self.pinning.failed(BACKOFF.from(now, "pin"), why),
-            },
-            Event::PinStored(pin, stored) => self.pin_stored(now, pin, stored),
+            Event::PinRead(pin) => self.membership.pin_read(now, pin),
+            Event::PinStored(pin, stored) => self.membership.pin_stored(now, &pin, stored),
         }
         Vec::new()
     }
 
     /// A record of ours as it is now.
     fn own(&mut self, now: Timestamp, workload: &WorkloadId, record: &Record) {
-        self.absent.remove(workload);
-        self.removed.remove(workload);
+        self.ours.note_present(workload);
+        self.refill.note_present(workload);
         self.ahead.stored(now, workload, record);
         self.post(workload, &show(record));
     }
 
     fn identified(&mut self, now: Timestamp, index: usize, identity: Result<String, String>) {
         let Some(path) = self.paths.get_mut(index) else { return };
-        let before = path.identity.clone();
-        path.identified(now, identity);
-        if path.identity.is_some() && before != path.identity {
+        if path.identified(now, identity) {
             // It was started again, perhaps. Another address of it would be taken for another server meanwhile.
-            let others =
-                self.paths.iter_mut().enumerate().filter(|(other, path)| *other != index && path.identity.is_some());
-            others.for_each(|(_, path)| path.identify.hurry(now));
+            let paths = self.paths.iter_mut().enumerate();
+            let others = paths.filter(|(other, path)| *other != index && path.server.identity().is_some());
+            others.for_each(|(_, path)| path.server.hurry(now));
         }
     }
 
@@ -127,12 +108,12 @@ impl Broker {
     fn find_same(&mut self) {
         let mut first: BTreeMap<String, usize> = BTreeMap::new();
         for (index, path) in self.paths.iter_mut().enumerate() {
-            let identity = path.identity.clone();
+            let identity = path.server.identity().cloned();
             let known = identity.as_ref().and_then(|identity| first.get(identity).copied());
-            if known.is_none() && path.same_as.is_some() {
-                path.refill = true;
+            if known.is_none() && !path.is_used() {
+                path.queue.refill();
             }
-            path.same_as = known;
+            path.server.same_as = known;
             if let Some(identity) = identity {
                 first.entry(identity).or_insert(index);
             }
@@ -148,17 +129,8 @@ impl Broker {
                 return Vec::new();
             }
         };
-        path.was_read(now, &news);
-        let News { heard, beats, rejected, disbelieved, lost, cursor: _, more: _, again: _ } = news;
-        path.refill |= lost;
-        path.rejected.add(now, rejected);
-        path.disbelieved.retain(|_, (_, at)| now.since(*at) <= HEARD_FOR);
-        for (member, why) in disbelieved {
-            if self.standing.members.contains(&member) || path.disbelieved.len() < DISBELIEVED_MAX {
-                path.disbelieved.insert(member, (why, now));
-            }
-        }
-        let beaten = path.beaten_before;
+        let (heard, beats) = path.was_read(now, news, &self.membership.standing.members);
+        let beaten = path.reading.is_after_our_beat();
         if !self.is_grouped() {
             return Vec::new();
         }
@@ -168,34 +140,23 @@ impl Broker {
         }
         let is_listening = self.copies.is_listening();
         for heard in heard {
-            let is_member = is_listening || self.standing.members.contains(&heard.member);
+            let is_member = is_listening || self.members().contains(&heard.member);
             if heard.member == self.identity.member || !is_member {
                 continue;
             }
             let workload = heard.workload.clone();
             if self.copies.hear(heard) {
                 // What others wait for now, they may have waited for an hour ago, and boards have forgotten since.
-                if let Some(seq) = self.absent.get(&workload).filter(|_| self.copies.seeking().contains(&workload)) {
-                    let absent = Posting::Show(Box::new(Record::absent(*seq)));
-                    self.post(&workload, &absent);
+                if let Some(seq) = self.ours.absent_up_to(&workload)
+                    && self.copies.seeking().contains(&workload)
+                {
+                    self.post(&workload, &absent(seq));
                 }
                 changed.insert(workload);
             }
         }
-        self.idled.retain(|workload, _| !changed.contains(workload));
+        changed.iter().for_each(|workload| self.waking.forget(workload));
         changed.iter().filter_map(|workload| self.spread(workload)).collect()
-    }
-
-    /// Boards forget after a while that we do not have a workload. Others may still wait for it.
-    fn post_absent(&mut self, now: Timestamp) {
-        if now < self.absent_due {
-            return;
-        }
-        self.absent_due = now.after(PASSING_TTL / 3);
-        let sought = self.absent.iter().filter(|(workload, _)| self.copies.seeking().contains(*workload));
-        for (workload, seq) in sought.map(|(workload, seq)| (workload.clone(), *seq)).collect::<Vec<_>>() {
-            self.post(&workload, &Posting::Show(Box::new(Record::absent(seq))));
-        }
     }
 
     /// Takes in a beat of this board, on which we had left one when it was begun to be read, or had not.
@@ -206,7 +167,7 @@ impl Broker {
         beat: Beat,
         changed: &mut BTreeSet<WorkloadId>,
     ) {
-        let Some(roster) = &mut self.roster else { return };
+        let Some(roster) = &mut self.membership.roster else { return };
         if beat.member == self.identity.member {
             if beaten {
                 roster.hear_own(now, &beat);
@@ -226,22 +187,16 @@ impl Broker {
             .keys()
             .chain(after.0.keys())
             .filter(|workload| spoken(&before, workload) != spoken(&after, workload));
-        changed.extend(other_words.filter(|workload| self.followed.contains_key(*workload)).cloned());
+        changed.extend(other_words.filter(|workload| self.ours.follows(workload)).cloned());
         if brought == Brought::Ledger && self.copies.count(&member, &origin) {
-            self.paths.iter_mut().for_each(|path| path.rewind(now, &member));
-            changed.extend(self.followed.keys().cloned());
+            self.paths.iter_mut().for_each(|path| path.reading.rewind(now, &member));
+            changed.extend(self.ours.followed().cloned());
         }
     }
 
     fn posted(&mut self, now: Timestamp, index: usize, answers: Result<Vec<Posted>, String>) -> Vec<Effect> {
         let Some(path) = self.paths.get_mut(index) else { return Vec::new() };
-        let newer = match answers {
-            Ok(answers) => path.was_posted(now, answers),
-            Err(why) => {
-                path.post_failed(now, why);
-                return Vec::new();
-            }
-        };
+        let newer = path.was_posted(now, answers);
         if !self.is_grouped() {
             return Vec::new();
         }
@@ -265,8 +220,7 @@ impl Broker {
             // Another process of ours wrote it.
             self.post(workload, &Posting::Show(record));
         }
-        let changed =
-            before != (self.ahead.hold(workload), self.ahead.above(workload)) && self.followed.contains_key(workload);
+        let changed = before != (self.ahead.hold(workload), self.ahead.above(workload)) && self.ours.follows(workload);
         changed.then(|| Effect::Tell(workload.clone())).into_iter().collect()
     }
 
@@ -274,77 +228,49 @@ impl Broker {
         let Some(path) = self.paths.get_mut(index) else { return };
         match before {
             Ok(before) => {
-                path.written(now);
-                let ours_was_there = std::mem::replace(&mut path.beaten, true);
-                if let (Some(before), Some(roster), true) = (before, &mut self.roster, ours_was_there) {
+                path.answered = Some(now);
+                let ours_was_there = path.queue.beaten(now);
+                if let (Some(before), Some(roster), true) = (before, &mut self.membership.roster, ours_was_there) {
                     roster.hear_own(now, &before);
                 }
             }
-            Err(why) => path.not_written(now, why),
+            Err(why) => path.queue.beat_failed(BACKOFF.from(now, &path.name), why),
         }
     }
 
     /// Leaves a beat on every board.
-    fn beat(&mut self, words: BTreeMap<WorkloadId, (Seq, String)>, at_ms: i64) {
-        let Some(roster) = &self.roster else { return };
-        self.beats = self.beats.saturating_add(1);
-        // Older programs take a beat that bears no later time for an earlier one; two may fall into one millisecond, and a
-        // wall's clock may be set back.
-        self.beaten_ms = at_ms.max(self.beaten_ms.saturating_add(1));
+    fn beat(&mut self, words: BTreeMap<WorkloadId, (Seq, String)>, wall_ms: i64) {
+        let Some(roster) = &self.membership.roster else { return };
+        let (count, at_ms) = self.pulse.next(wall_ms);
         let beat = Beat {
             member: self.identity.member.clone(),
             origin: self.identity.origin.clone(),
             boot: self.identity.boot.clone(),
-            count: self.beats,
+            count,
             version: self.identity.version.clone(),
-            config: self.standing.config.clone(),
+            config: self.membership.standing.config.clone(),
             members: roster.pin().map(|pin| pin.members.clone()).unwrap_or_default(),
             settings: roster.settings(),
             seqs: words.iter().map(|(workload, (seq, _))| (workload.clone(), *seq)).collect(),
             words: words.into_iter().map(|(workload, (_, words))| (workload, words)).collect(),
             place: self.identity.place.clone(),
-            at_ms: self.beaten_ms,
+            at_ms,
         };
-        self.paths.iter_mut().for_each(|path| path.leave(Box::new(beat.clone())));
+        self.paths.iter_mut().for_each(|path| path.queue.leave(Box::new(beat.clone())));
     }
 
     fn refilled(&mut self, now: Timestamp, read: Result<Option<super::Kept>, String>) {
-        let waiting = std::mem::take(&mut self.refilling);
-        let removed = std::mem::take(&mut self.removed);
         let records = match read {
             // A record of another ledger; the group of that ledger reads it.
             Ok(read) => read.filter(|(origin, _)| *origin == self.identity.origin).map(|(_, records)| records),
-            Err(why) => {
-                self.refill.failed(BACKOFF.from(now, "refill"), why);
-                for (index, path) in self.paths.iter_mut().enumerate() {
-                    path.refill |= waiting.contains(&index);
-                }
-                return;
-            }
+            Err(why) => return self.refill.failed(now, why, &mut self.paths),
         };
-        self.refill.answered_until(now);
         let records = records.unwrap_or_default();
-        for index in waiting {
-            let Some(path) = self.paths.get_mut(index) else { continue };
-            path.fill(records.iter().filter(|(id, _)| !removed.contains(*id)).map(|(id, record)| (id, show(record))));
-            path.fill(self.absent.iter().map(|(id, seq)| (id, Posting::Show(Box::new(Record::absent(*seq))))));
-        }
-    }
-
-    fn pin_stored(&mut self, now: Timestamp, pin: super::Pin, stored: Result<bool, String>) {
-        match stored {
-            Ok(true) => {
-                self.roster.iter_mut().for_each(|roster| roster.pinned(Some(pin.clone())));
-                self.pinning.answered_until(now.after(PIN_EVERY));
-            }
-            Ok(false) => {
-                self.pin_known = false;
-                self.pinning.answered_until(now);
-            }
-            Err(why) => {
-                self.pin_known = false;
-                self.pinning.failed(BACKOFF.from(now, "pin"), why);
-            }
+        let (paths, removed) = self.refill.answered(now);
+        for index in paths {
+            let Some(Path { queue, .. }) = self.paths.get_mut(index) else { continue };
+            queue.fill(records.iter().filter(|(id, _)| !removed.contains(*id)).map(|(id, record)| (id, show(record))));
+            queue.fill(self.ours.absent().map(|(id, seq)| (id, absent(seq))));
         }
     }
 
@@ -352,48 +278,33 @@ impl Broker {
     fn work(&mut self, now: Timestamp, members: &BTreeSet<Member>) -> Vec<Effect> {
         let grouped = self.is_grouped();
         let mut effects = Vec::new();
-        if grouped && self.beat_due <= now {
-            self.beat_due = now.after(BEAT_EVERY);
+        if grouped && self.pulse.beats(now) {
             if !self.identity.silent {
                 effects.push(Effect::GatherWords);
             }
-            self.post_absent(now);
+            for (workload, seq) in self.ours.absent_again(now, self.copies.seeking()) {
+                self.post(&workload, &absent(seq));
+            }
             effects.extend(self.want(now));
             self.make_up(now, members);
         }
         for (index, path) in self.paths.iter_mut().enumerate() {
             effects.extend(path.work(index, now, Some(members).filter(|_| grouped)));
         }
-        if !self.identity.silent && self.refill.is_due(now) && self.paths.iter().any(super::Path::wants_refill) {
-            self.refill.asked();
-            let wanting = self.paths.iter_mut().enumerate().filter(|(_, path)| path.wants_refill());
-            self.refilling = wanting
-                .map(|(index, path)| {
-                    path.refill = false;
-                    index
-                })
-                .collect();
-            effects.push(Effect::ReadLedger);
+        if !self.identity.silent {
+            effects.extend(self.refill.begin(now, &mut self.paths));
         }
-        if grouped {
-            effects.extend(self.pin(now));
+        if let Some(pin) = self.membership.mind_pin(now, &self.servers(), self.identity.silent) {
+            effects.extend(self.ahead.ask_again().into_iter().map(Effect::LoadRecord));
+            effects.push(pin);
         }
         effects
     }
 
-    /// Our cluster does not have the workload. Who asks for many that do not exist is answered, and not remembered for ever.
-    fn note_absent(&mut self, workload: WorkloadId, seq: Seq) {
-        self.absent.insert(workload, seq);
-        if self.absent.len() > ABSENT_MAX {
-            let seeking = self.copies.seeking();
-            self.absent.retain(|workload, _| seeking.contains(workload));
-        }
-    }
-
     /// What was heard of others than the members counts no more.
     fn forget_strangers(&mut self) {
-        if let Some(roster) = self.roster.as_ref().filter(|_| !self.copies.is_listening()) {
-            let members = &self.standing.members;
+        if let Some(roster) = self.membership.roster.as_ref().filter(|_| !self.copies.is_listening()) {
+            let members = &self.membership.standing.members;
             self.copies.retain(|member| members.contains(member) || roster.voice(member).is_some());
         }
     }
@@ -403,65 +314,29 @@ impl Broker {
         let others = members.iter().filter(|member| **member != self.identity.member).cloned().collect();
         let Some(lacking) = self.copies.lacking(&others, AGAIN_MAX) else { return };
         for path in &mut self.paths {
-            lacking.iter().for_each(|workload| path.ask_again(now, workload));
+            lacking.iter().for_each(|workload| path.reading.ask_again(now, workload));
         }
-        if self.copies.has_room() && now.since(self.reread) >= REREAD_EVERY {
-            self.reread = now;
-            self.copies.read_again();
-            self.paths.iter_mut().for_each(|path| others.iter().for_each(|member| path.rewind(now, member)));
+        if self.copies.read_again(now) {
+            let paths = self.paths.iter_mut();
+            paths.for_each(|path| others.iter().for_each(|member| path.reading.rewind(now, member)));
         }
     }
 
     /// The rollout that followed the workload has ended.
     fn left(&mut self, now: Timestamp, workload: WorkloadId) {
-        self.followed.remove(&workload);
+        self.ours.leave(&workload);
         self.copies.leave(&workload);
         if self.is_wanted(&workload) {
-            let (times, at) = self.idled.entry(workload).or_default();
-            (*times, *at) = (times.saturating_add(1), now);
+            self.waking.idled(now, workload);
         } else {
-            self.idled.remove(&workload);
+            self.waking.forget(&workload);
         }
     }
 
     /// What others wait for and nobody here sees to: what was told of it may have been lost, or come too early.
     fn want(&mut self, now: Timestamp) -> Vec<Effect> {
-        let rests = |workload: &WorkloadId| {
-            self.idled.get(workload).is_some_and(|(times, at)| *times > 1 && now.since(*at) < RESTS_FOR)
-        };
-        let seeking = self.copies.seeking();
-        let from = self.woken.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let after = seeking.range::<WorkloadId, _>((from, Bound::Unbounded));
-        let before = self.woken.iter().flat_map(|woken| seeking.range(..=woken));
-        let wanted = after.chain(before).filter(|workload| self.is_wanted(workload) && !rests(workload));
-        let wanted: Vec<WorkloadId> = wanted.take(WANTED_MAX).cloned().collect();
-        self.woken = wanted.last().cloned().or_else(|| self.woken.take());
-        wanted.into_iter().map(Effect::Want).collect()
-    }
-
-    /// Reads the pin, or stores the one that is wanted.
-    fn pin(&mut self, now: Timestamp) -> Vec<Effect> {
-        let Some(roster) = &self.roster else { return Vec::new() };
-        let wanted = roster.wanted_pin(now, &self.servers()).filter(|_| self.pin_known && !self.identity.silent);
-        if wanted.is_some() && !self.pinning.is_failing() {
-            self.pinning.hurry(now);
-        }
-        if !self.pinning.is_due(now) {
-            return Vec::new();
-        }
-        self.pinning.asked();
-        let mut effects: Vec<Effect> = self.ahead.ask_again().into_iter().map(Effect::LoadRecord).collect();
-        effects.push(match wanted {
-            Some(pin) => Effect::StorePin(pin, self.roster.as_ref().and_then(|roster| roster.pin().cloned())),
-            None => Effect::ReadPin,
-        });
-        effects
-    }
-
-    fn silences(&self, now: Timestamp) -> BTreeMap<Member, String> {
-        let Some(roster) = &self.roster else { return BTreeMap::new() };
-        let others = self.standing.members.iter().filter(|member| **member != self.identity.member);
-        others.filter_map(|member| Some((member.clone(), roster.silence(now, member)?))).collect()
+        let wanted = self.copies.seeking().iter().filter(|workload| self.is_wanted(workload)).cloned().collect();
+        self.waking.next(now, &wanted).into_iter().map(Effect::Want).collect()
     }
 }
 
@@ -470,4 +345,14 @@ type Spoken = (BTreeMap<WorkloadId, String>, BTreeMap<WorkloadId, Seq>);
 
 fn spoken<'a>((words, seqs): &'a Spoken, workload: &WorkloadId) -> (Option<&'a String>, Option<&'a Seq>) {
     (words.get(workload), seqs.get(workload))
+}
+
+/// What is posted of a record.
+fn show(record: &Record) -> Posting {
+    Posting::Show(Box::new(record.clone()))
+}
+
+/// What is posted of a workload that this cluster does not have.
+fn absent(seq: Seq) -> Posting {
+    Posting::Show(Box::new(Record::absent(seq)))
 }

@@ -1,3 +1,6 @@
+use super::ours::ABSENT_MAX;
+use super::path::DISBELIEVED_MAX;
+use super::waking::WANTED_MAX;
 use super::*;
 use crate::board::{Heard, POSTINGS_MAX};
 use crate::policy::Policy;
@@ -440,7 +443,7 @@ fn told(effects: &[Effect]) -> Vec<String> {
 fn a_hold_is_told_once_when_it_has_lasted_once_on_each_workload_that_waits_and_once_when_it_ends() {
     let mut broker = grouped();
     let beat = |rules: &str, count| {
-        let own = broker.roster.as_ref().map(Roster::settings).unwrap_or_default();
+        let own = broker.membership.roster.as_ref().map(Roster::settings).unwrap_or_default();
         let settings =
             own.into_iter().map(|(name, value)| if name == "rules" { (name, rules.into()) } else { (name, value) });
         let (settings, members) = (settings.collect(), BTreeSet::from(["eu-1".into(), "eu-2".into()]));
@@ -454,8 +457,8 @@ fn a_hold_is_told_once_when_it_has_lasted_once_on_each_workload_that_waits_and_o
             ..Beat::default()
         }
     };
-    let (other, config) = (beat("99", 1), broker.standing.config.clone());
-    let same = Beat { config, ..beat(&broker.roster.as_ref().unwrap().settings()["rules"], 2) };
+    let (other, config) = (beat("99", 1), broker.membership.standing.config.clone());
+    let same = Beat { config, ..beat(&broker.membership.roster.as_ref().unwrap().settings()["rules"], 2) };
     let heard = |beat: Beat| Event::Read(0, Ok(Box::new(News { beats: vec![beat], ..News::default() })));
     published(&mut broker, "web", seeking(1));
     published(&mut broker, "idle", record(1, 1));

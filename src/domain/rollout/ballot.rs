@@ -1,11 +1,15 @@
 //! What is known of the group, and what the group was shown of us.
 //!
-//! Not for what follows from it; that is `agree` and `patience`.
+//! Not for what follows from it; that is `vote`, `execute` and `group_timeout`.
+
+use std::collections::BTreeSet;
 
 use crate::call::Call;
-use crate::group::View;
-use crate::id::{Member, Seq};
-use crate::record::Record;
+use crate::group::{self, Decision, Fate, NumberedView, View};
+use crate::host::Host;
+use crate::id::{Member, Seq, Vector};
+use crate::plan::Plan;
+use crate::record::{Record, Vote};
 use crate::rollout::Effect;
 
 /// See the module's text.
@@ -13,6 +17,8 @@ use crate::rollout::Effect;
 pub(super) struct Ballot {
     /// The records of all members, as the group actor last told them; our own is in it once it was published.
     pub(super) view: View,
+    /// That view's number.
+    number: u64,
     /// The look at our own workload before a vote.
     pub(super) recheck: Call,
     /// The durable record was shown to the group in this life.
@@ -24,14 +30,19 @@ pub(super) struct Ballot {
 impl Ballot {
     /// Takes in what the group knows. Answers may overtake each other: one that knows less of ourselves than another before
     /// it would leave us waiting for an answer that has come already.
-    pub(super) fn changed(&mut self, view: View, own: &Member, durable: Option<&Record>) {
-        if view.number < self.view.number {
+    pub(super) fn changed(
+        &mut self,
+        NumberedView { number, view }: NumberedView,
+        own: &Member,
+        durable: Option<&Record>,
+    ) {
+        if number < self.number {
             return;
         }
         let revision = |record: Option<&Record>| record.map_or(0, |record| record.revision);
         let shown = revision(known(&view, own));
         if shown >= revision(known(&self.view, own)) || shown == revision(durable) {
-            self.view = view;
+            (self.view, self.number) = (view, number);
         }
     }
 
@@ -56,9 +67,32 @@ impl Ballot {
         (!std::mem::replace(&mut self.told_absent, true)).then_some(Effect::Absent(seq))
     }
 
+    /// When the last of the votes for a vector was cast, by its member's clock, and the hosts of all.
+    pub(super) fn agreed(&self, vector: &Vector) -> (i64, BTreeSet<Host>) {
+        let votes = self.view.members.values().filter_map(|known| known.as_ref()?.record.vote(vector));
+        votes.fold((0, BTreeSet::new()), |(at_ms, mut hosts), vote| {
+            hosts.extend(vote.hosts.iter().cloned());
+            (vote.at_ms.max(at_ms), hosts)
+        })
+    }
+
+    /// What is to be purged for a vector, if that is decided.
+    pub(super) fn plan(&self, vector: &Vector) -> Option<Plan> {
+        match group::fate(&self.view, vector) {
+            Fate::Decided(Decision::Execute(plan)) => Some(plan),
+            Fate::Decided(Decision::Close(_)) | Fate::Open(_) | Fate::Dead(..) | Fate::Mixed => None,
+        }
+    }
+
+    /// Whether a member other than `own` has not heard yet that what was owed for a vector has been made.
+    pub(super) fn others_owe(&self, vector: &Vector, own: &Member) -> bool {
+        let others = self.view.members.iter().filter(|(member, _)| *member != own);
+        others.filter_map(|(_, known)| known.as_ref()?.record.kept(vector)).any(Vote::owes)
+    }
+
     /// The group actor was rebuilt, and numbers its views anew.
     pub(super) fn restart(&mut self) {
-        self.view.number = 0;
+        self.number = 0;
     }
 }
 

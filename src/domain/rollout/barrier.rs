@@ -19,6 +19,7 @@ use crate::machine::Timestamp;
 use crate::notice::Kind;
 use crate::policy::Policy;
 use crate::record::Phase;
+use crate::rollout::served::move_edge;
 use crate::rollout::{Effect, Rollout, words};
 use crate::serving::OldPods;
 use crate::workload::Workload;
@@ -199,6 +200,19 @@ impl Rollout {
                 None
             }
         }
+    }
+
+    /// All that was to be waited for is over; `remark` says what was not.
+    fn complete(&mut self, now: Timestamp, remark: &str) {
+        self.stop_clock(now);
+        let elapsed = self.elapsed(now);
+        // A life that began just now has not watched it take any time.
+        let after = if elapsed.as_secs() == 0 { String::new() } else { format!(" after {}", words::duration(elapsed)) };
+        let pods = self.workload().map_or(0, |workload| workload.replicas.updated);
+        let Some(draft) = &mut self.record.draft else { return };
+        draft.phase = Phase::Complete;
+        move_edge(draft, self.policy.same_digest_is_same);
+        self.announce(now, Kind::RolloutCompleted, format!("all {pods} pods available{after}{remark}"));
     }
 
     /// When a rollout at the barrier next needs attention without any event.

@@ -1,51 +1,35 @@
-//! From decided to purged: who does what in which order, and what the others have done already.
-//!
-//! Every member can do everything, and the references make repetition harmless. The order only saves work: for each
-//! distribution the members have a rank, the first begins at once, and each later one begins a while after it came to know of
-//! the decision, unless it has seen by then that it is done. Nobody is elected, and nobody has to be alive.
+//! From decided to purged: the distributions of the plan are found, what others have done of it is taken over, and the rest is
+//! ordered.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow::{self, Break, Continue};
 
 use crate::catalog::Found;
 use crate::distribution::DistributionId;
-use crate::id::{Vector, group_rollout_id, purge_reference, rank};
+use crate::id::{Vector, purge_reference};
 use crate::machine::Timestamp;
 use crate::paths::PathSet;
 use crate::plan::Plan;
 use crate::purge::Order;
 use crate::record::{Outcome, Purge, PurgeState, Record, Vote};
-use crate::rollout::{Effect, Rollout, fates, owed, window, words};
+use crate::rollout::close::VectorEnd;
+use crate::rollout::turn::Task;
+use crate::rollout::{Effect, Rollout, fates, window, words};
 use crate::rules::Rules;
 use crate::tenants::{self, PATHS_SENT_MAX};
 
-/// A purge that another member has created is followed by the next rank after so many takeover times. Most complete within
-/// 25 s (95th percentile), and until then its creator follows it anyway.
-pub(super) const FOLLOW_AFTER: u32 = 6;
-
-/// What the members do one after the other.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Task {
-    /// Find the distributions.
-    Match,
-    /// Create the purge of this one.
-    Create(DistributionId),
-    /// Ask how far it is.
-    Follow(DistributionId),
-    /// Tell how the vector ended.
-    Tell,
-}
-
 impl Rollout {
-    /// Goes on with a decided vector: match it, order what is not ordered yet in this life, and finish when all is final.
-    pub(super) fn execute(&mut self, now: Timestamp, vector: &Vector, plan: Plan) -> Vec<Effect> {
-        self.adopt(vector, &plan);
-        self.cover_older(vector, Some(&plan.paths));
-        self.owe(now, vector, &plan);
-        let Some(vote) = self.open_vote(vector).cloned() else { return Vec::new() };
+    /// Goes on with a decided vector: matches it, and orders what is not ordered yet in this life. When all is final, says how it
+    /// ends.
+    pub(super) fn execute(
+        &mut self,
+        now: Timestamp,
+        vector: &Vector,
+        plan: &Plan,
+    ) -> ControlFlow<VectorEnd, Vec<Effect>> {
+        let Some(vote) = self.record.open_vote(vector).cloned() else { return Continue(Vec::new()) };
         if vote.is_carried_out() {
-            let outcome = fates::outcome(&vote.count());
-            self.finish(now, vector, outcome, &fates::missing(&vote));
-            return Vec::new();
+            return Break((fates::outcome(&vote.count()), fates::missing(&vote)));
         }
         let mut effects = Vec::new();
         if vote.wants_match() && self.is_turn(now, vector, Task::Match) && self.purges.begins_match(now, vector) {
@@ -59,12 +43,12 @@ impl Rollout {
             if self.purges.is_ordered(&purge.reference) || !self.is_turn(now, vector, task) {
                 continue;
             }
-            if let Some(purge) = self.chosen(vector, distribution, &plan) {
+            if let Some(purge) = self.chosen(vector, distribution, plan) {
                 self.purges.ordered(&purge.reference);
-                effects.push(Effect::Purge(Box::new(self.order(vector, distribution, &purge, &plan))));
+                effects.push(Effect::Purge(Box::new(self.order(vector, distribution, &purge, plan))));
             }
         }
-        effects
+        Continue(effects)
     }
 
     /// A purge with what is to be sent of it, once both are durable (GA-1).
@@ -75,45 +59,18 @@ impl Rollout {
         of(self.record.durable.as_ref()).is_some_and(|stored| stored.sent == purge.sent).then_some(purge)
     }
 
-    /// Whether this member may do something that others may do as well: once its turn has come, it stays.
-    pub(super) fn is_turn(&mut self, now: Timestamp, vector: &Vector, task: Task) -> bool {
-        if self.is_alone() {
-            return true;
-        }
-        let (key, after) = match &task {
-            Task::Create(distribution) => (distribution.to_string(), 1),
-            Task::Follow(distribution) => (distribution.to_string(), FOLLOW_AFTER),
-            Task::Match => (self.group_rollout(vector), 1),
-            Task::Tell => (self.teller_key(vector), 1),
-        };
-        let rank = rank(&key, &self.identity.member, vector.0.keys());
-        let wait = self.policy.group.takeover.saturating_mul(rank.saturating_mul(after));
-        self.purges.is_turn(now, vector, task, wait)
-    }
-
-    /// The member that purges the first distribution tells of it: it is the first to know.
-    fn teller_key(&self, vector: &Vector) -> String {
-        let vote = self.record.draft.as_ref().and_then(|draft| draft.vote(vector));
-        let first = vote.and_then(|vote| vote.purges.keys().next()).map(ToString::to_string);
-        first.unwrap_or_else(|| self.group_rollout(vector))
-    }
-
-    pub(super) fn group_rollout(&self, vector: &Vector) -> String {
-        group_rollout_id(&self.identity.group, &self.identity.workload, vector)
-    }
-
     /// Takes over what other members' votes say of the purges: that they are wanted, created, or done. Not that they are
     /// impossible: another member may have other credentials.
-    fn adopt(&mut self, vector: &Vector, plan: &Plan) {
-        if self.is_alone() {
+    pub(super) fn adopt(&mut self, vector: &Vector, plan: &Plan) {
+        if self.identity.is_alone() {
             return;
         }
-        let rollout = self.group_rollout(vector);
+        let rollout = self.identity.group_rollout(vector);
         let own = &self.identity.member;
         let others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
         let theirs = others.filter_map(|(_, known)| known.as_ref()?.record.vote(vector));
         let theirs: Vec<Vote> = theirs.cloned().collect();
-        let Some(vote) = self.open_vote(vector) else { return };
+        let Some(vote) = self.record.open_vote(vector) else { return };
         for other in theirs {
             // A list and what is not on it belong together: it is taken as it is, or not added to.
             let first = vote.purges.is_empty();
@@ -153,25 +110,23 @@ impl Rollout {
     }
 
     /// The distributions of a decided plan are known.
-    pub(super) fn matched(&mut self, now: Timestamp, vector: &Vector, found: &Found) {
+    pub(super) fn matched(&mut self, vector: &Vector, found: &Found) -> Option<VectorEnd> {
         self.purges.matched(vector);
         // Asked again because a peer was rebuilt, and answered twice: the purges of the first answer are under way.
-        let Some(vote) = self.kept_mut(vector).filter(|vote| vote.wants_match()) else { return };
+        let vote = self.record.kept_mut(vector).filter(|vote| vote.wants_match())?;
         let plan = if vote.closed.is_some() {
-            Some(owed::plan(vote))
+            Plan::of(&[vote])
         } else {
-            self.view_is_current().then(|| self.plan(vector)).flatten()
+            self.ballot.plan(vector).filter(|_| self.view_is_current())?
         };
-        let Some(plan) = plan else { return };
-        let (rollout, room) = (self.group_rollout(vector), self.room_for_purges());
-        let Some(vote) = self.kept_mut(vector) else { return };
+        let (rollout, room) = (self.identity.group_rollout(vector), self.room_for_purges());
+        let vote = self.record.kept_mut(vector)?;
         if found.distributions.is_empty() && vote.purges.is_empty() {
             let hosts = words::some(plan.hosts.iter().map(ToString::to_string), plan.hosts.len());
-            self.finish(now, vector, Outcome::NoDistribution, &hosts);
-            return;
+            return Some((Outcome::NoDistribution, hosts));
         }
         let limits = self.policy.tenants.limits(&self.identity.workload.namespace);
-        let Some(vote) = self.kept_mut(vector) else { return };
+        let vote = self.record.kept_mut(vector)?;
         let (first, bounded) = (vote.purges.is_empty(), vote.rules > Rules::FIRST);
         let beyond = if bounded { tenants::beyond(&found.distributions, limits) } else { BTreeMap::new() };
         let mut beyond = beyond;
@@ -198,11 +153,7 @@ impl Rollout {
         if first {
             window::leave_out(vote, beyond, |id| wanted(&rollout, id, &plan.paths));
         }
-    }
-
-    fn open_vote(&mut self, vector: &Vector) -> Option<&mut Vote> {
-        let open = |vote: &&mut Vote| vote.vector == *vector && vote.closed.is_none();
-        self.record.draft.as_mut()?.votes.iter_mut().find(open)
+        None
     }
 }
 

@@ -1,7 +1,7 @@
 //! How a vector ends whose purges have come as far as they will, and in which words: which distributions are fresh, which are
 //! not, and why.
 //!
-//! Not for when that is so (`Vote::is_carried_out`), nor for what follows from it; that is `finish`.
+//! Not for when that is so (`Vote::is_carried_out`), nor for what follows from it; that is `close`.
 
 use crate::record::{Count, Outcome, PurgeState, Vote};
 use crate::rollout::words;

@@ -15,28 +15,32 @@
 //!
 //! What it holds is in rooms that own their fields: our record (`write`), what was seen of the workload (`sight`) and of its pods
 //! (`served`), the clock (`clock`), the barrier (`barrier`), what the group knows (`ballot`), the hosts (`site`), the purges
-//! (`purges`) and what is told (`tell`). What it does is in the other files, in the order of `advance`: `observe`,
-//! `agree` with `execute` and `owed`, then `finish`.
+//! (`purges`) and what is told (`tell`). What it does is in stages, none of which calls another: `observe`, `barrier`, `vote`,
+//! `group_timeout`, `execute`, `progress`, `owed` and `close`. Their order is that of `advance`, the conductor.
 //!
 //! Not for deciding what the group agrees on (`group`), nor for how a purge is carried out (`purge`).
 
-mod agree;
+mod advance;
 mod ballot;
 mod barrier;
 mod clock;
+mod close;
+mod cover;
 mod execute;
 mod fates;
-mod finish;
+mod group_timeout;
 mod news;
 mod observe;
 mod owed;
-mod patience;
+mod progress;
 mod purges;
 mod regress;
 mod served;
 mod sight;
 mod site;
 mod tell;
+mod turn;
+mod vote;
 mod waits;
 mod window;
 mod words;
@@ -44,25 +48,25 @@ mod write;
 
 use crate::call::Call;
 use crate::catalog::Found;
-use crate::group::View;
-use crate::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId};
+use crate::group::{self, NumberedView};
+use crate::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId, group_rollout_id};
 use crate::machine::{Machine, Timestamp};
 use crate::notice::Notice;
 use crate::plan::Plan;
 use crate::policy::Policy;
 use crate::purge::{Order, Progress};
 use crate::readiness::Pods;
-use crate::record::{Phase, Record};
+use crate::record::{Change, Phase, Record};
 use crate::retry;
 use crate::rollout::ballot::Ballot;
 use crate::rollout::barrier::Barrier;
 use crate::rollout::clock::Stopwatch;
-use crate::rollout::finish::short;
 use crate::rollout::purges::Purges;
 use crate::rollout::served::Served;
 use crate::rollout::sight::{Sight, Sighting};
 use crate::rollout::site::Site;
 use crate::rollout::tell::Telling;
+use crate::rollout::words::short;
 use crate::rollout::write::OwnRecord;
 use crate::serving::OldPods;
 use crate::site::Age;
@@ -90,6 +94,27 @@ pub struct Identity {
     pub origin: Origin,
     /// The wall clock at timestamp zero, in milliseconds since the Unix epoch. Only ever printed.
     pub epoch_ms: i64,
+}
+
+impl Identity {
+    /// Whether there is no other member.
+    fn is_alone(&self) -> bool {
+        !self.grouped
+    }
+
+    fn wall_ms(&self, now: Timestamp) -> i64 {
+        self.epoch_ms.saturating_add_unsigned(now.as_millis())
+    }
+
+    /// The number of our rollout in a vector, if it is one of our ledger.
+    fn own_seq(&self, vector: &Vector) -> Option<Seq> {
+        group::own_seq(vector, &self.member, &self.origin)
+    }
+
+    /// What the rollout of a vector is called in the whole group.
+    fn group_rollout(&self, vector: &Vector) -> String {
+        group_rollout_id(&self.group, &self.workload, vector)
+    }
 }
 
 /// The machine. See the module's text.
@@ -140,7 +165,7 @@ pub enum Event {
     /// It is not known whether the write happened, for this reason.
     StoreFailed(String),
     /// The group's records changed.
-    ViewChanged(View),
+    ViewChanged(NumberedView),
     /// An [`Effect::FindSite`] was answered.
     SiteFound(FoundSite),
     /// It was not, for this reason.
@@ -262,23 +287,6 @@ impl Rollout {
         retry::SERVICE.from(now, &self.identity.workload.to_string())
     }
 
-    /// Everything that follows from the present facts, in the order of a rollout's life. Called after every event and tick;
-    /// does nothing when nothing has changed.
-    fn advance(&mut self, now: Timestamp, fresh: bool) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        self.wake(now);
-        effects.extend(self.ballot.publish(self.record.durable.as_ref()));
-        effects.extend(self.observe(now, fresh));
-        effects.extend(self.agree(now));
-        effects.extend(self.tell(now));
-        effects.extend(self.record.flush(now));
-        self.ended = self.is_over();
-        if self.ended {
-            effects.push(Effect::End);
-        }
-        effects
-    }
-
     /// Ends every rest that is over, so that no deadline stays in the past.
     fn wake(&mut self, now: Timestamp) {
         self.barrier.wake(now);
@@ -318,6 +326,33 @@ impl Rollout {
         if self.sighting.watched(workload, self.record.draft.as_ref()) {
             self.ballot.recheck.outdate();
         }
+    }
+
+    /// Whether the view contains our own record as the ledger has it: what others may have seen of us.
+    pub(super) fn view_is_current(&self) -> bool {
+        self.ballot.is_current(&self.identity.member, self.record.durable.as_ref())
+    }
+
+    /// Whether another member may need something of this one. Before the group's records are known, it may.
+    fn is_wanted_by_others(&self) -> bool {
+        let known = self.record.durable.is_none() || self.view_is_current();
+        !self.identity.is_alone() && (!known || group::others_seek(&self.ballot.view, &self.identity.member))
+    }
+
+    /// Counts the rollout `seq` on, if it is the present one, so that the group can come to another vector with it.
+    pub(super) fn renew(&mut self, seq: Seq) {
+        let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.seq == seq) else { return };
+        let at_rest = draft.change == Change::Baseline || draft.closed >= draft.seq;
+        draft.seq = draft.seq.next();
+        if at_rest {
+            draft.closed = draft.seq;
+        }
+        draft.elapsed_ms = 0;
+        draft.stalled = false;
+        if draft.phase != Phase::Rolling {
+            self.stopwatch.clear();
+        }
+        self.site.forget();
     }
 
     /// Whether the machine has nothing to wait for any more.
@@ -376,9 +411,16 @@ impl Machine for Rollout {
                 self.site.forget();
                 self.ballot.recheck.failed(&again, short(&why));
             }
-            Event::Matched(vector, found) => self.matched(now, &vector, &found),
+            Event::Matched(vector, found) => {
+                if let Some(end) = self.matched(&vector, &found) {
+                    self.end_vote(now, &vector, end);
+                }
+            }
             Event::MatchFailed(vector, why) => self.purges.match_failed(&vector, &again, short(&why)),
-            Event::Purged(reference, progress) => self.purged(now, &reference, progress),
+            Event::Purged(reference, progress) => {
+                self.note_waits(now, &reference, &progress);
+                self.purged(now, &reference, progress);
+            }
             Event::Told(id) => {
                 self.telling.told(&id);
                 self.record.draft.iter_mut().for_each(|draft| draft.untold.retain(|notice| notice.id != id));
@@ -406,7 +448,7 @@ impl Machine for Rollout {
             self.record.deadline(),
             self.sighting.deadline(),
             self.purges.deadline(self.record.draft.as_ref()),
-            self.patience_deadline(),
+            self.group_deadline(),
             self.barrier_deadline(),
         ];
         let own = own.into_iter().flatten();

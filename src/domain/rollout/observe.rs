@@ -8,9 +8,9 @@ use crate::notice::Kind;
 use crate::readiness::{self, Standing, standing};
 use crate::record::{Change, Edge, Failure, Outcome, Phase, Record};
 use crate::rollout::clock::{ELAPSED_STORED_EVERY, Suspicion};
-use crate::rollout::news::{baseline, faults, is_requested, news};
-use crate::rollout::served::{Served, move_edge};
-use crate::rollout::sight::Sight;
+use crate::rollout::close::End;
+use crate::rollout::news::{baseline, faults, is_requested};
+use crate::rollout::served::Served;
 use crate::rollout::{Arrival, Effect, Rollout, words};
 use crate::workload::Workload;
 
@@ -18,84 +18,45 @@ use crate::workload::Workload;
 /// new generation, and the controller corrects it within one sync.
 const DEADLINE_CONFIRMED_AFTER: Duration = Duration::from_secs(2);
 
+/// What a rollout in flight comes to by a sight.
+pub(super) enum Course {
+    /// It waits on.
+    Waits,
+    /// It has to be looked at afresh before more can be said.
+    Looks,
+    /// All its pods are new and available.
+    Stands,
+    /// It will not complete.
+    Ends(End),
+}
+
 impl Rollout {
-    /// Moves the draft by what is known of the workload. `fresh` means the sight is a look made just now.
-    pub(super) fn observe(&mut self, now: Timestamp, fresh: bool) -> Option<Effect> {
-        let effect = match self.sighting.sight.clone() {
-            Sight::Unknown => None,
-            Sight::Missing => self.sighting.look(now),
-            Sight::Gone => {
-                self.depart(now);
-                self.absent()
-            }
-            Sight::Seen(workload) => {
-                if let Some(draft) = self.record.draft.as_mut().filter(|_| workload.tuning.disabled) {
-                    draft.off = true;
-                }
-                let effect = match &workload.version {
-                    Ok(version) if !workload.tuning.disabled => self.follow(now, &workload, version, fresh),
-                    // Nothing can be said of it, so no time is counted against it.
-                    Ok(_) | Err(_) => {
-                        self.stop_clock(now);
-                        None
-                    }
-                };
-                // Into the record of a first sight too, so that both are one write.
-                self.note_faults(now, &workload);
-                effect
-            }
-        };
-        effect.or_else(|| self.sighting.look_into_doubt(now))
-    }
-
-    fn stop_clock(&mut self, now: Timestamp) {
-        self.barrier.leave();
-        self.stopwatch.stop(now, &mut self.record.draft);
-    }
-
     /// The workload does not exist any more. Purges already voted for go on; then the record goes.
-    fn depart(&mut self, now: Timestamp) {
+    pub(super) fn depart(&mut self, now: Timestamp) -> Option<End> {
         self.stop_clock(now);
-        let Some(record) = self.record.draft.clone() else { return };
-        if record.seq > record.closed && (record.phase == Phase::Rolling || record.awaits_vote()) {
-            self.announce(now, Kind::RolloutFailed, Outcome::Deleted.to_string());
-            self.close_current(Outcome::Deleted, String::new());
-        } else if record.all_kept().next().is_none() && record.untold.is_empty() {
+        let record = self.record.draft.as_ref()?;
+        if record.seq > record.closed && record.is_in_flight() {
+            return Some(End::plainly(Kind::RolloutFailed, Outcome::Deleted));
+        }
+        if record.all_kept().next().is_none() && record.untold.is_empty() {
             // Its numbers are not used again even if the workload returns before the record is gone (decision 2).
             self.record.floor = self.record.floor.max(record.seq);
             self.record.draft = None;
         }
+        None
     }
 
     /// Tells the other members, once, that the cluster does not have the workload: a fresh look and the ledger say so.
-    fn absent(&mut self) -> Option<Effect> {
+    pub(super) fn absent(&mut self) -> Option<Effect> {
         let gone = self.record.draft.is_none() && self.record.is_settled();
-        if !gone || self.is_alone() {
+        if !gone || self.identity.is_alone() {
             return None;
         }
         self.ballot.absent(Record::above(self.record.floor).0)
     }
 
-    fn follow(&mut self, now: Timestamp, workload: &Workload, version: &Version, fresh: bool) -> Option<Effect> {
-        self.record.recall();
-        let Some(record) = &self.record.draft else {
-            self.first_sight(now, workload, version);
-            return None;
-        };
-        match news(record, workload, &self.policy) {
-            Some(Change::Requested) if record.is_in_flight() => self.join(workload),
-            Some(change) => self.begin(now, workload, version, change),
-            None => {}
-        }
-        self.keep_current(workload, version);
-        self.note_counts(workload);
-        match self.record.draft.as_ref().map(|record| &record.phase) {
-            Some(Phase::Rolling) => self.supervise(now, workload, fresh),
-            Some(Phase::Complete | Phase::Failed(_) | Phase::Withdrawn | Phase::Absent) | None => None,
-        }
-    }
-
-    fn first_sight(&mut self, now: Timestamp, workload: &Workload, version: &Version) {
+    /// The workload has no record yet.
+    pub(super) fn first_sight(&mut self, now: Timestamp, workload: &Workload, version: &Version) {
         if workload.deleting {
             return;
         }
@@ -122,7 +83,7 @@ impl Rollout {
     }
 
     /// The record always holds what runs, also where only names of it have changed, or which containers count.
-    fn keep_current(&mut self, workload: &Workload, version: &Version) {
+    pub(super) fn keep_current(&mut self, workload: &Workload, version: &Version) {
         let digests = self.policy.same_digest_is_same;
         let Some(draft) = &mut self.record.draft else { return };
         draft.off = false;
@@ -135,7 +96,7 @@ impl Rollout {
     }
 
     /// A purge requested while a rollout of the same version is in flight is that rollout's purge, come what may.
-    fn join(&mut self, workload: &Workload) {
+    pub(super) fn join(&mut self, workload: &Workload) {
         if let Some(draft) = &mut self.record.draft {
             draft.request = draft.request.or(Some(draft.seq));
             draft.requested_at.clone_from(&workload.tuning.requested_at);
@@ -143,10 +104,8 @@ impl Rollout {
     }
 
     /// A new rollout takes the place of the present one, whatever it was doing (GA-2).
-    fn begin(&mut self, now: Timestamp, workload: &Workload, version: &Version, change: Change) {
-        self.leave_to_the_edge();
+    pub(super) fn begin(&mut self, now: Timestamp, workload: &Workload, version: &Version, change: Change) {
         let Some(previous) = self.record.draft.clone() else { return };
-        self.conclude(now, &previous, version);
         let (digests, requested) = (self.policy.same_digest_is_same, is_requested(&previous, workload));
         let Some(draft) = &mut self.record.draft else { return };
         let settled = previous.settled().filter(|settled| !settled.same_content(version, digests)).cloned();
@@ -182,33 +141,31 @@ impl Rollout {
         self.announce(now, Kind::RolloutStarted, message);
     }
 
-    /// Closes a rollout that another one replaces before it was voted for.
-    fn conclude(&mut self, now: Timestamp, previous: &Record, next: &Version) {
-        if previous.seq <= previous.closed {
-            return;
-        }
+    /// How a rollout ends that another one replaces before it was voted for.
+    pub(super) fn replaced_by(&self, next: &Version) -> Option<End> {
+        let previous = self.record.draft.as_ref().filter(|previous| previous.seq > previous.closed)?;
         let same = |version: &Version| version.same_content(next, self.policy.same_digest_is_same);
         let returns = previous.settled().is_some_and(same) && !same(&previous.version);
         let outcome = match previous.phase {
             Phase::Rolling if returns => Outcome::RolledBack,
             Phase::Rolling => Outcome::Superseded,
             Phase::Complete if previous.awaits_vote() => Outcome::Superseded,
-            Phase::Complete | Phase::Failed(_) | Phase::Withdrawn | Phase::Absent => return,
+            Phase::Complete | Phase::Failed(_) | Phase::Withdrawn | Phase::Absent => return None,
         };
-        self.announce(now, Kind::RolloutSuperseded, outcome.to_string());
-        self.close_current(outcome, String::new());
+        Some(End::plainly(Kind::RolloutSuperseded, outcome))
     }
 
-    /// Supervises a rollout in flight: complete, failed, or waiting with a reason.
-    fn supervise(&mut self, now: Timestamp, workload: &Workload, fresh: bool) -> Option<Effect> {
-        match standing(workload, self.policy.zero_is_complete) {
-            Standing::Complete => return self.hold(now, workload),
-            Standing::DeadlineExceeded { last_update } => {
-                self.barrier.leave();
-                return self.suspect(now, workload, last_update, fresh);
-            }
+    /// Supervises a rollout in flight: complete, failed, or waiting with a reason. `fresh` means that the sight is a look made just
+    /// now.
+    pub(super) fn supervise(&mut self, now: Timestamp, workload: &Workload, fresh: bool) -> Course {
+        let standing = standing(workload, self.policy.zero_is_complete);
+        if standing != Standing::Complete {
+            self.barrier.leave();
+        }
+        match standing {
+            Standing::Complete => return Course::Stands,
+            Standing::DeadlineExceeded { last_update } => return self.suspect(now, workload, last_update, fresh),
             Standing::Waiting(wait) => {
-                self.barrier.leave();
                 self.stopwatch.suspicion = None;
                 if wait.counts() != self.stopwatch.runs() {
                     self.stopwatch.keep(now, wait.counts(), &mut self.record.draft);
@@ -217,47 +174,30 @@ impl Rollout {
         }
         if self.stopwatch.runs() && self.elapsed(now) >= self.timeout() {
             // Declared on a fresh look only: a watch that was cut may have hidden the completion.
-            if !fresh {
-                return self.sighting.look(now);
-            }
-            self.fail(now, workload, Failure::TimedOut);
-        } else if self.stopwatch.is_store_due(now) {
+            return if fresh { self.fail(now, workload, Failure::TimedOut) } else { Course::Looks };
+        }
+        if self.stopwatch.is_store_due(now) {
             self.stopwatch.keep(now, true, &mut self.record.draft);
         }
-        None
+        Course::Waits
     }
 
-    /// All that was to be waited for is over; `remark` says what was not.
-    pub(super) fn complete(&mut self, now: Timestamp, remark: &str) {
-        self.stop_clock(now);
-        let elapsed = self.elapsed(now);
-        // A life that began just now has not watched it take any time.
-        let after = if elapsed.as_secs() == 0 { String::new() } else { format!(" after {}", words::duration(elapsed)) };
-        let pods = self.workload().map_or(0, |workload| workload.replicas.updated);
-        let Some(draft) = &mut self.record.draft else { return };
-        draft.phase = Phase::Complete;
-        move_edge(draft, self.policy.same_digest_is_same);
-        self.announce(now, Kind::RolloutCompleted, format!("all {pods} pods available{after}{remark}"));
-    }
-
-    fn suspect(&mut self, now: Timestamp, workload: &Workload, last_update: String, fresh: bool) -> Option<Effect> {
+    /// A missed progress deadline is seen, for the first time or again.
+    fn suspect(&mut self, now: Timestamp, workload: &Workload, last_update: String, fresh: bool) -> Course {
+        let failure = Failure::ProgressDeadlineExceeded;
         match &self.stopwatch.suspicion {
-            None => self.stopwatch.suspicion = Some(Suspicion { since: now, last_update }),
-            Some(suspicion) if suspicion.last_update != last_update => {
-                self.fail(now, workload, Failure::ProgressDeadlineExceeded);
+            None => {
+                self.stopwatch.suspicion = Some(Suspicion { since: now, last_update });
+                Course::Waits
             }
-            Some(suspicion) if now.since(suspicion.since) >= DEADLINE_CONFIRMED_AFTER => {
-                if !fresh {
-                    return self.sighting.look(now);
-                }
-                self.fail(now, workload, Failure::ProgressDeadlineExceeded);
-            }
-            Some(_) => {}
+            Some(suspicion) if suspicion.last_update != last_update => self.fail(now, workload, failure),
+            Some(suspicion) if now.since(suspicion.since) < DEADLINE_CONFIRMED_AFTER => Course::Waits,
+            Some(_) if fresh => self.fail(now, workload, failure),
+            Some(_) => Course::Looks,
         }
-        None
     }
 
-    fn fail(&mut self, now: Timestamp, workload: &Workload, failure: Failure) {
+    fn fail(&mut self, now: Timestamp, workload: &Workload, failure: Failure) -> Course {
         self.stopwatch.stop(now, &mut self.record.draft);
         let elapsed = words::duration(self.elapsed(now));
         let waited_for = match standing(workload, self.policy.zero_is_complete) {
@@ -265,17 +205,20 @@ impl Rollout {
             Standing::DeadlineExceeded { .. } | Standing::Complete => self.pods_in_words(workload),
         };
         self.leave_to_the_edge();
-        let Some(draft) = &mut self.record.draft else { return };
-        draft.phase = Phase::Failed(failure);
-        self.announce(now, Kind::RolloutFailed, format!("{failure} after {elapsed}: {waited_for}; nothing is purged"));
-        self.close_current(Outcome::Failed(failure), waited_for);
+        self.record.draft.iter_mut().for_each(|draft| draft.phase = Phase::Failed(failure));
+        Course::Ends(End {
+            kind: Kind::RolloutFailed,
+            outcome: Outcome::Failed(failure),
+            message: format!("{failure} after {elapsed}: {waited_for}; nothing is purged"),
+            why: waited_for,
+        })
     }
 
     fn pods_in_words(&self, workload: &Workload) -> String {
         readiness::words(&readiness::pods_wanting(workload), self.served.pods())
     }
 
-    fn note_faults(&mut self, now: Timestamp, workload: &Workload) {
+    pub(super) fn note_faults(&mut self, now: Timestamp, workload: &Workload) {
         let Some(draft) = &mut self.record.draft else { return };
         let faults: std::collections::BTreeSet<String> = faults(workload).collect();
         if draft.conditions == faults {

@@ -16,7 +16,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::distribution::DistributionId;
-use crate::group::{self, Decision, Fate};
 use crate::host::Host;
 use crate::id::{Reference, Vector, rank};
 use crate::machine::Timestamp;
@@ -25,13 +24,12 @@ use crate::paths::{Path, PathSet};
 use crate::plan::{self, Plan};
 use crate::purge::{Order, Progress};
 use crate::record::{
-    NOTICE_LIST_BYTES_MAX, Purge, PurgeState, Record, VOTE_EXCEPT_BYTES_MAX, VOTE_HOST_BYTES_MAX,
-    VOTE_ORIGIN_BYTES_MAX, Vote,
+    NOTICE_LIST_BYTES_MAX, Purge, PurgeState, VOTE_EXCEPT_BYTES_MAX, VOTE_HOST_BYTES_MAX, VOTE_ORIGIN_BYTES_MAX, Vote,
 };
-use crate::rollout::execute::{FOLLOW_AFTER, progress};
-use crate::rollout::finish::{fitting, short};
+use crate::rollout::execute::progress;
+use crate::rollout::turn::FOLLOW_AFTER;
+use crate::rollout::words::{fitting, short};
 use crate::rollout::{Effect, Rollout, fates};
-use crate::tenants::PATHS_SENT_MAX;
 
 /// A denied purge is owed after this: rights that are just being given take seconds to reach all of AWS, and a rollout that ends
 /// at the first refusal would say so too soon.
@@ -43,9 +41,6 @@ const TOLD_EVERY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Entries with owed purges that are kept. Each newer one carries those before it, unless it is of other distributions; what it
 /// carries is only kept so that its end can be told.
 const OWED_MAX: usize = 4;
-
-/// Bytes of the paths of one owed purge; with more, it is of everything. They are there as often as there are distributions.
-const SENT_BYTES_MAX: usize = 1024;
 
 impl Rollout {
     /// What a report about a purge says of how long it may still be waited for, and of what was really sent.
@@ -88,7 +83,7 @@ impl Rollout {
 
     /// Makes owed what has waited long enough.
     pub(super) fn owe(&mut self, now: Timestamp, vector: &Vector, plan: &Plan) {
-        let wall_ms = self.wall_ms(now);
+        let wall_ms = self.identity.wall_ms(now);
         let due: Vec<(DistributionId, String)> = {
             let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.vote(vector)) else { return };
             let waits = |(distribution, purge): (&DistributionId, &Purge)| {
@@ -99,7 +94,7 @@ impl Rollout {
         };
         for (distribution, why) in due {
             self.absorb(vector, &distribution, plan, true);
-            let Some(vote) = self.kept_mut(vector) else { return };
+            let Some(vote) = self.record.kept_mut(vector) else { return };
             if vote.owed_ms == 0 {
                 vote.owed_ms = wall_ms;
             }
@@ -111,56 +106,15 @@ impl Rollout {
         }
     }
 
-    /// Chooses what is sent for a purge that nobody has created: what was voted for, and what older ones of this workload owe
-    /// for the same distribution, if it does not contain that. One that is owed always says it, since the votes go.
-    pub(super) fn absorb(&mut self, vector: &Vector, distribution: &DistributionId, plan: &Plan, say: bool) {
-        let Some(draft) = &self.record.draft else { return };
-        let Some(vote) = draft.kept(vector) else { return };
-        let Some(purge) = vote.purges.get(distribution).filter(|purge| purge.invalidation.is_none()) else { return };
-        let own = purge.sent.as_ref().unwrap_or(&plan.paths);
-        let older = draft.all_kept().filter(|older| older.seq < vote.seq && older.owes());
-        let owed = older.filter_map(|older| older.purges.get(distribution)).filter(|purge| is_missing(purge));
-        let all = owed
-            .filter_map(|purge| purge.sent.as_ref())
-            .fold(own.clone(), |all, paths| if all.covers(paths) { all } else { all.union(paths) });
-        let all = all.at_most(PATHS_SENT_MAX);
-        let all = if bytes(&all) > SENT_BYTES_MAX && (say || all != plan.paths) { PathSet::default() } else { all };
-        if (say || all != plan.paths)
-            && let Some(purge) = self.kept_mut(vector).and_then(|vote| vote.purges.get_mut(distribution))
-        {
-            purge.sent = Some(all);
-        }
-    }
-
-    /// What was made for `vector` covers what older ones owe, if what was really sent contains it: they were complete everywhere
-    /// before anybody could vote for this one.
-    /// `paths` are what was voted for, where they are still known.
-    pub(super) fn cover_older(&mut self, vector: &Vector, paths: Option<&PathSet>) {
-        let Some(draft) = &mut self.record.draft else { return };
-        let Some(made) = draft.kept(vector).cloned() else { return };
-        let mut covered = Vec::new();
-        for older in draft.all_kept_mut().filter(|older| older.seq < made.seq && older.closed.is_some()) {
-            for (distribution, purge) in older.purges.iter_mut().filter(|(_, purge)| is_missing(purge)) {
-                let Some(newer) = made.purges.get(distribution) else { continue };
-                let Some(sent) = newer.sent.as_ref().or(paths) else { continue };
-                let contained = purge.sent.as_ref().is_some_and(|owed| sent.covers(owed));
-                let made = matches!(newer.state, PurgeState::Completed | PurgeState::Created | PurgeState::Covered(_));
-                if made && contained {
-                    purge.state = PurgeState::Covered(newer.reference.clone());
-                    purge.invalidation.clone_from(&newer.invalidation);
-                    // It is followed from now on, instead of tried.
-                    covered.push(purge.reference.clone());
-                }
-            }
-        }
-        covered.iter().for_each(|reference| self.purges.order_again(reference));
+    /// The vectors of which something is owed.
+    pub(super) fn owing(&self) -> Vec<Vector> {
+        let votes = self.record.durable.iter().flat_map(|record| record.all_kept());
+        votes.filter(|vote| vote.owes()).map(|vote| vote.vector.clone()).collect()
     }
 
     /// Goes on with what is owed by rollouts that have ended.
     pub(super) fn pursue(&mut self, now: Timestamp) -> Vec<Effect> {
-        let owing =
-            |record: &Record| record.all_kept().filter(|vote| vote.owes()).map(|vote| vote.vector.clone()).collect();
-        let vectors: Vec<Vector> = self.record.durable.as_ref().map_or_else(Vec::new, owing);
+        let vectors = self.owing();
         self.purges.remind_only_of(&vectors);
         let mut effects = Vec::new();
         // From the newest on, so that what covers is known before what it covers is tried.
@@ -170,11 +124,6 @@ impl Rollout {
             effects.extend(self.list_owed(now, vector));
             effects.extend(self.order_owed(vector));
         }
-        for vector in &vectors {
-            self.conclude_owed(vector);
-            self.tell_daily(now, vector);
-        }
-        self.keep_few_owed(now);
         effects
     }
 
@@ -184,7 +133,7 @@ impl Rollout {
         let others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
         let theirs = others.filter_map(|(_, known)| known.as_ref()?.record.kept(vector));
         let theirs: Vec<Vote> = theirs.cloned().collect();
-        let Some(vote) = self.kept_mut(vector) else { return };
+        let Some(vote) = self.record.kept_mut(vector) else { return };
         let voted = vote.paths.clone();
         let mut made_there = Vec::new();
         for other in theirs {
@@ -226,49 +175,28 @@ impl Rollout {
         orders.into_iter().map(|order| Effect::Purge(Box::new(order))).collect()
     }
 
-    /// Whether a newer purge of this workload and distribution is on its way that will contain it.
-    fn is_carried(&self, draft: &Record, vote: &Vote, distribution: &DistributionId, purge: &Purge) -> bool {
-        let carries = |newer: &Vote| {
-            let Some(made) = newer.purges.get(distribution) else { return false };
-            let alive = matches!(made.state, PurgeState::Wanted | PurgeState::Owed(_));
-            let contains = |sent: &PathSet| purge.sent.as_ref().is_some_and(|owed| sent.covers(owed));
-            alive
-                && match &made.sent {
-                    Some(sent) => contains(sent),
-                    None => self.plan(&newer.vector).is_some_and(|plan| contains(&plan.paths)),
-                }
-        };
-        is_missing(purge) && draft.all_kept().filter(|newer| newer.seq > vote.seq).any(carries)
-    }
-
-    pub(super) fn plan(&self, vector: &Vector) -> Option<Plan> {
-        match group::fate(&self.ballot.view, vector) {
-            Fate::Decided(Decision::Execute(plan)) => Some(plan),
-            Fate::Decided(Decision::Close(_)) | Fate::Open(_) | Fate::Dead(..) | Fate::Mixed => None,
-        }
-    }
-
     /// All of it was made, or cannot be: that is how the rollout has ended, and the edge may agree with it now.
-    fn conclude_owed(&mut self, vector: &Vector) {
-        let Some(vote) = self.kept_mut(vector).filter(|vote| vote.closed.is_some() && !vote.owes()) else { return };
-        let ended = fates::outcome(&vote.count());
-        if vote.closed.replace(ended.clone()) == Some(ended.clone()) {
-            return;
+    pub(super) fn conclude_owed(&mut self, vector: &Vector) -> Option<Vote> {
+        let vote = self.record.kept_mut(vector).filter(|vote| vote.closed.is_some() && !vote.owes())?;
+        let ended = Some(fates::outcome(&vote.count()));
+        if vote.closed == ended {
+            return None;
         }
+        vote.closed = ended;
         let vote = vote.clone();
         self.purges.tell_again(vector);
-        self.end_owed(&vote, &ended);
+        Some(vote)
     }
 
     /// Somebody who can end it is reminded: by one member, as far as they hear of each other.
-    fn tell_daily(&mut self, now: Timestamp, vector: &Vector) {
-        let wall_ms = self.wall_ms(now);
+    pub(super) fn tell_daily(&mut self, now: Timestamp, vector: &Vector) {
+        let wall_ms = self.identity.wall_ms(now);
         let own = self.identity.member.clone();
         let hears = |member: &&crate::id::Member| {
             **member == own
                 || self.ballot.view.members.get(*member).and_then(Option::as_ref).is_some_and(|known| known.alive)
         };
-        let first = rank(&self.group_rollout(vector), &own, vector.0.keys().filter(hears)) == 0;
+        let first = rank(&self.identity.group_rollout(vector), &own, vector.0.keys().filter(hears)) == 0;
         let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.kept(vector)).filter(|vote| vote.owes())
         else {
             return;
@@ -285,7 +213,7 @@ impl Rollout {
         }
         let day = |day: i64| format!("day {day}");
         let before = self.notice_id(vector, Kind::PurgeOwed, &day(days.saturating_sub(1)), &own);
-        self.kept_mut(vector).into_iter().for_each(|vote| vote.noticed.retain(|id| *id != before));
+        self.record.kept_mut(vector).into_iter().for_each(|vote| vote.noticed.retain(|id| *id != before));
         let message = format!("still owed after {days} d, and tried on: {reasons}");
         self.announce_vote(now, vector, Kind::PurgeOwed, &day(days), message);
     }
@@ -293,7 +221,7 @@ impl Rollout {
     /// Puts a closed vote that owes something beside the votes, in brief: nobody decides by it any more. By what was agreed on
     /// those of its distributions are found again that it does not list yet.
     pub(super) fn keep_owed(&mut self, vector: &Vector) {
-        let agreed = self.plan(vector);
+        let agreed = self.ballot.plan(vector);
         let Some(draft) = &mut self.record.draft else { return };
         let Some(vote) = draft.vote(vector).cloned() else { return };
         draft.votes.retain(|vote| vote.vector != *vector);
@@ -306,11 +234,11 @@ impl Rollout {
     fn list_owed(&mut self, now: Timestamp, vector: &Vector) -> Option<Effect> {
         let draft = self.record.draft.as_ref()?;
         let vote = draft.owed.iter().find(|vote| vote.vector == *vector).filter(|vote| !vote.is_begun())?;
-        let (seq, plan) = (vote.seq, plan(vote));
+        let (seq, plan) = (vote.seq, Plan::of(&[vote]));
         // A newer rollout that is purged finds all distributions of the site out for itself.
         let carries = |newer: &Vote| newer.seq > seq && !newer.purges.is_empty() && newer.paths.covers(&plan.paths);
         if draft.all_kept().any(carries) {
-            let vote = self.kept_mut(vector)?;
+            let vote = self.record.kept_mut(vector)?;
             vote.leave_rest();
             *vote = brief(vote.clone());
             return None;
@@ -322,7 +250,7 @@ impl Rollout {
     }
 
     /// Forgets the oldest of those that newer ones carry, beyond the bound, and says so.
-    fn keep_few_owed(&mut self, now: Timestamp) {
+    pub(super) fn keep_few_owed(&mut self, now: Timestamp) {
         let Some(draft) = &self.record.draft else { return };
         if draft.owed.len() <= OWED_MAX {
             return;
@@ -336,23 +264,6 @@ impl Rollout {
         self.announce_vote(now, &vector, Kind::PurgeSkipped, "", message);
         self.record.draft.iter_mut().for_each(|draft| draft.owed.retain(|vote| vote.vector != vector));
     }
-
-    /// Whether another member has not heard yet that what was owed has been made.
-    pub(super) fn others_owe(&self, vector: &Vector) -> bool {
-        let own = &self.identity.member;
-        let others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
-        let mut theirs = others.filter_map(|(_, known)| known.as_ref()?.record.kept(vector));
-        theirs.any(Vote::owes)
-    }
-
-    pub(super) fn kept_mut(&mut self, vector: &Vector) -> Option<&mut Vote> {
-        self.record.draft.as_mut()?.all_kept_mut().find(|vote| vote.vector == *vector)
-    }
-}
-
-/// What is to be purged for an owed vote.
-pub(super) fn plan(vote: &Vote) -> Plan {
-    Plan::of(&[vote])
 }
 
 /// An owed vote whose purges are all listed, with what is told of it.
@@ -367,7 +278,8 @@ fn brief(vote: Vote) -> Vote {
 
 /// An owed vote by which the rest of its distributions can be found: all that was agreed on, as far as a vote has room for it.
 fn as_planned(vote: Vote, agreed: Option<Plan>) -> Vote {
-    let Plan { mut hosts, narrow: all, origins, except, distributions, paths } = agreed.unwrap_or_else(|| plan(&vote));
+    let Plan { mut hosts, narrow: all, origins, except, distributions, paths } =
+        agreed.unwrap_or_else(|| Plan::of(&[&vote]));
     let narrow = plan::narrow_that_fits(&all);
     hosts.retain(|host| narrow.contains_key(host) || !all.contains_key(host));
     let fits =
@@ -381,13 +293,4 @@ fn as_planned(vote: Vote, agreed: Option<Plan>) -> Vote {
         paths,
         ..vote
     }
-}
-
-/// Whether nothing is known of a purge that would make the edge fresh.
-const fn is_missing(purge: &Purge) -> bool {
-    matches!(purge.state, PurgeState::Wanted | PurgeState::Owed(_)) && purge.invalidation.is_none()
-}
-
-fn bytes(paths: &PathSet) -> usize {
-    paths.iter().map(|path| path.as_str().len()).sum()
 }

@@ -11,7 +11,7 @@ use crate::call::Call;
 use crate::id::{Reference, Vector};
 use crate::machine::Timestamp;
 use crate::record::{Record, Vote};
-use crate::rollout::execute::Task;
+use crate::rollout::turn::Task;
 
 /// See the module's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

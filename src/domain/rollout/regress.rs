@@ -27,7 +27,7 @@ impl Rollout {
         match known {
             Some(known) => self.compare(known),
             // Removed by this life, and back with an old record, which may be in the middle of a rollout.
-            None if self.is_alone() && spent > Seq::default() => self.count_above(spent, true),
+            None if self.identity.is_alone() && spent > Seq::default() => self.count_above(spent, true),
             None => {}
         }
         self.served.resume(&self.policy, self.record.draft.as_ref());
@@ -43,13 +43,21 @@ impl Rollout {
             return;
         }
         self.record.spent = self.record.spent.max(known.seq);
-        if self.is_alone() {
+        if self.identity.is_alone() {
             let held = self.record.durable.as_ref();
             let ran = held.is_some_and(|held| held.version != known.version || held.uid != known.uid);
             self.record.draft = Some(known.clone());
             self.count_above(known.seq, ran);
         } else {
             self.record.lost = self.record.lost.max(Some(there));
+        }
+    }
+
+    /// Keeps for later lives that the ledger was set back: what this one writes may overwrite the copies that prove it.
+    pub(super) fn note_set_back(&mut self) {
+        let found = self.ballot.view.set_back.max(self.record.lost);
+        if let (Some(draft), Some(_)) = (&mut self.record.draft, found) {
+            draft.set_back = draft.set_back.max(found);
         }
     }
 

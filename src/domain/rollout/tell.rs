@@ -15,7 +15,7 @@ use crate::machine::Timestamp;
 use crate::notice::{Kind, Notice, PurgeFact};
 use crate::paths::Path;
 use crate::record::{NOTICE_LIST_BYTES_MAX, PURGES_NAMED_MAX, Purge, Vote};
-use crate::rollout::finish::fitting;
+use crate::rollout::words::fitting;
 use crate::rollout::{Effect, Rollout, words};
 
 /// What is being told.
@@ -110,10 +110,10 @@ impl Rollout {
     /// Writes a notice about a vector into the draft. In a group, all of it follows from the votes, so each member tells the same
     /// (O5).
     pub(super) fn announce_vote(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
-        let (rollout, at_ms) = (self.group_rollout(vector), self.wall_ms(now));
+        let (rollout, at_ms) = (self.identity.group_rollout(vector), self.identity.wall_ms(now));
         let id = self.notice_id(vector, kind, detail, &self.identity.member);
-        let alone = self.is_alone();
-        let (agreed_at, mut hosts) = self.agreed(vector);
+        let alone = self.identity.is_alone();
+        let (agreed_at, mut hosts) = self.ballot.agreed(vector);
         if let Some(vote) = self.record.draft.as_ref().and_then(|draft| draft.kept(vector)).filter(|_| hosts.is_empty())
         {
             hosts.clone_from(&vote.hosts);
@@ -152,8 +152,8 @@ impl Rollout {
     /// way is a notice of its own.
     pub(super) fn notice_id(&self, vector: &Vector, kind: Kind, detail: &str, member: &Member) -> NoticeId {
         let shared = matches!(kind, Kind::PurgeStarted | Kind::PurgeCompleted | Kind::PurgeSkipped);
-        let rollout = self.group_rollout(vector);
-        if shared || self.is_alone() {
+        let rollout = self.identity.group_rollout(vector);
+        if shared || self.identity.is_alone() {
             Notice::id_of(&rollout, kind, detail)
         } else {
             Notice::id_of(&rollout, kind, &format!("{detail}/{member}"))

@@ -23,8 +23,8 @@ use crate::id::{Origin, Seq, Vector, WorkloadId, group_rollout_id};
 use crate::machine::{Machine, Timestamp};
 use crate::notice::{Kind, Notice};
 use crate::record::{PurgeState, Record};
-use crate::rollout::finish::short;
 use crate::rollout::tell::Telling;
+use crate::rollout::words::short;
 use crate::rollout::{Effect, Event, Identity, Rollout, words};
 
 /// Failures in a row after which a wait is told: two may be passing.
@@ -352,7 +352,7 @@ impl Rollout {
                 .flatten()
                 .collect();
         let matching = self.purges.matching().filter(|(_, call)| !call.is_idle());
-        pending.extend(matching.map(|(vector, call)| asked(Wait::Match, self.group_rollout(vector), call)));
+        pending.extend(matching.map(|(vector, call)| asked(Wait::Match, self.identity.group_rollout(vector), call)));
         // Of all that cannot be told, the one that fails most stands for the others.
         let telling = self.telling.calls().filter(|call| !call.is_idle()).max_by_key(|call| call.failures());
         pending.extend(telling.map(|call| asked(Wait::Tell, String::new(), call)));
@@ -379,7 +379,7 @@ impl Rollout {
         let Identity { workload, member, group, origin, .. } = &self.identity;
         let record: Option<&Record> = self.record.draft.as_ref().or(self.record.durable.as_ref());
         let seq = record.map_or_else(Seq::default, |record| record.seq);
-        let at_ms = self.wall_ms(now);
+        let at_ms = self.identity.wall_ms(now);
         let rollout = group_rollout_id(group, workload, &Vector::of_one(member.clone(), origin.clone(), seq));
         Notice {
             id: Notice::id_of(&rollout, Kind::RolloutStuck, &format!("{}/{level}/{at_ms}", wait.name())),

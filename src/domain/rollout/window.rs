@@ -2,7 +2,7 @@
 //! has room for, some at a time in the order of their ids.
 //!
 //! A member lists by itself: what another one has counted as done with is made once more under the same reference, which
-//! CloudFront answers with the invalidation that exists. Not for what becomes of each; that is `finish`.
+//! CloudFront answers with the invalidation that exists. Not for what becomes of each; that is `progress`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;

@@ -18,10 +18,14 @@ use crate::rollout::Rollout;
 use crate::rollout::barrier::Bounds;
 use crate::rollout::sight::Sight;
 use crate::tally;
+use crate::text;
 use crate::workload::Workload;
 
 /// What a sentence names one by one: distributions, hosts. Most sites have fewer; of the rest it gives the number.
 const ITEMS_NAMED_MAX: usize = 10;
+
+/// How much of a reason is kept: two lines of a terminal. The log has all of it.
+const WHY_CHARS_MAX: usize = 200;
 
 /// What a person wants to know of a rollout at a glance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -375,6 +379,25 @@ pub fn closed(closed: &Closed) -> String {
     let all = purges.len() + closed.more;
     let what = if purges.is_empty() { String::new() } else { format!(" ({})", some(purges, all)) };
     format!("{}: {}{what}", closed.change, closed.outcome)
+}
+
+/// As much of a reason as is kept.
+pub(super) fn short(why: &str) -> &str {
+    text::first(why, WHY_CHARS_MAX)
+}
+
+/// As many items as fit into so many bytes, from the first on.
+pub(super) fn fitting<'a, T: 'a>(
+    items: impl IntoIterator<Item = &'a T>,
+    bytes_max: usize,
+    bytes: impl Fn(&T) -> usize,
+) -> impl Iterator<Item = &'a T> {
+    let mut left = bytes_max;
+    items.into_iter().take_while(move |item| {
+        let fits = bytes(item) <= left;
+        left = left.saturating_sub(bytes(item));
+        fits
+    })
 }
 
 /// The first items of a list by name, and the rest by number: `E1, E2, … and 398 more`. `all` counts those too that are not at

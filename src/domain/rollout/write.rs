@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use crate::call::Call;
-use crate::id::Seq;
+use crate::id::{Seq, Vector};
 use crate::machine::Timestamp;
 use crate::notice::Notice;
-use crate::record::Record;
+use crate::record::{Record, Vote};
 use crate::record_codec;
 use crate::rollout::Effect;
 
@@ -141,6 +141,17 @@ impl OwnRecord {
                 None => self.durable.clone(),
             };
         }
+    }
+
+    /// The vote for this vector in the draft, among those kept for what they owe too.
+    pub(super) fn kept_mut(&mut self, vector: &Vector) -> Option<&mut Vote> {
+        self.draft.as_mut()?.all_kept_mut().find(|vote| vote.vector == *vector)
+    }
+
+    /// The open vote for this vector in the draft.
+    pub(super) fn open_vote(&mut self, vector: &Vector) -> Option<&mut Vote> {
+        let open = |vote: &&mut Vote| vote.vector == *vector && vote.closed.is_none();
+        self.draft.as_mut()?.votes.iter_mut().find(open)
     }
 
     /// Whether a write is under way, or will be repeated.

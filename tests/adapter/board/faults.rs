@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use domain::ports::{Board, Cursor, PortError, Posted, Retry};
+use domain::ports::{Board, Cursor, PortError, Posted, Reason, Retry};
 use futures_util::StreamExt as _;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -20,6 +20,7 @@ async fn failure(board: &dyn Board, revision: u64) -> PortError {
 fn assert_refused(error: &PortError, reason: &str, retry: Retry) {
     assert!(error.cause.starts_with(&format!("{reason}: ")), "{error}");
     assert_eq!(error.retry, retry, "{error}");
+    assert_eq!(error.reason.map(Reason::name), Some(reason), "what is counted: {error}");
 }
 
 /// Calls until it works again: the first call may be what notices that the connection is lost.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use domain::distribution::DistributionId;
-use domain::group::{Known, Told, View};
+use domain::group::{Known, NumberedView, Told, View};
 use domain::id::{InvalidationId, Member, Vector, group_rollout_id, purge_reference};
 use domain::machine::{Machine, Timestamp};
 use domain::notice::{Kind, Notice};
@@ -108,7 +108,7 @@ impl<'a> Worker<'a> {
                 Effect::Remove(_) => self.done.write = Some(None),
                 Effect::Publish(record) => {
                     let view = self.view(&record);
-                    self.step(Event::ViewChanged(view));
+                    self.step(Event::ViewChanged(NumberedView { number: 0, view }));
                 }
                 Effect::Absent(floor) => self.done.absent = Some(floor),
                 Effect::Look => {

@@ -150,7 +150,7 @@ impl Attempt<'_> {
             Some(code) => (format!("{message} (status {code})"), retry_after.map_or(Retry::Later, Retry::After)),
             None => (message, retry_after.map_or(Retry::Later, Retry::After)),
         };
-        PortError { attempted: self.to_string(), cause, retry, denied }
+        PortError { attempted: self.to_string(), cause, retry, denied, reason: None }
     }
 }
 

@@ -9,6 +9,8 @@ mod connect;
 mod failure;
 mod lines;
 mod list;
+mod manner;
+mod pace;
 mod pieces;
 mod reach;
 mod text;

@@ -30,11 +30,13 @@ use bytes::Bytes;
 use futures_util::stream::unfold;
 use kube::Client;
 use kube::api::{ListParams, WatchParams};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, timeout};
 
 use super::call::{Extent, open, read_some};
 use super::failure::{Collection, Failure};
 use super::lines::Lines;
+use super::manner::Manner;
+use super::pace::Pace;
 use super::reach::Reach;
 use super::text::{self, Decoder, Line, Name, Page, Reading};
 use domain::ports::{Flow, PortError};
@@ -43,14 +45,6 @@ use domain::retry::Backoff;
 /// Most bytes of one page of a list. Five hundred objects of 20 KiB are 10 MiB; a pod of 256 MiB has room for this one, and for
 /// what is made of it. An object has 1.5 MiB at most, etcd's own bound on a request.
 const PAGE_BYTES_MAX: usize = 32 * 1024 * 1024;
-
-/// After so many pages in a row that were not too large, twice as many objects are asked for. So at most one page in five is
-/// read in vain where all objects are large, and one large object slows down only what is near it.
-const GOOD_PAGES: u32 = 4;
-
-/// After so many failures in a row to resume from a version, the version itself is suspected (an API server that was
-/// restored from a backup never reaches it) and everything is listed again. With back-off this is about a minute.
-const RESUMES_MAX: u32 = 6;
 
 /// How a watch spends its time.
 #[derive(Clone, Debug)]
@@ -125,22 +119,15 @@ impl Watches {
     /// Watches a collection for ever, noting in `reach` how far it gets.
     pub fn watch<T: Send + 'static>(&self, of: Collection, decode: Decoder<T>, reach: Reach) -> Flow<Look<T>> {
         let watcher = Watcher {
-            key: of.path(),
             watches: self.clone(),
+            manner: Manner::new(self.tempo.page),
+            pace: Pace::new(self.tempo.backoff, of.path()),
             collection: of,
             decode,
             reach,
             phase: Phase::Unlisted,
             looks: VecDeque::new(),
-            classic: false,
-            unpaged: false,
-            page: self.tempo.page,
-            good_pages: 0,
             troubled: false,
-            listings: 0,
-            failures: 0,
-            not_before: Instant::now(),
-            no_list_before: Instant::now(),
         };
         Box::pin(unfold(watcher, |mut watcher| async move {
             loop {
@@ -180,29 +167,13 @@ struct Watcher<T> {
     collection: Collection,
     decode: Decoder<T>,
     reach: Reach,
-    /// What jitter is derived from.
-    key: String,
+    manner: Manner,
+    pace: Pace,
     phase: Phase,
     /// Said, but not read yet: at most one page.
     looks: VecDeque<Look<T>>,
-    /// The next listing is not a streaming one, because the last one broke off.
-    classic: bool,
-    /// The next listing is in one page, because pages expired.
-    unpaged: bool,
-    /// Objects asked for in one page: [`Tempo::page`], or fewer where those are too large together.
-    page: u32,
-    /// Pages in a row that were not too large.
-    good_pages: u32,
     /// Trouble was reported and not taken back.
     troubled: bool,
-    /// Listings begun since a watch last lived long.
-    listings: u32,
-    /// Attempts in a row that led to nothing.
-    failures: u32,
-    /// No request before this.
-    not_before: Instant,
-    /// No listing before this.
-    no_list_before: Instant,
 }
 
 impl<T: Send + 'static> Watcher<T> {
@@ -217,12 +188,9 @@ impl<T: Send + 'static> Watcher<T> {
     }
 
     async fn begin(&mut self) {
-        sleep_until(self.not_before.max(self.no_list_before)).await;
-        // The next listing waits, unless a watch lives long enough in between to prove that listing helps.
-        self.listings = self.listings.saturating_add(1);
-        self.no_list_before = Instant::now() + self.watches.tempo.backoff.delay(self.listings, &self.key);
-        let streaming = self.watches.tempo.streaming && !self.classic && !self.watches.refused.load(Ordering::Relaxed);
-        self.classic = false;
+        self.pace.list().await;
+        let refused = self.watches.refused.load(Ordering::Relaxed);
+        let streaming = self.manner.may_stream() && self.watches.tempo.streaming && !refused;
         if streaming { self.stream_list().await } else { self.list(None).await }
     }
 
@@ -240,7 +208,7 @@ impl<T: Send + 'static> Watcher<T> {
                 self.list(None).await;
             }
             Err(failure) => {
-                self.classic = true;
+                self.manner.streamed(true);
                 self.fail("watch", failure);
             }
         }
@@ -251,11 +219,11 @@ impl<T: Send + 'static> Watcher<T> {
     async fn list(&mut self, token: Option<String>) {
         let first = token.is_none();
         loop {
-            let limit = if self.unpaged { None } else { Some(self.page) };
+            let limit = self.manner.limit();
             let params = ListParams { limit, continue_token: token.clone(), ..ListParams::default() };
             match self.read_page(&params).await {
                 Ok(Ok(page)) => {
-                    self.good_pages = self.good_pages.saturating_add(1);
+                    self.manner.read_page();
                     return self.listed(page, first);
                 }
                 Ok(Err(_)) if limit.is_some_and(|limit| limit > 1) => self.ask_for_less(),
@@ -272,24 +240,20 @@ impl<T: Send + 'static> Watcher<T> {
     }
 
     fn ask_for_less(&mut self) {
-        self.good_pages = 0;
-        self.page = (self.page / 2).max(1);
-        tracing::debug!(collection = %self.key, objects = self.page, "page of a list was too large, asked for fewer objects");
+        let objects = self.manner.ask_for_less();
+        let collection = self.collection.path();
+        tracing::debug!(%collection, objects, "page of a list was too large, asked for fewer objects");
     }
 
     fn listed(&mut self, page: Page<T>, first: bool) {
         if first {
             self.looks.push_back(Look::Restarted);
         }
-        if self.good_pages >= GOOD_PAGES {
-            self.good_pages = 0;
-            self.page = self.page.saturating_mul(2).min(self.watches.tempo.page);
-        }
         self.looks.extend(page.items.into_iter().map(Look::Seen));
         match page.next {
             Some(token) => self.phase = Phase::Paging { token },
             None => {
-                self.unpaged = false;
+                self.manner.listed();
                 self.reach.reached(&page.version);
                 self.synced();
                 self.phase = Phase::Listed { version: page.version };
@@ -299,8 +263,7 @@ impl<T: Send + 'static> Watcher<T> {
 
     fn fail_to_list(&mut self, failure: Failure, first: bool) {
         // A page expires when history is compacted faster than all pages are read: W3.
-        self.unpaged = failure.status == Some(410) && !first;
-        self.classic = self.unpaged;
+        self.manner.failed(failure.status == Some(410) && !first);
         self.fail("list", failure);
     }
 
@@ -332,7 +295,7 @@ impl<T: Send + 'static> Watcher<T> {
 
     /// Asks for what happened after `version`.
     async fn resume(&mut self, version: String) {
-        sleep_until(self.not_before).await;
+        self.pace.resume().await;
         let since = Instant::now();
         match self.open_watch(&version, false).await {
             Ok(lines) => {
@@ -383,7 +346,7 @@ impl<T: Send + 'static> Watcher<T> {
         }
         following.spoke = true;
         following.version.iter().for_each(|version| self.reach.reached(version));
-        self.failures = 0;
+        self.pace.worked();
         if resumed {
             self.synced();
         }
@@ -393,7 +356,7 @@ impl<T: Send + 'static> Watcher<T> {
     /// All that could be known is known again.
     fn synced(&mut self) {
         self.troubled = false;
-        self.failures = 0;
+        self.pace.worked();
         self.looks.push_back(Look::Synced);
     }
 
@@ -418,9 +381,9 @@ impl<T: Send + 'static> Watcher<T> {
     /// Resumes without a word, but never at once if the connection was a short one.
     fn go_on(&mut self, following: Following) {
         if following.since.elapsed() >= self.watches.tempo.lively {
-            self.listings = 0;
+            self.pace.lived();
         }
-        self.not_before = self.not_before.max(following.since + self.watches.tempo.backoff.delay(1, &self.key));
+        self.pace.ended(following.since);
         self.pick_up(following.version);
     }
 
@@ -430,23 +393,19 @@ impl<T: Send + 'static> Watcher<T> {
             // Nothing is wrong: history is kept for minutes only. The new listing says all there is to say.
             return;
         }
-        self.pick_up(version.filter(|_| self.failures < RESUMES_MAX));
+        self.pick_up(version.filter(|_| self.pace.may_resume()));
         self.fail("watch", failure);
     }
 
-    /// Goes on from `version`. Without one a streaming list has broken off; it is not asked for twice in a row, because it
-    /// may be the list that breaks it.
+    /// Goes on from `version`. Without one a streaming list has broken off.
     fn pick_up(&mut self, version: Option<String>) {
-        self.classic = version.is_none();
+        self.manner.streamed(version.is_none());
         self.phase = version.map_or(Phase::Unlisted, |version| Phase::Listed { version });
     }
 
     /// Reports trouble, and lets some time pass before the next request.
     fn fail(&mut self, verb: &'static str, failure: Failure) {
-        self.failures = self.failures.saturating_add(1);
-        let wait =
-            self.watches.tempo.backoff.delay(self.failures, &self.key).max(failure.retry_after.unwrap_or_default());
-        self.not_before = self.not_before.max(Instant::now() + wait);
+        self.pace.failed(failure.retry_after);
         self.troubled = true;
         self.looks.push_back(Look::Trouble(self.collection.attempt(verb).failed(failure)));
     }

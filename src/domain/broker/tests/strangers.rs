@@ -140,7 +140,7 @@ fn names_that_are_made_up_are_remembered_in_bounds() {
     for number in 0..20_000 {
         broker.step(at(1), Event::Absent(made_up(number), Seq(0)));
     }
-    let (names, absent) = (broker.paths[0].disbelieved.len(), broker.absent.len());
+    let (names, absent) = (broker.paths[0].disbelieved.len(), broker.ours.absent().count());
     println!(
         "T13: names remembered of 20,000 {names} (aim {DISBELIEVED_MAX}), absent workloads {absent} (aim {ABSENT_MAX})"
     );

@@ -1,7 +1,7 @@
 //! One member of a group, by what the others have published.
 
 use super::*;
-use crate::group::{Known, Told, View};
+use crate::group::{Known, NumberedView, Told, View};
 use crate::id::{Component, Vector};
 use crate::policy::Agreement;
 use crate::record::Vote;
@@ -61,7 +61,7 @@ impl Member {
 
     /// What the group knows is reported.
     fn look(&mut self) {
-        self.step(Event::ViewChanged(self.view.clone()));
+        self.step(Event::ViewChanged(NumberedView { number: 0, view: self.view.clone() }));
     }
 
     /// Lets time pass; fails where a deadline does not move.

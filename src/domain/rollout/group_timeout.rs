@@ -10,6 +10,7 @@ use crate::notice::Kind;
 use crate::policy::{Agreement, AtTimeout};
 use crate::record::{Outcome, Phase, Record};
 use crate::rollout::clock::ELAPSED_STORED_EVERY;
+use crate::rollout::close::End;
 use crate::rollout::{Rollout, words};
 
 /// A vector with an open vote of ours, and those who have not voted.
@@ -18,9 +19,9 @@ type Undecided = (Vector, BTreeSet<Member>);
 impl Rollout {
     /// Lets the clock of a rollout run on while the group has not decided it, and acts on it once when the group's timeout is
     /// over. It is the only duration besides the rollout timeout that becomes a fact, and only under `skip` (decision 8).
-    pub(super) fn mind_patience(&mut self, now: Timestamp) {
-        if self.is_alone() || self.record.draft.as_ref().is_none_or(|draft| draft.phase != Phase::Complete) {
-            return;
+    pub(super) fn mind_group_timeout(&mut self, now: Timestamp) -> Option<End> {
+        if self.identity.is_alone() || self.record.draft.as_ref().is_none_or(|draft| draft.phase != Phase::Complete) {
+            return None;
         }
         let undecided = self.undecided();
         let waits = self.is_waiting_for_group(undecided.is_some());
@@ -28,34 +29,35 @@ impl Rollout {
             self.stopwatch.keep(now, waits, &mut self.record.draft);
         }
         if !waits {
-            return;
+            return None;
         }
-        if self.elapsed(now) < self.patience(undecided.as_ref()) {
+        if self.elapsed(now) < self.wait_for_group(undecided.as_ref()) {
             if self.stopwatch.is_store_due(now) {
                 self.stopwatch.keep(now, true, &mut self.record.draft);
             }
-            return;
+            return None;
         }
         self.stopwatch.keep(now, false, &mut self.record.draft);
         match undecided {
-            None if self.gives_up() => self.withdraw(now),
+            None if self.gives_up() => return self.withdraw(),
             undecided if self.is_wait_told(undecided.as_ref()) => {
                 self.record.draft.iter_mut().for_each(|draft| draft.stalled = true);
             }
             Some((vector, missing)) => self.doubt(now, &vector, &missing),
             None => self.stall(now),
         }
+        None
     }
 
     /// How long it waits before it gives up or tells: those that wait together tell one after the other, unless it is told.
-    fn patience(&self, undecided: Option<&Undecided>) -> Duration {
+    fn wait_for_group(&self, undecided: Option<&Undecided>) -> Duration {
         let own = &self.identity.member;
         let rank = match undecided {
             None if self.gives_up() => 0,
             None => rank(&self.identity.workload.to_string(), own, self.awaiting()),
             Some((vector, missing)) => {
                 let voted = vector.0.keys().filter(|member| !missing.contains(*member));
-                rank(&self.group_rollout(vector), own, voted)
+                rank(&self.identity.group_rollout(vector), own, voted)
             }
         };
         let Agreement { timeout, takeover, .. } = &self.policy.group;
@@ -120,12 +122,11 @@ impl Rollout {
     }
 
     /// For good: without a vote of ours for it, no vector with this rollout is ever decided (GA-5).
-    fn withdraw(&mut self, now: Timestamp) {
+    fn withdraw(&mut self) -> Option<End> {
         let waiting = self.waiting_for().unwrap_or_else(|| "its own vote was not possible".to_owned());
-        let Some(draft) = &mut self.record.draft else { return };
-        draft.phase = Phase::Withdrawn;
-        self.announce(now, Kind::PurgeSkipped, format!("{}; {waiting}", Outcome::Withdrawn));
-        self.close_current(Outcome::Withdrawn, waiting);
+        self.record.draft.as_mut()?.phase = Phase::Withdrawn;
+        let (kind, outcome) = (Kind::PurgeSkipped, Outcome::Withdrawn);
+        Some(End { kind, message: format!("{outcome}; {waiting}"), outcome, why: waiting })
     }
 
     /// The members that wait as we do, with the same version.
@@ -155,10 +156,10 @@ impl Rollout {
     }
 
     /// When the wait is over, or its elapsed part is to be stored.
-    pub(super) fn patience_deadline(&self) -> Option<Timestamp> {
+    pub(super) fn group_deadline(&self) -> Option<Timestamp> {
         let draft = self.record.draft.as_ref().filter(|draft| draft.phase == Phase::Complete)?;
-        let since = self.stopwatch.since().filter(|_| !self.is_alone() && self.view_is_current())?;
-        let rest = self.patience(self.undecided().as_ref()).saturating_sub(draft.elapsed());
+        let since = self.stopwatch.since().filter(|_| !self.identity.is_alone() && self.view_is_current())?;
+        let rest = self.wait_for_group(self.undecided().as_ref()).saturating_sub(draft.elapsed());
         Some(since.after(rest.min(ELAPSED_STORED_EVERY)))
     }
 }

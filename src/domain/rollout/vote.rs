@@ -1,81 +1,30 @@
-//! From complete to decided: the vote, and what the group makes of it.
+//! From complete to voted: the vector that all members have come to, the site, the last look, and the vote.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::group::{self, Decision, Fate, Verdict};
+use crate::group::{self, Fate, Verdict};
 use crate::host::Host;
-use crate::id::{Seq, Vector};
+use crate::id::Vector;
 use crate::machine::Timestamp;
 use crate::notice::Kind;
 use crate::plan;
 use crate::policy::{Choice, OnRollback, Policy};
 use crate::readiness::{Standing, standing};
 use crate::record::{
-    Brief, Change, Edge, Outcome, Phase, RECORD_BYTES_MAX, Record, VOTE_EXCEPT_BYTES_MAX, VOTE_GROWTH_BYTES,
+    Brief, Change, Edge, Phase, RECORD_BYTES_MAX, Record, VOTE_EXCEPT_BYTES_MAX, VOTE_GROWTH_BYTES,
     VOTE_HOST_BYTES_MAX, VOTE_ORIGIN_BYTES_MAX, VOTES_MAX, Vote,
 };
 use crate::record_codec;
-use crate::rollout::finish::fitting;
 use crate::rollout::news::news;
 use crate::rollout::sight::Sight;
+use crate::rollout::words::fitting;
 use crate::rollout::{Effect, FoundSite, Rollout};
 use crate::workload::Workload;
 
 impl Rollout {
-    /// What follows from the group's records: a candidate to re-check, a vector decided or dead, purges to go on with.
-    pub(super) fn agree(&mut self, now: Timestamp) -> Vec<Effect> {
-        self.note_set_back();
-        self.outnumber();
-        if !self.view_is_current() {
-            return Vec::new();
-        }
-        if self.ballot.view.hold.is_some() {
-            self.mind_patience(now);
-            return Vec::new();
-        }
-        self.reconfigure();
-        self.renew_for_fewer();
-        let mut effects: Vec<Effect> = self.approach_vote(now).into_iter().collect();
-        effects.extend(self.pursue(now));
-        for vote in self.record.durable.iter().flat_map(|record| record.all_kept().cloned()).collect::<Vec<_>>() {
-            let vector = &vote.vector;
-            if vote.closed.is_some() {
-                self.see_told(now, &vote);
-                continue;
-            }
-            match group::fate(&self.ballot.view, vector) {
-                Fate::Open(_) => {}
-                Fate::Dead(member, reason) => {
-                    self.finish(now, vector, Outcome::Dead, &format!("{member}: {reason}"));
-                }
-                Fate::Mixed => {
-                    self.finish(now, vector, Outcome::Dead, "the members voted under different configurations");
-                    self.renew(vote.seq);
-                }
-                Fate::Decided(Decision::Close(outcome)) => self.finish(now, vector, outcome, ""),
-                Fate::Decided(Decision::Execute(plan)) => effects.extend(self.execute(now, vector, plan)),
-            }
-        }
-        self.mind_patience(now);
-        effects
-    }
-
-    /// Keeps for later lives that the ledger was set back: what this one writes may overwrite the copies that prove it.
-    fn note_set_back(&mut self) {
-        let found = self.ballot.view.set_back.max(self.record.lost);
-        if let (Some(draft), Some(_)) = (&mut self.record.draft, found) {
-            draft.set_back = draft.set_back.max(found);
-        }
-    }
-
-    /// Whether the view contains our own record as the ledger has it: what others may have seen of us.
-    pub(super) fn view_is_current(&self) -> bool {
-        self.ballot.is_current(&self.identity.member, self.record.durable.as_ref())
-    }
-
     /// Brings the record up to the group's configuration. A vote under another one stays as it is: that not all votes are seen
     /// does not mean that it is not decided. If the others vote under the new one, it is [`Fate::Mixed`].
-    fn reconfigure(&mut self) {
+    pub(super) fn reconfigure(&mut self) {
         if let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.config != self.ballot.view.config) {
             draft.config.clone_from(&self.ballot.view.config);
         }
@@ -84,7 +33,7 @@ impl Rollout {
     /// A vote for more members is not followed by one for fewer: a member that saw the first takes the second for dead. Where
     /// a member is left out that was voted with before, the rollout counts on, and so does the vector. That it was left out is
     /// remembered like a vote: an older copy does not bring it back.
-    fn renew_for_fewer(&mut self) {
+    pub(super) fn renew_for_fewer(&mut self) {
         let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.phase == Phase::Complete) else { return };
         let Verdict::Candidate(vector) = group::judge(&self.ballot.view, &self.identity.member, &self.policy.group)
         else {
@@ -103,22 +52,6 @@ impl Rollout {
         }
     }
 
-    /// Counts the rollout `seq` on, if it is the present one, so that the group can come to another vector with it.
-    pub(super) fn renew(&mut self, seq: Seq) {
-        let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.seq == seq) else { return };
-        let at_rest = draft.change == Change::Baseline || draft.closed >= draft.seq;
-        draft.seq = draft.seq.next();
-        if at_rest {
-            draft.closed = draft.seq;
-        }
-        draft.elapsed_ms = 0;
-        draft.stalled = false;
-        if draft.phase != Phase::Rolling {
-            self.stopwatch.clear();
-        }
-        self.site.forget();
-    }
-
     /// The vector to vote for now, if there is one that this member has neither voted for nor moved past. A member whose own
     /// workload is at rest votes as well, when another one asks for it.
     pub(super) fn candidate(&self) -> Option<Vector> {
@@ -131,12 +64,13 @@ impl Rollout {
             last.precedes(&group::brief_of(&self.ballot.view, &vector)) && !last.contains(&Brief::of(&vector))
         };
         let new = draft.vote(&vector).is_none() && draft.last.as_ref().is_none_or(follows);
-        let sought = if self.is_alone() { draft.awaits_vote() } else { group::is_sought(&self.ballot.view, &vector) };
-        (new && sought && self.own_seq(&vector) == Some(draft.seq)).then_some(vector)
+        let sought =
+            if self.identity.is_alone() { draft.awaits_vote() } else { group::is_sought(&self.ballot.view, &vector) };
+        (new && sought && self.identity.own_seq(&vector) == Some(draft.seq)).then_some(vector)
     }
 
     /// The steps before a vote: find the site, then look at our own workload once more (GA-4).
-    fn approach_vote(&mut self, now: Timestamp) -> Option<Effect> {
+    pub(super) fn approach_vote(&mut self, now: Timestamp) -> Option<Effect> {
         let record = self.record.durable.as_ref()?;
         if self.workload().is_none_or(|workload| workload.tuning.disabled) {
             return None;
@@ -192,8 +126,8 @@ impl Rollout {
                 && news(draft, &workload, policy).is_none()
                 && standing(&workload, policy.zero_is_complete) == Standing::Complete
         });
-        let at_ms = if self.is_alone() { 0 } else { self.wall_ms(now) };
-        let alone = self.is_alone();
+        let at_ms = if self.identity.is_alone() { 0 } else { self.identity.wall_ms(now) };
+        let alone = self.identity.is_alone();
         match (&mut self.record.draft, self.site.found()) {
             (Some(draft), Some(site)) if still && confirmed => {
                 let mut voted = draft.clone();
@@ -240,25 +174,6 @@ impl Rollout {
                 format!("not purged, because it is not the namespace's own (tenants.default is own): {refused}");
             self.announce(now, Kind::WorkloadFaulty, message);
         }
-    }
-
-    /// Whether another member may need something of this one. Before the group's records are known, it may.
-    pub(super) fn is_wanted_by_others(&self) -> bool {
-        let known = self.record.durable.is_none() || self.view_is_current();
-        !self.is_alone() && (!known || group::others_seek(&self.ballot.view, &self.identity.member))
-    }
-
-    pub(super) fn own_seq(&self, vector: &Vector) -> Option<Seq> {
-        group::own_seq(vector, &self.identity.member, &self.identity.origin)
-    }
-
-    /// Whether there is no other member.
-    pub(super) fn is_alone(&self) -> bool {
-        !self.identity.grouped
-    }
-
-    pub(super) fn wall_ms(&self, now: Timestamp) -> i64 {
-        self.identity.epoch_ms.saturating_add_unsigned(now.as_millis())
     }
 }
 

@@ -1,0 +1,199 @@
+//! What is still to be written on one board: our records, in batches, and our newest beat.
+//!
+//! What has been posted is not kept: it is read from the ledger again at the start, and whenever the board turns out to have
+//! lost it.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use super::Effect;
+use crate::board::{POSTINGS_MAX, Posted, Posting};
+use crate::call::Call;
+use crate::id::{Seq, WorkloadId};
+use crate::machine::Timestamp;
+use crate::record::Phase;
+use crate::roster::Beat;
+
+/// Records that may wait for a board that does not take them. Beyond that they are read from the ledger again when it does: at
+/// 1 KiB for a record in flight, 1 MiB for each board.
+const WAITING_MAX: usize = 1_000;
+
+/// Records that cannot be kept on a board and are told of.
+const REFUSED_MAX: usize = 20;
+
+/// See the module's text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Queue {
+    call: Call,
+    waiting: BTreeMap<WorkloadId, Posting>,
+    /// What is being posted.
+    posting: Vec<(WorkloadId, Posting)>,
+    /// The workload that was tried last. Those after it are next, so that one that cannot be posted keeps no other from it.
+    last: Option<WorkloadId>,
+    /// How many are posted at once; fewer while it fails.
+    batch: usize,
+    beat: Option<Box<Beat>>,
+    /// We have left a beat there.
+    beaten: bool,
+    /// Everything is to be posted.
+    refill: bool,
+    /// Records that cannot be kept there, and why.
+    refused: BTreeMap<WorkloadId, String>,
+}
+
+impl Queue {
+    /// Everything is to be posted.
+    pub(super) fn new() -> Self {
+        Self {
+            call: Call::due(Timestamp::default()),
+            waiting: BTreeMap::new(),
+            posting: Vec::new(),
+            last: None,
+            batch: POSTINGS_MAX,
+            beat: None,
+            beaten: false,
+            refill: true,
+            refused: BTreeMap::new(),
+        }
+    }
+
+    /// A record, or its end, is to be posted; only its newest state is.
+    pub(super) fn post(&mut self, workload: &WorkloadId, posting: Posting) {
+        self.waiting.insert(workload.clone(), posting);
+        self.limit();
+    }
+
+    /// Everything the ledger holds is to be posted, except where something newer waits already.
+    pub(super) fn fill<'a>(&mut self, postings: impl Iterator<Item = (&'a WorkloadId, Posting)>) {
+        for (workload, posting) in postings {
+            self.waiting.entry(workload.clone()).or_insert(posting);
+        }
+    }
+
+    /// The next beat to be left; one that was not left yet is out of date.
+    pub(super) fn leave(&mut self, beat: Box<Beat>) {
+        self.beat = Some(beat);
+    }
+
+    /// The next write on the board `index`, if one may be made.
+    pub(super) fn write(&mut self, now: Timestamp, index: usize) -> Option<Effect> {
+        if !self.call.is_due(now) {
+            return None;
+        }
+        let effect = match self.beat.take() {
+            Some(beat) => Effect::Beat(index, beat),
+            None if self.waiting.is_empty() => return None,
+            None => {
+                self.posting = self.next_batch();
+                Effect::Post(index, self.posting.clone())
+            }
+        };
+        self.call.asked();
+        Some(effect)
+    }
+
+    /// When the next write may be made, if there is one.
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        self.call.deadline().filter(|_| self.beat.is_some() || !self.waiting.is_empty())
+    }
+
+    /// What was posted was taken in; returns what turned out to be older than what the board has.
+    pub(super) fn posted(&mut self, now: Timestamp, answers: Vec<Posted>) -> Vec<(WorkloadId, Seq, u64)> {
+        self.call.answered_until(now);
+        self.batch = self.batch.saturating_mul(2).min(POSTINGS_MAX);
+        let mut newer = Vec::new();
+        let posted = std::mem::take(&mut self.posting);
+        for ((workload, _), answer) in posted.into_iter().zip(answers) {
+            self.refused.remove(&workload);
+            match answer {
+                Posted::Current => {}
+                Posted::Newer(seq, revision) => newer.push((workload, seq, revision)),
+                Posted::Refused(why) if self.refused.len() < REFUSED_MAX => drop(self.refused.insert(workload, why)),
+                Posted::Refused(_) => {}
+            }
+        }
+        newer
+    }
+
+    /// It is not known whether what was posted is there.
+    pub(super) fn post_failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: String) {
+        self.call.failed(again, why);
+        // If it is because of one of them, the others get through the sooner the fewer go with it.
+        self.batch = (self.batch.min(self.posting.len()) / 2).max(1);
+        for (workload, posting) in std::mem::take(&mut self.posting) {
+            // Something newer may have come meanwhile.
+            self.waiting.entry(workload).or_insert(posting);
+        }
+        self.limit();
+    }
+
+    /// Our beat was left there. Says whether an earlier one had been.
+    pub(super) fn beaten(&mut self, now: Timestamp) -> bool {
+        self.call.answered_until(now);
+        std::mem::replace(&mut self.beaten, true)
+    }
+
+    /// It is not known whether our beat was left there.
+    pub(super) fn beat_failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: String) {
+        self.call.failed(again, why);
+    }
+
+    /// Whether we have left a beat there.
+    pub(super) fn has_beaten(&self) -> bool {
+        self.beaten
+    }
+
+    /// The board lacks what we have posted, so everything is to be posted.
+    pub(super) fn refill(&mut self) {
+        self.refill = true;
+    }
+
+    /// Whether the ledger is to be read for it. Not while it fails: what waits is tried first.
+    pub(super) fn wants_refill(&self) -> bool {
+        self.refill && !self.call.is_failing()
+    }
+
+    /// The ledger is being read for it.
+    pub(super) fn is_refilled(&mut self) {
+        self.refill = false;
+    }
+
+    /// How many records wait.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len() + self.posting.len()
+    }
+
+    /// Records that cannot be kept there, and why.
+    pub(super) fn refused(&self) -> impl Iterator<Item = (&WorkloadId, &String)> {
+        self.refused.iter()
+    }
+
+    /// Why the last write failed.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.call.reason()
+    }
+
+    /// Leaves to the ledger what is too much to keep while the board does not take it. What was removed or never existed is
+    /// not in the ledger, so that is kept; it is small.
+    fn limit(&mut self) {
+        if !self.call.is_failing() || self.waiting.len() <= WAITING_MAX {
+            return;
+        }
+        let mut kept = 0;
+        self.waiting.retain(|_, posting| {
+            let in_ledger = matches!(posting, Posting::Show(record) if record.phase != Phase::Absent);
+            kept += usize::from(in_ledger);
+            !in_ledger || kept <= WAITING_MAX
+        });
+        self.refill = true;
+    }
+
+    fn next_batch(&mut self) -> Vec<(WorkloadId, Posting)> {
+        let after = self.last.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let later = self.waiting.range::<WorkloadId, _>((after, Bound::Unbounded)).map(|(workload, _)| workload);
+        let wanted = self.batch.min(self.waiting.len());
+        let batch: Vec<WorkloadId> = later.chain(self.waiting.keys()).take(wanted).cloned().collect();
+        self.last = batch.last().cloned();
+        batch.into_iter().filter_map(|workload| Some((workload.clone(), self.waiting.remove(&workload)?))).collect()
+    }
+}

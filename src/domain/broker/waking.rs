@@ -1,0 +1,52 @@
+//! Which rollouts are woken because other members wait for our part: all in their turn, and those that have none to play ever
+//! more rarely.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::time::Duration;
+
+use crate::id::WorkloadId;
+use crate::machine::Timestamp;
+
+/// Workloads that are woken up at once. Each becomes an actor that reads its record; the others follow 5 s later.
+pub(super) const WANTED_MAX: usize = 100;
+
+/// A rollout that was woken twice for other members and twice ended without having a part to play, because the workload is
+/// disabled here say, is left alone for so long. What is heard of it wakes it at once.
+const RESTS_FOR: Duration = Duration::from_secs(60);
+
+/// See the module's text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Waking {
+    /// Rollouts that ended although others wait for them: how often without news in between, and when the last time.
+    idled: BTreeMap<WorkloadId, (u32, Timestamp)>,
+    /// The last one that was woken. With more than [`WANTED_MAX`], all have their turn.
+    last: Option<WorkloadId>,
+}
+
+impl Waking {
+    /// The next ones to be woken of those that are wanted of us.
+    pub(super) fn next(&mut self, now: Timestamp, wanted: &BTreeSet<WorkloadId>) -> Vec<WorkloadId> {
+        let rests = |workload: &WorkloadId| {
+            self.idled.get(workload).is_some_and(|(times, at)| *times > 1 && now.since(*at) < RESTS_FOR)
+        };
+        let from = self.last.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let after = wanted.range::<WorkloadId, _>((from, Bound::Unbounded));
+        let before = self.last.iter().flat_map(|last| wanted.range(..=last));
+        let next: Vec<WorkloadId> =
+            after.chain(before).filter(|workload| !rests(workload)).take(WANTED_MAX).cloned().collect();
+        self.last = next.last().cloned().or_else(|| self.last.take());
+        next
+    }
+
+    /// A rollout has ended that is still wanted of us.
+    pub(super) fn idled(&mut self, now: Timestamp, workload: WorkloadId) {
+        let (times, at) = self.idled.entry(workload).or_default();
+        (*times, *at) = (times.saturating_add(1), now);
+    }
+
+    /// There is news of this workload, or it is wanted no more.
+    pub(super) fn forget(&mut self, workload: &WorkloadId) {
+        self.idled.remove(workload);
+    }
+}

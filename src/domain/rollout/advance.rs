@@ -1,0 +1,190 @@
+//! The conductor: what follows from the present facts, stage by stage, in the order of a rollout's life.
+//!
+//! ```text
+//! observe ──▶ barrier ──▶ vote ──▶ execute, owed ──▶ close ──▶ tell ──▶ write
+//!                          └── group_timeout ──────────▲
+//! ```
+//!
+//! No stage calls another. Each says what it has come to, and what follows from that is here.
+
+use std::ops::ControlFlow::{Break, Continue};
+
+use crate::group::{self, Decision, Fate};
+use crate::id::Vector;
+use crate::image::Version;
+use crate::machine::Timestamp;
+use crate::plan::Plan;
+use crate::record::{Change, Outcome, Phase, Vote};
+use crate::rollout::close::{Parting, VectorEnd};
+use crate::rollout::news::news;
+use crate::rollout::observe::Course;
+use crate::rollout::sight::Sight;
+use crate::rollout::{Effect, Rollout};
+use crate::workload::Workload;
+
+impl Rollout {
+    /// Everything that follows from the present facts. Called after every event and tick; does nothing when nothing has changed.
+    /// `fresh` means that the sight is a look made just now.
+    pub(super) fn advance(&mut self, now: Timestamp, fresh: bool) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        self.wake(now);
+        effects.extend(self.ballot.publish(self.record.durable.as_ref()));
+        effects.extend(self.observe(now, fresh));
+        effects.extend(self.agree(now));
+        effects.extend(self.tell(now));
+        effects.extend(self.record.flush(now));
+        self.ended = self.is_over();
+        if self.ended {
+            effects.push(Effect::End);
+        }
+        effects
+    }
+
+    /// What the sight of the workload makes of the draft.
+    fn observe(&mut self, now: Timestamp, fresh: bool) -> Option<Effect> {
+        let effect = match self.sighting.sight.clone() {
+            Sight::Unknown => None,
+            Sight::Missing => self.sighting.look(now),
+            Sight::Gone => {
+                if let Some(end) = self.depart(now) {
+                    self.close(now, end);
+                }
+                self.absent()
+            }
+            Sight::Seen(workload) => {
+                if let Some(draft) = self.record.draft.as_mut().filter(|_| workload.tuning.disabled) {
+                    draft.off = true;
+                }
+                let effect = match &workload.version {
+                    Ok(version) if !workload.tuning.disabled => self.follow(now, &workload, version, fresh),
+                    // Nothing can be said of it, so no time is counted against it.
+                    Ok(_) | Err(_) => {
+                        self.stop_clock(now);
+                        None
+                    }
+                };
+                // Into the record of a first sight too, so that both are one write.
+                self.note_faults(now, &workload);
+                effect
+            }
+        };
+        effect.or_else(|| self.sighting.look_into_doubt(now))
+    }
+
+    /// The workload is there, and runs this version.
+    fn follow(&mut self, now: Timestamp, workload: &Workload, version: &Version, fresh: bool) -> Option<Effect> {
+        self.record.recall();
+        let Some(record) = &self.record.draft else {
+            self.first_sight(now, workload, version);
+            return None;
+        };
+        match news(record, workload, &self.policy) {
+            Some(Change::Requested) if record.is_in_flight() => self.join(workload),
+            Some(change) => {
+                self.leave_to_the_edge();
+                if let Some(end) = self.replaced_by(version) {
+                    self.close(now, end);
+                }
+                self.begin(now, workload, version, change);
+            }
+            None => {}
+        }
+        self.keep_current(workload, version);
+        self.note_counts(workload);
+        self.record.draft.as_ref().filter(|draft| draft.phase == Phase::Rolling)?;
+        match self.supervise(now, workload, fresh) {
+            Course::Waits => None,
+            Course::Looks => self.sighting.look(now),
+            Course::Stands => self.hold(now, workload),
+            Course::Ends(end) => {
+                self.close(now, end);
+                None
+            }
+        }
+    }
+
+    /// What follows from the group's records: a vote, a vector decided or dead, purges to go on with, or that the wait is over.
+    fn agree(&mut self, now: Timestamp) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        self.note_set_back();
+        self.outnumber();
+        if !self.view_is_current() {
+            return effects;
+        }
+        if self.ballot.view.hold.is_none() {
+            self.reconfigure();
+            self.renew_for_fewer();
+            effects.extend(self.approach_vote(now));
+            effects.extend(self.pursue(now));
+            for vector in self.owing() {
+                if let Some(vote) = self.conclude_owed(&vector) {
+                    self.close_owed(&vote);
+                }
+                self.tell_daily(now, &vector);
+            }
+            self.keep_few_owed(now);
+            let votes: Vec<Vote> = self.record.durable.iter().flat_map(|record| record.all_kept().cloned()).collect();
+            for vote in votes {
+                effects.extend(self.carry_on(now, &vote));
+            }
+        }
+        if let Some(end) = self.mind_group_timeout(now) {
+            self.close(now, end);
+        }
+        effects
+    }
+
+    /// Goes on with a vote that is stored: until its vector has ended, and until that is told and known.
+    fn carry_on(&mut self, now: Timestamp, vote: &Vote) -> Vec<Effect> {
+        let vector = &vote.vector;
+        if vote.closed.is_some() {
+            self.see_told(now, vote);
+            self.part(vector);
+            return Vec::new();
+        }
+        match group::fate(&self.ballot.view, vector) {
+            Fate::Open(_) => {}
+            Fate::Dead(member, reason) => {
+                self.end_vote(now, vector, (Outcome::Dead, format!("{member}: {reason}")));
+            }
+            Fate::Mixed => {
+                let why = "the members voted under different configurations";
+                self.end_vote(now, vector, (Outcome::Dead, why.to_owned()));
+                self.renew(vote.seq);
+            }
+            Fate::Decided(Decision::Close(outcome)) => self.end_vote(now, vector, (outcome, String::new())),
+            Fate::Decided(Decision::Execute(plan)) => return self.purge(now, vector, &plan),
+        }
+        Vec::new()
+    }
+
+    /// Goes on with a vector that is to be purged.
+    fn purge(&mut self, now: Timestamp, vector: &Vector, plan: &Plan) -> Vec<Effect> {
+        self.adopt(vector, plan);
+        self.cover_older(vector, Some(&plan.paths));
+        self.owe(now, vector, plan);
+        match self.execute(now, vector, plan) {
+            Continue(effects) => effects,
+            Break(end) => {
+                self.end_vote(now, vector, end);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The vector of an open vote has ended. The vote itself stays until the other members know.
+    pub(super) fn end_vote(&mut self, now: Timestamp, vector: &Vector, end: VectorEnd) {
+        if self.close_vote(now, vector, end) {
+            self.part(vector);
+        }
+    }
+
+    /// Parts with a closed vote, as far as that is possible.
+    fn part(&mut self, vector: &Vector) {
+        match self.parting(vector) {
+            Parting::Stays => {}
+            Parting::Owes => self.keep_owed(vector),
+            Parting::Goes => self.drop_vote(vector),
+        }
+    }
+}

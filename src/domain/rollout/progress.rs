@@ -1,0 +1,96 @@
+//! What a report about a purge makes of it in the record, and what of that is told.
+
+use crate::id::{Reference, Vector};
+use crate::machine::Timestamp;
+use crate::notice::Kind;
+use crate::purge::Progress;
+use crate::record::{PurgeState, Vote};
+use crate::rollout::Rollout;
+use crate::rollout::words::{self, short};
+
+/// Notices about single purges of one vote, beside that of its end. With more distributions in trouble than this, one notice
+/// says so, and the end says how many they were: at a kilobyte each, more would not fit into the record.
+const NOTICES_OF_PURGES_MAX: usize = 8;
+
+impl Rollout {
+    /// A purge made progress. A report about a purge that is not ours, or already final, changes nothing.
+    pub(super) fn purged(&mut self, now: Timestamp, reference: &Reference, progress: Progress) {
+        let alone = self.identity.is_alone();
+        let ours = |vote: &&mut Vote| vote.purges.values().any(|purge| purge.reference == *reference);
+        let Some(vote) = self.record.draft.as_mut().and_then(|draft| draft.all_kept_mut().find(ours)) else { return };
+        let first = vote.purges.values().all(|purge| purge.state == PurgeState::Wanted);
+        let Some((distribution, purge)) = vote.purges.iter_mut().find(|(_, purge)| purge.reference == *reference)
+        else {
+            return;
+        };
+        if purge.state.is_final() {
+            return;
+        }
+        // Of one that is owed it has been told.
+        let untold = vote.closed.is_none();
+        let distribution = distribution.to_string();
+        let mut detail = distribution.clone();
+        let (kind, message) = match progress {
+            Progress::Created(id) => {
+                purge.state = PurgeState::Created;
+                purge.invalidation = Some(id.clone());
+                (first.then_some(Kind::PurgeStarted), format!("invalidation {id} of {distribution} was created"))
+            }
+            Progress::Covered { by, invalidation } => {
+                purge.state = PurgeState::Covered(by);
+                purge.invalidation = Some(invalidation.clone());
+                let message = format!("covered by the later invalidation {invalidation} of {distribution}");
+                // Another member may have created one for it, and what both tell must be the same.
+                ((first && alone).then_some(Kind::PurgeStarted), message)
+            }
+            Progress::Completed => {
+                purge.state = PurgeState::Completed;
+                (None, String::new())
+            }
+            Progress::DoneByOther => {
+                purge.state = PurgeState::DoneByOther;
+                let message = format!(
+                    "the reference {reference} was already used for other paths of {distribution}: \
+                     members plan different paths; make their configuration equal"
+                );
+                (Some(Kind::PurgeFailed), message)
+            }
+            Progress::Impossible(why) => {
+                purge.state = PurgeState::Impossible(short(&why).to_owned());
+                (Some(Kind::PurgeFailed), format!("invalidation of {distribution} is impossible: {why}"))
+            }
+            Progress::Failing(why) => {
+                // Of a large site it is begun with when its rollout has ended.
+                if !untold && purge.state == PurgeState::Wanted {
+                    purge.state = PurgeState::Owed(short(&why).to_owned());
+                }
+                // A notice of its own: the purge may still prove to be impossible.
+                detail.push_str("/failing");
+                (untold.then_some(Kind::PurgeFailed), format!("{why}; it is tried again"))
+            }
+            Progress::Overdue(_) | Progress::SentBefore(_) | Progress::OverBudget => (None, String::new()),
+            Progress::Stalled(waited) => {
+                vote.stalled = true;
+                let waited = words::duration(waited);
+                (Some(Kind::PurgeStalled), format!("invalidation of {distribution} is not completed after {waited}"))
+            }
+        };
+        let vector = vote.vector.clone();
+        vote.fold();
+        if let Some(kind) = kind {
+            self.announce_purge(now, &vector, kind, &detail, message);
+        }
+    }
+
+    /// Writes a notice about one purge of a vector into the draft or, after [`NOTICES_OF_PURGES_MAX`], that there are more.
+    fn announce_purge(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
+        let id = self.notice_id(vector, kind, detail, &self.identity.member);
+        let crowded = |vote: &Vote| vote.noticed.len() >= NOTICES_OF_PURGES_MAX && !vote.noticed.contains(&id);
+        if self.record.draft.as_ref().and_then(|draft| draft.vote(vector)).is_some_and(crowded) {
+            let message = "more distributions of this rollout are in such trouble; its end says how many they were";
+            self.announce_vote(now, vector, kind, "more", message.to_owned());
+        } else {
+            self.announce_vote(now, vector, kind, detail, message);
+        }
+    }
+}
