@@ -42,12 +42,8 @@ pub struct Troubles {
     listed: Option<String>,
     /// Workloads that cannot be recorded, why, and when that was last said; until they can be.
     unreadable: BTreeMap<WorkloadId, (String, Timestamp)>,
-    /// Workloads that are left alone for a while, and why.
-    left_alone: BTreeMap<WorkloadId, String>,
     /// Workloads without a record for which the ledger has no room, and why.
     unstored: BTreeMap<WorkloadId, String>,
-    /// Lives before this one ended abruptly.
-    lives: Option<String>,
     /// When owners of such were told of late.
     told: Vec<Timestamp>,
 }
@@ -137,34 +133,22 @@ impl Troubles {
         self.unstored.remove(id).is_some()
     }
 
-    /// This workload is left alone for a while, and why.
-    pub fn left_alone(&mut self, id: &WorkloadId, why: &str) {
-        self.left_alone.insert(id.clone(), why.to_owned());
-    }
-
-    /// It is not any more.
-    pub fn attended(&mut self, id: &WorkloadId) {
-        self.left_alone.remove(id);
-    }
-
-    /// What is to be said of the lives before this one, if anything is.
-    pub fn lives(&mut self, words: Option<String>) {
-        self.lives = words;
-    }
-
-    /// All of them, a sentence each.
-    pub fn words(&self) -> impl Iterator<Item = String> {
+    /// All of them, a sentence each: also what is said of the lives before this one, and of the workloads that are left alone.
+    pub fn words<'a>(
+        &'a self,
+        lives: Option<String>,
+        left_alone: impl Iterator<Item = (&'a WorkloadId, &'a str)>,
+    ) -> impl Iterator<Item = String> {
         let baselines = self.baselines.iter().map(|why| format!("cannot write first records: {why}"));
         let listed = self.listed.iter().map(|why| format!("cannot store which namespaces are listed: {why}"));
         let unreadable = self.unreadable.iter().map(|(id, (why, _))| format!("{} cannot be read: {why}", id.spoken()));
-        let left_alone = self.left_alone.iter().map(|(id, why)| format!("{} is left alone: {why}", id.spoken()));
+        let left_alone = left_alone.map(|(id, why)| format!("{} is left alone: {why}", id.spoken()));
         let first = self.unstored.iter().next();
         let others = self.unstored.len().saturating_sub(1);
         let unstored = first.map(|(id, why)| {
             format!("the records of {} and {others} others have no room in the ledger: {why}", id.spoken())
         });
         let watches = self.watches.values().map(|down| down.why.clone());
-        let lives = self.lives.iter().cloned();
         watches.chain(baselines).chain(listed).chain(lives).chain(unreadable).chain(left_alone).chain(unstored)
     }
 }
@@ -180,10 +164,10 @@ mod tests {
         troubles.baselines_written(Some("failed to write: forbidden".into()));
         troubles.unreadable(Timestamp::default(), &web, "image: \"WEB\" is not an image".into());
         troubles.watch_works(Timestamp::default(), &None);
-        assert_eq!(troubles.words().count(), 2);
+        assert_eq!(troubles.words(None, [].into_iter()).count(), 2);
         troubles.baselines_written(None);
         troubles.readable(&web);
-        assert_eq!(troubles.words().next(), None);
+        assert_eq!(troubles.words(None, [].into_iter()).next(), None);
     }
 
     #[test]

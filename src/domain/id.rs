@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::Hash;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -26,6 +27,12 @@ impl fmt::Display for Kind {
     }
 }
 
+/// Names an object of a namespace.
+pub trait ObjectId: Clone + fmt::Debug + fmt::Display + Ord + Hash {
+    /// The namespace that the object is in.
+    fn namespace(&self) -> &str;
+}
+
 /// One workload of this cluster. Written `deployment/shop/web`; serialised the same way, so it can be a key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkloadId {
@@ -35,6 +42,12 @@ pub struct WorkloadId {
     pub namespace: String,
     /// Its name.
     pub name: String,
+}
+
+impl ObjectId for WorkloadId {
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
 }
 
 impl WorkloadId {

@@ -44,4 +44,5 @@ pub mod tally;
 pub mod tenants;
 pub mod text;
 pub mod unwell;
+pub mod watch;
 pub mod workload;
