@@ -31,6 +31,9 @@ impl fmt::Display for Kind {
 pub trait ObjectId: Clone + fmt::Debug + fmt::Display + Ord + Hash {
     /// The namespace that the object is in.
     fn namespace(&self) -> &str;
+
+    /// `namespace/name`, the way people say it.
+    fn spoken(&self) -> String;
 }
 
 /// One workload of this cluster. Written `deployment/shop/web`; serialised the same way, so it can be a key.
@@ -48,6 +51,10 @@ impl ObjectId for WorkloadId {
     fn namespace(&self) -> &str {
         &self.namespace
     }
+
+    fn spoken(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
 }
 
 impl WorkloadId {
@@ -58,7 +65,7 @@ impl WorkloadId {
 
     /// `namespace/name`, the way people say it.
     pub fn spoken(&self) -> String {
-        format!("{}/{}", self.namespace, self.name)
+        ObjectId::spoken(self)
     }
 
     /// Reads what [`fmt::Display`] writes.

@@ -46,7 +46,7 @@ impl DeploymentWatcher {
         if failed.values().any(|error| matches!(error, StoreError::Lost(_))) {
             self.directory.report_lost(&self.origin);
         }
-        self.troubles.baselines_written(trouble);
+        self.note_baselines(trouble);
         let written = records.iter().filter(|(id, _)| !failed.contains_key(*id));
         let written = written.map(|(id, record)| (id.clone(), record.clone())).collect();
         if self.directory.show.try_send(Show(written)).is_err() {
@@ -103,7 +103,7 @@ impl DeploymentWatcher {
                 actor.surroundings.metrics.failure("store_listed");
             }
             actor.feed(Event::ListedNoted(scopes, noted.is_ok()), ctx);
-            actor.troubles.listed_noted(noted.err().map(|error| error.to_string()));
+            actor.note_listing(noted.err().map(|error| error.to_string()));
         }));
     }
 

@@ -5,6 +5,7 @@
 mod children;
 mod ledger;
 mod show;
+mod troubles;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,14 +18,13 @@ use crate::actors::message::{End, Sighted};
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::troubles::Troubles;
 use crate::actors::{MAILBOX_MAX, Surroundings};
 use crate::domain::id::{Origin, WorkloadId};
 use crate::domain::listed::Scope;
 use crate::domain::lives::Lives;
 use crate::domain::rollout::Summary;
 use crate::domain::unwell;
-use crate::domain::watch::{Deployments, Effect, Event, Watch};
+use crate::domain::watch::{Deployments, Effect, Event, Troubles, Watch};
 use crate::ports::{Ledgered, Sight};
 
 /// How often children are looked over: a death notice can be lost on a full mailbox, a sight on a full child.
@@ -41,7 +41,7 @@ pub struct DeploymentWatcher {
     shell: Shell<Watch<Deployments>>,
     children: BTreeMap<WorkloadId, Addr<RolloutActor>>,
     pods: BTreeMap<String, Addr<PodWatcher>>,
-    troubles: Troubles,
+    troubles: Troubles<WorkloadId>,
     recent: Vec<Summary>,
 }
 
@@ -83,17 +83,10 @@ impl DeploymentWatcher {
             self.died(id, End::Crashed, ctx);
         }
         self.feed(Event::Swept, ctx);
-        self.note_baselines();
+        self.look_for_baselines();
         // A few nanoseconds for each record.
         self.surroundings.metrics.unwell(self.watch().records().values().filter_map(unwell::reason));
         self.count();
-    }
-
-    /// Without baselines to write, there is no trouble with writing them.
-    fn note_baselines(&mut self) {
-        if !self.watch().has_baselines() {
-            self.troubles.baselines_written(None);
-        }
     }
 }
 
@@ -143,7 +136,6 @@ impl Drives<Watch<Deployments>> for DeploymentWatcher {
 
 impl StreamHandler<Sight> for DeploymentWatcher {
     fn handle(&mut self, sight: Sight, ctx: &mut Self::Context) {
-        let now = self.shell.now();
         match sight {
             Sight::Restarted { scope } => {
                 self.surroundings.metrics.relist();
@@ -151,14 +143,14 @@ impl StreamHandler<Sight> for DeploymentWatcher {
             }
             Sight::Seen(workload) => {
                 match self.watch().unusable(&workload) {
-                    Some(why) => self.troubles.unreadable(now, &workload.id, why),
+                    Some(why) => self.leave_out(&workload.id, why),
                     None => self.troubles.readable(&workload.id),
                 }
                 self.feed(Event::Seen(workload), ctx);
             }
             Sight::Unreadable(id, why) => {
                 self.surroundings.metrics.failure("decode_workload");
-                self.troubles.unreadable(now, &id, why);
+                self.leave_out(&id, why);
                 self.feed(Event::Unreadable(id), ctx);
             }
             Sight::Gone(id) => {
@@ -167,14 +159,14 @@ impl StreamHandler<Sight> for DeploymentWatcher {
                 self.feed(Event::Gone(id), ctx);
             }
             Sight::Synced { scope, all } => {
-                self.troubles.watch_works(now, &scope);
-                self.feed(Event::Listed(Scope::of(scope.as_deref()), all), ctx);
-                self.note_baselines();
+                let scope = Scope::of(scope.as_deref());
+                self.watch_works(&scope);
+                self.feed(Event::Listed(scope, all), ctx);
+                self.look_for_baselines();
                 self.count();
             }
             Sight::Trouble { scope, error } => {
-                self.surroundings.metrics.failure("watch_workloads");
-                self.troubles.watch_failed(now, scope, &error);
+                self.watch_failed(Scope::of(scope.as_deref()), &error);
                 self.count();
             }
             Sight::SetBack { from, to } => {

@@ -34,16 +34,19 @@ mod kind;
 mod listings;
 mod nursery;
 mod setback;
+mod troubles;
 
 pub use deployments::Deployments;
 pub use event::{Baseline, Effect, End, Event, Start, Written};
 pub use kind::{Attention, Kind, Latest};
-pub use nursery::{Case, Nursery, QUARANTINE, Wait};
+pub use nursery::{Case, Nursery};
+pub use troubles::Troubles;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use baselines::Baselines;
 use listings::Listings;
+use nursery::{QUARANTINE, Wait};
 use setback::Setback;
 
 use crate::domain::id::Seq;

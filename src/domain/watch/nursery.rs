@@ -10,7 +10,7 @@ use crate::domain::machine::Timestamp;
 use crate::domain::watch::{Effect, Kind, Latest};
 
 /// How long an object is left alone whose child crashed too often, or wrote too often, before it is tried again (decision 16).
-pub const QUARANTINE: Duration = Duration::from_secs(300);
+pub(super) const QUARANTINE: Duration = Duration::from_secs(300);
 
 /// An object that wants a child.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -33,7 +33,7 @@ struct Child<K: Kind> {
 
 /// What an object waits for that wants a child and has none yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Wait {
+pub(super) enum Wait {
     /// For a note to be stored; that is soon.
     Note,
     /// For its turn: it may be why this program ended abruptly. In words.

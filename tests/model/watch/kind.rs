@@ -19,6 +19,10 @@ impl ObjectId for Id {
     fn namespace(&self) -> &str {
         "shop"
     }
+
+    fn spoken(&self) -> String {
+        format!("shop/{}", self.0)
+    }
 }
 
 /// An object as it is at a place of its script. Of two sights, that of the higher place is the newer one.

@@ -1,18 +1,16 @@
-//! What the deployment watcher cannot do, in words: each is logged when it begins, and shown for as long as it lasts.
+//! What a watch cannot do, in words, for as long as it lasts; and when that is said.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::domain::id::WorkloadId;
+use crate::domain::id::ObjectId;
+use crate::domain::listed::Scope;
 use crate::domain::machine::Timestamp;
-use crate::ports::{PortError, Retry};
+use crate::domain::refusal::SAID_AGAIN_AFTER;
 
 /// How long a watch may be down before we are blind: what happened before is learnt a moment later, and an API server that
 /// is replaced is back by then. A watch that is refused is blind at once.
-pub const BLIND_AFTER: Duration = Duration::from_secs(30);
-
-/// How often what only a person can end is said again.
-pub const SAID_AGAIN_AFTER: Duration = Duration::from_secs(24 * 3_600);
+const BLIND_AFTER: Duration = Duration::from_secs(30);
 
 /// How often it is logged of one workload that it cannot be read, for changing reasons.
 const UNREADABLE_SAID_EVERY: Duration = Duration::from_secs(60);
@@ -25,6 +23,7 @@ const TOLD_MAX: usize = 10;
 const TOLD_WITHIN: Duration = Duration::from_secs(60);
 
 /// A watch that is down.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Down {
     since: Timestamp,
     refused: bool,
@@ -33,47 +32,52 @@ struct Down {
     said: Option<Timestamp>,
 }
 
-/// The troubles of one watcher.
-#[derive(Default)]
-pub struct Troubles {
+/// The troubles of one watch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Troubles<I> {
     /// Scopes whose watch is down: since when, whether only a person can end it, and why.
-    watches: BTreeMap<Option<String>, Down>,
+    watches: BTreeMap<Scope, Down>,
     baselines: Option<String>,
     listed: Option<String>,
     /// Workloads that cannot be recorded, why, and when that was last said; until they can be.
-    unreadable: BTreeMap<WorkloadId, (String, Timestamp)>,
+    unreadable: BTreeMap<I, (String, Timestamp)>,
     /// Workloads without a record for which the ledger has no room, and why.
-    unstored: BTreeMap<WorkloadId, String>,
+    unstored: BTreeMap<I, String>,
     /// When owners of such were told of late.
     told: Vec<Timestamp>,
 }
 
-impl Troubles {
-    /// The watch of a scope was interrupted.
-    pub fn watch_failed(&mut self, now: Timestamp, scope: Option<String>, error: &PortError) {
-        let refused = error.retry == Retry::Never;
-        let first = Down { since: now, refused, why: String::new(), said: None };
-        let begins = !self.watches.contains_key(&scope);
-        let down = self.watches.entry(scope).or_insert(first);
-        down.refused = refused;
-        down.why = error.to_string();
-        if refused {
-            if down.said.is_none_or(|said| now.since(said) >= SAID_AGAIN_AFTER) {
-                down.said = Some(now);
-                tracing::error!(%error, "the watch of workloads is refused; nothing is noticed until somebody has ended that");
-            }
-        } else if begins {
-            tracing::warn!(%error, "the watch of workloads was interrupted; starting it again");
-        } else {
-            tracing::debug!(%error, "the watch of workloads is still interrupted");
+impl<I> Default for Troubles<I> {
+    fn default() -> Self {
+        Self {
+            watches: BTreeMap::new(),
+            baselines: None,
+            listed: None,
+            unreadable: BTreeMap::new(),
+            unstored: BTreeMap::new(),
+            told: Vec::new(),
         }
     }
+}
 
-    /// The listing of a scope came to its end, or its watch goes on.
-    pub fn watch_works(&mut self, now: Timestamp, scope: &Option<String>) {
-        if let Some(down) = self.watches.remove(scope) {
-            tracing::info!(for_s = now.since(down.since).as_secs(), "the watch of workloads works again");
+impl<I: ObjectId> Troubles<I> {
+    /// The watch of a scope was interrupted, and why; `refused`: only a person can end that. Says whether it is to be said now: once,
+    /// and a refusal again daily.
+    pub fn watch_failed(&mut self, now: Timestamp, scope: Scope, refused: bool, why: String) -> bool {
+        let begins = !self.watches.contains_key(&scope);
+        let down = self.watches.entry(scope).or_insert(Down { since: now, refused, why: String::new(), said: None });
+        (down.refused, down.why) = (refused, why);
+        if !refused {
+            return begins;
         }
+        let is_due = down.said.is_none_or(|said| now.since(said) >= SAID_AGAIN_AFTER);
+        down.said = if is_due { Some(now) } else { down.said };
+        is_due
+    }
+
+    /// The listing of a scope came to its end, or its watch goes on. Says for how long it was down, if it was.
+    pub fn watch_works(&mut self, now: Timestamp, scope: &Scope) -> Option<Duration> {
+        self.watches.remove(scope).map(|down| now.since(down.since))
     }
 
     /// Why changes of workloads are not noticed, if they are not.
@@ -83,44 +87,39 @@ impl Troubles {
         Some(format!("changes of workloads are not noticed for {} s: {}", now.since(down.since).as_secs(), down.why))
     }
 
-    /// How the last writing of baselines ended: with what failed, or with `None` if nothing did.
-    pub fn baselines_written(&mut self, failed: Option<String>) {
-        if let (Some(why), None) = (&failed, &self.baselines) {
-            tracing::warn!(why, "could not write the records of workloads seen for the first time; trying again");
-        }
+    /// How the last writing of baselines ended: with what failed, or with `None` if nothing did. Says whether that is news.
+    pub fn baselines_written(&mut self, failed: Option<String>) -> bool {
+        let is_news = failed.is_some() && self.baselines.is_none();
         self.baselines = failed;
+        is_news
     }
 
-    /// How the last attempt ended to remember which namespaces are listed.
-    pub fn listed_noted(&mut self, failed: Option<String>) {
-        if let (Some(why), None) = (&failed, &self.listed) {
-            tracing::warn!(why, "could not store which namespaces are listed; trying again");
-        }
+    /// How the last attempt ended to remember which scopes are listed. Says whether a failure is news.
+    pub fn listed_noted(&mut self, failed: Option<String>) -> bool {
+        let is_news = failed.is_some() && self.listed.is_none();
         self.listed = failed;
+        is_news
     }
 
-    /// This workload is left out, and why.
-    pub fn unreadable(&mut self, now: Timestamp, id: &WorkloadId, why: String) {
+    /// This object is left out, and why. Says whether that is to be said now: its owner may change it many times a second.
+    pub fn unreadable(&mut self, now: Timestamp, id: &I, why: String) -> bool {
         let before = self.unreadable.get(id);
         if before.is_some_and(|(known, _)| *known == why) {
-            return;
+            return false;
         }
-        // Its owner may change it many times a second.
         let said = before.map(|(_, said)| *said).filter(|said| now.since(*said) < UNREADABLE_SAID_EVERY);
-        if said.is_none() {
-            tracing::warn!(workload = %id.spoken(), why, "a workload cannot be read and is left out");
-        }
         self.unreadable.insert(id.clone(), (why, said.unwrap_or(now)));
+        said.is_none()
     }
 
     /// It can be read, or is gone.
-    pub fn readable(&mut self, id: &WorkloadId) {
+    pub fn readable(&mut self, id: &I) {
         self.unreadable.remove(id);
     }
 
     /// The ledger has no room for the record of this workload, and why. Says whether its owner is to be told: once, and some a minute
     /// of all of them.
-    pub fn unstored(&mut self, now: Timestamp, id: &WorkloadId, why: String) -> bool {
+    pub fn unstored(&mut self, now: Timestamp, id: &I, why: String) -> bool {
         let known = self.unstored.insert(id.clone(), why).is_some();
         self.told.retain(|at| now.since(*at) < TOLD_WITHIN);
         let tells = !known && self.told.len() < TOLD_MAX;
@@ -129,7 +128,7 @@ impl Troubles {
     }
 
     /// It was stored, or is gone. Says whether it could not be before.
-    pub fn stored(&mut self, id: &WorkloadId) -> bool {
+    pub fn stored(&mut self, id: &I) -> bool {
         self.unstored.remove(id).is_some()
     }
 
@@ -137,7 +136,7 @@ impl Troubles {
     pub fn words<'a>(
         &'a self,
         lives: Option<String>,
-        left_alone: impl Iterator<Item = (&'a WorkloadId, &'a str)>,
+        left_alone: impl Iterator<Item = (&'a I, &'a str)>,
     ) -> impl Iterator<Item = String> {
         let baselines = self.baselines.iter().map(|why| format!("cannot write first records: {why}"));
         let listed = self.listed.iter().map(|why| format!("cannot store which namespaces are listed: {why}"));
@@ -156,6 +155,7 @@ impl Troubles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::id::WorkloadId;
 
     #[test]
     fn a_trouble_lasts_until_its_own_cause_is_gone() {
@@ -163,7 +163,7 @@ mod tests {
         let mut troubles = Troubles::default();
         troubles.baselines_written(Some("failed to write: forbidden".into()));
         troubles.unreadable(Timestamp::default(), &web, "image: \"WEB\" is not an image".into());
-        troubles.watch_works(Timestamp::default(), &None);
+        assert_eq!(troubles.watch_works(Timestamp::default(), &Scope::of(None)), None);
         assert_eq!(troubles.words(None, [].into_iter()).count(), 2);
         troubles.baselines_written(None);
         troubles.readable(&web);
@@ -173,16 +173,20 @@ mod tests {
     #[test]
     fn a_watch_that_is_refused_is_blind_at_once_and_one_that_is_down_after_a_while() {
         let at = |seconds: u64| Timestamp::from_millis(seconds * 1_000);
-        let shop = Some("shop".to_owned());
-        let mut troubles = Troubles::default();
-        troubles.watch_failed(at(0), None, &PortError::passing("failed to watch", "no answer"));
-        troubles.watch_failed(at(29), None, &PortError::passing("failed to watch", "still none"));
+        let (all, shop) = (Scope::of(None), Scope::of(Some("shop")));
+        let mut troubles = Troubles::<WorkloadId>::default();
+        assert!(troubles.watch_failed(at(0), all.clone(), false, "no answer".into()));
+        assert!(!troubles.watch_failed(at(29), all.clone(), false, "still none".into()));
         assert_eq!(troubles.blind(at(29)), None);
-        assert!(troubles.blind(at(30)).unwrap().ends_with("for 30 s: failed to watch: still none"));
-        troubles.watch_failed(at(40), shop.clone(), &PortError::lasting("failed to watch", "forbidden"));
-        troubles.watch_works(at(41), &None);
+        assert!(troubles.blind(at(30)).unwrap().ends_with("for 30 s: still none"));
+        let refused =
+            |troubles: &mut Troubles<WorkloadId>, at| troubles.watch_failed(at, shop.clone(), true, "forbidden".into());
+        assert!(refused(&mut troubles, at(40)));
+        assert_eq!(troubles.watch_works(at(41), &all), Some(Duration::from_secs(41)));
         assert!(troubles.blind(at(41)).unwrap().contains("forbidden"), "another scope's watch ends nothing");
-        troubles.watch_works(at(50), &shop);
-        assert_eq!(troubles.blind(at(500)), None);
+        assert!(!refused(&mut troubles, at(50)));
+        assert!(refused(&mut troubles, at(100_000)), "another day");
+        troubles.watch_works(at(100_001), &shop);
+        assert_eq!(troubles.blind(at(200_000)), None);
     }
 }
