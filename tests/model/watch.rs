@@ -10,7 +10,7 @@ use stateright::{Checker, Expectation, HasDiscoveries, Model, Property};
 
 use action::Action;
 use kind::Id;
-use world::{FOUND, Faults, GONE, LEARNS, NEWEST, NOTED, NUMBERS, ONE, State, World};
+use world::{FOUND, Faults, GONE, LEARNS, NEWEST, NONE_LOST, NOTED, NUMBERS, ONE, State, World};
 
 type Condition = fn(&World, &State) -> bool;
 
@@ -24,7 +24,8 @@ const PROMISES: &[(&str, Condition)] = &[
     (FOUND, |_, state| !state.past.broken.contains(FOUND)),
     (NOTED, |_, state| !state.past.broken.contains(NOTED)),
     (NUMBERS, |_, state| !state.past.broken.contains(NUMBERS)),
-    ("WT-8: without further faults, everything is on record as it is, and nothing is left alone", |world, state| {
+    (NONE_LOST, |_, state| !state.past.broken.contains(NONE_LOST)),
+    ("WT-9: without further faults, everything is on record as it is, and nothing is left alone", |world, state| {
         state.settles(world)
     }),
 ];
@@ -124,6 +125,9 @@ fn what_may_have_ended_a_life_rests_and_is_tried_again() {
 #[test]
 fn after_a_restore_no_number_is_given_out_again() {
     let faults = Faults { set_back: 1, ..Faults::default() };
+    let is_removed: &[Option<u8>] = &[Some(1), Some(2), None];
+    let scripts = [is_removed, &[Some(1)]];
+    search("restore of what was removed", World { scripts, listed: false, noted: true, faults }, 91_113);
     search("restore", World { scripts: [GOES, COMES], listed: false, noted: true, faults }, 137_726);
 }
 

@@ -119,7 +119,7 @@ impl State {
             Action::Empty(i) => self.children[i].iter_mut().for_each(|child| child.full = false),
             Action::Sweep => {
                 self.left.lost -= u8::from((0..2).any(|i| self.is_dead(i)));
-                self.sweep();
+                self.sweep(world);
             }
             Action::Wait => self.wait(),
             Action::Minute => {

@@ -1,5 +1,4 @@
-//! The world around a watch: two objects that follow scripts, a stream that shows them and lists again, a ledger whose answers get
-//! lost, and children that work, crash, or have no room for a message.
+//! The world around a watch: two objects, a stream that shows them, a ledger, and children.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,6 +21,8 @@ pub const GONE: &str = "WT-4: what is gone is buried once, and not looked for ag
 pub const FOUND: &str = "WT-5: what a first listing found is never taken for new";
 pub const NOTED: &str = "WT-6: a scope is noted as listed when all that it contained is on record or at work";
 pub const NUMBERS: &str = "WT-7: a number that this life was told of is not given out again";
+pub const NONE_LOST: &str =
+    "WT-8: after a sweep with no call under way, what was seen is on record, at work or left alone";
 
 /// Rounds in which everything comes to rest: a rest after three abrupt ends is 160 s, and a round takes a minute.
 const ROUNDS: usize = 12;
@@ -130,10 +131,6 @@ pub struct State {
     pub past: Past,
 }
 
-fn everything() -> Scope {
-    Scope::of(None)
-}
-
 fn seq_of(record: Option<&Record>) -> Seq {
     record.map_or(Seq(0), |record| record.seq)
 }
@@ -142,7 +139,7 @@ impl Ledger {
     fn new(world: &World) -> Self {
         let mut listed = Listed::default();
         if world.listed {
-            listed.add(everything());
+            listed.add(Scope::of(None));
         }
         let known = Record { seq: Seq(1), revision: 1, version: 1 };
         let note = world.noted.then(|| LifeNote { open: true, ..LifeNote::default() });
@@ -287,16 +284,16 @@ impl State {
         for i in (0..2).filter(|i| !contained[*i]) {
             self.say(i, None);
         }
-        for i in (0..2).filter(|i| contained[*i] && !self.ledger.listed.is_whole(&everything())) {
+        for i in (0..2).filter(|i| contained[*i] && !self.ledger.listed.is_whole(&Scope::of(None))) {
             self.past.contained[i] = self.said[i].map(|sight| sight.place);
         }
         self.listed = true;
-        self.feed(Event::Listed(everything(), true));
+        self.feed(Event::Listed(Scope::of(None), true));
     }
 
     pub fn relist(&mut self) {
         self.listing = Some([false; 2]);
-        self.feed(Event::Relisting(everything()));
+        self.feed(Event::Relisting(Scope::of(None)));
     }
 
     pub fn answer(&mut self, call: usize, answer: Answer) {
@@ -398,7 +395,7 @@ impl State {
     }
 
     /// A death whose notice was lost is taken for a crash.
-    pub fn sweep(&mut self) {
+    pub fn sweep(&mut self, world: &World) {
         for i in 0..2 {
             if self.is_dead(i) {
                 self.children[i] = None;
@@ -406,11 +403,21 @@ impl State {
             }
         }
         self.feed(Event::Swept);
+        let is_quiet = self.listed && self.listing.is_none() && self.calls.is_empty();
+        self.promise(NONE_LOST, !is_quiet || (0..2).all(|i| self.is_seen_to(world, i) || self.past.excused[i]));
         for i in 0..2 {
             let Some(child) = self.children[i].as_ref().filter(|child| !child.full) else { continue };
             let kept = child.said.is_none_or(|said| said == child.knows) && child.peers == self.peers;
             self.promise(LEARNS, kept);
         }
+    }
+
+    /// What is gone may stay on record until the next listing, if its child ended just before. A child may know more than was said.
+    pub fn is_seen_to(&self, world: &World, i: usize) -> bool {
+        let recorded = self.ledger.records[i].map(|record| record.version);
+        let is_recorded = |sight: Option<Sight>| sight.is_none_or(|sight| recorded == Some(sight.version));
+        let is_on_record = is_recorded(self.said[i]) || is_recorded(self.truth(world, i));
+        is_on_record || self.children[i].is_some() || self.watch.nursery().left_alone().any(|(id, _)| id.0 == i)
     }
 
     pub fn wait(&mut self) {
@@ -456,7 +463,7 @@ impl State {
             self.ledger.records[i].map(|record| record.version) == wanted && self.children[i].is_none()
         };
         let is_quiet = self.calls.is_empty() && !self.watch.has_baselines();
-        let is_noted = self.past.set_back || self.ledger.listed.is_whole(&everything());
+        let is_noted = self.past.set_back || self.ledger.listed.is_whole(&Scope::of(None));
         is_quiet && is_noted && (0..2).all(is_right) && self.watch.nursery().left_alone().next().is_none()
     }
 
@@ -483,7 +490,7 @@ impl State {
                 }
             }
         }
-        self.sweep();
+        self.sweep(world);
         self.wait();
         self.now = self.now.after(Duration::from_secs(60));
     }
