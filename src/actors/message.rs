@@ -16,6 +16,7 @@ use domain::purge::{Order, Progress};
 use domain::readiness::Pods;
 use domain::record::Record;
 use domain::selector::LabelSelector;
+use domain::watch;
 use domain::workload::Workload;
 
 /// Watcher → rollout: the workload was seen, or (`None`) is gone.
@@ -149,18 +150,8 @@ impl Who {
     }
 }
 
-/// How an actor ended.
-#[derive(Clone, Debug)]
-pub enum End {
-    /// By a panic, or in any other way it did not announce.
-    Crashed,
-    /// With nothing left to do; the record as the ledger has it.
-    Finished(Option<Box<Record>>),
-    /// It wrote its record over and over while nothing happened.
-    Overdrawn,
-    /// Because the process ends.
-    Drained,
-}
+/// How an actor ended. Those that exist once end in no other way than `Crashed` and `Drained`.
+pub type End = watch::End<Record>;
 
 /// Child → parent, when the child is dropped.
 #[derive(Message)]

@@ -23,7 +23,6 @@ pub mod pod_watcher;
 pub mod rollout;
 pub mod root;
 pub mod shell;
-pub mod troubles;
 pub mod webhook;
 
 use std::collections::BTreeSet;

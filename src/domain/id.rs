@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::Hash;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -26,6 +27,15 @@ impl fmt::Display for Kind {
     }
 }
 
+/// Names an object of a namespace.
+pub trait ObjectId: Clone + fmt::Debug + fmt::Display + Ord + Hash {
+    /// The namespace that the object is in.
+    fn namespace(&self) -> &str;
+
+    /// `namespace/name`, the way people say it.
+    fn spoken(&self) -> String;
+}
+
 /// One workload of this cluster. Written `deployment/shop/web`; serialised the same way, so it can be a key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkloadId {
@@ -37,6 +47,16 @@ pub struct WorkloadId {
     pub name: String,
 }
 
+impl ObjectId for WorkloadId {
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    fn spoken(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}
+
 impl WorkloadId {
     /// A Deployment's id.
     pub fn deployment(namespace: impl Into<String>, name: impl Into<String>) -> Self {
@@ -45,7 +65,7 @@ impl WorkloadId {
 
     /// `namespace/name`, the way people say it.
     pub fn spoken(&self) -> String {
-        format!("{}/{}", self.namespace, self.name)
+        ObjectId::spoken(self)
     }
 
     /// Reads what [`fmt::Display`] writes.

@@ -57,4 +57,5 @@ pub mod tenants;
 pub mod testing;
 pub mod text;
 pub mod unwell;
+pub mod watch;
 pub mod workload;

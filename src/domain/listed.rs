@@ -7,19 +7,20 @@
 //! workloads: to them a scope counts as not listed. Not for where this is kept; that is the ledger's business.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::id::WorkloadId;
+use crate::id::ObjectId;
 
 /// Shards of a ledger. 10,000 workloads give 156 records a shard: about 40 KB idle, so that one write is cheap, while a
 /// first start costs 66 writes (bound: 100, fault L1) and a ConfigMap (1 MiB) has room for records of 6 KB each.
 pub const SHARDS: usize = 64;
 
-/// The shard a workload belongs to. Stored ledgers rest on it: another function would lose every record.
-pub fn shard_of(workload: &WorkloadId) -> usize {
-    let digest = Sha256::digest(workload.to_string().as_bytes());
+/// The shard an object's record belongs to. Stored ledgers rest on it: another function would lose every record.
+pub fn shard_of(id: &impl fmt::Display) -> usize {
+    let digest = Sha256::digest(id.to_string().as_bytes());
     usize::from(digest.first().copied().unwrap_or_default()) % SHARDS
 }
 
@@ -37,9 +38,9 @@ impl Scope {
         Self(namespace.unwrap_or(ALL).to_owned())
     }
 
-    /// Whether the workload is in it.
-    pub fn contains(&self, workload: &WorkloadId) -> bool {
-        self.0 == ALL || self.0 == workload.namespace
+    /// Whether the object is in it.
+    pub fn contains(&self, id: &impl ObjectId) -> bool {
+        self.0 == ALL || self.0 == id.namespace()
     }
 
     /// As it is written: a namespace, or `*`.
@@ -49,7 +50,7 @@ impl Scope {
 }
 
 /// The scopes that are listed, and for each the shards where that does not hold any more.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Listed(BTreeMap<Scope, BTreeSet<usize>>);
 
@@ -64,10 +65,10 @@ impl Listed {
         self.0.values_mut().for_each(|forgotten| forgotten.extend([shard]));
     }
 
-    /// Whether a workload without a record is new.
-    pub fn covers(&self, workload: &WorkloadId) -> bool {
+    /// Whether an object without a record is new.
+    pub fn covers(&self, id: &impl ObjectId) -> bool {
         let holds = |(scope, forgotten): (&Scope, &BTreeSet<usize>)| {
-            scope.contains(workload) && (forgotten.is_empty() || !forgotten.contains(&shard_of(workload)))
+            scope.contains(id) && (forgotten.is_empty() || !forgotten.contains(&shard_of(id)))
         };
         self.0.iter().any(holds)
     }
@@ -86,6 +87,7 @@ impl Listed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::WorkloadId;
 
     fn id(namespace: &str, name: &str) -> WorkloadId {
         WorkloadId::deployment(namespace, name)

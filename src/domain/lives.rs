@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::WorkloadId;
+use crate::id::{ObjectId, WorkloadId};
 use crate::machine::Timestamp;
 
 /// The rest of a workload after the first abrupt end that it may have caused: time for the purges of others, which
@@ -34,24 +34,30 @@ const CALM: Duration = Duration::from_secs(600);
 const NOTED_MAX: usize = 250;
 
 /// What one life of the program leaves for the next, in the ledger.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default)]
-pub struct LifeNote {
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, bound(serialize = "I: Ord + Serialize", deserialize = "I: Ord + Deserialize<'de>"))]
+pub struct LifeNote<I = WorkloadId> {
     /// The life that wrote this has begun to work and has not ended in order.
     pub open: bool,
     /// How many lives before it ended abruptly, one after the other.
     pub abrupt: u32,
     /// What it works on. Kept only by a life that follows an abrupt end.
-    pub under_way: BTreeSet<WorkloadId>,
+    pub under_way: BTreeSet<I>,
     /// The workload that is tried alone: if this life ends abruptly, only that one is taken for the cause.
-    pub tried: Option<WorkloadId>,
+    pub tried: Option<I>,
     /// Workloads that were under way at abrupt ends, and at how many.
-    pub suspects: BTreeMap<WorkloadId, u32>,
+    pub suspects: BTreeMap<I, u32>,
 }
 
-impl LifeNote {
+impl<I> Default for LifeNote<I> {
+    fn default() -> Self {
+        Self { open: false, abrupt: 0, under_way: BTreeSet::new(), tried: None, suspects: BTreeMap::new() }
+    }
+}
+
+impl<I: ObjectId> LifeNote<I> {
     /// Why this workload rests, if it does, and what helps; a person reads it.
-    pub fn why_rests(&self, workload: &WorkloadId) -> Option<String> {
+    pub fn why_rests(&self, workload: &I) -> Option<String> {
         let rests = self.open && self.tried.as_ref() != Some(workload);
         let ends = self.suspects.get(workload).filter(|_| rests)?;
         let times = if *ends == 1 { "while".to_owned() } else { format!("{ends} times while") };
@@ -82,31 +88,31 @@ pub enum Leave {
 }
 
 /// The present life, in the light of those before it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lives {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Lives<I = WorkloadId> {
     began: Timestamp,
     /// What the ledger is to hold.
-    note: LifeNote,
+    note: LifeNote<I>,
     /// What it holds, as far as is known.
-    stored: LifeNote,
+    stored: LifeNote<I>,
     /// What is being stored.
-    storing: Option<LifeNote>,
+    storing: Option<LifeNote<I>>,
     /// Workloads that wait for the next note, and those that wait for the one that is being stored.
-    waiting: BTreeSet<WorkloadId>,
-    free: BTreeSet<WorkloadId>,
+    waiting: BTreeSet<I>,
+    free: BTreeSet<I>,
     /// Since when one is tried alone, if one is.
     trial_since: Timestamp,
 }
 
-impl Lives {
+impl<I: ObjectId> Lives<I> {
     /// A new life, after the one that left `found`.
-    pub fn begin(found: Option<LifeNote>, now: Timestamp) -> Self {
+    pub fn begin(found: Option<LifeNote<I>>, now: Timestamp) -> Self {
         let stored = found.unwrap_or_default();
         let mut note = LifeNote::default();
         if stored.open {
             note.abrupt = stored.abrupt.saturating_add(1);
             note.suspects.clone_from(&stored.suspects);
-            let tried: BTreeSet<WorkloadId> = stored.tried.iter().cloned().collect();
+            let tried: BTreeSet<I> = stored.tried.iter().cloned().collect();
             for id in if tried.is_empty() { &stored.under_way } else { &tried } {
                 *note.suspects.entry(id.clone()).or_default() += 1;
             }
@@ -115,13 +121,13 @@ impl Lives {
     }
 
     /// The same life goes on: only the watcher was built anew.
-    pub fn go_on(found: Option<LifeNote>, now: Timestamp) -> Self {
+    pub fn go_on(found: Option<LifeNote<I>>, now: Timestamp) -> Self {
         let stored = found.unwrap_or_default();
         let note = LifeNote { under_way: BTreeSet::new(), tried: None, ..stored.clone() };
         Self::new(now, note, stored)
     }
 
-    const fn new(began: Timestamp, note: LifeNote, stored: LifeNote) -> Self {
+    const fn new(began: Timestamp, note: LifeNote<I>, stored: LifeNote<I>) -> Self {
         Self { began, note, stored, storing: None, waiting: BTreeSet::new(), free: BTreeSet::new(), trial_since: began }
     }
 
@@ -149,7 +155,7 @@ impl Lives {
     }
 
     /// Asks to work on a workload.
-    pub fn ask(&mut self, id: &WorkloadId) -> Leave {
+    pub fn ask(&mut self, id: &I) -> Leave {
         if self.note.suspects.contains_key(id) && self.note.tried.as_ref() != Some(id) {
             return Leave::Rests;
         }
@@ -166,19 +172,19 @@ impl Lives {
     }
 
     /// The note, if the ledger lacks something of it. That work has ended is worth no write of its own.
-    fn lacks(&self) -> Option<&LifeNote> {
-        let differs = |note: &LifeNote| (note.open, note.abrupt, note.tried.clone(), note.suspects.clone());
+    fn lacks(&self) -> Option<&LifeNote<I>> {
+        let differs = |note: &LifeNote<I>| (note.open, note.abrupt, note.tried.clone(), note.suspects.clone());
         let more = !self.note.under_way.is_subset(&self.stored.under_way);
         Some(&self.note).filter(|note| note.open && (more || differs(note) != differs(&self.stored)))
     }
 
     /// Nobody works on it any more.
-    pub fn ended(&mut self, id: &WorkloadId) {
+    pub fn ended(&mut self, id: &I) {
         self.note.under_way.remove(id);
     }
 
     /// The note to store now, if there is one. The answer is given to [`Lives::stored`].
-    pub fn to_store(&mut self) -> Option<LifeNote> {
+    pub fn to_store(&mut self) -> Option<LifeNote<I>> {
         if self.storing.is_some() {
             return None;
         }
@@ -191,7 +197,7 @@ impl Lives {
 
     /// How storing it ended. Names the workloads that may be worked on now, also where it failed: the note may prevent a loop
     /// of abrupt ends, but a purge must not wait for it.
-    pub fn stored(&mut self, done: bool) -> BTreeSet<WorkloadId> {
+    pub fn stored(&mut self, done: bool) -> BTreeSet<I> {
         if let Some(note) = self.storing.take().filter(|_| done) {
             self.stored = note;
         }
@@ -203,7 +209,7 @@ impl Lives {
     }
 
     /// Names a resting workload whose turn has come: it is tried now, alone.
-    pub fn tick(&mut self, now: Timestamp) -> Option<WorkloadId> {
+    pub fn tick(&mut self, now: Timestamp) -> Option<I> {
         if now.since(self.trial_since) >= TRIAL
             && let Some(tried) = self.note.tried.take()
         {
@@ -223,12 +229,12 @@ impl Lives {
     }
 
     /// The note of a life that ends in order, and the note it replaces; `None` if the ledger says nothing else already.
-    pub fn close(&self) -> Option<(LifeNote, LifeNote)> {
+    pub fn close(&self) -> Option<(LifeNote<I>, LifeNote<I>)> {
         self.stored.open.then(|| (LifeNote::default(), self.stored.clone()))
     }
 
     /// Why this workload rests, if it does.
-    pub fn why_rests(&self, id: &WorkloadId) -> Option<String> {
+    pub fn why_rests(&self, id: &I) -> Option<String> {
         LifeNote { open: true, ..self.note.clone() }.why_rests(id)
     }
 }

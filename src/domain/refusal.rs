@@ -4,7 +4,7 @@
 //! One cause is met with at many places: a right to Events in each namespace, a shard of the ledger by each workload in it. It is
 //! said once for all of them, and is mended where a place that was refused works. One that is still refused then is said again.
 //!
-//! Not for what passes by itself, nor for the watch of workloads, which has more to say (`actors::troubles`).
+//! Not for what passes by itself, nor for the watch of workloads, which has more to say (`watch::Troubles`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

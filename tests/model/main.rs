@@ -30,4 +30,5 @@ mod purge;
 mod restore;
 mod rollout;
 mod share;
+mod watch;
 mod world;

@@ -1,0 +1,199 @@
+//! What the watcher reads of the ledger and writes into it. Whatever failed, the machine tries again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
+
+use super::DeploymentWatcher;
+use crate::actors::message::Show;
+use crate::actors::shell::Drives;
+use crate::actors::{LOAD, Surroundings, insist};
+use domain::id::{Seq, WorkloadId};
+use domain::listed::Scope;
+use domain::lives::LifeNote;
+use domain::ports::{PinError, PortError, Retry, StoreError};
+use domain::record::Record;
+use domain::refusal::Cause;
+use domain::watch::{Baseline, Event, Written};
+
+/// What a failed call says it was about.
+const LIFE: &str = "what is worked on";
+
+/// See [`LIFE`].
+const LISTED: &str = "what is listed";
+
+/// How writing baselines ended.
+struct Outcome {
+    /// Those with a number.
+    records: BTreeMap<WorkloadId, Record>,
+    /// Those of them that were not written.
+    failed: BTreeMap<WorkloadId, StoreError>,
+    /// Those whose number could not be found out.
+    unnumbered: BTreeMap<WorkloadId, Record>,
+    /// What only some time can mend.
+    trouble: Option<String>,
+}
+
+impl DeploymentWatcher {
+    /// Writes baselines all at once, so that the ledger can put them into few writes.
+    pub(super) fn write_baselines(&self, found: BTreeMap<WorkloadId, Record>, above: Seq, ctx: &mut Context<Self>) {
+        let writing = write(self.surroundings.clone(), found, above);
+        ctx.spawn(writing.into_actor(self).map(|outcome, actor, ctx| actor.baselines_written(outcome, ctx)));
+    }
+
+    fn baselines_written(&mut self, outcome: Outcome, ctx: &mut Context<Self>) {
+        let Outcome { records, mut failed, unnumbered, trouble } = outcome;
+        if failed.values().any(|error| matches!(error, StoreError::Lost(_))) {
+            self.directory.report_lost(&self.origin);
+        }
+        self.note_baselines(trouble);
+        let written = records.iter().filter(|(id, _)| !failed.contains_key(*id));
+        let written = written.map(|(id, record)| (id.clone(), record.clone())).collect();
+        if self.directory.show.try_send(Show(written)).is_err() {
+            // The cache of tags is made whole from the ledger at the next start; nothing else depends on it.
+            self.surroundings.metrics.overflow("cluster_group");
+        }
+        let mut all = Vec::new();
+        for (id, record) in records {
+            let written = self.baseline_written(&id, &record, failed.remove(&id), ctx);
+            all.push(Baseline { id, record, written });
+        }
+        all.extend(unnumbered.into_iter().map(|(id, record)| Baseline { id, record, written: Written::Failed }));
+        self.feed(Event::BaselinesWritten(all), ctx);
+        self.count();
+    }
+
+    fn baseline_written(
+        &mut self,
+        id: &WorkloadId,
+        record: &Record,
+        failed: Option<StoreError>,
+        ctx: &mut Context<Self>,
+    ) -> Written<Record> {
+        match failed {
+            None => {
+                if self.troubles.stored(id) {
+                    self.surroundings.heard_of_store(&id.spoken(), None);
+                }
+                Written::Done
+            }
+            Some(StoreError::Conflict(current)) => Written::Conflict(current),
+            Some(StoreError::Unavailable(error)) if has_no_room(&error) => {
+                self.surroundings.metrics.failure("store_record_full");
+                self.surroundings.heard_of_store(&id.spoken(), Some(&error));
+                if self.troubles.unstored(self.shell.now(), id, error.to_string()) {
+                    self.tell_unstored(id, &record.uid, &error, ctx);
+                }
+                Written::NoRoom
+            }
+            Some(StoreError::Unavailable(_) | StoreError::Lost(_)) => {
+                self.surroundings.metrics.failure("store_baseline");
+                Written::Failed
+            }
+        }
+    }
+
+    /// Remembers for later lives which scopes are listed.
+    pub(super) fn note_listed(&self, scopes: BTreeSet<Scope>, ctx: &mut Context<Self>) {
+        let ledger = self.surroundings.ports.ledger.clone();
+        let noting = async move { (ledger.store_listed(&scopes).await, scopes) };
+        ctx.spawn(noting.into_actor(self).map(|(noted, scopes), actor, ctx| {
+            actor.heard_of_note(LISTED, &noted);
+            if noted.is_err() {
+                actor.surroundings.metrics.failure("store_listed");
+            }
+            actor.feed(Event::ListedNoted(scopes, noted.is_ok()), ctx);
+            actor.note_listing(noted.err().map(|error| error.to_string()));
+        }));
+    }
+
+    /// Notes what is worked on, for the life after an abrupt end.
+    pub(super) fn note_life(&self, note: LifeNote, ctx: &mut Context<Self>) {
+        let ledger = self.surroundings.ports.ledger.clone();
+        let noting = async move { ledger.store_life(&note, None).await };
+        ctx.spawn(noting.into_actor(self).map(|noted, actor, ctx| {
+            actor.heard_of_note(LIFE, &noted);
+            if let Err(error) = &noted {
+                actor.surroundings.metrics.failure("store_life");
+                tracing::debug!(%error, "what is worked on could not be noted; it is worked on all the same");
+            }
+            actor.feed(Event::LifeNoted(noted.is_ok()), ctx);
+        }));
+    }
+
+    fn heard_of_note(&self, place: &str, noted: &Result<(), PinError>) {
+        match noted {
+            Ok(()) => drop(self.surroundings.heard(Cause::WriteLedger, place, None)),
+            Err(PinError::Unavailable(error)) => {
+                self.surroundings.heard(Cause::WriteLedger, place, Some(error));
+            }
+            Err(PinError::Lost(_)) => self.directory.report_lost(&self.origin),
+        }
+    }
+
+    /// Says in the ledger that this life has ended in order.
+    pub(super) fn close_life(&self) -> impl Future<Output = ()> + use<> {
+        let (closed, ledger) = (self.watch().lives().close(), self.surroundings.ports.ledger.clone());
+        async move {
+            let Some((life, over)) = closed else { return };
+            if let Err(error) = ledger.store_life(&life, Some(&over)).await {
+                tracing::warn!(%error, "could not note that this life ends in order; the next one takes it for an abrupt end");
+            }
+        }
+    }
+
+    /// Reads the ledger again, after the cluster was set back.
+    pub(super) fn read_ledger(&self, ctx: &mut Context<Self>) {
+        let ledger = self.surroundings.ports.ledger.clone();
+        let reading = insist("read_ledger", Cause::ReadLedger, self.surroundings.clone(), move || {
+            let ledger = ledger.clone();
+            async move { ledger.peek().await }
+        });
+        ctx.spawn(reading.into_actor(self).map(|found, actor, ctx| {
+            match found.filter(|found| found.origin == actor.origin) {
+                Some(found) => actor.feed(Event::Compared(found.records, found.unreadable), ctx),
+                // The backup was made before there was this ledger.
+                None => actor.directory.report_lost(&actor.origin),
+            }
+        }));
+    }
+}
+
+async fn write(surroundings: Surroundings, found: BTreeMap<WorkloadId, Record>, above: Seq) -> Outcome {
+    let ledger = surroundings.ports.ledger.clone();
+    let (mut records, mut unnumbered, mut trouble) = (BTreeMap::new(), BTreeMap::new(), None);
+    for (id, mut record) in found {
+        match ledger.seq_floor(&id).await {
+            Ok(floor) => {
+                record.start_above(floor.max(above));
+                records.insert(id, record);
+            }
+            // A floor that cannot be read now is asked for again with the next sweep.
+            Err(error) => {
+                surroundings.heard(Cause::ReadLedger, LOAD, Some(&error));
+                trouble = Some(error.to_string());
+                unnumbered.insert(id, record);
+            }
+        }
+    }
+    let failed = ledger.store_all(&records).await;
+    let unavailable = failed.values().find_map(|error| match error {
+        StoreError::Unavailable(error) if !has_no_room(error) => Some(error),
+        StoreError::Unavailable(_) | StoreError::Conflict(_) | StoreError::Lost(_) => None,
+    });
+    if !records.is_empty() {
+        surroundings.heard(Cause::WriteLedger, "first records", unavailable);
+    }
+    let passes = |error: &&StoreError| match error {
+        StoreError::Unavailable(error) => !has_no_room(error),
+        StoreError::Lost(_) => true,
+        StoreError::Conflict(_) => false,
+    };
+    let unwritten = failed.values().find(passes);
+    Outcome { trouble: trouble.or_else(|| unwritten.map(ToString::to_string)), records, failed, unnumbered }
+}
+
+/// Whether a ledger that can be written has no room for a record.
+fn has_no_room(error: &PortError) -> bool {
+    error.retry == Retry::Never && !error.denied
+}

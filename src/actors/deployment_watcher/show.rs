@@ -1,0 +1,147 @@
+//! What the watcher shows of itself, what it tells of a workload that has no rollout actor to tell it, and its end.
+
+use std::time::Duration;
+
+use actix::{ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, ResponseActFuture, WrapFuture};
+use futures_util::future::join_all;
+
+use super::DeploymentWatcher;
+use crate::actors::message::{Drain, End, Observe};
+use crate::actors::observation::Observation;
+use crate::actors::rollout::RolloutActor;
+use crate::actors::shell::Drives;
+use crate::actors::tell_at_once;
+use domain::id::{Seq, WorkloadId};
+use domain::notice::{Kind, Notice};
+use domain::ports::PortError;
+use domain::record::Record;
+use domain::rollout::{Summary, timeout};
+use domain::unwell;
+use domain::watch::Event;
+
+/// How often the end of the children is looked for while draining.
+const DRAIN_POLL: Duration = Duration::from_millis(10);
+
+/// Rollouts that ended and are still shown.
+const RECENT_MAX: usize = 50;
+
+impl DeploymentWatcher {
+    /// Says that a workload is left alone, its record unchanged.
+    pub(super) fn tell_left_alone(&self, id: &WorkloadId, why: &str, wait: Option<Duration>, ctx: &mut Context<Self>) {
+        let retry_s = wait.map(|wait| wait.as_secs());
+        tracing::error!(
+            workload = %id.spoken(),
+            retry_s,
+            why,
+            "the workload is left alone for a while; its record is unchanged"
+        );
+        let how_long = retry_s.map_or_else(|| "now".to_owned(), |seconds| format!("{seconds} s"));
+        let uid = self.watch().records().get(id).map_or("", |record| &record.uid);
+        self.tell(id, uid, format!("it is left alone for {how_long}: {why}. Its record is unchanged"), ctx);
+    }
+
+    /// Says that the ledger has no room for the record of a workload.
+    pub(super) fn tell_unstored(&self, id: &WorkloadId, uid: &str, error: &PortError, ctx: &mut Context<Self>) {
+        self.tell(id, uid, format!("its record has no room in the ledger, so it is not followed: {error}"), ctx);
+    }
+
+    /// Tells a notice that is in no record, once: the log has it. When is part of its id: what happens again is another one.
+    fn tell(&self, id: &WorkloadId, uid: &str, message: String, ctx: &mut Context<Self>) {
+        let kind = Kind::RolloutStuck;
+        let at_ms = self.surroundings.ports.clock.wall_ms();
+        let rollout = format!("{}/{id}", self.origin.0);
+        let notice = Notice {
+            id: Notice::id_of(&rollout, kind, &format!("watcher/{at_ms}")),
+            kind,
+            at_ms,
+            subject: id.clone().into(),
+            seq: self.watch().records().get(id).map_or_else(Seq::default, |record| record.seq),
+            rollout,
+            change: String::new(),
+            message,
+            hosts: Vec::new(),
+            purges: Vec::new(),
+            cut: false,
+            late: false,
+        };
+        let (surroundings, to, uid) = (self.surroundings.clone(), self.directory.tell_notice.clone(), uid.to_owned());
+        let telling = async move { tell_at_once(&surroundings, &to, notice, &uid).await };
+        ctx.spawn(telling.into_actor(self));
+    }
+
+    /// Keeps a rollout that ended, to be shown.
+    pub(super) fn remember(&mut self, id: &WorkloadId, record: &Record) {
+        if record.history.is_empty() {
+            return;
+        }
+        let policy = &self.surroundings.settings.policy;
+        let latest = self.watch().nursery().newest(id);
+        let clock = (record.elapsed(), timeout(latest, policy));
+        let summary = Summary::new(id, record, latest, None, clock, policy);
+        self.recent.retain(|summary| summary.workload != *id);
+        self.recent.insert(0, summary);
+        self.recent.truncate(RECENT_MAX);
+    }
+
+    fn blind(&self) -> Option<String> {
+        self.troubles.blind(self.shell.now())
+    }
+
+    pub(super) fn count(&self) {
+        let (watch, metrics) = (self.watch(), &self.surroundings.metrics);
+        let nursery = watch.nursery();
+        metrics.blind(!watch.is_synced() || self.blind().is_some());
+        metrics.workloads(watch.records().len(), nursery.children().len(), nursery.left_alone().count());
+    }
+}
+
+impl Handler<Observe> for DeploymentWatcher {
+    type Result = ResponseActFuture<Self, Observation>;
+
+    fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
+        let children: Vec<_> = self.children.values().map(|child| child.send(observe)).collect();
+        let watch = self.watch();
+        // One abrupt end may be a node that was lost: that is worth a line in the log.
+        let lives = watch.lives().words().filter(|_| watch.lives().abrupt() > 1);
+        let troubles = self.troubles.words(lives, watch.nursery().left_alone());
+        let barred = watch.barred().iter();
+        let barred = barred.map(|(id, why)| format!("the record of {} cannot be read: {why}", id.spoken()));
+        let own = Observation {
+            synced: watch.is_synced(),
+            blind: self.blind(),
+            troubles: troubles.chain(barred).collect(),
+            workloads: watch.records().len(),
+            recent: self.recent.clone(),
+            quarantined: watch.nursery().left_alone().map(|(id, _)| id.clone()).collect(),
+            unwell: watch.records().iter().filter_map(|(id, record)| unwell::unwell(id, record)).collect(),
+            ..Observation::default()
+        };
+        Box::pin(join_all(children).into_actor(self).map(move |seen, _, _| {
+            let mut all = own;
+            seen.into_iter().flatten().for_each(|observation| all.absorb(observation));
+            all
+        }))
+    }
+}
+
+impl Handler<Drain> for DeploymentWatcher {
+    type Result = ResponseActFuture<Self, ()>;
+
+    /// Answers when every child has ended: nothing is being written any more.
+    fn handle(&mut self, drain: Drain, ctx: &mut Self::Context) -> Self::Result {
+        self.feed(Event::Dismissed, ctx);
+        let children: Vec<Addr<RolloutActor>> = self.children.values().cloned().collect();
+        let ended = async move {
+            join_all(children.iter().map(|child| child.send(drain))).await;
+            // A child that is writing ends after its write. The sender of this message waits with a bound of its own.
+            while children.iter().any(Addr::connected) {
+                tokio::time::sleep(DRAIN_POLL).await;
+            }
+        };
+        let closed = ended.into_actor(self).then(|(), actor, _| actor.close_life().into_actor(actor));
+        Box::pin(closed.map(|(), actor, ctx| {
+            actor.obituary.end = End::Drained;
+            ctx.stop();
+        }))
+    }
+}

@@ -1,0 +1,54 @@
+//! The log of what the watcher cannot do. What is said when is decided by `domain::watch`.
+
+use super::DeploymentWatcher;
+use domain::id::WorkloadId;
+use domain::listed::Scope;
+use domain::ports::{PortError, Retry};
+
+impl DeploymentWatcher {
+    pub(super) fn watch_failed(&mut self, scope: Scope, error: &PortError) {
+        self.surroundings.metrics.failure("watch_workloads");
+        let refused = error.retry == Retry::Never;
+        let is_said = self.troubles.watch_failed(self.shell.now(), scope, refused, error.to_string());
+        match (refused, is_said) {
+            (true, true) => {
+                tracing::error!(%error, "the watch of workloads is refused; nothing is noticed until somebody has ended that");
+            }
+            (true, false) => {}
+            (false, true) => tracing::warn!(%error, "the watch of workloads was interrupted; starting it again"),
+            (false, false) => tracing::debug!(%error, "the watch of workloads is still interrupted"),
+        }
+    }
+
+    pub(super) fn watch_works(&mut self, scope: &Scope) {
+        if let Some(lasted) = self.troubles.watch_works(self.shell.now(), scope) {
+            tracing::info!(for_s = lasted.as_secs(), "the watch of workloads works again");
+        }
+    }
+
+    /// A workload cannot be read.
+    pub(super) fn leave_out(&mut self, id: &WorkloadId, why: String) {
+        if self.troubles.unreadable(self.shell.now(), id, why.clone()) {
+            tracing::warn!(workload = %id.spoken(), why, "a workload cannot be read and is left out");
+        }
+    }
+
+    /// Without baselines to write, there is no trouble with writing them.
+    pub(super) fn look_for_baselines(&mut self) {
+        if !self.watch().has_baselines() {
+            self.note_baselines(None);
+        }
+    }
+
+    pub(super) fn note_baselines(&mut self, why: Option<String>) {
+        if self.troubles.baselines_written(why.clone()) {
+            tracing::warn!(why, "could not write the records of workloads seen for the first time; trying again");
+        }
+    }
+
+    pub(super) fn note_listing(&mut self, why: Option<String>) {
+        if self.troubles.listed_noted(why.clone()) {
+            tracing::warn!(why, "could not store which namespaces are listed; trying again");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Deployments, as a watch knows them.
+
+use crate::adoption::State;
+use crate::id::WorkloadId;
+use crate::policy::Policy;
+use crate::record::Record;
+use crate::rollout::{self, Arrival};
+use crate::watch::{Attention, Kind};
+use crate::workload::Workload;
+
+/// The kind. A child of it is a rollout.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Deployments {
+    /// How rollouts are judged.
+    pub policy: Policy,
+}
+
+impl Kind for Deployments {
+    type Id = WorkloadId;
+    type Sight = Workload;
+    type Record = Record;
+    type Arrival = Arrival;
+
+    const AT_REST: Arrival = Arrival::Baseline;
+
+    fn unseen(is_listed: bool) -> Arrival {
+        if is_listed { Arrival::New } else { Arrival::Open }
+    }
+
+    fn id(workload: &Workload) -> &WorkloadId {
+        &workload.id
+    }
+
+    fn attention(&self, record: Option<&Record>, workload: &Workload, is_listed: bool) -> Attention<Self> {
+        match rollout::attention(record, workload, is_listed, &self.policy) {
+            rollout::Attention::Idle => Attention::Idle,
+            rollout::Attention::Baseline(record) => Attention::Baseline(record),
+            rollout::Attention::Rollout => Attention::Child(Arrival::of(workload, is_listed)),
+        }
+    }
+
+    fn unusable(record: Option<&Record>, workload: &Workload) -> Option<String> {
+        rollout::unusable(record, workload)
+    }
+
+    fn state(record: &Record) -> State {
+        (record.seq, record.revision)
+    }
+}

@@ -1,0 +1,53 @@
+//! A cluster that was restored from a backup while it was watched: the ledger was restored with it, and is compared with what this
+//! life knows.
+//!
+//! What a record that fell behind means is decided by `rollout` (`remembering`). Children at work meet with it by the conflict of
+//! their next write, and nothing is done before a write; objects with nothing left to write are looked into when their child ends.
+
+use std::collections::BTreeSet;
+
+use crate::id::{ObjectId, Seq};
+
+/// What this life knows of numbers that a restored ledger may have forgotten.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Setback<I> {
+    /// The highest number of a record that this life has removed.
+    removed: Option<Seq>,
+    /// The highest number this life had seen when the cluster was last set back. Nothing new is counted from below it.
+    pub spent: Seq,
+    /// Objects whose record is to be compared with the ledger since then.
+    fallen: BTreeSet<I>,
+}
+
+impl<I: ObjectId> Default for Setback<I> {
+    fn default() -> Self {
+        Self { removed: None, spent: Seq::default(), fallen: BTreeSet::new() }
+    }
+}
+
+impl<I: ObjectId> Setback<I> {
+    /// Whether the ledger may have forgotten numbers in this life.
+    pub fn has_happened(&self) -> bool {
+        self.spent > Seq::default()
+    }
+
+    /// A record with this number was removed.
+    pub fn removed(&mut self, seq: Seq) {
+        self.removed = self.removed.max(Some(seq));
+    }
+
+    /// The cluster was set back. Numbers that were given out in this life are not given out again.
+    pub fn begin(&mut self, known: impl Iterator<Item = Seq>) {
+        self.spent = known.chain(self.removed).chain([self.spent]).max().unwrap_or_default();
+    }
+
+    /// These objects are to be looked into.
+    pub fn look_into(&mut self, ids: impl Iterator<Item = I>) {
+        self.fallen.extend(ids);
+    }
+
+    /// Takes the objects to be looked into now: those that nothing else is done about.
+    pub fn free(&mut self, is_free: impl Fn(&I) -> bool) -> BTreeSet<I> {
+        self.fallen.extract_if(.., |id| is_free(id)).collect()
+    }
+}

@@ -1,0 +1,192 @@
+//! What a watch cannot do, in words, for as long as it lasts; and when that is said.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::id::ObjectId;
+use crate::listed::Scope;
+use crate::machine::Timestamp;
+use crate::refusal::SAID_AGAIN_AFTER;
+
+/// How long a watch may be down before we are blind: what happened before is learnt a moment later, and an API server that
+/// is replaced is back by then. A watch that is refused is blind at once.
+const BLIND_AFTER: Duration = Duration::from_secs(30);
+
+/// How often it is logged of one workload that it cannot be read, for changing reasons.
+const UNREADABLE_SAID_EVERY: Duration = Duration::from_secs(60);
+
+/// Owners who are told within [`TOLD_WITHIN`] that there is no room for their workloads: a namespace may have thousands of them, and
+/// each telling is an Event and a delivery for every hook. The log and the status have all.
+const TOLD_MAX: usize = 10;
+
+/// See [`TOLD_MAX`].
+const TOLD_WITHIN: Duration = Duration::from_secs(60);
+
+/// A watch that is down.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Down {
+    since: Timestamp,
+    refused: bool,
+    why: String,
+    /// When it was last said as an error.
+    said: Option<Timestamp>,
+}
+
+/// The troubles of one watch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Troubles<I> {
+    /// Scopes whose watch is down: since when, whether only a person can end it, and why.
+    watches: BTreeMap<Scope, Down>,
+    baselines: Option<String>,
+    listed: Option<String>,
+    /// Workloads that cannot be recorded, why, and when that was last said; until they can be.
+    unreadable: BTreeMap<I, (String, Timestamp)>,
+    /// Workloads without a record for which the ledger has no room, and why.
+    unstored: BTreeMap<I, String>,
+    /// When owners of such were told of late.
+    told: Vec<Timestamp>,
+}
+
+impl<I> Default for Troubles<I> {
+    fn default() -> Self {
+        Self {
+            watches: BTreeMap::new(),
+            baselines: None,
+            listed: None,
+            unreadable: BTreeMap::new(),
+            unstored: BTreeMap::new(),
+            told: Vec::new(),
+        }
+    }
+}
+
+impl<I: ObjectId> Troubles<I> {
+    /// The watch of a scope was interrupted, and why; `refused`: only a person can end that. Says whether it is to be said now: once,
+    /// and a refusal again daily.
+    pub fn watch_failed(&mut self, now: Timestamp, scope: Scope, refused: bool, why: String) -> bool {
+        let begins = !self.watches.contains_key(&scope);
+        let down = self.watches.entry(scope).or_insert(Down { since: now, refused, why: String::new(), said: None });
+        (down.refused, down.why) = (refused, why);
+        if !refused {
+            return begins;
+        }
+        let is_due = down.said.is_none_or(|said| now.since(said) >= SAID_AGAIN_AFTER);
+        down.said = if is_due { Some(now) } else { down.said };
+        is_due
+    }
+
+    /// The listing of a scope came to its end, or its watch goes on. Says for how long it was down, if it was.
+    pub fn watch_works(&mut self, now: Timestamp, scope: &Scope) -> Option<Duration> {
+        self.watches.remove(scope).map(|down| now.since(down.since))
+    }
+
+    /// Why changes of workloads are not noticed, if they are not.
+    pub fn blind(&self, now: Timestamp) -> Option<String> {
+        let blind = |down: &&Down| down.refused || now.since(down.since) >= BLIND_AFTER;
+        let down = self.watches.values().find(blind)?;
+        Some(format!("changes of workloads are not noticed for {} s: {}", now.since(down.since).as_secs(), down.why))
+    }
+
+    /// How the last writing of baselines ended: with what failed, or with `None` if nothing did. Says whether that is news.
+    pub fn baselines_written(&mut self, failed: Option<String>) -> bool {
+        let is_news = failed.is_some() && self.baselines.is_none();
+        self.baselines = failed;
+        is_news
+    }
+
+    /// How the last attempt ended to remember which scopes are listed. Says whether a failure is news.
+    pub fn listed_noted(&mut self, failed: Option<String>) -> bool {
+        let is_news = failed.is_some() && self.listed.is_none();
+        self.listed = failed;
+        is_news
+    }
+
+    /// This object is left out, and why. Says whether that is to be said now: its owner may change it many times a second.
+    pub fn unreadable(&mut self, now: Timestamp, id: &I, why: String) -> bool {
+        let before = self.unreadable.get(id);
+        if before.is_some_and(|(known, _)| *known == why) {
+            return false;
+        }
+        let said = before.map(|(_, said)| *said).filter(|said| now.since(*said) < UNREADABLE_SAID_EVERY);
+        self.unreadable.insert(id.clone(), (why, said.unwrap_or(now)));
+        said.is_none()
+    }
+
+    /// It can be read, or is gone.
+    pub fn readable(&mut self, id: &I) {
+        self.unreadable.remove(id);
+    }
+
+    /// The ledger has no room for the record of this workload, and why. Says whether its owner is to be told: once, and some a minute
+    /// of all of them.
+    pub fn unstored(&mut self, now: Timestamp, id: &I, why: String) -> bool {
+        let known = self.unstored.insert(id.clone(), why).is_some();
+        self.told.retain(|at| now.since(*at) < TOLD_WITHIN);
+        let tells = !known && self.told.len() < TOLD_MAX;
+        self.told.extend(tells.then_some(now));
+        tells
+    }
+
+    /// It was stored, or is gone. Says whether it could not be before.
+    pub fn stored(&mut self, id: &I) -> bool {
+        self.unstored.remove(id).is_some()
+    }
+
+    /// All of them, a sentence each: also what is said of the lives before this one, and of the workloads that are left alone.
+    pub fn words<'a>(
+        &'a self,
+        lives: Option<String>,
+        left_alone: impl Iterator<Item = (&'a I, &'a str)>,
+    ) -> impl Iterator<Item = String> {
+        let baselines = self.baselines.iter().map(|why| format!("cannot write first records: {why}"));
+        let listed = self.listed.iter().map(|why| format!("cannot store which namespaces are listed: {why}"));
+        let unreadable = self.unreadable.iter().map(|(id, (why, _))| format!("{} cannot be read: {why}", id.spoken()));
+        let left_alone = left_alone.map(|(id, why)| format!("{} is left alone: {why}", id.spoken()));
+        let first = self.unstored.iter().next();
+        let others = self.unstored.len().saturating_sub(1);
+        let unstored = first.map(|(id, why)| {
+            format!("the records of {} and {others} others have no room in the ledger: {why}", id.spoken())
+        });
+        let watches = self.watches.values().map(|down| down.why.clone());
+        watches.chain(baselines).chain(listed).chain(lives).chain(unreadable).chain(left_alone).chain(unstored)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::WorkloadId;
+
+    #[test]
+    fn a_trouble_lasts_until_its_own_cause_is_gone() {
+        let web = WorkloadId::deployment("shop", "web");
+        let mut troubles = Troubles::default();
+        troubles.baselines_written(Some("failed to write: forbidden".into()));
+        troubles.unreadable(Timestamp::default(), &web, "image: \"WEB\" is not an image".into());
+        assert_eq!(troubles.watch_works(Timestamp::default(), &Scope::of(None)), None);
+        assert_eq!(troubles.words(None, [].into_iter()).count(), 2);
+        troubles.baselines_written(None);
+        troubles.readable(&web);
+        assert_eq!(troubles.words(None, [].into_iter()).next(), None);
+    }
+
+    #[test]
+    fn a_watch_that_is_refused_is_blind_at_once_and_one_that_is_down_after_a_while() {
+        let at = |seconds: u64| Timestamp::from_millis(seconds * 1_000);
+        let (all, shop) = (Scope::of(None), Scope::of(Some("shop")));
+        let mut troubles = Troubles::<WorkloadId>::default();
+        assert!(troubles.watch_failed(at(0), all.clone(), false, "no answer".into()));
+        assert!(!troubles.watch_failed(at(29), all.clone(), false, "still none".into()));
+        assert_eq!(troubles.blind(at(29)), None);
+        assert!(troubles.blind(at(30)).unwrap().ends_with("for 30 s: still none"));
+        let refused =
+            |troubles: &mut Troubles<WorkloadId>, at| troubles.watch_failed(at, shop.clone(), true, "forbidden".into());
+        assert!(refused(&mut troubles, at(40)));
+        assert_eq!(troubles.watch_works(at(41), &all), Some(Duration::from_secs(41)));
+        assert!(troubles.blind(at(41)).unwrap().contains("forbidden"), "another scope's watch ends nothing");
+        assert!(!refused(&mut troubles, at(50)));
+        assert!(refused(&mut troubles, at(100_000)), "another day");
+        troubles.watch_works(at(100_001), &shop);
+        assert_eq!(troubles.blind(at(200_000)), None);
+    }
+}
