@@ -7,6 +7,8 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::time::Duration;
 
+use crate::promise::Promise;
+
 use serde::{Deserialize, Serialize};
 
 /// Milliseconds on this process's own monotonic clock. It means nothing to another process: no decision compares the
@@ -62,6 +64,12 @@ pub trait Machine: Clone + Debug + Eq + Hash {
     /// Whether something is due.
     fn is_due(&self, now: Timestamp) -> bool {
         self.next_deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// The promises that one of its effects, just returned, would break, as far as the machine itself can tell. Total and cheap:
+    /// the shell asks it of every effect.
+    fn breaks(&self, _effect: &Self::Effect) -> Vec<Promise> {
+        Vec::new()
     }
 
     /// Takes a step, and ticks at once if something is due after it.

@@ -1,15 +1,10 @@
 //! What allclear promises, once: each invariant with the id that ARCHITECTURE.md gives it.
 //!
-//! The searches in `tests/model` judge all of them from outside, knowing everything that ever happened. [`broken_by`] judges those
-//! that a record and one effect are enough for. The searches ask it at every step, and so does production: there a promise that
-//! is broken is counted, and is an error in the log.
+//! The searches in `tests/model` judge all of them from outside, knowing everything that ever happened. Those that a machine can
+//! judge by itself it says of each effect ([`Machine::breaks`](crate::machine::Machine::breaks)). The searches ask it at every
+//! step, and so does production: there a broken promise is counted, and is an error in the log.
 
 use std::fmt;
-
-use crate::notice::{Kind, Notice};
-use crate::purge::Order;
-use crate::record::{Phase, Record, Vote};
-use crate::rollout::Effect;
 
 /// The enum, the list of all, and each one's id and sentence, from one table.
 macro_rules! promises {
@@ -61,6 +56,15 @@ promises! {
     EdgeAgrees, "LIVE-2", "the edge agrees with what completed last";
     NoneLeftOut, "LIVE-2", "a purge leaves out no distribution";
     RequestsPurged, "LIVE-3", "a request is purged";
+    OneChild, "WATCH-1", "an object has one child at most";
+    NewestSight, "WATCH-2", "a child is shown the newest sight, and never an older one after it";
+    NewsArrives, "WATCH-3", "after a sweep, a child that has room knows what was said since its start";
+    BuriedOnce, "WATCH-4", "what is gone is buried once, and not looked for again";
+    FoundIsNotNew, "WATCH-5", "what a first listing found is never taken for new";
+    NotedWhenKept, "WATCH-6", "a scope is noted as listed when all that it contained is on record or at work";
+    NumbersUsedOnce, "WATCH-7", "a number that this life was told of is not given out again";
+    NoneLost, "WATCH-8", "after a sweep with no call under way, what was seen is on record, at work or left alone";
+    AllSettles, "WATCH-9", "without further faults, everything is on record as it is, and nothing is left alone";
     OrderlyBegin, "LEAD-1", "nothing begins unless this replica leads and was not dismissed";
     LedgersApart, "LEAD-2", "what was built from one ledger never meets what was built from another";
     WholeEnds, "LEAD-3", "an end is never cut short";
@@ -71,65 +75,5 @@ promises! {
 impl fmt::Display for Promise {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.words())
-    }
-}
-
-/// The promises that an effect of a rollout would break, judged by the record the ledger is known to hold.
-///
-/// Only those that this record is enough to judge: whether a purge is the only one of its vector, for example, no single
-/// cluster can tell.
-pub fn broken_by(durable: Option<&Record>, effect: &Effect) -> Vec<Promise> {
-    let keeps = |kept: bool, promise: Promise| (!kept).then_some(promise);
-    let broken = match effect {
-        Effect::Store(record) => return durable.map(|held| broken_by_write(held, record)).unwrap_or_default(),
-        Effect::Publish(record) => keeps(durable == Some(&**record), Promise::DurableFirst),
-        Effect::Purge(order) => keeps(durable.is_some_and(|held| is_on_record(held, order)), Promise::DurableFirst),
-        Effect::Tell(notice) => durable.map_or(Some(Promise::DurableFirst), |held| broken_by_telling(held, notice)),
-        Effect::Remove(_) => keeps(durable.is_some(), Promise::DurableFirst),
-        Effect::Look
-        | Effect::FindOldPods(_)
-        | Effect::FindSite(..)
-        | Effect::Recheck(_)
-        | Effect::Match(..)
-        | Effect::Absent(_)
-        | Effect::End => None,
-    };
-    broken.into_iter().collect()
-}
-
-/// Whether one phase of a number may come after another.
-pub fn may_follow(old: &Phase, new: &Phase) -> bool {
-    old == new || matches!((old, new), (Phase::Rolling, _) | (Phase::Complete, Phase::Withdrawn))
-}
-
-fn broken_by_write(held: &Record, record: &Record) -> Vec<Promise> {
-    let is_kept = |vote: &Vote| {
-        let seq = vote.seq;
-        record.all_kept().any(|kept| kept.seq == seq) || record.history.iter().any(|closed| closed.seq == seq)
-    };
-    let same_bytes = |notice: &Notice| held.untold.iter().all(|earlier| earlier.id != notice.id || earlier == notice);
-    let judged = [
-        (record.seq >= held.seq, Promise::NumbersRise),
-        (record.seq != held.seq || may_follow(&held.phase, &record.phase), Promise::PhasesInOrder),
-        (held.votes.iter().filter(|vote| vote.closed.is_none()).all(is_kept), Promise::VotesStay),
-        (record.untold.iter().all(same_bytes), Promise::NoticesKeepBytes),
-    ];
-    judged.into_iter().filter(|(kept, _)| !kept).map(|(_, promise)| promise).collect()
-}
-
-/// A purge is asked for only when its reference is written down, and what is sent of it, where that is not what was voted for.
-fn is_on_record(held: &Record, order: &Order) -> bool {
-    held.all_kept().any(|vote| {
-        vote.purges.get(&order.distribution).is_some_and(|purge| {
-            purge.reference == order.reference && purge.sent.as_ref().is_none_or(|sent| *sent == order.paths)
-        })
-    })
-}
-
-/// That a rollout is stuck is told from memory, as it may be the ledger itself that cannot be written.
-fn broken_by_telling(held: &Record, notice: &Notice) -> Option<Promise> {
-    match held.untold.iter().find(|untold| untold.id == notice.id) {
-        Some(untold) => (untold != notice).then_some(Promise::NoticesKeepBytes),
-        None => (notice.kind != Kind::RolloutStuck).then_some(Promise::DurableFirst),
     }
 }

@@ -13,6 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use domain::notice::{Notice, Severity};
+use domain::promise::Promise;
 use domain::roster;
 use domain::unwell::Reason;
 
@@ -25,6 +26,11 @@ struct ByKind {
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ByEnd {
     reason: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByPromise {
+    promise: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -90,6 +96,7 @@ pub struct Metrics {
     notices: Family<ByKind, Counter>,
     effects: Family<ByEffect, Counter>,
     failures: Family<ByOperation, Counter>,
+    broken_promises: Family<ByPromise, Counter>,
     restarts: Family<ByActor, Counter>,
     overflows: Family<ByActor, Counter>,
     seconds: Family<ByOperation, Histogram, fn() -> Histogram>,
@@ -135,6 +142,7 @@ impl Default for Metrics {
             notices: Family::default(),
             effects: Family::default(),
             failures: Family::default(),
+            broken_promises: Family::default(),
             restarts: Family::default(),
             overflows: Family::default(),
             seconds: Family::new_with_constructor(seconds as fn() -> Histogram),
@@ -158,6 +166,7 @@ impl Default for Metrics {
             notices,
             effects,
             failures,
+            broken_promises,
             restarts,
             overflows,
             seconds,
@@ -179,6 +188,8 @@ impl Default for Metrics {
         registry.register("notices", "Transitions told, by kind", notices.clone());
         registry.register("effects", "Effects performed, by machine and effect", effects.clone());
         registry.register("failures", "Failed calls to the outside, by operation", failures.clone());
+        let words = "Promises of ARCHITECTURE.md that were broken: each is a defect of allclear";
+        registry.register("broken_promises", words, broken_promises.clone());
         registry.register("restarts", "Actors rebuilt after a crash", restarts.clone());
         registry.register("mailbox_overflows", "Messages refused by a full mailbox", overflows.clone());
         registry.register("operation_seconds", "Time of calls to the outside", seconds.clone());
@@ -250,6 +261,18 @@ impl Metrics {
     /// A call to the outside that failed.
     pub fn failure(&self, operation: &'static str) {
         self.failures.get_or_create(&ByOperation { operation }).inc();
+    }
+
+    /// A promise was broken. One that is broken again and again is logged the first time, the second, the fourth, the eighth and so on.
+    pub fn broken_promise(&self, promise: Promise) {
+        let times = self.broken_promises.get_or_create(&ByPromise { promise: promise.id() }).inc() + 1;
+        if times.is_power_of_two() {
+            tracing::error!(
+                promise = promise.words(),
+                times,
+                "allclear has broken a promise. This is a defect of allclear: please report it, with the log up to this line"
+            );
+        }
     }
 
     /// A call to the outside that took this long, however it ended.

@@ -8,9 +8,10 @@ use domain::id::{NoticeId, Seq};
 use domain::image::Version;
 use domain::machine::Timestamp;
 use domain::notice::{Kind, Notice};
-use domain::promise::{Promise, may_follow};
+use domain::promise::Promise;
 use domain::purge::Order;
 use domain::record::{Edge, Failure, Phase, Record};
+use domain::rollout::may_follow;
 use domain::workload::Workload;
 
 use crate::hashed::Hashed;

@@ -6,29 +6,22 @@ mod action;
 mod kind;
 mod world;
 
+use domain::promise::Promise;
 use stateright::{Checker, Expectation, HasDiscoveries, Model, Property};
 
 use action::Action;
 use kind::Id;
-use world::{FOUND, Faults, GONE, LEARNS, NEWEST, NONE_LOST, NOTED, NUMBERS, ONE, State, World};
+use world::{Faults, State, World};
 
 type Condition = fn(&World, &State) -> bool;
 
 /// All but the last are broken in a step, if at all. The world is too small for reading a record that cannot be read, and for the end in
 /// order.
-const PROMISES: &[(&str, Condition)] = &[
-    (ONE, |_, state| !state.past.broken.contains(ONE)),
-    (NEWEST, |_, state| !state.past.broken.contains(NEWEST)),
-    (LEARNS, |_, state| !state.past.broken.contains(LEARNS)),
-    (GONE, |_, state| !state.past.broken.contains(GONE)),
-    (FOUND, |_, state| !state.past.broken.contains(FOUND)),
-    (NOTED, |_, state| !state.past.broken.contains(NOTED)),
-    (NUMBERS, |_, state| !state.past.broken.contains(NUMBERS)),
-    (NONE_LOST, |_, state| !state.past.broken.contains(NONE_LOST)),
-    ("WT-9: without further faults, everything is on record as it is, and nothing is left alone", |world, state| {
-        state.settles(world)
-    }),
-];
+const PROMISES: &[(Promise, Condition)] =
+    promises![OneChild, NewestSight, NewsArrives, BuriedOnce, FoundIsNotNew, NotedWhenKept, NumbersUsedOnce, NoneLost,];
+
+/// What holds when nothing but faults can happen any more.
+const SETTLES: (Promise, Condition) = (Promise::AllSettles, |world, state| state.settles(world));
 
 fn is_left_alone(state: &State, for_: &str) -> bool {
     state.watch.nursery().left_alone().any(|(id, why)| *id == Id(0) && why.contains(for_))
@@ -53,8 +46,8 @@ impl Model for World {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        let property = |(name, condition): &(&'static str, Condition)| Property::always(name, *condition);
-        let mut properties: Vec<_> = PROMISES.iter().map(property).collect();
+        let property = |(promise, condition): &(Promise, Condition)| Property::always(promise.words(), *condition);
+        let mut properties: Vec<_> = PROMISES.iter().chain([&SETTLES]).map(property).collect();
         let mut sometimes = |name, condition: Condition| {
             properties.push(Property { expectation: Expectation::Sometimes, name, condition });
         };

@@ -8,7 +8,7 @@ use domain::distribution::DistributionId;
 use domain::id::{Reference, Seq};
 use domain::machine::{Machine, Timestamp};
 use domain::policy::Policy;
-use domain::promise::{Promise, broken_by};
+use domain::promise::Promise;
 use domain::readiness::{Standing, standing};
 use domain::record::{Phase, Record};
 use domain::rollout::{self, Arrival, Attention, Effect, Event, FoundSite, Rollout};
@@ -407,7 +407,7 @@ impl World {
         if machine.is_due(next.now) {
             next.breaks(Promise::DeadlinesAhead);
         }
-        for promise in effects.iter().flat_map(|effect| broken_by(machine.durable(), effect)) {
+        for promise in effects.iter().flat_map(|effect| machine.breaks(effect)) {
             next.breaks(promise);
         }
         next.workers[w].machine = Some(Hashed::new(machine));

@@ -33,6 +33,7 @@ mod news;
 mod observe;
 mod owed;
 mod progress;
+mod promises;
 mod purges;
 mod regress;
 mod served;
@@ -54,6 +55,7 @@ use crate::machine::{Machine, Timestamp};
 use crate::notice::Notice;
 use crate::plan::Plan;
 use crate::policy::Policy;
+use crate::promise::Promise;
 use crate::purge::{Order, Progress};
 use crate::readiness::Pods;
 use crate::record::{Change, Phase, Record};
@@ -74,6 +76,7 @@ use crate::workload::Workload;
 
 pub use clock::timeout;
 pub use news::{Attention, Preview, attention, baseline, faults, news, preview, unusable};
+pub use promises::may_follow;
 pub use sight::{Arrival, SET_BACK_AFTER};
 pub use site::FoundSite;
 pub use waits::{Attended, Unloaded, Wait};
@@ -437,6 +440,10 @@ impl Machine for Rollout {
 
     fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
         self.advance(now, false)
+    }
+
+    fn breaks(&self, effect: &Effect) -> Vec<Promise> {
+        promises::broken_by(self.durable(), effect)
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {

@@ -17,7 +17,6 @@ use crate::group as agreement;
 use crate::image::Version;
 use crate::notice::Kind;
 use crate::policy::OnRollback;
-use crate::promise::broken_by;
 use crate::purge::Progress;
 use crate::record::{Change, Failure, Outcome, Phase};
 use crate::testing::{answers, identity, settled, version};
@@ -86,7 +85,7 @@ impl Story {
 
     fn perform(&mut self, effects: Vec<Effect>) {
         for effect in effects {
-            assert_eq!(broken_by(self.machine.durable(), &effect), [], "{effect:?}");
+            assert_eq!(self.machine.breaks(&effect), [], "{effect:?}");
             self.effects.push(effect.clone());
             if self.held.contains(effect.name()) {
                 continue;

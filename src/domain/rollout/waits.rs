@@ -22,6 +22,7 @@ use crate::call::Call;
 use crate::id::{Origin, Seq, Vector, WorkloadId, group_rollout_id};
 use crate::machine::{Machine, Timestamp};
 use crate::notice::{Kind, Notice};
+use crate::promise::Promise;
 use crate::record::{PurgeState, Record};
 use crate::rollout::tell::Telling;
 use crate::rollout::words::short;
@@ -456,6 +457,10 @@ impl Machine for Attended {
         let mut effects = self.rollout.tick(now);
         effects.extend(self.attend(now));
         self.keep_within_budget(now, effects)
+    }
+
+    fn breaks(&self, effect: &Effect) -> Vec<Promise> {
+        self.rollout.breaks(effect)
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {

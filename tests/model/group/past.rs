@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::distribution::DistributionId;
 use domain::id::{Component, Origin, Reference, Seq, Vector};
 use domain::image::Version;
-use domain::promise::{Promise, may_follow};
+use domain::promise::Promise;
 use domain::purge::Order;
 use domain::readiness::{Standing, standing};
 use domain::record::{Brief, Outcome, Phase, Record};
 use domain::rollout::baseline;
+use domain::rollout::may_follow;
 
 use crate::group::world::{State, World, name};
 use crate::hashed::Hashed;

@@ -9,7 +9,6 @@ use domain::id::{InvalidationId, Member, Vector, group_rollout_id, purge_referen
 use domain::machine::{Machine, Timestamp};
 use domain::notice::{Kind, Notice};
 use domain::policy::{Agreement, Policy};
-use domain::promise::broken_by;
 use domain::purge::{Order, Progress};
 use domain::record::{Outcome, PurgeState, Record, Vote};
 use domain::rollout::{Effect, Event, Identity, Rollout};
@@ -102,7 +101,7 @@ impl<'a> Worker<'a> {
 
     fn perform(&mut self, effects: Vec<Effect>) {
         for effect in effects {
-            assert_eq!(broken_by(self.machine.durable(), &effect), [], "{effect:?}");
+            assert_eq!(self.machine.breaks(&effect), [], "{effect:?}");
             match effect {
                 Effect::Store(record) => self.store(*record),
                 Effect::Remove(_) => self.done.write = Some(None),

@@ -7,22 +7,13 @@ use domain::id::Seq;
 use domain::listed::{Listed, Scope};
 use domain::lives::{LifeNote, Lives};
 use domain::machine::{Machine, Timestamp};
+use domain::promise::Promise;
 use domain::watch::{self, Baseline, Event, Start, Watch, Written};
 
 use super::action::Answer;
 use super::kind::{Arrival, Id, Record, Sight, Toy};
 
 type Effect = watch::Effect<Toy>;
-
-pub const ONE: &str = "WT-1: an object has one child at most";
-pub const NEWEST: &str = "WT-2: a child is shown the newest sight, and never an older one after it";
-pub const LEARNS: &str = "WT-3: after a sweep, a child that has room knows what was said since its start";
-pub const GONE: &str = "WT-4: what is gone is buried once, and not looked for again";
-pub const FOUND: &str = "WT-5: what a first listing found is never taken for new";
-pub const NOTED: &str = "WT-6: a scope is noted as listed when all that it contained is on record or at work";
-pub const NUMBERS: &str = "WT-7: a number that this life was told of is not given out again";
-pub const NONE_LOST: &str =
-    "WT-8: after a sweep with no call under way, what was seen is on record, at work or left alone";
 
 /// Rounds in which everything comes to rest: a rest after three abrupt ends is 160 s, and a round takes a minute.
 const ROUNDS: usize = 12;
@@ -99,7 +90,7 @@ pub enum Death {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Past {
-    pub broken: BTreeSet<&'static str>,
+    pub broken: BTreeSet<Promise>,
     /// Where in its script each object was when a listing contained it.
     pub contained: [Option<usize>; 2],
     /// Its child ended because it is gone, and it was neither seen nor asked for since.
@@ -177,7 +168,7 @@ impl State {
         world.scripts[i][self.at[i]].map(|version| Sight { id: Id(i), place: self.at[i], version })
     }
 
-    pub fn promise(&mut self, promise: &'static str, kept: bool) {
+    pub fn promise(&mut self, promise: Promise, kept: bool) {
         if !kept {
             self.past.broken.insert(promise);
         }
@@ -194,7 +185,7 @@ impl State {
                 Effect::Start(start) => self.start(*start),
                 Effect::Pass(id, sight) => {
                     let sight = sight.map(|sight| *sight);
-                    self.promise(NEWEST, sight == self.said[id.0]);
+                    self.promise(Promise::NewestSight, sight == self.said[id.0]);
                     match self.reach(id) {
                         Some(child) => child.knows = sight,
                         None => self.feed(Event::PassedInVain(id)),
@@ -213,7 +204,7 @@ impl State {
                         !is_there || self.ledger.records[i].is_some() || self.children[i].is_some()
                     };
                     let kept = (0..2).all(|i| is_kept(i) || self.past.excused[i]);
-                    self.promise(NOTED, kept || self.past.set_back);
+                    self.promise(Promise::NotedWhenKept, kept || self.past.set_back);
                     self.calls.push(effect);
                 }
                 Effect::WriteBaselines(..) | Effect::NoteLife(_) | Effect::ReadLedger => self.calls.push(effect),
@@ -229,11 +220,11 @@ impl State {
     pub fn start(&mut self, start: Start<Toy>) {
         let i = start.id.0;
         let latest = start.case.latest.map(|sight| *sight);
-        self.promise(ONE, self.children[i].is_none());
-        self.promise(NEWEST, latest.is_none() || latest == self.seen[i]);
-        self.promise(GONE, !self.past.buried[i] || self.past.set_back);
+        self.promise(Promise::OneChild, self.children[i].is_none());
+        self.promise(Promise::NewestSight, latest.is_none() || latest == self.seen[i]);
+        self.promise(Promise::BuriedOnce, !self.past.buried[i] || self.past.set_back);
         let is_new = latest.is_some() && start.known.is_none() && start.case.arrival == Arrival::New;
-        self.promise(FOUND, !is_new || self.past.contained[i].is_none() || self.past.excused[i]);
+        self.promise(Promise::FoundIsNotNew, !is_new || self.past.contained[i].is_none() || self.past.excused[i]);
         self.children[i] = Some(Child {
             knows: latest,
             said: None,
@@ -331,7 +322,7 @@ impl State {
                 Written::NoRoom
             }
             Answer::Works | Answer::Lost if current.is_none_or(|current| current == record) => {
-                self.promise(NUMBERS, current.is_some() || record.seq > self.told[i]);
+                self.promise(Promise::NumbersUsedOnce, current.is_some() || record.seq > self.told[i]);
                 self.ledger.records[i] = Some(record);
                 if answer == Answer::Lost { Written::Failed } else { Written::Done }
             }
@@ -359,7 +350,7 @@ impl State {
             (Some(truth), Some(current)) if current.version == truth.version && known <= current.seq => Some(current),
             (Some(truth), _) => {
                 let seq = seq_of(current.as_ref()).max(self.ledger.floor).max(known).next();
-                self.promise(NUMBERS, seq > self.told[i]);
+                self.promise(Promise::NumbersUsedOnce, seq > self.told[i]);
                 let revision = current.map_or(1, |current| current.revision + 1);
                 Some(Record { seq, revision, version: truth.version })
             }
@@ -404,11 +395,11 @@ impl State {
         }
         self.feed(Event::Swept);
         let is_quiet = self.listed && self.listing.is_none() && self.calls.is_empty();
-        self.promise(NONE_LOST, !is_quiet || (0..2).all(|i| self.is_seen_to(world, i) || self.past.excused[i]));
+        self.promise(Promise::NoneLost, !is_quiet || (0..2).all(|i| self.is_seen_to(world, i) || self.past.excused[i]));
         for i in 0..2 {
             let Some(child) = self.children[i].as_ref().filter(|child| !child.full) else { continue };
             let kept = child.said.is_none_or(|said| said == child.knows) && child.peers == self.peers;
-            self.promise(LEARNS, kept);
+            self.promise(Promise::NewsArrives, kept);
         }
     }
 

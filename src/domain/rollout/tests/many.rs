@@ -95,7 +95,7 @@ impl Site {
                 (None, _) => return,
             };
             for effect in effects {
-                assert_eq!(broken_by(self.machine.durable(), &effect), [], "{effect:?}");
+                assert_eq!(self.machine.breaks(&effect), [], "{effect:?}");
                 events.extend(self.answer(&effect));
             }
         }

@@ -1,0 +1,98 @@
+//! The promises that a rollout can judge by itself: by the record that the ledger is known to hold, and one effect.
+
+use crate::notice::{Kind, Notice};
+use crate::promise::Promise;
+use crate::purge::Order;
+use crate::record::{Phase, Record, Vote};
+use crate::rollout::Effect;
+
+/// The promises that an effect of a rollout would break, judged by the record the ledger is known to hold.
+///
+/// Only those that this record is enough to judge: whether a purge is the only one of its vector, for example, no single
+/// cluster can tell.
+pub(super) fn broken_by(durable: Option<&Record>, effect: &Effect) -> Vec<Promise> {
+    let keeps = |kept: bool, promise: Promise| (!kept).then_some(promise);
+    let broken = match effect {
+        Effect::Store(record) => return durable.map(|held| broken_by_write(held, record)).unwrap_or_default(),
+        Effect::Publish(record) => keeps(durable == Some(&**record), Promise::DurableFirst),
+        Effect::Purge(order) => keeps(durable.is_some_and(|held| is_on_record(held, order)), Promise::DurableFirst),
+        Effect::Tell(notice) => durable.map_or(Some(Promise::DurableFirst), |held| broken_by_telling(held, notice)),
+        Effect::Remove(_) => keeps(durable.is_some(), Promise::DurableFirst),
+        Effect::Look
+        | Effect::FindOldPods(_)
+        | Effect::FindSite(..)
+        | Effect::Recheck(_)
+        | Effect::Match(..)
+        | Effect::Absent(_)
+        | Effect::End => None,
+    };
+    broken.into_iter().collect()
+}
+
+/// Whether one phase of a number may come after another.
+pub fn may_follow(old: &Phase, new: &Phase) -> bool {
+    old == new || matches!((old, new), (Phase::Rolling, _) | (Phase::Complete, Phase::Withdrawn))
+}
+
+fn broken_by_write(held: &Record, record: &Record) -> Vec<Promise> {
+    let is_kept = |vote: &Vote| {
+        let seq = vote.seq;
+        record.all_kept().any(|kept| kept.seq == seq) || record.history.iter().any(|closed| closed.seq == seq)
+    };
+    let same_bytes = |notice: &Notice| held.untold.iter().all(|earlier| earlier.id != notice.id || earlier == notice);
+    let judged = [
+        (record.seq >= held.seq, Promise::NumbersRise),
+        (record.seq != held.seq || may_follow(&held.phase, &record.phase), Promise::PhasesInOrder),
+        (held.votes.iter().filter(|vote| vote.closed.is_none()).all(is_kept), Promise::VotesStay),
+        (record.untold.iter().all(same_bytes), Promise::NoticesKeepBytes),
+    ];
+    judged.into_iter().filter(|(kept, _)| !kept).map(|(_, promise)| promise).collect()
+}
+
+/// A purge is asked for only when its reference is written down, and what is sent of it, where that is not what was voted for.
+fn is_on_record(held: &Record, order: &Order) -> bool {
+    held.all_kept().any(|vote| {
+        vote.purges.get(&order.distribution).is_some_and(|purge| {
+            purge.reference == order.reference && purge.sent.as_ref().is_none_or(|sent| *sent == order.paths)
+        })
+    })
+}
+
+/// That a rollout is stuck is told from memory, as it may be the ledger itself that cannot be written.
+fn broken_by_telling(held: &Record, notice: &Notice) -> Option<Promise> {
+    match held.untold.iter().find(|untold| untold.id == notice.id) {
+        Some(untold) => (untold != notice).then_some(Promise::NoticesKeepBytes),
+        None => (notice.kind != Kind::RolloutStuck).then_some(Promise::DurableFirst),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::Seq;
+    use crate::rollout::news::baseline;
+    use crate::testing::{settled, version};
+
+    fn record(seq: u64) -> Record {
+        let version = version("1");
+        baseline(&settled(version.clone(), 1, 2), &version, Seq(seq))
+    }
+
+    #[test]
+    fn a_record_is_published_and_removed_only_if_it_is_durable() {
+        let durable = record(3);
+        let publish = |record: Record| Effect::Publish(Box::new(record));
+        assert_eq!(broken_by(Some(&durable), &publish(durable.clone())), []);
+        assert_eq!(broken_by(Some(&durable), &publish(record(4))), [Promise::DurableFirst]);
+        assert_eq!(broken_by(None, &Effect::Remove(1)), [Promise::DurableFirst]);
+    }
+
+    #[test]
+    fn a_write_that_counts_back_or_turns_a_phase_back_is_caught() {
+        let durable = Record { phase: Phase::Complete, ..record(3) };
+        let store = |record: Record| broken_by(Some(&durable), &Effect::Store(Box::new(record)));
+        assert_eq!(store(record(2)), [Promise::NumbersRise]);
+        assert_eq!(store(Record { phase: Phase::Rolling, ..record(3) }), [Promise::PhasesInOrder]);
+        assert_eq!(store(Record { phase: Phase::Rolling, ..record(4) }), []);
+    }
+}
