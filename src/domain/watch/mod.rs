@@ -416,8 +416,8 @@ impl<K: Kind> Machine for Watch<K> {
             self.resume(&id, &mut effects);
         }
         while let Some((id, record)) = self.baselines.due(now) {
-            // Unless it was seen, and written, meanwhile.
-            let is_known = self.records.contains_key(&id) || self.nursery.has_child(&id);
+            // Unless it is on record meanwhile, or has a child, or waits for one: the child writes its record by itself.
+            let is_known = self.records.contains_key(&id) || self.nursery.sees_to(&id);
             if !is_known && !self.baselines.is_writing(&id) {
                 self.baselines.find_again(id, record);
             }
