@@ -196,11 +196,8 @@ impl Default for Metrics {
         registry.register("workloads", "Workloads with a record", workloads.clone());
         registry.register("rollouts_in_flight", "Workloads with a rollout machine", rollouts.clone());
         registry.register("deliveries_pending", "Deliveries on their way, without dead letters", deliveries.clone());
-        registry.register(
-            "workloads_quarantined",
-            "Workloads that are left alone for a while, because of a crash or of endless writes",
-            quarantined.clone(),
-        );
+        let words = "Workloads that are left alone for a while, because of a crash or of endless writes";
+        registry.register("workloads_quarantined", words, quarantined.clone());
         let words = "Workloads whose newest rollout did not end well, by reason";
         registry.register("workloads_unwell", words, unwell.clone());
         registry.register("http_connections_closed", "Connections closed for want of places", connections.clone());

@@ -217,6 +217,8 @@ pub fn sweep(what: &str, usual: impl Iterator<Item = u64>, run: impl Fn(u64) -> 
             println!("{what}: {done} of {} seeds, failed: {failed:?}", seeds.len());
         }
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(seed)));
+        // What this seed broke is told by now, and is not for the next one.
+        drop(unexpected_panics());
         let (problems, about) = outcome.unwrap_or_else(|_| (vec!["it panicked; see above".to_owned()], String::new()));
         if !problems.is_empty() {
             println!("{what}: seed {seed} ({about}):\n  {}", problems.join("\n  "));

@@ -3,7 +3,7 @@
 use crate::notice::{Kind, Notice};
 use crate::promise::Promise;
 use crate::purge::Order;
-use crate::record::{Phase, Record, Vote};
+use crate::record::{HISTORY_MAX, Phase, Record, Vote};
 use crate::rollout::Effect;
 
 /// The promises that an effect of a rollout would break, judged by the record the ledger is known to hold.
@@ -35,9 +35,12 @@ pub fn may_follow(old: &Phase, new: &Phase) -> bool {
 }
 
 fn broken_by_write(held: &Record, record: &Record) -> Vec<Promise> {
+    // A draft that could not be written for long may have closed more rollouts than a history remembers.
+    let is_forgotten =
+        |seq| record.history.len() >= HISTORY_MAX && record.history.iter().all(|closed| closed.seq > seq);
     let is_kept = |vote: &Vote| {
-        let seq = vote.seq;
-        record.all_kept().any(|kept| kept.seq == seq) || record.history.iter().any(|closed| closed.seq == seq)
+        let is_closed = record.history.iter().any(|closed| closed.seq == vote.seq);
+        record.all_kept().any(|kept| kept.seq == vote.seq) || is_closed || is_forgotten(vote.seq)
     };
     let same_bytes = |notice: &Notice| held.untold.iter().all(|earlier| earlier.id != notice.id || earlier == notice);
     let judged = [
