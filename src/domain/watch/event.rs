@@ -37,7 +37,7 @@ pub enum Written<R> {
 /// A baseline whose writing has ended.
 #[derive(Clone, Debug)]
 pub struct Baseline<K: Kind> {
-    /// Of which object.
+    /// The object.
     pub id: K::Id,
     /// With its number, if that could be found out.
     pub record: K::Record,
@@ -112,7 +112,7 @@ pub enum Effect<K: Kind> {
 /// What a child is started with.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Start<K: Kind> {
-    /// Of which object.
+    /// The object.
     pub id: K::Id,
     /// What is known of it.
     pub case: Case<K>,
