@@ -1,4 +1,4 @@
-//! The log of what the watcher cannot do. What is said when is decided by `domain::watch`.
+//! Logs what the watcher cannot do. `domain::watch` decides what to log, and when.
 
 use super::DeploymentWatcher;
 use domain::id::WorkloadId;
