@@ -255,7 +255,7 @@ type Failures = BTreeMap<WorkloadId, StoreError>;
 #[derive(Default)]
 struct Contents {
     shards: BTreeMap<usize, Copy>,
-    /// The parts that shards name: of which shard, for which namespace.
+    /// The parts that shards name, each with its shard and its namespace.
     parts: Vec<(usize, String, Copy)>,
     present: Present,
 }

@@ -12,7 +12,7 @@
 //!
 //! | key (after `allclear:{group}:`) | type | holds |
 //! |---|---|---|
-//! | `rec:<member>:<workload>` | hash | one record, as above, or for an hour that it is gone |
+//! | `rec:<member>:<workload>` | hash | one record, as above, or for an hour its removal |
 //! | `stamp:<member>` | string | counts the member's changes here |
 //! | `index:<member>` | sorted set | workload → the stamp of its last change, so that a reader reads only news |
 //! | `passing:<member>` | sorted set | those of the index that expire |

@@ -3,7 +3,7 @@
 //! ```text
 //! store ──▶ queue ──▶ lock ──▶ pause ──▶ apply all that is queued to the copy ──▶ PUT ──▶ answer all
 //!                      │                        ▲                                  │ 409, lost answer
-//!            somebody else answered us          └───────────── read afresh ◀───────┘
+//!             another call answered us          └───────────── read afresh ◀───────┘
 //! ```
 //!
 //! There is no task behind this. The caller that gets the shard's lock leads: it writes for every caller that is queued by then,
