@@ -62,7 +62,7 @@ impl Complaints {
         let (name, remedy, cost) = (cause.name(), cause.remedy(), cause.cost());
         match said {
             Said::Now => {
-                tracing::error!(cause = name, %error, remedy, cost, "something was refused that only somebody with the rights can end");
+                tracing::error!(cause = name, %error, remedy, cost, "something was refused that only a person with the rights can end");
             }
             Said::Before => tracing::debug!(cause = name, place, %error, "it is still refused"),
         }

@@ -12,7 +12,7 @@ impl DeploymentWatcher {
         let is_said = self.troubles.watch_failed(self.shell.now(), scope, refused, error.to_string());
         match (refused, is_said) {
             (true, true) => {
-                tracing::error!(%error, "the watch of workloads is refused; nothing is noticed until somebody has ended that");
+                tracing::error!(%error, "the watch of workloads is refused; no change is noticed until a person ends that");
             }
             (true, false) => {}
             (false, true) => tracing::warn!(%error, "the watch of workloads was interrupted; starting it again"),

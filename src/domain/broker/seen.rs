@@ -170,11 +170,11 @@ impl Broker {
             troubles.extend(strangers.map(|(name, _)| {
                 if forgotten(name) {
                     format!(
-                        "{name} is heard of and was forgotten, so nobody waits for it: stop its allclear, or run allclear \
+                        "{name} reports but was forgotten, so no member waits for it: stop its allclear, or run allclear \
                          group add {name} in every other member to have it back"
                     )
                 } else {
-                    format!("{name} is heard of and is not a member: its servers are not configured here")
+                    format!("{name} reports but is not a member: its servers are not configured here")
                 }
             }));
         }
