@@ -153,7 +153,7 @@ pub struct Neighbours {
     pub boards: Vec<Arc<dyn Board>>,
 }
 
-/// Reads boards for commands. A member's name has no blank, so it is nobody's.
+/// Reads boards for commands. A member's name has no blank, so this is no member's name.
 const READER: &str = "allclear command";
 
 /// How long a command waits for the cluster to tell its name.
@@ -163,7 +163,7 @@ const NAMED_WITHIN: Duration = Duration::from_secs(10);
 pub struct Views {
     /// The cluster.
     pub cluster: Arc<dyn ClusterView>,
-    /// The ledger; nobody opens it.
+    /// The ledger; commands do not open it.
     pub ledger: Arc<dyn Ledger>,
     /// CloudFront.
     pub cdn: Arc<dyn Cdn>,
@@ -177,7 +177,7 @@ pub struct Views {
     pub alone: Member,
 }
 
-/// Where the ledger is when nobody says otherwise: the namespace of `deploy/base`.
+/// Where the ledger is by default: the namespace of `deploy/base`.
 const LEDGER_NAMESPACE: &str = "allclear";
 
 /// Connects to everything, to look at `namespace` or at all namespaces. Nothing is sent yet.
@@ -378,7 +378,8 @@ fn addressed(config: &Config, member: &Member) -> Result<Vec<Arc<dyn Board>>, St
     addresses.map(board).collect()
 }
 
-/// The lease that keeps several replicas from doing the same work. What is kept in memory is nobody else's work.
+/// The lease that keeps several replicas from doing the same work. A ledger in memory is no other replica's work, so it
+/// needs no lease.
 fn lease(
     config: &Config,
     clients: &Clients,

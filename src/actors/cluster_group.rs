@@ -1,9 +1,9 @@
 //! The broker of the group's records: carries them between our rollouts, the ledger and the boards.
 //!
-//! A single cluster is a group of one: the view is its own record. When a Redis is configured, every record is shown there
-//! too, the cache of current tags that people and other programs read (decision 3). In a group every member's records travel
-//! through every member's Redis. What is posted and read when, and whose copy counts, is decided by `domain::broker`;
-//! agreement itself by `domain::group`, a function of the view.
+//! A single cluster is a group of one: the view is its own record. If a Redis is configured, every record is posted there
+//! too: it is the cache of current tags that people and other programs read (decision 3). In a group every member's records
+//! travel through every member's Redis. `domain::broker` decides what to post and read when, and whose copy counts;
+//! `domain::group`, a function of the view, decides agreement.
 
 mod boards;
 mod followers;
@@ -26,7 +26,7 @@ use domain::id::Origin;
 use domain::ports::Board;
 use domain::roster::{Pin, Roster, settings};
 
-/// Brokers made in this process. Each begins to count its beats anew, so each is a life of its own to those who hear them.
+/// Brokers made in this process. Each counts its beats from zero, so other members see each as a new life.
 static LIVES: AtomicU64 = AtomicU64::new(0);
 
 /// The actor. See the module's text.
@@ -43,14 +43,14 @@ pub struct ClusterGroupActor {
     _obituary: Obituary,
 }
 
-/// A name for the next broker of the process that is called so.
+/// A name for the next broker of the process called `boot`.
 fn life_of(boot: &str) -> String {
     format!("{boot}-{}", LIVES.fetch_add(1, Ordering::Relaxed))
 }
 
 impl ClusterGroupActor {
-    /// The broker of the group whose own ledger is `origin` and held `pin` when it was opened. `watcher` starts the rollouts
-    /// that are wanted, `root` begins anew when the ledger is lost.
+    /// The broker of the group. Its ledger is `origin` and held `pin` when it was opened. `watcher` starts the rollouts that
+    /// others wait for; `root` begins anew when the ledger is lost.
     pub fn new(
         surroundings: Surroundings,
         origin: Origin,
@@ -116,7 +116,7 @@ impl Drives<Broker> for ClusterGroupActor {
             Effect::TellRejected(board, copies, why) => self.tell_rejected(board, copies, &why),
             Effect::TellDoubt(why) => tracing::warn!(why, "newer copies of our own records proved nothing"),
             Effect::Want(workload) => {
-                // It is wanted again in 5 s if nobody follows it by then.
+                // The broker asks again in 5 s if no rollout follows it by then.
                 if self.watcher.try_send(Wanted(workload)).is_err() {
                     self.surroundings.metrics.overflow("root");
                 }

@@ -1,7 +1,7 @@
-//! Says what only a person can end: as an error once, and again daily, with what to do (decision 37). One for the whole process,
-//! because a cause does not belong to the actor that meets it. What is said when is decided by `domain::refusal`.
+//! Logs what only a person can end: as an error once, and again daily, with the remedy (decision 37). There is one for the whole
+//! process, because a cause does not belong to the actor that meets it. `domain::refusal` decides what to log, and when.
 //!
-//! Not for what passes by itself: the actor that met it says that.
+//! Not for what passes by itself: the actor that met it logs that.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -10,12 +10,12 @@ use domain::machine::Timestamp;
 use domain::ports::{CdnError, PortError, Retry};
 use domain::refusal::{Cause, Refusals, Said};
 
-/// What was refused, and is still.
+/// Refusals that still last.
 #[derive(Debug, Default)]
 pub struct Complaints(Mutex<Refusals>);
 
 impl Complaints {
-    /// How a call to a port ended. Says whether it was refused, so that nobody else has to say so.
+    /// Takes in how a call to a port ended. Returns whether it was refused, and so is already logged.
     pub fn heard(&self, now: Timestamp, cause: Cause, place: &str, error: Option<&PortError>) -> bool {
         match error {
             None => self.worked(now, cause, place),
@@ -25,8 +25,8 @@ impl Complaints {
         error.is_some_and(|error| error.denied)
     }
 
-    /// How storing a record ended. One that is refused as it is, and not for want of a right, has no room. Says whether it was
-    /// refused, so that nobody else has to say so.
+    /// Takes in how storing a record ended. A refusal for another reason than a missing right means that there is no room.
+    /// Returns whether it was refused, and so is already logged.
     pub fn heard_of_store(&self, now: Timestamp, place: &str, error: Option<&PortError>) -> bool {
         let full = error.filter(|error| error.retry == Retry::Never && !error.denied);
         match (full, error) {
@@ -37,7 +37,8 @@ impl Complaints {
         self.heard(now, Cause::WriteLedger, place, error) || full.is_some()
     }
 
-    /// How a call to the CDN ended that needs `right`. Says whether it was refused, so that nobody else has to say so.
+    /// Takes in how a call to the CDN that needs `right` ended. Returns whether it was refused, and so is already
+    /// logged.
     pub fn heard_of_cdn(&self, now: Timestamp, right: Cause, place: &str, error: Option<&CdnError>) -> bool {
         let Some(error) = error else {
             self.worked(now, Cause::Credentials, "");
@@ -48,7 +49,7 @@ impl Complaints {
             None => return false,
             Some(Cause::Credentials) => self.refused(now, Cause::Credentials, "", error),
             Some(right) => {
-                // Who may not is known.
+                // CloudFront knows us, so our credentials are valid.
                 self.worked(now, Cause::Credentials, "");
                 self.refused(now, right, place, error);
             }
@@ -61,7 +62,7 @@ impl Complaints {
         let (name, remedy, cost) = (cause.name(), cause.remedy(), cause.cost());
         match said {
             Said::Now => {
-                tracing::error!(cause = name, %error, remedy, cost, "something was refused that only somebody with the rights can end");
+                tracing::error!(cause = name, %error, remedy, cost, "something was refused that only a person with the rights can end");
             }
             Said::Before => tracing::debug!(cause = name, place, %error, "it is still refused"),
         }

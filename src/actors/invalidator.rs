@@ -26,17 +26,17 @@ pub struct Invalidator {
     _obituary: Obituary,
     purges: Shell<Purger>,
     catalog: Shell<Catalog>,
-    /// Who asked which question.
+    /// Where the answer to each question goes.
     questions: BTreeMap<catalog::Token, oneshot::Sender<Result<catalog::Found, String>>>,
     asked: catalog::Token,
-    /// Where the one that orders is told: one recipient for each, kept while it lives.
+    /// Where reports go: one recipient for each rollout with orders, kept while it lives.
     reports: BTreeMap<Subject, Recipient<PurgeReported>>,
-    /// The last thing CloudFront said no to, until it says yes again.
+    /// CloudFront's last refusal, until a call succeeds.
     trouble: Option<String>,
 }
 
 impl Invalidator {
-    /// An actor with nothing on its way.
+    /// An actor without any work.
     pub fn new(surroundings: Surroundings, collar: Collar, obituary: Obituary) -> Self {
         Self {
             purges: Shell::new(Purger::new(surroundings.settings.pace.clone()), &surroundings),

@@ -1,8 +1,9 @@
 //! How a parent learns of a child's death, and a child of its parent's.
 //!
-//! actix does not restart an actor that panicked, and nobody is told. So every child owns an [`Obituary`], which is sent
-//! when the child is dropped for whatever reason, and holds the far end of its parent's [`Leash`], so that children of a
-//! dead parent do not live on with their timers. A notice can be lost on a full mailbox; parents also sweep.
+//! actix does not restart an actor that panicked, and informs no one. So every child owns an [`Obituary`], which sends
+//! itself when the child is dropped for any reason. A child also holds the far end of its parent's [`Leash`], so that
+//! children of a dead parent do not live on with their timers. A notice can be lost on a full mailbox; parents also
+//! sweep.
 
 use actix::{Actor, AsyncContext, Context, Recipient, WrapFuture};
 use tokio::sync::watch;
@@ -25,7 +26,7 @@ impl Obituary {
 }
 
 impl Drop for Obituary {
-    /// Runs while a panic unwinds, so it must not panic itself: one `try_send`, whatever becomes of it.
+    /// Runs while a panic unwinds, so it must not panic itself: one `try_send`, whose result is ignored.
     fn drop(&mut self) {
         let end = std::mem::replace(&mut self.end, End::Crashed);
         let _ = self.to.try_send(Died { who: self.who.clone(), end });
@@ -74,7 +75,7 @@ impl Collar {
     /// Ends the actor when its parent is gone.
     pub fn bind<A: Actor<Context = Context<A>>>(&self, actor: &A, ctx: &mut Context<A>) {
         let mut held = self.held.clone();
-        // Nothing is ever said but that it is over, by a word or by being dropped.
+        // Any change, or a drop, means that the parent has ended.
         let gone = async move { drop(held.changed().await) };
         ctx.spawn(actix::ActorFutureExt::map(gone.into_actor(actor), |(), _, ctx| actix::ActorContext::stop(ctx)));
     }

@@ -1,5 +1,5 @@
-//! The whole protocol between the actors, on one page. It names no actor. The one message that is elsewhere is
-//! `PeersRestarted`, beside the directory it carries.
+//! The whole protocol between the actors, on one page. It names no actor. One message is elsewhere: `PeersRestarted`,
+//! beside the directory it carries.
 
 use std::collections::BTreeMap;
 
@@ -24,14 +24,14 @@ use domain::workload::Workload;
 #[rtype(result = "()")]
 pub struct Sighted(pub Option<Box<Workload>>);
 
-/// Watcher, rollout, cluster group → root: the ledger of this origin does not exist any more. Said again with every write
-/// that fails so, and in a group with every reading of the members.
+/// Watcher, rollout, cluster group → root: the ledger of this origin no longer exists. Repeated with every write that
+/// fails for this reason, and in a group with every reading of the members.
 #[derive(Message, Clone)]
 #[rtype(result = "()")]
 pub struct LedgerLost(pub Origin);
 
 /// Rollout → group: this is durable now. The answer is the group's records as known here. Whenever they change, the follower
-/// is told again, until it ends.
+/// gets them again, until it ends.
 #[derive(Message)]
 #[rtype(result = "NumberedView")]
 pub struct Publish {
@@ -57,17 +57,18 @@ pub struct Follower {
 #[rtype(result = "()")]
 pub struct ViewReported(pub NumberedView);
 
-/// Rollout → group: the cluster does not have the workload, and no rollout of it up to this `seq` is voted for any more.
+/// Rollout → group: the cluster does not have the workload, and no longer votes for any rollout of it up to this `seq`.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Absent(pub WorkloadId, pub Seq);
 
-/// Group → root → watcher: another member waits for our part in a rollout of this workload; see to it, also if we do not have it.
+/// Group → root → watcher: another member waits for our part in a rollout of this workload; start a rollout for it,
+/// even if we do not have it.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Wanted(pub WorkloadId);
 
-/// Watcher → group: these records are durable now, and nobody waits for the group's.
+/// Watcher → group: these records are durable now, and no rollout waits for the group's.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Show(pub BTreeMap<WorkloadId, Record>);
@@ -78,13 +79,13 @@ pub struct Show(pub BTreeMap<WorkloadId, Record>);
 pub struct Forget {
     /// The workload.
     pub workload: WorkloadId,
-    /// The `seq` its record had in the end. One of a workload created again is higher.
+    /// The last `seq` of its record. A workload that is created again gets a higher one.
     pub seq: Seq,
-    /// The revision it had in the end.
+    /// The last revision of its record.
     pub revision: u64,
 }
 
-/// Which distributions serve a plan, or why that is not known; `None` if the actor that was asked was rebuilt meanwhile.
+/// Which distributions serve a plan, or why that is unknown; `None` if the invalidator was rebuilt meanwhile.
 pub type Matched = Option<Result<Found, String>>;
 
 /// Rollout → invalidator: which distributions serve this plan?
@@ -98,7 +99,7 @@ pub struct MatchPlan(pub Box<Plan>);
 pub struct PlaceOrder {
     /// What to purge.
     pub order: Box<Order>,
-    /// Whom to tell of its progress.
+    /// Where reports of its progress go.
     pub report_to: Recipient<PurgeReported>,
 }
 
@@ -107,12 +108,12 @@ pub struct PlaceOrder {
 #[rtype(result = "()")]
 pub struct PurgeReported(pub Reference, pub Progress);
 
-/// Rollout → webhook: tell this. `Ok` once every delivery of it is durable.
+/// Rollout → webhook: deliver this. `Ok` once every delivery of it is durable.
 #[derive(Message)]
 #[rtype(result = "Result<(), String>")]
 pub struct TellNotice(pub Box<Notice>);
 
-/// Rollout → pod watcher: keep me informed of the pods of this version.
+/// Rollout → pod watcher: report the pods of this version.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct FollowPods {
@@ -122,7 +123,7 @@ pub struct FollowPods {
     pub selector: LabelSelector,
     /// Which of them count.
     pub version: domain::image::Version,
-    /// Whom to tell.
+    /// Where the reports go.
     pub report_to: Recipient<PodsReported>,
 }
 
@@ -131,7 +132,7 @@ pub struct FollowPods {
 #[rtype(result = "()")]
 pub struct PodsReported(pub Option<Pods>);
 
-/// Which actor.
+/// Names an actor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
     /// One of those that exist once.

@@ -8,8 +8,8 @@
 //!       └─ Webhook            (all deliveries)
 //! ```
 //!
-//! A parent builds its children from durable facts, is told of every death ([`lifecycle`]) and builds again, within a
-//! budget. No task is detached: every future belongs to an actor's context and ends with it.
+//! A parent builds its children from durable facts, gets a notice of every death ([`lifecycle`]) and builds again,
+//! within a budget. No task is detached: every future belongs to an actor's context and ends with it.
 
 pub mod cluster_group;
 pub mod complaints;
@@ -51,11 +51,11 @@ use domain::roster::Trust;
 pub struct Surroundings {
     /// The outside.
     pub ports: Ports,
-    /// Where counts go.
+    /// The metrics.
     pub metrics: Arc<Metrics>,
-    /// What configuration says.
+    /// The configuration.
     pub settings: Arc<Settings>,
-    /// What only a person can end.
+    /// Refusals that only a person can end.
     pub complaints: Arc<Complaints>,
 }
 
@@ -65,7 +65,7 @@ impl Surroundings {
         self.complaints.heard(self.ports.clock.now(), cause, place, error)
     }
 
-    /// Publishes a notice as an Event on the object `uid`, and says so where that fails.
+    /// Publishes a notice as an Event on the object `uid`, and logs a failure.
     pub(crate) async fn publish(&self, notice: &Notice, uid: &str) -> Result<(), PortError> {
         let published = self.ports.events.publish(notice, uid).await;
         let said = self.heard(Cause::PublishEvents, notice.subject.namespace(), published.as_ref().err());
@@ -111,10 +111,10 @@ pub struct Settings {
     pub grouping: Option<Grouping>,
 }
 
-/// What is configured of a group with other members.
+/// The configuration of a group with other members.
 #[derive(Clone, Debug, Default)]
 pub struct Grouping {
-    /// The members' names, where they are given; empty where they are to be learnt.
+    /// The members' names if they are configured; empty if they are to be learnt.
     pub members: BTreeSet<Member>,
     /// Whether records are signed, or are not on purpose.
     pub trust: Trust,
@@ -124,18 +124,18 @@ pub struct Grouping {
     pub silent: bool,
 }
 
-/// Messages an actor's mailbox holds before senders are refused and have to come again. A rollout produces a handful a
+/// Messages an actor's mailbox holds before it refuses more and senders must try again. A rollout produces a handful a
 /// second; this is a burst of several workloads and still far below a page of memory.
 pub const MAILBOX_MAX: usize = 256;
 
-/// How long one actor waits for another's answer. Answers that need the outside are given as events instead.
+/// How long one actor waits for another's answer. Answers that need an outside call come as events instead.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// The operation of reading a record. Whatever else reads of one fails and works with it.
+/// The operation of reading a record. All other reads of a record count under it.
 pub(crate) const LOAD: &str = "load_record";
 
-/// Calls the outside again and again, with back-off, until it answers. For what an actor cannot begin without; `cause` is what
-/// is missing where it is refused.
+/// Calls the outside again and again, with back-off, until it answers. For what an actor cannot start without; `cause` names
+/// what is missing if it is refused.
 pub(crate) async fn insist<T, F>(
     operation: &'static str,
     cause: Cause,
@@ -167,7 +167,8 @@ where
     }
 }
 
-/// Tells a notice that is in no record, as an Event on the object `uid` and to the webhooks that want it. It is not tried again.
+/// Sends a notice that is in no record, as an Event on the object `uid` and to the webhooks that want it. It is not
+/// retried.
 pub(crate) async fn tell_at_once(surroundings: &Surroundings, to: &Recipient<TellNotice>, notice: Notice, uid: &str) {
     surroundings.metrics.notice(&notice);
     // What failed is in the log.

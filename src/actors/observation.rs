@@ -27,7 +27,7 @@ pub struct Observation {
     pub rollouts: Vec<Summary>,
     /// Rollouts that ended lately, newest first.
     pub recent: Vec<Summary>,
-    /// Workloads whose actor crashed too often, or wrote its record over and over, and are left alone for a while.
+    /// Workloads in quarantine: their actor crashed too often, or wrote its record over and over.
     pub quarantined: Vec<WorkloadId>,
     /// Workloads whose newest rollout did not end well.
     pub unwell: Vec<Unwell>,
@@ -65,18 +65,18 @@ pub struct DeliverySeen {
     /// What it is about. The API has it under the name from when only workloads had notices.
     #[serde(rename = "workload")]
     pub subject: Subject,
-    /// What it tells.
+    /// The kind of its notice.
     pub kind: &'static str,
     /// Attempts so far.
     pub attempts: u32,
-    /// It is a dead letter: not tried any more until somebody asks for it.
+    /// It is a dead letter: not tried again before a person asks for it.
     pub given_up: bool,
     /// How far it is, in words.
     pub state: String,
 }
 
 impl DeliverySeen {
-    /// The delivery, which is as far as `state` says.
+    /// The delivery, with its progress in `state`.
     pub fn new(delivery: &Delivery, state: String) -> Self {
         Self {
             id: delivery.id.clone(),

@@ -1,8 +1,8 @@
-//! The pods of one namespace, watched only while a rollout there is in flight: for the words they put to its waiting, for whether
-//! one of them was ever ready, and to know when to look for old pods again.
+//! The pods of one namespace, watched only while a rollout there is in flight: to explain why it waits, to know whether one of
+//! them was ever ready, and when to look for old pods again.
 //!
-//! Completeness never depends on it: that is judged by the workload's own counts. Whatever is lost here costs a sentence, or a
-//! purge too many where a rollout is rolled back: followers are told of every time at which pods could not be seen.
+//! Completeness never depends on it: the workload's own counts decide that. A loss here costs a sentence, or one purge too
+//! many after a rollback: followers learn of every time at which we could not see the pods.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use domain::selector::Labels;
 /// Changes within this time are reported together: a report looks at every pod of the namespace, and pods come in swarms.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
-/// How often it is looked whether anybody still follows.
+/// How often we check for remaining followers.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
 /// The actor. See the module's text.
@@ -31,7 +31,7 @@ pub struct PodWatcher {
     collar: Collar,
     pods: BTreeMap<String, (Labels, Pod)>,
     followers: BTreeMap<WorkloadId, (FollowPods, Option<Pods>)>,
-    /// All pods have been seen since the listing began; what is said before says nothing of those that are not there.
+    /// The first listing is complete. Before that, a missing pod means nothing.
     synced: bool,
     /// A report is due within [`REPORT_EVERY`].
     reporting: bool,
@@ -52,7 +52,7 @@ impl PodWatcher {
         }
     }
 
-    /// Tells every follower whose pods have changed; ends when nobody follows any more.
+    /// Reports to every follower whose pods have changed; ends without followers.
     fn report(&mut self, ctx: &mut Context<Self>) {
         self.reporting = false;
         self.followers.retain(|_, (follow, _)| follow.report_to.connected());
@@ -73,11 +73,11 @@ impl PodWatcher {
 }
 
 impl PodWatcher {
-    /// Tells every follower that for a time nobody sees its pods.
+    /// Reports to every follower that for a time we cannot see its pods.
     fn report_blindness(&mut self) {
         for (follow, told) in self.followers.values_mut() {
             if follow.report_to.try_send(PodsReported(None)).is_err() {
-                // Until the next report it counts as not having seen any.
+                // Until the next report it counts as having seen no pods.
                 self.surroundings.metrics.overflow("rollout");
             }
             *told = None;
@@ -92,7 +92,7 @@ impl Actor for PodWatcher {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
         self.collar.clone().bind(self, ctx);
         ctx.add_stream(self.surroundings.ports.cluster.watch_pods(&self.namespace));
-        // In a quiet namespace nothing else would notice that nobody follows any more.
+        // In a quiet namespace nothing else would notice that the last follower has ended.
         ctx.run_interval(SWEEP_EVERY, |watcher, ctx| watcher.report_soon(ctx));
     }
 }

@@ -39,7 +39,7 @@ pub struct RolloutActor {
     obituary: Obituary,
     /// `None` until the record was read.
     shell: Option<Shell<Attended>>,
-    /// How reading it goes, in words.
+    /// The progress of reading it, in words.
     loading: Rc<RefCell<String>>,
     following: Option<Seq>,
     errands: Errands,
@@ -74,8 +74,8 @@ impl RolloutActor {
     }
 
     fn feed_unless_draining(&mut self, event: Event, ctx: &mut Context<Self>) {
-        // Once draining, only the end of the write under way matters; whatever else is lost here comes again to the next
-        // life, from the ledger and from the cluster.
+        // While draining, only the end of the write under way matters; the next life gets everything else again from the
+        // ledger and the cluster.
         if !self.draining {
             self.feed(event, ctx);
             self.follow_pods(ctx);

@@ -22,7 +22,7 @@ use domain::duty::{Duty, Effect, Event, Singleton};
 use domain::lease::Election;
 use domain::ports::Ledgered;
 
-/// How often the singletons are looked over for a death whose notice was lost.
+/// How often we check the singletons for a death whose notice was lost.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// How long an end in order takes at most: for the writes under way, and then for the lease.
@@ -42,12 +42,12 @@ pub struct Root {
     /// The opening or the end under way.
     under_way: Option<SpawnHandle>,
     given_up: Option<oneshot::Sender<GivenUp>>,
-    /// Who waits for the end. Dropped with this actor, which tells them.
+    /// Callers that wait for the end. They learn of it when these drop with this actor.
     dismissed_by: Vec<oneshot::Sender<()>>,
 }
 
 impl Root {
-    /// The parent of everything. `given_up` is told once if it cannot go on.
+    /// The parent of everything. It signals `given_up` once if it cannot go on.
     pub fn new(surroundings: Surroundings, given_up: oneshot::Sender<GivenUp>) -> Self {
         let Surroundings { ports, .. } = &surroundings;
         let election = ports.lease.as_ref().map(|lease| Election::new(lease.replica().clone(), ports.clock.now()));
@@ -70,7 +70,7 @@ impl Root {
         }
     }
 
-    /// Looks whether a singleton is dead, and has it rebuilt.
+    /// Checks whether a singleton is dead, and has it rebuilt.
     fn check(&mut self, who: Singleton, ctx: &mut Context<Self>) {
         if self.household.as_ref().is_some_and(|household| household.is_dead(who)) {
             self.feed(Event::Crashed(who), ctx);
@@ -176,7 +176,7 @@ impl Handler<Observe> for Root {
 impl Handler<Drain> for Root {
     type Result = ResponseFuture<()>;
 
-    /// Answers when nothing is being written any more, or after [`ENDS_WITHIN`], and the lease was given back.
+    /// Answers when no write is under way and the lease was given back, or after [`ENDS_WITHIN`].
     fn handle(&mut self, _: Drain, ctx: &mut Self::Context) -> Self::Result {
         let (dismissed_by, stopped) = oneshot::channel();
         self.dismissed_by.push(dismissed_by);

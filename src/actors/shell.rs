@@ -13,7 +13,7 @@ use domain::machine::{Machine, Timestamp};
 use domain::ports::Clock;
 use domain::promise::Promise;
 
-/// The shortest a timer is set for. A machine leaves no deadline in the past, but the time since may have passed it.
+/// The shortest a timer is set for. A machine leaves no deadline in the past, but time has passed since.
 const TIMER_MIN: Duration = Duration::from_millis(1);
 
 /// A machine, its clock and its timer.
@@ -55,7 +55,7 @@ impl<M: Machine> Shell<M> {
 
 /// An actor that drives a machine.
 pub trait Drives<M: Machine + 'static>: Actor<Context = Context<Self>> {
-    /// Its shell; `None` while the machine is not there yet, and events have nowhere to go.
+    /// Its shell; `None` until the machine exists. Events before that are lost.
     fn shell(&mut self) -> Option<&mut Shell<M>>;
 
     /// Does what the machine wants, or starts doing it; the result comes back by [`Drives::feed`].

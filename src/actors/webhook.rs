@@ -33,7 +33,7 @@ impl Webhook {
         Self { surroundings, collar, _obituary: obituary, outbox, waiting: BTreeMap::new() }
     }
 
-    /// Reads what an earlier life left, again and again until it can be read.
+    /// Reads what an earlier life left, with retries until that works.
     fn restore(&self, ctx: &mut Context<Self>) {
         let ledger = self.surroundings.ports.ledger.clone();
         let reading = insist("read_outbox", Cause::ReadLedger, self.surroundings.clone(), move || {
@@ -100,7 +100,7 @@ impl Webhook {
 
     fn answer(&mut self, notice: &NoticeId, answer: &Result<(), String>) {
         for waiting in self.waiting.remove(notice).unwrap_or_default() {
-            // The actor that told it may have ended meanwhile.
+            // The actor that sent it may have ended meanwhile.
             let _ = waiting.send(answer.clone());
         }
     }

@@ -27,14 +27,14 @@ use url::{Host, Url};
 
 pub use egress::Egress;
 
-/// Bytes of an answer that are read at most; then the connection is dropped. Nobody reads an answer but a person who
-/// looks for an error message.
+/// Bytes of an answer that are read at most; then the connection is dropped. Only a person who looks for an error
+/// message reads an answer.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// Time for resolving and connecting, handshake included.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Characters of somebody else's words in a reason.
+/// Characters of the other side's words in a reason.
 const WORDS_CHARS_MAX: usize = 200;
 
 /// How we name ourselves to receivers.

@@ -151,8 +151,8 @@ impl Server {
 
     /// Makes one call; `what` completes "failed to … in Redis host:port".
     ///
-    /// A call that is refused is not made again here: until the name leads elsewhere a second answer would be the first one
-    /// again, and whoever calls tries again in his own time. The next call connects anew.
+    /// A refused call is not repeated here: until the name leads elsewhere, a second answer would be the same, and the
+    /// caller has its own retries. The next call connects anew.
     ///
     /// # Errors
     /// The cause begins with the name of the reason: `OOM`, `NOAUTH`, `timeout`, …

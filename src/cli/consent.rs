@@ -1,4 +1,4 @@
-//! Asking before something is written: on a terminal, and never where nobody can answer.
+//! Asks before something is written: on a terminal only, where a person can answer.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -11,7 +11,7 @@ pub enum Consent {
     Given,
     /// To be asked for on the terminal.
     Ask,
-    /// There is no terminal, so nobody to ask.
+    /// There is no terminal, so no person to ask.
     Nobody,
 }
 
@@ -22,7 +22,7 @@ pub enum Answer {
     Yes,
     /// Leave everything as it is.
     No,
-    /// Nobody could be asked.
+    /// There was no person to ask.
     Unasked,
 }
 

@@ -170,7 +170,7 @@ pub async fn add(sources: &Sources, question: &Question, name: &str) -> Outcome 
     match sources.ledger.store_pin(&next, Some(&pin)).await {
         Ok(true) => Outcome {
             out: format!(
-                "{name} is not forgotten here any more; it is a member, and waited for, as soon as it is heard of, or named in \
+                "{name} is not forgotten here any more; it is a member, and waited for, as soon as it reports, or is named in \
                  group.members\nnow run it in the other members too\n"
             ),
             err: String::new(),
@@ -275,7 +275,7 @@ impl fmt::Display for Shown {
         let held = holds.iter().map(|hold| format!("nothing is agreed on: {}", hold.words));
         page.part("State", if holds.is_empty() { vec!["agreed".to_owned()] } else { held.collect() })?;
         page.section("Pinned", pinned, |pinned| {
-            vec![pinned.as_ref().map_or_else(|| "nobody yet: the members are still being learnt".to_owned(), listed)]
+            vec![pinned.as_ref().map_or_else(|| "none yet: the members are still being learnt".to_owned(), listed)]
         })?;
         page.part(
             "Records",

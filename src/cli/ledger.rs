@@ -1,9 +1,9 @@
 //! `allclear ledger show [NAME]` and `allclear ledger adopt [NAME | --all]`.
 //!
-//! Adopting is for a ledger that was set back, from a backup of the cluster say: the group has seen states of this cluster's
-//! records that the ledger does not have any more (`StateRegressed`), and nothing of these workloads is agreed on until
-//! somebody says that this is right. It takes each workload as it is, as a new baseline that is counted above everything the
-//! ledger and the boards know of, by compare-and-set.
+//! Adopting is for a ledger that was set back, for example from a backup of the cluster: the group has seen states of this
+//! cluster's records that the ledger no longer has (`StateRegressed`), and agrees on nothing for these workloads until an
+//! operator accepts the loss. It takes each workload as it is, as a new baseline that is counted above everything the ledger
+//! and the boards know of, by compare-and-set.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -139,7 +139,7 @@ pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent
     };
     let deaf: Vec<&str> = heard.boards.iter().filter_map(|board| board.trouble.as_deref()).collect();
     if !deaf.is_empty() {
-        // A copy nobody saw may have a higher number than the one that would be given.
+        // A copy on a board we could not read may have a higher number than the one we would give.
         return refused(&format!(
             "nothing was changed: every Redis must answer first, or a number that one of them has seen might be given again: {}",
             deaf.join("; ")

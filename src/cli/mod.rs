@@ -150,7 +150,7 @@ enum GroupAction {
         #[arg(short, long, value_enum, default_value = "table")]
         output: Format,
     },
-    /// Have a member back that was forgotten, as soon as it is heard of
+    /// Have a forgotten member back, as soon as it reports
     Add {
         /// Its name
         member: String,

@@ -197,7 +197,8 @@ fn redis_url(host: &str, port: Option<u16>, findings: &mut Findings) -> (String,
 fn redis_port(given: &BTreeMap<String, String>, findings: &mut Findings) -> Option<u16> {
     let text = given.get("REDIS_PORT")?.trim();
     let place = Place::Environment("REDIS_PORT".to_owned());
-    // Kubernetes gives every pod `REDIS_PORT=tcp://10.96.0.7:6379` for a Service called redis; nobody configured that.
+    // Kubernetes gives every pod `REDIS_PORT=tcp://10.96.0.7:6379` for a Service called redis; no person configured
+    // that.
     if text.starts_with("tcp://") {
         if !given.contains_key("REDIS_HOST") {
             return None;

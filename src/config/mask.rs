@@ -81,8 +81,8 @@ impl<T> Serialize for Secret<T> {
     }
 }
 
-/// A value as it may be shown to anybody: what stands before an `@`, in a query or in a fragment is masked, control
-/// characters are escaped, and the rest is cut to a line.
+/// A value that is safe to show: what stands before an `@`, in a query or in a fragment is masked, control characters
+/// are escaped, and the rest is cut to a line.
 pub fn shown(text: &str) -> String {
     let masked = match text.split_once("://") {
         Some((scheme, rest)) if is_scheme(scheme) => format!("{scheme}://{}", masked_authority(rest)),

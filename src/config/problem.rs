@@ -141,7 +141,7 @@ impl Findings {
         message: impl Into<String>,
         fix: impl Into<String>,
     ) {
-        // A key that does not exist is somebody's free text: on one line, and not for ever.
+        // An unknown key is free text: on one line, and cut.
         let (place, key) = (place.clone(), shown(key));
         // What was refused may be a password in the wrong place; the place says where to look.
         let value = value.as_deref().and_then(harmless);

@@ -109,7 +109,7 @@ fn what_kubernetes_sets_for_a_service_called_redis_is_not_a_port() {
     assert!(found.len() == 1 && found[0].contains("enableServiceLinks"), "{found:?}");
     let config = load_with(&[], &variables, &[]).unwrap().config;
     assert_eq!(config.redis.url.unwrap().expose(), "redis://cache:6379");
-    // Nobody asked for a Redis, so there is nothing to tell.
+    // No setting asks for a Redis, so there is nothing to warn of.
     assert!(warnings(&[], &variables[1..]).is_empty());
 }
 

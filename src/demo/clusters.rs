@@ -1,4 +1,5 @@
-//! The story of several clusters behind one CDN: every one has a controller and a Redis of its own, and nobody is in charge.
+//! The story of several clusters behind one CDN: every one has a controller and a Redis of its own, and none is in
+//! charge.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -24,7 +25,7 @@ use sandbox::kubernetes::PodFate;
 use sandbox::redis_server::RedisServer;
 use sandbox::world::World;
 
-/// Made short, so that nobody has to wait: how long a failing rollout takes, and when the next member takes a purge over.
+/// Short, for the demo: how long a failing rollout takes, and when the next member takes a purge over.
 const SETTINGS: [(&str, &str); 2] =
     [("ALLCLEAR__ROLLOUT__TIMEOUT", ROLLOUT_TIMEOUT), ("ALLCLEAR__GROUP__TAKEOVER", "1s")];
 
@@ -215,7 +216,7 @@ impl Story {
         self.line(&world.name, "deployment", &format!("kubectl set image deployment/{NAME} {NAME}={}", image(tag)))
     }
 
-    /// Lets go wrong what is to; returns where the name of whoever is caught at CloudFront's door will be.
+    /// Prepares the trouble; returns where the name of the member that is caught at CloudFront will appear.
     fn prepare_trouble(&self, trouble: Trouble, tag: &str) -> Arc<Mutex<Option<String>>> {
         let caught = Arc::new(Mutex::new(None));
         let (Some(first), Some(last)) = (self.members.first(), self.members.last()) else { return caught };

@@ -28,7 +28,7 @@ pub const TIMINGS: Timings = Timings {
 /// How long CloudFront takes here; the real one needs about ten seconds.
 pub const COMPLETES_AFTER: Duration = Duration::from_millis(900);
 
-/// How long a rollout may take here, so that the failing one does not keep anybody waiting.
+/// How long a rollout may take here, so that the failing one does not delay the demo.
 pub const ROLLOUT_TIMEOUT: &str = "4s";
 
 /// How often the world is looked at.

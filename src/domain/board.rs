@@ -38,8 +38,8 @@ pub enum Posted {
     /// The board had a newer state of our own record, from the same ledger, and keeps it: another process of ours wrote it,
     /// or our ledger was set back (`StateRegressed`).
     Newer(Seq, u64),
-    /// This one cannot be kept there, in words: too long, or another program has something else in its place. Somebody has
-    /// to see to it; the other postings are not affected.
+    /// This one cannot be kept there, in words: too long, or another program has something else in its place. A person has
+    /// to mend it; the other postings are not affected.
     Refused(String),
 }
 

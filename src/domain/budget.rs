@@ -1,4 +1,4 @@
-//! How often a crashed actor is rebuilt, and how often a record is written while nothing happens, before somebody has to look
+//! How often a crashed actor is rebuilt, and how often a record is written while nothing happens, before a person has to look
 //! at it.
 
 use std::collections::VecDeque;

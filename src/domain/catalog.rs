@@ -74,7 +74,7 @@ pub type Token = u64;
 pub enum Event {
     /// The process began, or the actor that drives this machine was rebuilt.
     Begun,
-    /// Somebody wants the distributions of a plan.
+    /// A rollout asks for the distributions of a plan.
     Asked(Token, Plan),
     /// The account was listed.
     Listed(Vec<Distribution>),
@@ -214,8 +214,8 @@ impl Catalog {
         effects
     }
 
-    /// Where it is not for us to know, tags count as switched off: paths are always right. What may pass is asked again by
-    /// whoever wants the answer.
+    /// If we may not know, tags count as switched off: paths are always right. After a passing failure, the rollout that
+    /// wants the answer asks again.
     fn tags_read(
         &mut self,
         now: Timestamp,

@@ -92,7 +92,7 @@ pub enum State {
     /// It will be sent, or sent again.
     #[default]
     Pending,
-    /// A dead letter: kept, and sent again only when somebody asks.
+    /// A dead letter: kept, and sent again only on request.
     Dead {
         /// Why it was given up.
         reason: String,
@@ -162,7 +162,7 @@ pub enum Reply {
         /// Why.
         reason: String,
     },
-    /// The address may not be talked to. Trying again would not help until somebody changes it.
+    /// The address may not be talked to. Trying again does not help until the configuration changes.
     Blocked {
         /// Why.
         reason: String,
@@ -235,7 +235,7 @@ pub enum Event {
         /// By which write, as the effect had it: the answer of another one ends nothing.
         write: u64,
     },
-    /// Somebody asks for a dead letter to be sent after all, or for a waiting one to be sent now. Enables its hook.
+    /// A person asks to send a dead letter after all, or a waiting delivery now. Enables its hook.
     Resend {
         /// Which.
         id: String,
@@ -325,7 +325,7 @@ pub enum Outcome {
         /// Why.
         reason: String,
     },
-    /// Its hook wants nothing more; all its deliveries are dead letters until somebody resends one or we restart.
+    /// Its hook wants nothing more; all its deliveries are dead letters until a person resends one or we restart.
     HookDisabled {
         /// Why.
         reason: String,

@@ -27,7 +27,7 @@ pub struct Known {
     pub current: bool,
     /// The record, as last published.
     pub record: Record,
-    /// It was heard of lately. Only of one that is left out must that be so.
+    /// It reported lately. Required only of a member that is left out.
     pub alive: bool,
     /// What else is known of it. For people; no decision reads it.
     pub told: Told,
@@ -36,13 +36,13 @@ pub struct Known {
 /// What is known of a member beside its record, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Told {
-    /// That nothing is heard of it, and since when.
+    /// That it is silent, and since when.
     pub silence: Option<String>,
-    /// In which settings it differs from us, a sentence each.
+    /// The settings in which it differs from us, a sentence each.
     pub differs: Vec<String>,
-    /// What is to be done about that.
+    /// What to do about that.
     pub cure: Option<String>,
-    /// How the rollout its record is about stands, as it says itself, of itself (decision 36).
+    /// How its rollout stands, in its own words (decision 36).
     pub own: Option<String>,
 }
 
@@ -151,7 +151,7 @@ fn with_what_is_told(Known { record, told, .. }: &Known, reason: String) -> Stri
     parts.join("; ")
 }
 
-/// What somebody has to do before anything can be agreed on, as far as that is known.
+/// What a person has to do before anything can be agreed on, as far as we know.
 pub fn cure(view: &View) -> Option<String> {
     if view.hold.is_some() {
         return Some("goes on by itself when that is mended".to_owned());
@@ -201,7 +201,7 @@ fn why_waited_for(known: &Known, reference: &Record, config: &str, agreement: &A
     }
 }
 
-/// Whether somebody asks for votes for `vector`: a member with news of its own, or one that has voted for it.
+/// Whether any member asks for votes for `vector`: one with news of its own, or one that has voted for it.
 pub fn is_sought(view: &View, vector: &Vector) -> bool {
     let seeks = |known: &Known| {
         known.record.awaits_vote() || known.record.vote(vector).is_some_and(|vote| vote.closed.is_none())
@@ -292,8 +292,8 @@ pub fn all_have_closed(view: &View, vector: &Vector, dead: bool, own: &Member) -
     vector.0.iter().filter(|(member, _)| *member != own).all(has_closed)
 }
 
-/// Whether whoever has last voted for `last` has voted for `vector` too, or never will. Where the two name different ledgers
-/// of a member, the one it has now is the later.
+/// True if the last voter for `last` has also voted for `vector`, or can no longer do so. If the two name different ledgers
+/// of a member, its present ledger is the later one.
 pub fn is_past(view: &View, last: &Brief, vector: &Vector) -> bool {
     let is_present = |member: &Member, component: &Component| {
         view.members.get(member).and_then(Option::as_ref).is_some_and(|known| known.origin == component.origin)
@@ -305,7 +305,7 @@ pub fn is_past(view: &View, last: &Brief, vector: &Vector) -> bool {
     })
 }
 
-/// A vector in brief, as it is remembered by who votes for it.
+/// A vector in brief, as its voters remember it.
 pub fn brief_of(view: &View, vector: &Vector) -> Brief {
     let mut brief = Brief::of(vector);
     leave_out(view, vector, &mut brief);

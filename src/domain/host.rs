@@ -116,7 +116,7 @@ impl Host {
     }
 
     /// Whether this is a wildcard over names of many owners, such as `*.com` or `*.co.uk`: its domain is a public suffix
-    /// (<https://publicsuffix.org>), beneath which anybody can have a name.
+    /// (<https://publicsuffix.org>), beneath which anyone can have a name.
     #[must_use]
     pub fn is_of_many_owners(&self) -> bool {
         self.is_wildcard() && psl::domain(self.domain().as_bytes()).is_none()

@@ -312,7 +312,7 @@ pub fn rank<'a>(key: &str, member: &Member, members: impl IntoIterator<Item = &'
     u32::try_from(ahead).unwrap_or(u32::MAX)
 }
 
-/// The id of a notice: `H(rollout, kind)`, so a notice told again after a restart is recognised as the same one.
+/// The id of a notice: `H(rollout, kind)`, so a notice repeated after a restart is recognised as the same one.
 pub fn notice_id(rollout: &str, kind: &str) -> NoticeId {
     NoticeId(format!("msg_{}", digest("notice", [rollout, kind])))
 }

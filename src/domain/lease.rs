@@ -26,7 +26,7 @@ pub const RENEW_EVERY: Duration = Duration::from_secs(5);
 /// How often who stands by looks, and how soon a failed call is tried again.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// How soon a call is tried again that somebody has to allow first.
+/// How soon we repeat a call that a person has to allow first.
 const DENIED_LOOK_EVERY: Duration = Duration::from_secs(60);
 
 /// How long the first answer is waited for before work begins without one. A start is late by this at most.
@@ -79,13 +79,13 @@ pub struct Claim {
 pub enum Event {
     /// The lease was read; `None` if there is none.
     Looked(Option<Claim>),
-    /// The lease was written and is ours; `None` if somebody else wrote first.
+    /// The lease was written and is ours; `None` if another replica wrote first.
     Taken(Option<Claim>),
     /// The call failed.
     Failed {
         /// Why, in words.
         why: String,
-        /// Trying again does not help before somebody changes something.
+        /// Trying again does not help before a person changes something.
         lasting: bool,
     },
     /// This life ends in order.
@@ -177,13 +177,13 @@ impl Election {
         }
         let is_stale = now.since(since) >= LEASE_FOR;
         match self.stance {
-            // A container that was restarted in its pod need not wait for itself. Later looks mean nothing of the kind: where
-            // two processes share a name, the younger one would be robbed, and so on for ever.
+            // A container that was restarted in its pod need not wait for itself. This holds for the first look only: two
+            // processes with one name would otherwise keep taking the lease from each other.
             Stance::Undecided if is_first && self.us.is_life_of(&claim.holder) => return self.take(Some(claim)),
             Stance::Undecided | Stance::StandingBy | Stance::Leading { held: false } if is_stale => {
                 return self.take(Some(claim));
             }
-            // The holder may be long dead; it is given a chance to show that it is not.
+            // The holder may be long dead; it gets a chance to show that it lives.
             Stance::Leading { held: false } if !has_changed => {}
             Stance::Undecided | Stance::StandingBy | Stance::Leading { .. } => self.stance = Stance::StandingBy,
             Stance::Resigned => return Vec::new(),
@@ -267,7 +267,7 @@ impl Machine for Election {
         }
         let held = self.seen.as_ref().filter(|_| self.stance == Stance::Leading { held: true });
         if let Some((claim, _)) = held {
-            // Without a look before it: if somebody else wrote, that comes out.
+            // Without a look before it: the write fails if another replica wrote.
             let over = claim.clone();
             return self.take(Some(over));
         }

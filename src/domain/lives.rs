@@ -178,7 +178,7 @@ impl<I: ObjectId> Lives<I> {
         Some(&self.note).filter(|note| note.open && (more || differs(note) != differs(&self.stored)))
     }
 
-    /// Nobody works on it any more.
+    /// No rollout works on it any more.
     pub fn ended(&mut self, id: &I) {
         self.note.under_way.remove(id);
     }

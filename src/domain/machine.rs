@@ -1,7 +1,7 @@
 //! The contract of every decision: facts in, decisions out.
 //!
 //! A machine is driven by a shell (`actors::shell` in production, the model checker, a property test or a simulation
-//! elsewhere); all of them call the same `step`. Not for doing anything: effects are values, and somebody else's work.
+//! elsewhere); all of them call the same `step`. Not for doing anything: effects are values, and the driver's work.
 
 use std::fmt::Debug;
 use std::hash::Hash;

@@ -49,7 +49,7 @@ kinds! {
     RolloutSuperseded = "rollout.superseded",
     /// The rollout missed its deadline, or the workload was deleted in the middle of it.
     RolloutFailed = "rollout.failed",
-    /// The rollout cannot go on: something it needs of the outside fails, or does not come; told again daily.
+    /// The rollout cannot go on: something it needs from outside fails, or does not come; repeated daily.
     RolloutStuck = "rollout.stuck",
     /// The group has waited longer than its timeout for a member.
     GroupStalled = "group.stalled",
@@ -61,7 +61,7 @@ kinds! {
     PurgeCompleted = "purge.completed",
     /// The invalidation cannot be made as things are.
     PurgeFailed = "purge.failed",
-    /// The invalidation cannot be made yet, and is tried on after its rollout has ended; told again daily (decision 29).
+    /// The invalidation cannot be made yet; we keep trying after its rollout has ended; repeated daily (decision 29).
     PurgeOwed = "purge.owed",
     /// The invalidation takes longer than the completion timeout.
     PurgeStalled = "purge.stalled",
@@ -120,7 +120,7 @@ impl Kind {
         }
     }
 
-    /// Whether the Event is a `Warning`: somebody may have to act.
+    /// Whether the Event is a `Warning`: a person may have to act.
     pub const fn is_warning(self) -> bool {
         match self {
             Self::RolloutFailed
@@ -159,7 +159,7 @@ pub struct Notice {
     /// What happened.
     pub kind: Kind,
     /// When, in milliseconds since the Unix epoch, by this member's clock. For people and receivers; part of the notice, so
-    /// that a notice told again has the same bytes.
+    /// that a repeated notice has the same bytes.
     pub at_ms: i64,
     /// To what. Ledgers have it under the name from when only workloads had notices.
     #[serde(rename = "workload")]

@@ -67,7 +67,8 @@ impl Plan {
     }
 }
 
-/// The hosts of which all votes that have them name paths, with all of these: where one has a host whole, it is the workload's.
+/// The hosts that are narrowed in every vote that has them, with all their paths. One vote with the whole host makes it
+/// the workload's.
 fn narrow(votes: &[&Vote]) -> BTreeMap<Host, PathSet> {
     let mut narrow: BTreeMap<Host, Option<PathSet>> = BTreeMap::new();
     for vote in votes {

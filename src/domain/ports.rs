@@ -38,7 +38,7 @@ pub enum Retry {
     Later,
     /// It can, but not before this much time has passed: the other side said so.
     After(Duration),
-    /// It cannot, as things are: somebody has to change something first (rights, credentials, the request).
+    /// It cannot, as things are: a person must change something first (rights, credentials, the request).
     Never,
 }
 
@@ -102,12 +102,12 @@ impl PortError {
         Self { attempted: attempted.into(), cause: cause.to_string(), retry: Retry::Later, denied: false, reason: None }
     }
 
-    /// A failure somebody has to do something about.
+    /// A failure that a person has to do something about.
     pub fn lasting(attempted: impl Into<String>, cause: impl fmt::Display) -> Self {
         Self { attempted: attempted.into(), cause: cause.to_string(), retry: Retry::Never, denied: false, reason: None }
     }
 
-    /// A failure that somebody with the rights has to end.
+    /// A failure that only a person with the rights can end.
     pub fn denied(attempted: impl Into<String>, cause: impl fmt::Display) -> Self {
         Self { denied: true, ..Self::lasting(attempted, cause) }
     }
@@ -213,7 +213,7 @@ pub trait EventSink: Send + Sync {
 /// A compare-and-set that was not carried out.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Somebody else wrote first; this is what the ledger holds now.
+    /// Another writer was first; this is what the ledger holds now.
     #[error("the record was changed by another writer")]
     Conflict(Option<Box<Record>>),
     /// The ledger could not be asked, or it is not known whether it did it.
@@ -245,7 +245,7 @@ pub struct Ledgered {
     /// All records.
     pub records: BTreeMap<WorkloadId, Record>,
     /// Records that are there and cannot be read (a newer program's, or damaged), with the reason. They are left alone:
-    /// storing one of these workloads fails until somebody has seen to it.
+    /// storing one of these workloads fails until a person has mended its record.
     pub unreadable: BTreeMap<WorkloadId, String>,
     /// The members of the group as they were agreed on; `None` before that, or where it cannot be read.
     pub pin: Option<Pin>,
@@ -301,7 +301,8 @@ pub trait Lease: Send + Sync {
     fn replica(&self) -> &Replica;
     /// Reads it, not from a cache; `None` if there is none.
     async fn look(&self) -> Result<Option<Claim>, PortError>;
-    /// Makes it ours, or renews it, if it is still `over` (`None`: if there is none). `None` if somebody else wrote first.
+    /// Makes it ours, or renews it, if it is still `over` (`None`: if there is none). `None` if another replica wrote
+    /// first.
     async fn take(&self, over: Option<&Claim>) -> Result<Option<Claim>, PortError>;
     /// Gives it back, if it is still `over`, so that another takes it at once.
     async fn release(&self, over: &Claim) -> Result<(), PortError>;
@@ -380,8 +381,8 @@ pub trait Board: Send + Sync {
     /// the server.
     async fn identity(&self) -> Result<String, PortError>;
     /// Brings the copies of our records up to date, in few round trips, and wakes the listeners. Harmless when late or
-    /// repeated: a copy is only ever replaced by a newer state, except one that nobody believes (a wrong MAC). Answers in the
-    /// order of the postings, at most [`POSTINGS_MAX`] of them. If it fails, some may have been taken.
+    /// repeated: only a newer state ever replaces a copy, unless the copy has a wrong MAC. Answers in the order of the
+    /// postings, at most [`POSTINGS_MAX`] of them. If it fails, some may have been taken.
     ///
     /// `origin` is our ledger's, by definition the current one: copies from an earlier ledger give way to a record of this
     /// one. A removal leaves them alone. What is removed, and what is `Absent`, is forgotten there after [`PASSING_TTL`].

@@ -38,8 +38,8 @@ pub const HISTORY_MAX: usize = 3;
 /// decided does not count, however long its purges take (decision 29).
 pub const VOTES_MAX: usize = 8;
 
-/// Longest record that is written, in bytes of JSON. A ConfigMap has 1 MiB for 156 records (at 10,000 workloads), of which
-/// only those with a purge on its way are larger than a few hundred bytes.
+/// Longest record that is written, in bytes of JSON. A ConfigMap has 1 MiB for 156 records (at 10,000 workloads), and only
+/// records with a purge on its way are larger than a few hundred bytes.
 pub const RECORD_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes of a version as it is written: forty containers of 100 bytes each, or 27 with digests. At rest a record has it twice, so
@@ -184,7 +184,7 @@ pub enum Phase {
     /// The predicate of `readiness` held.
     #[default]
     Complete,
-    /// It will not complete, as far as anybody can tell.
+    /// It will not complete, as far as we can tell.
     Failed(Failure),
     /// Given up by policy before any vote was cast (GA-5).
     Withdrawn,
@@ -452,8 +452,8 @@ impl Record {
         self.votes.iter().find(|vote| vote.seq == seq && vote.closed.is_none())
     }
 
-    /// Whether it asks something of the other members: their votes, or to have seen how one ended. Whoever sees that takes
-    /// part, also with a workload that is at rest or absent.
+    /// Whether it needs the other members: their votes, or that they have seen how one ended. A member that sees this
+    /// takes part, even with a workload at rest or absent.
     pub fn seeks(&self) -> bool {
         self.awaits_vote() || !self.votes.is_empty()
     }

@@ -1,12 +1,12 @@
-//! Who the members of the group are, and what they tell of themselves.
+//! Who the members of the group are, and what they report about themselves.
 //!
 //! ```text
 //! configured names, or as many heard names as there are servers ──▶ pinned in the ledger ──▶ agreed
 //! ```
 //!
-//! Nobody acts before the members are agreed, and then they stay until the number of servers changes or somebody forgets one
-//! (decision 5). A beat is a report: it names members and explains waiting. That a member is alive is never a reason to
-//! purge, and that it is silent never one to go on without it.
+//! No member acts before the members are agreed. Then they stay until the number of servers changes or an operator forgets
+//! one (decision 5). A beat is a report: it names members and explains waiting. Liveness alone never causes a purge, and
+//! silence alone never excludes a member.
 
 mod hold;
 mod settings;
@@ -37,8 +37,8 @@ const TWINS_FOR: Duration = Duration::from_secs(60);
 /// re-created changes once, and beats of the old one that were late on some board make it three.
 const TURNS_MIN: usize = 4;
 
-/// Names that are remembered beside the members'. A group has far fewer; without a key anybody who writes to a board can
-/// make up more.
+/// Names that we remember besides the members'. A group has far fewer; without a key, anyone who can write to a board
+/// can invent more.
 const STRANGERS_MAX: usize = 100;
 
 /// The setting that names the members; it is not known before they are agreed on.
@@ -101,12 +101,12 @@ pub struct Pin {
     pub members: BTreeSet<Member>,
     /// The number of servers there were then. When another number is configured, the members are learnt anew.
     pub of: usize,
-    /// Who was a member and was forgotten since, until it is added again. A name that is neither this nor a member is new, and
-    /// the members are learnt anew.
+    /// Former members that were forgotten, until they are added again. Any other name that is no member is new, and makes us
+    /// learn the members anew.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub forgotten: BTreeSet<Member>,
-    /// The servers that have answered once, by address: one that never has may be a mistake, and a member behind it that
-    /// nobody waits for. Empty in pins of older programs, which did not say; then all of them are believed.
+    /// The servers that have answered once, by address: one that never has may be a mistake, or may hide a member that
+    /// we do not wait for. Empty in pins of older programs; then we take all of them as having answered.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub answered: BTreeSet<String>,
 }
@@ -246,7 +246,7 @@ impl Roster {
         let mut known = self.known(now, servers);
         known.extend(self.fitting_pin(servers).into_iter().flat_map(|pin| pin.members.clone()));
         let pin = |members: BTreeSet<Member>, of| {
-            // Our own name was another one if the pin does not have it: the old one is nobody's any more.
+            // If the pin lacks our name, we had another one before, and the old name no longer has an owner.
             let renamed = self.pin.iter().filter(|pin| !pin.members.contains(&self.own)).flat_map(|pin| &pin.members);
             let forgotten = self.pin.iter().flat_map(|pin| &pin.forgotten).chain(renamed);
             let forgotten = forgotten.filter(|name| !members.contains(*name));
@@ -357,8 +357,8 @@ impl Roster {
         if is_added { heard.into_iter().cloned().collect() } else { new }
     }
 
-    /// The pin, where it still fits what is configured and nobody is heard of, or configured, who was left out of it without
-    /// being forgotten.
+    /// The pin, if it still fits the configuration and contains every name that reports or is configured, except forgotten
+    /// ones.
     fn usable_pin(&self, now: Timestamp, servers: &Servers) -> Option<&Pin> {
         let known = self.known(now, servers);
         self.fitting_pin(servers).filter(|pin| {

@@ -26,7 +26,7 @@ pub struct Tally {
     /// Who waits for this cluster, and since when it is the one: what it has not done that they have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocks: Option<String>,
-    /// What somebody has to do before it goes on; `None` where it goes on by itself.
+    /// What a person has to do before it goes on; `None` if it goes on by itself.
     pub next: Option<String>,
     /// Each member, ourselves included.
     pub members: Vec<Ballot>,
@@ -80,11 +80,11 @@ impl Tally {
     }
 }
 
-/// What follows where others wait for this cluster, and it waits for nobody.
+/// What comes next if others wait for this cluster and it waits for no member.
 pub(crate) const UNBLOCKED_BY: &str = "they go on when it is complete here at their version, and votes";
 
-/// Who waits for this cluster and why, where it waits for nobody itself: `eu-1 and us-1 wait for this cluster, since it is at
-/// web: 1, complete`.
+/// The members that wait for this cluster and why, if it waits for no member itself: `eu-1 and us-1 wait for this cluster,
+/// since it is at web: 1, complete`.
 pub fn blocks(view: &View, own: &Member, agreement: &Agreement) -> Option<String> {
     let known = view.members.get(own).and_then(Option::as_ref);
     if view.hold.is_some() || known.is_some_and(|known| known.record.seeks()) {
@@ -120,7 +120,7 @@ pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agree
     let vector = newest_open(view, own);
     let fate = vector.map(|vector| group::fate(view, vector));
     let verdict = group::judge(view, measure(view, own), agreement);
-    // Of a record at rest nobody is waited for, whatever it is at elsewhere.
+    // A record at rest waits for no member, whatever its version elsewhere.
     let under_way = |known: &Known| known.record.seeks() || known.record.phase == Phase::Rolling;
     let is_at_rest = !view.members.values().flatten().any(under_way);
     let awaited = if is_at_rest { BTreeMap::new() } else { awaited(view, fate.as_ref(), &verdict) };
@@ -150,7 +150,7 @@ pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agree
     }
 }
 
-/// The vector that is being agreed on or executed: the newest open vote of ours, else of anybody.
+/// The vector that is being agreed on or executed: the newest open vote of ours, else of any member.
 fn newest_open<'a>(view: &'a View, own: &Member) -> Option<&'a Vector> {
     let open = |record: &'a Record| record.votes.iter().rfind(|vote| vote.closed.is_none()).map(|vote| &vote.vector);
     let of = |known: &'a Option<Known>| known.as_ref().and_then(|known| open(&known.record));
@@ -195,7 +195,7 @@ fn state(view: &View, vector: Option<&Vector>, fate: Option<&Fate>, verdict: &Ve
     }
 }
 
-/// What is to be said of a workload that nobody rolls out, and for which nobody waits.
+/// The words for a workload without a rollout in any cluster, and without a member that waits.
 fn at_rest(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Candidate(_) => "at rest: all members have the same version".to_owned(),

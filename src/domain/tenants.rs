@@ -1,5 +1,5 @@
-//! What the owners of a namespace may purge (decision 39): everybody may write annotations and routes into their own namespace,
-//! and nobody may use up for it what all share.
+//! What the owners of a namespace may purge (decision 39): all of them may write annotations and routes into their own
+//! namespace, and none may use up what all share.
 //!
 //! Bounds hold always, and the operator can raise them for namespaces by name. Which distributions of a decided plan lie beyond
 //! them is a function of the plan, the listing and the settings, so every executor comes to the same ([`beyond`]).

@@ -1,4 +1,4 @@
-//! What tests of several tiers begin with: one workload, and a world that does whatever a rollout asks for.
+//! What tests of several tiers start from: one workload, and a world that does whatever a rollout asks for.
 //!
 //! Only in tests: of this crate, and of those that switch the feature `testing` on.
 #![allow(clippy::expect_used, reason = "what is written here is right, and a test that learns otherwise shall fail")]
@@ -22,7 +22,7 @@ pub fn web() -> WorkloadId {
 /// The image `web:<tag>` in the container `web`.
 ///
 /// # Panics
-/// When that is no image.
+/// If the image is invalid.
 pub fn version(tag: &str) -> Version {
     let image = format!("web:{tag}").parse().expect("an image");
     [(Container::Main("web".to_owned()), image)].into_iter().collect()
@@ -67,8 +67,9 @@ pub fn distributions() -> BTreeSet<DistributionId> {
     BTreeSet::from(["E1EXAMPLE".parse().expect("an id")])
 }
 
-/// What comes back for an effect where every call succeeds: a fresh look shows `fresh`, its host is `www.example.com`, and
-/// [`distributions`] serve that. A test that wants otherwise answers that one effect by itself, and leaves the rest to this.
+/// The answers to an effect where every call succeeds: a fresh look shows `fresh`, its host is `www.example.com`, and
+/// [`distributions`] serve that. A test that needs another answer gives it itself and leaves the other effects to this
+/// function.
 ///
 /// # Panics
 /// Never.

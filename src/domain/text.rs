@@ -13,9 +13,9 @@ use std::borrow::Cow;
 /// Marks what was cut.
 const ELLIPSIS: char = '…';
 
-/// Whether a character does something to the text around it, or nothing that anybody could see: controls, line and paragraph
-/// separators, marks of direction, characters without a width. These are `Cc`, `Zl`, `Zp` and `Default_Ignorable_Code_Point`
-/// of <https://www.unicode.org/Public/UCD/latest/ucd/DerivedCoreProperties.txt> (17.0), and interlinear marks.
+/// Whether a character does something to the text around it, or is invisible: controls, line and paragraph separators, marks
+/// of direction, characters without a width. These are `Cc`, `Zl`, `Zp` and `Default_Ignorable_Code_Point` of
+/// <https://www.unicode.org/Public/UCD/latest/ucd/DerivedCoreProperties.txt> (17.0), and interlinear marks.
 pub fn is_hidden(character: char) -> bool {
     character.is_control()
         || matches!(

@@ -141,10 +141,11 @@ const ANNOTATIONS: [&str; 8] =
 /// Longest value of `requested-at` that is kept; a timestamp needs 35.
 const REQUESTED_AT_BYTES_MAX: usize = 64;
 
-/// Longest list in one annotation: CloudFront's own quota of paths in progress is 3,000, and nobody lists that many by hand.
+/// Longest list in one annotation: CloudFront's own quota of paths in progress is 3,000, more than a person lists by
+/// hand.
 const LIST_LEN_MAX: usize = 100;
 
-/// The range of a useful rollout timeout. Below a second nothing can be observed twice; above a day nobody waits.
+/// The range of a useful rollout timeout. Below a second nothing can be observed twice; above a day is no wait at all.
 const ROLLOUT_TIMEOUT_RANGE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 60 * 60));
 
 impl Tuning {
@@ -168,7 +169,7 @@ impl Tuning {
                 tuning.fault(|| format!("annotation {key}: {why}"));
             }
         }
-        // After those that are known: what somebody wanted and does not get comes first.
+        // After the known ones, because what an owner wanted and does not get comes first.
         for key in unknown {
             tuning.fault(|| format!("annotation {key}: unknown; known are {}", ANNOTATIONS.join(", ")));
         }

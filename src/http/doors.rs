@@ -23,7 +23,7 @@ const STOP_WITHIN_SECONDS: u64 = 1;
 /// While there are more, the next ones wait in the backlog of the system, for the millisecond that takes.
 const CLOSING_MAX: usize = 128;
 
-/// Where somebody can come in.
+/// The listening addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door {
     /// `/livez`, `/readyz` and `/metrics`, and nothing that names a workload.
@@ -109,7 +109,7 @@ pub(super) struct Open {
     server: JoinHandle<io::Result<()>>,
 }
 
-/// A door that has its address and lets nobody in yet.
+/// A door that has its address and accepts no connection yet.
 pub(super) struct Bound {
     address: SocketAddr,
     run: Box<dyn FnOnce() -> Server>,

@@ -59,7 +59,7 @@ pub struct Serving {
 /// Starts to listen and to serve. Must be called on the thread of the actors: its event loop is what `/livez` watches.
 ///
 /// # Errors
-/// When an address cannot be listened on; then nobody is let in by the other one either.
+/// If an address cannot be listened on; then the other one accepts no connection either.
 #[expect(clippy::unused_async, reason = "async, so that it cannot be called where no event loop is")]
 pub async fn serve(addresses: Addresses, front: Front) -> Result<Serving, ListenError> {
     listen(addresses, front, TURN_WITHIN)

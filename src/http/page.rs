@@ -19,7 +19,8 @@ use domain::unwell::Unwell;
 /// The page's style sheet. Its hash is in the content security policy, so it goes into the page byte for byte.
 pub const STYLE: &str = include_str!("page.css");
 
-/// Entries of each list on one page. A page of this many is about 200 KB, and nobody reads further; the JSON has them all.
+/// Entries of each list on one page. A page of this many is about 200 KB, and readers stop before that; the JSON has
+/// them all.
 const SHOWN_MAX: usize = 100;
 
 /// Who is being looked at. Constant for the life of the process.

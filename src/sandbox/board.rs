@@ -1,7 +1,7 @@
 //! A board without a Redis: one "server" in this process, through which the members of a demo or a simulation agree.
 //!
 //! It keeps the rules that the adapter's scripts keep (`adapters/redis/board/scripts.rs`), which one suite of tests checks
-//! for both. Nobody but us writes here, so there is no key and nothing to disbelieve.
+//! for both. Only we write here, so there is no key and nothing to reject.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

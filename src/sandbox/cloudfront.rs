@@ -314,7 +314,7 @@ impl State {
     }
 }
 
-/// Who sent a request; empty if nobody signed it.
+/// Who sent a request; empty if it is not signed.
 ///
 /// `AWS4-HMAC-SHA256 Credential=<key id>/<date>/<region>/cloudfront/aws4_request, SignedHeaders=…, Signature=…`
 pub fn access_key_id(request: &Request) -> &str {

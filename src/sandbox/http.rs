@@ -2,7 +2,7 @@
 //!
 //! A stand-in is a plain function from request to reply ([`StandIn`]); this module gives it a socket, records what came
 //! in, and misbehaves on demand. *Before* and *after* are different faults: a request cut before it is seen never
-//! happened, one cut after it was applied happened although nobody was told. Every client must survive both.
+//! happened; one cut after it was applied happened, but its client does not know. Every client must survive both.
 //!
 //! The server has a thread and a runtime of its own, so it can be started from any runtime, also one with paused time,
 //! and none of its work ends up on the runtime under test.
@@ -85,7 +85,7 @@ impl Server {
         let served = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("sandbox".to_owned()).spawn(move || {
             serve(listener, served, started);
-            // Nobody may be waiting for the end.
+            // There may be no receiver for the end.
             let _ = ending.send(());
         })?;
         let handle = start.await.map_err(|_| io::Error::other("stand-in server ended while starting"))??;
@@ -154,7 +154,7 @@ impl fmt::Debug for Server {
 struct Shared {
     stand_in: Arc<dyn StandIn>,
     state: Mutex<State>,
-    /// One permit per request that an [`Action::Hold`] has caught and nobody has waited for yet.
+    /// One permit per request that an [`Action::Hold`] has caught and no test has waited for yet.
     held: Semaphore,
 }
 

@@ -64,7 +64,7 @@ pub struct Proxy {
 struct Shared {
     target: SocketAddr,
     modes: Mutex<Modes>,
-    /// Of connections that were stranded: nobody changes them any more.
+    /// Modes of stranded connections, which no longer change.
     stranded: Mutex<Vec<Modes>>,
     live: AtomicUsize,
     accepted: AtomicUsize,
@@ -469,7 +469,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_server_the_client_is_told_at_once() {
-        // The discard port: nobody serves it, and no other test is given it.
+        // The discard port: no server uses it, and no other test gets it.
         let proxy = Proxy::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 9))).expect("a proxy");
         if let Ok(mut client) = TcpStream::connect(proxy.address()).await {
             assert!(hear(&mut client, 1).await.is_err());

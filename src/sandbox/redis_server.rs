@@ -121,7 +121,7 @@ impl RedisServer {
     /// Starts it again on the same port, empty.
     ///
     /// # Errors
-    /// When it does not start, for example because somebody else has taken the port.
+    /// If it does not start, for example because another process has taken the port.
     pub fn start_again(&mut self) -> io::Result<()> {
         self.kill();
         self.child = spawn(self.port, &self.directory, &self.arguments)?;

@@ -1,4 +1,4 @@
-//! Calls to the boards. Each is counted, and how it ended is handed to the machine in words.
+//! Calls to the boards. Each is counted, and the machine gets its result in words.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use domain::id::WorkloadId;
 use domain::ports::{Board, PortError};
 use domain::roster::Beat;
 
-/// A board says that there is news.
+/// A board announced news.
 struct Woken(usize);
 
 impl ClusterGroupActor {
-    /// Listens to what the boards say. Alone there is nothing to listen to.
+    /// Listens to the boards' wake-ups. A single cluster has none.
     pub(super) fn listen(&self, ctx: &mut Context<Self>) {
         if self.surroundings.settings.grouping.is_some() {
             for (index, board) in self.boards.iter().enumerate() {
@@ -31,7 +31,7 @@ impl ClusterGroupActor {
         self.call((index, "board_identify"), call, Event::Identified, ctx);
     }
 
-    /// Reads a board, and counts what was not believed of it.
+    /// Reads a board, and counts rejected copies.
     pub(super) fn read(&mut self, index: usize, cursor: Cursor, interest: Interest, ctx: &mut Context<Self>) {
         let call = |board: Arc<dyn Board>| async move { board.read_of(&cursor, &interest).await.map(Box::new) };
         let metrics = self.surroundings.metrics.clone();
@@ -54,7 +54,7 @@ impl ClusterGroupActor {
         self.call((index, "board_beat"), call, Event::Beaten, ctx);
     }
 
-    /// Makes one call to a board, counts how it ends, and says it in words.
+    /// Makes one call to a board, counts its result, and puts a failure into words.
     fn call<F, T>(
         &mut self,
         (index, what): (usize, &'static str),
@@ -92,6 +92,6 @@ impl StreamHandler<Woken> for ClusterGroupActor {
         self.feed(Event::Woken(index), ctx);
     }
 
-    /// Without wake-ups there are still the polls.
+    /// Without wake-ups, the polls go on.
     fn finished(&mut self, _: &mut Self::Context) {}
 }

@@ -1,4 +1,4 @@
-//! The rollouts that follow a workload: they are given its views, and asked how they stand.
+//! The rollouts that follow a workload: they get its views, and say how they stand.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use domain::group::NumberedView;
 use domain::id::{Seq, WorkloadId};
 use domain::rollout::Summary;
 
-/// How often it is looked whether a rollout has ended, and one that could not be told is told again.
+/// How often we check for rollouts that have ended, and repeat views to full mailboxes.
 pub(super) const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// Rollouts whose words go into a beat. A beat is read by every member every 5 s; the status page has all of them.
@@ -37,18 +37,18 @@ pub(super) struct Followers {
 }
 
 impl Followers {
-    /// A rollout follows this workload from now on; it is given the view as an answer.
+    /// A rollout follows this workload from now on; it gets the view as an answer.
     pub(super) fn begin(&mut self, workload: WorkloadId, follower: Follower) {
         self.untold.remove(&workload);
         self.by_workload.insert(workload, follower);
     }
 
-    /// What is followed.
+    /// The workloads that are followed.
     pub(super) fn workloads(&self) -> impl Iterator<Item = &WorkloadId> {
         self.by_workload.keys()
     }
 
-    /// Forgets those that have ended, and says of which workloads.
+    /// Forgets those that have ended; returns their workloads.
     fn forget_ended(&mut self) -> Vec<WorkloadId> {
         let ended = self.by_workload.extract_if(.., |_, follower| !follower.view_reported.connected());
         ended.map(|(workload, _)| workload).collect()

@@ -1,5 +1,4 @@
-//! What the broker asks of the ledger. A ledger that turns out to be no more is reported to root: nothing but its next life helps
-//! then (fault A4).
+//! What the broker asks of the ledger. A ledger that no longer exists is reported to root, which opens the next one (fault A4).
 
 use actix::Context;
 
@@ -40,7 +39,7 @@ impl ClusterGroupActor {
         let read = async move {
             let record = ledger.load(&id).await?;
             let floor = ledger.seq_floor(&id).await?;
-            // A ledger that was deleted has no records either. That is another matter than one set back.
+            // A deleted ledger has no records either, but it was not set back.
             ledger.pin().await?;
             Ok((record.map(Box::new), floor))
         };

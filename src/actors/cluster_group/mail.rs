@@ -1,4 +1,4 @@
-//! What others tell the broker: each message is an event of its machine.
+//! The messages to the broker: each is an event of its machine.
 
 use actix::{Handler, MessageResult};
 

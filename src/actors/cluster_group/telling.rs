@@ -1,4 +1,4 @@
-//! What the broker says to people: in the log, in metrics, and as Events on workloads that wait.
+//! What the broker reports to people: in the log, in metrics, and as Events on workloads that wait.
 
 use actix::{AsyncContext, Context, WrapFuture};
 
@@ -17,7 +17,7 @@ impl ClusterGroupActor {
         tracing::warn!(reason = reason.name(), "the group was released; it is held up for this reason no more");
     }
 
-    /// Puts an Event on a workload that waits. It is for recent eyes; should it be lost, the status says the same.
+    /// Puts an Event on a workload that waits. It may be lost: the status says the same.
     pub(super) fn tell_held_up(&mut self, workload: &WorkloadId, hold: &Hold, ctx: &mut Context<Self>) {
         let surroundings = self.surroundings.clone();
         let at_ms = surroundings.ports.clock.wall_ms();

@@ -40,7 +40,7 @@ impl DeploymentWatcher {
         self.children.get(id).is_some_and(|child| child.try_send(message).is_ok())
     }
 
-    /// A child may be dead: a notice may be about one that was buried before.
+    /// A child may be dead; the notice may also be about an earlier child.
     pub(super) fn died(&mut self, id: WorkloadId, end: End, ctx: &mut Context<Self>) {
         if self.children.get(&id).is_none_or(|child| child.connected()) {
             return;
@@ -70,7 +70,7 @@ impl Handler<Died> for DeploymentWatcher {
 impl Handler<Wanted> for DeploymentWatcher {
     type Result = ();
 
-    /// If no rollout can be started now, the workload is wanted again.
+    /// If no rollout can start now, the broker asks again.
     fn handle(&mut self, Wanted(id): Wanted, ctx: &mut Self::Context) {
         self.feed(Event::Wanted(id), ctx);
     }
@@ -91,12 +91,12 @@ impl Handler<PeersRestarted> for DeploymentWatcher {
 impl Handler<FollowPods> for DeploymentWatcher {
     type Result = ();
 
-    /// Passes it on to the watcher of the namespace, which lives as long as somebody follows.
+    /// Passes it to the watcher of the namespace, which lives as long as it has followers.
     fn handle(&mut self, follow: FollowPods, _ctx: &mut Self::Context) {
         self.pods.retain(|_, watcher| watcher.connected());
         let namespace = follow.workload.namespace.clone();
         match self.pods.get(&namespace) {
-            // A watcher that is full or just ending costs this rollout the names of its troubled pods, and no more.
+            // If the watcher is full or just ending, this rollout only misses the names of its troubled pods.
             Some(watcher) => drop(watcher.try_send(follow)),
             None => {
                 let watcher = PodWatcher::new(self.surroundings.clone(), follow, self.leash.collar());

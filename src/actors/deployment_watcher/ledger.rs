@@ -16,7 +16,7 @@ use domain::record::Record;
 use domain::refusal::Cause;
 use domain::watch::{Baseline, Event, Written};
 
-/// What a failed call says it was about.
+/// What a failed call was about.
 const LIFE: &str = "what is worked on";
 
 /// See [`LIFE`].
@@ -26,11 +26,11 @@ const LISTED: &str = "what is listed";
 struct Outcome {
     /// Those with a number.
     records: BTreeMap<WorkloadId, Record>,
-    /// Those of them that were not written.
+    /// Those that were not written.
     failed: BTreeMap<WorkloadId, StoreError>,
-    /// Those whose number could not be found out.
+    /// Those whose number could not be read.
     unnumbered: BTreeMap<WorkloadId, Record>,
-    /// What only some time can mend.
+    /// A failure that passes with time.
     trouble: Option<String>,
 }
 
@@ -168,7 +168,7 @@ async fn write(surroundings: Surroundings, found: BTreeMap<WorkloadId, Record>, 
                 record.start_above(floor.max(above));
                 records.insert(id, record);
             }
-            // A floor that cannot be read now is asked for again with the next sweep.
+            // If a floor cannot be read now, the next sweep reads it again.
             Err(error) => {
                 surroundings.heard(Cause::ReadLedger, LOAD, Some(&error));
                 trouble = Some(error.to_string());

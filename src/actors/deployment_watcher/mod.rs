@@ -27,7 +27,7 @@ use domain::rollout::Summary;
 use domain::unwell;
 use domain::watch::{Deployments, Effect, Event, Troubles, Watch};
 
-/// How often children are looked over: a death notice can be lost on a full mailbox, a sight on a full child.
+/// How often we check the children: a full mailbox can lose a death notice, and a full child a sight.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// The actor. See the module's text.
@@ -46,7 +46,7 @@ pub struct DeploymentWatcher {
 }
 
 impl DeploymentWatcher {
-    /// A watcher that knows what the ledger holds, and what became of the lives before this one.
+    /// A watcher that starts from the ledger's content and from how earlier lives ended.
     pub fn new(
         surroundings: Surroundings,
         directory: Directory,
@@ -181,7 +181,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
         }
     }
 
-    /// A watch never ends by itself; without one there is nothing to do here but to be rebuilt.
+    /// A watch never ends by itself; without one, this actor has to be rebuilt.
     fn finished(&mut self, ctx: &mut Self::Context) {
         ctx.stop();
     }

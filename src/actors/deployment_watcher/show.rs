@@ -1,4 +1,4 @@
-//! What the watcher shows of itself, what it tells of a workload that has no rollout actor to tell it, and its end.
+//! What the watcher shows of itself, the notices it sends for workloads without a rollout actor, and its end.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ use domain::rollout::{Summary, timeout};
 use domain::unwell;
 use domain::watch::Event;
 
-/// How often the end of the children is looked for while draining.
+/// How often we check for the end of the children while draining.
 const DRAIN_POLL: Duration = Duration::from_millis(10);
 
 /// Rollouts that ended and are still shown.
 const RECENT_MAX: usize = 50;
 
 impl DeploymentWatcher {
-    /// Says that a workload is left alone, its record unchanged.
+    /// Sends a notice that a workload is left alone, its record unchanged.
     pub(super) fn tell_left_alone(&self, id: &WorkloadId, why: &str, wait: Option<Duration>, ctx: &mut Context<Self>) {
         let retry_s = wait.map(|wait| wait.as_secs());
         tracing::error!(
@@ -40,12 +40,13 @@ impl DeploymentWatcher {
         self.tell(id, uid, format!("it is left alone for {how_long}: {why}. Its record is unchanged"), ctx);
     }
 
-    /// Says that the ledger has no room for the record of a workload.
+    /// Sends a notice that the ledger has no room for the record of a workload.
     pub(super) fn tell_unstored(&self, id: &WorkloadId, uid: &str, error: &PortError, ctx: &mut Context<Self>) {
         self.tell(id, uid, format!("its record has no room in the ledger, so it is not followed: {error}"), ctx);
     }
 
-    /// Tells a notice that is in no record, once: the log has it. When is part of its id: what happens again is another one.
+    /// Sends a notice that is in no record, once: the log has it. Its id contains the time: a repetition is another
+    /// notice.
     fn tell(&self, id: &WorkloadId, uid: &str, message: String, ctx: &mut Context<Self>) {
         let kind = Kind::RolloutStuck;
         let at_ms = self.surroundings.ports.clock.wall_ms();
@@ -127,7 +128,7 @@ impl Handler<Observe> for DeploymentWatcher {
 impl Handler<Drain> for DeploymentWatcher {
     type Result = ResponseActFuture<Self, ()>;
 
-    /// Answers when every child has ended: nothing is being written any more.
+    /// Answers when every child has ended, so no write is under way any more.
     fn handle(&mut self, drain: Drain, ctx: &mut Self::Context) -> Self::Result {
         self.feed(Event::Dismissed, ctx);
         let children: Vec<Addr<RolloutActor>> = self.children.values().cloned().collect();

@@ -1,4 +1,4 @@
-//! The log of what the watcher cannot do. What is said when is decided by `domain::watch`.
+//! Logs what the watcher cannot do. `domain::watch` decides what to log, and when.
 
 use super::DeploymentWatcher;
 use domain::id::WorkloadId;
@@ -12,7 +12,7 @@ impl DeploymentWatcher {
         let is_said = self.troubles.watch_failed(self.shell.now(), scope, refused, error.to_string());
         match (refused, is_said) {
             (true, true) => {
-                tracing::error!(%error, "the watch of workloads is refused; nothing is noticed until somebody has ended that");
+                tracing::error!(%error, "the watch of workloads is refused; no change is noticed until a person ends that");
             }
             (true, false) => {}
             (false, true) => tracing::warn!(%error, "the watch of workloads was interrupted; starting it again"),

@@ -74,7 +74,7 @@ impl Invalidator {
         });
     }
 
-    /// Asks CloudFront, notes what it says no to, and feeds the answer to the machine of purges. Needs `right` at `place`.
+    /// Calls CloudFront, notes a refusal, and feeds the answer to the machine of purges. Needs `right` at `place`.
     fn ask_cdn<T: 'static>(
         &mut self,
         ctx: &mut Context<Self>,
@@ -112,7 +112,7 @@ impl Invalidator {
                 self.surroundings.metrics.overflow("rollout");
                 Drives::<Purger>::feed(self, purge::Event::Unheard(subject, reference, progress), ctx);
             }
-            // A rollout that was rebuilt orders again and is told again.
+            // A rebuilt rollout orders again and gets its reports again.
             Err(SendError::Closed(_)) => drop(self.reports.remove(&subject)),
         }
     }

@@ -1,5 +1,5 @@
-//! What a rollout reads of the cluster. A failure is counted, logged, and handed to the machine in words: when it is read again is
-//! decided there.
+//! What a rollout reads of the cluster. A failure is counted, logged, and handed to the machine in words; the machine decides
+//! when to read again.
 
 use actix::Context;
 

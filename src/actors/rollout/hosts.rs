@@ -1,5 +1,5 @@
-//! The search for a workload's hosts. A small one is done at once; where tenants wrote thousands of names it leaves the actors'
-//! thread, waits for its turn, and has a bound: all of that costs the workloads of that namespace only (T2).
+//! The search for a workload's hosts. A small one runs at once. If tenants wrote thousands of names, it leaves the actors'
+//! thread, waits for its turn, and has a bound: it delays the workloads of that namespace only (T2).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,11 @@ use domain::workload::Workload;
 /// Most names that are searched on the spot: about a millisecond of work.
 const AT_ONCE_MAX: usize = 2_000;
 
-/// Searches of many names at the same time. One of as many as are ever read takes some 30 MB and a fraction of a second.
+/// Searches of many names at the same time. The largest possible one takes some 30 MB and a fraction of a second.
 const PLACES: usize = 1;
 
-/// How long a search may take. The bounds on what is read keep it far below; it stands for what we have not thought of.
+/// How long a search may take. The bounds on what we read keep it far below; this one guards against what we have not
+/// thought of.
 const SEARCH_MAX: Duration = Duration::from_secs(10);
 
 thread_local! {
@@ -50,7 +51,7 @@ pub(super) async fn find(
     let facts = cluster.site_facts(namespace, age).await?;
     let work = tokio::task::spawn_blocking(move || {
         let found = search(&workload, &facts, &claims, &tenants);
-        // Held until the work has ended, also where it is not waited for any more.
+        // Held until the work has ended, even if its caller no longer waits.
         drop(place);
         found
     });

@@ -1,4 +1,4 @@
-//! How a rollout begins: its record is read, again and again until it can be, and its machine goes on from there.
+//! How a rollout begins: it reads its record, with retries until that works, and its machine goes on from there.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -21,15 +21,15 @@ use domain::rollout::{Attended, Event, Identity, Rollout, Unloaded};
 struct Loading {
     /// The outside, and where counts go.
     surroundings: Surroundings,
-    /// Whose record.
+    /// The workload of the record.
     workload: WorkloadId,
-    /// In this ledger.
+    /// The ledger's identity.
     origin: Origin,
     /// The workload's Kubernetes UID, for Events on it; empty where it is gone.
     uid: String,
     /// Where its notices for webhooks go.
     tell_notice: Recipient<TellNotice>,
-    /// How it goes, in words.
+    /// Its progress, in words.
     progress: Rc<RefCell<String>>,
 }
 
@@ -55,7 +55,7 @@ impl Loading {
                 tracing::warn!(%error, operation = LOAD, wait_ms = millis(wait), "waiting for the outside; trying again");
             }
             if let Some(notice) = notice {
-                // Once: the log has it, and it is told again daily.
+                // Sent once: the log has it, and the notice is repeated daily.
                 tell_at_once(&self.surroundings, &self.tell_notice, notice, &self.uid).await;
             }
             tokio::time::sleep(wait).await;

@@ -1,4 +1,4 @@
-//! What others tell a rollout: each message is an event of its machine.
+//! The messages to a rollout: each is an event of its machine.
 
 use actix::{Handler, MessageResult};
 

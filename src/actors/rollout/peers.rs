@@ -1,5 +1,5 @@
-//! What a rollout asks of the other actors: of the pod watcher, the group and the invalidator. One that dies is rebuilt and has
-//! forgotten what it was asked; it is asked again when its successor's address is known.
+//! What a rollout asks of the other actors: of the pod watcher, the group and the invalidator. An actor that dies is rebuilt
+//! without its questions, so the rollout asks again once it knows the successor's address.
 
 use actix::{ActorFutureExt, AsyncContext, Context, MailboxError, WrapFuture};
 
@@ -14,7 +14,7 @@ use domain::record::Record;
 use domain::rollout::Event;
 
 impl RolloutActor {
-    /// Asks for the pods of the rollout in flight, once for each.
+    /// Asks once for the pods of each rollout in flight.
     pub(super) fn follow_pods(&mut self, ctx: &mut Context<Self>) {
         let Some(rollout) = self.shell.as_ref().map(Shell::machine) else { return };
         let Some((seq, version)) = rollout.rolling() else { return };
@@ -28,7 +28,7 @@ impl RolloutActor {
         let workload = workload.clone();
         self.following = Some(seq);
         if self.pods.try_send(follow).is_err() {
-            // What nobody sees counts as served; the next sight asks again.
+            // Pods that we do not see count as served; the next sight asks again.
             self.surroundings.metrics.overflow("pod_watcher");
             self.following = None;
         }
@@ -66,7 +66,7 @@ impl RolloutActor {
         ctx.spawn(answer.into_actor(self).map(move |answer, actor, ctx| match answer {
             Ok(Some(Ok(found))) => actor.feed_unless_draining(Event::Matched(vector, found), ctx),
             Ok(Some(Err(why))) => actor.feed_unless_draining(Event::MatchFailed(vector, why), ctx),
-            // It died; its successor is asked again once its address is known.
+            // It died; we ask its successor once its address is known.
             Ok(None) | Err(_) => {}
         }));
     }
@@ -76,7 +76,7 @@ impl RolloutActor {
         let placed = self.directory.place_order.send(order).timeout(ANSWER_WITHIN);
         ctx.spawn(placed.into_actor(self).map(|placed, actor, ctx| match placed {
             Ok(()) => {}
-            // It died. Ordering again before its successor's address is known would only meet the dead again, at once.
+            // It died. Another order before its successor's address is known would fail again at once.
             Err(MailboxError::Closed) => {}
             Err(MailboxError::Timeout) => actor.feed_unless_draining(Event::PeersRestarted, ctx),
         }));

@@ -1,4 +1,4 @@
-//! What the actor of a rollout begins with.
+//! What the actor of a rollout starts with.
 
 use domain::id::{Origin, Seq, WorkloadId};
 use domain::record::Record;
@@ -13,10 +13,10 @@ pub struct Start {
     pub origin: Origin,
     /// The newest sight; `None` when the workload is gone.
     pub sight: Option<Box<Workload>>,
-    /// What the workload is taken for if it has no record, by the sight that asked for the rollout.
+    /// What a workload without a record is taken for, by the sight that asked for the rollout.
     pub arrival: Arrival,
-    /// The record as this life has known it, and, where it has known none since the ledger was set back, the highest number
-    /// it has seen.
+    /// The record as this life knows it, and, if it has known none since the ledger was set back, the highest number it has
+    /// seen.
     pub known: Option<Box<Record>>,
     /// See `known`.
     pub spent: Seq,

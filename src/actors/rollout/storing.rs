@@ -1,4 +1,4 @@
-//! Writing and removing the record, and telling where the ledger has no room for it.
+//! Writes and removes the record, and reports a ledger that has no room for it.
 
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
@@ -12,7 +12,7 @@ use domain::record::Record;
 use domain::refusal::Cause;
 use domain::rollout::Event;
 
-/// How writing the record goes.
+/// The progress of writing the record.
 #[derive(Default)]
 pub(super) struct Storing {
     under_way: bool,
@@ -94,13 +94,13 @@ impl RolloutActor {
         }));
     }
 
-    /// The record the machine still takes for durable was removed.
+    /// The record that the machine still takes for durable was removed.
     pub(super) fn forget(&self) {
         if let Some(Record { seq, revision, .. }) = self.shell.as_ref().and_then(|shell| shell.machine().durable()) {
             let workload = self.start.workload.clone();
             let forget = Forget { workload, seq: *seq, revision: *revision };
             if self.directory.forget.try_send(forget).is_err() {
-                // A copy too many in the cache of tags, until the workload comes back; nothing depends on it.
+                // The cache of tags keeps one copy too many until the workload comes back; nothing depends on it.
                 self.surroundings.metrics.overflow("cluster_group");
             }
         }

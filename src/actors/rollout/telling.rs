@@ -1,4 +1,4 @@
-//! Telling a notice: as an Event, and to the webhooks.
+//! Publishes a notice: as an Event, and to the webhooks.
 
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 

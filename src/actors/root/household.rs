@@ -24,7 +24,7 @@ use domain::roster::Pin;
 /// How long an actor may take to show itself before the answer goes without it.
 const OBSERVE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Writes under way are given this long at the end (fault K16: ledger flushed within 2 s, exit within 5 s).
+/// How long writes under way may take at the end (fault K16: ledger flushed within 2 s, exit within 5 s).
 pub(super) const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
 /// The singletons.
@@ -102,8 +102,8 @@ impl Household {
         }
     }
 
-    /// Builds a singleton anew, which has forgotten everything, and says so to those that asked the old one. A watcher is
-    /// only taken away.
+    /// Builds a singleton anew without any memory, and informs the actors that had asked the old one. A watcher is only
+    /// removed.
     pub fn rebuild(&mut self, who: Singleton) {
         match who {
             Singleton::Watcher => self.watcher = None,
@@ -115,7 +115,8 @@ impl Household {
         self.send_directory();
     }
 
-    /// Sends the watcher the directory, if it may not have the newest. A watcher that is not there is built with it.
+    /// Sends the watcher the directory, if it may not have the newest. A watcher that does not exist yet is built with
+    /// it.
     pub fn send_directory(&mut self) {
         let Some(watcher) = self.watcher.as_ref().filter(|_| self.astray) else { return };
         self.astray = watcher.try_send(PeersRestarted(self.directory())).is_err();
@@ -124,7 +125,7 @@ impl Household {
         }
     }
 
-    /// Passes it on. Without a watcher, or if its mailbox is full, the workload is wanted again in a few seconds.
+    /// Passes it to the watcher. Without one, or if its mailbox is full, the broker asks again in a few seconds.
     pub fn pass(&self, wanted: Wanted) {
         if self.watcher.as_ref().is_some_and(|watcher| watcher.try_send(wanted).is_err()) {
             self.parent.surroundings.metrics.overflow(Singleton::Watcher.name());
@@ -161,8 +162,8 @@ impl Household {
         }
     }
 
-    /// Ends all in order: no new work, and the rollouts' writes are finished, or cut off after [`DRAIN_WITHIN`]. The others have
-    /// nothing to finish: the next life resumes what is under way there.
+    /// Ends all in order: no new work, and the rollouts finish their writes, or are cut off after [`DRAIN_WITHIN`]. The other
+    /// actors have nothing to finish: the next life resumes their work.
     pub async fn end(self) {
         if let Some(watcher) = &self.watcher {
             let _ = watcher.send(Drain).timeout(DRAIN_WITHIN).await;

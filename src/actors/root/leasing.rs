@@ -1,4 +1,4 @@
-//! The calls about the lease. Each is made once; when the next one is made is decided by the machine.
+//! The calls about the lease. Each is made once; the machine decides when to make the next one.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use domain::duty::Event;
 use domain::lease::{self, Claim};
 use domain::ports::{PortError, Retry};
 
-/// How long giving the lease back may take at the end. Where it fails, the next replica waits 15 s.
+/// How long giving the lease back may take at the end. If it fails, the next replica waits 15 s.
 pub(super) const RELEASE_WITHIN: Duration = Duration::from_secs(1);
 
 impl Root {

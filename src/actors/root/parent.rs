@@ -1,4 +1,4 @@
-//! How each singleton is started: by whom it is led, and to whom its death is told.
+//! How each singleton is started: who its parent is, and where the notice of its death goes.
 
 use actix::{Actor, Addr};
 

@@ -11,7 +11,7 @@ use crate::actors::shell::Drives;
 use domain::duty::{Event, Singleton};
 use domain::refusal::Cause;
 
-/// How long is waited before a lost ledger is opened again: one that is lost again and again must not make a hot loop.
+/// How long we wait before we open a lost ledger again: repeated losses must not make a hot loop.
 const REOPEN_AFTER: Duration = Duration::from_secs(1);
 
 impl Root {
@@ -72,8 +72,9 @@ impl Root {
         self.start(ctx, ending, |_, ()| Event::Ended);
     }
 
-    /// The ledger is lost: what was built from it ends, and all is built again from the next one. What is in flight is
-    /// judged by that one alone, so the present versions become baselines and nothing is purged for them (fault A4).
+    /// The ledger is lost: all actors built from it end, and are built again from the next one. Only the next ledger
+    /// counts for what is in flight, so the present versions become baselines and nothing is purged for them (fault
+    /// A4).
     pub(super) fn abandon(&mut self, ctx: &mut Context<Self>) {
         tracing::error!(
             "the ledger was deleted while in use; starting a new one, which takes every workload as it is, without a purge"

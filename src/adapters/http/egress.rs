@@ -1,6 +1,6 @@
 //! Which addresses may be talked to at all.
 //!
-//! Whoever can make this program send a request somewhere must not reach what only this machine can reach: above all the
+//! A person who can make this program send a request must not reach what only this machine can reach: above all the
 //! metadata services of clouds, which hand out credentials. So the *address* is judged, after resolving, not the name.
 
 use std::net::IpAddr;

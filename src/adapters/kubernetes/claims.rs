@@ -32,7 +32,7 @@ const LIST_MAX: Duration = Duration::from_secs(20);
 /// Hosts and paths of one namespace that are kept. Those beyond it are not the namespace's own.
 const NAMESPACE_MAX: usize = 5_000;
 
-/// The same of all namespaces, about 60 MB. With more, nothing can be said of anybody.
+/// The same of all namespaces, about 60 MB. With more, no namespace's claims are known.
 const ALL_MAX: usize = 300_000;
 
 /// Reads claims, once at a time.
@@ -124,7 +124,7 @@ impl Read {
 
 fn claim(of: Metadata, kind: &str, accepted: bool, hosts: Vec<(Host, Vec<Path>)>) -> RouteClaim {
     let object = format!("{kind} {}/{}", of.namespace, of.name);
-    // One without a time is taken to be the youngest: it holds nothing against anybody.
+    // One without a time is taken to be the youngest: it takes no host from another.
     let created = of.creation_timestamp.unwrap_or_else(|| "9999".to_owned());
     RouteClaim { created, namespace: of.namespace, object, accepted, hosts }
 }

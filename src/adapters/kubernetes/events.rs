@@ -11,9 +11,10 @@
 //! server lists by name, and our names begin as those of Kubernetes' own Events do, with the time in nanoseconds: the list
 //! is in the order in which things happened before it is sorted. Go's `sort.Sort` promises nothing about equals, but leaves
 //! alone what is sorted already. So the order is kept unless the list holds more than a dozen Events (fewer are sorted by
-//! insertion, which is stable) and one of somebody else that was repeated: its `lastTimestamp` has left its name behind.
+//! insertion, which is stable) and another program's Event that was repeated: its `lastTimestamp` is later than the time in
+//! its name.
 //!
-//! Not for deciding what is told, nor for trying again.
+//! Not for deciding what to publish, nor for retries.
 
 use async_trait::async_trait;
 use kube::Client;
@@ -96,10 +97,10 @@ impl EventSink for Events {
 }
 
 /// `web.`, the time, and the notice's id. The time is written as Kubernetes does for its own Events (client-go,
-/// `GenerateEventName`): nanoseconds since the epoch in hexadecimal digits, of which there are 16 until the year 2554. We know
-/// milliseconds; what is below them tells notices of one millisecond apart by their place in a rollout's life.
+/// `GenerateEventName`): nanoseconds since the epoch in hexadecimal digits, 16 of them until the year 2554. We know
+/// milliseconds; the digits below them distinguish notices of one millisecond by their place in a rollout's life.
 ///
-/// Time and kind are part of the notice, so a notice told again has the same name. A name may hold lower-case letters,
+/// Time and kind are part of the notice, so a repeated notice has the same name. A name may hold lower-case letters,
 /// digits, `-` and `.`; the id's underscore may not be in one.
 fn name_of(notice: &Notice) -> String {
     let at_ms = u64::try_from(notice.at_ms).unwrap_or_default();

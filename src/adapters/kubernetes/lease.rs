@@ -1,7 +1,7 @@
 //! The lease by which replicas of one cluster agree who works: one `coordination.k8s.io/v1` Lease beside the ledger.
 //! <https://kubernetes.io/docs/concepts/architecture/leases/>
 //!
-//! Each write is a compare-and-set on `resourceVersion`. The times in it are for people and for being different.
+//! Each write is a compare-and-set on `resourceVersion`. Its timestamps are informational; they only need to change.
 //!
 //! Not for deciding whose it is; that is `domain::lease`.
 

@@ -1,4 +1,4 @@
-//! Parts that objects of several kinds have: annotations, conditions, and lists of which no more is decoded than is ever used,
+//! Parts that objects of several kinds have: annotations, conditions, and lists. A list is decoded only as far as it is used,
 //! because an object of a few megabytes may hold a million elements (T2).
 //!
 //! Not for what they mean.

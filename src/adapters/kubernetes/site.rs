@@ -26,8 +26,8 @@ use domain::site::{
     Age, Bulky, GatewayFact, Gathered, GrantFact, IngressFact, Room, RouteFact, RouteKind, SiteFacts, beside,
 };
 
-/// How long facts are used again. A hundred rollouts of one release in one namespace then cost one reading; nobody
-/// notices an Ingress that is found five seconds later.
+/// How long facts are used again. A hundred rollouts of one release in one namespace then cost one reading, and an
+/// Ingress found five seconds later does no harm.
 const FACTS_AGE_MAX: Duration = Duration::from_secs(5);
 
 /// How long a kind the API server does not know is not asked for again.
@@ -115,8 +115,8 @@ impl SiteReader {
         Ok(facts)
     }
 
-    /// Where the facts of a namespace are kept. Others that have become stale are thrown away, unless somebody uses them; and of
-    /// those that are not, the oldest, where there are too many.
+    /// Where the facts of a namespace are kept. Drops stale facts of other namespaces unless they are in use, and, if there are
+    /// still too many, the oldest.
     fn slot(&self, namespace: &str) -> Arc<tokio::sync::Mutex<Option<Kept>>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|_, slot| slot.try_lock().map_or(true, |kept| kept.as_ref().is_some_and(Kept::is_fresh)));

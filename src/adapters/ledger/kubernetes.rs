@@ -168,7 +168,7 @@ impl KubernetesLedger {
         Ok(found)
     }
 
-    /// The meta object of the ledger that was opened, opening it now if nobody has.
+    /// The meta object of the open ledger; opens it first if necessary.
     async fn meta(&self) -> Result<OwnerReference, PortError> {
         if let Some(meta) = self.known_meta() {
             return Ok(meta);
@@ -255,7 +255,7 @@ type Failures = BTreeMap<WorkloadId, StoreError>;
 #[derive(Default)]
 struct Contents {
     shards: BTreeMap<usize, Copy>,
-    /// The parts that shards name: of which shard, for which namespace.
+    /// The parts that shards name, each with its shard and its namespace.
     parts: Vec<(usize, String, Copy)>,
     present: Present,
 }

@@ -42,7 +42,7 @@ enum Ruling {
     Apply,
     /// It was carried out before.
     Done,
-    /// Somebody else was first.
+    /// Another writer was first.
     Refuse,
 }
 

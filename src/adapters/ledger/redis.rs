@@ -169,7 +169,7 @@ impl RedisLedger {
             .map(Origin)
     }
 
-    /// The origin of the ledger that was opened, opening it now if nobody has.
+    /// The origin of the open ledger; opens it first if necessary.
     async fn origin(&self) -> Result<Origin, PortError> {
         let known = self.origin.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(origin) = known {

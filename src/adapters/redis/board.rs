@@ -12,7 +12,7 @@
 //!
 //! | key (after `allclear:{group}:`) | type | holds |
 //! |---|---|---|
-//! | `rec:<member>:<workload>` | hash | one record, as above, or for an hour that it is gone |
+//! | `rec:<member>:<workload>` | hash | one record, as above, or for an hour its removal |
 //! | `stamp:<member>` | string | counts the member's changes here |
 //! | `index:<member>` | sorted set | workload → the stamp of its last change, so that a reader reads only news |
 //! | `passing:<member>` | sorted set | those of the index that expire |
@@ -58,11 +58,12 @@ const ANSWER_BYTES_MAX: usize = 512 * 1024;
 /// Copies of our own that are looked at with each read: all of 10,000 in 100 reads, 10 min with one every 5 s.
 const PROBED: usize = 100;
 
-/// Times a copy that is in the way is looked at and replaced. More often only if others of our name do the same just then.
+/// How often we try to replace a copy that is in the way. More tries would help only against other processes of our
+/// name that do the same just then.
 const ATTEMPTS: usize = 3;
 
-/// A stamp that is this far ahead of the last one was not counted up to: somebody began anew, at random. A life of the
-/// program jumps ahead by at most [`RECORDS_MAX`] times [`JUMP`], 2^29.
+/// A stamp that is this far ahead of the last one cannot have been reached by counting; a peer restarted from a random
+/// stamp. A life of the program jumps ahead by at most [`RECORDS_MAX`] times [`JUMP`], 2^29.
 const LEAP: u64 = 1 << 32;
 
 /// How far the first posts of a life jump ahead: above all that may have been counted and lost since the life before.
@@ -89,9 +90,9 @@ pub struct RedisBoard {
 struct Stamps {
     /// The newest stamp. One below it tells of a loss.
     newest: u64,
-    /// The highest stamp ever, that of before a loss too: readers may have counted up to it.
+    /// The highest stamp ever, also from before a loss: readers may have reached it.
     highest: u64,
-    /// It has lost something that nobody has been told of.
+    /// It has lost records, and we have not reported that yet.
     lost: bool,
     /// This life has posted a change.
     begun: bool,
@@ -269,7 +270,7 @@ impl RedisBoard {
 
 /// What the reading script answers: see [`scripts::READ`].
 type Answer = (Vec<u8>, Vec<usize>, bool, Strings, Strings, Strings);
-/// Whatever is in Redis: anybody may have written it.
+/// The content of Redis: anyone with access may have written it.
 type Strings = Vec<Vec<u8>>;
 
 /// What became of a copy that was sent.
@@ -477,7 +478,7 @@ async fn run_all(
     requests.query_async::<Vec<RedisResult<Vec<Vec<u8>>>>>(redis).await?.into_iter().collect()
 }
 
-/// Whether a stamp cannot have been counted up to from the one before.
+/// Whether a stamp cannot have been reached by counting from the one before.
 fn leapt(known: u64, stamp: u64) -> bool {
     known != 0 && stamp.saturating_sub(known) > LEAP
 }

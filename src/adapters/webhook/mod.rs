@@ -120,7 +120,7 @@ impl Notifier for Webhooks {
         match sent {
             Ok(answer) => reply(&answer, self.clock.wall_ms()),
             Err(Error::Failed(reason)) => Reply::Failed { reason },
-            // Neither helps before somebody has changed the configuration.
+            // Neither passes before the configuration changes.
             Err(Error::Blocked(reason) | Error::Unusable(reason)) => Reply::Blocked { reason },
         }
     }

@@ -199,8 +199,8 @@ fn unwritten(member: &Member, names: &[String], told: &[Told]) -> Vec<(usize, St
     told.iter().zip(names).map(why).enumerate().filter_map(|(index, why)| Some((index, why?))).collect()
 }
 
-/// Two clusters that took one name. A running allclear finds the other's beat where it had left its own; whoever looks once
-/// sees a beat of another ledger, which a ledger that was created anew has left as well, for as long as a beat is kept.
+/// Two clusters that took one name. A running allclear finds the other's beat in place of its own. A single look sees only
+/// a beat of another ledger, and a ledger that was created anew leaves one as well, for as long as a beat is kept.
 fn shared(member: &Member, origin: &Origin, others: &BTreeSet<Origin>) -> Option<String> {
     let others: Vec<&str> = others.iter().map(|other| other.0.as_str()).collect();
     (!others.is_empty()).then(|| {

@@ -91,7 +91,7 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     (state, complete)
 }
 
-/// Who answers. Without a Redis nobody has to be asked what the cluster is called.
+/// The member that answers. Without a Redis there is no need to ask for the cluster's name.
 fn about(sources: &Sources, question: &Question, group: Option<&Group>) -> About {
     let Us { member, group: name } = question.us.clone();
     let member = match (group, &sources.group) {

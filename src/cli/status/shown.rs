@@ -216,7 +216,7 @@ impl Shown {
     }
 }
 
-/// `pinned` says that it is known who the members are: without that, the hold among the troubles is about all of them.
+/// `pinned`: the members are known. Otherwise the hold among the troubles is about all of them.
 fn member_line(member: &Member, pinned: bool) -> String {
     let Member { name, is_self, agreed, heard_s, version, differences } = member;
     let heard = match (is_self, heard_s) {

@@ -1,15 +1,14 @@
 //! Our records that a board holds in a newer state than we know of (`StateRegressed`).
 //!
-//! Another process of ours may have written it; then the ledger has it too. If it does not, the ledger was set back, and what
-//! we would vote for was voted for before: the workload is held until somebody has seen to it (fault A5).
+//! Another process of ours may have written it; then the ledger has it too. If it does not, the ledger was set back, and we
+//! may already have voted under the next numbers: the workload is held until an operator adopts it (fault A5).
 //!
-//! Seeing to it is `allclear ledger adopt`, which stores a baseline counted above the copy. That a later rollout counts past
-//! the copy is no cure: between the two are numbers that were given out, and votes, that nobody here knows of. Then the copy is
-//! overwritten and could not prove it any more, so the workload's rollout writes into the record what was found, and
-//! the hold ends by an adoption or by the record's removal only.
+//! `allclear ledger adopt` stores a baseline counted above the copy. A later rollout with a higher number is no cure: the
+//! numbers and votes between the two are unknown here. It would also overwrite the copy, which is the proof, so the workload's
+//! rollout writes the finding into the record, and only an adoption or the record's removal ends the hold.
 //!
-//! In a group without a key anybody may have written the copy, so it proves nothing and holds nothing: that is told, and the
-//! numbers of later rollouts are counted above it, so that the other members hear of them and none is given out twice.
+//! In a group without a key, anyone with access to the board may have written the copy, so it proves nothing and holds
+//! nothing. We report it and count later rollouts above it, so that other members notice them and no number is used twice.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,15 +17,16 @@ use crate::id::{Seq, WorkloadId};
 use crate::machine::Timestamp;
 use crate::record::{Change, Record};
 
-/// Workloads that are compared at a time. A ledger that was set back as a whole has more; each is found when it is posted.
+/// Workloads that are compared at a time. A ledger that was set back as a whole has more; we find each one when we post
+/// it.
 const COMPARED_MAX: usize = 50;
 
-/// How long a copy that proves nothing is let be after our numbers were counted above one: who writes such copies in a loop
-/// makes us write the ledger no more often than this.
+/// How long we ignore copies that prove nothing after we counted above one. A forger who writes copies in a loop makes us
+/// write the ledger no more often than this.
 const LET_BE_FOR: Duration = Duration::from_secs(60);
 
-/// How far ahead of our own a number may be that is counted above. Honest ones are a few ahead; beyond this a forger would soon
-/// come to the end of the numbers.
+/// How far ahead of ours a number may be for us to count above it. Honest ones are a few ahead; without this bound a forger
+/// could soon exhaust the numbers.
 const COUNTED_MAX: u64 = 1 << 32;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,7 +36,7 @@ struct Lead {
     /// The ledger is being asked.
     asked: bool,
     ledger: Ledger,
-    /// Only a member can have written the copy, or an earlier life has found it.
+    /// Only a member can have written the copy, or an earlier life found it.
     proven: bool,
 }
 
@@ -54,7 +54,7 @@ enum Ledger {
     Unasked,
     /// An older state. From then on the workload is held.
     Behind(Seq, u64),
-    /// None, or what it had is not known any more. From then on the workload is held.
+    /// None, or a state we no longer know. From then on the workload is held.
     Without,
 }
 
@@ -64,17 +64,17 @@ pub(super) struct Ahead {
     leads: BTreeMap<WorkloadId, Lead>,
     /// Copies prove nothing.
     doubts: bool,
-    /// Of which workloads copies that prove nothing were counted above, and when.
+    /// The workloads counted above a copy that proves nothing, and when.
     counted: BTreeMap<WorkloadId, Timestamp>,
 }
 
 impl Ahead {
-    /// Nothing yet. Without a key copies are no `proof`.
+    /// Nothing yet. Without a key, copies are no `proof`.
     pub(super) fn new(proof: bool) -> Self {
         Self { doubts: !proof, ..Self::default() }
     }
 
-    /// A board has this state of a record of ours. Says whether the ledger is to be asked.
+    /// A board has this state of a record of ours. Returns whether to ask the ledger.
     pub(super) fn found(&mut self, now: Timestamp, workload: &WorkloadId, seq: Seq, revision: u64) -> bool {
         self.counted.retain(|_, at| now.since(*at) < LET_BE_FOR);
         let is_held = self.leads.get(workload).is_some_and(|lead| lead.proven);
@@ -89,8 +89,8 @@ impl Ahead {
         !std::mem::replace(&mut lead.asked, true)
     }
 
-    /// The ledger was asked and holds this record, or none and this floor. Says whether it knows of the state the board has;
-    /// once that was in doubt, whether it was adopted.
+    /// The ledger holds this record, or none and this floor. Returns whether it knows of the board's state; for a workload
+    /// already held, whether the state was adopted.
     pub(super) fn compare(&mut self, workload: &WorkloadId, record: Option<&Record>, floor: Seq) -> bool {
         let known = self.settle(workload, record, floor);
         if let Some(lead) = self.leads.get_mut(workload) {
@@ -102,7 +102,7 @@ impl Ahead {
         known
     }
 
-    /// Somebody of ours stored this. It may have been written over since, so what it lacks is not lost by that.
+    /// One of our actors stored this. It may have been overwritten since, so what it lacks need not be lost.
     pub(super) fn stored(&mut self, now: Timestamp, workload: &WorkloadId, record: &Record) {
         if let Some((seq, revision)) = record.set_back {
             // An earlier life found it. What that one had to compare with is not known any more.
@@ -118,7 +118,7 @@ impl Ahead {
         }
     }
 
-    /// Ends what this record, or none and this floor, is an end of. Says whether nothing is left.
+    /// Resolves what this record, or this floor without a record, settles. Returns whether nothing is left.
     fn settle(&mut self, workload: &WorkloadId, record: Option<&Record>, floor: Seq) -> bool {
         let Some(lead) = self.leads.get(workload) else { return true };
         let reaches = match (record, lead.ledger) {
@@ -146,7 +146,7 @@ impl Ahead {
         self.leads.get_mut(workload).into_iter().for_each(|lead| lead.asked = false);
     }
 
-    /// The next ones the ledger is to be asked about, which is noted.
+    /// The next ones to ask the ledger about; marks them as asked.
     pub(super) fn ask_again(&mut self) -> Vec<WorkloadId> {
         let waiting = self.leads.iter_mut().filter(|(_, lead)| !lead.asked).take(COMPARED_MAX);
         waiting
@@ -252,7 +252,7 @@ mod tests {
     fn what_was_stored_before_the_other_worker_wrote_is_no_loss() {
         let mut ahead = Ahead::default();
         assert!(ahead.found(NOW, &web(), Seq(2), 7));
-        // The answer to our own write is late: another worker has written over it.
+        // The answer to our own write is late: another worker has overwritten it.
         ahead.stored(NOW, &web(), &record(2, 6, Change::Changed));
         assert_eq!(ahead.hold(&web()), None);
         assert!(ahead.compare(&web(), Some(&record(2, 7, Change::Changed)), Seq(0)));
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!((ahead.above(&web()), ahead.doubted().count()), (Some(Seq(90)), 1));
         ahead.stored(NOW, &web(), &record(91, 2, Change::Changed));
         assert_eq!((ahead.above(&web()), ahead.doubted().count()), (None, 0));
-        // Who goes on forging makes us write no more often than once a minute.
+        // A forger who goes on makes us write no more often than once a minute.
         assert!(!ahead.found(NOW.after(Duration::from_secs(59)), &web(), Seq(99), 4));
         assert!(ahead.found(NOW.after(Duration::from_secs(60)), &web(), Seq(99), 4));
     }

@@ -1,12 +1,12 @@
 //! The newest copy of every record of the other members that matters here: of the workloads that rollouts of ours follow, and
 //! those in which a member waits for the rest of the group.
 //!
-//! Boards are read one by one, so copies come late, twice and in any order. Within one ledger the later `seq` counts, and of
-//! one `seq` the later revision. Of a member's ledgers only one counts: that of its newest beat, before any beat the first
-//! that was heard of.
+//! Boards are read one by one, so copies come late, twice and in any order. Within one ledger the later `seq` counts, and
+//! for one `seq` the later revision. Of a member's ledgers only one counts: that of its newest beat, or, before any beat,
+//! the first one we saw.
 //!
-//! Anybody who reaches a board may write there, so what is kept is bounded in bytes. Where honest copies are more than that,
-//! those of the first workloads by name are kept, in every member the same ones: these come to their end, and make room.
+//! Anyone who reaches a board may write there, so the bytes we keep are bounded. If honest copies exceed the bound, every
+//! member keeps those of the first workloads by name: these rollouts end, and make room.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,13 +24,13 @@ const MEMBER_BYTES_MAX: usize = 8 << 20;
 /// Bytes of all members' copies of these together. The rollouts that follow them take several times as much.
 const FOLLOWED_BYTES_MAX: usize = 32 << 20;
 
-/// Bytes of copies that ask for a rollout of ours which is not there yet: 4,000 at 1 KiB, two minutes of waking.
+/// Bytes of copies that ask for a rollout which we have not started yet: 4,000 at 1 KiB, two minutes of waking.
 const SOUGHT_BYTES_MAX: usize = 4 << 20;
 
 /// Bytes of all copies for a command, which listens once and ends.
 const LISTENED_BYTES_MAX: usize = 64 << 20;
 
-/// How often everything is read again because copies had found no place.
+/// How often we read everything again because there was no room for some copies.
 const REREAD_EVERY: Duration = Duration::from_secs(60);
 
 /// Bytes that a copy takes beside its text and its workload's name.
@@ -41,7 +41,7 @@ const COPY_BYTES: usize = 200;
 struct Copy {
     seq: Seq,
     revision: u64,
-    /// The record as it travels, which is a tenth of what it takes when read; `None` once it was removed in this state.
+    /// The record as it travels, a tenth of its size when decoded; `None` once it was removed in this state.
     text: Option<Box<str>>,
     seeks: bool,
 }
@@ -66,11 +66,11 @@ pub(super) struct Copies {
     /// Whose ledger a beat has named.
     confirmed: BTreeSet<Member>,
     seeking: BTreeSet<WorkloadId>,
-    /// Some copies found no place since everything was last read again.
+    /// There was no room for some copies since everything was last read again.
     dropped: bool,
-    /// When that was.
+    /// When everything was last read again.
     reread: Timestamp,
-    /// How many that were.
+    /// How many copies found no room.
     pub(super) too_many: u64,
 }
 
@@ -80,7 +80,7 @@ impl Copies {
         self.listens = true;
     }
 
-    /// Takes in what a board shows; says whether anything has changed by it.
+    /// Takes in what a board shows; returns whether anything changed.
     pub(super) fn hear(&mut self, heard: Heard) -> bool {
         let Heard { member, workload, origin, said } = heard;
         if *self.ledgers.entry(member.clone()).or_insert_with(|| origin.clone()) != origin {
@@ -96,7 +96,7 @@ impl Copies {
         };
         let is_followed = self.followed.copies.contains_key(&workload);
         let shelf = if is_followed { &mut self.followed } else { &mut self.sought };
-        // Of one state, that it was removed is the later news.
+        // For the same state, a removal is newer.
         let age = |copy: &Copy| (copy.seq, copy.revision, copy.text.is_none());
         let known = shelf.copies.get(&workload).and_then(|members| members.get(&member));
         if known.is_some_and(|known| age(known) >= age(&copy)) {
@@ -114,7 +114,7 @@ impl Copies {
         was_there || matters
     }
 
-    /// A rollout of ours follows the workload. Says whether none did before: then all its copies are to be read.
+    /// A rollout of ours follows the workload. Returns whether none did before: then all its copies must be read.
     pub(super) fn follow(&mut self, workload: &WorkloadId) -> bool {
         if self.followed.copies.contains_key(workload) {
             return false;
@@ -127,7 +127,7 @@ impl Copies {
         true
     }
 
-    /// It follows it no more.
+    /// No rollout of ours follows it any more.
     pub(super) fn leave(&mut self, workload: &WorkloadId) {
         for (member, copy) in self.followed.take(workload) {
             if copy.seeks || self.listens {
@@ -138,8 +138,8 @@ impl Copies {
         self.note_seeking(workload);
     }
 
-    /// From now on the records of this ledger count. Says whether others did before: those are forgotten, and this member's
-    /// have to be read from the beginning.
+    /// From now on the records of this ledger count. Returns whether another ledger's did before: those are forgotten, and
+    /// this member's records must be read from the beginning.
     pub(super) fn count(&mut self, member: &Member, origin: &Origin) -> bool {
         let before = self.ledgers.insert(member.clone(), origin.clone());
         self.confirmed.insert(member.clone());
@@ -150,7 +150,7 @@ impl Copies {
         switched
     }
 
-    /// Forgets everything of those for whom this is not so.
+    /// Forgets everything about members that this does not hold for.
     pub(super) fn retain(&mut self, is_ours: impl Fn(&Member) -> bool) {
         let others: Vec<Member> = self.ledgers.keys().filter(|member| !is_ours(member)).cloned().collect();
         for member in others {
@@ -168,12 +168,12 @@ impl Copies {
         Some(Known { origin, current, alive: false, record, told: Told::default() })
     }
 
-    /// The workloads in which anybody waits for the rest of the group.
+    /// The workloads for which any member, even a forgotten one, awaits the others.
     pub(super) fn seeking(&self) -> &BTreeSet<WorkloadId> {
         &self.seeking
     }
 
-    /// Whether one of these members waits for the rest of the group in it.
+    /// Whether one of these members awaits the others for it.
     pub(super) fn is_sought_by(&self, workload: &WorkloadId, members: &BTreeSet<Member>) -> bool {
         let mut copies = self.shelves().filter_map(|shelf| shelf.copies.get(workload)).flatten();
         copies.any(|(member, copy)| copy.seeks && members.contains(member))
@@ -184,8 +184,8 @@ impl Copies {
         self.listens
     }
 
-    /// If copies have found no place: the workloads that rollouts of ours follow and that lack some, the first ones by name.
-    /// `None` when everything was read again since.
+    /// The workloads that rollouts of ours follow and that lack copies for want of room, the first ones by name. `None` if
+    /// everything was read again since.
     pub(super) fn lacking(&self, members: &BTreeSet<Member>, most: usize) -> Option<Vec<WorkloadId>> {
         if !self.dropped {
             return None;
@@ -195,7 +195,8 @@ impl Copies {
         Some(lacking.map(|(workload, _)| workload.clone()).take(most).collect())
     }
 
-    /// Whether everything is read again from the beginning, now that there is room for copies that ask for a rollout of ours.
+    /// Whether to read everything again from the beginning, now that there is room for copies that ask for a rollout of
+    /// ours.
     pub(super) fn read_again(&mut self, now: Timestamp) -> bool {
         let due = self.sought.all < SOUGHT_BYTES_MAX / 2 && now.since(self.reread) >= REREAD_EVERY;
         if due {
@@ -227,7 +228,7 @@ impl Copies {
         }
     }
 
-    /// Drops a copy of what nobody follows.
+    /// Drops a copy of a workload that no rollout follows.
     fn let_go(&mut self, workload: &WorkloadId, member: &Member) {
         self.sought.remove(workload, member);
         if self.sought.copies.get(workload).is_some_and(BTreeMap::is_empty) {
@@ -235,7 +236,7 @@ impl Copies {
         }
     }
 
-    /// Drops what is too much.
+    /// Drops copies beyond the bounds.
     fn limit(&mut self) {
         let mut dropped = Vec::new();
         let most = if self.listens { LISTENED_BYTES_MAX } else { SOUGHT_BYTES_MAX };
@@ -283,7 +284,7 @@ impl Shelf {
         self.copies.entry(workload.clone()).or_default().insert(member, copy);
     }
 
-    /// Leaves the workload's place, which says that it is followed.
+    /// Keeps the workload's entry, which marks it as followed.
     fn remove(&mut self, workload: &WorkloadId, member: &Member) {
         let Some(copy) = self.copies.get_mut(workload).and_then(|copies| copies.remove(member)) else { return };
         let bytes = bytes_of(workload, &copy);

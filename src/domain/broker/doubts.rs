@@ -1,5 +1,5 @@
-//! What is told of copies that are not believed, or prove nothing: anybody who reaches a board can write them in a loop, so
-//! it is told once for many.
+//! What is reported of copies that are rejected, or prove nothing. Anyone who reaches a board can write them in a loop, so
+//! one report covers many.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use super::{Broker, Effect};
 use crate::id::WorkloadId;
 use crate::machine::Timestamp;
 
-/// How often it is told of one board that copies there were not believed.
+/// How often we report rejected copies of one board.
 const REJECTED_EVERY: Duration = Duration::from_secs(60);
 
-/// How often it is told again that there are newer copies of our own records which prove nothing.
+/// How often we repeat that there are newer copies of our own records which prove nothing.
 const DOUBTED_EVERY: Duration = Duration::from_secs(3_600);
 
-/// Workloads that are named when it is.
+/// Workloads named in that report.
 const NAMED_MAX: usize = 3;
 
-/// Copies of one board that were not believed.
+/// Rejected copies of one board.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Rejections {
     /// Since the start.
@@ -28,7 +28,7 @@ pub(super) struct Rejections {
 }
 
 impl Rejections {
-    /// These were not believed, each with the reason.
+    /// These were rejected, each for its reason.
     pub(super) fn add(&mut self, now: Timestamp, rejected: Vec<String>) {
         let number = u64::try_from(rejected.len()).unwrap_or(u64::MAX);
         self.all = self.all.saturating_add(number);
@@ -36,13 +36,13 @@ impl Rejections {
         self.last = rejected.into_iter().next_back().map(|why| (why, now)).or(self.last.take());
     }
 
-    /// When they are to be told.
+    /// When the next report is due.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
         let due = self.told.map_or_else(Timestamp::default, |told| told.after(REJECTED_EVERY));
         (self.untold > 0).then_some(due)
     }
 
-    /// Tells them, if they are to be told now.
+    /// Reports them, if that is due.
     pub(super) fn tell(&mut self, index: usize, now: Timestamp) -> Option<Effect> {
         let (why, _) = self.last.as_ref().filter(|_| self.deadline().is_some_and(|due| due <= now))?;
         self.told = Some(now);
@@ -50,7 +50,7 @@ impl Rejections {
     }
 }
 
-/// What was told of copies of our own that prove nothing.
+/// What was reported of copies of our own that prove nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Doubts {
     told: Option<Timestamp>,
@@ -85,7 +85,7 @@ impl Broker {
         })
     }
 
-    /// Tells it, once and then now and again.
+    /// Reports it, once and then every [`DOUBTED_EVERY`].
     pub(super) fn mind_doubts(&mut self, now: Timestamp) -> Option<Effect> {
         let words = self.doubt()?;
         let is_due = self.doubts.told.is_none_or(|told| now.since(told) >= DOUBTED_EVERY);

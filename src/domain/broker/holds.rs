@@ -1,5 +1,5 @@
-//! What holds the group up, and what of that was told: once when a hold has lasted a while, once on each workload that waits
-//! meanwhile, and once when it ends.
+//! What holds the group up, and what of that was reported: once when a hold has lasted a while, once on each workload that
+//! waits meanwhile, and once when it ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,15 +9,15 @@ use crate::id::{Member, WorkloadId};
 use crate::machine::Timestamp;
 use crate::roster::{HEARD_FOR, Hold, Reason, listed};
 
-/// How long a hold lasts before it is told. Whenever members start, or are given another configuration one after the other,
-/// there is one for as long as two beats and two reads take, 5 s each.
+/// How long a hold lasts before we report it. Members that start, or get another configuration one after the other, cause
+/// one for two beats and two reads, 5 s each.
 const TOLD_AFTER: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Holding {
     since: Timestamp,
     told: bool,
-    /// The workloads on which it was told.
+    /// The workloads whose owners know of it by an Event.
     told_on: BTreeSet<WorkloadId>,
 }
 
@@ -26,7 +26,7 @@ struct Holding {
 pub(super) struct Holds(BTreeMap<Reason, Holding>);
 
 impl Holds {
-    /// When the next one is to be told.
+    /// When the next report is due.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
         self.0.values().filter(|holding| !holding.told).map(|holding| holding.since.after(TOLD_AFTER)).min()
     }
@@ -67,7 +67,7 @@ impl Broker {
         holds
     }
 
-    /// Members that are not heard of although they beat: what they say is not believed.
+    /// Members that count as silent although they beat: their beats are rejected.
     pub(super) fn disbelieved(&self, now: Timestamp) -> impl Iterator<Item = (&Member, &String)> {
         let forgotten = |member: &Member| {
             let pin = self.membership.roster.as_ref().and_then(|roster| roster.pin());
@@ -85,7 +85,7 @@ impl Broker {
         .map(|(member, (why, _))| (member, why))
     }
 
-    /// Tells what is to be told of the holds.
+    /// Reports what is due of the holds.
     pub(super) fn mind_holds(&mut self, now: Timestamp) -> Vec<Effect> {
         // A dry run takes no part anyway.
         let present: BTreeMap<Reason, Hold> =

@@ -1,4 +1,4 @@
-//! Who the members of the group are, by the ledger and by what is heard of them, and what the rollouts were last told of it.
+//! The members of the group, from the ledger and from their beats, and what the rollouts last learnt about them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::id::Member;
 use crate::machine::Timestamp;
 use crate::roster::{Hold, Pin, Reason, Roster, Servers, Standing};
 
-/// How often the pin is read: what `allclear group forget` wrote is noticed that soon.
+/// How often the pin is read; we notice a change by `allclear group forget` within this time.
 const PIN_EVERY: Duration = Duration::from_secs(10);
 
 /// See the module's text.
@@ -17,13 +17,13 @@ const PIN_EVERY: Duration = Duration::from_secs(10);
 pub(super) struct Membership {
     /// `None` while alone.
     pub(super) roster: Option<Roster>,
-    /// How we stood with the members when the rollouts were last told.
+    /// Our standing with the members as the rollouts last learnt it.
     pub(super) standing: Standing,
-    /// What members' silence was then.
+    /// The members that were silent then, in words.
     silences: BTreeMap<Member, String>,
     /// The reading and writing of the pin.
     pinning: Call,
-    /// The pin was read since it was last found to be another one than we thought.
+    /// Whether the pin was read since we last found it changed.
     is_pin_known: bool,
 }
 
@@ -68,7 +68,7 @@ impl Membership {
         others.filter_map(|member| Some((member.clone(), roster.silence(now, member)?))).collect()
     }
 
-    /// The rollouts are to be told this. Says whether it is news.
+    /// Notes what the rollouts are to learn. Returns whether it is news.
     pub(super) fn note(&mut self, standing: Standing, silences: BTreeMap<Member, String>) -> bool {
         let is_news = standing != self.standing || silences != self.silences;
         (self.standing, self.silences) = (standing, silences);
@@ -101,7 +101,7 @@ impl Membership {
         }
     }
 
-    /// The pin was stored, or another one was there, or it is not known.
+    /// The pin was stored, another one was there, or the outcome is unknown.
     pub(super) fn pin_stored(&mut self, now: Timestamp, pin: &Pin, stored: Result<bool, String>) {
         match stored {
             Ok(true) => {

@@ -1,5 +1,5 @@
-//! The broker of the group's records: what is to be posted on which board, which copies of the others' records count, and who
-//! has to be told or woken.
+//! The broker of the group's records: what to post on which board, which copies of the others' records count, and which
+//! rollouts to inform or wake.
 //!
 //! ```text
 //! our rollouts ──Published──▶ ┌────────┐ ──Post, Beat──▶ board 1 … n      each at its own pace; a dead one delays no other
@@ -12,12 +12,13 @@
 //!
 //! What it holds is in rooms that own their fields: who the members are (`membership`); each board (`path`) with its server
 //! (`server`), what is read there (`reading`) and what is still to be written (`queue`), and the ledger read for those that lack
-//! it (`refill`); our beat (`pulse`); the others' records (`copies`) and our own (`ours`), with those of which a board has more than
-//! our ledger (`ahead`); whom others wait for (`waking`); and what was told (`holds`, `doubts`). `step` is where they meet.
+//! it (`refill`); our beat (`pulse`); the others' records (`copies`) and our own (`ours`), and those that a board holds in a
+//! newer state than our ledger (`ahead`); the rollouts to wake (`waking`); and what was reported (`holds`, `doubts`). `step` is
+//! where they meet.
 //!
 //! A single cluster is a group of one: its view is its own record, and its boards are only posted to. Nothing here decides
-//! about a rollout; that is `rollout` and `group`. All that is remembered may be lost: it comes again from the ledger, the
-//! boards and the rollouts themselves.
+//! about a rollout; that is `rollout` and `group`. Everything it remembers may be lost: it comes again from the ledger,
+//! the boards and the rollouts.
 
 mod ahead;
 mod copies;
@@ -61,7 +62,7 @@ use waking::Waking;
 
 pub use seen::{MemberSeen, PathSeen, Seen, trouble_of_difference, trouble_of_hold};
 
-/// After a failure. A board that fails is asked no more often than one that works: its next answer is worth one call in five
+/// After a failure. We call a failing board no more often than a working one: its next answer is worth one call in five
 /// seconds.
 const BACKOFF: Backoff = Backoff { base: Duration::from_millis(250), cap: Duration::from_secs(5) };
 
@@ -72,15 +73,15 @@ pub struct Identity {
     pub member: Member,
     /// Our ledger.
     pub origin: Origin,
-    /// One life of this broker: another in each process, and whenever one is made anew in it.
+    /// Names one life of this broker: another in each process, and another whenever the broker is rebuilt.
     pub boot: String,
     /// The program's version.
     pub version: String,
-    /// Where it runs, for people; empty where that is not known.
+    /// Where it runs, for people; empty if unknown.
     pub place: String,
     /// Nothing is posted, and no beat is left: others must not count on us (decision 23).
     pub silent: bool,
-    /// How far what is on the boards is proof.
+    /// Whether a copy on a board proves anything.
     pub trust: Trust,
 }
 
@@ -96,9 +97,9 @@ pub struct Broker {
     ours: Ours,
     ahead: Ahead,
     waking: Waking,
-    /// What holds the group up, and what of that was told.
+    /// What holds the group up, and what of that was reported.
     holds: Holds,
-    /// What was told of copies that are not believed, or prove nothing.
+    /// What was reported of copies that are rejected, or prove nothing.
     doubts: Doubts,
 }
 
@@ -110,9 +111,9 @@ pub type Kept = (Origin, BTreeMap<WorkloadId, Record>);
 pub enum Event {
     /// A record of ours is durable; the rollout that says so follows the workload from now on.
     Published(WorkloadId, Box<Record>),
-    /// These records of ours are durable, and nobody follows them.
+    /// These records of ours are durable, and no rollout follows them.
     Shown(BTreeMap<WorkloadId, Record>),
-    /// Our cluster does not have the workload, and no `seq` of it up to this one is voted for any more.
+    /// Our cluster does not have the workload, and no longer votes for any `seq` of it up to this one.
     Absent(WorkloadId, Seq),
     /// A record of ours was removed, at this `seq` and revision.
     Forgotten(WorkloadId, Seq, u64),
@@ -161,19 +162,19 @@ pub enum Effect {
     ReadPin,
     /// Store this pin over that one.
     StorePin(Pin, Option<Pin>),
-    /// Tell the rollout that follows this workload its view.
+    /// Send the rollout that follows this workload its view.
     Tell(WorkloadId),
     /// Have a rollout follow this workload: another member waits for our part.
     Want(WorkloadId),
-    /// Tell that the group is held up.
+    /// Report that the group is held up.
     TellHold(Hold),
-    /// Tell that it is held up for this reason no more.
+    /// Report that this reason no longer holds it up.
     TellRelease(Reason),
-    /// Tell on this workload, which waits, that the group is held up.
+    /// Put an Event on this workload, which waits: the group is held up.
     TellHeldUp(WorkloadId, Hold),
-    /// Tell how many copies of a board were not believed since it was last told, and why the last one was not.
+    /// Report how many copies of a board were rejected since the last report, and why the last one was.
     TellRejected(usize, u64, String),
-    /// Tell in words that there are copies of our own records that are newer than our ledger, and prove nothing.
+    /// Report that boards have copies of our own records that are newer than our ledger and prove nothing.
     TellDoubt(String),
 }
 
@@ -292,7 +293,7 @@ impl Broker {
         }
     }
 
-    /// Tells the rollout that something about this workload has changed.
+    /// Sends the rollout a new view: something about this workload has changed.
     fn spread(&self, workload: &WorkloadId) -> Option<Effect> {
         if self.ours.follows(workload) {
             return Some(Effect::Tell(workload.clone()));
@@ -300,7 +301,7 @@ impl Broker {
         self.is_wanted(workload).then(|| Effect::Want(workload.clone()))
     }
 
-    /// Whether another member waits for our part in it and nobody sees to it.
+    /// Whether another member waits for our part in it and no rollout of ours follows it.
     fn is_wanted(&self, workload: &WorkloadId) -> bool {
         self.copies.is_sought_by(workload, self.members())
             && !self.ours.follows(workload)
@@ -309,8 +310,8 @@ impl Broker {
     }
 }
 
-/// What is to be said of a member. Its own words are those of its last beat, which is up to 5 s old, and count for the rollout
-/// they are about.
+/// How a member stands, in words. Its own words come from its last beat, which is up to 5 s old, and count only for the
+/// rollout they are about.
 fn told(roster: &Roster, now: Timestamp, member: &Member, workload: &WorkloadId, seq: Seq) -> Told {
     Told {
         silence: roster.silence(now, member),

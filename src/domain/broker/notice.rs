@@ -1,4 +1,4 @@
-//! What is told on a workload that waits while the group is held up.
+//! The notice for a workload that waits while the group is held up.
 
 use super::Broker;
 use crate::id::WorkloadId;
@@ -8,8 +8,8 @@ use crate::notice::{Kind, Notice};
 use crate::roster::Hold;
 
 impl Broker {
-    /// The notice for [`super::Effect::TellHeldUp`] and the UID of its object; `None` where we have no record that waits. It is in
-    /// no record, so `at_ms`, the wall clock, is part of its id: what happens again is another one.
+    /// The notice for [`super::Effect::TellHeldUp`] and the UID of its object; `None` where we have no record that waits. No
+    /// record holds it, so its id contains the wall clock, `at_ms`: a later hold is another notice.
     pub fn notice_of_hold(
         &self,
         now: Timestamp,

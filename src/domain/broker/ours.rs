@@ -15,7 +15,7 @@ pub(super) const ABSENT_MAX: usize = 10_000;
 pub(super) struct Ours {
     /// `None` once the record was removed.
     followed: BTreeMap<WorkloadId, Option<Box<Record>>>,
-    /// As far as somebody asked.
+    /// Only those that a member asked for.
     absent: BTreeMap<WorkloadId, Seq>,
     /// When what is absent is posted again.
     absent_due: Timestamp,
@@ -27,7 +27,7 @@ impl Ours {
         self.followed.insert(workload, Some(record));
     }
 
-    /// The record of this workload was removed; who follows it goes on.
+    /// The record of this workload was removed; the rollout that follows it goes on.
     pub(super) fn remove(&mut self, workload: &WorkloadId) {
         self.followed.get_mut(workload).into_iter().for_each(|record| *record = None);
     }
@@ -58,8 +58,8 @@ impl Ours {
         self.followed.iter().filter(move |(_, record)| seeks(record)).map(|(workload, _)| workload)
     }
 
-    /// Our cluster does not have the workload, and no `seq` of it up to this one is voted for any more. Who asks for many that do
-    /// not exist is answered, and only those that a member is `seeking` are remembered for ever.
+    /// Our cluster does not have the workload, and no longer votes for any `seq` of it up to this one. Every question about a
+    /// missing workload gets this answer, but we remember for good only workloads that a member is `seeking`.
     pub(super) fn note_absent(&mut self, workload: WorkloadId, seq: Seq, seeking: &BTreeSet<WorkloadId>) {
         self.absent.insert(workload, seq);
         if self.absent.len() > ABSENT_MAX {
@@ -72,7 +72,7 @@ impl Ours {
         self.absent.remove(workload);
     }
 
-    /// Up to which `seq` an absent workload is not voted for.
+    /// The `seq` up to which we do not vote for an absent workload.
     pub(super) fn absent_up_to(&self, workload: &WorkloadId) -> Option<Seq> {
         self.absent.get(workload).copied()
     }
@@ -82,8 +82,8 @@ impl Ours {
         self.absent.iter().map(|(workload, seq)| (workload, *seq))
     }
 
-    /// What of it is posted again now. Boards forget after a while that we do not have a workload; others may still be `seeking`
-    /// it.
+    /// The absent workloads to post again now. Boards forget after a while that we lack a workload, and others may still be
+    /// `seeking` it.
     pub(super) fn absent_again(&mut self, now: Timestamp, seeking: &BTreeSet<WorkloadId>) -> Vec<(WorkloadId, Seq)> {
         if now < self.absent_due {
             return Vec::new();

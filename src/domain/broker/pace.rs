@@ -1,11 +1,11 @@
-//! How often a board is read because somebody says that there is news: anybody who reaches it can say so in a loop.
+//! How often a wake-up makes us read a board: anyone who reaches the board can send wake-ups in a loop.
 
 use std::time::Duration;
 
 use crate::machine::Timestamp;
 
-/// Reads that follow each other at once after a quiet time. An agreement takes about four of each board: the last completion, the
-/// votes, the purge and its end (`make latency`).
+/// Reads without a pause after a quiet time. An agreement takes about four of each board: the last completion, the votes, the
+/// purge and its end (`make latency`).
 const AT_ONCE: u32 = 8;
 
 /// Then one in this time: eight a second, of an answer of half a megabyte at most each.
@@ -30,7 +30,7 @@ impl Pace {
         }
     }
 
-    /// When the next one may be begun because somebody says that there is news.
+    /// When the next wake-up may begin a read.
     pub(super) fn next(&self, now: Timestamp) -> Timestamp {
         let excess = (self.made + 1).saturating_sub(AT_ONCE);
         self.since.after(EVERY * excess).max(now)

@@ -14,7 +14,7 @@ use crate::id::{Member, Seq, WorkloadId};
 use crate::machine::Timestamp;
 use crate::roster::{Beat, HEARD_FOR};
 
-/// Names beside the members' that are remembered for a board because their beats are not believed.
+/// Most names besides the members' that we remember for a board because we reject their beats.
 pub(super) const DISBELIEVED_MAX: usize = 100;
 
 /// One board. See the module's text.
@@ -45,7 +45,8 @@ impl Path {
         }
     }
 
-    /// What can be done now, in a group with these members, or alone. In a group servers are asked who they are.
+    /// The effects to perform now, in a group with these members, or alone. Only in a group do we ask servers for their
+    /// identity.
     pub(super) fn work(&mut self, index: usize, now: Timestamp, members: Option<&BTreeSet<Member>>) -> Vec<Effect> {
         let mut effects = Vec::new();
         effects.extend(self.rejected.tell(index, now));
@@ -80,7 +81,7 @@ impl Path {
         self.is_used() && self.queue.wants_refill()
     }
 
-    /// It was read, in a group with these members. Returns what others have said there: copies of records, and beats.
+    /// It was read, in a group with these members. Returns what others left there: copies of records, and beats.
     pub(super) fn was_read(
         &mut self,
         now: Timestamp,
@@ -109,7 +110,7 @@ impl Path {
         self.server.doubt(now);
     }
 
-    /// The server said who it is, or did not. Says whether it is another one than before, or back.
+    /// The server gave its identity, or did not. Returns whether it is another server than before, or back.
     pub(super) fn identified(&mut self, now: Timestamp, identity: Result<String, String>) -> bool {
         let before = self.server.identity().cloned();
         if identity.is_ok() {
@@ -119,7 +120,7 @@ impl Path {
         self.server.identity().is_some() && before.as_ref() != self.server.identity()
     }
 
-    /// What was posted was taken in, or it is not known whether it was; returns what is older than what the board has.
+    /// The post succeeded, or its outcome is unknown. Returns our records that are older than the board's.
     pub(super) fn was_posted(
         &mut self,
         now: Timestamp,

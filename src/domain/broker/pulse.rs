@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::machine::Timestamp;
 
-/// How often a beat is left, and workloads that others wait for are asked for again.
+/// How often we leave a beat, and ask again for workloads that others wait for.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// See the module's text.
@@ -13,7 +13,7 @@ pub(super) struct Pulse {
     due: Timestamp,
     /// Beats made so far.
     count: u64,
-    /// The time that the last one bears.
+    /// The last one's timestamp.
     at_ms: i64,
 }
 
@@ -42,8 +42,8 @@ impl Pulse {
         self.due
     }
 
-    /// The number of the next one, and the time that it bears. Older programs take a beat that bears no later time for an earlier
-    /// one; two may fall into one millisecond, and a wall's clock may be set back.
+    /// The number of the next one, and its timestamp. It always rises, because older programs ignore a beat with no later
+    /// time; two beats may fall into one millisecond, and the wall clock may be set back.
     pub(super) fn next(&mut self, wall_ms: i64) -> (u64, i64) {
         self.count = self.count.saturating_add(1);
         self.at_ms = wall_ms.max(self.at_ms.saturating_add(1));

@@ -14,11 +14,11 @@ use crate::machine::Timestamp;
 use crate::record::Phase;
 use crate::roster::Beat;
 
-/// Records that may wait for a board that does not take them. Beyond that they are read from the ledger again when it does: at
-/// 1 KiB for a record in flight, 1 MiB for each board.
+/// Records that may wait for a board that does not take them; 1 MiB for each board, at 1 KiB for a record in flight. Beyond
+/// that we read them from the ledger again once it does.
 const WAITING_MAX: usize = 1_000;
 
-/// Records that cannot be kept on a board and are told of.
+/// Most records listed because a board cannot keep them.
 const REFUSED_MAX: usize = 20;
 
 /// See the module's text.
@@ -28,7 +28,8 @@ pub(super) struct Queue {
     waiting: BTreeMap<WorkloadId, Posting>,
     /// What is being posted.
     posting: Vec<(WorkloadId, Posting)>,
-    /// The workload that was tried last. Those after it are next, so that one that cannot be posted keeps no other from it.
+    /// The workload that was tried last. The next batch starts after it, so one record that cannot be posted does not
+    /// block the others.
     last: Option<WorkloadId>,
     /// How many are posted at once; fewer while it fails.
     batch: usize,
@@ -115,10 +116,10 @@ impl Queue {
         newer
     }
 
-    /// It is not known whether what was posted is there.
+    /// The outcome of the post is unknown.
     pub(super) fn post_failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: String) {
         self.call.failed(again, why);
-        // If it is because of one of them, the others get through the sooner the fewer go with it.
+        // If one record is the cause, smaller batches let the others through sooner.
         self.batch = (self.batch.min(self.posting.len()) / 2).max(1);
         for (workload, posting) in std::mem::take(&mut self.posting) {
             // Something newer may have come meanwhile.
@@ -127,13 +128,13 @@ impl Queue {
         self.limit();
     }
 
-    /// Our beat was left there. Says whether an earlier one had been.
+    /// Our beat was left there. Returns whether it was not the first.
     pub(super) fn beaten(&mut self, now: Timestamp) -> bool {
         self.call.answered_until(now);
         std::mem::replace(&mut self.beaten, true)
     }
 
-    /// It is not known whether our beat was left there.
+    /// The outcome of leaving our beat is unknown.
     pub(super) fn beat_failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: String) {
         self.call.failed(again, why);
     }
@@ -173,8 +174,8 @@ impl Queue {
         self.call.reason()
     }
 
-    /// Leaves to the ledger what is too much to keep while the board does not take it. What was removed or never existed is
-    /// not in the ledger, so that is kept; it is small.
+    /// Drops records beyond the bound; the ledger has them. It keeps postings about removed or absent workloads, which are
+    /// small and not in the ledger.
     fn limit(&mut self) {
         if !self.call.is_failing() || self.waiting.len() <= WAITING_MAX {
             return;

@@ -10,15 +10,15 @@ use crate::id::{Member, WorkloadId};
 use crate::machine::Timestamp;
 use crate::retry;
 
-/// How often a board is read when nobody says that there is news, give or take [`READ_SPREAD_MS`]: what a board has lost is
-/// posted again that soon (fault R2).
+/// How often a board is read without a wake-up, give or take [`READ_SPREAD_MS`]: we post again what a board has lost within
+/// that time (fault R2).
 const READ_EVERY_MS: u64 = 5_000;
 
 /// Half of how far apart the polls of the members are spread, in milliseconds.
 const READ_SPREAD_MS: u64 = 1_000;
 
-/// Answers that are read one right after the other: 50,000 records, as after a start. Who changes records faster than they are read
-/// has us read no more than that without a pause.
+/// Most answers read without a pause: 50,000 records, as after a start. A peer that changes records faster than we read them
+/// cannot keep us reading longer.
 const ANSWERS_MAX: u32 = 100;
 
 /// See the module's text.
@@ -38,7 +38,7 @@ pub(super) struct Reading {
     again: BTreeSet<WorkloadId>,
     /// Those of them that are being read.
     asked: Vec<WorkloadId>,
-    /// We had left a beat there when the read began: its answer may be older than what we left meanwhile.
+    /// Whether our beat was on the board when the read began: the answer may be older than a beat left since.
     after_our_beat: bool,
 }
 
@@ -59,8 +59,8 @@ impl Reading {
         }
     }
 
-    /// Begins the next read, if it is due: from where, and which workloads are read again. `beaten` says that a beat of ours is
-    /// there.
+    /// Begins the next read, if it is due. Returns where it starts and which workloads are read again. `beaten`: the board has
+    /// a beat of ours.
     pub(super) fn begin(&mut self, now: Timestamp, beaten: bool) -> Option<(Cursor, BTreeSet<WorkloadId>)> {
         if !self.call.is_due(now) {
             return None;
@@ -73,8 +73,8 @@ impl Reading {
         Some((self.cursor.clone(), self.asked.iter().cloned().collect()))
     }
 
-    /// It was read up to this cursor, with so many of the workloads that were to be read again; `more` is to come. `name` is what
-    /// the times of its polls are derived from.
+    /// It was read up to this cursor; `again` of the workloads to be read again are done, and `more` is to come. The times of its
+    /// polls derive from `name`.
     pub(super) fn answered(&mut self, now: Timestamp, name: &str, mut cursor: Cursor, again: usize, more: bool) {
         for workload in std::mem::take(&mut self.asked).iter().take(again) {
             self.again.remove(workload);
@@ -100,17 +100,17 @@ impl Reading {
         self.call.failed(again, why);
     }
 
-    /// Whether a beat of ours had been left there when what was read last was asked for.
+    /// Whether the board had a beat of ours when the last read began.
     pub(super) fn is_after_our_beat(&self) -> bool {
         self.after_our_beat
     }
 
-    /// It is read at once.
+    /// Makes the next read due now.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         self.call.hurry(now);
     }
 
-    /// Somebody says that there is news.
+    /// The board announced news.
     pub(super) fn wake(&mut self, now: Timestamp) {
         self.woken = true;
         self.call.hurry(self.pace.next(now));

@@ -1,4 +1,4 @@
-//! The reading of the whole ledger for boards that lack what we have posted: one reading for all of them at that moment.
+//! Reads the whole ledger for boards that lack what we have posted: one reading for all that lack it at that moment.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ impl Refill {
         self.removed.remove(workload);
     }
 
-    /// The ledger was read. Returns the paths it was read for, and which records of the answer are none any more.
+    /// The ledger was read. Returns the paths it was read for, and the workloads whose records were removed meanwhile.
     pub(super) fn answered(&mut self, now: Timestamp) -> (BTreeSet<usize>, BTreeSet<WorkloadId>) {
         self.call.answered_until(now);
         (std::mem::take(&mut self.paths), std::mem::take(&mut self.removed))

@@ -1,4 +1,4 @@
-//! What is to be shown of the group: its members, its boards, and what holds it up.
+//! The group as the status shows it: its members, its boards, and what holds it up.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use crate::id::{Member, WorkloadId};
 use crate::machine::Timestamp;
 use crate::roster::{HEARD_FOR, Hold, Reason};
 
-/// How long a copy that was not believed is told of.
+/// How long a rejected copy stays among the troubles.
 const REJECTION_SHOWN_FOR: Duration = Duration::from_secs(300);
 
 /// The group at a glance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Seen {
-    /// Why nothing is agreed on; `None` when nothing is in the way.
+    /// Why nothing can be agreed on; `None` if nothing is in the way.
     pub hold: Option<String>,
-    /// All that holds the group up, or a part of it: that, and members whose settings or keys differ, and workloads whose
+    /// All that holds up the group or a part of it, also members whose settings or keys differ, and workloads whose
     /// ledger was set back.
     pub holds: Vec<Hold>,
     /// The hash of our configuration, the members included.
@@ -26,7 +26,7 @@ pub struct Seen {
     pub members: Vec<MemberSeen>,
     /// The boards.
     pub boards: Vec<PathSeen>,
-    /// Workloads whose record the ledger has lost a state of.
+    /// Workloads with a state that the ledger has lost.
     pub regressed: Vec<WorkloadId>,
 }
 
@@ -39,15 +39,15 @@ pub struct MemberSeen {
     pub is_self: bool,
     /// It is among those that are agreed on.
     pub agreed: bool,
-    /// Seconds since it was last heard of; `None` if it never was, or is ourselves.
+    /// Seconds since its last beat; `None` without one, and for ourselves.
     pub heard_s: Option<u64>,
     /// The program's version there.
     pub version: Option<String>,
     /// In which settings it differs from us.
     pub differences: Vec<String>,
-    /// Why its beats are not believed, if they are there.
+    /// Why its beats are rejected, if there are any.
     pub disbelieved: Option<String>,
-    /// Where it runs, as it says itself: a name that tells more than one made from a UID.
+    /// Where it runs, as it says itself: clearer than a name made from a UID.
     pub place: Option<String>,
 }
 
@@ -56,7 +56,7 @@ pub struct MemberSeen {
 pub struct PathSeen {
     /// Its address.
     pub name: String,
-    /// Which server answers there, as it says itself; `None` while that is not known.
+    /// The identity of the server that answers there; `None` while unknown.
     pub identity: Option<String>,
     /// What is wrong with it; `None` when nothing is.
     pub trouble: Option<String>,
@@ -64,7 +64,7 @@ pub struct PathSeen {
     pub answered_s: Option<u64>,
     /// Records that wait to be posted there.
     pub waiting: usize,
-    /// Copies that were not believed since the start.
+    /// Copies rejected since the start.
     pub rejected: u64,
     /// The address of the same server that is used instead.
     pub same_as: Option<String>,
@@ -170,11 +170,11 @@ impl Broker {
             troubles.extend(strangers.map(|(name, _)| {
                 if forgotten(name) {
                     format!(
-                        "{name} is heard of and was forgotten, so nobody waits for it: stop its allclear, or run allclear \
+                        "{name} reports but was forgotten, so no member waits for it: stop its allclear, or run allclear \
                          group add {name} in every other member to have it back"
                     )
                 } else {
-                    format!("{name} is heard of and is not a member: its servers are not configured here")
+                    format!("{name} reports but is not a member: its servers are not configured here")
                 }
             }));
         }
@@ -182,12 +182,12 @@ impl Broker {
     }
 }
 
-/// What is said of a hold among the troubles.
+/// The sentence for a hold among the troubles.
 pub fn trouble_of_hold(words: &str) -> String {
     format!("nothing is purged: {words}")
 }
 
-/// What is said among the troubles of a member whose settings differ. What is to be done about it may follow.
+/// The sentence among the troubles for a member whose settings differ. Advice may follow it.
 pub fn trouble_of_difference(member: &str, differences: &[String]) -> String {
     format!("{member} has another configuration, so nothing is agreed on with it: {}", differences.join("; "))
 }

@@ -5,18 +5,18 @@ use std::time::Duration;
 use crate::call::Call;
 use crate::machine::Timestamp;
 
-/// How often a server is asked again who it is.
+/// How often we ask a server again for its identity.
 const IDENTIFY_EVERY: Duration = Duration::from_secs(300);
 
 /// See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Server {
     call: Call,
-    /// Who it is, as of the last answer; `None` while it does not answer.
+    /// Its identity as of the last answer; `None` while it does not answer.
     identity: Option<String>,
-    /// It was asked who it is, and answered or failed to.
+    /// We have asked for its identity, and got an answer or a failure.
     tried: bool,
-    /// The path that leads to the same server. This one is not used then.
+    /// The path that leads to the same server and is used instead of this one.
     pub(super) same_as: Option<usize>,
 }
 
@@ -26,7 +26,7 @@ impl Server {
         Self { call: Call::due(Timestamp::default()), identity: None, tried: false, same_as: None }
     }
 
-    /// Asks who it is, if that is due.
+    /// Whether to ask for its identity now.
     pub(super) fn ask(&mut self, now: Timestamp) -> bool {
         let due = self.call.is_due(now);
         if due {
@@ -35,7 +35,7 @@ impl Server {
         due
     }
 
-    /// It said who it is, or did not: then it is asked again at the time of `again`.
+    /// It gave its identity, or did not; then we ask again at the time of `again`.
     pub(super) fn answered(
         &mut self,
         now: Timestamp,
@@ -61,17 +61,17 @@ impl Server {
         self.call.hurry(now);
     }
 
-    /// It is asked again at once.
+    /// Makes the next question due now.
     pub(super) fn hurry(&mut self, now: Timestamp) {
         self.call.hurry(now);
     }
 
-    /// Who it is, as it says itself; `None` while that is not known.
+    /// Its identity, as it says itself; `None` while unknown.
     pub(super) fn identity(&self) -> Option<&String> {
         self.identity.as_ref()
     }
 
-    /// Whether it was asked who it is, and answered or failed to.
+    /// Whether we have asked for its identity, and got an answer or a failure.
     pub(super) fn is_tried(&self) -> bool {
         self.tried
     }
@@ -81,7 +81,7 @@ impl Server {
         self.call.deadline()
     }
 
-    /// Why it does not say who it is.
+    /// Why it gives no identity.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.call.reason()
     }

@@ -24,7 +24,7 @@ impl Machine for Broker {
         let standing = self.stand(now);
         let silences = self.membership.silences(now, &self.identity.member);
         if standing.config != self.membership.standing.config {
-            // The others hear at once with whom we agree, and on what.
+            // The others learn at once with whom we agree, and on what.
             self.pulse.hurry(now);
         }
         if !standing.members.is_subset(self.members()) {
@@ -97,7 +97,7 @@ impl Broker {
     fn identified(&mut self, now: Timestamp, index: usize, identity: Result<String, String>) {
         let Some(path) = self.paths.get_mut(index) else { return };
         if path.identified(now, identity) {
-            // It was started again, perhaps. Another address of it would be taken for another server meanwhile.
+            // The server may have restarted. Until it answers, another address of it would count as another server.
             let paths = self.paths.iter_mut().enumerate();
             let others = paths.filter(|(other, path)| *other != index && path.server.identity().is_some());
             others.for_each(|(_, path)| path.server.hurry(now));
@@ -159,7 +159,7 @@ impl Broker {
         changed.iter().filter_map(|workload| self.spread(workload)).collect()
     }
 
-    /// Takes in a beat of this board, on which we had left one when it was begun to be read, or had not.
+    /// Takes in a beat of this board; `beaten`: the board had a beat of ours when the read began.
     fn hear_beat(
         &mut self,
         now: Timestamp,
@@ -212,7 +212,7 @@ impl Broker {
             return Vec::new();
         };
         let before = (self.ahead.hold(workload), self.ahead.above(workload));
-        // Without a lead, something newer was published since the ledger was asked.
+        // Without a lead, a newer state was published since we asked the ledger.
         if self.ahead.leads(workload)
             && self.ahead.compare(workload, record.as_deref(), floor)
             && let Some(record) = record
@@ -301,7 +301,7 @@ impl Broker {
         effects
     }
 
-    /// What was heard of others than the members counts no more.
+    /// What names other than the members said no longer counts.
     fn forget_strangers(&mut self) {
         if let Some(roster) = self.membership.roster.as_ref().filter(|_| !self.copies.is_listening()) {
             let members = &self.membership.standing.members;
@@ -309,7 +309,7 @@ impl Broker {
         }
     }
 
-    /// Has read again what had found no place, as far as there is room now.
+    /// Reads again the copies that found no room, as far as there is room now.
     fn make_up(&mut self, now: Timestamp, members: &BTreeSet<Member>) {
         let others = members.iter().filter(|member| **member != self.identity.member).cloned().collect();
         let Some(lacking) = self.copies.lacking(&others, AGAIN_MAX) else { return };
@@ -333,7 +333,8 @@ impl Broker {
         }
     }
 
-    /// What others wait for and nobody here sees to: what was told of it may have been lost, or come too early.
+    /// Wakes rollouts that others wait for and that do not run here: the first request may have been lost, or come too
+    /// early.
     fn want(&mut self, now: Timestamp) -> Vec<Effect> {
         let wanted = self.copies.seeking().iter().filter(|workload| self.is_wanted(workload)).cloned().collect();
         self.waking.next(now, &wanted).into_iter().map(Effect::Want).collect()

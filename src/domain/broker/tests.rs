@@ -231,7 +231,7 @@ fn copies_are_told_to_whoever_follows_and_wake_up_somebody_where_nobody_does() {
     assert_eq!(told, [&Effect::Want(id("api")), &Effect::Tell(id("web"))]);
     let known = broker.view(at(2), &id("web")).members[&Member::from("eu-2")].clone().unwrap();
     assert_eq!((known.origin, known.record), ("o2".into(), record(3, 1)));
-    // Again with every beat, until somebody follows or we are known not to have it.
+    // Again with every beat, until a rollout follows or we are known not to have it.
     assert!(broker.tick(at(6)).contains(&Effect::Want(id("api"))));
     broker.step(at(7), Event::Absent(id("api"), Seq(4)));
     assert!(!broker.tick(at(12)).contains(&Effect::Want(id("api"))));
@@ -303,7 +303,7 @@ fn beats_go_to_every_board_and_say_whom_we_agree_with() {
     let beat = beats[0].1;
     assert_eq!((beat.members.len(), beat.at_ms, beat.words.len()), (2, 77, 1));
     assert_eq!(beat.config, broker.view(at(5), &id("web")).config);
-    // Ours was there before, so one of another ledger is somebody else's.
+    // Ours was there before, so one of another ledger is another cluster's.
     let other = Beat { member: "eu-1".into(), origin: "o9".into(), ..Beat::default() };
     broker.step(at(5), Event::Beaten(0, Ok(Some(Box::new(other.clone())))));
     assert_eq!(broker.view(at(5), &id("web")).hold, None, "it may be what an earlier ledger of ours left");

@@ -1,5 +1,5 @@
-//! Which rollouts are woken because other members wait for our part: all in their turn, and those that have none to play ever
-//! more rarely.
+//! Which rollouts we wake because other members wait for our part: all in turn, and more and more rarely those that turn out
+//! to have no part.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use crate::id::WorkloadId;
 use crate::machine::Timestamp;
 
-/// Workloads that are woken up at once. Each becomes an actor that reads its record; the others follow 5 s later.
+/// Workloads that we wake at the same time. Each becomes an actor that reads its record; the others follow 5 s later.
 pub(super) const WANTED_MAX: usize = 100;
 
-/// A rollout that was woken twice for other members and twice ended without having a part to play, because the workload is
-/// disabled here say, is left alone for so long. What is heard of it wakes it at once.
+/// A rollout that we woke twice for other members and that twice ended without a part (because the workload is disabled
+/// here, for example) is not woken again for this long, unless there is news of it.
 const RESTS_FOR: Duration = Duration::from_secs(60);
 
 /// See the module's text.
@@ -25,7 +25,7 @@ pub(super) struct Waking {
 }
 
 impl Waking {
-    /// The next ones to be woken of those that are wanted of us.
+    /// The next ones to wake, among those that other members want.
     pub(super) fn next(&mut self, now: Timestamp, wanted: &BTreeSet<WorkloadId>) -> Vec<WorkloadId> {
         let rests = |workload: &WorkloadId| {
             self.idled.get(workload).is_some_and(|(times, at)| *times > 1 && now.since(*at) < RESTS_FOR)
@@ -39,13 +39,13 @@ impl Waking {
         next
     }
 
-    /// A rollout has ended that is still wanted of us.
+    /// A rollout has ended, and another member still waits for it.
     pub(super) fn idled(&mut self, now: Timestamp, workload: WorkloadId) {
         let (times, at) = self.idled.entry(workload).or_default();
         (*times, *at) = (times.saturating_add(1), now);
     }
 
-    /// There is news of this workload, or it is wanted no more.
+    /// There is news of this workload, or no member waits for it any more.
     pub(super) fn forget(&mut self, workload: &WorkloadId) {
         self.idled.remove(workload);
     }

@@ -1,13 +1,13 @@
-//! What this life has seen delivered, so that a notice told once more is not sent once more.
+//! What this life has seen delivered, so that a repeated notice is not sent again.
 //!
-//! A rollout tells its notice again after a crash, because its record may not say yet that it was told. The outbox of the
-//! earlier life may have been read and emptied by then. Not durable: a delivery whose own life ended before its notice
-//! was forgotten by the record is sent twice, with the same id and bytes.
+//! After a crash a rollout repeats its notice, because its record may not say yet that the notice is out. By then this
+//! life may have read and emptied the earlier life's outbox. This list is not durable: if we crash between a delivery and
+//! the write that drops the notice from the record, it is sent twice, with the same id and bytes.
 
 use std::collections::VecDeque;
 
-/// How many are remembered; the oldest is forgotten first. Rollouts tell again within seconds of a start, and no more
-/// than this is delivered in seconds. At 70 bytes each this is 300 KB.
+/// How many are remembered; the oldest is forgotten first. Rollouts repeat notices within seconds of a start, and no
+/// more than this is delivered in that time. At 70 bytes each this is 300 KB.
 pub const DELIVERED_MAX: usize = 4096;
 
 /// Ids of deliveries.

@@ -1,28 +1,27 @@
-//! Telling a notice in two places: as an Event on its object, and to the webhooks by way of the outbox.
+//! Publishes a notice in two places: as an Event on its object, and through the outbox to the webhooks.
 //!
-//! A notice is told again until both have it. Whichever has it already is left alone then, for as long as this is remembered: a
-//! life of the rollout. The outbox and the Event know a notice that they have had, so a later life repeats it without harm.
+//! A notice is repeated until both have it. During one life of the rollout we remember which of the two has it already, and
+//! skip that one. A later life repeats both without harm: the outbox and the Event recognise a notice they have had.
 
 use std::collections::BTreeSet;
 
 use crate::id::NoticeId;
 
-/// The notices that are told.
+/// The notices on their way.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Errands {
-    /// All that were begun with.
+    /// All that were begun.
     begun: BTreeSet<NoticeId>,
-    /// Those that the outbox has, while their Event is not published yet. Handing one over again would call every receiver
-    /// again.
+    /// Those that the outbox has and whose Event is not published yet. A second hand-over would call every receiver again.
     accepted: BTreeSet<NoticeId>,
 }
 
-/// What telling a notice takes now. Its Event is published in any case: publishing one that exists is harmless.
+/// What is left to do for a notice. Its Event is published in any case: publishing one that exists is harmless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errand {
-    /// It was not begun with before: it is logged and counted, once, however often it has to be told.
+    /// It is new, so it is logged and counted: once, however often it is repeated.
     pub first: bool,
-    /// The outbox is to have it.
+    /// The outbox does not have it yet.
     pub to_outbox: bool,
 }
 
@@ -31,22 +30,22 @@ pub struct Errand {
 pub enum Publication {
     /// It exists.
     Done,
-    /// It can never be published. That must not keep the webhooks waiting.
+    /// It can never be published, which must not delay the webhooks.
     Never,
-    /// It does not exist yet, for this reason.
+    /// It was not published this time, for this reason.
     Failed(String),
 }
 
 impl Errands {
-    /// Begins to tell a notice, for the first time or again.
+    /// Begins to publish a notice, for the first time or again.
     pub fn begin(&mut self, id: &NoticeId) -> Errand {
         Errand { first: self.begun.insert(id.clone()), to_outbox: !self.accepted.contains(id) }
     }
 
-    /// Both were tried; `handed` says whether the outbox has it, if it was to have it.
+    /// Both were tried; `handed` is the outbox's answer, if it was asked.
     ///
     /// # Errors
-    /// Why it has to be told again.
+    /// Why it must be repeated.
     pub fn end(&mut self, id: &NoticeId, event: Publication, handed: Option<Result<(), String>>) -> Result<(), String> {
         let handed = handed.unwrap_or(Ok(()));
         if handed.is_ok() {

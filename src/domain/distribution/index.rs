@@ -8,9 +8,9 @@
 //! 2. whatever the aliases do, a distribution whose own domain name it is,
 //! 3. and one that has it as an origin: the distribution fetches from the site.
 //!
-//! A wildcard *host* stands for all the names it covers (how deep, the [`Host`] says), so it reaches every
-//! distribution that one of these names reaches by rules 1 and 3, but for the names that are known to lead elsewhere.
-//! Rule 2 is for names people write down: nobody is served under `*.cloudfront.net` as a whole.
+//! A wildcard *host* stands for all the names it covers (how deep, the [`Host`] says), so it reaches every distribution
+//! that one of these names reaches by rules 1 and 3, but for the names that are known to lead elsewhere. Rule 2 is for
+//! names people write down: no site is served under `*.cloudfront.net` as a whole.
 //!
 //! Each load balancer name matches origins only, and no distribution all of whose aliases are known to lead elsewhere:
 //! it fetches from the load balancer what is not this site's.
@@ -36,7 +36,7 @@ pub struct Matches {
     pub by_distribution: BTreeMap<DistributionId, Vec<Reason>>,
     /// Hosts that no distribution serves, sorted.
     pub unmatched: Vec<Host>,
-    /// Load balancers that are nobody's origin, sorted.
+    /// Load balancers that are no distribution's origin, sorted.
     pub unmatched_origins: Vec<String>,
     /// Distributions that would match if they were not disabled, staging or for tenants only, or if not all their aliases
     /// led elsewhere, and why; sorted.

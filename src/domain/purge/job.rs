@@ -30,7 +30,7 @@ pub(super) struct Waiter {
     pub(super) number: u64,
     /// When it was ordered.
     pub(super) arrived: Timestamp,
-    /// Why somebody has to act, as was told; once is enough.
+    /// Why an operator has to act, as reported; once is enough.
     pub(super) failing: Option<String>,
     /// It was reported as not created in time; once is enough.
     pub(super) overdue: bool,
@@ -86,9 +86,9 @@ impl Waiter {
         self.order.voted_at.unwrap_or(self.arrived)
     }
 
-    /// Whether a purge of this one is certain to be a purge of `other` too: it has its paths, and `other` was complete before
-    /// this one can have been created by anybody. So nobody's earlier sending of this reference, which CloudFront would return
-    /// to a later one, can be older than `other`. Of a vote of an earlier life that is not known.
+    /// Whether a purge of this one certainly purges `other` too: it has its paths, and `other` was complete before any member
+    /// can have created this one. So an earlier invalidation with this reference, which CloudFront would return to us, cannot
+    /// be older than `other`. For a vote of an earlier life this is unknown.
     pub(super) fn contains(&self, other: &Self) -> bool {
         self.order.distribution == other.order.distribution
             && self.order.paths.covers(&other.order.paths)
@@ -148,7 +148,7 @@ impl Job {
         self.all().map(|waiter| waiter.report(progress.clone())).collect()
     }
 
-    /// Tells each that was not told yet that somebody has to act.
+    /// Reports to each order, once, that an operator has to act.
     pub(super) fn tell_failing(&mut self, why: &str) -> Vec<Effect> {
         let untold = self.all_mut().filter(|waiter| waiter.failing.is_none());
         let told = untold.map(|waiter| {
@@ -158,7 +158,7 @@ impl Job {
         told.collect()
     }
 
-    /// Nobody has to act any more.
+    /// No operator has to act any more.
     pub(super) fn forget_failing(&mut self) {
         self.all_mut().for_each(|waiter| waiter.failing = None);
     }

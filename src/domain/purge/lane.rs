@@ -6,7 +6,7 @@ use crate::distribution::DistributionId;
 use crate::machine::Timestamp;
 use crate::retry::{self, Backoff};
 
-/// Where somebody has to act there is no hurry.
+/// If an operator has to act, there is no hurry.
 const SLOWLY: Backoff = Backoff { base: Duration::from_secs(15), cap: Duration::from_secs(5 * 60) };
 
 /// A distribution that refuses is tried again at the earliest so long after the last time, when a purge of it is ordered
@@ -32,7 +32,7 @@ pub(super) struct Refusal {
     pub(super) until: Timestamp,
     /// What it said.
     pub(super) why: String,
-    /// Somebody has to act.
+    /// An operator has to act.
     pub(super) needs_help: bool,
 }
 
@@ -70,7 +70,7 @@ impl Lane {
         }
     }
 
-    /// What it last said, if it refuses and somebody has to act.
+    /// Its last words, if it refuses and an operator has to act.
     pub(super) fn why_failing(&self) -> Option<&str> {
         self.refusal.as_ref().filter(|refusal| refusal.needs_help).map(|refusal| refusal.why.as_str())
     }

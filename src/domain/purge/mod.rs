@@ -49,14 +49,14 @@ pub struct Order {
     pub distribution: DistributionId,
     /// What is sent of it.
     pub paths: PathSet,
-    /// For whom: the one that ordered it is told how it goes.
+    /// The rollout that ordered it, and gets the reports.
     pub subject: Subject,
     /// The invalidation, if an earlier life has already created it: only its completion is awaited.
     pub invalidation: Option<InvalidationId>,
     /// Paths that its namespace may send to one distribution in an hour.
     pub paths_per_hour: u32,
-    /// When this process drafted its vote for it: complete by then, and not decided, so not purged, before. `None` if an
-    /// earlier life or another worker voted, so nothing is known of either.
+    /// When this process drafted its vote for it. The rollout was complete by then, and cannot have been decided or
+    /// purged earlier. `None` if an earlier life or another worker voted: then neither is known.
     pub voted_at: Option<Timestamp>,
 }
 
@@ -80,7 +80,7 @@ pub enum Progress {
     DoneByOther,
     /// It takes longer than the completion timeout; the time waited so far. It is still waited for.
     Stalled(Duration),
-    /// It cannot be made, or followed, before somebody does something, for this reason; it is tried on, slowly.
+    /// It cannot be made, or followed, until an operator acts, for this reason; we keep trying, slowly.
     Failing(String),
     /// It could not be made within the completion timeout, for this reason; it is tried on.
     Overdue(String),
@@ -110,7 +110,8 @@ pub enum CdnErrorClass {
     ReferenceReused,
     /// Our request itself is wrong: CloudFront documents so for this code. Final.
     Refused,
-    /// A refusal that nothing documents as final: a proxy's page, a code nobody knows. It may pass, or somebody has to act.
+    /// A refusal that nothing documents as final: a proxy's page, an unknown code. It may pass, or an operator has to
+    /// act.
     Unexpected,
 }
 

@@ -96,7 +96,7 @@ impl Purger {
         if let Some(job) = self.jobs.get_mut(&order.reference) {
             let mut effects = job.progress(&job.own);
             if let (true, Some(id)) = (job.is_waiting(), order.invalidation) {
-                // Somebody else has made it, or one that covers it.
+                // Another member has made it, or one that covers it.
                 job.stage = Stage::Polling(Poll::begin(now, id, &self.pace));
             } else if job.is_waiting() {
                 // What is to be sent may have grown by what an older one owed.
@@ -276,8 +276,8 @@ impl Purger {
         }
     }
 
-    /// A distribution does not let us, or does not answer. Where somebody has to act, all that wait for it are told: only one
-    /// of them is tried from now on.
+    /// A distribution refuses us, or does not answer. If an operator has to act, every rollout that waits for it gets a
+    /// report: only one of the purges is tried from now on.
     fn refused(&mut self, now: Timestamp, reference: &Reference, why: String, needs_help: bool) -> Vec<Effect> {
         let Some(job) = self.jobs.get(reference) else { return Vec::new() };
         let distribution = job.own.order.distribution.clone();
@@ -307,7 +307,7 @@ impl Purger {
             return self.conclude(reference, &Progress::DoneByOther);
         };
         job.own.order.paths = sent.clone();
-        // When that was is not known, so it covers nobody else.
+        // Its time is unknown, so it covers no other purge.
         job.own.order.voted_at = None;
         let mut effects = self.created(now, reference, invalidation);
         if let Some(job) = self.jobs.get(reference) {

@@ -1,7 +1,8 @@
-//! Reports that found no room in the mailbox of the one that ordered. Nothing else would tell it: the end of a purge is
-//! forgotten once it was reported. So they are kept in their order, and repeated.
+//! Reports that the mailbox of the rollout that ordered the purge had no room for. The end of a purge is forgotten once
+//! it was reported, so these reports are kept in their order, and repeated.
 //!
-//! Effects are performed in their order and at one moment: a mailbox that refuses a report refuses those after it too.
+//! Effects are performed in their order and at one moment, so a mailbox that refuses one report also refuses those
+//! after it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,10 +11,10 @@ use crate::id::{Reference, Subject};
 use crate::machine::Timestamp;
 use crate::purge::{Effect, Progress};
 
-/// After how long they are repeated.
+/// How long after a refusal they are repeated.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// All of them, by who is to be told.
+/// All of them, by recipient.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Unheard(BTreeMap<Subject, Backlog>);
 
@@ -30,7 +31,7 @@ impl Unheard {
         self.0.entry(subject).or_insert(begun).reports.push((reference, progress));
     }
 
-    /// What is due, and then these effects; but no report overtakes an earlier one to the same.
+    /// The reports that are due, followed by these effects. No report overtakes an earlier one to the same recipient.
     pub(super) fn queue(&mut self, now: Timestamp, effects: Vec<Effect>) -> Vec<Effect> {
         let mut next: Vec<Effect> = self.0.extract_if(.., |_, backlog| backlog.again <= now).flat_map(again).collect();
         for effect in effects {

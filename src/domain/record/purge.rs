@@ -37,7 +37,7 @@ pub enum PurgeState {
     Covered(Reference),
     /// The edge is fresh.
     Completed,
-    /// Somebody used the reference with other paths; the purge exists, its completion is not known (decision 17).
+    /// The reference was used with other paths; the purge exists, its completion is unknown (decision 17).
     DoneByOther,
     /// It cannot be made: the distribution is gone, or CloudFront refuses the request itself.
     Impossible(String),

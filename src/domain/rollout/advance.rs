@@ -5,7 +5,7 @@
 //!                          └── group_timeout ──────────▲
 //! ```
 //!
-//! No stage calls another. Each says what it has come to, and what follows from that is here.
+//! No stage calls another. Each returns its result, and this file decides what follows.
 
 use std::ops::ControlFlow::{Break, Continue};
 
@@ -57,13 +57,13 @@ impl Rollout {
                 }
                 let effect = match &workload.version {
                     Ok(version) if !workload.tuning.disabled => self.follow(now, &workload, version, fresh),
-                    // Nothing can be said of it, so no time is counted against it.
+                    // We cannot judge it, so its clock stands still.
                     Ok(_) | Err(_) => {
                         self.stop_clock(now);
                         None
                     }
                 };
-                // Into the record of a first sight too, so that both are one write.
+                // Also into the record of a first sight, so that both are one write.
                 self.note_faults(now, &workload);
                 effect
             }
@@ -103,7 +103,8 @@ impl Rollout {
         }
     }
 
-    /// What follows from the group's records: a vote, a vector decided or dead, purges to go on with, or that the wait is over.
+    /// What follows from the group's records: a vote, a decided or dead vector, purges to continue, or the end of the
+    /// wait.
     fn agree(&mut self, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.note_set_back();
@@ -134,7 +135,7 @@ impl Rollout {
         effects
     }
 
-    /// Goes on with a vote that is stored: until its vector has ended, and until that is told and known.
+    /// Goes on with a stored vote until its vector has ended, the end is announced, and the other members know it.
     fn carry_on(&mut self, now: Timestamp, vote: &Vote) -> Vec<Effect> {
         let vector = &vote.vector;
         if vote.closed.is_some() {

@@ -1,4 +1,4 @@
-//! What is known of the group, and what the group was shown of us.
+//! What this rollout knows of the group, and what the group has seen of it.
 //!
 //! Not for what follows from it; that is `vote`, `execute` and `group_timeout`.
 
@@ -15,7 +15,7 @@ use crate::rollout::Effect;
 /// See the module's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Ballot {
-    /// The records of all members, as the group actor last told them; our own is in it once it was published.
+    /// The records of all members, as the group actor last sent them; with our own once it was published.
     pub(super) view: View,
     /// That view's number.
     number: u64,
@@ -23,13 +23,13 @@ pub(super) struct Ballot {
     pub(super) recheck: Call,
     /// The durable record was shown to the group in this life.
     published: bool,
-    /// The other members were told that the workload does not exist here.
+    /// We have informed the other members that the workload does not exist here.
     told_absent: bool,
 }
 
 impl Ballot {
-    /// Takes in what the group knows. Answers may overtake each other: one that knows less of ourselves than another before
-    /// it would leave us waiting for an answer that has come already.
+    /// Takes in what the group knows. Answers may overtake each other: one with an older record of ours than an earlier
+    /// answer would leave us waiting for what has come already.
     pub(super) fn changed(
         &mut self,
         NumberedView { number, view }: NumberedView,
@@ -62,7 +62,7 @@ impl Ballot {
         self.published
     }
 
-    /// Tells the other members, once, that no rollout up to this one is voted for.
+    /// Informs the other members, once, that we vote for no rollout up to this one.
     pub(super) fn absent(&mut self, seq: Seq) -> Option<Effect> {
         (!std::mem::replace(&mut self.told_absent, true)).then_some(Effect::Absent(seq))
     }
@@ -76,7 +76,7 @@ impl Ballot {
         })
     }
 
-    /// What is to be purged for a vector, if that is decided.
+    /// The plan of a vector, if it is decided.
     pub(super) fn plan(&self, vector: &Vector) -> Option<Plan> {
         match group::fate(&self.view, vector) {
             Fate::Decided(Decision::Execute(plan)) => Some(plan),
@@ -84,7 +84,7 @@ impl Ballot {
         }
     }
 
-    /// Whether a member other than `own` has not heard yet that what was owed for a vector has been made.
+    /// Whether a member other than `own` does not know yet that the owed purges of a vector have been made.
     pub(super) fn others_owe(&self, vector: &Vector, own: &Member) -> bool {
         let others = self.view.members.iter().filter(|(member, _)| *member != own);
         others.filter_map(|(_, known)| known.as_ref()?.record.kept(vector)).any(Vote::owes)

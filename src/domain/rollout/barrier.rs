@@ -5,8 +5,8 @@
 //!                        └──────────── rollout.drain_timeout ───────────────────────▶ Complete, and told
 //! ```
 //!
-//! A broken predicate begins both anew. Neither counts towards the rollout timeout. That the bound passed needs no field of
-//! its own in the record: the phase is Complete then, and neither a re-check nor a restart goes back behind it.
+//! If the predicate stops holding, both begin anew. Neither counts towards the rollout timeout. The record needs no field
+//! for the passed bound: the phase is Complete then, and neither a re-check nor a restart goes back behind it.
 //!
 //! Old pods are looked for at once, when the watch of pods shows that something has changed, and every [`LOOK_EVERY`]. Only a
 //! fresh reading ends the wait: a watch may be late. Not for which pods are old; see [`crate::serving`].
@@ -50,7 +50,7 @@ struct Waiting {
     quiet_since: Option<Timestamp>,
 }
 
-/// How long is waited at the barrier.
+/// How long a rollout waits at the barrier.
 #[derive(Clone, Copy)]
 pub(super) struct Bounds {
     /// After no old pod serves any more.
@@ -73,12 +73,12 @@ pub(super) enum Pass {
     Look,
     /// No old pod served for long enough.
     Quiet,
-    /// The bound passed, and this is what it was waited for.
+    /// The bound passed; this is what the rollout still waited for.
     Late(String),
 }
 
 impl Waiting {
-    /// Why it is not known that no old pod serves.
+    /// Why an old pod may still serve.
     fn hindrance(&self, look: &Call) -> String {
         match (look.reason(), &self.found) {
             (Some(reason), _) => format!("cannot see whether old pods still serve: {reason}"),
@@ -114,7 +114,7 @@ impl Barrier {
 
     /// A look for old pods was answered.
     pub(super) fn looked(&mut self, now: Timestamp, found: OldPods) {
-        // One that was asked for before the predicate held again says nothing of now.
+        // An answer to a question from before the predicate held again says nothing about now.
         let current = self.look.is_asked() && !self.look.is_outdated();
         self.look.answered();
         let Some(waiting) = self.waiting.as_mut().filter(|_| current) else { return };
@@ -133,7 +133,7 @@ impl Barrier {
         }
     }
 
-    /// The predicate does not hold any more, or nothing can be said of it.
+    /// The predicate no longer holds, or cannot be judged.
     pub(super) fn leave(&mut self) {
         self.waiting = None;
         self.look.outdate();
@@ -202,11 +202,11 @@ impl Rollout {
         }
     }
 
-    /// All that was to be waited for is over; `remark` says what was not.
+    /// The wait is over; `remark` names what was still missing.
     fn complete(&mut self, now: Timestamp, remark: &str) {
         self.stop_clock(now);
         let elapsed = self.elapsed(now);
-        // A life that began just now has not watched it take any time.
+        // A life that began just now cannot say how long it took.
         let after = if elapsed.as_secs() == 0 { String::new() } else { format!(" after {}", words::duration(elapsed)) };
         let pods = self.workload().map_or(0, |workload| workload.replicas.updated);
         let Some(draft) = &mut self.record.draft else { return };

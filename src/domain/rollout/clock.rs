@@ -1,5 +1,4 @@
-//! The rollout's clock: it counts what counts towards a timeout, stands still while that is wanted, and survives restarts in the
-//! record.
+//! The rollout's clock: it counts the time towards a timeout, can stand still, and survives restarts in the record.
 
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ pub(super) const ELAPSED_STORED_EVERY: Duration = Duration::from_secs(60);
 /// look that confirms it take seconds, an overloaded controller up to a minute.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(60);
 
-/// What is measured of a rollout.
+/// The measurements of one rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Stopwatch {
     /// Since when it runs; `None` while it stands still.
@@ -97,8 +96,8 @@ impl Rollout {
     }
 }
 
-/// How long a rollout may take: what its owner says by annotation, as it is; else `rollout.timeout`, or longer where the
-/// Deployment itself gives its pods longer.
+/// How long a rollout may take: the owner's annotation, unchanged; else `rollout.timeout`, or longer if the Deployment
+/// gives its pods longer.
 pub fn timeout(workload: Option<&Workload>, policy: &Policy) -> Duration {
     let Some(tuning) = workload.map(|workload| &workload.tuning) else { return policy.rollout_timeout };
     let own = tuning.own_deadline.map(|deadline| deadline.saturating_add(DEADLINE_MARGIN));

@@ -1,5 +1,5 @@
-//! How a rollout ends, and its vote: what is remembered and told of that, what the edge is thought to have from then on, and when
-//! a vote is needed no more.
+//! How a rollout ends, and its vote: what is remembered and announced, what we take the edge to have from then on, and when a
+//! vote is no longer needed.
 
 use crate::distribution::DistributionId;
 use crate::group;
@@ -17,12 +17,12 @@ use crate::text;
 
 /// How a rollout ends before it was voted for.
 pub(super) struct End {
-    /// As what it is told.
+    /// The kind of its notice.
     pub(super) kind: Kind,
     pub(super) outcome: Outcome,
-    /// What is told.
+    /// The notice's message.
     pub(super) message: String,
-    /// Why, where the outcome does not say it all.
+    /// The reason, if the outcome does not say it all.
     pub(super) why: String,
 }
 
@@ -38,7 +38,7 @@ pub(super) type VectorEnd = (Outcome, String);
 
 /// What becomes of a closed vote.
 pub(super) enum Parting {
-    /// It is not told, or another member may need it.
+    /// Its end is not announced yet, or another member may need it.
     Stays,
     /// It is kept in brief for what it owes.
     Owes,
@@ -57,12 +57,12 @@ impl Rollout {
         }
     }
 
-    /// Closes an open vote: the vector is done with, for the reason given. Says whether there was one.
+    /// Closes an open vote: the vector has ended, for the reason given. Returns whether there was one.
     pub(super) fn close_vote(&mut self, now: Timestamp, vector: &Vector, (outcome, why): VectorEnd) -> bool {
         let (agreed_at, hosts) = self.ballot.agreed(vector);
         let Some(vote) = self.record.open_vote(vector) else { return false };
         vote.closed = Some(outcome.clone());
-        // What is told of the end follows from all votes, and later lives may not see them all any more.
+        // The announcement of the end follows from all votes, and later lives may not see them all any more.
         vote.at_ms = vote.at_ms.max(agreed_at);
         let mentioned = fitting(&hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len());
         vote.hosts.extend(mentioned.cloned());
@@ -82,7 +82,7 @@ impl Rollout {
         true
     }
 
-    /// Goes on with a vote whose end is durable: it is told, by us when it is our turn and nobody else has.
+    /// Goes on with a vote whose end is durable: we announce it when our turn comes, unless another member has.
     pub(super) fn see_told(&mut self, now: Timestamp, vote: &Vote) {
         let vector = &vote.vector;
         if let Some(id) = self.id_of_end(vote, &self.identity.member)
@@ -96,7 +96,7 @@ impl Rollout {
         }
     }
 
-    /// Whether another member has told it, or will, whatever happens here.
+    /// Whether another member has announced it, or is certain to.
     fn is_told_elsewhere(&self, vote: &Vote) -> bool {
         let own = &self.identity.member;
         let dead = vote.closed == Some(Outcome::Dead);
@@ -106,7 +106,7 @@ impl Rollout {
             Some(theirs) => kind
                 .map(|kind| self.notice_id(&vote.vector, kind, "", member))
                 .is_some_and(|id| theirs.noticed.contains(&id) && record.untold.iter().all(|notice| notice.id != id)),
-            // Who has dropped its vote knows that it is told; of a dead vector it may never have voted.
+            // A member drops its vote only after the announcement; but for a dead vector it may never have voted.
             None => {
                 !dead && record.last.as_ref().is_some_and(|last| group::is_past(&self.ballot.view, last, &vote.vector))
             }
@@ -115,7 +115,7 @@ impl Rollout {
         others.any(|(member, known)| known.as_ref().is_some_and(|known| told(member, &known.record)))
     }
 
-    /// Whether a closed vote is told, and no other member needs it any more.
+    /// Whether the end of a closed vote is announced, and no other member needs the vote any more.
     pub(super) fn parting(&self, vector: &Vector) -> Parting {
         let Some(draft) = &self.record.draft else { return Parting::Stays };
         let Some(vote) = draft.kept(vector).filter(|vote| vote.closed.is_some()) else { return Parting::Stays };
@@ -142,7 +142,7 @@ impl Rollout {
         self.purges.release(vector);
     }
 
-    /// How a rollout that had ended with owed purges has ended after all.
+    /// The final end of a rollout that had ended with owed purges.
     pub(super) fn close_owed(&mut self, vote: &Vote) {
         let served = self.may_be_served();
         let (Some(draft), Some(ended)) = (&mut self.record.draft, &vote.closed) else { return };
@@ -175,7 +175,7 @@ impl Rollout {
     }
 }
 
-/// What is told of an end, if anything is.
+/// The announcement of an end, if there is one.
 const fn kind_of_end(outcome: &Outcome) -> Option<Kind> {
     match outcome {
         Outcome::Purged => Some(Kind::PurgeCompleted),
@@ -183,17 +183,17 @@ const fn kind_of_end(outcome: &Outcome) -> Option<Kind> {
         Outcome::NoDistribution | Outcome::Dead => Some(Kind::PurgeFailed),
         Outcome::Partly => Some(Kind::PurgeFailed),
         Outcome::Owed | Outcome::PartlyOwed => Some(Kind::PurgeOwed),
-        // An impossible purge has been told when it proved to be so; the others are nobody's business.
+        // An impossible purge was announced when it failed; the other outcomes are not announced.
         Outcome::Impossible | Outcome::NothingNew | Outcome::NoSite => None,
         // These close a rollout before its vote.
         Outcome::Failed(_) | Outcome::Superseded | Outcome::RolledBack | Outcome::Deleted | Outcome::Withdrawn => None,
     }
 }
 
-/// All was purged: the edge now agrees with what was voted for, unless another version completed meanwhile or may have been
+/// All was purged: the edge now has what was voted for, unless another version completed meanwhile or may have been
 /// `served`.
 fn settle(draft: &mut Record, vote: &Vote, served: bool, same_digest_is_same: bool) {
-    // Asked for since, it is asked for still.
+    // A request made since then still stands.
     draft.request = draft.request.filter(|asked| *asked > vote.seq);
     // The purge of a later version found that one on the edge, whichever of the two completes first.
     if draft.history.iter().any(|closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged) {

@@ -1,4 +1,5 @@
-//! Which purge contains which: what one of this workload sends for older ones, and what becomes of those when it is made.
+//! Which purge contains which: what a purge of this workload sends for older ones, and what becomes of those when it is
+//! made.
 
 use crate::distribution::DistributionId;
 use crate::id::Vector;
@@ -8,12 +9,12 @@ use crate::record::{Purge, PurgeState, Record, Vote};
 use crate::rollout::Rollout;
 use crate::tenants::PATHS_SENT_MAX;
 
-/// Bytes of the paths of one owed purge; with more, it is of everything. They are there as often as there are distributions.
+/// Bytes of the paths of one owed purge; with more, it purges everything. Each distribution's entry holds its own copy.
 const SENT_BYTES_MAX: usize = 1024;
 
 impl Rollout {
-    /// Chooses what is sent for a purge that nobody has created: what was voted for, and what older ones of this workload owe
-    /// for the same distribution, if it does not contain that. One that is owed always says it, since the votes go.
+    /// Chooses the paths of a purge that no member has created yet: those voted for, and those that older purges of this
+    /// workload owe for the same distribution. An owed purge always records its paths, because the votes go.
     pub(super) fn absorb(&mut self, vector: &Vector, distribution: &DistributionId, plan: &Plan, say: bool) {
         let Some(draft) = &self.record.draft else { return };
         let Some(vote) = draft.kept(vector) else { return };
@@ -34,8 +35,7 @@ impl Rollout {
     }
 
     /// What was made for `vector` covers what older ones owe, if what was really sent contains it: they were complete everywhere
-    /// before anybody could vote for this one.
-    /// `paths` are what was voted for, where they are still known.
+    /// before any member could vote for this one. `paths` are what was voted for, where they are still known.
     pub(super) fn cover_older(&mut self, vector: &Vector, paths: Option<&PathSet>) {
         let Some(draft) = &mut self.record.draft else { return };
         let Some(made) = draft.kept(vector).cloned() else { return };
@@ -49,7 +49,7 @@ impl Rollout {
                 if made && contained {
                     purge.state = PurgeState::Covered(newer.reference.clone());
                     purge.invalidation.clone_from(&newer.invalidation);
-                    // It is followed from now on, instead of tried.
+                    // From now on we follow it instead of retrying it.
                     covered.push(purge.reference.clone());
                 }
             }
@@ -73,7 +73,7 @@ impl Rollout {
     }
 }
 
-/// Whether nothing is known of a purge that would make the edge fresh.
+/// Whether no purge is known that would make the edge fresh.
 const fn is_missing(purge: &Purge) -> bool {
     matches!(purge.state, PurgeState::Wanted | PurgeState::Owed(_)) && purge.invalidation.is_none()
 }

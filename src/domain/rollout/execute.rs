@@ -1,5 +1,4 @@
-//! From decided to purged: the distributions of the plan are found, what others have done of it is taken over, and the rest is
-//! ordered.
+//! From decided to purged: finds the distributions of the plan, takes over what other members have done, and orders the rest.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -19,8 +18,8 @@ use crate::rules::Rules;
 use crate::tenants::{self, PATHS_SENT_MAX};
 
 impl Rollout {
-    /// Goes on with a decided vector: matches it, and orders what is not ordered yet in this life. When all is final, says how it
-    /// ends.
+    /// Goes on with a decided vector: matches it, and orders what this life has not ordered yet. Once all is final, returns how
+    /// it ends.
     pub(super) fn execute(
         &mut self,
         now: Timestamp,
@@ -51,7 +50,7 @@ impl Rollout {
         Continue(effects)
     }
 
-    /// A purge with what is to be sent of it, once both are durable (GA-1).
+    /// A purge with the paths to send, once both are durable (GA-1).
     fn chosen(&mut self, vector: &Vector, distribution: &DistributionId, plan: &Plan) -> Option<Purge> {
         self.absorb(vector, distribution, plan, false);
         let of = |record: Option<&Record>| record?.vote(vector)?.purges.get(distribution).cloned();
@@ -59,8 +58,8 @@ impl Rollout {
         of(self.record.durable.as_ref()).is_some_and(|stored| stored.sent == purge.sent).then_some(purge)
     }
 
-    /// Takes over what other members' votes say of the purges: that they are wanted, created, or done. Not that they are
-    /// impossible: another member may have other credentials.
+    /// Takes over from other members' votes which purges are wanted, created, or done; but not which are impossible:
+    /// another member may have other credentials.
     pub(super) fn adopt(&mut self, vector: &Vector, plan: &Plan) {
         if self.identity.is_alone() {
             return;
@@ -72,7 +71,7 @@ impl Rollout {
         let theirs: Vec<Vote> = theirs.cloned().collect();
         let Some(vote) = self.record.open_vote(vector) else { return };
         for other in theirs {
-            // A list and what is not on it belong together: it is taken as it is, or not added to.
+            // A list and the count of what is not on it belong together: we take both over, or neither.
             let first = vote.purges.is_empty();
             if first {
                 vote.unlisted.clone_from(&other.unlisted);
@@ -96,7 +95,7 @@ impl Rollout {
     }
 
     fn order(&self, vector: &Vector, distribution: &DistributionId, purge: &Purge, plan: &Plan) -> Order {
-        // Covered by an invalidation that exists: that one is waited for, not made again.
+        // Covered by an existing invalidation: we wait for that one and create none.
         let exists = matches!(purge.state, PurgeState::Created | PurgeState::Covered(_) | PurgeState::Owed(_));
         Order {
             reference: purge.reference.clone(),
@@ -112,7 +111,7 @@ impl Rollout {
     /// The distributions of a decided plan are known.
     pub(super) fn matched(&mut self, vector: &Vector, found: &Found) -> Option<VectorEnd> {
         self.purges.matched(vector);
-        // Asked again because a peer was rebuilt, and answered twice: the purges of the first answer are under way.
+        // A second answer, because we asked again after a peer was rebuilt: the purges of the first are under way.
         let vote = self.record.kept_mut(vector).filter(|vote| vote.wants_match())?;
         let plan = if vote.closed.is_some() {
             Plan::of(&[vote])
@@ -137,7 +136,7 @@ impl Rollout {
             }
         }
         let within = found.distributions.keys().filter(|id| !beyond.contains_key(*id)).cloned().collect();
-        // One that is owed always says what is sent of it.
+        // An owed purge always records its paths.
         let late = vote.closed.is_some();
         // The reference is of what was voted for. What is sent follows from what the distribution understands (decision 41).
         let sent = |distribution: &DistributionId| {
@@ -157,7 +156,7 @@ impl Rollout {
     }
 }
 
-/// How far a purge is, as far as another member may rely on it.
+/// The progress of a purge that another member may rely on.
 pub(super) const fn progress(state: &PurgeState) -> u8 {
     match state {
         PurgeState::Wanted | PurgeState::Impossible(_) => 0,

@@ -1,5 +1,4 @@
-//! How a vector ends whose purges have come as far as they will, and in which words: which distributions are fresh, which are
-//! not, and why.
+//! How a vector ends once its purges are final or owed, in words: which distributions are fresh, which are not, and why.
 //!
 //! Not for when that is so (`Vote::is_carried_out`), nor for what follows from it; that is `close`.
 
@@ -9,7 +8,7 @@ use crate::rollout::words;
 /// Distributions that are named with a reason: with 200 characters each they leave a sentence readable, and an Event holds 1 KiB.
 const REASONS_NAMED_MAX: usize = 3;
 
-/// How a vector ends whose purges have come so far.
+/// How a vector with these purges ends.
 pub(super) const fn outcome(count: &Count) -> Outcome {
     let Count { completed, unknown, impossible, owed, open } = *count;
     match (completed + unknown > 0, owed + open > 0, impossible > 0) {
@@ -21,7 +20,7 @@ pub(super) const fn outcome(count: &Count) -> Outcome {
     }
 }
 
-/// What is told of such an end.
+/// The announcement of such an end.
 pub(super) fn told(vote: &Vote, outcome: &Outcome) -> String {
     let unknown = vote.count().unknown > 0;
     match outcome {

@@ -17,8 +17,8 @@ use crate::rollout::{Rollout, words};
 type Undecided = (Vector, BTreeSet<Member>);
 
 impl Rollout {
-    /// Lets the clock of a rollout run on while the group has not decided it, and acts on it once when the group's timeout is
-    /// over. It is the only duration besides the rollout timeout that becomes a fact, and only under `skip` (decision 8).
+    /// Lets the clock of a rollout run on until the group has decided it, and acts once when the group's timeout is over.
+    /// Besides the rollout timeout this is the only duration that becomes a fact, and only under `skip` (decision 8).
     pub(super) fn mind_group_timeout(&mut self, now: Timestamp) -> Option<End> {
         if self.identity.is_alone() || self.record.draft.as_ref().is_none_or(|draft| draft.phase != Phase::Complete) {
             return None;
@@ -49,7 +49,8 @@ impl Rollout {
         None
     }
 
-    /// How long it waits before it gives up or tells: those that wait together tell one after the other, unless it is told.
+    /// How long it waits before it gives up or reports. Members that wait together are staggered, so that only the
+    /// first reports.
     fn wait_for_group(&self, undecided: Option<&Undecided>) -> Duration {
         let own = &self.identity.member;
         let rank = match undecided {
@@ -64,12 +65,13 @@ impl Rollout {
         timeout.saturating_add(takeover.saturating_mul(rank))
     }
 
-    /// Whether nothing is waited for after the timeout. What it would mean is not known while nothing may be judged.
+    /// Whether the timeout ends the wait. Never while the group is on hold, when we cannot judge what the silence
+    /// means.
     fn gives_up(&self) -> bool {
         self.policy.group.at_timeout == AtTimeout::Skip && self.ballot.view.hold.is_none()
     }
 
-    /// Whether another member that waits for the same has told so.
+    /// Whether another member has already reported this wait.
     fn is_wait_told(&self, undecided: Option<&Undecided>) -> bool {
         let own = &self.identity.member;
         let told = |member: &Member| {
@@ -140,7 +142,7 @@ impl Rollout {
         self.ballot.view.members.iter().filter(move |(_, known)| waits(known)).map(|(member, _)| member)
     }
 
-    /// For whom the rollout waits, and why, in words.
+    /// The members the rollout waits for, and why, in words.
     pub(super) fn waiting_for(&self) -> Option<String> {
         if let Some(hold) = &self.ballot.view.hold {
             return Some(format!("held up: {hold}"));

@@ -15,8 +15,8 @@
 //!
 //! What it holds is in rooms that own their fields: our record (`write`), what was seen of the workload (`sight`) and of its pods
 //! (`served`), the clock (`clock`), the barrier (`barrier`), what the group knows (`ballot`), the hosts (`site`), the purges
-//! (`purges`) and what is told (`tell`). What it does is in stages, none of which calls another: `observe`, `barrier`, `vote`,
-//! `group_timeout`, `execute`, `progress`, `owed` and `close`. Their order is that of `advance`, the conductor.
+//! (`purges`) and what is told (`tell`). What it does is in stages, which do not call each other: `observe`, `barrier`, `vote`,
+//! `group_timeout`, `execute`, `progress`, `owed` and `close`. The conductor, `advance`, calls them in order.
 //!
 //! Not for deciding what the group agrees on (`group`), nor for how a purge is carried out (`purge`).
 
@@ -95,7 +95,7 @@ pub struct Identity {
     pub grouped: bool,
     /// The ledger that counts.
     pub origin: Origin,
-    /// The wall clock at timestamp zero, in milliseconds since the Unix epoch. Only ever printed.
+    /// The wall clock at timestamp zero, in milliseconds since the Unix epoch. Only printed.
     pub epoch_ms: i64,
 }
 
@@ -114,7 +114,7 @@ impl Identity {
         group::own_seq(vector, &self.member, &self.origin)
     }
 
-    /// What the rollout of a vector is called in the whole group.
+    /// The name of a vector's rollout, the same in the whole group.
     fn group_rollout(&self, vector: &Vector) -> String {
         group_rollout_id(&self.group, &self.workload, vector)
     }
@@ -163,9 +163,9 @@ pub enum Event {
     OldPodsUnseen(String),
     /// The write under way is durable.
     Stored,
-    /// Somebody else wrote first; this is what the ledger holds, and the floor a new record must start above.
+    /// Another writer was first; this is what the ledger holds, and the floor a new record must start above.
     Conflicted(Option<Box<Record>>, Seq),
-    /// It is not known whether the write happened, for this reason.
+    /// The write has an unknown outcome, for this reason.
     StoreFailed(String),
     /// The group's records changed.
     ViewChanged(NumberedView),
@@ -206,7 +206,7 @@ pub enum Effect {
     Look,
     /// Read afresh which pods of an earlier template may still answer.
     FindOldPods(Box<Workload>),
-    /// Find out by which hosts the workload is reached, from facts of this age; `None`: it says so itself.
+    /// Find the hosts of the workload, from facts of this age; `None`: its annotation names them.
     FindSite(Box<Workload>, Option<Age>),
     /// Read the workload afresh, after all members were seen complete (GA-4).
     Recheck(Vector),
@@ -259,7 +259,7 @@ impl Rollout {
         }
     }
 
-    /// Says what the workload is taken for if it has no record; [`Arrival::Open`] otherwise.
+    /// Sets what the workload is taken for if it has no record; [`Arrival::Open`] otherwise.
     #[must_use]
     pub fn arriving(mut self, arrival: Arrival) -> Self {
         if self.record.durable.is_none() {
@@ -273,8 +273,8 @@ impl Rollout {
         self.record.durable.as_ref()
     }
 
-    /// The rollout in flight, whose pods are to be watched, and its version. It need not be durable: what its pods did before
-    /// they are watched, nobody sees.
+    /// The rollout in flight, whose pods are to be watched, and its version. It need not be durable: we never see what its
+    /// pods did before the watch began.
     pub fn rolling(&self) -> Option<(Seq, &crate::image::Version)> {
         let rolling = self.record.draft.as_ref().filter(|record| record.phase == Phase::Rolling);
         rolling.map(|record| (record.seq, &record.version))
@@ -310,7 +310,7 @@ impl Rollout {
         shown.map(|record| Effect::Publish(Box::new(record.clone())))
     }
 
-    /// Somebody else wrote: what they wrote holds, and the facts are looked at again in its light.
+    /// Another writer was first: its record holds, and we judge the facts again by it.
     fn conflicted(&mut self, now: Timestamp, current: Option<Record>, floor: Seq) -> Option<Effect> {
         if !self.record.is_writing() {
             return None;
@@ -342,7 +342,8 @@ impl Rollout {
         !self.identity.is_alone() && (!known || group::others_seek(&self.ballot.view, &self.identity.member))
     }
 
-    /// Counts the rollout `seq` on, if it is the present one, so that the group can come to another vector with it.
+    /// Gives the rollout `seq`, if it is the present one, a new number, so that the group can agree on another vector
+    /// with it.
     pub(super) fn renew(&mut self, seq: Seq) {
         let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.seq == seq) else { return };
         let at_rest = draft.change == Change::Baseline || draft.closed >= draft.seq;

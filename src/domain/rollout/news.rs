@@ -1,4 +1,4 @@
-//! What is new about a workload, by one sight and its record: the question behind every rollout.
+//! What one sight shows that the record does not say: the question behind every rollout.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::workload::{FAULT_BYTES_MAX, Workload};
 /// Bytes of all conditions of a record: some seven faults in words. 10,000 workloads with as many take 160 KB of a shard.
 pub const CONDITIONS_BYTES_MAX: usize = 1024;
 
-/// Bytes that are left for how many more there are.
+/// Bytes reserved for the count of further faults.
 const MORE_BYTES: usize = 40;
 
 /// What a sight asks for.
@@ -34,7 +34,7 @@ pub enum Attention {
 pub fn attention(record: Option<&Record>, workload: &Workload, listed: bool, policy: &Policy) -> Attention {
     let Some(record) = record else {
         let Ok(version) = workload.version.as_ref().map_err(|_| ()) else {
-            // Nothing was recorded and nothing can be; see `unusable`.
+            // There is no record and there can be none; see `unusable`.
             return Attention::Idle;
         };
         return match Arrival::of(workload, listed) {
@@ -59,7 +59,7 @@ pub fn attention(record: Option<&Record>, workload: &Workload, listed: bool, pol
     }
 }
 
-/// Why a workload without a record gets none, if its owner has to do something about it: no record can say so.
+/// Why a workload without a record gets none, if its owner has to do something about it. There is no record to say it.
 pub fn unusable(record: Option<&Record>, workload: &Workload) -> Option<String> {
     let wanted = record.is_none() && !workload.tuning.disabled && !workload.deleting;
     (wanted && workload.version.is_err()).then(|| faults(workload).collect::<Vec<_>>().join("; "))
@@ -80,7 +80,7 @@ pub fn baseline(workload: &Workload, version: &Version, floor: Seq) -> Record {
     }
 }
 
-/// What is new about the workload beside its record, if anything is. The watcher, `explain` and `status` ask this.
+/// What is new about the workload compared with its record, if anything. The watcher, `explain` and `status` ask this.
 pub fn news(record: &Record, workload: &Workload, policy: &Policy) -> Option<Change> {
     let version = workload.version.as_ref().ok().filter(|_| !workload.tuning.disabled)?;
     // One in flight when it was switched off goes on.
@@ -94,7 +94,7 @@ pub fn news(record: &Record, workload: &Workload, policy: &Policy) -> Option<Cha
     }
 }
 
-/// What people are shown of a workload whose news are not on record yet.
+/// What people see of a workload whose news is not on record yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
     /// The news, for a table.
@@ -128,8 +128,8 @@ fn in_words(record: &Record, workload: &Workload, policy: &Policy) -> Option<Str
     workload.version.as_ref().ok().and_then(words)
 }
 
-/// Whether the workload runs what its record says (decision 12). Where its owner has chosen other containers since, what both
-/// selections have is compared: choosing is no change of what runs.
+/// Whether the workload runs what its record says (decision 12). If its owner has chosen other containers since, we compare
+/// those in both selections: another choice changes nothing that runs.
 fn is_same(record: &Record, workload: &Workload, version: &Version, policy: &Policy) -> bool {
     if record.chosen || workload.tuning.containers.is_some() {
         let (before, now) = (record.version.limited_to(version), version.limited_to(&record.version));
@@ -143,7 +143,7 @@ pub(super) fn is_requested(record: &Record, workload: &Workload) -> bool {
     workload.tuning.requested_at.is_some() && workload.tuning.requested_at != record.requested_at
 }
 
-/// Whether the record holds the very images that run, and not only such with the same content.
+/// Whether the record names exactly the images that run, not only images with the same content.
 fn is_exact(record: &Record, workload: &Workload) -> bool {
     let chosen = workload.tuning.containers.is_some();
     workload.version.as_ref().map_or(true, |version| record.version == *version && record.chosen == chosen)
@@ -162,9 +162,8 @@ fn serves_after_all(record: &Record, workload: &Workload, policy: &Policy) -> bo
         && is_proved_by_counts(workload)
 }
 
-/// What cannot be used about the workload, sorted, and no more of it than a record keeps: each is cut to [`FAULT_BYTES_MAX`], the
-/// first that fit into [`CONDITIONS_BYTES_MAX`] are named, and the rest is counted. It is this that is compared with the record and
-/// written into it.
+/// The faults of the workload, sorted and bounded as in a record: each is cut to [`FAULT_BYTES_MAX`], the first that fit into
+/// [`CONDITIONS_BYTES_MAX`] are named, and the rest is counted. This form is compared with the record and written into it.
 pub fn faults(workload: &Workload) -> impl Iterator<Item = String> {
     let unreadable = workload.version.as_ref().err().map(|why| cut(&format!("image: {why}"), FAULT_BYTES_MAX));
     let (mut named, mut bytes, mut more) = (BTreeSet::new(), 0, workload.tuning.more_faults);

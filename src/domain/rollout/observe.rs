@@ -1,4 +1,4 @@
-//! What a sight of the workload makes of its record: a new rollout, progress of the present one, or nothing.
+//! What a sight of the workload changes in its record: a new rollout, progress of the present one, or nothing.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::workload::Workload;
 /// new generation, and the controller corrects it within one sync.
 const DEADLINE_CONFIRMED_AFTER: Duration = Duration::from_secs(2);
 
-/// What a rollout in flight comes to by a sight.
+/// What a sight means for a rollout in flight.
 pub(super) enum Course {
     /// It waits on.
     Waits,
-    /// It has to be looked at afresh before more can be said.
+    /// A fresh look is needed to judge it.
     Looks,
     /// All its pods are new and available.
     Stands,
@@ -46,7 +46,8 @@ impl Rollout {
         None
     }
 
-    /// Tells the other members, once, that the cluster does not have the workload: a fresh look and the ledger say so.
+    /// Informs the other members, once, that the cluster does not have the workload: a fresh look and the ledger say
+    /// so.
     pub(super) fn absent(&mut self) -> Option<Effect> {
         let gone = self.record.draft.is_none() && self.record.is_settled();
         if !gone || self.identity.is_alone() {
@@ -82,7 +83,7 @@ impl Rollout {
         }
     }
 
-    /// The record always holds what runs, also where only names of it have changed, or which containers count.
+    /// The record always holds what runs, even if only the names changed, or the choice of containers.
     pub(super) fn keep_current(&mut self, workload: &Workload, version: &Version) {
         let digests = self.policy.same_digest_is_same;
         let Some(draft) = &mut self.record.draft else { return };
@@ -95,7 +96,7 @@ impl Rollout {
         }
     }
 
-    /// A purge requested while a rollout of the same version is in flight is that rollout's purge, come what may.
+    /// A purge requested while a rollout of the same version is in flight becomes that rollout's purge.
     pub(super) fn join(&mut self, workload: &Workload) {
         if let Some(draft) = &mut self.record.draft {
             draft.request = draft.request.or(Some(draft.seq));
@@ -117,7 +118,7 @@ impl Rollout {
         draft.phase = Phase::Rolling;
         draft.elapsed_ms = 0;
         draft.stalled = false;
-        // In words, it replaces what the edge has; where that is not known, or is this version, what was there before it.
+        // In words, it replaces what the edge has; if that is unknown, or is this version, what ran before it.
         draft.from = (settled.is_none() && previous.version != *version).then(|| previous.version.clone());
         draft.settled = settled;
         if requested {
@@ -125,7 +126,7 @@ impl Rollout {
         }
         draft.requested_at.clone_from(&workload.tuning.requested_at);
         if std::mem::take(&mut draft.off) {
-            // What completed meanwhile was not followed, so the edge may have it.
+            // We did not follow what completed meanwhile, so the edge may have it.
             draft.edge = draft.edge.max(Edge::Moved);
         }
         self.stopwatch.start(now);
@@ -225,7 +226,7 @@ impl Rollout {
             return;
         }
         if !self.sighting.notes_faults(now) {
-            // An owner who changes them all the time is told, and written about, no more often.
+            // If an owner changes them all the time, notices and writes are still no more frequent.
             return;
         }
         let fresh: Vec<String> = faults.difference(&draft.conditions).cloned().collect();

@@ -1,5 +1,5 @@
-//! Purges that cannot be made yet (decision 29): when they become owed, what of them is carried by newer ones, and how they end
-//! after their rollout has.
+//! Purges that cannot be made yet (decision 29): when they become owed, which newer ones carry them, and how they end after
+//! their rollout has.
 //!
 //! ```text
 //! wanted, created ── denied for a minute, or not made in time ──▶ owed ──▶ the vote is closed, and goes to `Record::owed`
@@ -9,8 +9,9 @@
 //!                                                                  └── a newer one contains it ──▶ carried: not tried, told with it
 //! ```
 //!
-//! Owed is no answer to whether a vector is decided or dead, and takes back no vote. Who has dropped its entry has told its end, so
-//! a member never ends a purge because another one has dropped it: only because it was made, with paths that contain its own.
+//! An owed purge does not change whether a vector is decided or dead, and takes back no vote. A member drops its entry after it
+//! has announced the end. So another member's missing entry never ends a purge: only an invalidation with paths that contain its
+//! own does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -35,7 +36,7 @@ use crate::rollout::{Effect, Rollout, fates};
 /// at the first refusal would say so too soon.
 const OWED_AFTER: Duration = Duration::from_secs(60);
 
-/// That something is owed is told again so often.
+/// How often the report of an owed purge is repeated.
 const TOLD_EVERY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Entries with owed purges that are kept. Each newer one carries those before it, unless it is of other distributions; what it
@@ -43,7 +44,7 @@ const TOLD_EVERY_MS: i64 = 24 * 60 * 60 * 1000;
 const OWED_MAX: usize = 4;
 
 impl Rollout {
-    /// What a report about a purge says of how long it may still be waited for, and of what was really sent.
+    /// Notes from a report how long the purge may still take, and what was really sent.
     pub(super) fn note_waits(&mut self, now: Timestamp, reference: &Reference, progress: &Progress) {
         let Some(draft) = &mut self.record.draft else { return };
         let found = draft.all_kept_mut().find_map(|vote| {
@@ -72,7 +73,8 @@ impl Rollout {
         }
     }
 
-    /// A purge is denied, so it is owed when every rank has had its turn and a minute has passed; they tell it in their order.
+    /// A purge is denied, so it becomes owed when every rank has had its turn and a minute has passed; the members
+    /// report it in their order.
     fn note_denied(&mut self, now: Timestamp, members: usize, reference: &Reference, exists: bool, why: &str) {
         let others = u32::try_from(members.saturating_sub(1)).unwrap_or(u32::MAX);
         let turns = others.saturating_mul(if exists { FOLLOW_AFTER } else { 1 });
@@ -81,7 +83,7 @@ impl Rollout {
         self.purges.owe(reference, due, short(why));
     }
 
-    /// Makes owed what has waited long enough.
+    /// Marks purges as owed that have waited long enough.
     pub(super) fn owe(&mut self, now: Timestamp, vector: &Vector, plan: &Plan) {
         let wall_ms = self.identity.wall_ms(now);
         let due: Vec<(DistributionId, String)> = {
@@ -100,13 +102,13 @@ impl Rollout {
             }
             let Some(purge) = vote.purges.get_mut(&distribution) else { return };
             purge.state = PurgeState::Owed(why);
-            // It is ordered anew, with what is to be sent from now on.
+            // It is ordered anew, with the paths to send from now on.
             let reference = purge.reference.clone();
             self.purges.order_again(&reference);
         }
     }
 
-    /// The vectors of which something is owed.
+    /// The vectors with owed purges.
     pub(super) fn owing(&self) -> Vec<Vector> {
         let votes = self.record.durable.iter().flat_map(|record| record.all_kept());
         votes.filter(|vote| vote.owes()).map(|vote| vote.vector.clone()).collect()
@@ -127,7 +129,7 @@ impl Rollout {
         effects
     }
 
-    /// Takes over how far other members have come with it. That one has nothing of it says nothing: see the module's text.
+    /// Takes over how far other members have come with it. A missing entry says nothing: see the module's text.
     fn adopt_owed(&mut self, vector: &Vector) {
         let own = &self.identity.member;
         let others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
@@ -140,8 +142,8 @@ impl Rollout {
             for (distribution, purge) in &mut vote.purges {
                 let made = other.purges.get(distribution).filter(|made| made.reference == purge.reference);
                 let Some(made) = made.filter(|made| progress(&made.state) > progress(&purge.state)) else { continue };
-                // What they have sent counts, not what we would have. Where it is what was voted for, that is at least what
-                // is kept here of it.
+                // The paths they sent count, not those we would have sent. If they sent those voted for, that is at least
+                // what we keep here.
                 let sent = made.sent.clone().unwrap_or_else(|| voted.clone());
                 *purge = Purge { sent: Some(sent), ..made.clone() };
                 made_there.push(purge.reference.clone());
@@ -150,7 +152,7 @@ impl Rollout {
         made_there.iter().for_each(|reference| self.purges.order_again(reference));
     }
 
-    /// Orders what is owed, made as it is to be sent, and not carried by a newer one.
+    /// Orders owed purges that no newer one carries, once their paths to send are durable.
     fn order_owed(&mut self, vector: &Vector) -> Vec<Effect> {
         let (Some(draft), Some(durable)) = (&self.record.draft, &self.record.durable) else { return Vec::new() };
         let Some((vote, stored)) = draft.kept(vector).zip(durable.kept(vector)) else { return Vec::new() };
@@ -175,7 +177,7 @@ impl Rollout {
         orders.into_iter().map(|order| Effect::Purge(Box::new(order))).collect()
     }
 
-    /// All of it was made, or cannot be: that is how the rollout has ended, and the edge may agree with it now.
+    /// All of it was made, or cannot be: that is the rollout's end, and the edge may have its version now.
     pub(super) fn conclude_owed(&mut self, vector: &Vector) -> Option<Vote> {
         let vote = self.record.kept_mut(vector).filter(|vote| vote.closed.is_some() && !vote.owes())?;
         let ended = Some(fates::outcome(&vote.count()));
@@ -188,7 +190,7 @@ impl Rollout {
         Some(vote)
     }
 
-    /// Somebody who can end it is reminded: by one member, as far as they hear of each other.
+    /// Reminds the operators daily: only one member does so, as long as the members hear from each other.
     pub(super) fn tell_daily(&mut self, now: Timestamp, vector: &Vector) {
         let wall_ms = self.identity.wall_ms(now);
         let own = self.identity.member.clone();
@@ -218,8 +220,8 @@ impl Rollout {
         self.announce_vote(now, vector, Kind::PurgeOwed, &day(days), message);
     }
 
-    /// Puts a closed vote that owes something beside the votes, in brief: nobody decides by it any more. By what was agreed on
-    /// those of its distributions are found again that it does not list yet.
+    /// Moves a closed vote with owed purges from the votes to `Record::owed`, in brief: no decision needs it any more. It
+    /// keeps the agreed plan to find the distributions that it does not list yet.
     pub(super) fn keep_owed(&mut self, vector: &Vector) {
         let agreed = self.ballot.plan(vector);
         let Some(draft) = &mut self.record.draft else { return };
@@ -230,12 +232,12 @@ impl Rollout {
         draft.owed.sort_by_key(|vote| vote.seq);
     }
 
-    /// Finds out more of the distributions of an owed vote, once some of those it lists are done with.
+    /// Finds more distributions of an owed vote, once some of those it lists are finished.
     fn list_owed(&mut self, now: Timestamp, vector: &Vector) -> Option<Effect> {
         let draft = self.record.draft.as_ref()?;
         let vote = draft.owed.iter().find(|vote| vote.vector == *vector).filter(|vote| !vote.is_begun())?;
         let (seq, plan) = (vote.seq, Plan::of(&[vote]));
-        // A newer rollout that is purged finds all distributions of the site out for itself.
+        // A newer rollout with purges finds all distributions of the site itself.
         let carries = |newer: &Vote| newer.seq > seq && !newer.purges.is_empty() && newer.paths.covers(&plan.paths);
         if draft.all_kept().any(carries) {
             let vote = self.record.kept_mut(vector)?;
@@ -266,7 +268,7 @@ impl Rollout {
     }
 }
 
-/// An owed vote whose purges are all listed, with what is told of it.
+/// An owed vote whose purges are all listed, reduced to what its notices need.
 fn brief(vote: Vote) -> Vote {
     let hosts = fitting(&vote.hosts, NOTICE_LIST_BYTES_MAX, |host: &Host| host.as_str().len()).cloned().collect();
     let paths: Vec<Path> =
@@ -276,7 +278,7 @@ fn brief(vote: Vote) -> Vote {
     Vote { hosts, paths, narrow: BTreeMap::new(), origins, except, distributions, ..vote }
 }
 
-/// An owed vote by which the rest of its distributions can be found: all that was agreed on, as far as a vote has room for it.
+/// An owed vote that can find the rest of its distributions: with the agreed plan, as far as a vote has room for it.
 fn as_planned(vote: Vote, agreed: Option<Plan>) -> Vote {
     let Plan { mut hosts, narrow: all, origins, except, distributions, paths } =
         agreed.unwrap_or_else(|| Plan::of(&[&vote]));

@@ -1,4 +1,4 @@
-//! What a report about a purge makes of it in the record, and what of that is told.
+//! What a report about a purge changes in the record, and which notices follow.
 
 use crate::id::{Reference, Vector};
 use crate::machine::Timestamp;
@@ -8,8 +8,8 @@ use crate::record::{PurgeState, Vote};
 use crate::rollout::Rollout;
 use crate::rollout::words::{self, short};
 
-/// Notices about single purges of one vote, beside that of its end. With more distributions in trouble than this, one notice
-/// says so, and the end says how many they were: at a kilobyte each, more would not fit into the record.
+/// Notices about single purges of one vote, beside that of its end. Beyond this, one notice says that there are more, and
+/// the end says how many: at a kilobyte each, more would not fit into the record.
 const NOTICES_OF_PURGES_MAX: usize = 8;
 
 impl Rollout {
@@ -26,7 +26,7 @@ impl Rollout {
         if purge.state.is_final() {
             return;
         }
-        // Of one that is owed it has been told.
+        // An owed one was announced already.
         let untold = vote.closed.is_none();
         let distribution = distribution.to_string();
         let mut detail = distribution.clone();
@@ -40,7 +40,7 @@ impl Rollout {
                 purge.state = PurgeState::Covered(by);
                 purge.invalidation = Some(invalidation.clone());
                 let message = format!("covered by the later invalidation {invalidation} of {distribution}");
-                // Another member may have created one for it, and what both tell must be the same.
+                // Another member may have created one for it, and both notices must be the same.
                 ((first && alone).then_some(Kind::PurgeStarted), message)
             }
             Progress::Completed => {
@@ -60,7 +60,7 @@ impl Rollout {
                 (Some(Kind::PurgeFailed), format!("invalidation of {distribution} is impossible: {why}"))
             }
             Progress::Failing(why) => {
-                // Of a large site it is begun with when its rollout has ended.
+                // On a large site its turn comes after its rollout has ended.
                 if !untold && purge.state == PurgeState::Wanted {
                     purge.state = PurgeState::Owed(short(&why).to_owned());
                 }

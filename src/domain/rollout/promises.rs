@@ -8,8 +8,8 @@ use crate::rollout::Effect;
 
 /// The promises that an effect of a rollout would break, judged by the record the ledger is known to hold.
 ///
-/// Only those that this record is enough to judge: whether a purge is the only one of its vector, for example, no single
-/// cluster can tell.
+/// Only those that this record can decide. No single cluster can know, for example, whether a purge is the only one of its
+/// vector.
 pub(super) fn broken_by(durable: Option<&Record>, effect: &Effect) -> Vec<Promise> {
     let keeps = |kept: bool, promise: Promise| (!kept).then_some(promise);
     let broken = match effect {
@@ -29,7 +29,7 @@ pub(super) fn broken_by(durable: Option<&Record>, effect: &Effect) -> Vec<Promis
     broken.into_iter().collect()
 }
 
-/// Whether one phase of a number may come after another.
+/// Whether a record may change from one phase to the other under one number.
 pub fn may_follow(old: &Phase, new: &Phase) -> bool {
     old == new || matches!((old, new), (Phase::Rolling, _) | (Phase::Complete, Phase::Withdrawn))
 }
@@ -52,7 +52,7 @@ fn broken_by_write(held: &Record, record: &Record) -> Vec<Promise> {
     judged.into_iter().filter(|(kept, _)| !kept).map(|(_, promise)| promise).collect()
 }
 
-/// A purge is asked for only when its reference is written down, and what is sent of it, where that is not what was voted for.
+/// We order a purge only after its reference is on record, and also the paths to send, where they differ from those voted for.
 fn is_on_record(held: &Record, order: &Order) -> bool {
     held.all_kept().any(|vote| {
         vote.purges.get(&order.distribution).is_some_and(|purge| {
@@ -61,7 +61,7 @@ fn is_on_record(held: &Record, order: &Order) -> bool {
     })
 }
 
-/// That a rollout is stuck is told from memory, as it may be the ledger itself that cannot be written.
+/// The notice of a stuck rollout comes from memory, because the ledger itself may be what cannot be written.
 fn broken_by_telling(held: &Record, notice: &Notice) -> Option<Promise> {
     match held.untold.iter().find(|untold| untold.id == notice.id) {
         Some(untold) => (untold != notice).then_some(Promise::NoticesKeepBytes),

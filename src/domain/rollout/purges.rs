@@ -1,8 +1,8 @@
-//! What this life knows of the purges it carries out, beside what is in the record: what it has asked for and ordered, when it is
-//! its turn, and when what is denied becomes owed.
+//! What this life knows of the purges it carries out, beside what is in the record: what it has asked for and ordered, when its
+//! turn comes, and when a denied purge becomes owed.
 //!
-//! All of it may be lost: it is asked for and ordered again, under the same references. Not for how far a purge is; that is in the
-//! record.
+//! All of it may be lost: the next life asks and orders again, under the same references. Not for how far a purge is; that is in
+//! the record.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,13 +20,13 @@ pub(super) struct Purges {
     ordered: BTreeSet<Reference>,
     /// When this life drafted its votes; see [`crate::purge::Order::voted_at`].
     voted_at: BTreeMap<Vector, Timestamp>,
-    /// When this life came to know that a vector is decided.
+    /// When this life learnt that a vector is decided.
     decided_at: BTreeMap<Vector, Timestamp>,
     /// When it is this member's turn to do what each member could do; `None` once it is.
     turns: BTreeMap<(Vector, Task), Option<Timestamp>>,
     /// When a purge that is denied becomes owed (`None`: now), and why it is.
     owed_at: BTreeMap<Reference, (Option<Timestamp>, String)>,
-    /// When that something is owed is told again.
+    /// When the report of owed purges is repeated.
     remind_at: BTreeMap<Vector, Timestamp>,
 }
 
@@ -41,9 +41,10 @@ impl Purges {
         self.voted_at.get(vector).copied()
     }
 
-    /// Whether it is this member's turn, `wait` after the first one may begin. Once its turn has come, it stays.
+    /// Whether it is this member's turn: `wait` after the first member's. Once its turn has come, it stays.
     pub(super) fn is_turn(&mut self, now: Timestamp, vector: &Vector, task: Task, wait: Duration) -> bool {
-        // One lead for all that follows from one decision: who takes over the matching need not wait for creating once more.
+        // One lead for all steps of one decision: a member that takes over the matching need not wait again before
+        // creating.
         let from = match &task {
             Task::Match | Task::Create(_) => *self.decided_at.entry(vector.clone()).or_insert(now),
             Task::Follow(_) | Task::Tell => now,
@@ -53,7 +54,7 @@ impl Purges {
         turn.is_none()
     }
 
-    /// How the vector ended is told anew.
+    /// The end of the vector is announced anew.
     pub(super) fn tell_again(&mut self, vector: &Vector) {
         self.turns.remove(&(vector.clone(), Task::Tell));
     }
@@ -79,7 +80,7 @@ impl Purges {
         self.matching.remove(vector);
     }
 
-    /// They could not be found out, and are asked for again.
+    /// They could not be found; we ask again.
     pub(super) fn match_failed(&mut self, vector: &Vector, again: impl FnOnce(u32) -> Timestamp, why: &str) {
         if let Some(call) = self.matching.get_mut(vector) {
             call.failed(again, why);
@@ -101,12 +102,12 @@ impl Purges {
         self.ordered.insert(reference.clone());
     }
 
-    /// It is ordered again, as what is known of it is another thing now.
+    /// It is ordered again, because its facts have changed.
     pub(super) fn order_again(&mut self, reference: &Reference) {
         self.ordered.remove(reference);
     }
 
-    /// Why and from when on (`None`: now) a purge that is denied is owed.
+    /// Why a denied purge is owed, and from when on (`None`: now).
     pub(super) fn owed_at(&self, reference: &Reference) -> Option<&(Option<Timestamp>, String)> {
         self.owed_at.get(reference)
     }
@@ -121,12 +122,12 @@ impl Purges {
         self.owed_at.remove(reference);
     }
 
-    /// That something is owed is told again at this time.
+    /// The report of owed purges is repeated at this time.
     pub(super) fn remind(&mut self, vector: &Vector, at: Timestamp) {
         self.remind_at.insert(vector.clone(), at);
     }
 
-    /// Only of these something is owed.
+    /// Forgets the reports of all other vectors: only these still owe something.
     pub(super) fn remind_only_of(&mut self, vectors: &[Vector]) {
         self.remind_at.retain(|vector, _| vectors.contains(vector));
     }
@@ -137,7 +138,7 @@ impl Purges {
         self.ordered.clear();
     }
 
-    /// The record is another one than was thought.
+    /// Another writer has changed the record.
     pub(super) fn begin_anew(&mut self) {
         self.restart();
         self.voted_at.clear();
@@ -152,7 +153,7 @@ impl Purges {
         self.remind_at.retain(|_, at| *at > now);
     }
 
-    /// When something is asked for again, a turn comes, or something becomes owed or is told again.
+    /// When a question is repeated, a turn comes, a purge becomes owed, or a report is repeated.
     pub(super) fn deadline(&self, draft: Option<&Record>) -> Option<Timestamp> {
         let open = |reference: &Reference| {
             let votes = draft.iter().flat_map(|draft| &draft.votes).filter(|vote: &&Vote| vote.closed.is_none());

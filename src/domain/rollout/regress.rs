@@ -1,15 +1,14 @@
-//! A ledger that was set back: it holds less of the record than this life knows it to have held.
+//! A ledger that was set back: it holds an older state of the record than this life knows of.
 //!
 //! A purge's reference follows from the rollout's number, so a number that was given out before must not be given out again:
-//! the reference would bring back the old invalidation, and the edge stay as it is. Alone, what the ledger has lost is written
-//! again, under the next number; where the backup was made at another version, that one has run since, so a rollout begins
-//! whatever runs now, and the edge is purged. In a group
-//! others may have seen more than this life has, so the workload is held (`StateRegressed`, see `broker::ahead`), and what was
-//! found is written into the record.
+//! the reference would bring back the old invalidation, and the edge stay as it is. Alone, we write again what the ledger has
+//! lost, under the next number. If the backup was made at another version, that version has run since, so a rollout begins
+//! whatever runs now, and the edge is purged. In a group others may have seen more than this life has, so the workload is held
+//! (`StateRegressed`, see `broker::ahead`), and the finding is written into the record.
 //!
-//! Without a key a copy of ours on a Redis that is newer than our ledger proves nothing: anybody may have written it. It holds
-//! nothing, and our numbers go on above it. If the ledger was set back after all, none of those it has lost is given out twice;
-//! and if the copy was forged, the other members, who keep the highest, hear of us again.
+//! Without a key, a copy of ours on a Redis that is newer than our ledger proves nothing, because anyone with access may have
+//! written it. It does not hold the workload, and our numbers go on above it. If the ledger was set back after all, no lost
+//! number is used twice. If the copy was forged, the other members, who keep the highest, accept our records again.
 //!
 //! What an earlier life knew is lost with it. Not for finding out that a cluster was set back; that is `horizon`.
 
@@ -19,8 +18,8 @@ use crate::record::{Change, Edge, Phase, Record};
 use crate::rollout::Rollout;
 
 impl Rollout {
-    /// The same machine in a life that has known the ledger to hold `known`. Where it has known nothing and the ledger was set
-    /// back, `spent` is the highest number it has seen.
+    /// The same machine in a life that knew the ledger to hold `known`. Without `known` and after a set-back, `spent` is the
+    /// highest number this life has seen.
     #[must_use]
     pub fn remembering(mut self, known: Option<&Record>, spent: Seq) -> Self {
         self.record.spent = spent;
@@ -34,7 +33,7 @@ impl Rollout {
         self
     }
 
-    /// Compares what the ledger turns out to hold with what this life has known it to hold.
+    /// Compares the ledger's record with the one this life knew it to hold.
     pub(super) fn compare(&mut self, known: &Record) {
         let there = (known.seq, known.revision);
         if !lacks(self.record.durable.as_ref(), self.record.floor, there) {

@@ -1,9 +1,9 @@
-//! Whether the edge may have the version of a rollout that is not complete (decision 31): it may as soon as one pod of it was
-//! ready, or its Services publish pods that are not, or nobody could see.
+//! Whether the edge may have the version of a rollout that is not complete (decision 31): it may if one of its pods was
+//! ready, if its Services publish pods that are not, or if we could not see its pods.
 //!
-//! Nothing of it is stored while the rollout is rolling: that its record says so is enough for a later life, which has not seen
-//! it all and takes the version for served. When the rollout ends in another way than by completing, and when the purge of
-//! another version completes beside it, what is known goes into the same write.
+//! Nothing of this is stored while the rollout is rolling: a later life finds a rolling record, knows that it has not seen all,
+//! and takes the version for served. When the rollout ends in another way than by completing, and when the purge of another
+//! version completes beside it, what is known goes into the same write.
 
 use crate::policy::{OnRollback, Policy};
 use crate::readiness::Pods;
@@ -18,14 +18,14 @@ pub(super) struct Served {
     pods: Option<Pods>,
     /// A pod of it was ready.
     ready: bool,
-    /// There was a time at which nobody could see.
+    /// For a time we could not see the pods.
     blind: bool,
     /// Whether its Services publish pods that are not ready; `None` while it is not known.
     publishes_unready: Option<bool>,
 }
 
 impl Served {
-    /// Of a rollout that somebody else has been watching until now.
+    /// For a rollout that an earlier life or another worker has watched until now.
     pub(super) fn resumed(policy: &Policy, record: Option<&Record>) -> Self {
         let rolling = record.is_some_and(|record| record.phase == Phase::Rolling);
         Self { blind: rolling && policy.on_rollback == OnRollback::IfServed, ..Self::default() }
@@ -36,7 +36,7 @@ impl Served {
         *self = Self { pods: self.pods.take(), ..Self::resumed(policy, record) };
     }
 
-    /// Takes in what the pods say. What the first ones that are seen did before, nobody saw.
+    /// Takes in the state of the pods. We have not seen what they did before the first sight.
     pub(super) fn note_pods(&mut self, pods: Pods) {
         self.ready |= pods.ready > 0;
         self.blind |= self.pods.is_none() && pods.started > 0;
@@ -74,7 +74,7 @@ pub(super) fn is_proved_by_counts(workload: &Workload) -> bool {
         && workload.replicas.ready > old
 }
 
-/// Whether the edge is thought to agree with another version than that of the record.
+/// Whether we take the edge to have another version than the record's.
 pub(super) fn is_edge_elsewhere(record: &Record) -> bool {
     record.settled.is_some() && record.edge == Edge::Settled
 }

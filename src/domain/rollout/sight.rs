@@ -1,4 +1,4 @@
-//! What is known of the workload itself, and which sights are believed.
+//! What we know of the workload itself, and which sights we believe.
 //!
 //! An object's generation only rises, so of two sights of one object the one with the lower generation is the older and says
 //! nothing: watch caches of several API servers differ every day. Unless the cluster was restored from a backup: then the lower
@@ -16,12 +16,12 @@ use crate::record::Record;
 use crate::rollout::Effect;
 use crate::workload::Workload;
 
-/// How far apart two consistent reads are that prove that a cluster was set back. A read that a lagging cache or a
-/// misbehaving proxy answered is put right long before.
+/// How far apart two consistent reads are that prove that a cluster was set back. Reads from a lagging cache or a
+/// misbehaving proxy are corrected long before.
 pub const SET_BACK_AFTER: Duration = Duration::from_secs(5);
 
-/// How often what cannot be used about a workload is written and told at most. It is for people, and no decision depends on it; so
-/// an owner who changes it a hundred times a minute costs two writes and an Event a minute.
+/// How often at most we write and report a workload's faults. They are for people, and no decision depends on them; so an owner
+/// who changes them a hundred times a minute costs two writes and an Event a minute.
 const FAULTS_NOTED_EVERY: Duration = Duration::from_secs(60);
 
 /// What is known of the workload itself.
@@ -32,7 +32,7 @@ pub(super) enum Sight {
     Unknown,
     /// The newest sight.
     Seen(Box<Workload>),
-    /// A watch says that it is gone; to be confirmed by a fresh look.
+    /// A watch reported it gone; a fresh look must confirm that.
     Missing,
     /// A fresh look says so too.
     Gone,
@@ -42,7 +42,7 @@ pub(super) enum Sight {
 /// that was under way may be complete by then (decision 28).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Arrival {
-    /// It was not seen yet. It is looked for in a scope that is not listed, so its first sight decides.
+    /// It was not seen yet, and its scope is not listed, so its first sight decides.
     #[default]
     Open,
     /// Found by a first listing, at rest: nothing has changed.
@@ -64,10 +64,10 @@ impl Arrival {
     }
 }
 
-/// A generation was shown that is older than the newest known.
+/// A sight had an older generation than the newest known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Doubt {
-    /// By a watch: a read has to tell.
+    /// By a watch: a read must confirm it.
     Shown,
     /// By a consistent read, first at this time.
     Read(Timestamp),
@@ -82,7 +82,7 @@ pub(super) struct Sighting {
     /// An older generation than the newest known was shown.
     doubt: Option<Doubt>,
     look: Call,
-    /// Until when what cannot be used about it is not noted again. The machine stays as long, to remember it.
+    /// Until when its faults are not noted again. The machine stays that long, to remember it.
     faults_rest: Option<Timestamp>,
 }
 
@@ -100,7 +100,8 @@ impl Sighting {
         }
     }
 
-    /// Takes in a sight and says so. One of the same object with an older generation is not believed, but looked into.
+    /// Takes in a sight; returns whether we believe it. One of the same object with an older generation is looked into
+    /// instead.
     fn see(&mut self, workload: Box<Workload>, draft: Option<&Record>) -> bool {
         let newest = match &self.sight {
             Sight::Seen(seen) if seen.uid == workload.uid => seen.generation,
@@ -117,7 +118,8 @@ impl Sighting {
         current
     }
 
-    /// Takes in what a consistent read showed, and says so. An older generation is believed when a second one shows it.
+    /// Takes in the answer of a consistent read; returns whether we believe it. An older generation counts once a
+    /// second read shows it.
     pub(super) fn read(&mut self, now: Timestamp, workload: Box<Workload>, draft: &mut Option<Record>) -> bool {
         let doubt = self.doubt.clone();
         if self.see(workload.clone(), draft.as_ref()) {
@@ -161,7 +163,7 @@ impl Sighting {
         !same
     }
 
-    /// It is said to be gone; to be confirmed by a look.
+    /// It is reported gone; a look must confirm that.
     pub(super) fn miss(&mut self) {
         self.sight = Sight::Missing;
         self.doubt = None;
@@ -175,7 +177,7 @@ impl Sighting {
         })
     }
 
-    /// Takes in the answer to a look, and says whether it was news of the present. One that was not is asked for again.
+    /// Takes in the answer to a look, and returns whether it shows the present. If not, we look again.
     pub(super) fn looked(
         &mut self,
         now: Timestamp,
@@ -222,7 +224,7 @@ impl Sighting {
         if due { self.look(now) } else { None }
     }
 
-    /// Whether what cannot be used about it may be noted now; if so, it is, and not again for a while.
+    /// Whether its faults may be noted now; if so, not again for a while.
     pub(super) fn notes_faults(&mut self, now: Timestamp) -> bool {
         let due = self.faults_rest.is_none_or(|until| until <= now);
         if due {

@@ -1,5 +1,4 @@
-//! The site of the rollout: the hosts that it is voted with, found just before the vote, so that they are never older than a
-//! back-off.
+//! The site of the rollout: the hosts of its vote, found just before the vote, so that they are never older than a back-off.
 //!
 //! Not for how they are found; that is `domain::site`.
 
@@ -15,7 +14,7 @@ use crate::site::{Age, RouteClaim, Site as Found, own};
 use crate::tenants::{Tenancy, Tenants};
 use crate::workload::Workload;
 
-/// What is refused of a site in words, at most: an Event has 1 KiB.
+/// Most refusals of a site that a notice names: an Event has 1 KiB.
 const REFUSED_TOLD_MAX: usize = 5;
 
 /// The hosts of a workload, found in this cluster.
@@ -25,16 +24,17 @@ pub struct FoundSite {
     pub hosts: BTreeSet<Host>,
     /// Load balancer names, of rules that name no host.
     pub origins: BTreeSet<String>,
-    /// Names that lead elsewhere, though a wildcard among the hosts covers them or the load balancers are asked for them.
+    /// Names that lead elsewhere, although a wildcard among the hosts covers them or the load balancers get requests
+    /// for them.
     pub except: BTreeSet<Host>,
     /// Of these hosts, no more than these paths.
     pub narrow: BTreeMap<Host, PathSet>,
-    /// What it is reached by that is not its namespace's own, and why, in words; the first few.
+    /// The first hosts and distributions of it that its namespace does not own, and why, in words.
     pub refused: Vec<String>,
 }
 
 impl FoundSite {
-    /// What of a site counts. Of one that was looked for on behalf of a tenant, only what is its namespace's own.
+    /// The part of a site that counts. For a tenant's workload, only what its namespace owns.
     pub fn judged(site: Found, workload: &Workload, claims: &[RouteClaim], tenants: &Tenants) -> Self {
         if tenants.default == Tenancy::Trusted {
             let (hosts, origins, except) = (site.hosts.into_keys().collect(), site.origins, site.except);
@@ -60,8 +60,8 @@ impl FoundSite {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Site {
     found: Option<FoundSite>,
-    /// How old the facts may be from which the site is found. Fresh after nothing was found in recent ones: a rollout is not
-    /// closed for want of hosts by what was known before it.
+    /// How old the facts may be. Fresh ones after recent ones gave no host: facts from before the rollout must not close it
+    /// for want of hosts.
     age: Age,
     call: Call,
     /// The rollout whose site was asked for: an answer about another one says nothing about this one's hosts.
@@ -79,8 +79,8 @@ impl Site {
         &self.call
     }
 
-    /// Has it found for the rollout `seq`, unless that is under way.
-    /// What the owner has named, and may name, is not looked for: it does not depend on what can be read.
+    /// Starts the search for the rollout `seq`, unless it is under way. A site that the owner names and may name needs
+    /// no search in the cluster.
     pub(super) fn find(&mut self, now: Timestamp, seq: Seq, workload: &Workload, tenants: &Tenants) -> Option<Effect> {
         let is_named = workload.tuning.hosts.is_some() || tenants.allows_named(workload);
         self.call.is_due(now).then(|| {
@@ -90,8 +90,8 @@ impl Site {
         })
     }
 
-    /// Here it is; `seq` is the present rollout. If nothing leads to the workload and it does not name its site itself, it is
-    /// looked for once more, past all that is kept.
+    /// It was found; `seq` is the present rollout. If nothing leads to the workload and it does not name its site itself, we
+    /// search once more, past all caches.
     pub(super) fn answered(&mut self, site: FoundSite, seq: Option<Seq>, is_named: bool) {
         self.call.answered();
         let found = Some(site).filter(|_| seq == Some(self.seq));
@@ -106,7 +106,7 @@ impl Site {
         self.call.failed(again, why);
     }
 
-    /// By the next vote, its hosts may be others.
+    /// Its hosts may have changed by the next vote.
     pub(super) fn forget(&mut self) {
         self.found = None;
     }

@@ -1,9 +1,9 @@
-//! Telling: what is durable and not told yet, and the little that is told without being durable.
+//! Announcing: notices that are durable and not announced yet, and the few that are announced without being durable.
 //!
-//! Loose notices are in no record: those that it has no room for, and those about waits. The former are told once the write
-//! without them has happened, and a crash before that loses them; the others are told by the next life.
+//! Loose notices are in no record: those that the record has no room for, and those about waits. The former are announced
+//! after the write without them, and a crash before that loses them; the next life repeats the others.
 //!
-//! What is told is put into a notice here; what it says, and when, is decided where it happens.
+//! This file builds the notices; the callers decide what they say, and when.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ impl Telling {
         self.loose.entry(notice.id.clone()).or_insert(notice);
     }
 
-    /// It was told, or is on its way in a durable outbox.
+    /// It was announced, or is on its way in a durable outbox.
     pub(super) fn told(&mut self, id: &NoticeId) {
         self.calls.remove(id);
         self.loose.remove(id);
@@ -107,8 +107,8 @@ impl Rollout {
         });
     }
 
-    /// Writes a notice about a vector into the draft. In a group, all of it follows from the votes, so each member tells the same
-    /// (O5).
+    /// Writes a notice about a vector into the draft. In a group, all of it follows from the votes, so each member's notice is
+    /// the same (O5).
     pub(super) fn announce_vote(&mut self, now: Timestamp, vector: &Vector, kind: Kind, detail: &str, message: String) {
         let (rollout, at_ms) = (self.identity.group_rollout(vector), self.identity.wall_ms(now));
         let id = self.notice_id(vector, kind, detail, &self.identity.member);
@@ -142,14 +142,14 @@ impl Rollout {
             cut: mentioned.len() < hosts.len() || is_cut(vote, &purges),
             hosts: mentioned,
             purges,
-            // Hooks in the old form are called for what was owed, however late (decision 29).
+            // Hooks in the old form are called for owed purges, however late (decision 29).
             late: kind == Kind::PurgeCompleted && vote.stalled && vote.owed_ms == 0,
         };
         draft.untold.push(notice);
     }
 
-    /// What follows from the votes has one id and the same bytes, whichever member tells it. What happened to one member on the
-    /// way is a notice of its own.
+    /// A notice that follows from the votes has the same id and bytes, whichever member sends it. An event of one member on the
+    /// way has a notice of its own.
     pub(super) fn notice_id(&self, vector: &Vector, kind: Kind, detail: &str, member: &Member) -> NoticeId {
         let shared = matches!(kind, Kind::PurgeStarted | Kind::PurgeCompleted | Kind::PurgeSkipped);
         let rollout = self.identity.group_rollout(vector);

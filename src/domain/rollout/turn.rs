@@ -1,8 +1,8 @@
 //! Whose turn it is to do what each member could do.
 //!
 //! Every member can do everything, and the references make repetition harmless. The order only saves work: for each
-//! distribution the members have a rank, the first begins at once, and each later one begins a while after it came to know of
-//! the decision, unless it has seen by then that it is done. Nobody is elected, and nobody has to be alive.
+//! distribution the members have a rank, the first begins at once, and each later one begins a while after it learnt of the
+//! decision, unless it has seen by then that the work is done. No member is elected, and none has to be alive.
 
 use crate::distribution::DistributionId;
 use crate::id::{Vector, rank};
@@ -22,7 +22,7 @@ pub enum Task {
     Create(DistributionId),
     /// Ask how far it is.
     Follow(DistributionId),
-    /// Tell how the vector ended.
+    /// Announce how the vector ended.
     Tell,
 }
 
@@ -43,7 +43,7 @@ impl Rollout {
         self.purges.is_turn(now, vector, task, wait)
     }
 
-    /// The member that purges the first distribution tells of it: it is the first to know.
+    /// The member that purges the first distribution announces the end: it is the first to know.
     fn teller_key(&self, vector: &Vector) -> String {
         let vote = self.record.draft.as_ref().and_then(|draft| draft.vote(vector));
         let first = vote.and_then(|vote| vote.purges.keys().next()).map(ToString::to_string);

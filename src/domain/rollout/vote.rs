@@ -1,4 +1,4 @@
-//! From complete to voted: the vector that all members have come to, the site, the last look, and the vote.
+//! From complete to voted: the vector that all members have reached, the site, the last look, and the vote.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,17 +22,17 @@ use crate::rollout::{Effect, FoundSite, Rollout};
 use crate::workload::Workload;
 
 impl Rollout {
-    /// Brings the record up to the group's configuration. A vote under another one stays as it is: that not all votes are seen
-    /// does not mean that it is not decided. If the others vote under the new one, it is [`Fate::Mixed`].
+    /// Brings the record up to the group's configuration. A vote under another one stays as it is: we may not have seen all
+    /// votes, so it may be decided. If the others vote under the new one, it is [`Fate::Mixed`].
     pub(super) fn reconfigure(&mut self) {
         if let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.config != self.ballot.view.config) {
             draft.config.clone_from(&self.ballot.view.config);
         }
     }
 
-    /// A vote for more members is not followed by one for fewer: a member that saw the first takes the second for dead. Where
-    /// a member is left out that was voted with before, the rollout counts on, and so does the vector. That it was left out is
-    /// remembered like a vote: an older copy does not bring it back.
+    /// Never vote for fewer members after a vote for more: a member that saw the first vote takes the second vector for dead.
+    /// If the new vector leaves out a member of the earlier vote, the rollout gets a new number, and so does the vector. We
+    /// remember the omission like a vote, so an older copy does not undo it.
     pub(super) fn renew_for_fewer(&mut self) {
         let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.phase == Phase::Complete) else { return };
         let Verdict::Candidate(vector) = group::judge(&self.ballot.view, &self.identity.member, &self.policy.group)
@@ -134,7 +134,7 @@ impl Rollout {
                 voted.votes.push(vote(draft, vector, &workload, site, &self.policy, at_ms));
                 voted.last = (!alone).then(|| group::brief_of(&self.ballot.view, vector));
                 if !draft.votes.is_empty() && !has_room(voted.clone()) {
-                    // No room beside the votes before it; they are closed sooner or later.
+                    // No room beside the earlier votes; those close sooner or later.
                     self.site.forget();
                     let why = "its record has no room for another vote before an earlier one is closed";
                     self.ballot.recheck.failed(again, why);
@@ -153,7 +153,8 @@ impl Rollout {
         }
     }
 
-    /// A vote has room for about a thousand hosts. What is purged is what the votes say, so of the others it must be told.
+    /// A vote has room for about a thousand hosts. Only hosts in the votes are purged, so a notice must mention the
+    /// others.
     fn mention_what_is_left_out(&mut self, now: Timestamp, vector: &Vector) {
         let (Some(site), Some(vote)) =
             (self.site.found(), self.record.draft.as_ref().and_then(|draft| draft.vote(vector)))
@@ -177,7 +178,7 @@ impl Rollout {
     }
 }
 
-/// Whether votes have room to grow. What is owed may take of that room, but stops no vote by itself.
+/// Whether votes have room to grow. Owed purges may use that room, but block no vote by themselves.
 fn has_room(mut record: Record) -> bool {
     record_codec::shed(&mut record);
     let votes = Record { owed: Vec::new(), ..record.clone() };

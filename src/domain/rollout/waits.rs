@@ -1,4 +1,4 @@
-//! Every wait of a rollout for the outside has a bound, after which somebody is told.
+//! Every wait of a rollout for the outside has a bound, after which a notice goes out.
 //!
 //! ```text
 //! asked ──answered──▶ forgotten
@@ -6,9 +6,9 @@
 //!    └── bound of the wait ────▶ told as stalled, and again daily while it lasts
 //! ```
 //!
-//! [`Attended`] drives a rollout and looks at what it waits for after every step, and at how often it writes. It decides nothing of the rollout, so the model
-//! searches the rollout alone. What it tells is in no record: where the record cannot be written, that too has to be told. So a
-//! life that begins anew counts anew, and tells it again as a notice of its own.
+//! [`Attended`] drives a rollout and looks at what it waits for after every step, and at how often it writes. It decides nothing
+//! about the rollout, so the model searches the rollout alone. No record holds its notices, because they may be about a record
+//! that cannot be written. So a new life counts from zero, and sends notices of its own.
 //!
 //! Not for waits whose end is decided in the rollout: for pods (`rollout.timeout`), for other members (`group.timeout`), for old
 //! pods (`rollout.drain_timeout`).
@@ -28,21 +28,21 @@ use crate::rollout::tell::Telling;
 use crate::rollout::words::short;
 use crate::rollout::{Effect, Event, Identity, Rollout, words};
 
-/// Failures in a row after which a wait is told: two may be passing.
+/// Failures in a row before a wait is reported: two may be passing.
 pub const TOLD_AFTER_FAILURES: u32 = 3;
 
 /// How long they have lasted by then: an API server or a Redis that restarts answers again within this, and three attempts fail
 /// in three seconds.
 pub const TOLD_FAILING_AFTER: Duration = Duration::from_secs(30);
 
-/// How long something may be waited for before that is told, answered or not: longer than any call with its time-outs and its
+/// How long a wait may last before it is reported, with or without answers: longer than any call with its time-outs and
 /// back-off, and as long as `rollout.timeout`.
 pub const STALLED_AFTER: Duration = Duration::from_secs(15 * 60);
 
-/// The same for the creation of a purge, which waits its turn in the account and is told as owed before that.
+/// The same for the creation of a purge, which waits for its turn in the account and is reported as owed before that.
 const PURGE_STALLED_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// How often a wait that lasts is told again.
+/// How often the report of a lasting wait is repeated.
 pub const AGAIN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What a rollout can wait for of the outside.
@@ -80,13 +80,13 @@ impl Wait {
             Effect::Match(..) => Some(Self::Match),
             Effect::Purge(_) => Some(Self::Purge),
             Effect::Tell(_) => Some(Self::Tell),
-            // The barrier ends this wait by itself, and says so; whoever waits for the second asks again; after the third there is
-            // nothing to wait for.
+            // The barrier bounds the first wait itself, and reports it; for the second, the member that waits asks again; after
+            // the third there is nothing to wait for.
             Effect::FindOldPods(_) | Effect::Absent(_) | Effect::End => None,
         }
     }
 
-    /// After how long it is told as stalled.
+    /// How long it lasts before it is reported as stalled.
     pub const fn bound(self) -> Duration {
         match self {
             Self::Purge => PURGE_STALLED_AFTER,
@@ -149,10 +149,10 @@ impl Wait {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Waiting {
     since: Timestamp,
-    /// Failures before it began: those of a question asked earlier are not its own.
+    /// Failures before it began: those of an earlier question do not count.
     failed_before: u32,
     told_failing: bool,
-    /// How often it was told as stalled.
+    /// How often it was reported as stalled.
     told_stalled: u32,
 }
 
@@ -161,12 +161,12 @@ impl Waiting {
         Self { since, failed_before, told_failing: false, told_stalled: 0 }
     }
 
-    /// When it is told as stalled next.
+    /// When it is next reported as stalled.
     fn stalls_at(&self, wait: Wait) -> Timestamp {
         self.since.after(wait.bound().saturating_add(AGAIN_AFTER.saturating_mul(self.told_stalled)))
     }
 
-    /// What is to be told of it now, if anything: which telling it is, and how long it has been waited for if that is long.
+    /// The report due now, if any: which one it is, and how long the wait has lasted if it stalled.
     fn due(&mut self, now: Timestamp, wait: Wait, failures: u32) -> Option<(String, Option<Duration>)> {
         self.failed_before = self.failed_before.min(failures);
         if self.stalls_at(wait) <= now {
@@ -195,7 +195,7 @@ pub(super) struct Pending {
 pub struct Attended {
     rollout: Rollout,
     waits: BTreeMap<(Wait, String), Waiting>,
-    /// Notices about waits that are not told yet.
+    /// Notices about waits that are still to be sent.
     untold: Telling,
     writes: Writes,
     overdrawn: bool,
@@ -213,8 +213,8 @@ impl Attended {
         }
     }
 
-    /// It ended because it wrote its record over and over while nothing happened. That is a mistake of ours, and it is left alone
-    /// for a while.
+    /// It ended because it wrote its record over and over while nothing happened. That is a mistake of ours, so the workload goes
+    /// into quarantine.
     pub const fn is_overdrawn(&self) -> bool {
         self.overdrawn
     }
@@ -258,7 +258,7 @@ impl Attended {
         vec![Effect::End]
     }
 
-    /// Looks at what the rollout waits for, and tells what is due.
+    /// Looks at what the rollout waits for, and sends the notices that are due.
     fn attend(&mut self, now: Timestamp) -> Vec<Effect> {
         let pending = self.rollout.pending();
         let is_pending = |key: &(Wait, String)| pending.iter().any(|each| each.wait == key.0 && each.subject == key.1);
@@ -301,7 +301,8 @@ impl Unloaded {
         Self { workload, origin, failures: 0, waiting: Waiting::new(now, 0) }
     }
 
-    /// It could not be read, for this reason: how often that was so, and what is to be told of it, `at_ms` being the wall clock.
+    /// It could not be read, for this reason. Returns how often that happened, and the notice to send; `at_ms` is the
+    /// wall clock.
     pub fn failed(&mut self, now: Timestamp, at_ms: i64, why: &str) -> (u32, Option<Notice>) {
         self.failures = self.failures.saturating_add(1);
         let due = self.waiting.due(now, Wait::Load, self.failures);
@@ -354,7 +355,7 @@ impl Rollout {
                 .collect();
         let matching = self.purges.matching().filter(|(_, call)| !call.is_idle());
         pending.extend(matching.map(|(vector, call)| asked(Wait::Match, self.identity.group_rollout(vector), call)));
-        // Of all that cannot be told, the one that fails most stands for the others.
+        // Of all notices that cannot be sent, the one with most failures stands for the others.
         let telling = self.telling.calls().filter(|call| !call.is_idle()).max_by_key(|call| call.failures());
         pending.extend(telling.map(|call| asked(Wait::Tell, String::new(), call)));
         pending.extend(self.uncreated());
@@ -375,7 +376,8 @@ impl Rollout {
         silent.map(move |purge| waits(purge.reference.to_string()))
     }
 
-    /// What is told of a wait. When is part of the id: another life counts anew, and what it tells has other words.
+    /// The notice about a wait. The time is part of its id: another life counts from zero, and its notices have other
+    /// words.
     fn notice_of_wait(&self, now: Timestamp, wait: Wait, level: &str, message: String) -> Notice {
         let Identity { workload, member, group, origin, .. } = &self.identity;
         let record: Option<&Record> = self.record.draft.as_ref().or(self.record.durable.as_ref());

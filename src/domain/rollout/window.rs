@@ -1,8 +1,9 @@
 //! Which purges of a decided vector are listed in its vote: all of them, or, of a site with more distributions than a record
 //! has room for, some at a time in the order of their ids.
 //!
-//! A member lists by itself: what another one has counted as done with is made once more under the same reference, which
-//! CloudFront answers with the invalidation that exists. Not for what becomes of each; that is `progress`.
+//! Each member lists for itself. If another member has finished a purge and no longer lists it, we order it again under
+//! the same reference, and CloudFront answers with the existing invalidation. Not for what becomes of each; that is
+//! `progress`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -26,7 +27,7 @@ impl Rollout {
     }
 }
 
-/// Lists those of the distributions that are not listed yet, as many as there is room for; at least one, so that it goes on.
+/// Lists distributions that are not listed yet, as many as there is room for; at least one, to make progress.
 pub(super) fn list(
     vote: &mut Vote,
     distributions: &BTreeSet<DistributionId>,

@@ -21,7 +21,7 @@ use crate::tally;
 use crate::text;
 use crate::workload::Workload;
 
-/// What a sentence names one by one: distributions, hosts. Most sites have fewer; of the rest it gives the number.
+/// Most items that a sentence names: distributions, hosts. Most sites have fewer; the sentence counts the rest.
 const ITEMS_NAMED_MAX: usize = 10;
 
 /// How much of a reason is kept: two lines of a terminal. The log has all of it.
@@ -42,8 +42,8 @@ pub struct Summary {
     pub state: String,
     /// What happens next.
     pub next: String,
-    /// How it stands by itself, without a word of other members; `None` where it waits for them alone. This is what the
-    /// others are told (decision 36).
+    /// How it stands by itself, without other members; `None` if it waits only for them. This is what the others see of
+    /// it (decision 36).
     #[serde(skip)]
     pub own: Option<String>,
     /// Where it is on its way.
@@ -98,7 +98,7 @@ pub struct PurgeSummary {
     pub state: String,
 }
 
-/// A rollout that is complete by its counts, where nobody says what else it waits for, and what comes next.
+/// A rollout that is complete by its counts and has no other known wait, and what comes next.
 const AT_THE_BARRIER: (&str, &str) = (
     "every pod is new and available; waiting until no old pod serves any more",
     "purges when no old pod serves any more",
@@ -131,7 +131,7 @@ impl Summary {
         }
     }
 
-    /// Of a workload whose record is not known: only why that is so.
+    /// For a workload with an unknown record: only the reason.
     pub fn unknown(id: &WorkloadId, state: String) -> Self {
         Self {
             workload: id.clone(),
@@ -209,7 +209,7 @@ impl Rollout {
         Some(summary)
     }
 
-    /// For whom a complete rollout waits, unless it has something to mend itself first.
+    /// The members a complete rollout waits for, unless it has something to mend itself first.
     fn waits_for_others(&self) -> Option<String> {
         self.workload().filter(|workload| unfollowed(workload).is_none()).and_then(|_| self.waiting_for())
     }
@@ -289,7 +289,7 @@ fn state(
     }
 }
 
-/// A clock that does not run: a number that never changes would look like one that does.
+/// Words for a clock that does not run: a number that never changes would look like a running one.
 fn stopped(elapsed: Duration, timeout: Duration) -> String {
     if elapsed < Duration::from_secs(1) {
         return "the clock stands still".to_owned();
@@ -297,7 +297,7 @@ fn stopped(elapsed: Duration, timeout: Duration) -> String {
     format!("the clock stands still at {} of {}", duration(elapsed), duration(timeout))
 }
 
-/// Why nothing can be said of a workload's rollout now.
+/// Why a workload's rollout cannot be judged now.
 fn unfollowed(workload: &Workload) -> Option<String> {
     match &workload.version {
         _ if workload.tuning.disabled => Some("disabled by its annotation".to_owned()),

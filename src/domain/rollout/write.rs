@@ -1,6 +1,6 @@
 //! Our record in two copies, and making the newer one durable: one write at a time, each a compare-and-set of the one before it.
 //!
-//! Not for what the draft says; that is decided by the other parts of a rollout.
+//! Not for the draft's content; the other parts of a rollout decide that.
 
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ impl OwnRecord {
         }
     }
 
-    /// Whether the draft differs only in what no decision of another life depends on.
+    /// Whether the draft differs only in what no later life decides by.
     fn only_tidies(&self) -> bool {
         let (Some(draft), Some(durable)) = (&self.draft, &self.durable) else { return false };
         let mut tidied = durable.clone();
@@ -111,7 +111,7 @@ impl OwnRecord {
         std::mem::take(&mut self.shed)
     }
 
-    /// Somebody else wrote first, and what they wrote holds. Returns what the ledger was known to hold before.
+    /// Another writer was first, and its record holds. Returns the record we believed the ledger to hold.
     pub(super) fn conflicted(
         &mut self,
         current: Option<Record>,
@@ -127,12 +127,12 @@ impl OwnRecord {
         std::mem::replace(&mut self.durable, current)
     }
 
-    /// It is not known whether the write happened, for this reason.
+    /// The write has an unknown outcome, for this reason.
     pub(super) fn failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: &str) {
         self.call.failed(again, why);
     }
 
-    /// The workload came back. While its record is not being removed, what that knows of the edge still holds.
+    /// The workload came back. Unless its record is being removed, what the record says of the edge still holds.
     pub(super) fn recall(&mut self) {
         if self.draft.is_none() {
             self.draft = match &self.writing {
@@ -174,7 +174,7 @@ impl OwnRecord {
         self.call.wake(now);
     }
 
-    /// When it is written again, or a tidying that waits for company is written without.
+    /// When to write again, or to write a tidy-only change on its own.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
         self.call.deadline().into_iter().chain(self.untidy_since.map(|since| since.after(TIDY_AFTER))).min()
     }

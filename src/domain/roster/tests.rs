@@ -43,7 +43,7 @@ fn members_are_learnt_pinned_and_stay() {
     assert_eq!(pin, Pin { members: names(&["eu-1", "eu-2", "us-1"]), of: 3, ..Pin::default() });
     assert_eq!(hold(&roster, 2, &servers(3)), "the members are being written to the ledger");
     roster.pinned(Some(pin));
-    // Silence is no reason to go on without somebody, nor one to stop.
+    // Silence is no reason to go on without a member, nor one to stop.
     assert_eq!(roster.standing(at(900), &servers(3)).hold, None);
     assert_eq!(roster.standing(at(900), &servers(3)).members.len(), 3);
     assert_eq!(roster.silence(at(900), &"us-1".into()).unwrap(), "has not been heard of for more than 10 minutes");
@@ -196,7 +196,7 @@ fn a_process_that_starts_again_is_heard_whatever_its_clock_says_and_the_one_befo
     assert_eq!(roster.hear(at(10), 1, Beat { at_ms: 2 * hour, ..counted("x", "a", 39) }), Brought::Nothing);
     assert_eq!(roster.hear(at(10), 2, Beat { at_ms: 2 * hour, ..counted("x", "a", 41) }), Brought::Nothing);
     assert_eq!(roster.voice(&"eu-2".into()).unwrap().beat.boot, "y");
-    // Both live, and one of them ends: whoever goes on is heard.
+    // Both live, and one of them ends: the one that goes on counts.
     assert_eq!(roster.hear(at(15), 1, counted("x", "a", 42)), Brought::News);
 }
 

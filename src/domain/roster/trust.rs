@@ -1,14 +1,15 @@
-//! Whether what is on a board proves who wrote it: with a key it does, without one it is what anybody may have written.
+//! Whether a copy on a board proves who wrote it: with a key it does; without one, anyone with access may have written
+//! it.
 
 /// How far copies and beats are proof.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trust {
-    /// They are signed with `group.key_file`: what is believed was written by a member, once.
+    /// They are signed with `group.key_file`: a member wrote every copy that we believe, at some time.
     #[default]
     Signed,
     /// They are not, and the configuration says that this is meant (`group.unsigned`).
     UnsignedOnPurpose,
-    /// They are not, and nobody has said that this is meant.
+    /// They are not, and the configuration does not say that this is meant.
     Unsigned,
 }
 
@@ -27,7 +28,7 @@ impl Trust {
         matches!(self, Self::Signed)
     }
 
-    /// What is to be said of a group that is like this, until somebody says that it is meant. For `status` and `check`.
+    /// The warning about such a group, until the configuration says that this is meant. For `status` and `check`.
     pub const fn warning(self) -> Option<&'static str> {
         match self {
             Self::Signed | Self::UnsignedOnPurpose => None,

@@ -1,4 +1,4 @@
-//! What is heard of one other member: which of its beats is news, and which of its processes and ledgers counts.
+//! The beats of one other member: which beat is news, and which of its processes and ledgers counts.
 //!
 //! No clock orders beats: one that is set back would silence its member for as long (fault C1). A *life* is one start of the
 //! process over one ledger. Within it a counter orders. A life that was never heard of is news, and the one before it is

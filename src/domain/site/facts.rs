@@ -154,7 +154,8 @@ pub struct RouteFact {
     pub backends: Vec<(String, String)>,
     /// Whether one of its rules takes every request for its hosts.
     pub whole: bool,
-    /// What it is attached to: Gateways and sets of listeners. Parents of other kinds are left out: a mesh serves nobody outside.
+    /// What it is attached to: Gateways and sets of listeners. Parents of other kinds are left out: a mesh serves no
+    /// clients outside.
     pub parents: Vec<ParentFact>,
     /// Its annotations; only external-dns' host names are read.
     pub annotations: BTreeMap<String, String>,

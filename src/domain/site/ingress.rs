@@ -5,8 +5,8 @@
 //! without host takes all hosts, and the default backend gets what no rule takes
 //! (<https://kubernetes.io/docs/reference/kubernetes-api/service-resources/ingress-v1/>).
 //!
-//! Hosts no rule takes (of the TLS section or for external-dns) belong to the Service that gets the rest, or, if
-//! nobody else is in the Ingress, to the only one there is: controllers have annotations of their own for more hosts.
+//! Hosts no rule takes (of the TLS section or for external-dns) belong to the Service that gets the rest, or to the
+//! only Service in the Ingress, if there is one only: controllers have annotations of their own for more hosts.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ pub(super) fn find<'a>(
     let rule_place = format!("Ingress {name} rule");
     for (rule, host) in ingress.rules.iter().zip(hosts) {
         let Some(text) = host_of(rule) else { continue };
-        // What a bad host leads to cannot be told by its name.
+        // A bad host's name does not show where it leads.
         if host.is_none() && (view.by_name || view.sends_here(rule)) {
             findings.read(text, &rule_place);
         }
@@ -45,7 +45,7 @@ pub(super) fn find<'a>(
     }
     let tls_place = format!("Ingress {name} TLS");
     for text in ingress.tls_hosts.iter().map(String::as_str).filter(|text| !text.trim().is_empty()) {
-        // What a bad host of a shared Ingress belongs to cannot be told, so everybody there hears of it.
+        // We cannot know whose host it is, so every workload on the Ingress is warned.
         if let Some(host) = findings.read(text, &tls_place).filter(|host| view.owns_certificate(host)) {
             findings.add(host, Source::IngressTls(name.clone()), claim);
         }
@@ -137,7 +137,7 @@ impl<'a, 'b> View<'a, 'b> {
     }
 
     /// The same for a host of the TLS section. A wildcard there says which certificate is used: unless a rule has the
-    /// same wildcard, it names hosts only where somebody gets all the rest.
+    /// same wildcard, it names hosts only if a default backend gets all the rest.
     fn owns_certificate(&self, host: &Host) -> bool {
         let explained = || self.rules.any_beneath(host);
         let named = self.rules.get(host).is_some();

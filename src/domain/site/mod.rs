@@ -4,8 +4,8 @@
 //! that, the Ingress of the workload's own name, as the program before this one had it. An annotation on the workload
 //! overrides everything found. A workload without hosts is simply not a site.
 //!
-//! A host is the workload's only if some request for it reaches the workload (decision 32): what other objects take is
-//! left out ([`Site::except`]), and so is what nobody accepted or allowed.
+//! A host is the workload's only if some request for it reaches the workload (decision 32): we leave out what other
+//! objects take ([`Site::except`]), and what no Gateway accepted or allowed.
 //!
 //! What one object gets wrong lands in [`Site::rejected`] and disturbs no other object. The result does not depend on
 //! the order of the facts.
@@ -51,7 +51,8 @@ pub struct Site {
     /// Host names of load balancers that lead here by a rule that names no host: a distribution may have one as its
     /// origin. Lower case.
     pub origins: BTreeSet<String>,
-    /// Names that lead elsewhere, though a wildcard among the hosts covers them or the load balancers are asked for them.
+    /// Names that lead elsewhere, although a wildcard among the hosts covers them or the load balancers get requests
+    /// for them.
     pub except: BTreeSet<Host>,
     /// What looked like a host and is not one: where it was found, and why it was left out. Sorted.
     pub rejected: Vec<(String, String)>,

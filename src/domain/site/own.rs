@@ -17,8 +17,8 @@ use crate::host::Host;
 use crate::paths::{Path, PathSet};
 use crate::tenants::{PATHS_SENT_MAX, Tenants};
 
-/// Domains whose names AWS gives out, to everybody: no route makes one of them a namespace's own. A shared load balancer, or
-/// the distribution of somebody else, has its name there.
+/// Domains whose names AWS gives out to all its customers: no route makes one of them a namespace's own. A shared load
+/// balancer, or another owner's distribution, has its name there.
 const OF_AWS: [&str; 4] = ["amazonaws.com", "amazonaws.com.cn", "cloudfront.net", "cloudfront.cn"];
 
 /// What one Ingress or route takes.

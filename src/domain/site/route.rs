@@ -70,7 +70,7 @@ pub(super) fn attachments<'a>(route: &'a RouteFact, gateways: &Gateways<'a>) -> 
         attachment.gateway = Some(gateway);
         for listener in gateway.listeners.iter().filter(|listener| attaches(route, parent, gateway, listener)) {
             let listened = match host_of(listener).map(read) {
-                // A listener whose host cannot be read serves nobody.
+                // A listener with an unreadable host serves no route.
                 Some(None) => continue,
                 Some(Some(host)) => Some(host),
                 None => None,

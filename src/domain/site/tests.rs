@@ -394,7 +394,7 @@ fn honest_set_ups_are_found() {
     listener_set.parents[0].kind = ParentKind::ListenerSet;
     assert_eq!(hosts(&of_route(listener_set, edge(&[Some("other.example.com")]))), ["www.example.com"]);
     assert_eq!(hosts(&of_route(route("web", &["www.example.com"]), GatewayFact::default())), ["www.example.com"]);
-    // Two Gateways, of which one has not accepted the route: the other serves it.
+    // Two Gateways, and one has not accepted the route: the other serves it.
     let mut twice = route("web", &["www.example.com"]);
     twice.parents.push(ParentFact { name: "inner".into(), accepted: false, ..twice.parents[0].clone() });
     assert_eq!(hosts(&of_route(twice, edge(&[Some("*.example.com")]))), ["www.example.com"]);

@@ -11,13 +11,13 @@ use crate::watch::{Case, Kind, Latest};
 /// How a child ended.
 #[derive(Clone, Debug)]
 pub enum End<R> {
-    /// By a panic, or in any other way it did not announce.
+    /// It panicked, or ended in another way that it did not announce.
     Crashed,
-    /// With nothing left to do; the record as the ledger has it.
+    /// It had nothing left to do; the record as the ledger has it.
     Finished(Option<Box<R>>),
     /// It wrote its record over and over while nothing happened.
     Overdrawn,
-    /// Because the process ends.
+    /// The process ends.
     Drained,
 }
 
@@ -30,14 +30,14 @@ pub enum Written<R> {
     Conflict(Option<Box<R>>),
     /// The ledger has no room for it.
     NoRoom,
-    /// In a way that passes.
+    /// It failed in a way that passes.
     Failed,
 }
 
 /// A baseline whose writing has ended.
 #[derive(Clone, Debug)]
 pub struct Baseline<K: Kind> {
-    /// Of which object.
+    /// The object.
     pub id: K::Id,
     /// With its number, if that could be found out.
     pub record: K::Record,
@@ -68,7 +68,7 @@ pub enum Event<K: Kind> {
     ListedNoted(BTreeSet<Scope>, bool),
     /// Noting what is worked on ended, well or not. Answers [`Effect::NoteLife`].
     LifeNoted(bool),
-    /// Somebody else waits for our part in this object, whether we have it or not.
+    /// Another member waits for our part in this object, whether we have it or not.
     Wanted(K::Id),
     /// The child's mailbox had no room for a sight.
     PassedInVain(K::Id),
@@ -80,7 +80,7 @@ pub enum Event<K: Kind> {
     Died(K::Id, End<K::Record>),
     /// A second has passed, and every child that is dead was named.
     Swept,
-    /// The process is told to end.
+    /// The process is to end.
     Dismissed,
 }
 
@@ -112,7 +112,7 @@ pub enum Effect<K: Kind> {
 /// What a child is started with.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Start<K: Kind> {
-    /// Of which object.
+    /// The object.
     pub id: K::Id,
     /// What is known of it.
     pub case: Case<K>,

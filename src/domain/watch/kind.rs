@@ -17,25 +17,25 @@ pub trait Kind: Clone + Debug + Eq + Hash {
     type Sight: Clone + Debug + Eq + Hash;
     /// What the ledger keeps of an object.
     type Record: Clone + Debug + Eq + Hash;
-    /// What a child takes an object for that has no record.
+    /// What a child takes an object without a record for.
     type Arrival: Copy + Debug + Eq + Hash;
 
-    /// What an object is taken for that a first listing found at rest.
+    /// The arrival of an object that a first listing found at rest.
     const AT_REST: Self::Arrival;
 
-    /// What an object is taken for that was not seen. `is_listed`: all others of its scope are on record.
+    /// The arrival of an object that was not seen. `is_listed`: all others of its scope are on record.
     fn unseen(is_listed: bool) -> Self::Arrival;
 
     /// Which object this is.
     fn id(sight: &Self::Sight) -> &Self::Id;
 
-    /// What a sight asks for, beside the record of its object.
+    /// What a sight asks for, compared with the record of its object.
     fn attention(&self, record: Option<&Self::Record>, sight: &Self::Sight, is_listed: bool) -> Attention<Self>;
 
     /// Why an object without a record gets none, if its owner has to do something about it.
     fn unusable(record: Option<&Self::Record>, sight: &Self::Sight) -> Option<String>;
 
-    /// Which of two records is the newer one.
+    /// The record's state: of two records, the one with the higher state is newer.
     fn state(record: &Self::Record) -> State;
 }
 

@@ -1,4 +1,4 @@
-//! The listings under way, by which it is found what exists no more, and the scopes whose objects are all on record.
+//! The listings under way, which show which objects no longer exist, and the scopes whose objects are all on record.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +58,7 @@ impl<I: ObjectId> Listings<I> {
         gone
     }
 
-    /// Takes the scopes to be noted as listed, but for those that contain an object that waits for its first record.
+    /// Takes the scopes to note as listed, except those with an object that waits for its first record.
     pub fn take_unnoted<'a>(&mut self, waiting: impl Iterator<Item = &'a I> + Clone) -> BTreeSet<Scope>
     where
         I: 'a,
@@ -69,7 +69,7 @@ impl<I: ObjectId> Listings<I> {
         now
     }
 
-    /// Noting these failed: they are noted later.
+    /// Noting these failed; we note them later.
     pub fn put_back(&mut self, scopes: BTreeSet<Scope>) {
         self.unnoted.extend(scopes);
     }

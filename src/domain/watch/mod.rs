@@ -21,9 +21,10 @@
 //! 1. A child learns the newest sight, and never an older one after it.
 //! 2. An object has one child at most, and none while it is aside.
 //! 3. An object that asks for a child has one, or waits for something that ends.
-//! 4. What a complete listing of its scope did not contain is gone, and nothing else is but what the watch says.
+//! 4. An object is gone if a complete listing of its scope did not contain it, or if the watch says so; never
+//!    otherwise.
 //! 5. A baseline that was found is written, unless its object got a child. A scope is noted as listed only after that.
-//! 6. After the cluster was set back, nothing new is counted from below what this life has seen.
+//! 6. After the cluster was set back, new numbers start above all that this life has seen.
 //!
 //! Not for what a sight means; that is the [`Kind`]'s.
 
@@ -67,7 +68,8 @@ pub struct Watch<K: Kind> {
     kind: K,
     /// What the ledger holds.
     records: BTreeMap<K::Id, K::Record>,
-    /// Objects whose record cannot be read, and why. They are left alone: to start one afresh would forget what it owes.
+    /// Objects whose record cannot be read, and why. We leave them alone: a fresh record would forget what the object
+    /// owes.
     barred: BTreeMap<K::Id, String>,
     nursery: Nursery<K>,
     listings: Listings<K::Id>,
@@ -78,8 +80,8 @@ pub struct Watch<K: Kind> {
 }
 
 impl<K: Kind> Watch<K> {
-    /// A watch that knows what the ledger holds, which records cannot be read, where everything is on record, and what became of
-    /// the lives before this one.
+    /// A watch that knows the ledger's records, those that cannot be read, the scopes that are fully on record, and how earlier
+    /// lives ended.
     pub fn new(
         kind: K,
         records: BTreeMap<K::Id, K::Record>,
@@ -130,14 +132,14 @@ impl<K: Kind> Watch<K> {
         self.baselines.waiting().next().is_some()
     }
 
-    /// Why this object gets no record, if its owner has to do something about it. One with a child is followed by it, and its
+    /// Why this object gets no record, if its owner has to do something about it. `None` for an object with a child: its
     /// record says what is wrong.
     pub fn unusable(&self, sight: &K::Sight) -> Option<String> {
         let id = K::id(sight);
         K::unusable(self.records.get(id), sight).filter(|_| !self.nursery.has_child(id))
     }
 
-    /// Passes a sight on to whom it concerns.
+    /// Passes a sight to the child or the baseline of its object, or starts what it asks for.
     fn attend(&mut self, id: &K::Id, sight: Latest<K>, effects: &mut Vec<Effect<K>>) {
         if self.nursery.sees_to(id) {
             return self.nursery.see(id, sight, effects);
@@ -158,7 +160,7 @@ impl<K: Kind> Watch<K> {
         }
     }
 
-    /// An object that nothing is done about is gone.
+    /// An object without a child is gone.
     fn miss(&mut self, id: &K::Id, effects: &mut Vec<Effect<K>>) {
         // A baseline whose write failed may have been written after all.
         if self.baselines.drop(id) || self.records.contains_key(id) {
@@ -172,7 +174,7 @@ impl<K: Kind> Watch<K> {
         self.start(id, Case { latest: None, arrival }, effects);
     }
 
-    /// Starts a child, as soon as that may be.
+    /// Starts a child, at once or when its wait is over.
     fn start(&mut self, id: &K::Id, case: Case<K>, effects: &mut Vec<Effect<K>>) {
         if self.draining {
             return;
@@ -247,7 +249,7 @@ impl<K: Kind> Watch<K> {
         self.nursery.put_aside(id.clone(), case, Wait::Quarantine(now.after(QUARANTINE), why));
     }
 
-    /// The listing of a scope is complete: what of it was not contained is gone.
+    /// The listing of a scope is complete: objects of the scope that it did not contain are gone.
     fn listed(&mut self, scope: Scope, all: bool, effects: &mut Vec<Effect<K>>) {
         self.listings.synced |= all;
         for id in self.listings.end(scope, self.records.keys().chain(self.nursery.children())) {
@@ -279,14 +281,14 @@ impl<K: Kind> Watch<K> {
         let overtaken = self.baselines.overtaken(&id);
         match written {
             Written::Done => drop(self.records.insert(id.clone(), record)),
-            // A record from before a restore, of an object that this life knows to have been removed since.
+            // The record is from before the restore; this life knows that the object was removed since.
             Written::Conflict(_) if self.setback.has_happened() => {
                 return self.look_for(&id, K::unseen(true), effects);
             }
             Written::Conflict(current) => {
                 self.records.extend(current.map(|record| (id.clone(), *record)));
                 if overtaken.is_none() {
-                    // Somebody else wrote first, and the sight was not kept: a child looks afresh.
+                    // Another writer was first, and we did not keep the sight: a child looks afresh.
                     return self.look_for(&id, K::AT_REST, effects);
                 }
             }
@@ -299,7 +301,8 @@ impl<K: Kind> Watch<K> {
         }
     }
 
-    /// Looks into every object whose state in the ledger is not the one this life knows, and into those with a child.
+    /// Looks into every object whose state in the ledger differs from what this life knows, and into those with a
+    /// child.
     fn compare(
         &mut self,
         found: &BTreeMap<K::Id, K::Record>,
@@ -325,7 +328,7 @@ impl<K: Kind> Watch<K> {
 
     fn wanted(&mut self, id: &K::Id, effects: &mut Vec<Effect<K>>) {
         let is_seen_to = self.nursery.sees_to(id) || self.baselines.contain(id);
-        // Before everything was listed an object may have no record yet and be about to get one.
+        // Before everything was listed, an object without a record may be about to get one.
         if self.listings.synced && !is_seen_to && !self.barred.contains_key(id) {
             self.look_for(id, K::unseen(self.listings.cover(id)), effects);
         }

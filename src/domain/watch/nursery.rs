@@ -9,7 +9,7 @@ use crate::budget::Budget;
 use crate::machine::Timestamp;
 use crate::watch::{Effect, Kind, Latest};
 
-/// How long an object is left alone whose child crashed too often, or wrote too often, before it is tried again (decision 16).
+/// How long we leave an object alone after its child crashed too often, or wrote too often (decision 16).
 pub(super) const QUARANTINE: Duration = Duration::from_secs(300);
 
 /// An object that wants a child.
@@ -17,8 +17,8 @@ pub(super) const QUARANTINE: Duration = Duration::from_secs(300);
 pub struct Case<K: Kind> {
     /// The newest sight, kept so that one that came too late for a child is not lost.
     pub latest: Latest<K>,
-    /// What the sight that asked for the child made of an object without a record. A child that follows a crash is given what the
-    /// first one was.
+    /// What an object without a record is taken for, by the sight that asked for the child. A child that is rebuilt after a crash
+    /// gets the same value.
     pub arrival: K::Arrival,
 }
 
@@ -31,14 +31,14 @@ struct Child<K: Kind> {
     astray: bool,
 }
 
-/// What an object waits for that wants a child and has none yet.
+/// What an object without a child waits for before it gets one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Wait {
-    /// For a note to be stored; that is soon.
+    /// For a note to be stored; that takes a moment.
     Note,
-    /// For its turn: it may be why this program ended abruptly. In words.
+    /// For its turn, because it may be why this program ended abruptly. In words.
     Turn(String),
-    /// For the end of its quarantine, and why it is in it.
+    /// For the end of its quarantine; with the reason for that.
     Quarantine(Timestamp, &'static str),
 }
 
@@ -101,12 +101,12 @@ impl<K: Kind> Nursery<K> {
         }
     }
 
-    /// A sight was refused by the child's mailbox.
+    /// The child's mailbox refused a sight.
     pub(super) fn passed_in_vain(&mut self, id: &K::Id) {
         self.children.get_mut(id).into_iter().for_each(|child| child.lagging = true);
     }
 
-    /// The addresses of the peers were refused by the child's mailbox.
+    /// The child's mailbox refused the addresses of its peers.
     pub(super) fn directed_in_vain(&mut self, id: &K::Id) {
         self.children.get_mut(id).into_iter().for_each(|child| child.astray = true);
     }
@@ -138,7 +138,7 @@ impl<K: Kind> Nursery<K> {
         self.children.insert(id, Child { case, lagging: false, astray: false });
     }
 
-    /// A child is dead: what it leaves.
+    /// A child is dead; returns what it leaves.
     pub(super) fn bury(&mut self, id: &K::Id) -> Option<Case<K>> {
         self.children.remove(id).map(|child| child.case)
     }

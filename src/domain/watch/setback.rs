@@ -1,8 +1,8 @@
-//! A cluster that was restored from a backup while it was watched: the ledger was restored with it, and is compared with what this
-//! life knows.
+//! A cluster that was restored from a backup while we watched it. The ledger was restored with it, so we compare it with what
+//! this life knows.
 //!
-//! What a record that fell behind means is decided by `rollout` (`remembering`). Children at work meet with it by the conflict of
-//! their next write, and nothing is done before a write; objects with nothing left to write are looked into when their child ends.
+//! `rollout` (`remembering`) decides what a record that fell behind means. A child at work finds out when its next write
+//! conflicts, and it does nothing before a write. Objects with nothing left to write are looked into when their child ends.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::id::{ObjectId, Seq};
 pub(super) struct Setback<I> {
     /// The highest number of a record that this life has removed.
     removed: Option<Seq>,
-    /// The highest number this life had seen when the cluster was last set back. Nothing new is counted from below it.
+    /// The highest number this life had seen when the cluster was last set back. New numbers start above it.
     pub spent: Seq,
     /// Objects whose record is to be compared with the ledger since then.
     fallen: BTreeSet<I>,
@@ -46,7 +46,7 @@ impl<I: ObjectId> Setback<I> {
         self.fallen.extend(ids);
     }
 
-    /// Takes the objects to be looked into now: those that nothing else is done about.
+    /// Takes the objects to look into now: those that are free.
     pub fn free(&mut self, is_free: impl Fn(&I) -> bool) -> BTreeSet<I> {
         self.fallen.extract_if(.., |id| is_free(id)).collect()
     }

@@ -1,4 +1,4 @@
-//! What a watch cannot do, in words, for as long as it lasts; and when that is said.
+//! What a watch cannot do, in words, while that lasts; and when we say so.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use crate::listed::Scope;
 use crate::machine::Timestamp;
 use crate::refusal::SAID_AGAIN_AFTER;
 
-/// How long a watch may be down before we are blind: what happened before is learnt a moment later, and an API server that
-/// is replaced is back by then. A watch that is refused is blind at once.
+/// How long a watch may be down before we count as blind. A shorter gap delays changes by a moment only; an API server
+/// that is replaced is back by then. A watch that is refused is blind at once.
 const BLIND_AFTER: Duration = Duration::from_secs(30);
 
-/// How often it is logged of one workload that it cannot be read, for changing reasons.
+/// How often we log that one workload cannot be read, for changing reasons.
 const UNREADABLE_SAID_EVERY: Duration = Duration::from_secs(60);
 
-/// Owners who are told within [`TOLD_WITHIN`] that there is no room for their workloads: a namespace may have thousands of them, and
-/// each telling is an Event and a delivery for every hook. The log and the status have all.
+/// Most notices within [`TOLD_WITHIN`] that the ledger has no room for a workload. A namespace may have thousands of workloads,
+/// and each notice is an Event and a delivery for every hook. The log and the status have all.
 const TOLD_MAX: usize = 10;
 
 /// See [`TOLD_MAX`].
@@ -28,7 +28,7 @@ struct Down {
     since: Timestamp,
     refused: bool,
     why: String,
-    /// When it was last said as an error.
+    /// When it was last logged as an error.
     said: Option<Timestamp>,
 }
 
@@ -43,7 +43,7 @@ pub struct Troubles<I> {
     unreadable: BTreeMap<I, (String, Timestamp)>,
     /// Workloads without a record for which the ledger has no room, and why.
     unstored: BTreeMap<I, String>,
-    /// When owners of such were told of late.
+    /// When the latest notices about them were sent.
     told: Vec<Timestamp>,
 }
 
@@ -61,8 +61,8 @@ impl<I> Default for Troubles<I> {
 }
 
 impl<I: ObjectId> Troubles<I> {
-    /// The watch of a scope was interrupted, and why; `refused`: only a person can end that. Says whether it is to be said now: once,
-    /// and a refusal again daily.
+    /// The watch of a scope was interrupted, and why; `refused`: only a person can end that. Returns whether to log it now: once,
+    /// and a refusal daily.
     pub fn watch_failed(&mut self, now: Timestamp, scope: Scope, refused: bool, why: String) -> bool {
         let begins = !self.watches.contains_key(&scope);
         let down = self.watches.entry(scope).or_insert(Down { since: now, refused, why: String::new(), said: None });
@@ -75,7 +75,7 @@ impl<I: ObjectId> Troubles<I> {
         is_due
     }
 
-    /// The listing of a scope came to its end, or its watch goes on. Says for how long it was down, if it was.
+    /// The listing of a scope is complete, or its watch goes on. Returns for how long it was down, if it was.
     pub fn watch_works(&mut self, now: Timestamp, scope: &Scope) -> Option<Duration> {
         self.watches.remove(scope).map(|down| now.since(down.since))
     }
@@ -87,21 +87,21 @@ impl<I: ObjectId> Troubles<I> {
         Some(format!("changes of workloads are not noticed for {} s: {}", now.since(down.since).as_secs(), down.why))
     }
 
-    /// How the last writing of baselines ended: with what failed, or with `None` if nothing did. Says whether that is news.
+    /// How the last writing of baselines ended: what failed, or `None`. Returns whether that is news.
     pub fn baselines_written(&mut self, failed: Option<String>) -> bool {
         let is_news = failed.is_some() && self.baselines.is_none();
         self.baselines = failed;
         is_news
     }
 
-    /// How the last attempt ended to remember which scopes are listed. Says whether a failure is news.
+    /// How the last attempt to note the listed scopes ended. Returns whether a failure is news.
     pub fn listed_noted(&mut self, failed: Option<String>) -> bool {
         let is_news = failed.is_some() && self.listed.is_none();
         self.listed = failed;
         is_news
     }
 
-    /// This object is left out, and why. Says whether that is to be said now: its owner may change it many times a second.
+    /// This object is left out, and why. Returns whether to log it now: its owner may change it many times a second.
     pub fn unreadable(&mut self, now: Timestamp, id: &I, why: String) -> bool {
         let before = self.unreadable.get(id);
         if before.is_some_and(|(known, _)| *known == why) {
@@ -117,8 +117,8 @@ impl<I: ObjectId> Troubles<I> {
         self.unreadable.remove(id);
     }
 
-    /// The ledger has no room for the record of this workload, and why. Says whether its owner is to be told: once, and some a minute
-    /// of all of them.
+    /// The ledger has no room for the record of this workload, and why. Returns whether to send a notice: once for each workload,
+    /// and [`TOLD_MAX`] a minute for all of them.
     pub fn unstored(&mut self, now: Timestamp, id: &I, why: String) -> bool {
         let known = self.unstored.insert(id.clone(), why).is_some();
         self.told.retain(|at| now.since(*at) < TOLD_WITHIN);
@@ -127,12 +127,12 @@ impl<I: ObjectId> Troubles<I> {
         tells
     }
 
-    /// It was stored, or is gone. Says whether it could not be before.
+    /// It was stored, or is gone. Returns whether storing it had failed before.
     pub fn stored(&mut self, id: &I) -> bool {
         self.unstored.remove(id).is_some()
     }
 
-    /// All of them, a sentence each: also what is said of the lives before this one, and of the workloads that are left alone.
+    /// All of them, a sentence each, together with those of earlier lives and of workloads in quarantine.
     pub fn words<'a>(
         &'a self,
         lives: Option<String>,

@@ -6,7 +6,7 @@ use crate::http::{Reply, Request};
 
 const CONTENT_TYPE: &str = "text/xml";
 
-/// The service sends a different one each time; nobody here tells requests apart by it.
+/// The service sends a different one each time; nothing here uses it.
 const REQUEST_ID: &str = "00000000-0000-0000-0000-000000000000";
 
 pub(super) fn error(status: u16, code: &str, message: &str) -> Reply {

@@ -58,7 +58,7 @@ impl Failure {
         Failure::new(409, "AlreadyExists", message).about(kind, name)
     }
 
-    /// 409: somebody else wrote first.
+    /// 409: another client wrote first.
     pub fn conflict(kind: Kind, name: &str) -> Failure {
         Failure::precondition(
             kind,

@@ -330,8 +330,8 @@ impl KubernetesStandIn {
         self.store().lock().backup()
     }
 
-    /// Restores a backup, as an operator does: the API server is stopped meanwhile, so every open watch ends. Whoever watches
-    /// on from a version that is not reached any more gets bookmarks and nothing else, until it is.
+    /// Restores a backup, as an operator does: the API server is stopped meanwhile, so every open watch ends. A client that
+    /// watches on from a version above the restored one gets only bookmarks until that version is reached.
     pub fn restore(&self, backup: &Backup) {
         self.store().write(|state| state.restore(backup));
         self.close_watches();
@@ -381,7 +381,7 @@ impl KubernetesStandIn {
             return;
         }
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-        // Somebody may have been faster, which is as good.
+        // Another caller may have been faster, which is as good.
         let _ = self.write(|writer| writer.create(Kind::Namespace, "", namespace));
     }
 

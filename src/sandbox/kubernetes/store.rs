@@ -255,8 +255,8 @@ impl State {
         Backup { version: self.version, objects: self.tables.iter().map(|table| table.objects.clone()).collect() }
     }
 
-    /// Goes back to a backup, versions included, as an etcd that is restored from a snapshot: nobody is told, and nothing from
-    /// before is remembered. Numbers of names go on, or two objects would have one UID.
+    /// Goes back to a backup, versions included, as an etcd that is restored from a snapshot: no watch gets an event, and
+    /// nothing from before is remembered. Numbers of names go on, or two objects would have one UID.
     pub fn restore(&mut self, backup: &Backup) {
         self.version = backup.version;
         self.children.clear();

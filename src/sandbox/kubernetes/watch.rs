@@ -1,8 +1,8 @@
 //! Watches: a cursor into the log of changes, turned into a stream of JSON lines.
 //!
-//! Each watch pulls at its own pace: a slow client delays nobody, and one that falls behind what the log keeps gets the
-//! ERROR event with code 410 that a real server sends. Every event, whether an object moved into or out of the selector
-//! included, is derived from the log alone. Not for deciding where a watch starts: that is in `read`.
+//! Each watch pulls at its own pace: a slow client delays no other, and one that falls behind what the log keeps gets
+//! the ERROR event with code 410 that a real server sends. Every event, whether an object moved into or out of the
+//! selector included, is derived from the log alone. Not for deciding where a watch starts: that is in `read`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -284,7 +284,7 @@ impl Writer<'_> {
         Ok(written)
     }
 
-    /// Removes everything in a namespace, having said that it is going.
+    /// Marks a namespace as terminating, then removes everything in it.
     fn empty_namespace(&mut self, namespace: &Object) {
         let mut object = namespace.value();
         object["metadata"]["deletionTimestamp"] = json!(self.now);

@@ -79,7 +79,7 @@ fn a_member_is_renamed_by_the_recipe_and_its_old_name_comes_back_to_nobodys_harm
         pass(60_000).await;
         let seen = lives[0].observe().await;
         assert_eq!(hold(&seen), None);
-        let words = "us-1 is heard of and was forgotten";
+        let words = "us-1 reports but was forgotten";
         assert!(seen.troubles.iter().any(|trouble| trouble.starts_with(words)), "{:?}", seen.troubles);
         release(&lives, 4, "4").await;
         pass(60_000).await;

@@ -18,8 +18,8 @@ use domain::ports::PortError;
 /// Objects of one listing that are looked at. There is one ledger for each installation; a cluster with this many is full of them.
 const LISTED_MAX: u32 = 500;
 
-/// Namespaces looked into one by one, where nobody may look into all at once. At [`LOOKS_AT_ONCE`] and 10 ms each that is a
-/// quarter of a second.
+/// Namespaces we read one by one if we may not list all at once. At [`LOOKS_AT_ONCE`] and 10 ms each that is a quarter of a
+/// second.
 const NAMESPACES_MAX: usize = 200;
 
 /// Namespaces looked into at a time.
@@ -106,7 +106,7 @@ impl KubernetesLedger {
         }
         let mut labelled = meta.clone();
         labelled.metadata.labels = Some(present.into_iter().chain(wanted).collect());
-        // With the resourceVersion that was read: nobody else's change is overwritten.
+        // With the resourceVersion that was read, so it overwrites no other change.
         match self.maps.replace(META_NAME, &labelled).await {
             Ok(_) => tracing::info!(namespace = %self.namespace, "gave the ledger its labels"),
             Err(failed) => {

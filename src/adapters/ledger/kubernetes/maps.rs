@@ -118,7 +118,7 @@ pub(super) fn config_map(name: &str, part: &str, about: &str, data: BTreeMap<Str
 /// A write that did not succeed.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// Somebody else wrote, or created, first.
+    /// Another writer wrote, or created, first.
     Conflict(PortError),
     /// The ledger as a whole was deleted since it was opened.
     Lost(PortError),

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Only (3) counts. An object that no shard names is passed over, so a crash before it changes nothing, and leaves an object that
-//! goes with the ledger. Its name is random: nobody but its maker writes to it before a shard names it, so a slow second worker
-//! cannot overwrite what has become the truth. From (3) on it is written by compare-and-set, as a shard is, in a lane of its own,
-//! and refuses what it has no room for: that is its namespace's own loss. Nothing is ever moved back.
+//! goes with the ledger. Its name is random: only its maker writes to it before a shard names it, so a slow second worker cannot
+//! overwrite what has become the truth. From (3) on it is written by compare-and-set, as a shard is, in a lane of its own, and
+//! refuses what it has no room for: that is its namespace's own loss. Nothing is ever moved back.
 //!
 //! Not for when a shard is crowded; that is `shard` and `writer`.
 

@@ -10,7 +10,7 @@ use domain::roster::Pin;
 /// The entry's name.
 const PIN_KEY: &str = "members";
 
-/// How often a write is tried again because somebody else changed the object (a label, say) at the same moment.
+/// How often we repeat a write because another client changed the object (a label, for example) at the same moment.
 const ATTEMPTS_MAX: usize = 3;
 
 /// The text of the pin in the ledger's object.
@@ -61,7 +61,7 @@ impl KubernetesLedger {
             }
             let entries = change.into_iter().map(|(key, text)| (key.to_owned(), text));
             map.data.get_or_insert_default().extend(entries);
-            // With the resourceVersion that was read: nobody else's change is overwritten.
+            // With the resourceVersion that was read, so it overwrites no other change.
             match self.maps.replace(META_NAME, &map).await {
                 Ok(_) => return Ok(answer),
                 Err(failed) if failed.status() == Some(409) && left > 0 => {}

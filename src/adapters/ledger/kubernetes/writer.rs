@@ -3,17 +3,17 @@
 //! ```text
 //! store ──▶ queue ──▶ lock ──▶ pause ──▶ apply all that is queued to the copy ──▶ PUT ──▶ answer all
 //!                      │                        ▲                                  │ 409, lost answer
-//!            somebody else answered us          └───────────── read afresh ◀───────┘
+//!             another call answered us          └───────────── read afresh ◀───────┘
 //! ```
 //!
-//! There is no task behind this. The caller that gets the shard's lock leads: it writes for everybody who is queued by then, and
-//! those find their answer when they look up from waiting. A leader that is dropped in the middle leaves no answer; its
-//! followers queue again, which is harmless because storing twice is. The copy of the shard is thrown away before every
-//! write and put back after it succeeded, so that a write of unknown outcome is always followed by a read. And a refusal
-//! is only ever given after a fresh read: the copy may be old. (That there is no room is believed of a copy for a minute.)
+//! There is no task behind this. The caller that gets the shard's lock leads: it writes for every caller that is queued by then,
+//! and they find their answer when their wait ends. A leader that is dropped in the middle leaves no answer; its followers queue
+//! again, which is harmless because storing twice is. The copy of the shard is thrown away before every write and put back after
+//! it succeeded, so that a write of unknown outcome is always followed by a read. And a refusal is only ever given after a fresh
+//! read: the copy may be old. (That there is no room is believed of a copy for a minute.)
 //!
-//! A change of a workload whose records turn out to be elsewhere is answered by nothing: whoever waits for it finds out where, and
-//! queues it there. Where a shard is crowded, what was applied is thrown away, and its largest namespace is moved out first
+//! If the records of a workload turn out to be elsewhere, its change gets no answer: the waiting caller finds out where they are,
+//! and queues it there. If a shard is crowded, the applied changes are dropped, and its largest namespace moves out first
 //! ([`ShardStore::relieve`]).
 
 use std::future::Future;
@@ -38,14 +38,16 @@ pub(super) const WRITE_SPACING: Duration = Duration::from_millis(50);
 /// write of its shard, so a slower server gets larger writes and not more of them.
 pub(super) const WRITES_AT_ONCE_MAX: usize = 8;
 
-/// Attempts after somebody else wrote first. With n other writers one of n + 1 succeeds at each turn; there is one other
-/// at most, during an upgrade (D1), so seven failures in a row mean something is wrong and the caller shall hear of it.
+/// Attempts after another writer was first. With n other writers one of n + 1 succeeds at each turn; there is one other
+/// at most, during an upgrade (D1), so seven failures in a row mean that something is wrong, and the caller gets an
+/// error.
 const ATTEMPTS_MAX: u32 = 7;
 
 /// Back-off after the first conflict, doubled with every further one, and spread over its upper half.
 const BACKOFF: Duration = Duration::from_millis(10);
 
-/// How long it is believed of a copy that it is full: each reading of a full shard is 1 MiB, and whoever is refused comes again.
+/// How long we trust a copy that says the shard is full: each reading of a full shard is 1 MiB, and refused callers
+/// retry.
 const FULL_FOR: Duration = Duration::from_secs(60);
 
 /// What the API server has of one shard.
@@ -65,7 +67,7 @@ pub(super) trait ShardStore {
     fn write(&self, copy: &Copy) -> impl Future<Output = Result<String, Failed>> + Send;
     /// Whether a namespace can be moved out of it.
     fn is_divisible(&self) -> bool;
-    /// Takes note of which namespaces are elsewhere.
+    /// Notes which namespaces are elsewhere.
     fn note(&self, shard: &Shard);
     /// Gives a namespace an object of its own, if the shard is still what was read; returns it without that namespace. `spare` is
     /// what an attempt that failed has left.
@@ -125,15 +127,15 @@ struct Held {
 }
 
 impl Lane {
-    /// Queues a change; somebody must then [`Lane::settle`] it.
+    /// Queues a change; the caller must then [`Lane::settle`] it.
     pub(super) fn enqueue(&self, workload: WorkloadId, change: Change) -> Waiting {
         let (answer, waiting) = oneshot::channel();
         self.queue().push(Intent { workload, change, answer });
         Waiting(waiting)
     }
 
-    /// Waits until a queued change was written, writing it if nobody else does. `None` if whoever was writing it was
-    /// dropped: then it is not known whether it was written, and queueing it again finds out.
+    /// Waits until a queued change was written, or leads the write itself. `None` if the leader was dropped: then the
+    /// outcome is unknown, and queueing the change again settles it.
     pub(super) async fn settle(&self, waiting: Waiting, store: &impl ShardStore, writes: &Writes) -> Option<Answer> {
         let Waiting(mut waiting) = waiting;
         let mut held = tokio::select! {
@@ -276,7 +278,7 @@ impl Held {
         store.note(&there.shard);
         match planned.shard.largest().filter(|namespace| !there.shard.is_moved(namespace)) {
             Some(namespace) => store.relieve(there, &namespace, &mut self.spare).await,
-            // Somebody else has moved it.
+            // Another writer has moved it.
             None => Ok(there),
         }
     }
@@ -350,7 +352,7 @@ mod tests {
                 *content = copy.shard.clone();
                 self.version.fetch_add(1, Ordering::Relaxed) + 1
             };
-            // The second half: it happened, and nobody knows yet.
+            // The second half: it happened, and no caller knows yet.
             tokio::time::sleep(LATENCY / 2).await;
             Ok(version.to_string())
         }

@@ -1,4 +1,4 @@
-//! What Redis itself does, in Lua: each script is one step that nobody else comes between.
+//! What Redis itself does, in Lua: each script is one step that no other client interrupts.
 //!
 //! Numbers of records are compared as decimal strings, length first: Lua's own are exact to 2^53 only. Stamps are Lua
 //! numbers and stay below that. Times to live are counted by Redis; no script asks for the time.
@@ -152,8 +152,8 @@ return #records
 ///
 /// Answers `our stamp, {copies missing, copies looked at, workloads read again}, more?`, then in turn `member, cursor, beat`
 /// of each member, `member, workload, origin, body, MAC` of each change, and `member, of what, why not` of what cannot be
-/// read. Whatever is in a key that another program, or a forger, has made something else of costs that key only. Lengths are
-/// looked at before values; the members that are named come first, so made-up names keep nobody from being read.
+/// read. If another program, or a forger, has changed a key, only that key is lost. The script checks lengths before it
+/// reads values, and reads the named members first, so made-up names do not block real members.
 pub const READ: &str = r"
 local prefix, us = ARGV[1], ARGV[2]
 local most, bytes_left, longest = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])

@@ -1,5 +1,5 @@
-//! The channel on which members tell each other that there is something to read. Lossy: whoever listens reads on his own
-//! account as well, now and then.
+//! The channel on which members wake each other when there is something to read. It may lose wake-ups: listeners also
+//! poll.
 
 use std::time::Duration;
 
@@ -23,8 +23,8 @@ const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Waits between attempts. Nothing depends on the channel but how fast a group is, so they need not be short.
 const RECONNECT: Backoff = Backoff { base: Duration::from_millis(250), cap: Duration::from_secs(15) };
 
-/// One item for each moment in which something was said on `channel`, except by whoever begins so, and one after each
-/// connecting.
+/// One item for each moment with messages on `channel`, except messages that begin with `own`, and one after each
+/// connect.
 pub fn ups(server: Server, channel: String, own: String) -> Flow<()> {
     let listener = Listener { server, channel, own, line: None, failures: 0, warned: false };
     Box::pin(stream::unfold(listener, |mut listener| async {
@@ -40,7 +40,7 @@ struct Listener {
     line: Option<Line>,
     /// Attempts and connections that failed since one was alive at a ping.
     failures: u32,
-    /// It was said that the channel is lost; once for each outage, for whoever posts and reads says what else does not work.
+    /// The loss of the channel was logged; once for each outage, because posts and reads log their own failures.
     warned: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A ledger that nobody may write.
+//! A ledger that is not writable.
 
 use std::collections::{BTreeMap, BTreeSet};
 

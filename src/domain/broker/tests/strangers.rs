@@ -92,8 +92,8 @@ fn a_group_without_a_key_is_warned_of_until_it_is_said_to_be_meant() {
     assert_eq!([Trust::Unsigned, Trust::UnsignedOnPurpose, Trust::Signed].map(warned), [true, false, false]);
 }
 
-/// Goes on for this long while somebody says at every millisecond that there is news; every read is answered a millisecond later
-/// with these copies that are not believed. Returns the reads of board 0 and the lines about it.
+/// Goes on for this long while a stranger announces news at every millisecond; every read is answered a millisecond later with
+/// these copies that are not believed. Returns the reads of board 0 and the lines about it.
 fn flooded(seconds: u64, rejected: usize) -> (usize, usize) {
     let mut broker = broker(Trust::Signed);
     let (mut reads, mut lines) = (0, 0);

@@ -124,7 +124,7 @@ fn nobody_gives_up_while_nothing_may_be_judged() {
 #[test]
 fn a_wait_is_told_once_by_whoever_comes_first_and_by_the_next_where_that_one_is_gone() {
     let stays = known("third", at("a", 1));
-    // The same wait, also told by the other one, or by nobody else.
+    // The same wait, also reported by the other member, or by no other.
     for (stalled, times) in [(true, 0), (false, 1)] {
         let mut other = awaiting("b");
         other.as_mut().unwrap().record.stalled = stalled;

@@ -197,7 +197,7 @@ impl Controller {
         self.endpoints.publish(writer);
     }
 
-    /// Removes what has lost its owner, and ends pods that nobody owns; returns how many objects that were.
+    /// Removes objects that have lost their owner, and ends pods without one; returns how many objects that were.
     pub fn collect_garbage(&mut self, writer: &mut Writer<'_>) -> usize {
         let mut collected = 0;
         let at_once = DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() };

@@ -93,7 +93,7 @@ pub fn reconcile(
     Ok(round.next)
 }
 
-/// Whether a Deployment without ReplicaSets says of itself that it is done: a seeded one, which is left alone.
+/// Whether a Deployment without ReplicaSets reports itself as done: a seeded one, which is left alone.
 fn is_settled(deployment: &Value) -> bool {
     let replicas = number(deployment, "/spec/replicas");
     let observed = number(deployment, "/status/observedGeneration");
