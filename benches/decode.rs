@@ -12,6 +12,7 @@
     reason = "a bench is no service"
 )]
 
+#[path = "../tests/support/fixture.rs"]
 mod fixture;
 
 use std::alloc::{GlobalAlloc, Layout, System};

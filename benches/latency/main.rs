@@ -16,7 +16,7 @@
     reason = "a bench measures real time and answers on standard output"
 )]
 
-#[path = "../scale/controller.rs"]
+#[path = "../../tests/support/controller.rs"]
 #[allow(dead_code, reason = "shared with the other program, which asks for more")]
 mod controller;
 

@@ -14,8 +14,9 @@
 )]
 
 mod cluster;
+#[path = "../../tests/support/controller.rs"]
 mod controller;
-#[path = "../fixture/mod.rs"]
+#[path = "../../tests/support/fixture.rs"]
 mod fixture;
 mod peers;
 

@@ -15,7 +15,7 @@
 #[path = "../support/fakes.rs"]
 mod fakes;
 #[allow(dead_code, reason = "the simulation uses the rest")]
-#[path = "../simulation/stage.rs"]
+#[path = "../support/stage.rs"]
 mod stage;
 #[path = "../support/mod.rs"]
 mod support;

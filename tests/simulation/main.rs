@@ -25,6 +25,7 @@ mod leading;
 mod refused;
 mod restored;
 mod sights;
+#[path = "../support/stage.rs"]
 mod stage;
 mod strangers;
 mod supervision;
