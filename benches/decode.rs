@@ -12,8 +12,6 @@
     reason = "a bench is no service"
 )]
 
-mod fixture;
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -22,8 +20,7 @@ use allclear::adapters::kubernetes::decode_deployment;
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use domain::workload::Workload;
-
-use fixture::deployment;
+use support::fixture::deployment;
 
 /// Deployments in a large cluster (fault row L1).
 const DEPLOYMENTS: usize = 10_000;

@@ -11,26 +11,22 @@
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
-    clippy::print_stderr,
     clippy::indexing_slicing,
     reason = "a bench measures real time and answers on standard output"
 )]
-
-#[path = "../scale/controller.rs"]
-#[allow(dead_code, reason = "shared with the other program, which asks for more")]
-mod controller;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use controller::Controller;
 use domain::record::Record;
 use domain::record_codec;
 use sandbox::group::{GroupWorld, Web};
 use sandbox::kubernetes::{Kind, Timings};
 use sandbox::world::World;
 use serde_json::json;
+use support::controller::Controller;
+use support::process::program;
 
 const NAMESPACE: &str = "shop";
 const NAME: &str = "web";
@@ -62,13 +58,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 #[tokio::main(flavor = "current_thread")]
-#[expect(clippy::disallowed_methods, reason = "the environment is read here, once")]
 async fn main() -> io::Result<()> {
     // `cargo test --all-targets` runs every bench for a moment, without this argument; there is no moment of this one.
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
     }
-    let program = std::env::var("ALLCLEAR_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_allclear").to_owned());
+    let program = program();
     println!("{program}; load of the machine: {}", std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
     let mut group = Group::start(&program, true).await?;
     let mut times = Vec::new();

@@ -9,8 +9,7 @@ use sandbox::http::Seen;
 use sandbox::kubernetes::{Kind, Timings};
 use sandbox::world::World;
 use serde_json::Value;
-
-use crate::fixture::{CONTAINER, deployment, image, name, namespace};
+use support::fixture::{CONTAINER, deployment, image, name, namespace};
 
 /// Deployments of a large cluster (fault row L1).
 pub const DEPLOYMENTS: usize = 10_000;

@@ -9,14 +9,10 @@
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
-    clippy::print_stderr,
     reason = "a bench measures real time and answers on standard output"
 )]
 
 mod cluster;
-mod controller;
-#[path = "../fixture/mod.rs"]
-mod fixture;
 mod peers;
 
 use std::io;
@@ -24,8 +20,9 @@ use std::time::{Duration, Instant};
 
 use cluster::{Cluster, DEPLOYMENTS, Purge};
 use comfy_table::{Table, presets};
-use controller::{Controller, Memory};
 use peers::Peers;
+use support::controller::{Controller, Memory};
+use support::process::program;
 
 /// Rollouts one after another, each with a distribution of its own. The 99th percentile of them is the second slowest.
 const ROLLOUTS: usize = 100;
@@ -37,13 +34,12 @@ const RELEASED: usize = 20;
 const IDLE: Duration = Duration::from_secs(30);
 
 #[tokio::main(flavor = "current_thread")]
-#[expect(clippy::disallowed_methods, reason = "the environment is read here, once")]
 async fn main() -> io::Result<()> {
     // `cargo test --all-targets` runs every bench for a moment, without this argument; there is no moment of this one.
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
     }
-    let program = std::env::var("ALLCLEAR_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_allclear").to_owned());
+    let program = program();
     let mut report = Report::default();
     report.machine("before");
     let from = Instant::now();

@@ -12,9 +12,9 @@ use domain::ports::{Board, PortError, Posting};
 use domain::record::{Phase, Record};
 use domain::roster::Beat;
 use sandbox::redis_server::RedisServer;
+use support::fixture::{CONTAINER, image, name, namespace};
 
 use crate::cluster::DEPLOYMENTS;
-use crate::fixture::{CONTAINER, image, name, namespace};
 
 /// The cluster under measurement.
 const OURS: &str = "eu-1";

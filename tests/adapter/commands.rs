@@ -29,9 +29,9 @@ use sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions, Timings};
 use sandbox::world::World as Sandbox;
 use serde_json::{Value, json};
+use support::redis::Redis;
 
 use crate::cloudfront::adapter;
-use crate::support::redis::Redis;
 
 /// The cluster of eu-1, seen by a person; eu-2 lives, and the Redis of us-1 does not.
 struct World {

@@ -12,7 +12,8 @@ mod watch;
 mod write;
 
 use sandbox::kubernetes::{KubernetesStandIn, Options};
-use support::{Api, Check, run};
+
+use self::support::{Api, Check, run};
 
 /// Every check, with its name.
 fn checks() -> Vec<(&'static str, Check)> {

@@ -11,15 +11,6 @@
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]
 
-#[allow(dead_code, reason = "the simulation uses the rest")]
-#[path = "../support/fakes.rs"]
-mod fakes;
-#[allow(dead_code, reason = "the simulation uses the rest")]
-#[path = "../simulation/stage.rs"]
-mod stage;
-#[path = "../support/mod.rs"]
-mod support;
-
 mod board;
 mod by_hand;
 mod cloudfront;

@@ -10,11 +10,10 @@ use allclear::actors::root::Root;
 use allclear::adapters::redis::Server;
 use allclear::adapters::redis::board::RedisBoard;
 use allclear::telemetry::Metrics;
+use support::fakes::World;
+use support::redis::Redis;
+use support::stage::{Stage, deployment, id, settings};
 use tokio::sync::oneshot;
-
-use crate::fakes::World;
-use crate::stage::{Stage, deployment, id, settings};
-use crate::support::redis::Redis;
 
 const KEY: &str = "allclear:{default}:rec:eu-1:deployment/shop/web";
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
+use support::process::{PATIENCE, Process};
 
-use crate::process::{PATIENCE, Process};
 use crate::scene::{NAME, Scene};
 
 /// Runs the program to its end, which must come by itself: its exit code and all it said.

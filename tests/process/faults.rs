@@ -5,8 +5,8 @@ use std::time::Duration;
 use sandbox::cloudfront::CloudFrontStandIn;
 use sandbox::http::{Action, Fault, Reply, Request, When};
 use serde_json::json;
+use support::process::Process;
 
-use crate::process::Process;
 use crate::scene::{DISTRIBUTION, NAME, Scene, image};
 
 fn is_store(request: &Request) -> bool {
@@ -222,7 +222,7 @@ async fn a_bad_configuration_ends_it_with_2_and_every_mistake_at_once() {
     ];
     environment.extend(mistakes.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let mut process = Process::start(&["run"], environment);
-    let status = process.ended(crate::process::PATIENCE).await.expect("it ends by itself");
+    let status = process.ended(support::process::PATIENCE).await.expect("it ends by itself");
     let log = process.log().join("\n");
     assert_eq!(status.code(), Some(2), "{log}");
     assert!(mistakes.iter().all(|(name, _)| log.contains(name)), "{log}");
@@ -238,7 +238,7 @@ async fn a_port_that_is_taken_ends_it_with_1_and_a_way_out() {
         let mut environment = scene.environment.clone();
         environment.insert(name.to_owned(), address.clone());
         let mut process = Process::start(&["run"], environment);
-        let status = process.ended(crate::process::PATIENCE).await.expect("it ends by itself");
+        let status = process.ended(support::process::PATIENCE).await.expect("it ends by itself");
         let log = process.log().join("\n");
         assert_eq!(status.code(), Some(1), "{log}");
         assert!(log.contains(&address) && log.contains(name), "{log}");

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use sandbox::http::{Action, Fault, Request, Seen, Server, When};
 use sandbox::kubernetes::Kind;
+use support::process::comes_true;
 
-use crate::process::comes_true;
 use crate::scene::{Aftermath, NAME, Scene};
 
 /// Worlds at once. Each is mostly waiting, and each has a program that needs a core for a moment when it starts.

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use support::process::{Process, comes_true};
 
-use crate::process::{Process, comes_true};
 use crate::scene::{DISTRIBUTION, NAME, Scene};
 
 /// How soon a replica works after the one before it ended in order: well below the 15 s for which a lease is good.

@@ -13,9 +13,6 @@
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]
 
-#[path = "../support/process.rs"]
-mod process;
-
 mod by_hand;
 mod defects;
 mod faults;

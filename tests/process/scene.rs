@@ -9,9 +9,8 @@ use sandbox::cloudfront::Distribution;
 use sandbox::kubernetes::{Kind, Timings};
 use sandbox::world::World;
 use serde_json::{Value, json};
+use support::process::{Process, comes_true};
 use tokio::task::JoinHandle;
-
-use crate::process::{Process, comes_true};
 
 pub const NAMESPACE: &str = "shop";
 pub const NAME: &str = "web";

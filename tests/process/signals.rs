@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use sandbox::http::{Action, Fault, When};
+use support::process::comes_true;
 
-use crate::process::comes_true;
 use crate::scene::{NAME, Scene};
 
 /// What fault K16 allows; Kubernetes would allow 30 s.

@@ -6,9 +6,8 @@ use domain::ports::PortError;
 use domain::readiness::Pod;
 use domain::record::Outcome;
 use domain::serving::{Endpoint, Serving};
-
-use crate::fakes::{Fault, Millis, World};
-use crate::stage::{Stage, deployment, id, life, roll_out, settled};
+use support::fakes::{Fault, Millis, World};
+use support::stage::{Stage, deployment, id, life, roll_out, settled};
 
 /// The time of the settling in these tests, and the bound.
 const SETTLE: Millis = 300;

@@ -12,9 +12,8 @@ use domain::ports::{PortError, Sight};
 use domain::readiness::{Standing, standing};
 use domain::record::{Change, Outcome, Phase};
 use domain::workload::Workload;
-
-use crate::fakes::{Dice, Millis, Odds, World};
-use crate::stage::{Life, Stage, deployment, id, life, roll_out, settled, sweep};
+use support::fakes::{Dice, Millis, Odds, World};
+use support::stage::{Life, Stage, deployment, id, life, roll_out, settled, sweep};
 
 /// Seeds every `cargo test` runs.
 const SEEDS: u64 = 100;
@@ -218,7 +217,7 @@ fn creations_are_right(world: &World) -> Vec<String> {
             problems.push(format!("{purpose:?} was closed without a purge, and purged: {created:?}"));
         }
         let (workload, seq) = purpose;
-        let of_it = |w: &&crate::fakes::Written| {
+        let of_it = |w: &&support::fakes::Written| {
             w.workload == *workload && w.record.as_ref().is_some_and(|record| record.seq == *seq)
         };
         let begun = state.written.iter().find(of_it).map_or(0, |written| written.at);

@@ -6,10 +6,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use actix::prelude::*;
+use support::fakes::SIMULATED;
+use support::stage::{in_system, unexpected_panics};
 use tokio::time::Instant;
-
-use crate::fakes::SIMULATED;
-use crate::stage::{in_system, unexpected_panics};
 
 #[derive(Message)]
 #[rtype(result = "u32")]

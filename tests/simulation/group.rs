@@ -15,10 +15,9 @@ use domain::notice::Kind;
 use domain::ports::{Clock, Ledger, Posting};
 use domain::record::Change;
 use domain::roster::Reason;
+use support::fakes::{Millis, Server, World};
+use support::stage::{Life, Stage, deployment, id, in_system, roll_out, settings, unexpected_panics};
 use tokio::sync::oneshot;
-
-use crate::fakes::{Millis, Server, World};
-use crate::stage::{Life, Stage, deployment, id, in_system, roll_out, settings, unexpected_panics};
 
 pub const NAMES: [&str; 3] = ["eu-1", "eu-2", "us-1"];
 

@@ -18,12 +18,12 @@ use domain::notice::Kind;
 use domain::policy::AtTimeout;
 use domain::readiness::{Standing, standing};
 use domain::record::{Outcome, Phase};
+use support::fakes::{Created, Dice, Millis, Odds, Server, World};
+use support::stage::{Life, Stage, deployment, id, in_system, sweep, unexpected_panics};
 use tokio::task::{JoinHandle, LocalSet};
 
-use crate::fakes::{Created, Dice, Millis, Odds, Server, World};
 use crate::group::{NAMES, member, start};
 use crate::group_script::{SITES, STORM, Turn, script};
-use crate::stage::{Life, Stage, deployment, id, in_system, sweep, unexpected_panics};
 
 /// Seeds every `cargo test` runs.
 const SEEDS: u64 = 20;

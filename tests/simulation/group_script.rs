@@ -3,9 +3,8 @@
 
 use domain::id::WorkloadId;
 use domain::workload::Workload;
-
-use crate::fakes::{Dice, Millis};
-use crate::stage::{Stage, deployment, id};
+use support::fakes::{Dice, Millis};
+use support::stage::{Stage, deployment, id};
 
 /// Faults happen this long; the last release comes after them.
 pub const STORM: Millis = 10 * 60_000;

@@ -12,10 +12,9 @@ use allclear::telemetry::Metrics;
 use async_trait::async_trait;
 use domain::lease::{Claim, Replica};
 use domain::ports::{Lease, PortError};
+use support::fakes::{Fault, Millis, World};
+use support::stage::{Life, in_system, roll_out, settings, settled, unexpected_panics};
 use tokio::sync::oneshot;
-
-use crate::fakes::{Fault, Millis, World};
-use crate::stage::{Life, in_system, roll_out, settings, settled, unexpected_panics};
 
 /// What the API server makes of the lease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -165,7 +164,7 @@ fn an_orderly_end_lets_the_other_begin_within_seconds() {
 fn an_end_in_order_has_one_bound_for_the_writes_and_one_for_the_lease() {
     play(async |world, object, a, _| {
         world.plan("ledger.store", "shop/web", 0, Fault::Hang);
-        world.set(crate::stage::deployment("web", 1, 2, "2", crate::stage::Stage::Half));
+        world.set(support::stage::deployment("web", 1, 2, "2", support::stage::Stage::Half));
         pass(100).await;
         object.becomes(Mood::Silent);
         let begin = world.now();
@@ -179,7 +178,7 @@ fn an_end_in_order_has_one_bound_for_the_writes_and_one_for_the_lease() {
 fn a_leader_that_is_robbed_ends_its_work_in_order_and_works_again_when_it_is_chosen_again() {
     play(async |world, object, a, b| {
         b.root.send(Drain).await.unwrap();
-        world.set(crate::stage::deployment("web", 1, 2, "2", crate::stage::Stage::Half));
+        world.set(support::stage::deployment("web", 1, 2, "2", support::stage::Stage::Half));
         pass(1_000).await;
         assert_eq!(a.observe().await.rollouts.len(), 1);
         object.is_taken_by("c_1");
@@ -187,7 +186,7 @@ fn a_leader_that_is_robbed_ends_its_work_in_order_and_works_again_when_it_is_cho
         let seen = a.observe().await;
         assert_eq!((seen.standing_by.as_deref(), seen.rollouts.len()), (Some("c_1"), 0), "{seen:#?}");
         let writes = world.state().written.len();
-        world.set(crate::stage::deployment("web", 1, 2, "2", crate::stage::Stage::Complete));
+        world.set(support::stage::deployment("web", 1, 2, "2", support::stage::Stage::Complete));
         pass(5_000).await;
         assert_eq!(world.state().written.len(), writes, "who stands by writes nothing");
         pass(60_000).await;

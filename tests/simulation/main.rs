@@ -12,9 +12,6 @@
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]
 
-#[path = "../support/fakes.rs"]
-mod fakes;
-
 mod barrier;
 mod chaos;
 mod facts;
@@ -25,6 +22,5 @@ mod leading;
 mod refused;
 mod restored;
 mod sights;
-mod stage;
 mod strangers;
 mod supervision;

@@ -3,9 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use domain::notice::Kind;
-
-use crate::fakes::{Fault, World};
-use crate::stage::{Life, life, roll_out, settled};
+use support::fakes::{Fault, World};
+use support::stage::{Life, life, roll_out, settled};
 
 /// What was logged, as lines.
 #[derive(Clone, Default)]

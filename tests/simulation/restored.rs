@@ -1,8 +1,8 @@
 //! Clusters that are restored from a backup under a running process.
 
-use crate::fakes::World;
-use crate::fakes::backup::Backup;
-use crate::stage::{Life, Stage, deployment, id, life, roll_out, settled};
+use support::fakes::World;
+use support::fakes::backup::Backup;
+use support::stage::{Life, Stage, deployment, id, life, roll_out, settled};
 
 fn references(world: &World) -> usize {
     world.state().created.len()

@@ -2,9 +2,8 @@
 
 use domain::record::{Change, Outcome};
 use domain::workload::{Replicas, Workload};
-
-use crate::fakes::{Fault, World};
-use crate::stage::{Stage, deployment, id, life, settled};
+use support::fakes::{Fault, World};
+use support::stage::{Stage, deployment, id, life, settled};
 
 /// `web` as it is while none of its pods was ever ready.
 fn slow(tag: &str) -> Workload {

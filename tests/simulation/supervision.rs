@@ -7,9 +7,8 @@ use allclear::actors::message::Drain;
 use domain::notice::Kind;
 use domain::ports::Sight;
 use domain::record::{Change, Phase};
-
-use crate::fakes::{Fault, Millis, World};
-use crate::stage::{Life, Stage, deployment, id, life, roll_out, settled};
+use support::fakes::{Fault, Millis, World};
+use support::stage::{Life, Stage, deployment, id, life, roll_out, settled};
 
 /// Two rollouts at once; `web` is the one that gets hurt, `blog` the one that must not notice.
 async fn two_rollouts(life: &Life) {
@@ -291,7 +290,7 @@ fn a_rollout_times_out_to_the_millisecond() {
         life.pass(700_000).await;
     });
     let state = world.state();
-    let failed = |written: &&crate::fakes::Written| {
+    let failed = |written: &&support::fakes::Written| {
         written.record.as_ref().is_some_and(|record| matches!(record.phase, Phase::Failed(_)))
     };
     assert_eq!(state.written.iter().find(failed).map(|written| written.at), Some(602_000));

@@ -3,13 +3,10 @@
 //!
 //! A [`World`] outlives the systems that run in it, the way a cluster outlives a process.
 
-#[path = "fakes/backup.rs"]
 pub mod backup;
-#[path = "fakes/board.rs"]
 mod board;
-#[path = "fakes/dice.rs"]
 mod dice;
-#[path = "fakes/ports.rs"]
+mod noted;
 mod ports;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,13 +15,12 @@ use std::time::Duration;
 
 use allclear::adapters::ledger::memory::MemoryLedger;
 use domain::delivery::{Content, Delivery};
-use domain::distribution::{Distribution, DistributionId};
-use domain::id::{InvalidationId, Member, NoticeId, Origin, Reference, Seq, WorkloadId};
+use domain::distribution::Distribution;
+use domain::id::{Member, NoticeId, Origin, Reference, Seq, WorkloadId};
 use domain::notice::{Kind, Notice};
-use domain::paths::PathSet;
 use domain::ports::{CdnError, Ledger, PortError, Ports, Sight};
 use domain::purge::CdnErrorClass;
-use domain::readiness::{Pod, Standing, standing};
+use domain::readiness::Pod;
 use domain::record::Record;
 use domain::serving::Serving;
 use domain::site::RouteClaim;
@@ -34,6 +30,7 @@ use tokio::time::Instant;
 
 pub use self::board::Server;
 pub use self::dice::{Dice, Odds};
+pub use self::noted::{Asked, Created, Read, Written};
 use self::ports::FakeClock;
 
 /// What every simulated panic says, so that a real one is told from it.
@@ -63,55 +60,11 @@ pub enum Fault {
     Hang,
 }
 
-/// One thing that was asked of the outside.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    pub at: Millis,
-    /// The port and its method: `ledger.store`.
-    pub call: &'static str,
-    /// Whom it was about: a workload, a distribution, a notice.
-    pub about: String,
-}
-
-/// An invalidation CloudFront has.
-#[derive(Clone, Debug)]
-pub struct Created {
-    pub at: Millis,
-    pub distribution: DistributionId,
-    pub reference: Reference,
-    pub paths: PathSet,
-    pub id: InvalidationId,
-    /// How often its creation was asked for.
-    pub calls: u32,
-}
-
-/// What a fresh read of a workload showed.
-#[derive(Clone, Debug)]
-pub struct Read {
-    pub at: Millis,
-    pub workload: WorkloadId,
-    pub sight: Option<Workload>,
-}
-
-impl Read {
-    pub fn was_complete(&self) -> bool {
-        self.sight.as_ref().is_some_and(|workload| standing(workload, false) == Standing::Complete)
-    }
-}
-
-/// A write the ledger carried out.
-#[derive(Clone, Debug)]
-pub struct Written {
-    pub at: Millis,
-    pub workload: WorkloadId,
-    /// `None` for a removal.
-    pub record: Option<Record>,
-}
-
 /// Everything that is and was.
 pub struct State {
     before: Millis,
     life_began: Option<Instant>,
+    /// The Deployments there are.
     pub cluster: BTreeMap<WorkloadId, Workload>,
     /// The pods of workloads that are of interest, and who of them serves.
     pub serving: BTreeMap<WorkloadId, Serving>,
@@ -124,19 +77,26 @@ pub struct State {
     watches: Vec<mpsc::UnboundedSender<Shown>>,
     /// Watches under way, opened so far.
     pub watches_opened: usize,
+    /// The ledger, as it is now.
     pub ledger: MemoryLedger,
     /// The ledger object was deleted: every write says so until it is opened again.
     pub ledger_lost: bool,
     ledgers: u64,
+    /// What the account has.
     pub distributions: Vec<Distribution>,
+    /// The invalidations CloudFront has, by their reference.
     pub created: BTreeMap<Reference, Created>,
     /// How long an invalidation takes.
     pub purge_takes: Millis,
+    /// Every call, in its order.
     pub asked: Vec<Asked>,
+    /// Every fresh read of a workload that was answered.
     pub reads: Vec<Read>,
+    /// Every write of a record that the ledger carried out.
     pub written: Vec<Written>,
     /// Deliveries a receiver has taken: its id and its bytes.
     pub delivered: Vec<(Millis, String, Content)>,
+    /// Notices that became Events, with their times.
     pub published: Vec<(Millis, NoticeId, Notice)>,
     /// Every notice the ledger has held.
     pub notices: BTreeMap<NoticeId, Notice>,
@@ -147,6 +107,7 @@ pub struct State {
     plan: Vec<(&'static str, String, u32, Fault)>,
     /// Faults by chance.
     pub odds: Odds,
+    /// What decides where something is up to chance.
     pub dice: Dice,
     group: Option<(Member, Vec<Server>)>,
     /// Whose CloudFront it uses, where that is not its own.
@@ -196,10 +157,12 @@ impl World {
         })))
     }
 
+    /// All of it, for this thread alone as long as it holds the guard.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The world's own time.
     pub fn now(&self) -> Millis {
         self.state().now()
     }
@@ -416,6 +379,7 @@ fn failed(call: &str) -> PortError {
 }
 
 impl State {
+    /// The world's own time.
     pub fn now(&self) -> Millis {
         let life = self.life_began.map_or(Duration::ZERO, |began| began.elapsed());
         self.before + u64::try_from(life.as_millis()).unwrap_or(u64::MAX)

@@ -18,7 +18,7 @@ pub struct Moto {
 impl Moto {
     /// Starts one on a port of the operating system's choice and waits until it listens.
     pub fn start() -> Moto {
-        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join(".venv/bin/moto_server");
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/moto_server");
         assert!(program.exists(), "{} is missing: run `make test-setup` once", program.display());
         let mut child = Command::new(&program)
             .args(["--host", "127.0.0.1", "--port", "0"])

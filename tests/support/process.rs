@@ -1,7 +1,6 @@
 //! The program as a process of its own: started, watched through its log and its port, and ended by a signal.
 //!
-//! Which program: the one `ALLCLEAR_BIN` names (`make test` names the release build), else the one cargo built with the
-//! tests. It inherits nothing of our environment. Dropping a [`Process`] kills it, so a failed test leaves none behind.
+//! Which program: see [`program`]. It inherits nothing of our environment. Dropping a [`Process`] kills it, so a failed test leaves none behind.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -168,6 +167,13 @@ pub async fn comes_true(mut condition: impl AsyncFnMut() -> bool) -> bool {
     true
 }
 
-fn program() -> String {
-    std::env::var("ALLCLEAR_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_allclear").to_owned())
+/// The program under test: the one `ALLCLEAR_BIN` names (`make test` names the release build), else the one that cargo built
+/// with the running test or bench, `target/<profile>/allclear` for `target/<profile>/deps/<test>`. Cargo tells its path only
+/// when it compiles the test itself.
+pub fn program() -> String {
+    std::env::var("ALLCLEAR_BIN").unwrap_or_else(|_| {
+        let test = std::env::current_exe().expect("a running test has a path");
+        let profile = test.ancestors().nth(2).expect("cargo puts a test two folders deep");
+        profile.join("allclear").display().to_string()
+    })
 }

@@ -171,14 +171,8 @@ fn no_file_is_forgotten() {
         let (folder, name) = file.path.rsplit_once('/').unwrap();
         let is_root = ["main.rs", "lib.rs", "mod.rs"].contains(&name);
         let own = if is_root { folder.to_owned() } else { file.path.trim_end_matches(".rs").to_owned() };
-        let mut path = None;
-        for line in file.text.lines().map(str::trim) {
-            if let Some(quoted) = line.strip_prefix("#[path = \"").and_then(|rest| rest.strip_suffix("\"]")) {
-                path = Some(joined(folder, quoted));
-            } else if let Some(module) = module_of(line) {
-                let beside = [format!("{own}/{module}.rs"), format!("{own}/{module}/mod.rs")];
-                named.extend(path.take().map_or(beside.to_vec(), |path| vec![path]));
-            }
+        for module in file.text.lines().map(str::trim).filter_map(module_of) {
+            named.extend([format!("{own}/{module}.rs"), format!("{own}/{module}/mod.rs")]);
         }
     }
     // What a manifest names, or cargo finds by itself: src/main.rs, src/domain/lib.rs, benches/decode.rs, tests/model/main.rs.
@@ -190,16 +184,16 @@ fn no_file_is_forgotten() {
     none("no mod names this file, so it is not compiled", &forgotten.collect::<Vec<_>>());
 }
 
-/// `tests/adapter` and `../support/mod.rs` make `tests/support/mod.rs`.
-fn joined(folder: &str, path: &str) -> String {
-    let mut parts: Vec<&str> = folder.split('/').collect();
-    for part in path.split('/') {
-        match part {
-            ".." => drop(parts.pop()),
-            other => parts.push(other),
-        }
+/// A file is where its `mod` says. What two tiers of tests share is the crate in `tests/support`.
+#[test]
+fn no_file_is_mounted_from_elsewhere() {
+    let mut found = Vec::new();
+    for file in ours() {
+        let code = file.code();
+        let lines = code.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("#[path"));
+        found.extend(lines.map(|(at, _)| format!("{}:{}", file.path, at + 1)));
     }
-    parts.join("/")
+    none("a path to a module's file", &found);
 }
 
 #[test]

@@ -3,11 +3,11 @@
 use domain::ports::{Board, Cursor, Posted};
 use domain::record::RECORD_BYTES_MAX;
 use domain::record_codec::encode;
+use support::redis::Redis;
 
 use super::Bench as _;
 use super::contract::{app, beat, heard, newer, post, read, record, show, web};
 use super::redis::{KEY, board, board_at};
-use crate::support::redis::Redis;
 
 const SECRET: &str = "never-to-be-shown";
 

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use domain::ports::{Board, Cursor, PortError, Posted, Reason, Retry};
 use futures_util::StreamExt as _;
+use support::redis::{Address, Redis};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::Bench as _;
 use super::contract::{all, beat, heard, post, read, show, web, woken};
 use super::redis::{KEY, board, board_at};
-use crate::support::redis::{Address, Redis};
 
 async fn failure(board: &dyn Board, revision: u64) -> PortError {
     board.post(&"a".into(), &[(web(), show(1, revision))]).await.expect_err("a failure was expected")

@@ -15,10 +15,10 @@ use domain::ports::{Board, Cursor, Ledger, POSTINGS_MAX, Posted, Posting};
 use domain::record::Record;
 use domain::record_codec::encode;
 use domain::roster::Beat;
+use support::redis::Redis;
 
 use super::contract::{all, app, beat, forget, post, read, record, show, web, woken};
 use super::{Bench, holds_the_contract};
-use crate::support::redis::Redis;
 
 pub const KEY: &str = "allclear:{default}:rec:eu-1:deployment/shop/web";
 

@@ -1,8 +1,9 @@
 //! What the adapter takes from the environment. A process cannot change its own environment safely while it has threads,
 //! so each case starts this test binary again, with the environment it is about and one test to run.
 
+use support::moto::Moto;
+
 use super::*;
-use crate::support::moto::Moto;
 
 /// Marks the child; without it the child test does nothing, so that running ignored tests reaches no real AWS.
 const CHILD: &str = "ALLCLEAR_TEST_CHILD";

@@ -1,8 +1,9 @@
 //! Against moto: its XML and paging are not ours. Where it departs from the real service (status `COMPLETED` at once,
 //! oldest first, no de-duplication; measured with 5.2.5) only what both agree on is asserted.
 
+use support::moto::Moto;
+
 use super::*;
-use crate::support::moto::Moto;
 
 #[tokio::test]
 async fn listing_reads_every_page_of_another_implementation() {

@@ -10,10 +10,10 @@ use async_trait::async_trait;
 use domain::listed::Scope;
 use domain::notice::Kind;
 use domain::ports::{Ledger, PortError, Retry, StoreError};
+use support::redis::{Address, Redis};
 
 use super::contract::{delivery, estate, next, record, web};
 use super::{Bench, holds_the_contract};
-use crate::support::redis::{Address, Redis};
 
 fn ledger_at(url: &str) -> RedisLedger {
     RedisLedger::new(Server::new(url).unwrap(), "default")

@@ -17,10 +17,10 @@ use domain::ports::{Board, Cursor, Interest, Posted};
 use domain::record::Record;
 use domain::record_codec::encode;
 use domain::roster::{Pin, Roster, Trust, settings};
+use support::redis::Redis;
 
 use crate::board::contract::{app, beat, heard, post, record, show, web};
 use crate::board::redis::board_at;
-use crate::support::redis::Redis;
 
 /// How a beat is made another.
 type Forge = fn(&mut domain::roster::Beat, &str);

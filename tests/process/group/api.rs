@@ -142,7 +142,7 @@ fn ledger(field: &Field) -> Vec<Value> {
 
 /// What an operator types.
 async fn adopt(field: &Field) {
-    use crate::process::{PATIENCE, Process};
+    use support::process::{PATIENCE, Process};
     let mut command = Process::start(&["ledger", "adopt", "--all", "--yes"], field[1].environment.clone());
     let status = command.ended(PATIENCE).await.expect("the command ends");
     assert!(status.success(), "allclear ledger adopt: {status}\n{}", command.tail());

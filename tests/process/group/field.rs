@@ -9,10 +9,10 @@ use sandbox::cloudfront::{Invalidation, access_key_id};
 use sandbox::group::{GroupWorld, Web};
 use sandbox::http::{Action, Fault, Request, When};
 use sandbox::kubernetes::Timings;
+use support::process::{PATIENCE, Process, comes_true};
 
 use crate::group::oracles::Baseline;
 use crate::group::timeline::Timeline;
-use crate::process::{PATIENCE, Process, comes_true};
 use crate::scene::{NAME, Scene};
 
 /// Members of the group, where a row does not say otherwise.
@@ -138,7 +138,7 @@ impl Field {
             if !condition(self).await {
                 panic!("it did not stay so: {what}\n{}", self.tell().await);
             }
-            tokio::time::sleep(crate::process::LOOK_EVERY).await;
+            tokio::time::sleep(support::process::LOOK_EVERY).await;
         }
     }
 

@@ -9,11 +9,11 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use sandbox::http::{Action, Fault, Request, When};
 use sandbox::proxy::{Direction, Mode};
+use support::process::{PATIENCE, comes_true};
 
 use crate::group::field::{Field, TAKEOVER};
 use crate::group::oracles::{Want, judge};
 use crate::group::table::{Outcome, Row};
-use crate::process::{PATIENCE, comes_true};
 
 /// The rows.
 pub fn rows() -> Vec<Row> {

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use serde_json::Value;
+use support::process::{PATIENCE, Process};
 
 use crate::group::field::Field;
 use crate::group::oracles::{Want, judge, words};
 use crate::group::table::{Outcome, Row};
-use crate::process::{PATIENCE, Process};
 
 /// The rows.
 pub fn rows() -> Vec<Row> {

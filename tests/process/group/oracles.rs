@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use domain::record::Closed;
 use serde_json::Value;
+use support::process::Process;
 
 use crate::group::field::{Field, PASSWORD, is_over};
-use crate::process::Process;
 use crate::scene::NAME;
 
 /// How long nothing may happen at the end before it counts as silence (O3). Longer than the members' first retries.

@@ -82,7 +82,7 @@ async fn r3() -> Outcome {
         );
         field.roll_out("1.1");
         let mut stores = 0;
-        let deadline = std::time::Instant::now() + crate::process::PATIENCE;
+        let deadline = std::time::Instant::now() + support::process::PATIENCE;
         while !crate::group::oracles::all_over(&field, 2) {
             assert!(std::time::Instant::now() < deadline, "it does not end\n{}", field.tell().await);
             let count: u64 = field.members.iter().map(|member| member.world.kubernetes.version()).sum();
@@ -180,7 +180,7 @@ fn endless_script(address: std::net::SocketAddr) {
     let Ok(mut stream) = std::net::TcpStream::connect(address) else { return };
     let password = crate::group::field::PASSWORD;
     let _ = write!(stream, "AUTH {password}\r\nCONFIG SET busy-reply-threshold 50\r\nEVAL \"while true do end\" 0\r\n");
-    let _ = stream.set_read_timeout(Some(crate::process::PATIENCE));
+    let _ = stream.set_read_timeout(Some(support::process::PATIENCE));
     let mut heard = [0; 1024];
     // The answers to the first two, and then the end of the third.
     while stream

@@ -89,7 +89,7 @@ async fn a_purge_that_the_release_before_decided_is_finished_under_its_reference
             .matching(|request| request.method == "POST" && request.path.ends_with("/invalidation")),
     );
     field.roll_out("1.2");
-    tokio::time::timeout(crate::process::PATIENCE, field[0].world.cdn.held()).await.expect("a purge is asked for");
+    tokio::time::timeout(support::process::PATIENCE, field[0].world.cdn.held()).await.expect("a purge is asked for");
     for at in 0..MEMBERS {
         field.kill(at);
     }
@@ -129,7 +129,7 @@ async fn a_cluster_alone_is_upgraded_in_the_act_of_purging() {
             .matching(|request| request.method == "POST" && request.path.ends_with("/invalidation")),
     );
     scene.roll_out("1.1");
-    tokio::time::timeout(crate::process::PATIENCE, scene.world.cdn.held()).await.expect("a purge is asked for");
+    tokio::time::timeout(support::process::PATIENCE, scene.world.cdn.held()).await.expect("a purge is asked for");
     scene.take_process().kill();
     scene.world.cdn.clear_faults();
     launch(&mut scene, false).await;

@@ -6,11 +6,11 @@ use futures_util::FutureExt;
 use sandbox::http::{Action, Fault, Reply, When};
 use sandbox::kubernetes::Kind;
 use serde_json::json;
+use support::process::PATIENCE;
 
 use crate::group::field::Field;
 use crate::group::oracles::{Want, judge};
 use crate::group::table::{Outcome, Row};
-use crate::process::PATIENCE;
 use crate::scene::{NAME, NAMESPACE, image};
 
 /// The rows.

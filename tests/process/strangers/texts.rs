@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sandbox::kubernetes::Kind;
 use serde_json::json;
+use support::process::program;
 
 use crate::scene::{HOST, NAME, NAMESPACE, Scene, image};
 
@@ -57,8 +58,7 @@ fn turn_hostile(scene: &mut Scene) {
 
 /// What a command of the program says, on both ways.
 async fn said(scene: &Scene, arguments: &[&str]) -> String {
-    let program = std::env::var("ALLCLEAR_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_allclear").to_owned());
-    let run = tokio::process::Command::new(program).args(arguments).env_clear().envs(&scene.environment).output();
+    let run = tokio::process::Command::new(program()).args(arguments).env_clear().envs(&scene.environment).output();
     let output = tokio::time::timeout(Duration::from_secs(60), run).await.unwrap().unwrap();
     String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
 }

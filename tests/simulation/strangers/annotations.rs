@@ -9,9 +9,8 @@ use domain::notice::Kind;
 use domain::policy::Policy;
 use domain::rollout::{Arrival, Effect, Event, Identity, Rollout};
 use domain::workload::{ANNOTATION_PREFIX, Tuning, Workload};
-
-use crate::fakes::{Millis, World};
-use crate::stage::{Life, Stage, deployment, id, life, roll_out, settled};
+use support::fakes::{Millis, World};
+use support::stage::{Life, Stage, deployment, id, life, roll_out, settled};
 
 /// Virtual minutes that a hostile workload is left alone for.
 const IDLE: Millis = 10 * 60_000;

@@ -5,11 +5,11 @@ use domain::id::Seq;
 use domain::ports::Posting;
 use domain::record::Record;
 use domain::roster::Trust;
+use support::stage::{Life, id};
 
 use crate::group::{creations, group, member, pass, play, release, start};
-use crate::stage::{Life, id};
 
-fn lives(worlds: &[crate::fakes::World], trust: Trust) -> Vec<Life> {
+fn lives(worlds: &[support::fakes::World], trust: Trust) -> Vec<Life> {
     let settings = |name: &str| {
         let grouping = Grouping { trust, ..Grouping::default() };
         Settings { grouping: Some(grouping), ..member(name) }
@@ -49,14 +49,14 @@ fn a_copy_forged_in_the_middle_of_a_rollout_ends_in_a_purge_without_a_key() {
         let (worlds, boards) = group(2);
         let lives = lives(&worlds, Trust::UnsignedOnPurpose);
         pass(15_000).await;
-        crate::stage::roll_out(&lives[0], "web", 2, "2", 4_000).await;
+        support::stage::roll_out(&lives[0], "web", 2, "2", 4_000).await;
         let mut forged = Record::absent(Seq(90));
         forged.revision = 40;
         for board in &boards {
             board.put("eu-1", "eu-1-0", &id("web"), Posting::Show(Box::new(forged.clone()))).await;
         }
         pass(10_000).await;
-        crate::stage::roll_out(&lives[1], "web", 2, "2", 4_000).await;
+        support::stage::roll_out(&lives[1], "web", 2, "2", 4_000).await;
         pass(180_000).await;
         println!("T8: purges after a copy that was forged on the way {} (aim 1)", creations(&worlds));
         assert_eq!(creations(&worlds), 1);

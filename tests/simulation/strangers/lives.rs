@@ -2,9 +2,8 @@
 
 use allclear::actors::message::Drain;
 use domain::notice::Kind;
-
-use crate::fakes::{Millis, World};
-use crate::stage::{Life, Stage, deployment, id, life, settled};
+use support::fakes::{Millis, World};
+use support::stage::{Life, Stage, deployment, id, life, settled};
 
 /// A new version, complete at once.
 fn release(world: &World, name: &str) {
@@ -82,7 +81,7 @@ fn a_ledger_that_refuses_the_note_holds_no_purge_up() {
     life(&world, async |life: &mut Life| {
         life.pass(2_000).await;
         for _ in 0..500 {
-            world.plan("ledger.store_life", "", 0, crate::fakes::Fault::Fail);
+            world.plan("ledger.store_life", "", 0, support::fakes::Fault::Fail);
         }
         release(&world, "web");
         life.until("it is purged", 10_000, |world| !world.creations("EWEB").is_empty()).await;

@@ -1,9 +1,8 @@
 //! T3: a part of the ledger that others have filled. Whoever suffers is told, and is served once there is room.
 
 use domain::notice::Kind;
-
-use crate::fakes::{Fault, Millis, World};
-use crate::stage::{Life, Stage, deployment, id, life, roll_out, settled};
+use support::fakes::{Fault, Millis, World};
+use support::stage::{Life, Stage, deployment, id, life, roll_out, settled};
 
 /// When Events said of this workload that it is stuck for want of room.
 fn told(world: &World, name: &str) -> Vec<Millis> {

@@ -10,9 +10,8 @@ use domain::policy::Policy;
 use domain::site::RouteClaim;
 use domain::tenants::{Tenancy, Tenants};
 use domain::workload::{Tuning, Workload};
-
-use crate::fakes::World;
-use crate::stage::{Life, Stage, deployment, life_under, settings};
+use support::fakes::World;
+use support::stage::{Life, Stage, deployment, life_under, settings};
 
 /// As many as in the account that was attacked.
 const DISTRIBUTIONS: usize = 44;

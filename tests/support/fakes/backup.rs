@@ -17,6 +17,7 @@ pub struct Backup {
 }
 
 impl World {
+    /// What the cluster is now, with its ledger.
     pub fn backup(&self) -> Backup {
         let state = self.state();
         Backup { cluster: state.cluster.clone(), ledger: state.ledger.backup() }

@@ -81,6 +81,7 @@ impl World {
 #[derive(Clone)]
 pub struct Server {
     name: String,
+    /// What it holds, and whom it answers; all its addresses lead there.
     pub board: SharedBoard,
 }
 

@@ -3,9 +3,13 @@
 /// How often calls go wrong by chance, each in a thousand.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Odds {
+    /// It takes up to 8 s.
     pub delay: u64,
+    /// It fails and is not carried out.
     pub fail: u64,
+    /// It is carried out and reports a failure.
     pub lose: u64,
+    /// The actor that made it panics.
     pub panic: u64,
 }
 
@@ -14,6 +18,7 @@ pub struct Odds {
 pub struct Dice(pub u64);
 
 impl Dice {
+    /// The next number.
     pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -59,8 +59,11 @@ pub fn in_system<T>(play: impl Future<Output = T>) -> T {
 
 /// One process.
 pub struct Life {
+    /// The outside, which outlives it.
     pub world: World,
+    /// The actor that is the process.
     pub root: Addr<Root>,
+    /// Says that it ends itself, and why.
     pub given_up: oneshot::Receiver<GivenUp>,
 }
 
@@ -136,6 +139,7 @@ pub fn settings() -> Settings {
     }
 }
 
+/// The Deployment of this name in `shop`, where everything is.
 pub fn id(name: &str) -> WorkloadId {
     WorkloadId::deployment("shop", name)
 }
@@ -208,7 +212,6 @@ fn seeds(usual: impl Iterator<Item = u64>) -> Vec<u64> {
 
 /// Runs every seed, prints how far it is and which ones fail, and fails if any does. A run gives its problems, and a few
 /// words about itself.
-#[allow(clippy::print_stdout, reason = "the summary of `make sim` is for whoever runs it")]
 pub fn sweep(what: &str, usual: impl Iterator<Item = u64>, run: impl Fn(u64) -> (Vec<String>, String)) {
     let seeds = seeds(usual);
     let mut failed = Vec::new();
