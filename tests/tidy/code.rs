@@ -9,6 +9,7 @@ use crate::source::{File, file, files, module_of, rust};
 const FILE_LINES_MAX: usize = 500;
 
 /// A function fits on one screen.
+const ACTOR_LINES_MAX: usize = 200;
 const FUNCTION_LINES_MAX: usize = 70;
 
 /// Fields of one struct: what is more is several things, each of which owns its part.
@@ -47,6 +48,17 @@ fn a_file_fits_in_one_sitting() {
     none(
         &format!("more than {FILE_LINES_MAX} lines"),
         &long.iter().map(|(lines, path)| format!("{path}: {lines}")).collect::<Vec<_>>(),
+    );
+}
+
+/// What an actor decides is in its machine; what is left are messages in and effects out.
+#[test]
+fn an_actor_is_thin() {
+    let long = rust(&["src/actors"]).into_iter().map(|file| (file.text.lines().count(), file.path));
+    let long = long.filter(|(lines, _)| *lines > ACTOR_LINES_MAX);
+    none(
+        &format!("more than {ACTOR_LINES_MAX} lines: move what is decided into the machine"),
+        &long.map(|(lines, path)| format!("{path}: {lines}")).collect::<Vec<_>>(),
     );
 }
 
