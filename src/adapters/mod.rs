@@ -16,7 +16,7 @@ pub(crate) fn whom(refusal: &str) -> String {
     match (user, account) {
         (_, Some((namespace, account))) => format!("the service account {account} of namespace {namespace}"),
         (Some(user), None) => format!("the user {user}"),
-        (None, None) => "whoever these credentials are for".to_owned(),
+        (None, None) => "the owner of these credentials".to_owned(),
     }
 }
 
@@ -46,6 +46,6 @@ mod tests {
         assert_eq!(whom(&refusal("jane@example.com")), "the user jane@example.com");
         let account = refusal("system:serviceaccount:allclear:watcher");
         assert_eq!(whom(&account), "the service account watcher of namespace allclear");
-        assert_eq!(whom("Forbidden"), "whoever these credentials are for");
+        assert_eq!(whom("Forbidden"), "the owner of these credentials");
     }
 }

@@ -199,10 +199,10 @@ fn plan(
     let voice = heard.beats.get(member);
     lines.push(match voice {
         Some(_) => format!(
-            "WARNING: {member} was heard of less than 30 s ago. A member that lives and is forgotten goes on voting, and waits \
+            "WARNING: {member} was heard from less than 30 s ago. A member that lives and is forgotten goes on voting, and waits \
              for votes it does not get. First stop it, and take its Redis out of redis.url and group.remotes of all others."
         ),
-        None => format!("{member} has not been heard of for 30 s at least."),
+        None => format!("{member} has not been heard from for 30 s at least."),
     });
     lines.push(
         "The configuration hash changes with the members: nothing is agreed on before every remaining member has forgotten it."
@@ -283,7 +283,7 @@ impl fmt::Display for Shown {
                 (true, _) => "signed with group.key_file",
                 (false, true) => "not signed, on purpose (group.unsigned)",
                 (false, false) => {
-                    "not signed: whoever can write to a Redis of the group can cause a purge, or prevent one"
+                    "not signed: anyone who can write to a Redis of the group can cause a purge, or prevent one"
                 }
             }
             .to_owned()],
@@ -308,9 +308,9 @@ fn member_line(member: &MemberSeen, pinned: bool) -> String {
     let MemberSeen { name, is_self, agreed, heard_s, version, differences, disbelieved, place } = member;
     let heard = match (is_self, disbelieved, heard_s, version) {
         (true, ..) => "this member".to_owned(),
-        (false, Some(why), ..) => format!("heard of, and not believed: {why}"),
-        (false, None, Some(_), Some(version)) => format!("heard of within 30 s, allclear {version}"),
-        (false, None, ..) => "not heard of: it is down, or none of its Redis servers is reached".to_owned(),
+        (false, Some(why), ..) => format!("heard from, and not believed: {why}"),
+        (false, None, Some(_), Some(version)) => format!("heard from within 30 s, allclear {version}"),
+        (false, None, ..) => "not heard from: it is down, or none of its Redis servers is reached".to_owned(),
     };
     let heard = match place {
         Some(place) if !is_self => format!("{heard}, its own Redis is {place}"),

@@ -183,7 +183,7 @@ fn why_waited_for(known: &Known, reference: &Record, config: &str, agreement: &A
     match &record.phase {
         Phase::Absent if agreement.absent_left_out => {
             let said =
-                "did not have the workload when it was last heard of, and is to be left out only while it says so";
+                "did not have the workload when it was last heard from, and is to be left out only while it says so";
             Some(said.to_owned())
         }
         Phase::Absent => Some("does not have the workload".to_owned()),

@@ -183,7 +183,7 @@ impl Roster {
         Brought::Ledger
     }
 
-    /// Forgets the strangers that were heard of longest ago, beyond [`STRANGERS_MAX`].
+    /// Forgets the strangers that were heard from longest ago, beyond [`STRANGERS_MAX`].
     fn limit(&mut self) {
         let is_ours = |name: &Member| {
             self.configured.contains(name) || self.pin.as_ref().is_some_and(|pin| pin.members.contains(name))
@@ -221,7 +221,7 @@ impl Roster {
         self.voices.get(member)
     }
 
-    /// Everybody who was ever heard of.
+    /// Everybody who was ever heard from.
     pub fn voices(&self) -> impl Iterator<Item = (&Member, &Voice)> {
         self.voices.iter()
     }
@@ -282,7 +282,7 @@ impl Roster {
         Standing { members, hold: self.hold(now, servers), config: config_hash(pairs) }
     }
 
-    /// In which settings a member differs from us; empty where it does not, or is not heard of.
+    /// In which settings a member differs from us; empty where it does not, or is not heard from.
     pub fn differences(&self, member: &Member) -> Vec<String> {
         let Some(Voice { beat, .. }) = self.voices.get(member) else { return Vec::new() };
         let ours = self.settings();
@@ -339,11 +339,11 @@ impl Roster {
         })
     }
 
-    /// Since when, roughly, nothing has been heard of a member; `None` if it was heard of just now.
+    /// Since when, roughly, nothing has been heard from a member; `None` if it was heard from just now.
     pub fn silence(&self, now: Timestamp, member: &Member) -> Option<String> {
-        let Some(voice) = self.voices.get(member) else { return Some("has not been heard of yet".to_owned()) };
+        let Some(voice) = self.voices.get(member) else { return Some("has not been heard from yet".to_owned()) };
         let silent = now.since(voice.at);
-        (silent > HEARD_FOR).then(|| format!("has not been heard of for {}", roughly(silent)))
+        (silent > HEARD_FOR).then(|| format!("has not been heard from for {}", roughly(silent)))
     }
 
     /// Ourselves and all that reported lately, but for those that were forgotten.

@@ -199,7 +199,7 @@ fn state(view: &View, vector: Option<&Vector>, fate: Option<&Fate>, verdict: &Ve
 fn at_rest(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Candidate(_) => "at rest: all members have the same version".to_owned(),
-        Verdict::Waiting(_) => "at rest: nobody waits for a purge of it".to_owned(),
+        Verdict::Waiting(_) => "at rest: no member waits for a purge of it".to_owned(),
     }
 }
 
@@ -389,7 +389,7 @@ mod tests {
         };
         let seen = of(&view([at_rest("a", 1, "2"), at_rest("b", 4, "3"), ("c".into(), None)]));
         assert!(seen.members.iter().all(|ballot| ballot.awaited.is_none()), "{seen:#?}");
-        assert_eq!((seen.state.as_str(), seen.awaits()), ("at rest: nobody waits for a purge of it", None));
+        assert_eq!((seen.state.as_str(), seen.awaits()), ("at rest: no member waits for a purge of it", None));
         let seen = of(&view([at_rest("a", 1, "2"), known("b", 4, "2", Phase::Rolling)]));
         assert_eq!(seen.state, "waiting for b", "somebody rolls out");
     }

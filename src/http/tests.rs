@@ -360,7 +360,7 @@ async fn the_page_shows_who_is_in_the_group_and_what_holds_it() {
     };
     let serving = start(showing(Observation { group: Some(group), ..synced() })).await;
     let page = ask(serving.addresses().page, "GET", "/").await;
-    for words in ["eu-2", "heard of 3s ago", "redis-b:6379", "&lt;timeout&gt;"] {
+    for words in ["eu-2", "heard from 3s ago", "redis-b:6379", "&lt;timeout&gt;"] {
         assert!(page.contains(words), "{words}: {page}");
     }
     let json: serde_json::Value =

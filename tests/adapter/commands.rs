@@ -337,8 +337,8 @@ async fn the_group_is_shown_and_a_member_that_is_gone_is_forgotten_after_saying_
     assert_eq!(shown.code, 0);
     for words in [
         "Pinned        eu-1, eu-2, us-1\n",
-        "eu-2: heard of within 30 s, allclear 0.1.0\n",
-        "us-1: not heard of",
+        "eu-2: heard from within 30 s, allclear 0.1.0\n",
+        "us-1: not heard from",
         "not signed",
         "; server ",
     ] {

@@ -294,7 +294,7 @@ fn a_member_that_is_missing_is_named_and_waited_for() {
         let lives: Vec<Life> = start_all(&worlds[..2]);
         pass(10_000).await;
         let held = hold(&lives[0].observe().await).expect("a hold");
-        assert_eq!(held, "2 of 3 members are known: eu-1, eu-2; the third has not been heard of");
+        assert_eq!(held, "2 of 3 members are known: eu-1, eu-2; the third has not been heard from");
         release(&lives, 2, "2").await;
         pass(60_000).await;
         assert_eq!(creations(&worlds), 0);

@@ -8,8 +8,10 @@ use crate::source::{File, file, files, module_of, rust};
 /// A file fits in one sitting.
 const FILE_LINES_MAX: usize = 500;
 
-/// A function fits on one screen.
+/// An actor only carries messages.
 const ACTOR_LINES_MAX: usize = 200;
+
+/// A function fits on one screen.
 const FUNCTION_LINES_MAX: usize = 70;
 
 /// Fields of one struct: what is more is several things, each of which owns its part.

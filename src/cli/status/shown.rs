@@ -221,8 +221,8 @@ fn member_line(member: &Member, pinned: bool) -> String {
     let Member { name, is_self, agreed, heard_s, version, differences } = member;
     let heard = match (is_self, heard_s) {
         (true, _) => "this member".to_owned(),
-        (false, Some(age)) => format!("heard of {}", ago(*age)),
-        (false, None) => "not heard of".to_owned(),
+        (false, Some(age)) => format!("heard from {}", ago(*age)),
+        (false, None) => "not heard from".to_owned(),
     };
     let version =
         version.as_ref().filter(|_| !is_self).map_or_else(String::new, |version| format!(", allclear {version}"));

@@ -395,7 +395,7 @@ fn after_a_refuted_look_it_says_what_is_missing() {
     let vector = Vector::of_one("eu-1".into(), "ledger".into(), Seq(2));
     let ill = Workload { replicas, ..complete("b", 2) };
     story.step(Event::Rechecked(vector, Some(Box::new(ill))));
-    assert_eq!(story.state(), "complete before, but now 1 of 2 pods available");
+    assert_eq!(story.state(), "was complete; now 1 of 2 pods available");
 }
 
 #[test]

@@ -226,9 +226,9 @@ impl Rollout {
         }
         match standing(workload, self.policy.zero_is_complete) {
             Standing::Complete => self.record.call().reason().map(|_| "complete".to_owned()),
-            Standing::Waiting(wait) => Some(format!("complete before, but now {wait}")),
+            Standing::Waiting(wait) => Some(format!("was complete; now {wait}")),
             Standing::DeadlineExceeded { .. } => {
-                Some("complete before, but now the Deployment missed its progress deadline".to_owned())
+                Some("was complete; now the Deployment missed its progress deadline".to_owned())
             }
         }
     }

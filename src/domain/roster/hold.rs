@@ -153,7 +153,7 @@ impl Roster {
             let called: Vec<String> = new.iter().map(|name| self.called(name)).collect();
             let (silent, called, new) = (listed(&silent), called.join(", "), listed(&new));
             return format!(
-                "{begin}; {called} is heard of, and {silent} is not: if {silent} is now called {new}, give it its old name back \
+                "{begin}; {called} is heard from, and {silent} is not: if {silent} is now called {new}, give it its old name back \
                  by group.member (a name that begins with c- is one that nobody gave), or run allclear group forget {silent} \
                  in every other member; if {new} is another cluster, add its Redis to redis.url or group.remotes everywhere"
             );
@@ -196,10 +196,10 @@ impl Roster {
         }
         if configured.is_empty() && known.len() < servers.distinct {
             let missing = match (servers.distinct - known.len(), servers.distinct) {
-                (1, 2) => "the second has not been heard of".to_owned(),
-                (1, 3) => "the third has not been heard of".to_owned(),
-                (1, n) => format!("the {n}th has not been heard of"),
-                (n, _) => format!("{n} have not been heard of"),
+                (1, 2) => "the second has not been heard from".to_owned(),
+                (1, 3) => "the third has not been heard from".to_owned(),
+                (1, n) => format!("the {n}th has not been heard from"),
+                (n, _) => format!("{n} have not been heard from"),
             };
             return format!("{} of {} members are known: {}; {missing}", known.len(), servers.distinct, listed(known));
         }

@@ -33,9 +33,9 @@ fn hold(roster: &Roster, seconds: u64, servers: &Servers) -> String {
 #[test]
 fn members_are_learnt_pinned_and_stay() {
     let mut roster = roster(&[], None);
-    assert_eq!(hold(&roster, 0, &servers(3)), "1 of 3 members are known: eu-1; 2 have not been heard of");
+    assert_eq!(hold(&roster, 0, &servers(3)), "1 of 3 members are known: eu-1; 2 have not been heard from");
     roster.hear(at(1), 0, beat("eu-2", "o2", 1));
-    let words = "2 of 3 members are known: eu-1, eu-2; the third has not been heard of";
+    let words = "2 of 3 members are known: eu-1, eu-2; the third has not been heard from";
     assert_eq!(hold(&roster, 1, &servers(3)), words);
     assert_eq!(roster.wanted_pin(at(1), &servers(3)), None);
     roster.hear(at(2), 0, beat("us-1", "o3", 1));
@@ -46,7 +46,7 @@ fn members_are_learnt_pinned_and_stay() {
     // Silence is no reason to go on without a member, nor one to stop.
     assert_eq!(roster.standing(at(900), &servers(3)).hold, None);
     assert_eq!(roster.standing(at(900), &servers(3)).members.len(), 3);
-    assert_eq!(roster.silence(at(900), &"us-1".into()).unwrap(), "has not been heard of for more than 10 minutes");
+    assert_eq!(roster.silence(at(900), &"us-1".into()).unwrap(), "has not been heard from for more than 10 minutes");
     assert_eq!(roster.wanted_pin(at(900), &servers(3)), None);
 }
 
@@ -95,11 +95,11 @@ fn forgot_us_1(configured: &[&str]) -> Roster {
 
 #[test]
 fn whoever_takes_the_place_of_a_forgotten_member_is_waited_for() {
-    // Known by its name in the configuration, before anything is heard of it.
+    // Known by its name in the configuration, before anything is heard from it.
     let named = forgot_us_1(&["ap-1", "eu-1", "eu-2"]);
     assert_eq!(hold(&named, 0, &servers(3)), "the members are being written to the ledger");
     assert_eq!(named.wanted_pin(at(0), &servers(3)).unwrap().members, names(&["ap-1", "eu-1", "eu-2"]));
-    // Or by what is heard of it, also where another one is silent just then.
+    // Or by what is heard from it, also where another one is silent just then.
     let mut learnt = forgot_us_1(&[]);
     assert_eq!(hold(&learnt, 0, &servers(3)), "");
     learnt.hear(at(1), 0, beat("ap-1", "o4", 1));
@@ -324,7 +324,7 @@ fn a_member_with_another_name_than_before_is_named_with_both_and_with_either_cur
         roster.hear(at(1), 0, beat("eu-2", "o2", 1));
         roster.hear(at(1), 0, beat("c-2ce3de2e", "o3", 1));
         let words = hold(&roster, 1, &servers(3));
-        for part in ["c-2ce3de2e is heard of, and us-1 is not", "its old name back", "allclear group forget us-1"] {
+        for part in ["c-2ce3de2e is heard from, and us-1 is not", "its old name back", "allclear group forget us-1"] {
             assert!(words.contains(part), "{part}: {words}");
         }
     }

@@ -1,7 +1,7 @@
 //! The beats of one other member: which beat is news, and which of its processes and ledgers counts.
 //!
 //! No clock orders beats: one that is set back would silence its member for as long (fault C1). A *life* is one start of the
-//! process over one ledger. Within it a counter orders. A life that was never heard of is news, and the one before it is
+//! process over one ledger. Within it a counter orders. A life that was never heard from is news, and the one before it is
 //! replaced; for another ledger that is not enough, because the records of the old one stop counting with it.
 //!
 //! A board that comes back shows old beats, of lives that we knew and of some that we never heard. None of those counts on:
@@ -15,7 +15,7 @@ use crate::id::Origin;
 use crate::machine::Timestamp;
 
 /// Lives of one member that are remembered. A board keeps a beat for 30 s, in which a process that crashes again and again
-/// starts a few times; one that was forgotten is as one that was never heard of.
+/// starts a few times; one that was forgotten is as one that was never heard from.
 const LIVES_MAX: usize = 64;
 
 /// One start of a process over one ledger. Older programs go on with one name after their ledger was made anew.
@@ -29,17 +29,17 @@ type Age = (u64, i64);
 pub struct Voice {
     /// The newest beat of the life that counts.
     pub beat: Beat,
-    /// When something new was last heard of the member, whichever of its lives it was.
+    /// When something new was last heard from the member, whichever of its lives it was.
     pub at: Timestamp,
     lives: BTreeMap<Life, Heard>,
-    /// How many lives were heard of so far.
+    /// How many lives were heard from so far.
     number: u64,
-    /// The ledger that was heard of last, and when it was another one before.
+    /// The ledger that was heard from last, and when it was another one before.
     last: Origin,
     turns: Vec<Timestamp>,
 }
 
-/// What was heard of one life.
+/// What was heard from one life.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Heard {
     newest: Age,
@@ -103,7 +103,7 @@ impl Voice {
         if same_ledger { Brought::News } else { Brought::Ledger }
     }
 
-    /// Notes that another ledger was heard of than just before.
+    /// Notes that another ledger was heard from than just before.
     fn take_turns(&mut self, now: Timestamp, origin: &Origin) {
         if self.last != *origin {
             self.last = origin.clone();

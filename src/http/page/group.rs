@@ -29,9 +29,9 @@ fn row(member: &MemberSeen) -> Markup {
                 @if !member.agreed { span.pill.warn { "not agreed" } " " }
                 @match (member.is_self, member.heard_s) {
                     (true, _) => "this member",
-                    (false, _) if member.disbelieved.is_some() => "heard of, and not believed",
-                    (false, Some(age)) => { "heard of " (ago(age)) }
-                    (false, None) => "not heard of since this process started",
+                    (false, _) if member.disbelieved.is_some() => "heard from, and not believed",
+                    (false, Some(age)) => { "heard from " (ago(age)) }
+                    (false, None) => "not heard from since this process started",
                 }
                 @for difference in &member.differences { p.fault { (difference) } }
             }

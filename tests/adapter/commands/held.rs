@@ -92,7 +92,7 @@ async fn a_member_with_another_key_is_not_called_down() {
     let keyed = RedisBoard::new(RedisServer::new(&url).unwrap(), "default", &"eu-2".into(), Some(key));
     keyed.beat(&theirs(|_| {})).await.unwrap();
     let shown = flat(&world.show(Output::Table).await);
-    assert!(shown.contains("eu-2: heard of, and not believed: signed, but this member has no key"), "{shown}");
+    assert!(shown.contains("eu-2: heard from, and not believed: signed, but this member has no key"), "{shown}");
     assert!(shown.contains("give all members the same group.key_file") && !shown.contains("State agreed"), "{shown}");
 }
 
@@ -103,7 +103,7 @@ async fn a_record_that_nobody_waits_for_is_no_alarm() {
     world.ledger_has(at_rest(1)).await;
     world.eu_2_shows(Record { config: "before".to_owned(), ..at_rest(4) }).await;
     let text = world.explained().await;
-    assert!(text.contains("at rest: nobody waits for a purge of it") && !text.contains("awaited"), "{text}");
+    assert!(text.contains("at rest: no member waits for a purge of it") && !text.contains("awaited"), "{text}");
     assert!(!text.contains("waiting for") && !text.contains("another configuration"), "{text}");
 }
 

@@ -143,5 +143,5 @@ async fn an_event_that_may_not_be_made_names_the_missing_right() {
     let events = Events::new(bench.clients.request.clone(), "");
     let error = events.publish(&notice("x"), "u").await.unwrap_err();
     assert!(error.retry == Retry::Never && error.denied);
-    assert!(error.to_string().ends_with("allow whoever these credentials are for to create events in shop"), "{error}");
+    assert!(error.to_string().ends_with("allow the owner of these credentials to create events in shop"), "{error}");
 }

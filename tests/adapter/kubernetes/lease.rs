@@ -47,7 +47,7 @@ async fn a_denied_lease_names_the_missing_right() {
     assert_eq!(error.retry, Retry::Never);
     let words = error.to_string();
     assert!(
-        words.ends_with("allow whoever these credentials are for to create leases.coordination.k8s.io in default"),
+        words.ends_with("allow the owner of these credentials to create leases.coordination.k8s.io in default"),
         "{words}"
     );
 }

@@ -231,9 +231,7 @@ async fn a_site_that_cannot_be_read_names_the_missing_right() {
     let error = bench.view().site_facts("shop", Age::Recent).await.unwrap_err();
     assert_eq!(error.retry, Retry::Never);
     assert!(
-        error
-            .to_string()
-            .ends_with("allow whoever these credentials are for to list ingresses.networking.k8s.io in shop"),
+        error.to_string().ends_with("allow the owner of these credentials to list ingresses.networking.k8s.io in shop"),
         "{error}"
     );
 }

@@ -206,7 +206,7 @@ async fn a_watch_goes_on_when_a_right_is_given_back() {
     assert_eq!(
         error.to_string(),
         "failed to watch deployments.apps in shop: refused by the test; \
-         allow whoever these credentials are for to watch deployments.apps in shop"
+         allow the owner of these credentials to watch deployments.apps in shop"
     );
     bench.server.clear_faults();
     reader.until("the trouble is over", |reader| reader.said("synced all")).await;

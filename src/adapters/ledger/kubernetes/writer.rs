@@ -152,7 +152,7 @@ impl Lane {
         waiting.await.ok()
     }
 
-    /// Looks at the shard as the API server has it now, or, if a copy will do, as it was when last heard of.
+    /// Looks at the shard as the API server has it now, or, if a copy will do, as it was when last read.
     pub(super) async fn look<T>(
         &self,
         fresh: bool,
