@@ -150,7 +150,7 @@ fn a_member_at_rest_says_why_it_cannot_vote() {
     member.machine = Rollout::resume(identity, Policy::default(), Seq(0), Some(rest));
     member.step(Event::Seen(Box::new(half("b", 2))));
     let state = member.machine.summary(member.now).unwrap().state;
-    assert!(state.starts_with("complete before, but now"), "{state}");
+    assert!(state.starts_with("was complete; now"), "{state}");
 }
 
 #[test]
