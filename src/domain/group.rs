@@ -36,7 +36,7 @@ pub struct Known {
 /// What is known of a member beside its record, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Told {
-    /// That it is silent, and since when.
+    /// We have not heard from it for a while; the text says how long.
     pub silence: Option<String>,
     /// The settings in which it differs from us, a sentence each.
     pub differs: Vec<String>,

@@ -1,5 +1,5 @@
-//! The production `Watch` with two objects that differ: one that the ledger knows and that may crash its child, and one that nobody
-//! knows yet. Around it are a stream that lists again, a ledger whose answers get lost, and children with full mailboxes, in every
+//! The production `Watch` with two objects that differ: the ledger knows one, which may crash its child; the other is new. Around it
+//! are a stream that lists again, a ledger whose answers get lost, and children with full mailboxes, in every
 //! order.
 
 mod action;

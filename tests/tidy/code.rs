@@ -14,7 +14,7 @@ const ACTOR_LINES_MAX: usize = 200;
 /// A function fits on one screen.
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Fields of one struct: what is more is several things, each of which owns its part.
+/// Fields of one struct. A struct with more is several things in one; give each thing its own fields.
 const FIELDS_MAX: usize = 12;
 
 /// Structs of data that may have more: each is a list of facts about one thing, written or read as it is.

@@ -439,7 +439,7 @@ impl State {
     }
 
     /// Whether everything comes to rest where no further fault happens: all that exists is on record as it is, what does not is on
-    /// no record, nobody is at work and nothing is left alone.
+    /// no record, no child is at work, and nothing is left alone.
     pub fn settles(&self, world: &World) -> bool {
         let mut end = self.clone();
         (0..ROUNDS).any(|_| {
