@@ -15,6 +15,7 @@
 )]
 
 pub mod adoption;
+pub mod app;
 pub mod board;
 pub mod broker;
 pub mod budget;
@@ -35,6 +36,7 @@ pub mod machine;
 pub mod notice;
 mod parsed;
 pub mod paths;
+pub mod pipeline;
 pub mod plan;
 pub mod policy;
 pub mod ports;

@@ -3,6 +3,8 @@
 //! A port never decides: it does what it is told, within a bound of time, and reports. Every method of every port answers;
 //! an adapter that could wait for ever has a time-out of its own.
 
+pub mod pipeline;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;

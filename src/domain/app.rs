@@ -1,0 +1,123 @@
+//! An app as a Pipeline sees it: one object in one target, what it says of itself, and whether it is ready.
+//!
+//! Not for what a sight means for a promotion; that is `pipeline::judge`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::pipeline::id::Revision;
+
+/// Where a target's objects are read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ClusterKey {
+    /// The cluster that allclear runs in.
+    Here,
+    /// A leaf: another cluster, which we only read.
+    Leaf(LeafId),
+}
+
+/// Names a leaf by the object that holds its kubeconfig. Written `Secret/shop/eu-1`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct LeafId {
+    /// The object's kind.
+    pub kind: LeafKind,
+    /// The object's namespace.
+    pub namespace: String,
+    /// The object's name.
+    pub name: String,
+}
+
+/// What may hold a kubeconfig.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum LeafKind {
+    /// A Secret with the kubeconfig in it.
+    Secret,
+    /// `gitops.weave.works` GitopsCluster, which names a Secret.
+    GitopsCluster,
+}
+
+impl fmt::Display for LeafKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Secret => "Secret",
+            Self::GitopsCluster => "GitopsCluster",
+        })
+    }
+}
+
+impl fmt::Display for LeafId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+/// What kind of object an app is, and where its revision and its readiness are found if the kind is not one we know.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AppKind {
+    /// Its group and version, as in a manifest: `apps/v1`.
+    pub api_version: String,
+    /// Its kind: `Deployment`.
+    pub kind: String,
+    /// The container whose image is the revision; `None` where there is one, or one with the app's name.
+    pub container: Option<String>,
+    /// JSON pointer (RFC 6901) to the revision.
+    pub revision_at: Option<String>,
+    /// JSON pointer (RFC 6901) to what says that it is ready.
+    pub ready_at: Option<String>,
+    /// What stands there if it is; `True` unless given.
+    pub ready_value: Option<String>,
+}
+
+/// One object that somebody wants to know about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TargetKey {
+    /// In which cluster.
+    pub cluster: ClusterKey,
+    /// What kind of object.
+    pub app: AppKind,
+    /// In which namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// What is known of a target.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Sight {
+    /// It cannot be said: not looked at yet, not readable, or its cluster does not answer; with the reason in words.
+    Unknown(String),
+    /// Its collection was read, and it is not there.
+    Absent,
+    /// It is there.
+    Present(Present),
+}
+
+/// An object that is there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Present {
+    /// `metadata.uid`: another one is another object.
+    pub uid: String,
+    /// Why it is not ready, in words; `None` if it is ready and its controller has acted on its newest spec.
+    pub unready: Option<String>,
+    /// What it runs, or why that cannot be said.
+    pub revision: Result<Revision, String>,
+}
+
+impl Sight {
+    /// The revision it is settled at: present, ready, and with a revision.
+    pub fn settled(&self) -> Option<&Revision> {
+        match self {
+            Self::Present(Present { unready: None, revision: Ok(revision), .. }) => Some(revision),
+            Self::Present(_) | Self::Absent | Self::Unknown(_) => None,
+        }
+    }
+
+    /// The revision it says, ready or not.
+    pub fn revision(&self) -> Option<&Revision> {
+        match self {
+            Self::Present(Present { revision: Ok(revision), .. }) => Some(revision),
+            Self::Present(_) | Self::Absent | Self::Unknown(_) => None,
+        }
+    }
+}

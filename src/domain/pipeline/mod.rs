@@ -1,0 +1,4 @@
+//! A revision moves from environment to environment: what a `Pipeline` decides.
+
+pub mod id;
+pub mod proposal;

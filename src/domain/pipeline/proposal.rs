@@ -1,0 +1,99 @@
+//! A promotion as a pull request: what is asked of a forge, and what became of it.
+//!
+//! Not for how git and the forges do it; that is the crate `forge`.
+
+use crate::pipeline::id::{Environment, PipelineId, PromotionSeq, Revision};
+
+/// Where pull requests live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ForgeKind {
+    /// GitHub, and GitHub Enterprise Server.
+    GitHub,
+    /// GitLab.
+    GitLab,
+    /// Bitbucket Server and Data Center.
+    BitbucketServer,
+    /// Gitea and Forgejo.
+    Gitea,
+}
+
+/// A repository, and where in it is looked for markers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Repository {
+    /// The forge that serves it.
+    pub forge: ForgeKind,
+    /// Its https address, as git clones it.
+    pub url: String,
+    /// The branch that requests go to.
+    pub base: String,
+    /// Markers are looked for below this folder only.
+    pub path: Option<String>,
+    /// The Secret with the credentials, in the Pipeline's namespace.
+    pub secret: Option<String>,
+}
+
+/// One promotion, to be proposed. The same order always makes the same commit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Order {
+    /// The promotion's id, `H(UID, environment, seq)`: in the commit's trailer and in the request's body.
+    pub id: String,
+    /// Which Pipeline.
+    pub pipeline: PipelineId,
+    /// Into which environment.
+    pub environment: Environment,
+    /// The promotion's number: a branch with a higher one is left alone.
+    pub seq: PromotionSeq,
+    /// What the environment says now, if all its targets say the same.
+    pub from: Option<Revision>,
+    /// What it is to be.
+    pub revision: Revision,
+    /// Where.
+    pub repository: Repository,
+    /// When the promotion was started, in seconds since the Unix epoch; the commit's date.
+    pub started_at: i64,
+    /// Who said yes, in words, where a person had to.
+    pub approved_by: Option<String>,
+    /// The gates it went through, each in words.
+    pub gates: Vec<String>,
+    /// A person allowed to replace a branch that holds commits of others (ticket `Overwrite`).
+    pub overwrite: bool,
+}
+
+/// A pull request that exists.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Request {
+    /// For people, to open in a browser.
+    pub url: String,
+    /// The forge's number of it.
+    pub number: u64,
+    /// The commit at its head, 40 hex digits, where known.
+    pub commit: Option<String>,
+}
+
+/// What became of an order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Proposed {
+    /// The request is open, and says what was ordered.
+    Open(Request),
+    /// The base branch has the revision at every marker already.
+    NothingToChange,
+    /// This promotion's request was closed by a person.
+    Closed(Request),
+    /// This promotion's request was merged.
+    Merged(Request),
+    /// The branch holds a promotion with this higher number: nothing was changed.
+    Outdated(PromotionSeq),
+    /// The branch holds commits that are not ours; a person must allow to replace them. What they are, in words.
+    Foreign(String),
+}
+
+/// How an open request stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RequestState {
+    /// It waits for people.
+    Open,
+    /// It was merged.
+    Merged,
+    /// It was closed without a merge, or is gone.
+    Closed,
+}

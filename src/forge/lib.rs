@@ -1,0 +1,45 @@
+//! Promotions as pull requests: git's smart HTTP protocol, and the REST APIs of forges.
+//!
+//! Not for when a promotion is proposed; that is `domain::pipeline`. Nor for whom we may connect to: [`Http`] judges that.
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        clippy::string_slice,
+        reason = "clippy.toml cannot let tests off these two; the build without tests is held to them"
+    )
+)]
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+/// One HTTP exchange with a git host or a forge. Redirects are not followed.
+#[async_trait]
+pub trait Http: Send + Sync {
+    /// Sends a request and reads the answer, at most `answer_max` bytes of its body.
+    ///
+    /// # Errors
+    /// [`HttpError`], in words without a secret, path or query.
+    async fn send(
+        &self,
+        request: http::Request<Bytes>,
+        authorities: Option<&Authorities>,
+        answer_max: usize,
+    ) -> Result<http::Response<Bytes>, HttpError>;
+}
+
+/// Certificates (PEM) that are trusted for this exchange, beside the system's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authorities(pub Bytes);
+
+/// Why there is no whole answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HttpError {
+    /// We may not talk to this address, or the request or the authorities cannot be used: a person must change something.
+    Refused(String),
+    /// It was tried.
+    Failed(String),
+    /// The answer is longer than was allowed.
+    TooLong,
+}
