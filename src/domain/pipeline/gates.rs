@@ -252,6 +252,14 @@ impl Gatekeeper {
         self.doors.get(environment)?.recheck.last_reason()
     }
 
+    /// Ends every rest that is over, so that no deadline stays in the past.
+    pub(super) fn wake(&mut self, now: Timestamp) {
+        for doors in self.doors.values_mut() {
+            let Doors { calendar, verdict, recheck, edge, .. } = doors;
+            [&mut calendar.call, &mut verdict.call, recheck, edge].into_iter().for_each(|call| call.wake(now));
+        }
+    }
+
     /// When something must be asked again.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
         let calls = self.doors.values().flat_map(|doors| {
@@ -358,8 +366,7 @@ impl Pipeline {
         seq: PromotionSeq,
     ) -> Option<Effect> {
         let doors = self.keeper.doors(environment);
-        doors.recheck.wake(now);
-        if !doors.recheck.is_idle() || doors.agreed == Some(seq) {
+        if !doors.recheck.is_due(now) {
             return None;
         }
         doors.recheck.asked();
