@@ -9,7 +9,7 @@ use allclear::adapters::redis::board::RedisBoard;
 use domain::board::POSTINGS_MAX;
 use domain::id::{Member, Origin, Seq, WorkloadId};
 use domain::ports::{Board, PortError, Posting};
-use domain::record::{Phase, Record};
+use domain::record::Record;
 use domain::roster::Beat;
 use sandbox::redis_server::RedisServer;
 use support::fixture::{CONTAINER, image, name, namespace};
@@ -85,10 +85,9 @@ fn at_rest(member: &str, number: usize) -> io::Result<(WorkloadId, Posting)> {
         uid: format!("{member}-0f6b1c9e-52c4-4d8f-9a57-{number:012}"),
         version: [(CONTAINER.to_owned().into(), image)].into_iter().collect(),
         generation: 7,
-        phase: Phase::Complete,
-        ..Record::absent(Seq(2))
+        ..Record::first(Seq(2))
     };
-    Ok((WorkloadId::deployment(namespace(number), name(number)), Posting::Show(Box::new(record))))
+    Ok((WorkloadId::deployment(namespace(number), name(number)), record.into()))
 }
 
 fn origin(member: &str) -> Origin {

@@ -6,6 +6,7 @@
 
 mod count;
 mod ending;
+mod published;
 mod purge;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,8 @@ use crate::rules::Rules;
 
 pub use count::{Count, FAILURES_LISTED_MAX, PURGES_NAMED_MAX, PURGES_OPEN_MAX, Unlisted};
 pub use ending::{Closed, Outcome};
+pub(crate) use published::ABSENT_REVISION;
+pub use published::Published;
 pub use purge::{Purge, PurgeState};
 
 /// The newest form of a record this program writes. It reads this one and the one before. A record is written in the oldest
@@ -188,9 +191,6 @@ pub enum Phase {
     Failed(Failure),
     /// Given up by policy before any vote was cast (GA-5).
     Withdrawn,
-    /// The cluster does not have the workload. Only ever published, never stored: the ledger says the same by having no
-    /// record, and a floor that no `seq` of a later one can fall below.
-    Absent,
 }
 
 impl Phase {
@@ -201,7 +201,6 @@ impl Phase {
             Self::Complete => "complete",
             Self::Failed(_) => "failed",
             Self::Withdrawn => "withdrawn",
-            Self::Absent => "absent",
         }
     }
 }
@@ -364,17 +363,16 @@ impl Vote {
 }
 
 impl Record {
-    /// What is published for a workload the cluster does not have: no rollout of it up to `seq` is voted for any more. It is
-    /// newer than any record with such a number, and older than the record of a workload that comes later.
-    pub fn absent(seq: Seq) -> Self {
+    /// The first record of a workload with this number, at rest, of which nothing else is known yet.
+    pub fn first(seq: Seq) -> Self {
         Self {
-            revision: u64::MAX,
+            revision: 1,
             uid: String::new(),
             seq,
             version: Version::default(),
             generation: 0,
             change: Change::Baseline,
-            phase: Phase::Absent,
+            phase: Phase::Complete,
             elapsed_ms: 0,
             settled: None,
             edge: Edge::Settled,

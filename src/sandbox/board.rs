@@ -11,14 +11,13 @@ use async_trait::async_trait;
 use futures_util::stream;
 use tokio::sync::mpsc;
 
-use domain::id::{Member, Origin, Seq, WorkloadId};
+use domain::id::{Member, Origin, WorkloadId};
 use domain::machine::Timestamp;
 use domain::ports::{
     BEAT_TTL, Board, Clock, Cursor, Flow, Heard, Interest, News, PASSING_TTL, POSTINGS_MAX, PortError, Posted, Posting,
     Reason,
 };
-use domain::record::Phase;
-use domain::record_codec::encode;
+use domain::record_codec::encode_published;
 use domain::roster::Beat;
 
 /// The server. Clones are the same one.
@@ -136,14 +135,14 @@ impl State {
         workload: &WorkloadId,
         posting: &Posting,
     ) -> (Posted, bool) {
-        if let Posting::Show(record) = posting
-            && let Err(error) = encode(record)
+        if let Posting::Show(published) = posting
+            && let Err(error) = encode_published(published)
         {
             return (Posted::Refused(error.to_string()), false);
         }
         let shelf = self.shelves.entry(member.clone()).or_default();
         if let Some(there) = shelf.copies.get_mut(workload) {
-            let (theirs, ours) = (state_of(&there.said), state_of(posting));
+            let (theirs, ours) = (there.said.state(), posting.state());
             let is_end = |said: &Posting| matches!(said, Posting::Forget(..));
             if there.origin == *origin && there.said == *posting {
                 there.since = now;
@@ -167,7 +166,7 @@ impl State {
     fn forget_what_passed(&mut self, now: Timestamp) {
         let is_old = |since: Timestamp, ttl: Duration| now.since(since) >= ttl;
         for shelf in self.shelves.values_mut() {
-            shelf.copies.retain(|_, copy| !passes(&copy.said) || !is_old(copy.since, PASSING_TTL));
+            shelf.copies.retain(|_, copy| !copy.said.passes() || !is_old(copy.since, PASSING_TTL));
         }
         self.beats.retain(|_, (_, since)| !is_old(*since, BEAT_TTL));
     }
@@ -282,20 +281,5 @@ impl Board for MemberBoard {
         state.listeners.push((self.member.clone(), says));
         state.wake(|listener| *listener == self.member);
         Box::pin(stream::unfold(said, |mut said| async { said.recv().await.map(|()| ((), said)) }))
-    }
-}
-
-fn state_of(posting: &Posting) -> (Seq, u64) {
-    match posting {
-        Posting::Show(record) => (record.seq, record.revision),
-        Posting::Forget(seq, revision) => (*seq, *revision),
-    }
-}
-
-/// Whether it expires.
-fn passes(posting: &Posting) -> bool {
-    match posting {
-        Posting::Show(record) => record.phase == Phase::Absent,
-        Posting::Forget(..) => true,
     }
 }

@@ -21,7 +21,7 @@ use allclear::config::{Inputs, load};
 use allclear::demo::life::Life;
 use domain::id::{Member, Origin, Seq, WorkloadId, config_hash};
 use domain::policy::Policy;
-use domain::ports::{Board, Posted, Posting};
+use domain::ports::{Board, Posted};
 use domain::record::Record;
 use domain::record_codec::decode;
 use domain::roster::{Beat, Pin, Trust, settings};
@@ -145,7 +145,7 @@ impl World {
             ..Beat::default()
         };
         board.beat(&beat).await.unwrap();
-        let posted = board.post(&origin, &[(web(), Posting::Show(Box::new(record)))]).await.unwrap();
+        let posted = board.post(&origin, &[(web(), record.into())]).await.unwrap();
         assert_eq!(posted, [Posted::Current]);
     }
 
@@ -379,7 +379,7 @@ async fn a_ledger_that_was_set_back_is_shown_and_adopted_above_every_number_that
     world.ledger_has(record(3, 1, "1", &json!("complete"), 3)).await;
     // What eu-1 had published before its ledger was set back, and on the other board once more later.
     for (redis, seq, revision) in [(0, 7, 2), (1, 9, 1)] {
-        let copy = Posting::Show(Box::new(record(seq, revision, "2", &json!("complete"), seq)));
+        let copy = record(seq, revision, "2", &json!("complete"), seq).into();
         let posted = world.board(redis, "eu-1").post(&world.origin, &[(web(), copy)]).await.unwrap();
         assert_eq!(posted, [Posted::Current]);
     }
@@ -405,7 +405,7 @@ async fn a_ledger_that_was_set_back_is_shown_and_adopted_above_every_number_that
     assert_eq!((adopted.seq, adopted.revision, adopted.closed), (Seq(11), 2, Seq(11)));
     assert_eq!(adopted.version.to_string(), "web shop/web:2", "as it is in the cluster");
     for redis in [0, 1] {
-        let copy = Posting::Show(Box::new(adopted.clone()));
+        let copy = adopted.clone().into();
         let posted = world.board(redis, "eu-1").post(&world.origin, &[(web(), copy)]).await.unwrap();
         assert_eq!(posted, [Posted::Current], "every board takes it for newer");
     }

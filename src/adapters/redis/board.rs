@@ -159,7 +159,7 @@ impl RedisBoard {
             ))),
             Merged::Newer { token, body, mac } => {
                 let theirs = self.copies.believe(&self.member, &copy.workload, &copy.origin, &body, &mac);
-                match theirs.as_ref().map(copy::state) {
+                match theirs.as_ref().map(Posting::state) {
                     Ok((seq, revision)) if (seq, revision) >= (copy.seq, copy.revision) => {
                         Some(Posted::Newer(seq, revision))
                     }

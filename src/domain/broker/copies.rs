@@ -15,7 +15,7 @@ use crate::board::{Heard, Posting};
 use crate::group::{Known, Told};
 use crate::id::{Member, Origin, Seq, WorkloadId};
 use crate::machine::Timestamp;
-use crate::record_codec::{decode, encode};
+use crate::record_codec::{decode_published, encode_published};
 
 /// Bytes of one member's copies of the workloads that rollouts of ours follow: 8,000 in flight at once at 1 KiB. One copy has at
 /// most `RECORD_BYTES_MAX`.
@@ -41,7 +41,7 @@ const COPY_BYTES: usize = 200;
 struct Copy {
     seq: Seq,
     revision: u64,
-    /// The record as it travels, a tenth of its size when decoded; `None` once it was removed in this state.
+    /// What was published as it travels, a tenth of its size when decoded; `None` once it was removed in this state.
     text: Option<Box<str>>,
     seeks: bool,
 }
@@ -86,13 +86,13 @@ impl Copies {
         if *self.ledgers.entry(member.clone()).or_insert_with(|| origin.clone()) != origin {
             return false;
         }
+        let (seq, revision) = said.state();
         let copy = match said {
-            Posting::Show(record) => {
-                let Ok(text) = encode(&record) else { return false };
-                let seeks = record.seeks();
-                Copy { seq: record.seq, revision: record.revision, text: Some(text.into_boxed_str()), seeks }
+            Posting::Show(published) => {
+                let Ok(text) = encode_published(&published) else { return false };
+                Copy { seq, revision, text: Some(text.into_boxed_str()), seeks: published.seeks() }
             }
-            Posting::Forget(seq, revision) => Copy { seq, revision, text: None, seeks: false },
+            Posting::Forget(..) => Copy { seq, revision, text: None, seeks: false },
         };
         let is_followed = self.followed.copies.contains_key(&workload);
         let shelf = if is_followed { &mut self.followed } else { &mut self.sought };
@@ -163,9 +163,9 @@ impl Copies {
     /// One member's record of a workload.
     pub(super) fn of(&self, workload: &WorkloadId, member: &Member) -> Option<Known> {
         let copy = self.shelves().find_map(|shelf| shelf.copies.get(workload)?.get(member))?;
-        let record = decode(copy.text.as_ref()?.as_bytes()).ok()?;
+        let published = decode_published(copy.text.as_ref()?.as_bytes()).ok()?;
         let (origin, current) = (self.ledgers.get(member)?.clone(), self.confirmed.contains(member));
-        Some(Known { origin, current, alive: false, record, told: Told::default() })
+        Some(Known { origin, current, alive: false, published, told: Told::default() })
     }
 
     /// The workloads for which any member, even a forgotten one, awaits the others.
@@ -319,20 +319,20 @@ fn bytes_of(workload: &WorkloadId, copy: &Copy) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Change;
+    use crate::record::{Change, Record};
     use crate::record_codec::decode;
 
     fn web() -> WorkloadId {
         WorkloadId::deployment("shop", "web")
     }
 
-    fn heard(origin: &str, said: Posting) -> Heard {
-        Heard { member: "eu-2".into(), workload: web(), origin: origin.into(), said }
+    fn heard(origin: &str, said: impl Into<Posting>) -> Heard {
+        Heard { member: "eu-2".into(), workload: web(), origin: origin.into(), said: said.into() }
     }
 
-    fn record(seq: u64, revision: u64) -> Posting {
+    fn record(seq: u64, revision: u64) -> Record {
         let text = format!(r#"{{"r":{revision},"u":"u","s":{seq},"v":{{"web":"shop/web:1.2"}}}}"#);
-        Posting::Show(Box::new(decode(text.as_bytes()).unwrap()))
+        decode(text.as_bytes()).unwrap()
     }
 
     /// Copies, with one workload that is followed.
@@ -343,7 +343,7 @@ mod tests {
     }
 
     fn shown(copies: &Copies) -> Option<(u64, u64)> {
-        copies.of(&web(), &"eu-2".into()).map(|known| (known.record.seq.0, known.record.revision))
+        copies.of(&web(), &"eu-2".into()).map(|known| known.published.state()).map(|(seq, revision)| (seq.0, revision))
     }
 
     #[test]
@@ -383,9 +383,8 @@ mod tests {
     #[test]
     fn a_workload_is_sought_while_a_record_waits_for_the_others() {
         let mut copies = followed();
-        let Posting::Show(mut waiting) = record(2, 1) else { panic!("a record") };
-        waiting.change = Change::Changed;
-        copies.hear(heard("a", Posting::Show(waiting)));
+        let waiting = Record { change: Change::Changed, ..record(2, 1) };
+        copies.hear(heard("a", waiting));
         assert!(copies.seeking().contains(&web()));
         copies.hear(heard("a", record(3, 1)));
         assert!(copies.seeking().is_empty());
@@ -396,9 +395,8 @@ mod tests {
         let mut copies = Copies::default();
         assert!(!copies.hear(heard("a", record(2, 1))));
         assert_eq!((shown(&copies), copies.bytes()), (None, 0));
-        let Posting::Show(mut waiting) = record(2, 2) else { panic!("a record") };
-        waiting.change = Change::Changed;
-        assert!(copies.hear(heard("a", Posting::Show(waiting))));
+        let waiting = Record { change: Change::Changed, ..record(2, 2) };
+        assert!(copies.hear(heard("a", waiting)));
         assert_eq!(shown(&copies), Some((2, 2)));
         copies.follow(&web());
         copies.hear(heard("a", record(3, 1)));
@@ -413,9 +411,8 @@ mod tests {
         let id = |number: usize| WorkloadId::deployment("shop", format!("app-{number:05}"));
         for number in (0..400).rev() {
             copies.follow(&id(number));
-            let Posting::Show(mut long) = record(2, 1) else { panic!("a record") };
-            long.uid = "u".repeat(50_000);
-            copies.hear(Heard { workload: id(number), ..heard("a", Posting::Show(long)) });
+            let long = Record { uid: "u".repeat(50_000), ..record(2, 1) };
+            copies.hear(Heard { workload: id(number), ..heard("a", long) });
         }
         let kept = copies.bytes();
         assert!(kept <= MEMBER_BYTES_MAX && kept > MEMBER_BYTES_MAX / 2, "{kept}");

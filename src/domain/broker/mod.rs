@@ -236,18 +236,17 @@ impl Broker {
         let Some(roster) = &self.membership.roster else { return group::alone(own, origin, record) };
         let known = |member: &Member| {
             if member == own {
-                let record = record?.clone();
                 return Some(Known {
                     origin: origin.clone(),
                     current: true,
                     alive: true,
-                    record,
+                    published: record?.clone().into(),
                     told: Told::default(),
                 });
             }
             let known = self.copies.of(workload, member)?;
             let alive = roster.silence(now, member).is_none();
-            let told = told(roster, now, member, workload, known.record.seq);
+            let told = told(roster, now, member, workload, known.published.seq());
             Some(Known { alive, told, ..known })
         };
         let Standing { members, hold, config } = &self.membership.standing;

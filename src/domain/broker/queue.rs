@@ -11,7 +11,6 @@ use crate::board::{POSTINGS_MAX, Posted, Posting};
 use crate::call::Call;
 use crate::id::{Seq, WorkloadId};
 use crate::machine::Timestamp;
-use crate::record::Phase;
 use crate::roster::Beat;
 
 /// Records that may wait for a board that does not take them; 1 MiB for each board, at 1 KiB for a record in flight. Beyond
@@ -182,9 +181,8 @@ impl Queue {
         }
         let mut kept = 0;
         self.waiting.retain(|_, posting| {
-            let in_ledger = matches!(posting, Posting::Show(record) if record.phase != Phase::Absent);
-            kept += usize::from(in_ledger);
-            !in_ledger || kept <= WAITING_MAX
+            kept += usize::from(!posting.passes());
+            posting.passes() || kept <= WAITING_MAX
         });
         self.refill = true;
     }

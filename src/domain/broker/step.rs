@@ -6,7 +6,7 @@ use super::{BACKOFF, Broker, Effect, Event, Machine, Path};
 use crate::board::{AGAIN_MAX, News, Posted, Posting};
 use crate::id::{Member, Seq, WorkloadId};
 use crate::machine::Timestamp;
-use crate::record::Record;
+use crate::record::{Published, Record};
 use crate::roster::{Beat, Brought};
 
 impl Machine for Broker {
@@ -218,7 +218,7 @@ impl Broker {
             && let Some(record) = record
         {
             // Another process of ours wrote it.
-            self.post(workload, &Posting::Show(record));
+            self.post(workload, &(*record).into());
         }
         let changed = before != (self.ahead.hold(workload), self.ahead.above(workload)) && self.ours.follows(workload);
         changed.then(|| Effect::Tell(workload.clone())).into_iter().collect()
@@ -350,10 +350,10 @@ fn spoken<'a>((words, seqs): &'a Spoken, workload: &WorkloadId) -> (Option<&'a S
 
 /// What is posted of a record.
 fn show(record: &Record) -> Posting {
-    Posting::Show(Box::new(record.clone()))
+    record.clone().into()
 }
 
 /// What is posted of a workload that this cluster does not have.
 fn absent(seq: Seq) -> Posting {
-    Posting::Show(Box::new(Record::absent(seq)))
+    Posting::Show(Published::Absent(seq))
 }

@@ -73,7 +73,7 @@ fn posts(effects: &[Effect]) -> Vec<(usize, usize)> {
 }
 
 fn heard(workload: &WorkloadId, record: Record) -> Heard {
-    let said = Posting::Show(Box::new(record));
+    let said = record.into();
     Heard { member: "eu-2".into(), workload: workload.clone(), origin: "o2".into(), said }
 }
 
@@ -111,7 +111,7 @@ fn only_the_newest_state_waits_for_a_board_and_another_board_does_not() {
     let effects = broker.step(at(1), Event::Posted(1, posted(1)));
     assert_eq!(posts(&effects), [(1, 2)], "board 0 has not answered, and nobody waits for it");
     let Some(Effect::Post(_, postings)) = effects.into_iter().next() else { panic!("a post") };
-    assert!(postings.contains(&(id("web"), Posting::Show(Box::new(record(1, 4))))));
+    assert!(postings.contains(&(id("web"), record(1, 4).into())));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_post_that_failed_is_made_again_after_a_while_unless_something_newer_came() 
     assert!(again > at(1) && again <= at(6), "{again:?}");
     let effects = broker.tick(at(6));
     let post = effects.iter().find(|effect| matches!(effect, Effect::Post(..)));
-    let expected = Effect::Post(0, vec![(id("web"), Posting::Show(Box::new(record(1, 2))))]);
+    let expected = Effect::Post(0, vec![(id("web"), record(1, 2).into())]);
     assert_eq!(post, Some(&expected));
     broker.step(at(6), Event::Posted(0, posted(1)));
     assert_eq!(broker.troubles(at(6)), Vec::<String>::new());
@@ -230,7 +230,7 @@ fn copies_are_told_to_whoever_follows_and_wake_up_somebody_where_nobody_does() {
     let told: Vec<_> = effects.iter().filter(|effect| matches!(effect, Effect::Tell(_) | Effect::Want(_))).collect();
     assert_eq!(told, [&Effect::Want(id("api")), &Effect::Tell(id("web"))]);
     let known = broker.view(at(2), &id("web")).members[&Member::from("eu-2")].clone().unwrap();
-    assert_eq!((known.origin, known.record), ("o2".into(), record(3, 1)));
+    assert_eq!((known.origin, known.published), ("o2".into(), record(3, 1).into()));
     // Again with every beat, until a rollout follows or we are known not to have it.
     assert!(broker.tick(at(6)).contains(&Effect::Want(id("api"))));
     broker.step(at(7), Event::Absent(id("api"), Seq(4)));
@@ -377,7 +377,7 @@ fn what_was_published_since_is_not_overwritten_by_what_the_ledger_said_before() 
         Effect::Post(0, postings) => Some(postings.clone()),
         _ => None,
     });
-    assert_eq!(last.unwrap(), [(id("web"), Posting::Show(Box::new(newest)))]);
+    assert_eq!(last.unwrap(), [(id("web"), newest.into())]);
 }
 
 /// The workloads that are woken when this much time has passed.

@@ -112,7 +112,9 @@ impl Rollout {
             }
         };
         let mut others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
-        others.any(|(member, known)| known.as_ref().is_some_and(|known| told(member, &known.record)))
+        others.any(|(member, known)| {
+            known.as_ref().and_then(|known| known.published.record()).is_some_and(|record| told(member, record))
+        })
     }
 
     /// Whether the end of a closed vote is announced, and no other member needs the vote any more.

@@ -12,7 +12,7 @@ use allclear::adapters::redis::{RIGHTS, Server};
 use allclear::config::Secret;
 use domain::id::{Member, Seq};
 use domain::ports::{Board, Cursor, Ledger, POSTINGS_MAX, Posted, Posting};
-use domain::record::Record;
+use domain::record::Published;
 use domain::record_codec::encode;
 use domain::roster::Beat;
 use support::redis::Redis;
@@ -66,7 +66,7 @@ async fn people_can_read_the_tag() {
 async fn what_is_gone_or_absent_is_forgotten_and_what_is_there_is_not() {
     let redis = Redis::start();
     let (one, two) = (board(&redis, "eu-1"), board(&redis, "eu-2"));
-    let absent = Posting::Show(Box::new(Record::absent(Seq(1))));
+    let absent = Posting::Show(Published::Absent(Seq(1)));
     let ttl = || redis.command::<i64>(&["TTL", KEY]);
     for passing in [forget(1, 1), absent] {
         post(&one, "a", passing).await;
@@ -328,7 +328,7 @@ async fn ten_thousand_records_are_posted_and_read_quickly() {
     let (one, two) = (board_at(&redis.url(), "eu-1", Some("key")), board_at(&redis.url(), "eu-2", Some("key")));
     let mut large = record(1, 1);
     large.conditions.insert("x".repeat(400 - encode(&large).unwrap().len()));
-    let some: Vec<_> = (0..10_000).map(|number| (app(number), Posting::Show(Box::new(large.clone())))).collect();
+    let some: Vec<_> = (0..10_000).map(|number| (app(number), large.clone().into())).collect();
     let mut lap = Instant::now();
     let mut taken = || std::mem::replace(&mut lap, Instant::now()).elapsed();
     one.identity().await.unwrap();

@@ -68,7 +68,7 @@ async fn members_that_differ_are_not_called_agreed_and_what_to_do_is_said_with_b
     let board = world.board(1, "eu-2");
     board.beat(&other).await.unwrap();
     let copy = Record { config: other.config.clone(), ..record(7, 4, "2", &json!("complete"), 7) };
-    board.post(&"o-2".into(), &[(web(), Posting::Show(Box::new(copy)))]).await.unwrap();
+    board.post(&"o-2".into(), &[(web(), copy.into())]).await.unwrap();
     let (values, cure) =
         ("purge.paths is \"/news/*\" there and \"/*\" here", "give purge.paths one value in eu-2 and in eu-1");
     for text in
@@ -112,7 +112,7 @@ async fn what_is_forgotten_is_cleaned_up_and_may_be_had_back() {
     let mut world = World::start().await;
     world.without_the_third();
     let question = World::question(None);
-    let copy = Posting::Show(Box::new(record(4, 1, "2", &json!("complete"), 4)));
+    let copy = domain::ports::Posting::from(record(4, 1, "2", &json!("complete"), 4));
     for redis in 0..2 {
         world.board(redis, "us-1").post(&"o-3".into(), &[(web(), copy.clone())]).await.unwrap();
     }

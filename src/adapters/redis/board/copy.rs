@@ -7,8 +7,8 @@ use super::seal::{Seal, Signed, joined, split};
 use crate::config::Secret;
 use domain::id::{Member, Origin, Seq, WorkloadId, is_name};
 use domain::ports::{PASSING_TTL, Posting};
-use domain::record::{Phase, RECORD_BYTES_MAX};
-use domain::record_codec::{CodecError, decode, encode};
+use domain::record::RECORD_BYTES_MAX;
+use domain::record_codec::{CodecError, decode_published, encode_published};
 use domain::roster::Beat;
 
 /// The phase of what was removed, for people; its body is `gone <seq> <revision>`, for readers.
@@ -57,15 +57,16 @@ impl Copies {
         origin: &Origin,
         posting: &Posting,
     ) -> Result<Copy, String> {
-        let (version, phase, body, ttl) = match posting {
-            Posting::Show(record) => {
-                let body = encode(record).map_err(|error| error.to_string())?;
-                let ttl = if record.phase == Phase::Absent { PASSING_TTL } else { Duration::ZERO };
-                (record.version.to_string(), record.phase.name(), body, ttl)
+        let (version, phase, body) = match posting {
+            Posting::Show(published) => {
+                let body = encode_published(published).map_err(|error| error.to_string())?;
+                let version = published.version().map_or(String::new(), ToString::to_string);
+                (version, published.phase(), body)
             }
-            Posting::Forget(seq, revision) => (String::new(), GONE, format!("{GONE} {seq} {revision}"), PASSING_TTL),
+            Posting::Forget(seq, revision) => (String::new(), GONE, format!("{GONE} {seq} {revision}")),
         };
-        let (seq, revision) = state(posting);
+        let ttl = if posting.passes() { PASSING_TTL } else { Duration::ZERO };
+        let (seq, revision) = posting.state();
         let mac = self.seal.sign(Signed::Record(&member.0, &workload.to_string(), &origin.0, body.as_bytes()));
         let (workload, origin) = (workload.clone(), origin.clone());
         Ok(Copy { workload, origin, seq, revision, version, phase, body, mac, ttl, over: Vec::new() })
@@ -97,8 +98,8 @@ impl Copies {
                 _ => Err("neither a record nor the end of one".to_owned()),
             };
         }
-        match decode(body) {
-            Ok(record) => Ok(Posting::Show(Box::new(record))),
+        match decode_published(body) {
+            Ok(published) => Ok(Posting::Show(published)),
             Err(error @ CodecError::Newer { .. }) => Err(error.to_string()),
             // The parser's own words quote what it read.
             Err(_) => Err("neither a record nor the end of one".to_owned()),
@@ -152,14 +153,6 @@ impl Copies {
 /// Whether a text is as short and as plain as those are that members give themselves: UIDs, versions, hashes, addresses.
 fn is_plain(text: &str) -> bool {
     text.len() <= PLAIN_BYTES_MAX && !text.chars().any(char::is_control)
-}
-
-/// Which state of a record a posting is about.
-pub fn state(posting: &Posting) -> (Seq, u64) {
-    match posting {
-        Posting::Show(record) => (record.seq, record.revision),
-        Posting::Forget(seq, revision) => (*seq, *revision),
-    }
 }
 
 /// What the script could not read, in words.
