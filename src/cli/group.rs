@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use futures_util::future::join_all;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::app::Neighbours;
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, refused};
@@ -15,7 +15,7 @@ use crate::cli::consent::{Answer, Consent};
 use crate::cli::page::{Page, count};
 use crate::cli::read::listen::{Group, listen};
 use crate::cli::read::{Question, Section, Sources, peek, tallied};
-use domain::broker::{MemberSeen, PathSeen, trouble_of_hold};
+use domain::broker::{MemberSeen, PathSeen, Trouble};
 use domain::group::{Fate, fate};
 use domain::id::{Member, WorkloadId};
 use domain::ports::Ledgered;
@@ -45,8 +45,9 @@ pub struct Shown {
     pub members: Vec<MemberSeen>,
     /// The boards.
     pub boards: Vec<PathSeen>,
-    /// What is wrong, in words.
-    pub troubles: Vec<String>,
+    /// What is wrong.
+    #[serde(serialize_with = "in_words")]
+    pub troubles: Vec<Trouble>,
 }
 
 /// Shows the group. Exit codes: 0 shown, 1 there is none, or our own name is not known.
@@ -292,20 +293,28 @@ impl fmt::Display for Shown {
         let pin = pinned.known().is_some_and(Option::is_some);
         page.part("Members", members.iter().map(|member| member_line(member, pin)))?;
         page.part("Redis", boards.iter().map(board_line))?;
-        let differing = || {
-            let differing = members.iter().filter(|member| !member.differences.is_empty());
-            differing.map(|member| (&member.name, &member.differences))
-        };
-        let known = || boards.iter().map(|board| board.trouble.as_ref());
-        let is_held = |trouble: &String| holds.iter().any(|hold| *trouble == trouble_of_hold(&hold.words));
-        let further = troubles.iter().filter(|trouble| tallied::is_further(trouble, known(), differing()));
-        let further = further.filter(|trouble| !is_held(trouble));
-        page.part("Troubles", further.cloned())
+        page.part("Troubles", troubles.iter().filter(|trouble| !self.shows(trouble)).map(ToString::to_string))
     }
 }
 
+impl Shown {
+    /// Whether a trouble is shown beside what it is about.
+    fn shows(&self, trouble: &Trouble) -> bool {
+        match trouble {
+            Trouble::Board(why) => self.boards.iter().any(|board| board.trouble.as_ref() == Some(why)),
+            Trouble::Hold(words) => self.holds.iter().any(|hold| hold.words == *words),
+            Trouble::Difference { .. } => true,
+            Trouble::Other(_) => false,
+        }
+    }
+}
+
+fn in_words<S: Serializer>(troubles: &[Trouble], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(troubles.iter().map(ToString::to_string))
+}
+
 fn member_line(member: &MemberSeen, pinned: bool) -> String {
-    let MemberSeen { name, is_self, agreed, heard_s, version, differences, disbelieved, place } = member;
+    let MemberSeen { name, is_self, agreed, heard_s, version, differences, disbelieved, place, cure: _ } = member;
     let heard = match (is_self, disbelieved, heard_s, version) {
         (true, ..) => "this member".to_owned(),
         (false, Some(why), ..) => format!("heard from, and not believed: {why}"),

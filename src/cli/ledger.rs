@@ -101,7 +101,7 @@ pub async fn show(sources: &Sources, question: &Question, output: Output) -> Out
         let (seq, revision) = state(&copy.said);
         CopySeen { board: copy.board.clone(), seq, revision, current: copy.origin == ledgered.origin }
     };
-    let troubles = heard.iter().flat_map(|heard| heard.troubles.iter().cloned()).chain(deaf).collect();
+    let troubles = heard.iter().flat_map(|heard| heard.troubles.iter().map(ToString::to_string)).chain(deaf).collect();
     let one = One { workload: id.clone(), record, copies: copies.iter().map(seen).collect(), regressed, troubles };
     answer(&one, output, 0)
 }
@@ -310,7 +310,7 @@ async fn store(sources: &Sources, adoptions: Vec<Adoption>) -> Outcome {
 }
 
 async fn overview(sources: &Sources, question: &Question, ledgered: &Ledgered, heard: Option<&Group>) -> Overview {
-    let mut troubles = heard.map(|heard| heard.troubles.clone()).unwrap_or_default();
+    let mut troubles: Vec<String> = heard.iter().flat_map(|heard| &heard.troubles).map(ToString::to_string).collect();
     let mut set_back = Vec::new();
     for id in suspects(ledgered, heard) {
         match lost(sources, ledgered, id, copies(heard, id)).await {

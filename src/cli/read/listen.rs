@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use crate::app::Neighbours;
-use domain::broker::{Broker, Effect, Event, Identity, Seen, trouble_of_difference, trouble_of_hold};
+use domain::broker::{Broker, Effect, Event, Identity, Seen, Trouble};
 use domain::group::View;
 use domain::id::{Member, Origin, WorkloadId};
 use domain::machine::{Machine, Timestamp};
@@ -41,8 +41,8 @@ pub struct Group {
     pub seen: Option<Seen>,
     /// The boards, also while alone.
     pub boards: Vec<domain::broker::PathSeen>,
-    /// What is wrong with the boards and the group, in words.
-    pub troubles: Vec<String>,
+    /// What is wrong with the boards and the group.
+    pub troubles: Vec<Trouble>,
     /// Copies of this cluster's own records, with the name of the board.
     pub own: BTreeMap<WorkloadId, Vec<Copy>>,
     /// The beats of all members, our own running instance's too.
@@ -155,7 +155,7 @@ pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: Option<&
     for (index, why) in unwritten {
         let shown = seen.iter_mut().filter_map(|seen| seen.boards.get_mut(index)).chain(boards.get_mut(index));
         shown.filter(|board| board.trouble.is_none()).for_each(|board| board.trouble = Some(why.clone()));
-        troubles.push(why);
+        troubles.push(Trouble::Board(why));
     }
     let ledger_read = ledgered.is_some();
     let hold = if ledger_read { shared(member, &origin, &twins) } else { Some(UNREAD.to_owned()) };
@@ -214,25 +214,23 @@ fn shared(member: &Member, origin: &Origin, others: &BTreeSet<Origin>) -> Option
 }
 
 /// Puts a hold in the place of the one that the broker came to.
-fn overrule(seen: &mut Seen, troubles: &mut Vec<String>, hold: &str) {
+fn overrule(seen: &mut Seen, troubles: &mut Vec<Trouble>, hold: &str) {
     let before = seen.hold.replace(hold.to_owned());
     seen.holds.retain(|known| Some(&known.words) != before.as_ref());
     seen.holds.insert(0, Hold::new(Reason::Members, hold));
-    let before = before.map(|before| trouble_of_hold(&before));
+    let before = before.map(Trouble::Hold);
     troubles.retain(|trouble| Some(trouble) != before.as_ref());
-    troubles.push(trouble_of_hold(hold));
+    troubles.push(Trouble::Hold(hold.to_owned()));
 }
 
 /// Leaves out what was compared with members that are not known.
-fn compare_nothing(seen: &mut Seen, troubles: &mut Vec<String>) {
+fn compare_nothing(seen: &mut Seen, troubles: &mut Vec<Trouble>) {
     seen.config.clear();
     seen.holds.retain(|hold| hold.reason != Reason::Configuration);
+    troubles.retain(|trouble| !matches!(trouble, Trouble::Difference { .. }));
     for member in &mut seen.members {
-        let differences = std::mem::take(&mut member.differences);
-        if !differences.is_empty() {
-            let said = trouble_of_difference(&member.name, &differences);
-            troubles.retain(|trouble| !trouble.starts_with(&said));
-        }
+        member.differences.clear();
+        member.cure = None;
     }
 }
 

@@ -46,7 +46,7 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
             }
         },
     };
-    troubles.extend(group.iter().flat_map(|group| group.troubles.iter().cloned()));
+    troubles.extend(group.iter().flat_map(|group| group.troubles.iter().map(ToString::to_string)));
     let (ledger_read, ledgered) = (ledgered.is_some(), ledgered.unwrap_or_default());
     let seeing = Seeing { question, workloads: &listed.workloads, ledgered: &ledgered, ledger_read };
     let in_flight = seeing.in_flight(group.as_ref());

@@ -1,12 +1,13 @@
 //! The state as it is printed: what this command reads of `/api/v1/state`, whichever version wrote it, and its text.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Deserialize;
 
 use crate::cli::page::{Page, count};
 use crate::cli::read::tallied;
-use domain::broker::trouble_of_hold;
+use domain::broker::Trouble;
 use domain::tally::{Ballot, Executed, ago};
 use domain::text::visible;
 
@@ -92,6 +93,7 @@ struct Member {
     heard_s: Option<u64>,
     version: Option<String>,
     differences: Vec<String>,
+    cure: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -151,7 +153,8 @@ impl fmt::Display for Shown {
         page.part("Redis", self.boards().map(board_line))?;
         page.part("Webhooks", self.deliveries.iter().map(delivery_line))?;
         page.part("Quarantined", self.quarantined.iter().map(|workload| spoken(workload).to_owned()))?;
-        page.part("Troubles", troubles.iter().filter(|trouble| self.is_further(trouble)).cloned())
+        let shown = self.beside();
+        page.part("Troubles", troubles.iter().filter(|trouble| !shown.contains(*trouble)).cloned())
     }
 }
 
@@ -160,15 +163,18 @@ impl Shown {
         self.agreement.as_ref().map_or(&self.boards, |agreement| &agreement.boards).iter()
     }
 
-    fn is_further(&self, trouble: &str) -> bool {
+    /// The troubles that are shown beside what they are about, in the words of the list.
+    fn beside(&self) -> BTreeSet<String> {
+        let holds = self.agreement.iter().flat_map(|agreement| &agreement.holds);
         let members = self.agreement.iter().flat_map(|agreement| &agreement.members);
-        let mut holds = self.agreement.iter().flat_map(|agreement| &agreement.holds);
-        if holds.any(|hold| trouble == trouble_of_hold(&hold.words)) {
-            return false;
-        }
-        let differing = members.filter(|member| !member.differences.is_empty());
-        let differing = differing.map(|member| (&member.name, &member.differences));
-        tallied::is_further(trouble, self.boards().map(|board| board.trouble.as_ref()), differing)
+        let difference = |Member { name, differences, cure, .. }: &Member| Trouble::Difference {
+            member: name.clone(),
+            differences: differences.clone(),
+            cure: cure.clone(),
+        };
+        let boards = self.boards().filter_map(|board| board.trouble.clone());
+        let troubles = holds.map(|hold| Trouble::Hold(hold.words.clone())).chain(members.map(difference));
+        troubles.chain(boards.map(Trouble::Board)).map(|trouble| trouble.to_string()).collect()
     }
 
     /// As the page has it: nothing is wrong, and nothing ended badly.
@@ -218,7 +224,7 @@ impl Shown {
 
 /// `pinned`: the members are known. Otherwise the hold among the troubles is about all of them.
 fn member_line(member: &Member, pinned: bool) -> String {
-    let Member { name, is_self, agreed, heard_s, version, differences } = member;
+    let Member { name, is_self, agreed, heard_s, version, differences, cure: _ } = member;
     let heard = match (is_self, heard_s) {
         (true, _) => "this member".to_owned(),
         (false, Some(age)) => format!("heard from {}", ago(*age)),

@@ -36,6 +36,7 @@ mod refill;
 mod seen;
 mod server;
 mod step;
+mod trouble;
 mod waking;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,7 +61,8 @@ use pulse::Pulse;
 use refill::Refill;
 use waking::Waking;
 
-pub use seen::{MemberSeen, PathSeen, Seen, trouble_of_difference, trouble_of_hold};
+pub use seen::{MemberSeen, PathSeen, Seen};
+pub use trouble::Trouble;
 
 /// After a failure. We call a failing board no more often than a working one: its next answer is worth one call in five
 /// seconds.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Broker, Membership, Path};
+use super::{Broker, Membership, Path, Trouble};
 use crate::id::{Member, WorkloadId};
 use crate::machine::Timestamp;
 use crate::roster::{HEARD_FOR, Hold, Reason};
@@ -45,6 +45,9 @@ pub struct MemberSeen {
     pub version: Option<String>,
     /// In which settings it differs from us.
     pub differences: Vec<String>,
+    /// What to do about that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cure: Option<String>,
     /// Why its beats are rejected, if there are any.
     pub disbelieved: Option<String>,
     /// Where it runs, as it says itself: clearer than a name made from a UID.
@@ -93,6 +96,7 @@ impl Broker {
                 heard_s: voice.map(|voice| now.since(voice.at).as_secs()),
                 version,
                 differences: if *name == own { Vec::new() } else { roster.differences(name) },
+                cure: roster.cure(name).filter(|_| *name != own),
                 disbelieved: self.disbelieved(now).find(|(member, _)| member == name).map(|(_, why)| why.clone()),
                 place: match voice {
                     Some(voice) => Some(voice.beat.place.clone()),
@@ -131,44 +135,56 @@ impl Broker {
         self.paths.get(index).is_some_and(|path| path.trouble().is_some())
     }
 
-    /// What is wrong, a sentence each.
-    pub fn troubles(&self, now: Timestamp) -> Vec<String> {
-        let mut troubles: Vec<String> = self.paths.iter().filter_map(Path::trouble).map(str::to_owned).collect();
-        troubles.extend(self.paths.iter().filter_map(|path| {
+    /// What is wrong.
+    pub fn troubles(&self, now: Timestamp) -> Vec<Trouble> {
+        let failing = self.paths.iter().filter_map(Path::trouble);
+        let mut troubles: Vec<Trouble> = failing.map(|why| Trouble::Board(why.to_owned())).collect();
+        troubles.extend(self.rejections(now).chain(self.refusals()).map(Trouble::Other));
+        troubles.extend(
+            self.refill.trouble().map(|why| Trouble::Other(format!("cannot read the ledger for the boards: {why}"))),
+        );
+        let Some(Seen { hold, holds, members, .. }) = self.seen(now) else { return troubles };
+        let warning = self.identity.trust.warning().map(str::to_owned);
+        troubles.extend(warning.into_iter().chain(self.doubt()).chain(self.overfull()).map(Trouble::Other));
+        let keys = holds.into_iter().filter(|hold| hold.reason == Reason::Key).map(|hold| hold.words);
+        troubles.extend(keys.chain(hold).map(Trouble::Hold));
+        let held = |workload: &WorkloadId| Some(format!("{}: {}", workload.spoken(), self.ahead.hold(workload)?));
+        troubles.extend(self.ahead.held().filter_map(held).map(Trouble::Other));
+        let differing = members.into_iter().filter(|member| !member.differences.is_empty());
+        troubles.extend(differing.map(|MemberSeen { name: member, differences, cure, .. }| Trouble::Difference {
+            member,
+            differences,
+            cure,
+        }));
+        troubles.extend(self.strangers(now).map(Trouble::Other));
+        troubles
+    }
+
+    /// The boards with copies that were rejected lately.
+    fn rejections(&self, now: Timestamp) -> impl Iterator<Item = String> {
+        self.paths.iter().filter_map(move |path| {
             let (why, _) = path.rejected.last.as_ref().filter(|(_, at)| now.since(*at) <= REJECTION_SHOWN_FOR)?;
             Some(format!("{}: {} copies were not believed, the last one because {why}", path.name, path.rejected.all))
-        }));
+        })
+    }
+
+    /// The records that boards do not take.
+    fn refusals(&self) -> impl Iterator<Item = String> {
         let refused = self.paths.iter().flat_map(|path| path.queue.refused().map(move |refused| (path, refused)));
-        troubles.extend(refused.map(|(path, (workload, why))| {
+        refused.map(|(path, (workload, why))| {
             format!("{} does not take the record of {}: {why}", path.name, workload.spoken())
-        }));
-        troubles.extend(self.refill.trouble().map(|why| format!("cannot read the ledger for the boards: {why}")));
-        let Some(Seen { hold, holds, members, .. }) = self.seen(now) else { return troubles };
-        troubles.extend(self.identity.trust.warning().map(str::to_owned));
-        troubles.extend(self.doubt());
-        troubles.extend(self.overfull());
-        let keys = holds.into_iter().filter(|hold| hold.reason == Reason::Key);
-        troubles.extend(keys.map(|hold| trouble_of_hold(&hold.words)));
-        troubles.extend(hold.map(|hold| trouble_of_hold(&hold)));
-        troubles.extend(
-            self.ahead
-                .held()
-                .filter_map(|workload| Some(format!("{}: {}", workload.spoken(), self.ahead.hold(workload)?))),
-        );
-        let differing = members.into_iter().filter(|member| !member.differences.is_empty());
-        troubles.extend(differing.map(|MemberSeen { name, differences, .. }| {
-            let cure = self.membership.roster.as_ref().and_then(|roster| roster.cure(&Member(name.clone())));
-            let cure = cure.map_or_else(String::new, |cure| format!("; {cure}"));
-            trouble_of_difference(&name, &differences) + &cure
-        }));
-        if let Some(roster) = &self.membership.roster {
-            let agreed = roster.pin().map(|pin| &pin.members);
-            let strangers = roster.voices().filter(|(name, voice)| {
-                agreed.is_some_and(|agreed| !agreed.contains(*name)) && now.since(voice.at) <= HEARD_FOR
+        })
+    }
+
+    /// Those that report, and are not among the members that are agreed on.
+    fn strangers(&self, now: Timestamp) -> impl Iterator<Item = String> {
+        let pinned = self.membership.roster.iter().filter_map(|roster| Some((roster, roster.pin()?)));
+        pinned.flat_map(move |(roster, pin)| {
+            let strangers = roster.voices().filter(move |(name, voice)| {
+                !pin.members.contains(*name) && now.since(voice.at) <= HEARD_FOR
             });
-            let forgotten = |name| roster.pin().is_some_and(|pin| pin.forgotten.contains(name));
-            troubles.extend(strangers.map(|(name, _)| {
-                if forgotten(name) {
+            strangers.map(|(name, _)| {
+                if pin.forgotten.contains(name) {
                     format!(
                         "{name} reports but was forgotten, so no member waits for it: stop its allclear, or run allclear \
                          group add {name} in every other member to have it back"
@@ -176,18 +192,7 @@ impl Broker {
                 } else {
                     format!("{name} reports but is not a member: its servers are not configured here")
                 }
-            }));
-        }
-        troubles
+            })
+        })
     }
-}
-
-/// The sentence for a hold among the troubles.
-pub fn trouble_of_hold(words: &str) -> String {
-    format!("nothing is purged: {words}")
-}
-
-/// The sentence among the troubles for a member whose settings differ. Advice may follow it.
-pub fn trouble_of_difference(member: &str, differences: &[String]) -> String {
-    format!("{member} has another configuration, so nothing is agreed on with it: {}", differences.join("; "))
 }

@@ -120,7 +120,7 @@ fn a_post_that_failed_is_made_again_after_a_while_unless_something_newer_came() 
     published(&mut broker, "web", record(1, 1));
     published(&mut broker, "web", record(1, 2));
     assert_eq!(posts(&broker.step(at(1), Event::Posted(0, Err("timeout".into())))), []);
-    assert_eq!(broker.troubles(at(1)), ["timeout"]);
+    assert_eq!(broker.troubles(at(1)), [Trouble::Board("timeout".to_owned())]);
     let again = broker.next_deadline().unwrap();
     assert!(again > at(1) && again <= at(6), "{again:?}");
     let effects = broker.tick(at(6));
@@ -128,7 +128,7 @@ fn a_post_that_failed_is_made_again_after_a_while_unless_something_newer_came() 
     let expected = Effect::Post(0, vec![(id("web"), record(1, 2).into())]);
     assert_eq!(post, Some(&expected));
     broker.step(at(6), Event::Posted(0, posted(1)));
-    assert_eq!(broker.troubles(at(6)), Vec::<String>::new());
+    assert_eq!(broker.troubles(at(6)), []);
 }
 
 #[test]
