@@ -163,7 +163,7 @@ parsed!(Subject, NotAWorkload);
 pub const NAME_CHARS_MAX: usize = 63;
 
 /// Whether a text can name a member or a group: a part of a key in Redis, whose parts are separated by colons.
-pub fn is_name(text: &str) -> bool {
+pub fn is_key_part(text: &str) -> bool {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     (1..=NAME_CHARS_MAX).contains(&text.len()) && text.chars().all(is_inner)
 }
@@ -337,8 +337,8 @@ mod tests {
 
     #[test]
     fn a_name_is_a_part_of_a_key() {
-        assert!(["eu-1", "a", "EU_1.b", "x".repeat(63).as_str()].into_iter().all(is_name));
-        assert!(!["", "eu:1", "eu 1", "eu/1", "{eu}", "é", "x".repeat(64).as_str()].into_iter().any(is_name));
+        assert!(["eu-1", "a", "EU_1.b", "x".repeat(63).as_str()].into_iter().all(is_key_part));
+        assert!(!["", "eu:1", "eu 1", "eu/1", "{eu}", "é", "x".repeat(64).as_str()].into_iter().any(is_key_part));
     }
 
     #[test]

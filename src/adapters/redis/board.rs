@@ -40,7 +40,7 @@ use async_trait::async_trait;
 use self::copy::{Copies, Copy, problem};
 use super::Server;
 use crate::config::Secret;
-use domain::id::{Member, Origin, WorkloadId, is_name};
+use domain::id::{Member, Origin, WorkloadId, is_key_part};
 use domain::ports::{BEAT_TTL, Board, Cursor, Flow, Heard, Interest, News, PortError, Posted, Posting};
 use domain::record::RECORD_BYTES_MAX;
 use domain::roster::Beat;
@@ -253,7 +253,7 @@ impl RedisBoard {
         let [member, workload, origin, body, mac] = change else { return None };
         let [member, workload, origin] = [member, workload, origin].map(|text| String::from_utf8_lossy(text));
         let member = Member(member.into_owned());
-        if !is_name(&member.0) {
+        if !is_key_part(&member.0) {
             return Some(Err("a copy of a member whose name is none".to_owned()));
         }
         let Ok(workload) = workload.parse::<WorkloadId>() else {
@@ -392,7 +392,7 @@ impl Board for RedisBoard {
         let mut cursor = BTreeMap::new();
         for [member, stamp, beat] in members.chunks_exact(3).filter_map(|of| <&[Vec<u8>; 3]>::try_from(of).ok()) {
             let member = Member(String::from_utf8_lossy(member).into_owned());
-            if !is_name(&member.0) {
+            if !is_key_part(&member.0) {
                 news.rejected.push("a name among the members that is none".to_owned());
                 continue;
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::seal::{Seal, Signed, joined, split};
 use crate::config::Secret;
-use domain::id::{Member, Origin, Seq, WorkloadId, is_name};
+use domain::id::{Member, Origin, Seq, WorkloadId, is_key_part};
 use domain::ports::{PASSING_TTL, Posting};
 use domain::record::RECORD_BYTES_MAX;
 use domain::record_codec::{CodecError, decode_published, encode_published};
@@ -139,7 +139,7 @@ impl Copies {
         }
         let Beat { origin, boot, version, config, place, members, .. } = &beat;
         let are_plain = [&origin.0, boot, version, config, place].into_iter().all(|text| is_plain(text));
-        if !are_plain || !members.iter().all(|name| is_name(&name.0)) {
+        if !are_plain || !members.iter().all(|name| is_key_part(&name.0)) {
             return Err("not a beat of ours: a part of it is too long, or no plain text".to_owned());
         }
         // They come to logs and terminals.
@@ -159,7 +159,7 @@ fn is_plain(text: &str) -> bool {
 pub fn problem(parts: &[Vec<u8>]) -> String {
     let [member, what, why] = [0, 1, 2].map(|at| parts.get(at).map(|part| String::from_utf8_lossy(part)));
     let (member, what) = (Member(member.unwrap_or_default().into_owned()), what.unwrap_or_default());
-    let of = if is_name(&member.0) { member.0.as_str() } else { "a member whose name is none" };
+    let of = if is_key_part(&member.0) { member.0.as_str() } else { "a member whose name is none" };
     let what = match what.as_ref() {
         "members" | "index" | "beat" | "stamp" => what.as_ref(),
         workload if workload.parse::<WorkloadId>().is_ok() => workload,
