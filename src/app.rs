@@ -318,24 +318,28 @@ async fn scope(config: &Config, clients: &Clients) -> Result<Scope, StartError> 
         Namespaces::All => Ok(Scope::All),
         Namespaces::Listed(names) => Ok(Scope::Namespaces(names.clone())),
         Namespaces::AllOrOwn => {
-            let (scope, why) = decide_scope(clients).await?;
+            let (scope, why) = ask("which namespaces to watch", || Scope::all_or_own(clients)).await?;
             tracing::info!(?scope, why, "decided which namespaces to watch");
             Ok(scope)
         }
     }
 }
 
-/// Asks until there is an answer: an API server that is away for a moment is no reason to end.
-async fn decide_scope(clients: &Clients) -> Result<(Scope, String), PortError> {
+/// Asks the API server until it answers or a person has to change something: that it is away for a moment is no reason to
+/// end. `wanted` is what it is asked for.
+async fn ask<T, F>(wanted: &'static str, question: impl Fn() -> F) -> Result<T, PortError>
+where
+    F: Future<Output = Result<T, PortError>>,
+{
     let mut attempt = 0;
     loop {
-        match Scope::all_or_own(clients).await {
+        match question().await {
             Err(error) if error.retry != Retry::Never => {
                 attempt += 1;
-                tracing::warn!(%error, "cannot find out which namespaces to watch; trying again");
-                tokio::time::sleep(retry::SERVICE.delay(attempt, "scope")).await;
+                tracing::warn!(%error, wanted, "the API server did not answer a question of the start; trying again");
+                tokio::time::sleep(retry::SERVICE.delay(attempt, wanted)).await;
             }
-            decided => return decided,
+            answer => return answer,
         }
     }
 }
@@ -444,23 +448,11 @@ async fn member(config: &Config, clients: &Clients) -> Result<Member, StartError
     Ok(Member(name))
 }
 
-/// Asks until there is an answer: an API server that is away for a moment is no reason to end.
+/// A short form of what identifies the cluster.
 async fn cluster_name(clients: &Clients) -> Result<String, PortError> {
-    let mut attempt = 0;
-    loop {
-        match kubernetes::cluster_uid(clients).await {
-            Err(error) if error.retry != Retry::Never => {
-                attempt += 1;
-                tracing::warn!(%error, "cannot find out the name of this cluster; trying again");
-                tokio::time::sleep(retry::SERVICE.delay(attempt, "name")).await;
-            }
-            Err(error) => return Err(error),
-            Ok(uid) => {
-                let digits: String = uid.chars().filter(char::is_ascii_hexdigit).take(NAME_DIGITS).collect();
-                return Ok(format!("c-{digits}"));
-            }
-        }
-    }
+    let uid = ask("the name of this cluster", || kubernetes::cluster_uid(clients)).await?;
+    let digits: String = uid.chars().filter(char::is_ascii_hexdigit).take(NAME_DIGITS).collect();
+    Ok(format!("c-{digits}"))
 }
 
 /// Who we are in Events: the pod's name, which is its host name.
