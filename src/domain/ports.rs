@@ -45,10 +45,11 @@ pub enum Retry {
 }
 
 /// Why a Redis fails, as far as there are names for it; most are its own. They are labels of metrics, so the set is closed.
-const REASONS: [&str; 18] = [
+const REASONS: [&str; 19] = [
     "timeout",
     "refused",
     "connection",
+    "certificate",
     "OOM",
     "LOADING",
     "READONLY",

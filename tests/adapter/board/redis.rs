@@ -11,7 +11,7 @@ use allclear::adapters::redis::board::RedisBoard;
 use allclear::adapters::redis::{RIGHTS, Server};
 use allclear::config::Secret;
 use domain::id::{Member, Seq};
-use domain::ports::{Board, Cursor, Ledger, POSTINGS_MAX, Posted, Posting};
+use domain::ports::{Board, Cursor, Ledger, POSTINGS_MAX, Posted, Posting, Reason};
 use domain::record::Published;
 use domain::record_codec::encode;
 use domain::roster::Beat;
@@ -305,6 +305,7 @@ async fn an_encrypted_connection_needs_a_certificate_it_can_verify() {
     post(&known, "a", show(1, 1)).await;
     woken(&mut known.wake_ups()).await;
     let wrong = trusting(&format!("rediss://127.0.0.1:{port}")).identity().await.unwrap_err();
+    assert_eq!(unknown.reason.map(Reason::name), Some("certificate"), "a label of allclear_board_failures_total");
     assert!(wrong.cause.contains("not valid for name"), "{wrong}");
 }
 
