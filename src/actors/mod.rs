@@ -40,7 +40,7 @@ use domain::id::Member;
 use domain::machine::millis;
 use domain::notice::Notice;
 use domain::policy::Policy;
-use domain::ports::{CdnError, PortError, Ports};
+use domain::ports::{CdnError, PortError, Ports, StoreError};
 use domain::purge::Pace;
 use domain::refusal::Cause;
 use domain::retry;
@@ -87,7 +87,7 @@ impl Surroundings {
     }
 
     /// How storing a record ended; see [`Complaints::heard_of_store`].
-    pub(crate) fn heard_of_store(&self, place: &str, error: Option<&PortError>) -> bool {
+    pub(crate) fn heard_of_store(&self, place: &str, error: Option<&StoreError>) -> bool {
         self.complaints.heard_of_store(self.ports.clock.now(), place, error)
     }
 }

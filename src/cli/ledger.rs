@@ -300,7 +300,7 @@ async fn store(sources: &Sources, adoptions: Vec<Adoption>) -> Outcome {
                 "error: {}: not adopted: its record was changed at the same moment; run it again\n",
                 id.spoken()
             )),
-            Err(error @ (StoreError::Unavailable(_) | StoreError::Lost(_))) => {
+            Err(error @ (StoreError::NoRoom(_) | StoreError::Unavailable(_) | StoreError::Lost(_))) => {
                 err.push_str(&format!("error: {}: {error}\n", id.spoken()));
             }
         }

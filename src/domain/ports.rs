@@ -219,6 +219,9 @@ pub enum StoreError {
     /// Another writer was first; this is what the ledger holds now.
     #[error("the record was changed by another writer")]
     Conflict(Option<Box<Record>>),
+    /// The ledger works, and has no room for this record. It stays so until there is less in it, or the record is smaller.
+    #[error(transparent)]
+    NoRoom(PortError),
     /// The ledger could not be asked, or it is not known whether it did it.
     #[error(transparent)]
     Unavailable(#[from] PortError),

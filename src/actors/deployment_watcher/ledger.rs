@@ -11,7 +11,7 @@ use crate::actors::{LOAD, Surroundings, insist};
 use domain::id::{Seq, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
-use domain::ports::{PinError, PortError, Retry, StoreError};
+use domain::ports::{PinError, StoreError};
 use domain::record::Record;
 use domain::refusal::Cause;
 use domain::watch::{Baseline, Event, Written};
@@ -78,7 +78,7 @@ impl DeploymentWatcher {
                 Written::Done
             }
             Some(StoreError::Conflict(current)) => Written::Conflict(current),
-            Some(StoreError::Unavailable(error)) if has_no_room(&error) => {
+            Some(error @ StoreError::NoRoom(_)) => {
                 self.surroundings.metrics.failure("store_record_full");
                 self.surroundings.heard_of_store(&id.spoken(), Some(&error));
                 if self.troubles.unstored(self.shell.now(), id, error.to_string()) {
@@ -178,22 +178,12 @@ async fn write(surroundings: Surroundings, found: BTreeMap<WorkloadId, Record>, 
     }
     let failed = ledger.store_all(&records).await;
     let unavailable = failed.values().find_map(|error| match error {
-        StoreError::Unavailable(error) if !has_no_room(error) => Some(error),
-        StoreError::Unavailable(_) | StoreError::Conflict(_) | StoreError::Lost(_) => None,
+        StoreError::Unavailable(error) => Some(error),
+        StoreError::NoRoom(_) | StoreError::Conflict(_) | StoreError::Lost(_) => None,
     });
     if !records.is_empty() {
         surroundings.heard(Cause::WriteLedger, "first records", unavailable);
     }
-    let passes = |error: &&StoreError| match error {
-        StoreError::Unavailable(error) => !has_no_room(error),
-        StoreError::Lost(_) => true,
-        StoreError::Conflict(_) => false,
-    };
-    let unwritten = failed.values().find(passes);
+    let unwritten = failed.values().find(|error| matches!(error, StoreError::Unavailable(_) | StoreError::Lost(_)));
     Outcome { trouble: trouble.or_else(|| unwritten.map(ToString::to_string)), records, failed, unnumbered }
-}
-
-/// Whether a ledger that can be written has no room for a record.
-fn has_no_room(error: &PortError) -> bool {
-    error.retry == Retry::Never && !error.denied
 }

@@ -13,7 +13,7 @@ use crate::actors::shell::Drives;
 use crate::actors::tell_at_once;
 use domain::id::{Seq, WorkloadId};
 use domain::notice::{Kind, Notice};
-use domain::ports::PortError;
+use domain::ports::StoreError;
 use domain::record::Record;
 use domain::rollout::{Summary, timeout};
 use domain::unwell;
@@ -41,7 +41,7 @@ impl DeploymentWatcher {
     }
 
     /// Sends a notice that the ledger has no room for the record of a workload.
-    pub(super) fn tell_unstored(&self, id: &WorkloadId, uid: &str, error: &PortError, ctx: &mut Context<Self>) {
+    pub(super) fn tell_unstored(&self, id: &WorkloadId, uid: &str, error: &StoreError, ctx: &mut Context<Self>) {
         self.tell(id, uid, format!("its record has no room in the ledger, so it is not followed: {error}"), ctx);
     }
 

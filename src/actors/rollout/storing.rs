@@ -7,7 +7,7 @@ use crate::actors::message::{End, Forget};
 use crate::actors::shell::Drives;
 use crate::actors::{LOAD, Surroundings};
 use domain::id::WorkloadId;
-use domain::ports::{Retry, StoreError};
+use domain::ports::StoreError;
 use domain::record::Record;
 use domain::refusal::Cause;
 use domain::rollout::Event;
@@ -64,13 +64,17 @@ impl RolloutActor {
                         }
                     }
                 }
-                Err(StoreError::Unavailable(error)) => {
-                    let full = error.retry == Retry::Never && !error.denied;
-                    metrics.failure(if full { "store_record_full" } else { "store_record" });
+                Err(error @ StoreError::NoRoom(_)) => {
+                    metrics.failure("store_record_full");
+                    surroundings.heard_of_store(&place, Some(&error));
+                    (Event::StoreFailed(error.to_string()), Some(error.to_string()))
+                }
+                Err(error @ StoreError::Unavailable(_)) => {
+                    metrics.failure("store_record");
                     if !surroundings.heard_of_store(&place, Some(&error)) {
                         tracing::warn!(workload = place, %error, "could not write the record; trying again");
                     }
-                    (Event::StoreFailed(error.to_string()), full.then(|| error.to_string()))
+                    (Event::StoreFailed(error.to_string()), None)
                 }
                 Err(StoreError::Lost(error)) => {
                     metrics.failure("store_record");

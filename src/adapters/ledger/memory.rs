@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{Ruling, judge_removal, judge_store, shard_of, unusable};
+use super::{Ruling, judge_removal, judge_store, shard_of, unwritable};
 use domain::delivery::Delivery;
 use domain::id::{Origin, Seq, WorkloadId};
 use domain::listed::{Listed, Scope};
@@ -54,7 +54,7 @@ impl MemoryLedger {
 impl State {
     fn store(&mut self, workload: &WorkloadId, record: &Record) -> Result<(), StoreError> {
         // Refuses what the durable ledgers would refuse, so that the demo and the tests meet it too.
-        record_codec::encode(record).map_err(|error| unusable(workload, &error))?;
+        record_codec::encode(record).map_err(|error| unwritable(workload, &error))?;
         let current = self.records.get(workload);
         let floor = self.floors.get(&shard_of(workload)).copied().unwrap_or_default();
         match judge_store(current, floor, record) {

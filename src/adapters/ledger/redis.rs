@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use ::redis::{Script, cmd};
 use async_trait::async_trait;
 
-use super::{fresh_origin, life_of, life_text, pin_of, pin_text, shard_of, unusable};
+use super::{fresh_origin, life_of, life_text, pin_of, pin_text, shard_of, unusable, unwritable};
 use crate::adapters::redis::Server;
 use domain::delivery::Delivery;
 use domain::id::{Origin, Seq, WorkloadId};
@@ -244,7 +244,7 @@ impl RedisLedger {
             let text = match encode(record) {
                 Ok(text) => text,
                 Err(error) => {
-                    sent.push(Err(unusable(workload, &error)));
+                    sent.push(Err(unwritable(workload, &error)));
                     continue;
                 }
             };
@@ -265,7 +265,7 @@ impl RedisLedger {
         };
         let answers = if arguments.is_empty() { Vec::new() } else { self.run(&what, &self.store, &arguments).await? };
         let mut answers = answers.into_iter();
-        let judge = |(sent, (workload, record)): (Result<(), PortError>, &(&WorkloadId, &Record))| {
+        let judge = |(sent, (workload, record)): (Result<(), StoreError>, &(&WorkloadId, &Record))| {
             sent?;
             judged(workload, Some(*record), answers.next().as_deref().unwrap_or(LOST))
         };

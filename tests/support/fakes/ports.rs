@@ -176,7 +176,7 @@ impl Ledger for World {
     }
 
     async fn store(&self, workload: &WorkloadId, record: &Record) -> Result<(), StoreError> {
-        let lost = self.port("ledger.store", &workload.to_string()).await?;
+        let lost = self.storing("ledger.store", &workload.to_string()).await?;
         if let Some(error) = self.lost() {
             return Err(error);
         }
@@ -190,8 +190,8 @@ impl Ledger for World {
     async fn store_all(&self, records: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError> {
         let mut failures = BTreeMap::new();
         for (workload, record) in records {
-            let outcome = match self.port("ledger.store_all", &workload.to_string()).await {
-                Err(error) => Err(error.into()),
+            let outcome = match self.storing("ledger.store_all", &workload.to_string()).await {
+                Err(error) => Err(error),
                 Ok(_) if self.lost().is_some() => Err(self.lost().expect("just seen")),
                 Ok(lost) => {
                     let stored = self.ledger().store(workload, record).await;

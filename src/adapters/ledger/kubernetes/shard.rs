@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 
 use super::shard_name;
-use crate::adapters::ledger::{Ruling, judge_removal, judge_store, shard_of, unusable};
+use crate::adapters::ledger::{Ruling, judge_removal, judge_store, shard_of, unusable, unwritable};
 use domain::id::{Seq, WorkloadId};
 use domain::ports::{PortError, StoreError};
 use domain::record::Record;
@@ -162,7 +162,7 @@ impl Shard {
         };
         match (ruling, change) {
             (Ruling::Apply, Change::Store(record)) => {
-                let text = encode(record).map_err(|error| unusable(workload, &error))?;
+                let text = encode(record).map_err(|error| unwritable(workload, &error))?;
                 let key = key_of(workload);
                 let value = if key.starts_with(HASHED_PREFIX) { format!("{workload} {text}") } else { text };
                 if let Err(full) = self.put(workload, key, value) {

@@ -250,6 +250,7 @@ impl Held {
                     tokio::time::sleep(spread(BACKOFF * 2_u32.pow(conflicts - 1))).await;
                 }
                 Err(Failed::Lost(error)) => return Err(StoreError::Lost(error)),
+                Err(Failed::NoRoom(error)) => return Err(StoreError::NoRoom(error)),
                 Err(Failed::Conflict(error) | Failed::Other(error)) => return Err(error.into()),
             }
         }
@@ -298,7 +299,7 @@ fn answer_settled(intents: Vec<Intent>, applied: Vec<Applied>) -> Vec<Intent> {
             Applied::Changed => rest.push(intent),
             Applied::Unchanged => drop(intent.answer.send(Ok(()))),
             Applied::Refused(error) => drop(intent.answer.send(Err(error))),
-            Applied::Full(error) => drop(intent.answer.send(Err(error.into()))),
+            Applied::Full(error) => drop(intent.answer.send(Err(StoreError::NoRoom(error)))),
             // Without an answer it is queued again, where it belongs.
             Applied::Elsewhere => drop(intent),
         }
