@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use actix::{Actor, AsyncContext, Context, Recipient};
 
 use crate::actors::cluster_group::followers::{Followers, SWEEP_EVERY};
-use crate::actors::lifecycle::{Collar, Obituary};
+use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::{LedgerLost, Wanted};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings};
@@ -38,7 +38,7 @@ pub struct ClusterGroupActor {
     watcher: Recipient<Wanted>,
     root: Recipient<LedgerLost>,
     followers: Followers,
-    collar: Collar,
+    stop_listener: StopListener,
     /// Sent to root when this ends.
     _obituary: Obituary,
 }
@@ -57,7 +57,7 @@ impl ClusterGroupActor {
         pin: Option<Pin>,
         watcher: Recipient<Wanted>,
         root: Recipient<LedgerLost>,
-        collar: Collar,
+        stop_listener: StopListener,
         obituary: Obituary,
     ) -> Self {
         let own = &surroundings.settings;
@@ -86,7 +86,7 @@ impl ClusterGroupActor {
             watcher,
             root,
             followers: Followers::default(),
-            collar,
+            stop_listener,
             _obituary: obituary,
         }
     }
@@ -130,7 +130,7 @@ impl Actor for ClusterGroupActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
-        self.collar.clone().bind(self, ctx);
+        self.stop_listener.clone().bind(self, ctx);
         self.listen(ctx);
         self.tick(ctx);
         ctx.run_interval(SWEEP_EVERY, Self::sweep);

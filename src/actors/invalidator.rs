@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use actix::{Actor, Context, Handler, MessageResult, Recipient, ResponseFuture};
 use tokio::sync::oneshot;
 
-use crate::actors::lifecycle::{Collar, Obituary};
+use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::{MatchPlan, Matched, Observe, PlaceOrder, PurgeReported};
 use crate::actors::observation::{Observation, PurgeSeen};
 use crate::actors::shell::{Drives, Shell};
@@ -21,7 +21,7 @@ use domain::purge::{self, Purger};
 /// The actor. See the module's text.
 pub struct Invalidator {
     surroundings: Surroundings,
-    collar: Collar,
+    stop_listener: StopListener,
     /// Sent to root when this ends.
     _obituary: Obituary,
     purges: Shell<Purger>,
@@ -37,11 +37,11 @@ pub struct Invalidator {
 
 impl Invalidator {
     /// An actor without any work.
-    pub fn new(surroundings: Surroundings, collar: Collar, obituary: Obituary) -> Self {
+    pub fn new(surroundings: Surroundings, stop_listener: StopListener, obituary: Obituary) -> Self {
         Self {
             purges: Shell::new(Purger::new(surroundings.settings.pace.clone()), &surroundings),
             catalog: Shell::new(Catalog::new(surroundings.settings.freshness.clone()), &surroundings),
-            collar,
+            stop_listener,
             _obituary: obituary,
             questions: BTreeMap::new(),
             asked: 0,
@@ -57,7 +57,7 @@ impl Actor for Invalidator {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
-        self.collar.clone().bind(self, ctx);
+        self.stop_listener.clone().bind(self, ctx);
         Drives::<Catalog>::feed(self, catalog::Event::Begun, ctx);
     }
 }

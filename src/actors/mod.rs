@@ -136,7 +136,7 @@ pub(crate) const LOAD: &str = "load_record";
 
 /// Calls the outside again and again, with back-off, until it answers. For what an actor cannot start without; `cause` names
 /// what is missing if it is refused.
-pub(crate) async fn insist<T, F>(
+pub(crate) async fn retry_until_ok<T, F>(
     operation: &'static str,
     cause: Cause,
     surroundings: Surroundings,

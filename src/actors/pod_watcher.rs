@@ -11,7 +11,7 @@ use actix::{Actor, ActorContext, AsyncContext, Context, Handler, StreamHandler};
 
 use crate::actors::MAILBOX_MAX;
 use crate::actors::Surroundings;
-use crate::actors::lifecycle::Collar;
+use crate::actors::lifecycle::StopListener;
 use crate::actors::message::{FollowPods, PodsReported};
 use domain::id::WorkloadId;
 use domain::ports::PodSight;
@@ -28,7 +28,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10);
 pub struct PodWatcher {
     surroundings: Surroundings,
     namespace: String,
-    collar: Collar,
+    stop_listener: StopListener,
     pods: BTreeMap<String, (Labels, Pod)>,
     followers: BTreeMap<WorkloadId, (FollowPods, Option<Pods>)>,
     /// The first listing is complete. Before that, a missing pod means nothing.
@@ -39,10 +39,18 @@ pub struct PodWatcher {
 
 impl PodWatcher {
     /// A watcher of the namespace of its first follower.
-    pub fn new(surroundings: Surroundings, first: FollowPods, collar: Collar) -> Self {
+    pub fn new(surroundings: Surroundings, first: FollowPods, stop_listener: StopListener) -> Self {
         let namespace = first.workload.namespace.clone();
         let followers = BTreeMap::from([(first.workload.clone(), (first, None))]);
-        Self { surroundings, namespace, collar, pods: BTreeMap::new(), followers, synced: false, reporting: false }
+        Self {
+            surroundings,
+            namespace,
+            stop_listener,
+            pods: BTreeMap::new(),
+            followers,
+            synced: false,
+            reporting: false,
+        }
     }
 
     fn report_soon(&mut self, ctx: &mut Context<Self>) {
@@ -90,7 +98,7 @@ impl Actor for PodWatcher {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
-        self.collar.clone().bind(self, ctx);
+        self.stop_listener.clone().bind(self, ctx);
         ctx.add_stream(self.surroundings.ports.cluster.watch_pods(&self.namespace));
         // In a quiet namespace nothing else would notice that the last follower has ended.
         ctx.run_interval(SWEEP_EVERY, |watcher, ctx| watcher.report_soon(ctx));

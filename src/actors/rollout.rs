@@ -20,7 +20,7 @@ use std::rc::Rc;
 use actix::{Actor, ActorContext, Context, Recipient};
 
 use crate::actors::directory::Directory;
-use crate::actors::lifecycle::{Collar, Obituary};
+use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::{End, FollowPods};
 use crate::actors::rollout::storing::Storing;
 use crate::actors::shell::{Drives, Shell};
@@ -35,7 +35,7 @@ pub struct RolloutActor {
     surroundings: Surroundings,
     directory: Directory,
     pods: Recipient<FollowPods>,
-    collar: Collar,
+    stop_listener: StopListener,
     obituary: Obituary,
     /// `None` until the record was read.
     shell: Option<Shell<Attended>>,
@@ -54,7 +54,7 @@ impl RolloutActor {
         surroundings: Surroundings,
         directory: Directory,
         pods: Recipient<FollowPods>,
-        collar: Collar,
+        stop_listener: StopListener,
         obituary: Obituary,
     ) -> Self {
         Self {
@@ -62,7 +62,7 @@ impl RolloutActor {
             surroundings,
             directory,
             pods,
-            collar,
+            stop_listener,
             obituary,
             shell: None,
             loading: Rc::new(RefCell::new("reading its record from the ledger".to_owned())),
@@ -93,7 +93,7 @@ impl Actor for RolloutActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
-        self.collar.clone().bind(self, ctx);
+        self.stop_listener.clone().bind(self, ctx);
         self.load(ctx);
     }
 }

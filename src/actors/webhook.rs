@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, ResponseFuture, WrapFuture};
 use tokio::sync::oneshot;
 
-use crate::actors::lifecycle::{Collar, Obituary};
+use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::{Observe, TellNotice};
 use crate::actors::observation::{DeliverySeen, Observation};
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{MAILBOX_MAX, Surroundings, insist};
+use crate::actors::{MAILBOX_MAX, Surroundings, retry_until_ok};
 use domain::delivery::{Delivery, Effect, Event, Outbox, Outcome, Report, State};
 use domain::id::NoticeId;
 use domain::machine::Timestamp;
@@ -18,7 +18,7 @@ use domain::refusal::Cause;
 /// The actor. See the module's text.
 pub struct Webhook {
     surroundings: Surroundings,
-    collar: Collar,
+    stop_listener: StopListener,
     /// Sent to root when this ends.
     _obituary: Obituary,
     outbox: Shell<Outbox>,
@@ -28,15 +28,15 @@ pub struct Webhook {
 
 impl Webhook {
     /// An actor that reads the outbox first.
-    pub fn new(surroundings: Surroundings, collar: Collar, obituary: Obituary) -> Self {
+    pub fn new(surroundings: Surroundings, stop_listener: StopListener, obituary: Obituary) -> Self {
         let outbox = Shell::new(Outbox::new(surroundings.settings.outbox.clone()), &surroundings);
-        Self { surroundings, collar, _obituary: obituary, outbox, waiting: BTreeMap::new() }
+        Self { surroundings, stop_listener, _obituary: obituary, outbox, waiting: BTreeMap::new() }
     }
 
     /// Reads what an earlier life left, with retries until that works.
     fn restore(&self, ctx: &mut Context<Self>) {
         let ledger = self.surroundings.ports.ledger.clone();
-        let reading = insist("read_outbox", Cause::ReadLedger, self.surroundings.clone(), move || {
+        let reading = retry_until_ok("read_outbox", Cause::ReadLedger, self.surroundings.clone(), move || {
             let ledger = ledger.clone();
             async move { ledger.deliveries().await }
         });
@@ -111,7 +111,7 @@ impl Actor for Webhook {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
-        self.collar.clone().bind(self, ctx);
+        self.stop_listener.clone().bind(self, ctx);
         self.restore(ctx);
     }
 }

@@ -23,7 +23,7 @@ impl DeploymentWatcher {
             self.surroundings.clone(),
             self.directory.clone(),
             ctx.address().recipient(),
-            self.leash.collar(),
+            self.stop_signal.listener(),
             Obituary::new(ctx.address().recipient(), Who::Rollout(id.clone())),
         );
         self.children.insert(id, child.start());
@@ -99,7 +99,7 @@ impl Handler<FollowPods> for DeploymentWatcher {
             // If the watcher is full or just ending, this rollout only misses the names of its troubled pods.
             Some(watcher) => drop(watcher.try_send(follow)),
             None => {
-                let watcher = PodWatcher::new(self.surroundings.clone(), follow, self.leash.collar());
+                let watcher = PodWatcher::new(self.surroundings.clone(), follow, self.stop_signal.listener());
                 self.pods.insert(namespace, watcher.start());
             }
         }

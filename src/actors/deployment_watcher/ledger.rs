@@ -7,7 +7,7 @@ use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use super::DeploymentWatcher;
 use crate::actors::message::Show;
 use crate::actors::shell::Drives;
-use crate::actors::{LOAD, Surroundings, insist};
+use crate::actors::{LOAD, Surroundings, retry_until_ok};
 use domain::id::{Seq, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
@@ -145,7 +145,7 @@ impl DeploymentWatcher {
     /// Reads the ledger again, after the cluster was set back.
     pub(super) fn read_ledger(&self, ctx: &mut Context<Self>) {
         let ledger = self.surroundings.ports.ledger.clone();
-        let reading = insist("read_ledger", Cause::ReadLedger, self.surroundings.clone(), move || {
+        let reading = retry_until_ok("read_ledger", Cause::ReadLedger, self.surroundings.clone(), move || {
             let ledger = ledger.clone();
             async move { ledger.peek().await }
         });

@@ -13,7 +13,7 @@ use std::time::Duration;
 use actix::{Actor, ActorContext, Addr, AsyncContext, Context, StreamHandler};
 
 use crate::actors::directory::{Directory, PeersRestarted};
-use crate::actors::lifecycle::{Collar, Leash, Obituary};
+use crate::actors::lifecycle::{Obituary, StopListener, StopSignal};
 use crate::actors::message::{End, Sighted};
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::RolloutActor;
@@ -34,9 +34,9 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 pub struct DeploymentWatcher {
     surroundings: Surroundings,
     directory: Directory,
-    collar: Collar,
+    stop_listener: StopListener,
     obituary: Obituary,
-    leash: Leash,
+    stop_signal: StopSignal,
     origin: Origin,
     shell: Shell<Watch<Deployments>>,
     children: BTreeMap<WorkloadId, Addr<RolloutActor>>,
@@ -52,7 +52,7 @@ impl DeploymentWatcher {
         directory: Directory,
         ledgered: Ledgered,
         lives: Lives,
-        collar: Collar,
+        stop_listener: StopListener,
         obituary: Obituary,
     ) -> Self {
         let Ledgered { origin, records, unreadable, pin: _, listed, life: _ } = ledgered;
@@ -61,8 +61,8 @@ impl DeploymentWatcher {
             shell: Shell::new(Watch::new(kind, records, unreadable, listed, lives), &surroundings),
             surroundings,
             directory,
-            leash: Leash::under(collar.clone()),
-            collar,
+            stop_signal: StopSignal::under(stop_listener.clone()),
+            stop_listener,
             obituary,
             origin,
             children: BTreeMap::new(),
@@ -95,7 +95,7 @@ impl Actor for DeploymentWatcher {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
-        self.collar.clone().bind(self, ctx);
+        self.stop_listener.clone().bind(self, ctx);
         ctx.add_stream(self.surroundings.ports.cluster.watch());
         ctx.run_interval(SWEEP_EVERY, Self::sweep);
     }

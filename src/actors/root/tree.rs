@@ -28,7 +28,7 @@ const OBSERVE_WITHIN: Duration = Duration::from_secs(2);
 pub(super) const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
 /// The singletons.
-pub(super) struct Household {
+pub(super) struct Tree {
     parent: Parent,
     origin: Origin,
     /// The members of the group, as the ledger had them when it was opened.
@@ -42,11 +42,11 @@ pub(super) struct Household {
     astray: bool,
 }
 
-impl Household {
+impl Tree {
     /// All singletons, built from an open ledger.
     pub fn new(surroundings: Surroundings, root: Addr<Root>, ledgered: Ledgered) -> Self {
         let parent = Parent::new(surroundings, root);
-        let mut household = Self {
+        let mut tree = Self {
             group: parent.group(&ledgered.origin, ledgered.pin.clone()),
             invalidator: parent.invalidator(),
             webhook: parent.webhook(),
@@ -56,12 +56,12 @@ impl Household {
             pin: None,
             parent,
         };
-        let lives = Lives::begin(ledgered.life.clone(), household.now());
+        let lives = Lives::begin(ledgered.life.clone(), tree.now());
         if let Some(words) = lives.words() {
             tracing::warn!("{words}");
         }
-        household.watch(ledgered, lives);
-        household
+        tree.watch(ledgered, lives);
+        tree
     }
 
     /// Starts a watcher anew, with what the ledger holds now.
@@ -173,6 +173,6 @@ impl Household {
 
     /// Ends all at once, and waits until the last actor is gone.
     pub fn abandon(self) -> impl Future<Output = ()> {
-        self.parent.leash.end()
+        self.parent.stop_signal.end()
     }
 }
