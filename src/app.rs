@@ -19,11 +19,11 @@ use crate::adapters::cloudfront::{self, CloudFront};
 use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
 use crate::adapters::http::{self as outbound, Egress};
 use crate::adapters::kubernetes::{self, Clients, Cluster, Events, KubernetesLease, Scope, Tempo};
-use crate::adapters::ledger::elsewhere::Elsewhere;
 use crate::adapters::ledger::fresh_origin;
 use crate::adapters::ledger::kubernetes::KubernetesLedger;
 use crate::adapters::ledger::memory::MemoryLedger;
 use crate::adapters::ledger::redis::RedisLedger;
+use crate::adapters::ledger::unreachable::UnreachableLedger;
 use crate::adapters::redis::Server;
 use crate::adapters::redis::board::RedisBoard;
 use crate::adapters::webhook::Webhooks;
@@ -198,7 +198,7 @@ pub async fn views(
         (LedgerBackend::Redis | LedgerBackend::Kubernetes, _) => format!("namespace {ledger_namespace}"),
     };
     let ledger = match config.ledger_backend() {
-        LedgerBackend::Memory => Arc::new(Elsewhere),
+        LedgerBackend::Memory => Arc::new(UnreachableLedger),
         LedgerBackend::Redis | LedgerBackend::Kubernetes => ledger(config, &clients, ledger_namespace)?,
     };
     Ok(Views {

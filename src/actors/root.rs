@@ -20,7 +20,7 @@ use crate::actors::shell::{Drives, Shell};
 use crate::actors::{MAILBOX_MAX, Surroundings};
 use domain::duty::{Duty, Effect, Event, Singleton};
 use domain::lease::Election;
-use domain::ports::Ledgered;
+use domain::ports::LedgerContents;
 
 /// How often we check the singletons for a death whose notice was lost.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ pub struct Root {
     surroundings: Surroundings,
     duty: Shell<Duty>,
     /// The ledger that was opened last, until something is built from it.
-    ledgered: Option<Ledgered>,
+    ledgered: Option<LedgerContents>,
     tree: Option<Tree>,
     /// The opening or the end under way.
     under_way: Option<SpawnHandle>,

@@ -18,7 +18,7 @@ use crate::cli::read::{Question, Section, Sources, peek, tallied};
 use domain::broker::{MemberSeen, PathSeen, Trouble};
 use domain::group::{Fate, fate};
 use domain::id::{Member, WorkloadId};
-use domain::ports::Ledgered;
+use domain::ports::LedgerContents;
 use domain::roster::{Hold, Pin, Trust, listed};
 use domain::text::visible;
 
@@ -63,7 +63,7 @@ pub async fn show(sources: &Sources, question: &Question, output: Output) -> Out
     answer(&shown, output, code)
 }
 
-fn shown(neighbours: &Neighbours, heard: Group, ledger: &Section<Ledgered>) -> Shown {
+fn shown(neighbours: &Neighbours, heard: Group, ledger: &Section<LedgerContents>) -> Shown {
     let seen = heard.seen.unwrap_or_default();
     Shown {
         group: neighbours.name.clone(),
@@ -190,7 +190,7 @@ fn plan(
     (pin, next): (&Pin, &Pin),
     (member, named): (&Member, bool),
     heard: Group,
-    ledgered: &Ledgered,
+    ledgered: &LedgerContents,
 ) -> String {
     let mut lines = vec![
         format!("In the ledger in {}, the entry of the members becomes", question.ledger_place),
@@ -238,7 +238,7 @@ fn named_too(member: &Member) -> String {
     )
 }
 
-fn open_votes(mut heard: Group, ledgered: &Ledgered, member: &Member) -> Vec<(WorkloadId, String)> {
+fn open_votes(mut heard: Group, ledgered: &LedgerContents, member: &Member) -> Vec<(WorkloadId, String)> {
     let mut open = Vec::new();
     for (workload, record) in &ledgered.records {
         for vote in record.votes.iter().filter(|vote| vote.closed.is_none() && vote.vector.0.contains_key(member)) {

@@ -20,7 +20,7 @@ use domain::delivery;
 use domain::id::{Origin, Seq, WorkloadId};
 use domain::image::brief;
 use domain::policy::Policy;
-use domain::ports::{Ledgered, PortError, StoreError};
+use domain::ports::{LedgerContents, PortError, StoreError};
 use domain::readiness::{self, Standing, standing};
 use domain::record::Record;
 use domain::rollout::closed;
@@ -174,7 +174,7 @@ pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent
 }
 
 /// Listens to the boards, if there are any. Our copies are told by our name; `Err` says why it is not known.
-async fn heard(sources: &Sources, ledgered: &Ledgered, policy: &Policy) -> Result<Option<Group>, String> {
+async fn heard(sources: &Sources, ledgered: &LedgerContents, policy: &Policy) -> Result<Option<Group>, String> {
     let Some(neighbours) = sources.group.as_ref().filter(|neighbours| !neighbours.boards.is_empty()) else {
         return Ok(None);
     };
@@ -190,7 +190,7 @@ fn copies<'a>(heard: Option<&'a Group>, id: &WorkloadId) -> &'a [Copy] {
 /// boards: what a running allclear writes meanwhile must not look like a loss.
 async fn lost(
     sources: &Sources,
-    ledgered: &Ledgered,
+    ledgered: &LedgerContents,
     id: &WorkloadId,
     copies: &[Copy],
 ) -> Result<Option<(State, String)>, PortError> {
@@ -208,7 +208,7 @@ async fn lost(
 }
 
 /// The workloads whose state the ledger lost, or may have lost.
-fn suspects<'a>(ledgered: &'a Ledgered, heard: Option<&'a Group>) -> BTreeSet<&'a WorkloadId> {
+fn suspects<'a>(ledgered: &'a LedgerContents, heard: Option<&'a Group>) -> BTreeSet<&'a WorkloadId> {
     let noted = ledgered.records.iter().filter(|(_, record)| record.set_back.is_some()).map(|(id, _)| id);
     noted.chain(heard.into_iter().flat_map(|heard| heard.own.keys())).collect()
 }
@@ -216,7 +216,7 @@ fn suspects<'a>(ledgered: &'a Ledgered, heard: Option<&'a Group>) -> BTreeSet<&'
 async fn adoption(
     sources: &Sources,
     question: &Question,
-    ledgered: &Ledgered,
+    ledgered: &LedgerContents,
     heard: &Group,
     id: WorkloadId,
 ) -> Result<Option<Adoption>, PortError> {
@@ -309,7 +309,12 @@ async fn store(sources: &Sources, adoptions: Vec<Adoption>) -> Outcome {
     Outcome { out, err, code }
 }
 
-async fn overview(sources: &Sources, question: &Question, ledgered: &Ledgered, heard: Option<&Group>) -> Overview {
+async fn overview(
+    sources: &Sources,
+    question: &Question,
+    ledgered: &LedgerContents,
+    heard: Option<&Group>,
+) -> Overview {
     let mut troubles: Vec<String> = heard.iter().flat_map(|heard| &heard.troubles).map(ToString::to_string).collect();
     let mut set_back = Vec::new();
     for id in suspects(ledgered, heard) {

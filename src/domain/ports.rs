@@ -245,7 +245,7 @@ pub enum PinError {
 
 /// Everything a ledger holds.
 #[derive(Clone, Debug, Default)]
-pub struct Ledgered {
+pub struct LedgerContents {
     /// The identity of the ledger; another one means that an earlier ledger was lost.
     pub origin: Origin,
     /// All records.
@@ -265,9 +265,9 @@ pub struct Ledgered {
 #[async_trait]
 pub trait Ledger: Send + Sync {
     /// Opens the ledger, creating it if there is none, and reads everything.
-    async fn open(&self) -> Result<Ledgered, PortError>;
+    async fn open(&self) -> Result<LedgerContents, PortError>;
     /// Reads everything without changing anything; `None` if there is no ledger. For commands that only look.
-    async fn peek(&self) -> Result<Option<Ledgered>, PortError>;
+    async fn peek(&self) -> Result<Option<LedgerContents>, PortError>;
     /// Reads one record, not from a cache.
     async fn load(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError>;
     /// Stores `record` if the ledger still holds revision `record.revision - 1` of it (none, for revision 1). Storing what

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use allclear::adapters::cloudfront::Timeouts;
 use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
-use allclear::adapters::ledger::elsewhere::Elsewhere;
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
+use allclear::adapters::ledger::unreachable::UnreachableLedger;
 use allclear::adapters::redis::Server as RedisServer;
 use allclear::adapters::redis::board::RedisBoard;
 use allclear::app::{Neighbours, views};
@@ -207,7 +207,7 @@ async fn without_the_ledger_nothing_is_said_of_the_members_but_that() {
     let mut world = World::start().await;
     world.eu_2_shows(record(7, 3, "2", &json!("complete"), 6)).await;
     world.sources.group.as_mut().unwrap().boards.truncate(2);
-    world.sources.ledger = Arc::new(Elsewhere);
+    world.sources.ledger = Arc::new(UnreachableLedger);
     let status = world.status(Output::Table).await;
     let shown = group::show(&world.sources, &World::question(None), Output::Table).await;
     let explained = explain(&world.sources, &World::question(Some("web")), Output::Table).await;

@@ -22,7 +22,7 @@ use crate::actors::{MAILBOX_MAX, Surroundings};
 use domain::id::{Origin, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::Lives;
-use domain::ports::{Ledgered, Sight};
+use domain::ports::{LedgerContents, Sight};
 use domain::rollout::Summary;
 use domain::unwell;
 use domain::watch::{Deployments, Effect, Event, Troubles, Watch};
@@ -50,12 +50,12 @@ impl DeploymentWatcher {
     pub fn new(
         surroundings: Surroundings,
         directory: Directory,
-        ledgered: Ledgered,
+        ledgered: LedgerContents,
         lives: Lives,
         stop_listener: StopListener,
         obituary: Obituary,
     ) -> Self {
-        let Ledgered { origin, records, unreadable, pin: _, listed, life: _ } = ledgered;
+        let LedgerContents { origin, records, unreadable, pin: _, listed, life: _ } = ledgered;
         let kind = Deployments { policy: surroundings.settings.policy.clone() };
         Self {
             shell: Shell::new(Watch::new(kind, records, unreadable, listed, lives), &surroundings),

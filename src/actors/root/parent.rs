@@ -14,7 +14,7 @@ use crate::actors::webhook::Webhook;
 use domain::duty::Singleton;
 use domain::id::Origin;
 use domain::lives::Lives;
-use domain::ports::Ledgered;
+use domain::ports::LedgerContents;
 use domain::roster::Pin;
 
 /// What every singleton is started with.
@@ -51,7 +51,12 @@ impl Parent {
         Webhook::new(self.surroundings.clone(), self.stop_signal.listener(), obituary).start()
     }
 
-    pub(super) fn watcher(&self, directory: Directory, ledgered: Ledgered, lives: Lives) -> Addr<DeploymentWatcher> {
+    pub(super) fn watcher(
+        &self,
+        directory: Directory,
+        ledgered: LedgerContents,
+        lives: Lives,
+    ) -> Addr<DeploymentWatcher> {
         let (surroundings, obituary) = (self.surroundings.clone(), self.obituary(Singleton::Watcher));
         DeploymentWatcher::new(surroundings, directory, ledgered, lives, self.stop_signal.listener(), obituary).start()
     }

@@ -18,7 +18,7 @@ use domain::duty::Singleton;
 use domain::id::Origin;
 use domain::lives::Lives;
 use domain::machine::Timestamp;
-use domain::ports::Ledgered;
+use domain::ports::LedgerContents;
 use domain::roster::Pin;
 
 /// How long an actor may take to show itself before the answer goes without it.
@@ -44,7 +44,7 @@ pub(super) struct Tree {
 
 impl Tree {
     /// All singletons, built from an open ledger.
-    pub fn new(surroundings: Surroundings, root: Addr<Root>, ledgered: Ledgered) -> Self {
+    pub fn new(surroundings: Surroundings, root: Addr<Root>, ledgered: LedgerContents) -> Self {
         let parent = Parent::new(surroundings, root);
         let mut tree = Self {
             group: parent.group(&ledgered.origin, ledgered.pin.clone()),
@@ -65,12 +65,12 @@ impl Tree {
     }
 
     /// Starts a watcher anew, with what the ledger holds now.
-    pub fn watch_again(&mut self, ledgered: Ledgered) {
+    pub fn watch_again(&mut self, ledgered: LedgerContents) {
         let lives = Lives::go_on(ledgered.life.clone(), self.now());
         self.watch(ledgered, lives);
     }
 
-    fn watch(&mut self, ledgered: Ledgered, lives: Lives) {
+    fn watch(&mut self, ledgered: LedgerContents, lives: Lives) {
         self.pin.clone_from(&ledgered.pin);
         self.astray = false;
         self.watcher = Some(self.parent.watcher(self.directory(), ledgered, lives));

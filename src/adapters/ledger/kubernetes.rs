@@ -48,7 +48,7 @@ use domain::delivery::Delivery;
 use domain::id::{Origin, Seq, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
-use domain::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
+use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
 use domain::record::Record;
 use domain::roster::Pin;
 
@@ -262,7 +262,7 @@ struct Contents {
 
 impl Contents {
     /// Adds all of its records to what was read.
-    fn gather(&self, read: &mut Ledgered) {
+    fn gather(&self, read: &mut LedgerContents) {
         for copy in self.shards.values() {
             gather(&copy.shard, read, |workload| !copy.shard.is_moved(&workload.namespace));
         }
@@ -274,7 +274,7 @@ impl Contents {
 
 #[async_trait]
 impl Ledger for KubernetesLedger {
-    async fn open(&self) -> Result<Ledgered, PortError> {
+    async fn open(&self) -> Result<LedgerContents, PortError> {
         let (meta, map) = self.find_or_create_meta().await?;
         let mut contents = self.read_shards(&meta).await?;
         self.label(&map).await;
@@ -297,7 +297,7 @@ impl Ledger for KubernetesLedger {
         Ok(opened)
     }
 
-    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
+    async fn peek(&self) -> Result<Option<LedgerContents>, PortError> {
         let Some(map) = self.maps.get(META_NAME).await? else { return Ok(None) };
         let meta = self.read_meta(&map)?;
         let contents = self.read_shards(&meta).await?;
@@ -399,7 +399,7 @@ fn owner(meta: &ConfigMap) -> Option<OwnerReference> {
 }
 
 /// Adds the records of a shard that belong there to what was read.
-fn gather(shard: &Shard, read: &mut Ledgered, belongs: impl Fn(&WorkloadId) -> bool) {
+fn gather(shard: &Shard, read: &mut LedgerContents, belongs: impl Fn(&WorkloadId) -> bool) {
     for workload in shard.workloads().filter(belongs) {
         match shard.record(&workload) {
             Ok(Some(record)) => drop(read.records.insert(workload, record)),
@@ -410,10 +410,10 @@ fn gather(shard: &Shard, read: &mut Ledgered, belongs: impl Fn(&WorkloadId) -> b
 }
 
 /// What the ledger's own object says.
-fn ledgered(meta: OwnerReference, map: &ConfigMap, present: &Present) -> Ledgered {
+fn ledgered(meta: OwnerReference, map: &ConfigMap, present: &Present) -> LedgerContents {
     let pin = pin::of(map).and_then(|text| pin_of(text).ok());
     let (listed, life) = (listed::of(map, present), life::of(map));
-    Ledgered { origin: Origin(meta.uid), pin, listed, life, ..Ledgered::default() }
+    LedgerContents { origin: Origin(meta.uid), pin, listed, life, ..LedgerContents::default() }
 }
 
 fn is_ours(map: &ConfigMap, meta: &OwnerReference) -> bool {

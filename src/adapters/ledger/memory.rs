@@ -10,7 +10,7 @@ use domain::delivery::Delivery;
 use domain::id::{Origin, Seq, WorkloadId};
 use domain::listed::{Listed, Scope};
 use domain::lives::LifeNote;
-use domain::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
+use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
 use domain::record::Record;
 use domain::record_codec;
 use domain::roster::Pin;
@@ -68,9 +68,9 @@ impl State {
 
 #[async_trait]
 impl Ledger for MemoryLedger {
-    async fn open(&self) -> Result<Ledgered, PortError> {
+    async fn open(&self) -> Result<LedgerContents, PortError> {
         let State { records, pin, listed, life, .. } = &*self.state();
-        Ok(Ledgered {
+        Ok(LedgerContents {
             origin: self.origin.clone(),
             records: records.clone(),
             unreadable: BTreeMap::new(),
@@ -80,7 +80,7 @@ impl Ledger for MemoryLedger {
         })
     }
 
-    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
+    async fn peek(&self) -> Result<Option<LedgerContents>, PortError> {
         self.open().await.map(Some)
     }
 

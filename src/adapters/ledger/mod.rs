@@ -9,10 +9,10 @@
 //! What is allowed is written once, in [`judge_store`] and [`judge_removal`] (the Redis script repeats it in Lua, and the
 //! contract holds all three to it). [`elsewhere`] stands in for the memory of another process, and only refuses.
 
-pub mod elsewhere;
 pub mod kubernetes;
 pub mod memory;
 pub mod redis;
+pub mod unreachable;
 
 pub use domain::listed::{SHARDS, shard_of};
 

@@ -24,7 +24,7 @@ use domain::delivery::Delivery;
 use domain::id::{Origin, Seq, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
-use domain::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
+use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
 use domain::record::Record;
 use domain::record_codec::{decode, encode};
 use domain::roster::Pin;
@@ -179,9 +179,9 @@ impl RedisLedger {
         Ok(self.origin.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(found).clone())
     }
 
-    async fn read_all(&self, origin: Origin) -> Result<Ledgered, PortError> {
+    async fn read_all(&self, origin: Origin) -> Result<LedgerContents, PortError> {
         let pin = self.pin_text().await?.and_then(|text| pin_of(&text).ok());
-        let mut ledgered = Ledgered { origin, pin, ..Ledgered::default() };
+        let mut ledgered = LedgerContents { origin, pin, ..LedgerContents::default() };
         for (name, value) in self.scan("read the ledger", &self.records_key).await? {
             if let Some(scope) = name.strip_prefix(LISTED_PREFIX) {
                 ledgered.listed.add(Scope::of(Some(scope)));
@@ -275,13 +275,13 @@ impl RedisLedger {
 
 #[async_trait]
 impl Ledger for RedisLedger {
-    async fn open(&self) -> Result<Ledgered, PortError> {
+    async fn open(&self) -> Result<LedgerContents, PortError> {
         let opened = self.read_all(self.find_or_create_origin().await?).await?;
         *self.origin.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened.origin.clone());
         Ok(opened)
     }
 
-    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
+    async fn peek(&self) -> Result<Option<LedgerContents>, PortError> {
         let get = command("GET", &[&self.origin_key]);
         let origin: Option<String> =
             self.server.call("read the ledger", |mut redis| async move { get.query_async(&mut redis).await }).await?;

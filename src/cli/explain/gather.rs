@@ -15,7 +15,7 @@ use domain::host::Host;
 use domain::id::WorkloadId;
 use domain::paths::PathSet;
 use domain::policy::Policy;
-use domain::ports::{CdnError, Ledgered, PortError};
+use domain::ports::{CdnError, LedgerContents, PortError};
 use domain::readiness::{self, Pods, Standing, standing};
 use domain::record::{Outcome, Phase, Record};
 use domain::rollout::{Arrival, Preview, Summary, closed, faults, preview, timeout};
@@ -101,7 +101,7 @@ async fn group(
     sources: &Sources,
     question: &Question,
     id: &WorkloadId,
-    ledger: Option<&Ledgered>,
+    ledger: Option<&LedgerContents>,
 ) -> Option<Section<GroupSeen>> {
     let neighbours = sources.group.as_ref().filter(|neighbours| neighbours.grouped)?;
     let member = match &neighbours.member {

@@ -13,7 +13,7 @@ use domain::group::View;
 use domain::id::{Member, Origin, WorkloadId};
 use domain::machine::{Machine, Timestamp};
 use domain::policy::{Agreement, Policy};
-use domain::ports::{BEAT_TTL, Board, Cursor, Heard, Ledgered, News, Posting};
+use domain::ports::{BEAT_TTL, Board, Cursor, Heard, LedgerContents, News, Posting};
 use domain::record::Record;
 use domain::roster::{Beat, Hold, Reason, Roster, settings};
 use domain::tally::{Tally, tally};
@@ -99,7 +99,12 @@ struct Told {
 
 /// Listens to all boards. What cannot be reached is named in its place, and hides nothing else. `ledgered` is `None` where our
 /// own ledger cannot be read; then nothing is said of agreement but that.
-pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: Option<&Ledgered>, policy: &Policy) -> Group {
+pub async fn listen(
+    neighbours: &Neighbours,
+    member: &Member,
+    ledgered: Option<&LedgerContents>,
+    policy: &Policy,
+) -> Group {
     let Neighbours { boards, grouped, members, trust, .. } = neighbours;
     let origin = ledgered.map(|ledgered| ledgered.origin.clone()).unwrap_or_default();
     let identity = Identity {

@@ -12,7 +12,7 @@ use crate::http::{About, state_json};
 use domain::delivery::{Delivery, State};
 use domain::id::WorkloadId;
 use domain::policy::Policy;
-use domain::ports::Ledgered;
+use domain::ports::LedgerContents;
 use domain::readiness::{Pods, Standing, standing};
 use domain::record::Record;
 use domain::rollout::{Preview, Summary, news, preview, timeout};
@@ -108,7 +108,7 @@ struct Seeing<'a> {
     question: &'a Question,
     workloads: &'a BTreeMap<WorkloadId, Workload>,
     /// Empty where it could not be read.
-    ledgered: &'a Ledgered,
+    ledgered: &'a LedgerContents,
     ledger_read: bool,
 }
 

@@ -14,8 +14,8 @@ use domain::machine::Timestamp;
 use domain::notice::{Kind, Notice};
 use domain::paths::PathSet;
 use domain::ports::{
-    Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger, Ledgered,
-    Notifier, PinError, PodSight, PortError, Sight, StoreError,
+    Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger,
+    LedgerContents, Notifier, PinError, PodSight, PortError, Sight, StoreError,
 };
 use domain::purge::CdnErrorClass;
 use domain::readiness::Pod;
@@ -158,14 +158,14 @@ impl World {
 
 #[async_trait]
 impl Ledger for World {
-    async fn open(&self) -> Result<Ledgered, PortError> {
+    async fn open(&self) -> Result<LedgerContents, PortError> {
         let lost = self.port("ledger.open", "").await?;
         self.state().ledger_lost = false;
         let opened = self.ledger().open().await;
         if lost { Err(failed("ledger.open")) } else { opened }
     }
 
-    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
+    async fn peek(&self) -> Result<Option<LedgerContents>, PortError> {
         self.ledger().peek().await
     }
 

@@ -228,7 +228,7 @@ impl Held {
                 self.written = Some(Instant::now());
                 self.relieve(copy, store).await
             } else {
-                if applied.iter().any(|applied| matches!(applied, Applied::Elsewhere)) {
+                if applied.iter().any(|applied| matches!(applied, Applied::UnreachableLedger)) {
                     store.note(&copy.shard);
                 }
                 *intents = answer_settled(std::mem::take(intents), applied);
@@ -268,7 +268,7 @@ impl Held {
         match applied {
             Applied::Refused(_) => true,
             Applied::Full(_) => self.read.is_none_or(|read| read.elapsed() >= FULL_FOR),
-            Applied::Changed | Applied::Unchanged | Applied::Elsewhere => false,
+            Applied::Changed | Applied::Unchanged | Applied::UnreachableLedger => false,
         }
     }
 
@@ -301,7 +301,7 @@ fn answer_settled(intents: Vec<Intent>, applied: Vec<Applied>) -> Vec<Intent> {
             Applied::Refused(error) => drop(intent.answer.send(Err(error))),
             Applied::Full(error) => drop(intent.answer.send(Err(StoreError::NoRoom(error)))),
             // Without an answer it is queued again, where it belongs.
-            Applied::Elsewhere => drop(intent),
+            Applied::UnreachableLedger => drop(intent),
         }
     }
     rest
