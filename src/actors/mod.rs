@@ -72,7 +72,7 @@ impl Surroundings {
         if let Err(error) = &published {
             self.metrics.failure("publish_event");
             if !said {
-                tracing::warn!(workload = %notice.subject.spoken(), %error, "could not publish an Event");
+                tracing::warn!(workload = %notice.subject.display_name(), %error, "could not publish an Event");
             }
         }
         published

@@ -75,7 +75,7 @@ impl Webhook {
 
     fn report(&self, report: &Report) {
         let Report { id, hook, kind, subject, attempts, outcome } = report;
-        let workload = subject.spoken();
+        let workload = subject.display_name();
         let kind = kind.name();
         match outcome {
             Outcome::Delivered { status } => {

@@ -217,7 +217,7 @@ fn plan(
             "{} {member} and is closed without a purge:",
             count(open.len(), "open vote contains", "open votes contain")
         ));
-        lines.extend(open.into_iter().map(|(workload, what)| format!("  {}: {what}", workload.spoken())));
+        lines.extend(open.into_iter().map(|(workload, what)| format!("  {}: {what}", workload.display_name())));
         lines.push(
             "Complete versions are then agreed on among those that remain, and purged by a vote of their own."
                 .to_owned(),

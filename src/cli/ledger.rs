@@ -90,11 +90,15 @@ pub async fn show(sources: &Sources, question: &Question, output: Output) -> Out
     };
     let copies = copies(heard.as_ref(), &id);
     if let Some(why) = ledgered.unreadable.get(&id) {
-        return refused(&format!("the record of {} cannot be read: {why}", id.spoken()));
+        return refused(&format!("the record of {} cannot be read: {why}", id.display_name()));
     }
     let record = ledgered.records.get(&id).cloned();
     if record.is_none() && copies.is_empty() {
-        return refused(&format!("there is no record of {} in the ledger in {}", id.spoken(), question.ledger_place));
+        return refused(&format!(
+            "there is no record of {} in the ledger in {}",
+            id.display_name(),
+            question.ledger_place
+        ));
     }
     let regressed = matches!(lost(sources, &ledgered, &id, copies).await, Ok(Some(_)));
     let seen = |copy: &Copy| {
@@ -227,7 +231,7 @@ async fn adoption(
         Some(Workload { version: Ok(version), .. }) => Some(version),
         Some(Workload { version: Err(why), .. }) => {
             return Err(PortError::lasting(
-                format!("failed to adopt {}", id.spoken()),
+                format!("failed to adopt {}", id.display_name()),
                 format!("its image cannot be read: {why}"),
             ));
         }
@@ -282,7 +286,7 @@ fn plan(question: &Question, adoptions: &[Adoption]) -> String {
         question.ledger_place,
         count(adoptions.len(), "workload gets", "workloads get")
     )];
-    lines.extend(adoptions.iter().map(|adoption| format!("  {}: {}", adoption.id.spoken(), adoption.words)));
+    lines.extend(adoptions.iter().map(|adoption| format!("  {}: {}", adoption.id.display_name(), adoption.words)));
     lines.push(
         "Nothing is purged for them. If the edge may hold an older version, ask for a purge by the annotation \
          allclear.dev/requested-at afterwards."
@@ -295,13 +299,13 @@ async fn store(sources: &Sources, adoptions: Vec<Adoption>) -> Outcome {
     let (mut out, mut err) = (String::new(), String::new());
     for Adoption { id, record, .. } in adoptions {
         match sources.ledger.store(&id, &record).await {
-            Ok(()) => out.push_str(&format!("{}: adopted as rollout {}\n", id.spoken(), record.seq)),
+            Ok(()) => out.push_str(&format!("{}: adopted as rollout {}\n", id.display_name(), record.seq)),
             Err(StoreError::Conflict(_)) => err.push_str(&format!(
                 "error: {}: not adopted: its record was changed at the same moment; run it again\n",
-                id.spoken()
+                id.display_name()
             )),
             Err(error @ (StoreError::NoRoom(_) | StoreError::Unavailable(_) | StoreError::Lost(_))) => {
-                err.push_str(&format!("error: {}: {error}\n", id.spoken()));
+                err.push_str(&format!("error: {}: {error}\n", id.display_name()));
             }
         }
     }
@@ -320,7 +324,7 @@ async fn overview(
     for id in suspects(ledgered, heard) {
         match lost(sources, ledgered, id, copies(heard, id)).await {
             Ok(None) => {}
-            Ok(Some(_)) => set_back.push(id.spoken()),
+            Ok(Some(_)) => set_back.push(id.display_name()),
             Err(error) => troubles.push(error.to_string()),
         }
     }
@@ -336,9 +340,9 @@ async fn overview(
         place: question.ledger_place.clone(),
         origin: ledgered.origin.clone(),
         records: ledgered.records.len(),
-        in_flight: open.map(|(id, _)| id.spoken()).collect(),
+        in_flight: open.map(|(id, _)| id.display_name()).collect(),
         members: ledgered.pin.as_ref().map(|pin| pin.members.iter().map(ToString::to_string).collect()),
-        unreadable: ledgered.unreadable.iter().map(|(id, why)| (id.spoken(), why.clone())).collect(),
+        unreadable: ledgered.unreadable.iter().map(|(id, why)| (id.display_name(), why.clone())).collect(),
         deliveries,
         regressed: set_back,
         troubles,
@@ -369,7 +373,7 @@ impl fmt::Display for Overview {
 impl fmt::Display for One {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { workload, record, copies, regressed, troubles } = self;
-        writeln!(f, "{}", visible(&workload.spoken()))?;
+        writeln!(f, "{}", visible(&workload.display_name()))?;
         let mut page = Page { f };
         match record {
             None => page.part("Record", ["none".to_owned()])?,

@@ -33,7 +33,7 @@ pub trait ObjectId: Clone + fmt::Debug + fmt::Display + Ord + Hash {
     fn namespace(&self) -> &str;
 
     /// `namespace/name`, the way people say it.
-    fn spoken(&self) -> String;
+    fn display_name(&self) -> String;
 }
 
 /// One workload of this cluster. Written `deployment/shop/web`; serialised the same way, so it can be a key.
@@ -52,7 +52,7 @@ impl ObjectId for WorkloadId {
         &self.namespace
     }
 
-    fn spoken(&self) -> String {
+    fn display_name(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 }
@@ -64,8 +64,8 @@ impl WorkloadId {
     }
 
     /// `namespace/name`, the way people say it.
-    pub fn spoken(&self) -> String {
-        ObjectId::spoken(self)
+    pub fn display_name(&self) -> String {
+        ObjectId::display_name(self)
     }
 
     /// Reads what [`fmt::Display`] writes.
@@ -120,9 +120,9 @@ impl Subject {
     }
 
     /// `namespace/name`, the way people say it.
-    pub fn spoken(&self) -> String {
+    pub fn display_name(&self) -> String {
         match self {
-            Self::Workload(id) => id.spoken(),
+            Self::Workload(id) => id.display_name(),
         }
     }
 

@@ -73,14 +73,14 @@ impl DeploymentWatcher {
         match failed {
             None => {
                 if self.troubles.stored(id) {
-                    self.surroundings.heard_of_store(&id.spoken(), None);
+                    self.surroundings.heard_of_store(&id.display_name(), None);
                 }
                 Written::Done
             }
             Some(StoreError::Conflict(current)) => Written::Conflict(current),
             Some(error @ StoreError::NoRoom(_)) => {
                 self.surroundings.metrics.failure("store_record_full");
-                self.surroundings.heard_of_store(&id.spoken(), Some(&error));
+                self.surroundings.heard_of_store(&id.display_name(), Some(&error));
                 if self.troubles.unstored(self.shell.now(), id, error.to_string()) {
                     self.tell_unstored(id, &record.uid, &error, ctx);
                 }

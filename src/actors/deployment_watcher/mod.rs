@@ -124,11 +124,11 @@ impl Drives<Watch<Deployments>> for DeploymentWatcher {
             Effect::NoteLife(note) => self.note_life(note, ctx),
             Effect::ReadLedger => self.read_ledger(ctx),
             Effect::TellRebuilt(id) => {
-                tracing::error!(workload = %id.spoken(), "the rollout's actor crashed; it is rebuilt from the ledger");
+                tracing::error!(workload = %id.display_name(), "the rollout's actor crashed; it is rebuilt from the ledger");
             }
             Effect::TellLeftAlone(id, why, wait) => self.tell_left_alone(&id, &why, wait, ctx),
             Effect::TellTried(id) => {
-                tracing::warn!(workload = %id.spoken(), "a workload that may have ended allclear abruptly is tried again, alone");
+                tracing::warn!(workload = %id.display_name(), "a workload that may have ended allclear abruptly is tried again, alone");
             }
         }
     }

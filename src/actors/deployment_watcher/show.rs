@@ -30,7 +30,7 @@ impl DeploymentWatcher {
     pub(super) fn tell_left_alone(&self, id: &WorkloadId, why: &str, wait: Option<Duration>, ctx: &mut Context<Self>) {
         let retry_s = wait.map(|wait| wait.as_secs());
         tracing::error!(
-            workload = %id.spoken(),
+            workload = %id.display_name(),
             retry_s,
             why,
             "the workload is left alone for a while; its record is unchanged"
@@ -106,7 +106,7 @@ impl Handler<Observe> for DeploymentWatcher {
         let lives = watch.lives().words().filter(|_| watch.lives().abrupt() > 1);
         let troubles = self.troubles.words(lives, watch.nursery().left_alone());
         let barred = watch.barred().iter();
-        let barred = barred.map(|(id, why)| format!("the record of {} cannot be read: {why}", id.spoken()));
+        let barred = barred.map(|(id, why)| format!("the record of {} cannot be read: {why}", id.display_name()));
         let own = Observation {
             synced: watch.is_synced(),
             blind: self.blind(),

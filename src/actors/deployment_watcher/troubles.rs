@@ -29,7 +29,7 @@ impl DeploymentWatcher {
     /// A workload cannot be read.
     pub(super) fn leave_out(&mut self, id: &WorkloadId, why: String) {
         if self.troubles.unreadable(self.shell.now(), id, why.clone()) {
-            tracing::warn!(workload = %id.spoken(), why, "a workload cannot be read and is left out");
+            tracing::warn!(workload = %id.display_name(), why, "a workload cannot be read and is left out");
         }
     }
 

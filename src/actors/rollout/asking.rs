@@ -21,7 +21,7 @@ impl RolloutActor {
         event: impl FnOnce(Result<T, String>) -> Event + 'static,
         ctx: &mut Context<Self>,
     ) {
-        let (metrics, workload) = (self.surroundings.metrics.clone(), self.start.workload.spoken());
+        let (metrics, workload) = (self.surroundings.metrics.clone(), self.start.workload.display_name());
         let failed = move |error: PortError| {
             metrics.failure(operation);
             tracing::warn!(workload, operation, %error, "could not read the cluster; trying again");

@@ -28,7 +28,7 @@ impl Storing {
     /// The trouble in words.
     pub(super) fn trouble(&self, workload: &WorkloadId) -> Option<String> {
         let why = self.refused.as_ref()?;
-        Some(format!("the record of {} has no room in the ledger: {why}", workload.spoken()))
+        Some(format!("the record of {} has no room in the ledger: {why}", workload.display_name()))
     }
 }
 
@@ -46,7 +46,7 @@ impl RolloutActor {
                 None => ports.ledger.remove(&workload, revision).await,
             };
             metrics.took("store_record", ports.clock.now().since(from));
-            let place = workload.spoken();
+            let place = workload.display_name();
             match written {
                 Ok(()) => {
                     surroundings.heard_of_store(&place, None);

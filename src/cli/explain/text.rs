@@ -24,7 +24,7 @@ impl fmt::Display for Explanation {
             webhooks,
             conditions,
         } = self;
-        writeln!(f, "{}", workload.spoken())?;
+        writeln!(f, "{}", workload.display_name())?;
         let mut page = Page { f };
         page.part("State", [state.clone()])?;
         page.part("Next", [next.clone()])?;

@@ -34,7 +34,7 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     };
     let mut complete = troubles.is_empty();
     let unreadable = ledgered.iter().flat_map(|ledgered| &ledgered.unreadable);
-    troubles.extend(unreadable.map(|(id, why)| format!("the record of {} cannot be read: {why}", id.spoken())));
+    troubles.extend(unreadable.map(|(id, why)| format!("the record of {} cannot be read: {why}", id.display_name())));
     let mut group = match &sources.group {
         None => None,
         Some(neighbours) => match &neighbours.member {

@@ -144,7 +144,7 @@ impl fmt::Display for Shown {
         if !(plain && self.deliveries.is_empty() && self.unwell.is_empty() && self.quarantined.is_empty()) {
             writeln!(page.f)?;
         }
-        let unwell = |Unwell { workload, state }: &Unwell| format!("{}: {state}", spoken(workload));
+        let unwell = |Unwell { workload, state }: &Unwell| format!("{}: {state}", display_name(workload));
         page.part("Needs a look", self.unwell.iter().map(unwell))?;
         if let Some(agreement) = &self.agreement {
             let pinned = agreement.members.iter().any(|member| member.agreed);
@@ -152,7 +152,7 @@ impl fmt::Display for Shown {
         }
         page.part("Redis", self.boards().map(board_line))?;
         page.part("Webhooks", self.deliveries.iter().map(delivery_line))?;
-        page.part("Quarantined", self.quarantined.iter().map(|workload| spoken(workload).to_owned()))?;
+        page.part("Quarantined", self.quarantined.iter().map(|workload| display_name(workload).to_owned()))?;
         let shown = self.beside();
         page.part("Troubles", troubles.iter().filter(|trouble| !shown.contains(*trouble)).cloned())
     }
@@ -200,7 +200,7 @@ impl Shown {
     fn rollout(&self, page: &mut Page<'_, '_>, rollout: &Rollout, tally: Option<&Tally>) -> fmt::Result {
         let Rollout { workload, seq, phase, change, state, next, purges, conditions } = rollout;
         let number = if *seq == 0 { String::new() } else { format!("  rollout {seq}, {}", visible(phase)) };
-        writeln!(page.f, "{}{number}  {}", visible(spoken(workload)), visible(change))?;
+        writeln!(page.f, "{}{number}  {}", visible(display_name(workload)), visible(change))?;
         let agreed = tally.filter(|_| phase != "rolling" && phase != "failed").map(|tally| tally.state.clone());
         page.part("State", std::iter::once(state.clone()).chain(agreed.filter(|agreed| agreed != state)))?;
         page.part("Next", [next.clone()])?;
@@ -258,10 +258,10 @@ fn delivery_line(delivery: &Delivery) -> String {
     let Delivery { hook, workload, kind, attempts, given_up, state } = delivery;
     let attempts = count(*attempts as usize, "attempt", "attempts");
     let gone = if *given_up { "dead letter after" } else { "on its way," };
-    format!("{hook}, {kind} of {}: {gone} {attempts}; {state}", spoken(workload))
+    format!("{hook}, {kind} of {}: {gone} {attempts}; {state}", display_name(workload))
 }
 
 /// `deployment/shop/web`, the way people say it.
-fn spoken(workload: &str) -> &str {
+fn display_name(workload: &str) -> &str {
     workload.strip_prefix("deployment/").unwrap_or(workload)
 }

@@ -60,7 +60,7 @@ impl Broker {
     /// That boards have newer copies of our own records, which prove nothing.
     pub(super) fn doubt(&self) -> Option<String> {
         let number = self.ahead.doubted().count();
-        let named: Vec<String> = self.ahead.doubted().take(NAMED_MAX).map(WorkloadId::spoken).collect();
+        let named: Vec<String> = self.ahead.doubted().take(NAMED_MAX).map(WorkloadId::display_name).collect();
         (number > 0).then(|| {
             format!(
                 "the Redis servers of the group have newer copies of {number} of our records than our ledger ({}{}): somebody \

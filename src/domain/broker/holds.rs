@@ -55,7 +55,7 @@ impl Broker {
         if !differing.is_empty() {
             holds.push(Hold::new(Reason::Configuration, differing.join("; ")));
         }
-        let regressed: BTreeSet<Member> = self.ahead.held().map(|workload| Member(workload.spoken())).collect();
+        let regressed: BTreeSet<Member> = self.ahead.held().map(|workload| Member(workload.display_name())).collect();
         if !regressed.is_empty() {
             let words = format!(
                 "StateRegressed: the ledger was set back behind what the group has seen of {}; if its records are right, run \

@@ -148,7 +148,7 @@ impl Broker {
         troubles.extend(warning.into_iter().chain(self.doubt()).chain(self.overfull()).map(Trouble::Other));
         let keys = holds.into_iter().filter(|hold| hold.reason == Reason::Key).map(|hold| hold.words);
         troubles.extend(keys.chain(hold).map(Trouble::Hold));
-        let held = |workload: &WorkloadId| Some(format!("{}: {}", workload.spoken(), self.ahead.hold(workload)?));
+        let held = |workload: &WorkloadId| Some(format!("{}: {}", workload.display_name(), self.ahead.hold(workload)?));
         troubles.extend(self.ahead.held().filter_map(held).map(Trouble::Other));
         let differing = members.into_iter().filter(|member| !member.differences.is_empty());
         troubles.extend(differing.map(|MemberSeen { name: member, differences, cure, .. }| Trouble::Difference {
@@ -172,7 +172,7 @@ impl Broker {
     fn refusals(&self) -> impl Iterator<Item = String> {
         let refused = self.paths.iter().flat_map(|path| path.queue.refused().map(move |refused| (path, refused)));
         refused.map(|(path, (workload, why))| {
-            format!("{} does not take the record of {}: {why}", path.name, workload.spoken())
+            format!("{} does not take the record of {}: {why}", path.name, workload.display_name())
         })
     }
 

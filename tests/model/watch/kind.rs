@@ -20,7 +20,7 @@ impl ObjectId for Id {
         "shop"
     }
 
-    fn spoken(&self) -> String {
+    fn display_name(&self) -> String {
         format!("shop/{}", self.0)
     }
 }
