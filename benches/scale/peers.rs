@@ -10,7 +10,7 @@ use domain::board::POSTINGS_MAX;
 use domain::id::{Member, Origin, Seq, WorkloadId};
 use domain::ports::{Board, PortError, Posting};
 use domain::record::Record;
-use domain::roster::Beat;
+use domain::roster::Heartbeat;
 use sandbox::redis_server::RedisServer;
 use support::fixture::{CONTAINER, image, name, namespace};
 
@@ -56,7 +56,8 @@ impl Peers {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(io::Error::other)?.as_millis();
         for member in OTHERS {
             let at_ms = i64::try_from(now).map_err(io::Error::other)?;
-            let beat = Beat { member: Member::from(member), origin: origin(member), at_ms, ..Beat::default() };
+            let beat =
+                Heartbeat { member: Member::from(member), origin: origin(member), at_ms, ..Heartbeat::default() };
             for server in &self.servers {
                 board(server, member)?.beat(&beat).await.map_err(refused)?;
             }

@@ -103,7 +103,7 @@ impl Drives<Broker> for ClusterGroupActor {
             Effect::Identify(board) => self.identify(board, ctx),
             Effect::Read(board, cursor, interest) => self.read(board, cursor, interest, ctx),
             Effect::Post(board, postings) => self.post(board, postings, ctx),
-            Effect::Beat(board, beat) => self.beat(board, beat, ctx),
+            Effect::Heartbeat(board, beat) => self.beat(board, beat, ctx),
             Effect::GatherWords => self.gather_words(ctx),
             Effect::ReadLedger => self.read_ledger(ctx),
             Effect::LoadRecord(workload) => self.load_record(workload, ctx),

@@ -15,7 +15,7 @@ use crate::cli::consent::{Answer, Consent};
 use crate::cli::page::{Page, count};
 use crate::cli::read::listen::{Group, listen};
 use crate::cli::read::{Question, Section, Sources, peek, tallied};
-use domain::broker::{MemberSeen, PathSeen, Trouble};
+use domain::broker::{BoardSeen, MemberSeen, Trouble};
 use domain::group::{Fate, fate};
 use domain::id::{Member, WorkloadId};
 use domain::ports::LedgerContents;
@@ -44,7 +44,7 @@ pub struct Shown {
     /// The members.
     pub members: Vec<MemberSeen>,
     /// The boards.
-    pub boards: Vec<PathSeen>,
+    pub boards: Vec<BoardSeen>,
     /// What is wrong.
     #[serde(serialize_with = "in_words")]
     pub troubles: Vec<Trouble>,
@@ -197,8 +197,8 @@ fn plan(
         format!("  {}", listed(&next.members)),
         format!("instead of {}.", listed(&pin.members)),
     ];
-    let voice = heard.beats.get(member);
-    lines.push(match voice {
+    let beat = heard.beats.get(member);
+    lines.push(match beat {
         Some(_) => format!(
             "WARNING: {member} was heard from less than 30 s ago. A member that lives and is forgotten goes on voting, and waits \
              for votes it does not get. First stop it, and take its Redis out of redis.url and group.remotes of all others."
@@ -330,8 +330,8 @@ fn member_line(member: &MemberSeen, pinned: bool) -> String {
     format!("{name}: {heard}{agreed}{differs}")
 }
 
-fn board_line(board: &PathSeen) -> String {
-    let PathSeen { name, trouble, same_as, rejected, identity, .. } = board;
+fn board_line(board: &BoardSeen) -> String {
+    let BoardSeen { name, trouble, same_as, rejected, identity, .. } = board;
     let state = match (same_as, trouble) {
         (Some(other), _) => format!("the same server as {other}"),
         (None, Some(why)) => tallied::board_trouble(name, why).to_owned(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::id::{Member, Origin, Seq, WorkloadId};
 use crate::record::{Published, Record};
-use crate::roster::Beat;
+use crate::roster::Heartbeat;
 
 /// Postings in one call of `Board::post`: at 1 KiB for a record in flight half a megabyte, which Redis takes in milliseconds.
 pub const POSTINGS_MAX: usize = 500;
@@ -102,7 +102,7 @@ pub struct News {
     /// again.
     pub heard: Vec<Heard>,
     /// The beats that have not expired, of all members, our own too.
-    pub beats: Vec<Beat>,
+    pub beats: Vec<Heartbeat>,
     /// Copies that were not believed, in words: a wrong MAC, a body that is no record. Never with their content.
     pub rejected: Vec<String>,
     /// Members whose beat was not believed, and why, in words.

@@ -25,7 +25,7 @@ use crate::notice::Notice;
 use crate::paths::PathSet;
 use crate::readiness::Pod;
 use crate::record::Record;
-use crate::roster::{Beat, Pin};
+use crate::roster::{Heartbeat, Pin};
 use crate::serving::Serving;
 use crate::site::{Age, Gathered, RouteClaim};
 use crate::workload::Workload;
@@ -394,8 +394,8 @@ pub trait Board: Send + Sync {
     /// one. A removal leaves them alone. What is removed, and what is `Absent`, is forgotten there after [`PASSING_TTL`].
     async fn post(&self, origin: &Origin, postings: &[(WorkloadId, Posting)]) -> Result<Vec<Posted>, PortError>;
     /// Leaves our beat, for [`BEAT_TTL`], and returns the one of our name that was there before, if it can be believed. Wakes
-    /// the listeners if it [`Beat::is_news`].
-    async fn beat(&self, beat: &Beat) -> Result<Option<Beat>, PortError>;
+    /// the listeners if it [`Heartbeat::is_news`].
+    async fn beat(&self, beat: &Heartbeat) -> Result<Option<Heartbeat>, PortError>;
     /// Reads what is new since `from`, of all members.
     async fn read(&self, from: &Cursor) -> Result<News, PortError> {
         self.read_of(from, &Interest::default()).await

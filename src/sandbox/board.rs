@@ -18,7 +18,7 @@ use domain::ports::{
     Reason,
 };
 use domain::record_codec::encode_published;
-use domain::roster::Beat;
+use domain::roster::Heartbeat;
 
 /// The server. Clones are the same one.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ struct State {
     /// Lives of the server: every wipe by a restart begins one.
     life: u64,
     shelves: BTreeMap<Member, Shelf>,
-    beats: BTreeMap<Member, (Beat, Timestamp)>,
+    beats: BTreeMap<Member, (Heartbeat, Timestamp)>,
     unreachable: BTreeSet<Member>,
     listeners: Vec<(Member, mpsc::Sender<()>)>,
 }
@@ -231,7 +231,7 @@ impl Board for MemberBoard {
         Ok(answers)
     }
 
-    async fn beat(&self, beat: &Beat) -> Result<Option<Beat>, PortError> {
+    async fn beat(&self, beat: &Heartbeat) -> Result<Option<Heartbeat>, PortError> {
         let mut state = self.reached("leave a beat")?;
         let now = self.board.clock.now();
         let earlier = state.beats.insert(self.member.clone(), (beat.clone(), now)).map(|(earlier, _)| earlier);

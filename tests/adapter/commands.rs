@@ -24,7 +24,7 @@ use domain::policy::Policy;
 use domain::ports::{Board, Posted};
 use domain::record::Record;
 use domain::record_codec::decode;
-use domain::roster::{Beat, Pin, Trust, settings};
+use domain::roster::{Heartbeat, Pin, Trust, settings};
 use sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions, Timings};
 use sandbox::world::World as Sandbox;
@@ -132,7 +132,7 @@ impl World {
     async fn eu_2_shows(&self, record: Record) {
         let board = self.board(1, "eu-2");
         let origin = Origin("o-2".to_owned());
-        let beat = Beat {
+        let beat = Heartbeat {
             member: "eu-2".into(),
             origin: origin.clone(),
             version: "0.1.0".to_owned(),
@@ -142,7 +142,7 @@ impl World {
             words: BTreeMap::from([(web(), "2 of 5 pods ready; web-x4: ImagePullBackOff".to_owned())]),
             seqs: BTreeMap::from([(web(), record.seq)]),
             at_ms: 1,
-            ..Beat::default()
+            ..Heartbeat::default()
         };
         board.beat(&beat).await.unwrap();
         let posted = board.post(&origin, &[(web(), record.into())]).await.unwrap();
@@ -235,10 +235,10 @@ async fn two_clusters_of_one_name_hold_the_group_up_wherever_it_is_shown() {
     let mut world = World::start().await;
     world.sources.group.as_mut().unwrap().boards.truncate(2);
     world.ledger_has(record(2, 1, "2", &json!("complete"), 1)).await;
-    let ours = Beat { member: "eu-1".into(), origin: world.origin.clone(), at_ms: 1, ..Beat::default() };
+    let ours = Heartbeat { member: "eu-1".into(), origin: world.origin.clone(), at_ms: 1, ..Heartbeat::default() };
     world.board(0, "eu-1").beat(&ours).await.unwrap();
     assert!(!flat(&world.status(Output::Table).await).contains("two clusters"), "it is our own");
-    world.board(1, "eu-1").beat(&Beat { origin: "o-9".into(), ..ours }).await.unwrap();
+    world.board(1, "eu-1").beat(&Heartbeat { origin: "o-9".into(), ..ours }).await.unwrap();
     let words = format!("two clusters of the group are called eu-1 (ledgers {} and o-9)", world.origin);
     let shown = group::show(&world.sources, &World::question(None), Output::Json).await;
     let shown: Value = serde_json::from_str(&shown.out).unwrap();

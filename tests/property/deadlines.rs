@@ -96,7 +96,7 @@ fn of_the_outside(effect: broker::Effect, how: u8) -> Option<broker::Event> {
         }
         Effect::Read(board, ..) => Event::Read(board, if fails { Err(no()) } else { Ok(Box::default()) }),
         Effect::Post(board, _) => Event::Posted(board, Err(no())),
-        Effect::Beat(board, _) => Event::Beaten(board, if fails { Err(no()) } else { Ok(None) }),
+        Effect::Heartbeat(board, _) => Event::Beaten(board, if fails { Err(no()) } else { Ok(None) }),
         Effect::GatherWords => Event::WordsGathered(BTreeMap::new(), i64::from(how)),
         Effect::ReadLedger => Event::LedgerRead(if fails { Err(no()) } else { Ok(None) }),
         Effect::LoadRecord(id) => Event::RecordLoaded(id, if fails { Err(no()) } else { Ok((None, Seq(0))) }),

@@ -11,7 +11,7 @@ use domain::board::{Cursor, Interest, News, Posting};
 use domain::broker::Event;
 use domain::id::WorkloadId;
 use domain::ports::{Board, PortError};
-use domain::roster::Beat;
+use domain::roster::Heartbeat;
 
 /// A board announced news.
 struct Woken(usize);
@@ -49,7 +49,7 @@ impl ClusterGroupActor {
         self.call((index, "board_post"), call, Event::Posted, ctx);
     }
 
-    pub(super) fn beat(&mut self, index: usize, beat: Box<Beat>, ctx: &mut Context<Self>) {
+    pub(super) fn beat(&mut self, index: usize, beat: Box<Heartbeat>, ctx: &mut Context<Self>) {
         let call = |board: Arc<dyn Board>| async move { board.beat(&beat).await.map(|beat| beat.map(Box::new)) };
         self.call((index, "board_beat"), call, Event::Beaten, ctx);
     }

@@ -43,7 +43,7 @@ use crate::config::Secret;
 use domain::id::{Member, Origin, WorkloadId, is_key_part};
 use domain::ports::{BEAT_TTL, Board, Cursor, Flow, Heard, Interest, News, PortError, Posted, Posting};
 use domain::record::RECORD_BYTES_MAX;
-use domain::roster::Beat;
+use domain::roster::Heartbeat;
 
 /// Bytes of copies in one request, not counting the last one: a quarter of a second on a line of 10 Mbit/s, far from the
 /// time an answer may take.
@@ -338,7 +338,7 @@ impl Board for RedisBoard {
         Ok(answers)
     }
 
-    async fn beat(&self, beat: &Beat) -> Result<Option<Beat>, PortError> {
+    async fn beat(&self, beat: &Heartbeat) -> Result<Option<Heartbeat>, PortError> {
         let attempted = || format!("failed to leave a beat in Redis {}", self.name());
         let text = self.copies.beat_text(beat).map_err(|why| PortError::lasting(attempted(), why))?;
         let mut script = self.beat.prepare_invoke();

@@ -15,7 +15,7 @@ use domain::machine::{Machine, Timestamp};
 use domain::policy::{Agreement, Policy};
 use domain::ports::{BEAT_TTL, Board, Cursor, Heard, LedgerContents, News, Posting};
 use domain::record::Record;
-use domain::roster::{Beat, Hold, Reason, Roster, settings};
+use domain::roster::{Heartbeat, Hold, Reason, Roster, settings};
 use domain::tally::{Tally, tally};
 
 /// How long one board is listened to. 10,000 records of a member come in 20 answers of a few milliseconds each.
@@ -40,13 +40,13 @@ pub struct Group {
     /// The group as a running allclear would show it; `None` while alone.
     pub seen: Option<Seen>,
     /// The boards, also while alone.
-    pub boards: Vec<domain::broker::PathSeen>,
+    pub boards: Vec<domain::broker::BoardSeen>,
     /// What is wrong with the boards and the group.
     pub troubles: Vec<Trouble>,
     /// Copies of this cluster's own records, with the name of the board.
     pub own: BTreeMap<WorkloadId, Vec<Copy>>,
     /// The beats of all members, our own running instance's too.
-    pub beats: BTreeMap<Member, Beat>,
+    pub beats: BTreeMap<Member, Heartbeat>,
     /// Workloads in which another member asks for our part.
     pub sought: BTreeSet<WorkloadId>,
     /// What holds the group up that the broker cannot know, which heard one moment only.

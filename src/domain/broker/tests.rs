@@ -1,5 +1,5 @@
+use super::board_state::DISBELIEVED_MAX;
 use super::ours::ABSENT_MAX;
-use super::path::DISBELIEVED_MAX;
 use super::waking::WANTED_MAX;
 use super::*;
 use crate::board::{Heard, POSTINGS_MAX};
@@ -241,7 +241,8 @@ fn copies_are_told_to_whoever_follows_and_wake_up_somebody_where_nobody_does() {
 #[test]
 fn another_ledger_of_a_member_is_read_from_the_beginning() {
     let mut broker = grouped();
-    let beat = |origin: &str, at_ms| Beat { member: "eu-2".into(), origin: origin.into(), at_ms, ..Beat::default() };
+    let beat =
+        |origin: &str, at_ms| Heartbeat { member: "eu-2".into(), origin: origin.into(), at_ms, ..Heartbeat::default() };
     let seen = |beats, cursor: u64| {
         let cursor = Cursor(BTreeMap::from([("eu-2".into(), cursor)]));
         Event::Read(0, Ok(Box::new(News { beats, cursor, ..News::default() })))
@@ -295,7 +296,7 @@ fn beats_go_to_every_board_and_say_whom_we_agree_with() {
     let beats: Vec<_> = effects
         .iter()
         .filter_map(|effect| match effect {
-            Effect::Beat(board, beat) => Some((*board, beat)),
+            Effect::Heartbeat(board, beat) => Some((*board, beat)),
             _ => None,
         })
         .collect();
@@ -304,7 +305,7 @@ fn beats_go_to_every_board_and_say_whom_we_agree_with() {
     assert_eq!((beat.members.len(), beat.at_ms, beat.words.len()), (2, 77, 1));
     assert_eq!(beat.config, broker.view(at(5), &id("web")).config);
     // Ours was there before, so one of another ledger is another cluster's.
-    let other = Beat { member: "eu-1".into(), origin: "o9".into(), ..Beat::default() };
+    let other = Heartbeat { member: "eu-1".into(), origin: "o9".into(), ..Heartbeat::default() };
     broker.step(at(5), Event::Beaten(0, Ok(Some(Box::new(other.clone())))));
     assert_eq!(broker.view(at(5), &id("web")).hold, None, "it may be what an earlier ledger of ours left");
     broker.step(at(10), Event::WordsGathered(BTreeMap::new(), 78));
@@ -319,7 +320,7 @@ fn each_beat_is_later_than_the_one_before_even_if_the_clock_is_set_back() {
     for wall in [77, 77, 5] {
         let effects = broker.step(at(1), Event::WordsGathered(BTreeMap::new(), wall));
         at_ms.extend(effects.iter().filter_map(|effect| match effect {
-            Effect::Beat(0, beat) => Some(beat.at_ms),
+            Effect::Heartbeat(0, beat) => Some(beat.at_ms),
             _ => None,
         }));
         broker.step(at(1), Event::Beaten(0, Ok(None)));
@@ -333,7 +334,7 @@ fn a_silent_member_posts_and_beats_nothing_and_agrees_on_nothing() {
     broker.identity.silent = true;
     let effects = published(&mut broker, "web", record(1, 1));
     assert_eq!(posts(&effects), []);
-    assert!(!broker.tick(at(6)).iter().any(|effect| matches!(effect, Effect::GatherWords | Effect::Beat(..))));
+    assert!(!broker.tick(at(6)).iter().any(|effect| matches!(effect, Effect::GatherWords | Effect::Heartbeat(..))));
     assert!(broker.view(at(6), &id("web")).hold.unwrap().contains("dry run"));
 }
 
@@ -447,19 +448,19 @@ fn a_hold_is_told_once_when_it_has_lasted_once_on_each_workload_that_waits_and_o
         let settings =
             own.into_iter().map(|(name, value)| if name == "rules" { (name, rules.into()) } else { (name, value) });
         let (settings, members) = (settings.collect(), BTreeSet::from(["eu-1".into(), "eu-2".into()]));
-        Beat {
+        Heartbeat {
             member: "eu-2".into(),
             origin: "o2".into(),
             boot: "x".into(),
             count,
             settings,
             members,
-            ..Beat::default()
+            ..Heartbeat::default()
         }
     };
     let (other, config) = (beat("99", 1), broker.membership.standing.config.clone());
-    let same = Beat { config, ..beat(&broker.membership.roster.as_ref().unwrap().settings()["rules"], 2) };
-    let heard = |beat: Beat| Event::Read(0, Ok(Box::new(News { beats: vec![beat], ..News::default() })));
+    let same = Heartbeat { config, ..beat(&broker.membership.roster.as_ref().unwrap().settings()["rules"], 2) };
+    let heard = |beat: Heartbeat| Event::Read(0, Ok(Box::new(News { beats: vec![beat], ..News::default() })));
     published(&mut broker, "web", seeking(1));
     published(&mut broker, "idle", record(1, 1));
     assert_eq!(told(&broker.step(at(2), heard(other))), Vec::<String>::new());
@@ -482,7 +483,7 @@ fn words_about_an_earlier_rollout_are_not_shown_of_a_later_one() {
     let says = |seqs: &[(WorkloadId, Seq)], count| {
         let words = BTreeMap::from([(id("web"), "ImagePullBackOff".to_owned())]);
         let seqs = seqs.iter().cloned().collect();
-        let beat = Beat { member: "eu-2".into(), origin: "o2".into(), count, words, seqs, ..Beat::default() };
+        let beat = Heartbeat { member: "eu-2".into(), origin: "o2".into(), count, words, seqs, ..Heartbeat::default() };
         Event::Read(0, Ok(Box::new(News { beats: vec![beat], ..News::default() })))
     };
     let own = |broker: &Broker| {

@@ -7,7 +7,7 @@ use domain::id::{Member, Origin, Seq, WorkloadId};
 use domain::ports::{Board, Cursor, Flow, Heard, News, POSTINGS_MAX, Posted, Posting};
 use domain::record::{Published, Record};
 use domain::record_codec::decode;
-use domain::roster::Beat;
+use domain::roster::Heartbeat;
 use futures_util::StreamExt as _;
 
 use super::Bench;
@@ -253,9 +253,9 @@ pub async fn an_absent_workload_gives_way_to_a_later_one(bench: &dyn Bench) {
     assert_eq!(all(&*two).await, [heard("a", show(5, 1))]);
 }
 
-pub fn beat(member: &str, at_ms: i64) -> Beat {
+pub fn beat(member: &str, at_ms: i64) -> Heartbeat {
     let words = [(web(), "waits for \"eu-2\"".to_owned())].into();
-    Beat { member: member.into(), origin: "a".into(), at_ms, words, ..Beat::default() }
+    Heartbeat { member: member.into(), origin: "a".into(), at_ms, words, ..Heartbeat::default() }
 }
 
 pub async fn beats_are_heard_and_answer_with_the_earlier_one(bench: &dyn Bench) {
@@ -296,9 +296,9 @@ pub async fn a_beat_wakes_the_others_if_it_is_news(bench: &dyn Bench) {
     let first = beat("eu-2", 1);
     two.beat(&first).await.unwrap();
     woken(&mut wakes).await;
-    two.beat(&Beat { at_ms: 2, ..first.clone() }).await.unwrap();
+    two.beat(&Heartbeat { at_ms: 2, ..first.clone() }).await.unwrap();
     assert!(tokio::time::timeout(quiet, wakes.next()).await.is_err(), "it only says that its member lives");
-    two.beat(&Beat { members: BTreeSet::from(["eu-9".into()]), ..first }).await.unwrap();
+    two.beat(&Heartbeat { members: BTreeSet::from(["eu-9".into()]), ..first }).await.unwrap();
     woken(&mut wakes).await;
 }
 

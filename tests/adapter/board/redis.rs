@@ -15,7 +15,7 @@ use domain::id::{Member, Seq};
 use domain::ports::{Board, Cursor, Ledger, POSTINGS_MAX, Posted, Posting, Reason};
 use domain::record::Published;
 use domain::record_codec::encode;
-use domain::roster::Beat;
+use domain::roster::Heartbeat;
 use support::redis::Redis;
 
 use super::contract::{all, app, beat, forget, post, read, record, show, web, woken};
@@ -260,7 +260,7 @@ async fn beats_are_part_of_what_one_answer_may_hold() {
     let leave = async |members: Range<u8>| {
         for number in members {
             let member = format!("us-{number}");
-            board(&redis, &member).beat(&Beat { words: words.clone(), ..beat(&member, 1) }).await.unwrap();
+            board(&redis, &member).beat(&Heartbeat { words: words.clone(), ..beat(&member, 1) }).await.unwrap();
         }
     };
     for (members, records) in [(0..7, 2..450), (7..9, 1..2)] {

@@ -3,8 +3,8 @@
 use super::*;
 
 /// What eu-2 would say.
-fn theirs(change: impl FnOnce(&mut Beat)) -> Beat {
-    let mut beat = Beat {
+fn theirs(change: impl FnOnce(&mut Heartbeat)) -> Heartbeat {
+    let mut beat = Heartbeat {
         member: "eu-2".into(),
         origin: "o-2".into(),
         boot: "x".to_owned(),
@@ -13,7 +13,7 @@ fn theirs(change: impl FnOnce(&mut Beat)) -> Beat {
         members: members(&["eu-1", "eu-2", "us-1"]),
         settings: agreed(),
         config: config(),
-        ..Beat::default()
+        ..Heartbeat::default()
     };
     change(&mut beat);
     let pairs = beat.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -40,13 +40,18 @@ impl World {
 async fn a_redis_that_takes_no_writes_is_not_called_well() {
     let mut world = World::start().await;
     world.without_the_third();
-    let ours =
-        Beat { member: "eu-1".into(), origin: world.origin.clone(), boot: "b".into(), count: 9, ..Beat::default() };
+    let ours = Heartbeat {
+        member: "eu-1".into(),
+        origin: world.origin.clone(),
+        boot: "b".into(),
+        count: 9,
+        ..Heartbeat::default()
+    };
     world.board(0, "eu-1").beat(&ours).await.unwrap();
     // It answers, and lacks what our allclear has left elsewhere.
     let shown = flat(&world.show(Output::Table).await);
     assert!(shown.contains("eu-1's allclear leaves its beats elsewhere and not there"), "{shown}");
-    world.board(1, "eu-1").beat(&Beat { count: 8, ..ours.clone() }).await.unwrap();
+    world.board(1, "eu-1").beat(&Heartbeat { count: 8, ..ours.clone() }).await.unwrap();
     assert_eq!(flat(&world.show(Output::Table).await).matches(": well").count(), 2);
     // A replica shows all that its primary has, and takes nothing.
     let primary = world.redis[0].port().to_string();

@@ -9,7 +9,7 @@ use domain::id::{Member, Origin, Seq, WorkloadId, is_key_part};
 use domain::ports::{PASSING_TTL, Posting};
 use domain::record::RECORD_BYTES_MAX;
 use domain::record_codec::{CodecError, decode_published, encode_published};
-use domain::roster::Beat;
+use domain::roster::Heartbeat;
 
 /// The phase of what was removed, for people; its body is `gone <seq> <revision>`, for readers.
 const GONE: &str = "gone";
@@ -110,16 +110,16 @@ impl Copies {
     ///
     /// # Errors
     /// When it is too long even then.
-    pub fn beat_text(&self, beat: &Beat) -> Result<String, String> {
-        let json = |beat: &Beat| serde_json::to_string(beat).map_err(|error| error.to_string());
+    pub fn beat_text(&self, beat: &Heartbeat) -> Result<String, String> {
+        let json = |beat: &Heartbeat| serde_json::to_string(beat).map_err(|error| error.to_string());
         let mut body = json(beat)?;
         if body.len() > RECORD_BYTES_MAX {
-            body = json(&Beat { words: BTreeMap::new(), seqs: BTreeMap::new(), ..beat.clone() })?;
+            body = json(&Heartbeat { words: BTreeMap::new(), seqs: BTreeMap::new(), ..beat.clone() })?;
         }
         if body.len() > RECORD_BYTES_MAX {
             return Err(format!("a beat of {} bytes: it may have at most {RECORD_BYTES_MAX}", body.len()));
         }
-        let mac = self.seal.sign(Signed::Beat(&beat.member.0, body.as_bytes()));
+        let mac = self.seal.sign(Signed::Heartbeat(&beat.member.0, body.as_bytes()));
         Ok(joined(&mac, &body))
     }
 
@@ -127,17 +127,17 @@ impl Copies {
     ///
     /// # Errors
     /// Why it is not believed, in words that quote nothing of it.
-    pub fn beat(&self, member: &Member, text: &[u8]) -> Result<Beat, String> {
+    pub fn beat(&self, member: &Member, text: &[u8]) -> Result<Heartbeat, String> {
         let (mac, body) = split(text);
-        self.seal.verify(Signed::Beat(&member.0, body), mac)?;
+        self.seal.verify(Signed::Heartbeat(&member.0, body), mac)?;
         if body.len() > RECORD_BYTES_MAX {
             return Err("longer than any beat".to_owned());
         }
-        let mut beat: Beat = serde_json::from_slice(body).map_err(|_| "not a beat".to_owned())?;
+        let mut beat: Heartbeat = serde_json::from_slice(body).map_err(|_| "not a beat".to_owned())?;
         if beat.member != *member {
             return Err("the beat of another member".to_owned());
         }
-        let Beat { origin, boot, version, config, place, members, .. } = &beat;
+        let Heartbeat { origin, boot, version, config, place, members, .. } = &beat;
         let are_plain = [&origin.0, boot, version, config, place].into_iter().all(|text| is_plain(text));
         if !are_plain || !members.iter().all(|name| is_key_part(&name.0)) {
             return Err("not a beat of ours: a part of it is too long, or no plain text".to_owned());

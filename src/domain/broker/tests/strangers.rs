@@ -34,12 +34,12 @@ fn copies_that_matter_to_nobody_here_take_no_memory() {
     for member in ["eu-2", "us-9"] {
         let mut broker = broker(Trust::Unsigned);
         show(&mut broker, |number| Heard { member: member.into(), ..heard(&made_up(number), record(2, 1)) });
-        println!("T8: bytes kept of 20,000 copies that {member} shows at rest {} (aim 0)", broker.copies.bytes());
-        assert_eq!(broker.copies.bytes(), 0);
+        println!("T8: bytes kept of 20,000 copies that {member} shows at rest {} (aim 0)", broker.peer_records.bytes());
+        assert_eq!(broker.peer_records.bytes(), 0);
     }
     let mut broker = broker(Trust::Unsigned);
     show(&mut broker, |number| Heard { member: "us-9".into(), ..heard(&made_up(number), seeking(1)) });
-    assert_eq!(broker.copies.bytes(), 0, "who is no member is waited for by nobody");
+    assert_eq!(broker.peer_records.bytes(), 0, "who is no member is waited for by nobody");
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn copies_that_ask_for_us_take_a_bounded_memory_and_no_place_from_what_is_under_
     let mut broker = broker(Trust::Unsigned);
     published(&mut broker, "web", record(2, 1));
     show(&mut broker, |number| heard(&made_up(number), Record { uid: "u".repeat(15_000), ..seeking(1) }));
-    let bytes = broker.copies.bytes();
+    let bytes = broker.peer_records.bytes();
     println!("T8: bytes kept of 20,000 copies of 15 KiB that ask for a rollout {bytes} (aim {})", 16 << 20);
     assert!(bytes <= 5 << 20, "{bytes}");
     broker.step(at(2), Event::Read(0, news(vec![heard(&id("web"), record(2, 1))])));
@@ -144,7 +144,7 @@ fn names_that_are_made_up_are_remembered_in_bounds() {
     for number in 0..20_000 {
         broker.step(at(1), Event::Absent(made_up(number), Seq(0)));
     }
-    let (names, absent) = (broker.paths[0].disbelieved.len(), broker.ours.absent().count());
+    let (names, absent) = (broker.boards[0].disbelieved.len(), broker.ours.absent().count());
     println!(
         "T13: names remembered of 20,000 {names} (aim {DISBELIEVED_MAX}), absent workloads {absent} (aim {ABSENT_MAX})"
     );

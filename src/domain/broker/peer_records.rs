@@ -38,7 +38,7 @@ const COPY_BYTES: usize = 200;
 
 /// What is known of one member's record of one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Copy {
+struct PeerRecord {
     seq: Seq,
     revision: u64,
     /// What was published as it travels, a tenth of its size when decoded; `None` once it was removed in this state.
@@ -49,14 +49,14 @@ struct Copy {
 /// The copies of some workloads, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Shelf {
-    copies: BTreeMap<WorkloadId, BTreeMap<Member, Copy>>,
+    copies: BTreeMap<WorkloadId, BTreeMap<Member, PeerRecord>>,
     bytes: BTreeMap<Member, usize>,
     all: usize,
 }
 
 /// All copies. See the module's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Copies {
+pub(super) struct PeerRecords {
     followed: Shelf,
     /// Of workloads that no rollout of ours follows.
     sought: Shelf,
@@ -74,7 +74,7 @@ pub(super) struct Copies {
     pub(super) too_many: u64,
 }
 
-impl Copies {
+impl PeerRecords {
     /// From now on every copy is kept, as far as there is room.
     pub(super) fn listen(&mut self) {
         self.listens = true;
@@ -90,14 +90,14 @@ impl Copies {
         let copy = match said {
             Posting::Show(published) => {
                 let Ok(text) = encode_published(&published) else { return false };
-                Copy { seq, revision, text: Some(text.into_boxed_str()), seeks: published.seeks() }
+                PeerRecord { seq, revision, text: Some(text.into_boxed_str()), seeks: published.seeks() }
             }
-            Posting::Forget(..) => Copy { seq, revision, text: None, seeks: false },
+            Posting::Forget(..) => PeerRecord { seq, revision, text: None, seeks: false },
         };
         let is_followed = self.followed.copies.contains_key(&workload);
         let shelf = if is_followed { &mut self.followed } else { &mut self.sought };
         // For the same state, a removal is newer.
-        let age = |copy: &Copy| (copy.seq, copy.revision, copy.text.is_none());
+        let age = |copy: &PeerRecord| (copy.seq, copy.revision, copy.text.is_none());
         let known = shelf.copies.get(&workload).and_then(|members| members.get(&member));
         if known.is_some_and(|known| age(known) >= age(&copy)) {
             return false;
@@ -190,7 +190,7 @@ impl Copies {
         if !self.dropped {
             return None;
         }
-        let lacks = |copies: &BTreeMap<Member, Copy>| members.iter().any(|member| !copies.contains_key(member));
+        let lacks = |copies: &BTreeMap<Member, PeerRecord>| members.iter().any(|member| !copies.contains_key(member));
         let lacking = self.followed.copies.iter().filter(|(_, copies)| lacks(copies));
         Some(lacking.map(|(workload, _)| workload.clone()).take(most).collect())
     }
@@ -276,7 +276,7 @@ impl Shelf {
         self.bytes.get(member).copied().unwrap_or_default()
     }
 
-    fn put(&mut self, workload: &WorkloadId, member: Member, copy: Copy) {
+    fn put(&mut self, workload: &WorkloadId, member: Member, copy: PeerRecord) {
         self.remove(workload, &member);
         let bytes = bytes_of(workload, &copy);
         *self.bytes.entry(member.clone()).or_default() += bytes;
@@ -294,7 +294,7 @@ impl Shelf {
         }
     }
 
-    fn take(&mut self, workload: &WorkloadId) -> BTreeMap<Member, Copy> {
+    fn take(&mut self, workload: &WorkloadId) -> BTreeMap<Member, PeerRecord> {
         let members: Vec<Member> = self.copies.get(workload).into_iter().flat_map(BTreeMap::keys).cloned().collect();
         let copies = self.copies.get(workload).cloned().unwrap_or_default();
         members.iter().for_each(|member| self.remove(workload, member));
@@ -311,7 +311,7 @@ impl Shelf {
     }
 }
 
-fn bytes_of(workload: &WorkloadId, copy: &Copy) -> usize {
+fn bytes_of(workload: &WorkloadId, copy: &PeerRecord) -> usize {
     let text = copy.text.as_ref().map_or(0, |text| text.len());
     text + workload.namespace.len() + workload.name.len() + COPY_BYTES
 }
@@ -335,14 +335,14 @@ mod tests {
         decode(text.as_bytes()).unwrap()
     }
 
-    /// Copies, with one workload that is followed.
-    fn followed() -> Copies {
-        let mut copies = Copies::default();
+    /// Records, with one workload that is followed.
+    fn followed() -> PeerRecords {
+        let mut copies = PeerRecords::default();
         assert!(copies.follow(&web()) && !copies.follow(&web()));
         copies
     }
 
-    fn shown(copies: &Copies) -> Option<(u64, u64)> {
+    fn shown(copies: &PeerRecords) -> Option<(u64, u64)> {
         copies.of(&web(), &"eu-2".into()).map(|known| known.published.state()).map(|(seq, revision)| (seq.0, revision))
     }
 
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn what_nobody_follows_is_kept_only_while_a_member_waits_for_us() {
-        let mut copies = Copies::default();
+        let mut copies = PeerRecords::default();
         assert!(!copies.hear(heard("a", record(2, 1))));
         assert_eq!((shown(&copies), copies.bytes()), (None, 0));
         let waiting = Record { change: Change::Changed, ..record(2, 2) };
@@ -407,7 +407,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_leaves_the_first_workloads_and_comes_again_when_there_is_room() {
-        let mut copies = Copies::default();
+        let mut copies = PeerRecords::default();
         let id = |number: usize| WorkloadId::deployment("shop", format!("app-{number:05}"));
         for number in (0..400).rev() {
             copies.follow(&id(number));
