@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, Output, answer, refused};
 use crate::cli::consent::{Answer, Consent};
 use crate::cli::page::{Page, count};
-use crate::cli::read::listen::{Copy, Group, listen};
+use crate::cli::read::listen::{Group, OwnCopy, listen};
 use crate::cli::read::{Question, Section, Sources, named, peek};
 use domain::adoption::{State, adopt as adopted, has_regressed, state};
 use domain::delivery;
@@ -101,7 +101,7 @@ pub async fn show(sources: &Sources, question: &Question, output: Output) -> Out
         ));
     }
     let regressed = matches!(lost(sources, &ledgered, &id, copies).await, Ok(Some(_)));
-    let seen = |copy: &Copy| {
+    let seen = |copy: &OwnCopy| {
         let (seq, revision) = state(&copy.said);
         CopySeen { board: copy.board.clone(), seq, revision, current: copy.origin == ledgered.origin }
     };
@@ -186,7 +186,7 @@ async fn heard(sources: &Sources, ledgered: &LedgerContents, policy: &Policy) ->
     Ok(Some(listen(neighbours, member, Some(ledgered), policy).await))
 }
 
-fn copies<'a>(heard: Option<&'a Group>, id: &WorkloadId) -> &'a [Copy] {
+fn copies<'a>(heard: Option<&'a Group>, id: &WorkloadId) -> &'a [OwnCopy] {
     heard.and_then(|heard| heard.own.get(id)).map_or(&[], Vec::as_slice)
 }
 
@@ -196,9 +196,9 @@ async fn lost(
     sources: &Sources,
     ledgered: &LedgerContents,
     id: &WorkloadId,
-    copies: &[Copy],
+    copies: &[OwnCopy],
 ) -> Result<Option<(State, String)>, PortError> {
-    let of_ours: Vec<&Copy> = copies.iter().filter(|copy| copy.origin == ledgered.origin).collect();
+    let of_ours: Vec<&OwnCopy> = copies.iter().filter(|copy| copy.origin == ledgered.origin).collect();
     let seen = ledgered.records.get(id);
     let is_noted = seen.is_some_and(|record| record.set_back.is_some());
     // Most are not: only what looks like it is asked for again.

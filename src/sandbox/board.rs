@@ -58,17 +58,17 @@ struct State {
 #[derive(Default)]
 struct Shelf {
     stamp: u64,
-    copies: BTreeMap<WorkloadId, Copy>,
+    copies: BTreeMap<WorkloadId, StoredCopy>,
 }
 
-struct Copy {
+struct StoredCopy {
     stamp: u64,
     origin: Origin,
     said: Posting,
     since: Timestamp,
 }
 
-impl Copy {
+impl StoredCopy {
     fn heard(&self, member: &Member, workload: &WorkloadId) -> Heard {
         let (origin, said) = (self.origin.clone(), self.said.clone());
         Heard { member: member.clone(), workload: workload.clone(), origin, said }
@@ -158,7 +158,7 @@ impl State {
         }
         self.counted += 1;
         shelf.stamp = self.counted;
-        let copy = Copy { stamp: self.counted, origin: origin.clone(), said: posting.clone(), since: now };
+        let copy = StoredCopy { stamp: self.counted, origin: origin.clone(), said: posting.clone(), since: now };
         shelf.copies.insert(workload.clone(), copy);
         (Posted::Current, true)
     }

@@ -42,7 +42,7 @@ use self::maps::{Maps, config_map};
 use self::moved::Routes;
 use self::shard::{Change, Shard};
 use self::stored::Stored;
-use self::writer::{Copy, Lane, WRITES_AT_ONCE_MAX, Writes};
+use self::writer::{Lane, ShardCopy, WRITES_AT_ONCE_MAX, Writes};
 use super::{SHARDS, pin_of, shard_of};
 use domain::delivery::Delivery;
 use domain::id::{Origin, Seq, WorkloadId};
@@ -161,7 +161,7 @@ impl KubernetesLedger {
         }
         for (index, copy) in &found.shards {
             for (namespace, name) in copy.shard.moved() {
-                let none = || Copy { shard: Shard::default(), version: None };
+                let none = || ShardCopy { shard: Shard::default(), version: None };
                 found.parts.push((*index, namespace.to_owned(), parts.remove(name).unwrap_or_else(none)));
             }
         }
@@ -254,9 +254,9 @@ type Failures = BTreeMap<WorkloadId, StoreError>;
 /// What a listing shows of the ledger.
 #[derive(Default)]
 struct Contents {
-    shards: BTreeMap<usize, Copy>,
+    shards: BTreeMap<usize, ShardCopy>,
     /// The parts that shards name, each with its shard and its namespace.
-    parts: Vec<(usize, String, Copy)>,
+    parts: Vec<(usize, String, ShardCopy)>,
     present: Present,
 }
 
@@ -284,7 +284,7 @@ impl Ledger for KubernetesLedger {
         self.shards.adopt(std::mem::take(&mut contents.present), &opened.listed);
         self.routes.clear();
         for (index, lane) in self.lanes.iter().enumerate() {
-            let none = Copy { shard: Shard::default(), version: None };
+            let none = ShardCopy { shard: Shard::default(), version: None };
             let copy = contents.shards.remove(&index).unwrap_or(none);
             self.routes.note(index, &copy.shard);
             lane.adopt(copy).await;
@@ -421,7 +421,7 @@ fn is_ours(map: &ConfigMap, meta: &OwnerReference) -> bool {
 }
 
 /// What a shard holds, as far as it belongs to this ledger.
-fn copy_of(map: ConfigMap, meta: &OwnerReference) -> Copy {
+fn copy_of(map: ConfigMap, meta: &OwnerReference) -> ShardCopy {
     let shard = if is_ours(&map, meta) { Shard::of(map.data.unwrap_or_default()) } else { Shard::default() };
-    Copy { shard, version: map.metadata.resource_version }
+    ShardCopy { shard, version: map.metadata.resource_version }
 }

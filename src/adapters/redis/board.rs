@@ -37,7 +37,7 @@ use ::redis::aio::ConnectionManager;
 use ::redis::{ErrorKind, Pipeline, RedisError, RedisResult, Script, ServerErrorKind, cmd, pipe};
 use async_trait::async_trait;
 
-use self::copy::{Copies, Copy, problem};
+use self::copy::{BoardCopy, CopyCodec, problem};
 use super::Server;
 use crate::config::Secret;
 use domain::id::{Member, Origin, WorkloadId, is_key_part};
@@ -76,7 +76,7 @@ pub struct RedisBoard {
     server: Server,
     member: Member,
     prefix: String,
-    copies: Copies,
+    copies: CopyCodec,
     merge: Script,
     read: Script,
     forget: Script,
@@ -108,7 +108,7 @@ impl RedisBoard {
             server,
             member: member.clone(),
             prefix: format!("allclear:{{{group}}}:"),
-            copies: Copies::new(group, keys),
+            copies: CopyCodec::new(group, keys),
             merge: Script::new(scripts::MERGE),
             read: Script::new(scripts::READ),
             forget: Script::new(scripts::FORGET),
@@ -127,11 +127,11 @@ impl RedisBoard {
     }
 
     /// Posts some copies and answers for each. What is in the way of one is looked at, and replaced if it may be.
-    async fn post_some(&self, copies: &mut [Copy]) -> Result<Vec<Posted>, PortError> {
+    async fn post_some(&self, copies: &mut [BoardCopy]) -> Result<Vec<Posted>, PortError> {
         let mut answers: Vec<Posted> = copies.iter().map(|_| in_the_way()).collect();
         let mut pending: Vec<usize> = (0..copies.len()).collect();
         for _ in 0..ATTEMPTS {
-            let asked: Vec<&Copy> = pending.iter().filter_map(|&at| copies.get(at)).collect();
+            let asked: Vec<&BoardCopy> = pending.iter().filter_map(|&at| copies.get(at)).collect();
             let merged = self.merge_all(&asked).await?;
             let mut again = Vec::new();
             for (at, merged) in pending.into_iter().zip(merged) {
@@ -150,7 +150,7 @@ impl RedisBoard {
     }
 
     /// What came of one copy; nothing if what is in its way is now to be replaced.
-    fn judged(&self, copy: &mut Copy, merged: Merged) -> Option<Posted> {
+    fn judged(&self, copy: &mut BoardCopy, merged: Merged) -> Option<Posted> {
         match merged {
             Merged::There => Some(Posted::Current),
             Merged::Foreign => Some(Posted::Refused(format!(
@@ -178,7 +178,7 @@ impl RedisBoard {
     }
 
     /// Sends the merge script for each copy in one request.
-    async fn merge_all(&self, copies: &[&Copy]) -> Result<Vec<Merged>, PortError> {
+    async fn merge_all(&self, copies: &[&BoardCopy]) -> Result<Vec<Merged>, PortError> {
         let (floor, known, begun) = {
             let stamps = self.stamps();
             // A loss that a reading has told of is not told again: then nothing is known until this has been posted.
@@ -312,7 +312,7 @@ impl Board for RedisBoard {
 
     async fn post(&self, origin: &Origin, postings: &[(WorkloadId, Posting)]) -> Result<Vec<Posted>, PortError> {
         let mut answers = Vec::with_capacity(postings.len());
-        let mut request: Vec<Copy> = Vec::new();
+        let mut request: Vec<BoardCopy> = Vec::new();
         let mut bytes = 0_usize;
         // Places of the answers of this request.
         let mut places = Vec::new();

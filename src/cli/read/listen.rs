@@ -44,7 +44,7 @@ pub struct Group {
     /// What is wrong with the boards and the group.
     pub troubles: Vec<Trouble>,
     /// Copies of this cluster's own records, with the name of the board.
-    pub own: BTreeMap<WorkloadId, Vec<Copy>>,
+    pub own: BTreeMap<WorkloadId, Vec<OwnCopy>>,
     /// The beats of all members, our own running instance's too.
     pub beats: BTreeMap<Member, Heartbeat>,
     /// Workloads in which another member asks for our part.
@@ -59,7 +59,7 @@ pub struct Group {
 
 /// A copy of one of our own records on a board.
 #[derive(Clone, Debug)]
-pub struct Copy {
+pub struct OwnCopy {
     /// The board, by its address.
     pub board: String,
     /// The ledger it is from.
@@ -130,7 +130,7 @@ pub async fn listen(
     }
     let mut beats = BTreeMap::new();
     let mut twins = BTreeSet::new();
-    let mut own: BTreeMap<WorkloadId, Vec<Copy>> = BTreeMap::new();
+    let mut own: BTreeMap<WorkloadId, Vec<OwnCopy>> = BTreeMap::new();
     // All beats first: they say which ledger of a member counts.
     for (index, told) in told.iter().enumerate() {
         for page in &told.pages {
@@ -145,7 +145,7 @@ pub async fn listen(
         for page in told.pages {
             let of_ours = page.heard.iter().filter(|heard| heard.member == *member);
             for Heard { workload, origin, said, .. } in of_ours.cloned() {
-                own.entry(workload).or_default().push(Copy { board: board.clone(), origin, said });
+                own.entry(workload).or_default().push(OwnCopy { board: board.clone(), origin, said });
             }
             heard.take(Event::Read(index, Ok(Box::new(News { beats: Vec::new(), ..page }))));
         }

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::maps::Failed;
 use super::shard::Shard;
 use super::stored::Stored;
-use super::writer::{Copy, Lane, ShardStore, Spare};
+use super::writer::{Lane, ShardCopy, ShardStore, Spare};
 use super::{META_NAME, SHARDS, shard_name};
 use domain::ports::PortError;
 
@@ -80,7 +80,12 @@ fn random_name(index: usize) -> Result<String, PortError> {
 
 impl Stored<'_> {
     /// See [`ShardStore::relieve`].
-    pub(super) async fn divide(&self, copy: Copy, namespace: &str, spare: &mut Option<Spare>) -> Result<Copy, Failed> {
+    pub(super) async fn divide(
+        &self,
+        copy: ShardCopy,
+        namespace: &str,
+        spare: &mut Option<Spare>,
+    ) -> Result<ShardCopy, Failed> {
         let name = match spare.take_if(|spare| spare.namespace == namespace) {
             Some(left) => left.name,
             None => random_name(self.index)?,
@@ -88,13 +93,13 @@ impl Stored<'_> {
         // An attempt whose outcome is not known may have been carried out, or be carried out yet: for the same namespace, and with the
         // same object. So that is used again, and never for another namespace.
         *spare = Some(Spare { namespace: namespace.to_owned(), name: name.clone() });
-        let Copy { mut shard, version } = copy;
+        let ShardCopy { mut shard, version } = copy;
         let theirs = shard.move_out(namespace, &name);
         let own = self.for_namespace(namespace, &name);
         let there = self.ledger.maps.get(&name).await?;
         let made = own.put(&theirs, there.and_then(|map| map.metadata.resource_version)).await?;
         self.ledger.note_moved(&made).await?;
-        let version = self.write(&Copy { shard: shard.clone(), version }).await?;
+        let version = self.write(&ShardCopy { shard: shard.clone(), version }).await?;
         *spare = None;
         tracing::info!(
             namespace,
@@ -103,7 +108,7 @@ impl Stored<'_> {
             "the records of a namespace crowded a part of the ledger, and have one of their own now"
         );
         self.ledger.routes.note(self.index, &shard);
-        Ok(Copy { shard, version: Some(version) })
+        Ok(ShardCopy { shard, version: Some(version) })
     }
 }
 

@@ -52,7 +52,7 @@ const FULL_FOR: Duration = Duration::from_secs(60);
 
 /// What the API server has of one shard.
 #[derive(Debug)]
-pub(super) struct Copy {
+pub(super) struct ShardCopy {
     /// Its content.
     pub(super) shard: Shard,
     /// The `resourceVersion` it had then; `None` while there is no such object.
@@ -62,9 +62,9 @@ pub(super) struct Copy {
 /// Reading and writing one shard, each in one call; the calls differ, the order of them is this module's.
 pub(super) trait ShardStore {
     /// Reads it afresh.
-    fn read(&self) -> impl Future<Output = Result<Copy, PortError>> + Send;
+    fn read(&self) -> impl Future<Output = Result<ShardCopy, PortError>> + Send;
     /// Writes it if it is still what was read, or creates it if there was none: returns the new `resourceVersion`.
-    fn write(&self, copy: &Copy) -> impl Future<Output = Result<String, Failed>> + Send;
+    fn write(&self, copy: &ShardCopy) -> impl Future<Output = Result<String, Failed>> + Send;
     /// Whether a namespace can be moved out of it.
     fn is_divisible(&self) -> bool;
     /// Notes which namespaces are elsewhere.
@@ -73,10 +73,10 @@ pub(super) trait ShardStore {
     /// what an attempt that failed has left.
     fn relieve(
         &self,
-        copy: Copy,
+        copy: ShardCopy,
         namespace: &str,
         spare: &mut Option<Spare>,
-    ) -> impl Future<Output = Result<Copy, Failed>> + Send;
+    ) -> impl Future<Output = Result<ShardCopy, Failed>> + Send;
 }
 
 /// An object that was made for a namespace; the shard may name it or not.
@@ -118,7 +118,7 @@ pub(super) struct Lane {
 
 #[derive(Debug, Default)]
 struct Held {
-    copy: Option<Copy>,
+    copy: Option<ShardCopy>,
     /// When the last write began.
     written: Option<Instant>,
     /// When it was last read.
@@ -170,7 +170,7 @@ impl Lane {
     }
 
     /// Takes over what a listing said of the shard.
-    pub(super) async fn adopt(&self, copy: Copy) {
+    pub(super) async fn adopt(&self, copy: ShardCopy) {
         self.held.lock().await.copy = Some(copy);
     }
 
@@ -240,7 +240,7 @@ impl Held {
                 let written = store.write(&copy).await;
                 written.map(|version| {
                     intents.drain(..).for_each(|intent| drop(intent.answer.send(Ok(()))));
-                    Copy { version: Some(version), ..copy }
+                    ShardCopy { version: Some(version), ..copy }
                 })
             };
             match written {
@@ -257,7 +257,7 @@ impl Held {
         Ok(())
     }
 
-    async fn read(&mut self, store: &impl ShardStore) -> Result<Copy, PortError> {
+    async fn read(&mut self, store: &impl ShardStore) -> Result<ShardCopy, PortError> {
         let copy = store.read().await?;
         self.read = Some(Instant::now());
         Ok(copy)
@@ -274,7 +274,7 @@ impl Held {
 
     /// Moves the largest namespace out, by what is there and what was to be written. Nothing of the latter is kept: it is applied
     /// again to whatever it belongs to then.
-    async fn relieve(&mut self, planned: Copy, store: &impl ShardStore) -> Result<Copy, Failed> {
+    async fn relieve(&mut self, planned: ShardCopy, store: &impl ShardStore) -> Result<ShardCopy, Failed> {
         let there = self.read(store).await?;
         store.note(&there.shard);
         match planned.shard.largest().filter(|namespace| !there.shard.is_moved(namespace)) {
@@ -336,14 +336,14 @@ mod tests {
     }
 
     impl ShardStore for Object {
-        async fn read(&self) -> Result<Copy, PortError> {
+        async fn read(&self) -> Result<ShardCopy, PortError> {
             tokio::time::sleep(LATENCY).await;
             self.reads.fetch_add(1, Ordering::Relaxed);
             let version = Some(self.version.load(Ordering::Relaxed).to_string());
-            Ok(Copy { shard: self.content.lock().unwrap().clone(), version })
+            Ok(ShardCopy { shard: self.content.lock().unwrap().clone(), version })
         }
 
-        async fn write(&self, copy: &Copy) -> Result<String, Failed> {
+        async fn write(&self, copy: &ShardCopy) -> Result<String, Failed> {
             tokio::time::sleep(LATENCY / 2).await;
             let version = {
                 let mut content = self.content.lock().unwrap();
@@ -364,7 +364,7 @@ mod tests {
 
         fn note(&self, _: &Shard) {}
 
-        async fn relieve(&self, copy: Copy, _: &str, _: &mut Option<Spare>) -> Result<Copy, Failed> {
+        async fn relieve(&self, copy: ShardCopy, _: &str, _: &mut Option<Spare>) -> Result<ShardCopy, Failed> {
             Ok(copy)
         }
     }

@@ -20,7 +20,7 @@ const PLAIN_BYTES_MAX: usize = 300;
 
 /// A posting as it is written.
 #[derive(Debug)]
-pub struct Copy {
+pub struct BoardCopy {
     pub workload: WorkloadId,
     pub origin: Origin,
     pub seq: Seq,
@@ -37,11 +37,11 @@ pub struct Copy {
 
 /// Makes and reads copies and beats of one group.
 #[derive(Debug)]
-pub struct Copies {
+pub struct CopyCodec {
     seal: Seal,
 }
 
-impl Copies {
+impl CopyCodec {
     pub fn new(group: &str, keys: impl IntoIterator<Item = Secret<Vec<u8>>>) -> Self {
         Self { seal: Seal::new(group, keys) }
     }
@@ -56,7 +56,7 @@ impl Copies {
         workload: &WorkloadId,
         origin: &Origin,
         posting: &Posting,
-    ) -> Result<Copy, String> {
+    ) -> Result<BoardCopy, String> {
         let (version, phase, body) = match posting {
             Posting::Show(published) => {
                 let body = encode_published(published).map_err(|error| error.to_string())?;
@@ -69,7 +69,7 @@ impl Copies {
         let (seq, revision) = posting.state();
         let mac = self.seal.sign(Signed::Record(&member.0, &workload.to_string(), &origin.0, body.as_bytes()));
         let (workload, origin) = (workload.clone(), origin.clone());
-        Ok(Copy { workload, origin, seq, revision, version, phase, body, mac, ttl, over: Vec::new() })
+        Ok(BoardCopy { workload, origin, seq, revision, version, phase, body, mac, ttl, over: Vec::new() })
     }
 
     /// What a copy says, if it can be believed. Only its signed parts are looked at, not the fields for people.
