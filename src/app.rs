@@ -418,7 +418,7 @@ fn grouping(config: &Config) -> Result<Grouping, StartError> {
         members: config.group.members.iter().cloned().map(Member).collect(),
         trust: config.group.trust(),
         boot,
-        silent: config.dry_run,
+        listen_only: config.dry_run,
     })
 }
 

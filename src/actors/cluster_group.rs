@@ -74,7 +74,7 @@ impl ClusterGroupActor {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             // Our own comes first. Its address tells people more than a name made from a UID.
             place: names.first().cloned().unwrap_or_default(),
-            silent: own.grouping.as_ref().is_some_and(|grouping| grouping.silent),
+            listen_only: own.grouping.as_ref().is_some_and(|grouping| grouping.listen_only),
             trust: own.grouping.as_ref().map(|grouping| grouping.trust).unwrap_or_default(),
         };
         let shell = Shell::new(Broker::new(identity, roster, names), &surroundings);

@@ -121,7 +121,7 @@ pub struct Grouping {
     /// A random name for this life of the process.
     pub boot: String,
     /// Only listen: others must not count on us (decision 23).
-    pub silent: bool,
+    pub listen_only: bool,
 }
 
 /// Messages an actor's mailbox holds before it refuses more and senders must try again. A rollout produces a handful a

@@ -14,7 +14,7 @@ use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, refused};
 use crate::cli::consent::{Answer, Consent};
 use crate::cli::page::{Page, count};
 use crate::cli::read::listen::{Group, listen};
-use crate::cli::read::{Question, Section, Sources, peek, tallied};
+use crate::cli::read::{Question, Section, Sources, group_lines, peek};
 use domain::broker::{BoardSeen, MemberSeen, Trouble};
 use domain::group::{Fate, fate};
 use domain::id::{Member, WorkloadId};
@@ -334,7 +334,7 @@ fn board_line(board: &BoardSeen) -> String {
     let BoardSeen { name, trouble, same_as, rejected, identity, .. } = board;
     let state = match (same_as, trouble) {
         (Some(other), _) => format!("the same server as {other}"),
-        (None, Some(why)) => tallied::board_trouble(name, why).to_owned(),
+        (None, Some(why)) => group_lines::board_trouble(name, why).to_owned(),
         (None, None) => "well".to_owned(),
     };
     let who = identity.as_ref().map_or_else(String::new, |identity| format!("; server {identity}"));

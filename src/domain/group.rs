@@ -288,7 +288,7 @@ pub fn all_have_closed(view: &View, vector: &Vector, dead: bool, own: &Member) -
             (None, Published::Absent(_)) => true,
             // It has dropped its vote, which a copy from before the vote does not show.
             (None, Published::Record(record)) => {
-                dead || record.last.as_ref().is_some_and(|last| is_past(view, last, vector))
+                dead || record.last.as_ref().is_some_and(|last| has_moved_on(view, last, vector))
             }
         },
     };
@@ -297,7 +297,7 @@ pub fn all_have_closed(view: &View, vector: &Vector, dead: bool, own: &Member) -
 
 /// True if the last voter for `last` has also voted for `vector`, or can no longer do so. If the two name different ledgers
 /// of a member, its present ledger is the later one.
-pub fn is_past(view: &View, last: &Brief, vector: &Vector) -> bool {
+pub fn has_moved_on(view: &View, last: &Brief, vector: &Vector) -> bool {
     let is_present = |member: &Member, component: &Component| {
         view.members.get(member).and_then(Option::as_ref).is_some_and(|known| known.origin == component.origin)
     };

@@ -82,7 +82,7 @@ impl Handler<PeersRestarted> for DeploymentWatcher {
     fn handle(&mut self, message: PeersRestarted, ctx: &mut Self::Context) {
         self.directory = message.0;
         self.feed(Event::PeersRebuilt, ctx);
-        for _ in self.watch().nursery().astray() {
+        for _ in self.watch().nursery().needing_peers() {
             self.surroundings.metrics.overflow("rollout");
         }
     }

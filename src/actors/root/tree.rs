@@ -39,7 +39,7 @@ pub(super) struct Tree {
     /// `None` between its death and the ledger's next answer.
     watcher: Option<Addr<DeploymentWatcher>>,
     /// The watcher's mailbox was full when a singleton was rebuilt: the new directory must be sent again.
-    astray: bool,
+    directory_due: bool,
 }
 
 impl Tree {
@@ -51,7 +51,7 @@ impl Tree {
             invalidator: parent.invalidator(),
             webhook: parent.webhook(),
             watcher: None,
-            astray: false,
+            directory_due: false,
             origin: ledgered.origin.clone(),
             pin: None,
             parent,
@@ -72,7 +72,7 @@ impl Tree {
 
     fn watch(&mut self, ledgered: LedgerContents, lives: Lives) {
         self.pin.clone_from(&ledgered.pin);
-        self.astray = false;
+        self.directory_due = false;
         self.watcher = Some(self.parent.watcher(self.directory(), ledgered, lives));
     }
 
@@ -111,16 +111,16 @@ impl Tree {
             Singleton::Invalidator => self.invalidator = self.parent.invalidator(),
             Singleton::Webhook => self.webhook = self.parent.webhook(),
         }
-        self.astray = true;
+        self.directory_due = true;
         self.send_directory();
     }
 
     /// Sends the watcher the directory, if it may not have the newest. A watcher that does not exist yet is built with
     /// it.
     pub fn send_directory(&mut self) {
-        let Some(watcher) = self.watcher.as_ref().filter(|_| self.astray) else { return };
-        self.astray = watcher.try_send(PeersRestarted(self.directory())).is_err();
-        if self.astray {
+        let Some(watcher) = self.watcher.as_ref().filter(|_| self.directory_due) else { return };
+        self.directory_due = watcher.try_send(PeersRestarted(self.directory())).is_err();
+        if self.directory_due {
             self.parent.surroundings.metrics.overflow(Singleton::Watcher.name());
         }
     }

@@ -42,7 +42,7 @@ use self::maps::{Maps, config_map};
 use self::moved::Routes;
 use self::shard::{Change, Shard};
 use self::stored::Stored;
-use self::writer::{Lane, ShardCopy, WRITES_AT_ONCE_MAX, Writes};
+use self::writer::{ShardCopy, ShardQueue, WRITES_AT_ONCE_MAX, Writes};
 use super::{SHARDS, pin_of, shard_of};
 use domain::delivery::Delivery;
 use domain::id::{Origin, Seq, WorkloadId};
@@ -70,7 +70,7 @@ pub struct KubernetesLedger {
     maps: Maps,
     namespace: String,
     meta: Mutex<Option<OwnerReference>>,
-    lanes: Vec<Arc<Lane>>,
+    lanes: Vec<Arc<ShardQueue>>,
     routes: Routes,
     writes: Writes,
     shards: Shards,
@@ -245,7 +245,7 @@ impl KubernetesLedger {
 
 /// Where a record is: the object, and the writes to it.
 struct Place<'a> {
-    lane: Arc<Lane>,
+    lane: Arc<ShardQueue>,
     store: Stored<'a>,
 }
 

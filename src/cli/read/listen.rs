@@ -113,7 +113,7 @@ pub async fn listen(
         boot: String::new(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         place: String::new(),
-        silent: false,
+        listen_only: false,
         trust: *trust,
     };
     let roster = grouped.then(|| {

@@ -1,9 +1,9 @@
 //! What the commands that answer questions share: whom they ask, what they are asked, and how the ledger, all workloads and
 //! the group are read. Everything is read with the caller's own credentials (decision 21), and nothing is changed.
 
+pub(crate) mod group_lines;
 pub(crate) mod listed;
 pub(crate) mod listen;
-pub(crate) mod tallied;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::cli::page::{Page, count};
-use crate::cli::read::tallied;
+use crate::cli::read::group_lines;
 use domain::broker::Trouble;
 use domain::tally::{Ballot, Executed, ago};
 use domain::text::visible;
@@ -206,10 +206,10 @@ impl Shown {
         page.part("Next", [next.clone()])?;
         if let Some(tally) = tally {
             page.part("Blocks", tally.blocks.iter().filter(|blocks| !state.starts_with(blocks.as_str())).cloned())?;
-            page.part("Members", tallied::members(&tally.members))?;
+            page.part("Members", group_lines::members(&tally.members))?;
         }
         match tally.filter(|tally| !tally.purges.is_empty()) {
-            Some(tally) => page.part("Purges", tally.purges.iter().map(tallied::purge))?,
+            Some(tally) => page.part("Purges", tally.purges.iter().map(group_lines::purge))?,
             None => page.part("Purges", purges.iter().map(|purge| self.live(purge)))?,
         }
         page.part("Conditions", conditions.iter().cloned())
@@ -245,7 +245,7 @@ fn board_line(board: &Board) -> String {
     let Board { name, trouble, answered_s, waiting, same_as } = board;
     let state = match (same_as, trouble, answered_s) {
         (Some(other), ..) => format!("the same server as {other}"),
-        (None, Some(why), _) => tallied::board_trouble(name, why).to_owned(),
+        (None, Some(why), _) => group_lines::board_trouble(name, why).to_owned(),
         (None, None, Some(age)) => format!("answered {}", ago(*age)),
         (None, None, None) => "has not answered yet".to_owned(),
     };

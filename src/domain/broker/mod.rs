@@ -82,7 +82,7 @@ pub struct Identity {
     /// Where it runs, for people; empty if unknown.
     pub place: String,
     /// Nothing is posted, and no beat is left: others must not count on us (decision 23).
-    pub silent: bool,
+    pub listen_only: bool,
     /// Whether a copy on a board proves anything.
     pub trust: Trust,
 }
@@ -271,7 +271,7 @@ impl Broker {
     }
 
     fn stand(&self, now: Timestamp) -> Standing {
-        self.membership.stand(now, &self.servers(), self.identity.silent)
+        self.membership.stand(now, &self.servers(), self.identity.listen_only)
     }
 
     /// The different servers behind the boards.
@@ -289,7 +289,7 @@ impl Broker {
 
     /// A record, or its end, goes to every board.
     fn post(&mut self, workload: &WorkloadId, posting: &Posting) {
-        if !self.identity.silent {
+        if !self.identity.listen_only {
             self.boards.iter_mut().for_each(|board| board.queue.post(workload, posting.clone()));
         }
     }
@@ -307,7 +307,7 @@ impl Broker {
         self.peer_records.is_sought_by(workload, self.members())
             && !self.ours.follows(workload)
             && self.ours.absent_up_to(workload).is_none()
-            && !self.identity.silent
+            && !self.identity.listen_only
     }
 }
 

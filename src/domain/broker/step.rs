@@ -44,7 +44,7 @@ impl Machine for Broker {
     fn next_deadline(&self) -> Option<Timestamp> {
         let grouped = self.is_grouped();
         let boards = self.boards.iter().filter_map(|board| board.next_deadline(grouped));
-        let refill = self.refill.deadline(&self.boards).filter(|_| !self.identity.silent);
+        let refill = self.refill.deadline(&self.boards).filter(|_| !self.identity.listen_only);
         let pulse = grouped.then(|| self.pulse.deadline());
         let rest = [refill, self.membership.deadline(), pulse, self.holds.deadline()];
         boards.chain(rest.into_iter().flatten()).min()
@@ -281,7 +281,7 @@ impl Broker {
         let grouped = self.is_grouped();
         let mut effects = Vec::new();
         if grouped && self.pulse.beats(now) {
-            if !self.identity.silent {
+            if !self.identity.listen_only {
                 effects.push(Effect::GatherWords);
             }
             for (workload, seq) in self.ours.absent_again(now, self.peer_records.seeking()) {
@@ -293,10 +293,10 @@ impl Broker {
         for (index, board) in self.boards.iter_mut().enumerate() {
             effects.extend(board.work(index, now, Some(members).filter(|_| grouped)));
         }
-        if !self.identity.silent {
+        if !self.identity.listen_only {
             effects.extend(self.refill.begin(now, &mut self.boards));
         }
-        if let Some(pin) = self.membership.mind_pin(now, &self.servers(), self.identity.silent) {
+        if let Some(pin) = self.membership.mind_pin(now, &self.servers(), self.identity.listen_only) {
             effects.extend(self.regressions.ask_again().into_iter().map(Effect::LoadRecord));
             effects.push(pin);
         }

@@ -30,7 +30,7 @@ fn identity(trust: Trust) -> Identity {
         boot: String::new(),
         version: "0.1.0".into(),
         place: String::new(),
-        silent: false,
+        listen_only: false,
         trust,
     }
 }
@@ -331,7 +331,7 @@ fn each_beat_is_later_than_the_one_before_even_if_the_clock_is_set_back() {
 #[test]
 fn a_silent_member_posts_and_beats_nothing_and_agrees_on_nothing() {
     let mut broker = grouped();
-    broker.identity.silent = true;
+    broker.identity.listen_only = true;
     let effects = published(&mut broker, "web", record(1, 1));
     assert_eq!(posts(&effects), []);
     assert!(!broker.tick(at(6)).iter().any(|effect| matches!(effect, Effect::GatherWords | Effect::Heartbeat(..))));

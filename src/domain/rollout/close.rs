@@ -108,7 +108,11 @@ impl Rollout {
                 .is_some_and(|id| theirs.noticed.contains(&id) && record.untold.iter().all(|notice| notice.id != id)),
             // A member drops its vote only after the announcement; but for a dead vector it may never have voted.
             None => {
-                !dead && record.last.as_ref().is_some_and(|last| group::is_past(&self.ballot.view, last, &vote.vector))
+                !dead
+                    && record
+                        .last
+                        .as_ref()
+                        .is_some_and(|last| group::has_moved_on(&self.ballot.view, last, &vote.vector))
             }
         };
         let mut others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);

@@ -55,7 +55,7 @@ fn broker(trust: Trust) -> Broker {
         boot: "b".to_owned(),
         version: "0".to_owned(),
         place: String::new(),
-        silent: true,
+        listen_only: true,
         trust,
     };
     Broker::new(identity, Some(roster), vec!["redis".to_owned()])

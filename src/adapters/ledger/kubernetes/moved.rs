@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::maps::Failed;
 use super::shard::Shard;
 use super::stored::Stored;
-use super::writer::{Lane, ShardCopy, ShardStore, Spare};
+use super::writer::{ShardCopy, ShardQueue, ShardStore, Spare};
 use super::{META_NAME, SHARDS, shard_name};
 use domain::ports::PortError;
 
@@ -28,7 +28,7 @@ use domain::ports::PortError;
 #[derive(Clone, Debug)]
 pub(super) struct Route {
     pub(super) name: String,
-    pub(super) lane: Arc<Lane>,
+    pub(super) lane: Arc<ShardQueue>,
 }
 
 /// Where the records of moved namespaces are, as the shards were last seen to say.

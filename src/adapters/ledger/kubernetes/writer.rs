@@ -111,7 +111,7 @@ pub(super) struct Waiting(oneshot::Receiver<Answer>);
 
 /// One shard: what is queued for it, and what is known of it.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct ShardQueue {
     queue: Mutex<Vec<Intent>>,
     held: AsyncMutex<Held>,
 }
@@ -126,8 +126,8 @@ struct Held {
     spare: Option<Spare>,
 }
 
-impl Lane {
-    /// Queues a change; the caller must then [`Lane::settle`] it.
+impl ShardQueue {
+    /// Queues a change; the caller must then [`ShardQueue::settle`] it.
     pub(super) fn enqueue(&self, workload: WorkloadId, change: Change) -> Waiting {
         let (answer, waiting) = oneshot::channel();
         self.queue().push(Intent { workload, change, answer });
@@ -371,7 +371,7 @@ mod tests {
 
     #[derive(Default)]
     struct Bench {
-        lane: Lane,
+        lane: ShardQueue,
         object: Object,
         writes: Writes,
     }
@@ -438,7 +438,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_refusal_is_given_only_after_a_fresh_read() {
         let bench = Bench::start().await;
-        let other = Lane::default();
+        let other = ShardQueue::default();
         let waiting = other.enqueue(workload(1), Change::Remove(1));
         other.settle(waiting, &bench.object, &bench.writes).await.unwrap().unwrap();
         bench.store(1, 1).await.unwrap();
