@@ -2,19 +2,19 @@
 //! rollouts to inform or wake.
 //!
 //! ```text
-//! our rollouts ──Published──▶ ┌────────┐ ──Post, Heartbeat──▶ board 1 … n      each at its own pace; a dead one delays no other
-//!      ▲  ▲                   │ Broker │ ◀──Read──────── board 1 … n      at once when woken, else every 5 s
+//! our rollouts ──Published──▶ ┌────────┐ ──Post, Heartbeat──▶ board 1 … n   each at its own pace; a dead one delays no other
+//!      ▲  ▲                   │ Broker │ ◀──Read───────────── board 1 … n   at once when woken, else every 5 s
 //!      │  └──Tell (a view)─── └────────┘
 //!      └─────Want (wake one up)   │ StorePin, ReadPin, ReadLedger, LoadRecord
 //!                                 ▼
 //!                               ledger
 //! ```
 //!
-//! What it holds is in rooms that own their fields: who the members are (`membership`); each board (`board_state`) with its server
-//! (`server`), what is read there (`reading`) and what is still to be written (`queue`), and the ledger read for those that lack
-//! it (`refill`); our beat (`pulse`); the others' records (`copies`) and our own (`ours`), and those that a board holds in a
-//! newer state than our ledger (`regressions`); the rollouts to wake (`waking`); and what was reported (`holds`, `doubts`). `step` is
-//! where they meet.
+//! What it holds is in rooms that own their fields: who the members are (`membership`); each board (`board_state`) with its
+//! server (`server`), what is read there (`reading`) and what is still to be written (`queue`), and the ledger read for those
+//! that lack it (`refill`); our heartbeat (`pulse`); the others' records (`peer_records`) and our own (`ours`), and those that
+//! a board holds in a newer state than our ledger (`regressions`); the rollouts to wake (`waking`); and what was reported
+//! (`holds`, `doubts`). `step` is where they meet.
 //!
 //! A single cluster is a group of one: its view is its own record, and its boards are only posted to. Nothing here decides
 //! about a rollout; that is `rollout` and `group`. Everything it remembers may be lost: it comes again from the ledger,

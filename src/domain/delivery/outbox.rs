@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  Told ─▶ Waiting ──due, and stored──▶ Ready ──room in its queue──▶ Sending ──2xx──▶ Done ─▶ Remove
-//!             ▲                                                       │ │
-//!             └───────────── failed, schedule goes on ────────────────┘ └─ given up ─▶ Dead ──Resend──▶ Waiting
+//!             ▲                                                        │ │
+//!             └───────────── failed, schedule goes on ─────────────────┘ └─ given up ─▶ Dead ──Resend──▶ Waiting
 //! ```
 //!
 //! 1. A notice is accepted when every delivery of it is in the ledger, and not before.
