@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::actors::message::Drain;
 use crate::actors::root::{ENDS_WITHIN, GivenUp, Root};
-use crate::actors::{Grouping, Settings, Surroundings};
+use crate::actors::{Env, Grouping, Settings};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::cloudfront::{self, CloudFront};
 use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
@@ -56,7 +56,7 @@ const _: () = assert!(ENDS_WITHIN.as_millis() < STOP_WITHIN.as_millis(), "the ac
 
 /// What is not configuration but still has to be known to start.
 #[derive(Default)]
-pub struct Surrounded {
+pub struct Overrides {
     /// Where the API server is.
     pub kubernetes: kubernetes::Options,
     /// Credentials for AWS instead of the default chain: only the demo and tests have any.
@@ -102,10 +102,10 @@ pub struct Running {
 ///
 /// # Errors
 /// When it cannot start; nothing is left running then.
-pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, StartError> {
-    let by_hand = surrounded.by_hand.filter(|_| config.ledger_backend() == LedgerBackend::Kubernetes);
+pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, StartError> {
+    let by_hand = overrides.by_hand.filter(|_| config.ledger_backend() == LedgerBackend::Kubernetes);
     let beside = by_hand.map(|by_hand| by_hand.named(config)).transpose()?;
-    let clients = kubernetes::connect(&surrounded.kubernetes).await?;
+    let clients = kubernetes::connect(&overrides.kubernetes).await?;
     tracing::info!(server = %clients.server, credentials = %clients.source, "using this cluster");
     if let Some(beside) = beside {
         beside.look_around(config, &clients).await?;
@@ -114,16 +114,16 @@ pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, S
     let metrics = Arc::new(Metrics::default());
     let (notifier, outbox) = webhooks(config, clock.clone())?;
     let scope = scope(config, &clients).await?;
-    let cdn = Arc::new(CloudFront::new(cloudfront_options(config, surrounded.aws)).await);
-    let grouped = config.is_grouped() || surrounded.boards.len() > 1;
+    let cdn = Arc::new(CloudFront::new(cloudfront_options(config, overrides.aws)).await);
+    let grouped = config.is_grouped() || overrides.boards.len() > 1;
     let member = if grouped { member(config, &clients).await? } else { Member(alone(config)) };
-    let boards = if surrounded.boards.is_empty() { boards(config, &member)? } else { surrounded.boards };
+    let boards = if overrides.boards.is_empty() { boards(config, &member)? } else { overrides.boards };
     let ledger_namespace = config.ledger.namespace.as_deref().unwrap_or(&clients.namespace);
     let lease = lease(config, &clients, ledger_namespace, &clock)?;
     let events = Events::new(clients.request.clone(), &instance());
     let ports = Ports {
         clock,
-        cluster: Arc::new(Cluster::new(&clients, scope, surrounded.tempo)),
+        cluster: Arc::new(Cluster::new(&clients, scope, overrides.tempo)),
         events: if config.dry_run { Arc::new(DryEvents) } else { Arc::new(events) as Arc<dyn EventSink> },
         ledger: ledger(config, &clients, ledger_namespace)?,
         cdn: if config.dry_run { Arc::new(DryCdn(cdn)) } else { cdn as Arc<dyn Cdn> },
@@ -133,8 +133,8 @@ pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, S
     };
     let grouping = if grouped { Some(grouping(config)?) } else { None };
     let settings = settings(config, member, grouping, outbox);
-    let surroundings = Surroundings { ports, metrics, settings: Arc::new(settings), complaints: Arc::default() };
-    begin(config, surroundings).await
+    let env = Env { ports, metrics, settings: Arc::new(settings), complaints: Arc::default() };
+    begin(config, env).await
 }
 
 /// The group as it is configured, to listen to.
@@ -229,16 +229,13 @@ async fn neighbours(config: &Config, clients: &Clients) -> Result<Option<Neighbo
     }))
 }
 
-async fn begin(config: &Config, surroundings: Surroundings) -> Result<Running, StartError> {
+async fn begin(config: &Config, env: Env) -> Result<Running, StartError> {
     let (give_up, given_up) = oneshot::channel();
     let draining = Arc::new(AtomicBool::new(false));
-    let about = About {
-        member: surroundings.settings.member.to_string(),
-        group: surroundings.settings.group.clone(),
-        dry_run: config.dry_run,
-    };
-    let metrics = surroundings.metrics.clone();
-    let root = Root::new(surroundings, give_up).start();
+    let about =
+        About { member: env.settings.member.to_string(), group: env.settings.group.clone(), dry_run: config.dry_run };
+    let metrics = env.metrics.clone();
+    let root = Root::new(env, give_up).start();
     let front = Front { root: root.clone().recipient(), metrics, about, draining: draining.clone() };
     let addresses = Addresses { probes: config.http.listen, page: config.http.page };
     let serving = crate::http::serve(addresses, front).await?;

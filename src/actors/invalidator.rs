@@ -13,14 +13,14 @@ use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::{MatchPlan, Matched, Observe, PlaceOrder, PurgeReported};
 use crate::actors::observation::{Observation, PurgeSeen};
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{MAILBOX_MAX, Surroundings};
+use crate::actors::{Env, MAILBOX_MAX};
 use domain::catalog::{self, Catalog};
 use domain::id::Subject;
 use domain::purge::{self, Purger};
 
 /// The actor. See the module's text.
 pub struct Invalidator {
-    surroundings: Surroundings,
+    env: Env,
     stop_listener: StopListener,
     /// Sent to root when this ends.
     _obituary: Obituary,
@@ -37,17 +37,17 @@ pub struct Invalidator {
 
 impl Invalidator {
     /// An actor without any work.
-    pub fn new(surroundings: Surroundings, stop_listener: StopListener, obituary: Obituary) -> Self {
+    pub fn new(env: Env, stop_listener: StopListener, obituary: Obituary) -> Self {
         Self {
-            purges: Shell::new(Purger::new(surroundings.settings.pace.clone()), &surroundings),
-            catalog: Shell::new(Catalog::new(surroundings.settings.freshness.clone()), &surroundings),
+            purges: Shell::new(Purger::new(env.settings.pace.clone()), &env),
+            catalog: Shell::new(Catalog::new(env.settings.freshness.clone()), &env),
             stop_listener,
             _obituary: obituary,
             questions: BTreeMap::new(),
             asked: 0,
             reports: BTreeMap::new(),
             trouble: None,
-            surroundings,
+            env,
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::{End, FollowPods};
 use crate::actors::rollout::storing::Storing;
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{MAILBOX_MAX, Surroundings};
+use crate::actors::{Env, MAILBOX_MAX};
 use domain::delivery::Errands;
 use domain::id::Seq;
 use domain::rollout::{Attended, Effect, Event};
@@ -32,7 +32,7 @@ use domain::rollout::{Attended, Effect, Event};
 /// The actor. See the module's text.
 pub struct RolloutActor {
     start: Start,
-    surroundings: Surroundings,
+    env: Env,
     directory: Directory,
     pods: Recipient<FollowPods>,
     stop_listener: StopListener,
@@ -51,7 +51,7 @@ impl RolloutActor {
     /// An actor that reads its record, looks at the workload, and goes on from there.
     pub fn new(
         start: Start,
-        surroundings: Surroundings,
+        env: Env,
         directory: Directory,
         pods: Recipient<FollowPods>,
         stop_listener: StopListener,
@@ -59,7 +59,7 @@ impl RolloutActor {
     ) -> Self {
         Self {
             start,
-            surroundings,
+            env,
             directory,
             pods,
             stop_listener,
@@ -104,7 +104,7 @@ impl Drives<Attended> for RolloutActor {
     }
 
     fn perform(&mut self, effect: Effect, ctx: &mut Context<Self>) {
-        self.surroundings.metrics.effect("rollout", effect.name());
+        self.env.metrics.effect("rollout", effect.name());
         match effect {
             Effect::Store(record) => self.store(Some(record), 0, ctx),
             Effect::Remove(revision) => self.store(None, revision, ctx),

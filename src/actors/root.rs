@@ -17,7 +17,7 @@ use crate::actors::message::{Died, Drain, End, LedgerLost, Observe, Wanted, Who}
 use crate::actors::observation::Observation;
 use crate::actors::root::tree::Tree;
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{MAILBOX_MAX, Surroundings};
+use crate::actors::{Env, MAILBOX_MAX};
 use domain::duty::{Duty, Effect, Event, Singleton};
 use domain::lease::Election;
 use domain::ports::LedgerContents;
@@ -34,7 +34,7 @@ pub struct GivenUp(pub String);
 
 /// The actor. See the module's text.
 pub struct Root {
-    surroundings: Surroundings,
+    env: Env,
     duty: Shell<Duty>,
     /// The ledger that was opened last, until something is built from it.
     ledgered: Option<LedgerContents>,
@@ -48,12 +48,12 @@ pub struct Root {
 
 impl Root {
     /// The parent of everything. It signals `given_up` once if it cannot go on.
-    pub fn new(surroundings: Surroundings, given_up: oneshot::Sender<GivenUp>) -> Self {
-        let Surroundings { ports, .. } = &surroundings;
+    pub fn new(env: Env, given_up: oneshot::Sender<GivenUp>) -> Self {
+        let Env { ports, .. } = &env;
         let election = ports.lease.as_ref().map(|lease| Election::new(lease.replica().clone(), ports.clock.now()));
         Self {
-            duty: Shell::new(Duty::new(election), &surroundings),
-            surroundings,
+            duty: Shell::new(Duty::new(election), &env),
+            env,
             ledgered: None,
             tree: None,
             under_way: None,
@@ -63,7 +63,7 @@ impl Root {
     }
 
     fn give_up(&mut self, who: Singleton) {
-        self.surroundings.metrics.restart(who.name());
+        self.env.metrics.restart(who.name());
         if let Some(given_up) = self.given_up.take() {
             // The listener may be ending already.
             let _ = given_up.send(GivenUp(format!("{} crashed more often than it may be rebuilt", who.name())));
@@ -118,7 +118,7 @@ impl Drives<Duty> for Root {
             }
             Effect::TellStandingBy(leader) => tracing::info!(leader, "standing by: another replica leads"),
             Effect::TellTrouble(trouble) => {
-                self.surroundings.metrics.failure("lease");
+                self.env.metrics.failure("lease");
                 tracing::warn!("{trouble}");
             }
         }

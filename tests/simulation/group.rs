@@ -8,7 +8,7 @@ use actix::Actor;
 use allclear::actors::message::Drain;
 use allclear::actors::observation::Observation;
 use allclear::actors::root::Root;
-use allclear::actors::{Grouping, Settings, Surroundings};
+use allclear::actors::{Env, Grouping, Settings};
 use allclear::telemetry::Metrics;
 use domain::id::{Member, Seq};
 use domain::notice::Kind;
@@ -63,13 +63,9 @@ fn start_with(world: &World, settings: Settings, clock: impl FnOnce(Arc<dyn Cloc
     let (give_up, given_up) = oneshot::channel();
     let mut ports = world.ports();
     ports.clock = clock(ports.clock);
-    let surroundings = Surroundings {
-        ports,
-        metrics: Arc::new(Metrics::default()),
-        settings: Arc::new(settings),
-        complaints: Arc::default(),
-    };
-    Life { world: world.clone(), root: Root::new(surroundings, give_up).start(), given_up }
+    let env =
+        Env { ports, metrics: Arc::new(Metrics::default()), settings: Arc::new(settings), complaints: Arc::default() };
+    Life { world: world.clone(), root: Root::new(env, give_up).start(), given_up }
 }
 
 fn start_all(worlds: &[World]) -> Vec<Life> {

@@ -19,7 +19,7 @@ struct Woken(usize);
 impl ClusterGroupActor {
     /// Listens to the boards' wake-ups. A single cluster has none.
     pub(super) fn listen(&self, ctx: &mut Context<Self>) {
-        if self.surroundings.settings.grouping.is_some() {
+        if self.env.settings.grouping.is_some() {
             for (index, board) in self.boards.iter().enumerate() {
                 ctx.add_stream(board.wake_ups().map(move |()| Woken(index)));
             }
@@ -34,7 +34,7 @@ impl ClusterGroupActor {
     /// Reads a board, and counts rejected copies.
     pub(super) fn read(&mut self, index: usize, cursor: Cursor, interest: Interest, ctx: &mut Context<Self>) {
         let call = |board: Arc<dyn Board>| async move { board.read_of(&cursor, &interest).await.map(Box::new) };
-        let metrics = self.surroundings.metrics.clone();
+        let metrics = self.env.metrics.clone();
         let name = self.boards.get(index).map(|board| board.name().to_owned()).unwrap_or_default();
         let event = move |index, news: Result<Box<News>, String>| {
             metrics.board_rejected(&name, news.as_ref().map_or(0, |news| news.rejected.len()));
@@ -66,8 +66,8 @@ impl ClusterGroupActor {
         T: 'static,
     {
         let Some(board) = self.boards.get(index).cloned() else { return };
-        let metrics = self.surroundings.metrics.clone();
-        let clock = self.surroundings.ports.clock.clone();
+        let metrics = self.env.metrics.clone();
+        let clock = self.env.ports.clock.clone();
         let made = async move {
             let (name, from) = (board.name().to_owned(), clock.now());
             let answer = call(board).await;

@@ -20,7 +20,7 @@ impl DeploymentWatcher {
         let (workload, origin) = (id.clone(), self.origin.clone());
         let child = RolloutActor::new(
             rollout::Start { workload, origin, sight: latest, arrival, known, spent },
-            self.surroundings.clone(),
+            self.env.clone(),
             self.directory.clone(),
             ctx.address().recipient(),
             self.stop_signal.listener(),
@@ -47,7 +47,7 @@ impl DeploymentWatcher {
         }
         self.children.remove(&id);
         match &end {
-            End::Crashed => self.surroundings.metrics.restart("rollout"),
+            End::Crashed => self.env.metrics.restart("rollout"),
             End::Finished(Some(record)) => self.remember(&id, record),
             End::Finished(None) | End::Overdrawn | End::Drained => {}
         }
@@ -83,7 +83,7 @@ impl Handler<PeersRestarted> for DeploymentWatcher {
         self.directory = message.0;
         self.feed(Event::PeersRebuilt, ctx);
         for _ in self.watch().nursery().needing_peers() {
-            self.surroundings.metrics.overflow("rollout");
+            self.env.metrics.overflow("rollout");
         }
     }
 }
@@ -99,7 +99,7 @@ impl Handler<FollowPods> for DeploymentWatcher {
             // If the watcher is full or just ending, this rollout only misses the names of its troubled pods.
             Some(watcher) => drop(watcher.try_send(follow)),
             None => {
-                let watcher = PodWatcher::new(self.surroundings.clone(), follow, self.stop_signal.listener());
+                let watcher = PodWatcher::new(self.env.clone(), follow, self.stop_signal.listener());
                 self.pods.insert(namespace, watcher.start());
             }
         }

@@ -18,7 +18,7 @@ use crate::actors::message::{End, Sighted};
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{MAILBOX_MAX, Surroundings};
+use crate::actors::{Env, MAILBOX_MAX};
 use domain::id::{Origin, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::Lives;
@@ -32,7 +32,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// The actor. See the module's text.
 pub struct DeploymentWatcher {
-    surroundings: Surroundings,
+    env: Env,
     directory: Directory,
     stop_listener: StopListener,
     obituary: Obituary,
@@ -48,7 +48,7 @@ pub struct DeploymentWatcher {
 impl DeploymentWatcher {
     /// A watcher that starts from the ledger's content and from how earlier lives ended.
     pub fn new(
-        surroundings: Surroundings,
+        env: Env,
         directory: Directory,
         ledgered: LedgerContents,
         lives: Lives,
@@ -56,10 +56,10 @@ impl DeploymentWatcher {
         obituary: Obituary,
     ) -> Self {
         let LedgerContents { origin, records, unreadable, pin: _, listed, life: _ } = ledgered;
-        let kind = Deployments { policy: surroundings.settings.policy.clone() };
+        let kind = Deployments { policy: env.settings.policy.clone() };
         Self {
-            shell: Shell::new(Watch::new(kind, records, unreadable, listed, lives), &surroundings),
-            surroundings,
+            shell: Shell::new(Watch::new(kind, records, unreadable, listed, lives), &env),
+            env,
             directory,
             stop_signal: StopSignal::under(stop_listener.clone()),
             stop_listener,
@@ -85,7 +85,7 @@ impl DeploymentWatcher {
         self.feed(Event::Swept, ctx);
         self.look_for_baselines();
         // A few nanoseconds for each record.
-        self.surroundings.metrics.unwell(self.watch().records().values().filter_map(unwell::reason));
+        self.env.metrics.unwell(self.watch().records().values().filter_map(unwell::reason));
         self.count();
     }
 }
@@ -96,7 +96,7 @@ impl Actor for DeploymentWatcher {
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
         self.stop_listener.clone().bind(self, ctx);
-        ctx.add_stream(self.surroundings.ports.cluster.watch());
+        ctx.add_stream(self.env.ports.cluster.watch());
         ctx.run_interval(SWEEP_EVERY, Self::sweep);
     }
 }
@@ -138,7 +138,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
     fn handle(&mut self, sight: Sight, ctx: &mut Self::Context) {
         match sight {
             Sight::Restarted { scope } => {
-                self.surroundings.metrics.relist();
+                self.env.metrics.relist();
                 self.feed(Event::Relisting(Scope::of(scope.as_deref())), ctx);
             }
             Sight::Seen(workload) => {
@@ -149,7 +149,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
                 self.feed(Event::Seen(workload), ctx);
             }
             Sight::Unreadable(id, why) => {
-                self.surroundings.metrics.failure("decode_workload");
+                self.env.metrics.failure("decode_workload");
                 self.leave_out(&id, why);
                 self.feed(Event::Unreadable(id), ctx);
             }
@@ -175,7 +175,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
                     "the cluster was set back, as after a restore from a backup: its resource versions went down; listing \
                      all workloads and reading the ledger again"
                 );
-                self.surroundings.metrics.set_back();
+                self.env.metrics.set_back();
                 self.feed(Event::SetBack, ctx);
             }
         }

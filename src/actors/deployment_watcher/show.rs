@@ -49,7 +49,7 @@ impl DeploymentWatcher {
     /// notice.
     fn tell(&self, id: &WorkloadId, uid: &str, message: String, ctx: &mut Context<Self>) {
         let kind = Kind::RolloutStuck;
-        let at_ms = self.surroundings.ports.clock.wall_ms();
+        let at_ms = self.env.ports.clock.wall_ms();
         let rollout = format!("{}/{id}", self.origin.0);
         let notice = Notice {
             id: Notice::id_of(&rollout, kind, &format!("watcher/{at_ms}")),
@@ -65,8 +65,8 @@ impl DeploymentWatcher {
             cut: false,
             late: false,
         };
-        let (surroundings, to, uid) = (self.surroundings.clone(), self.directory.tell_notice.clone(), uid.to_owned());
-        let telling = async move { tell_at_once(&surroundings, &to, notice, &uid).await };
+        let (env, to, uid) = (self.env.clone(), self.directory.tell_notice.clone(), uid.to_owned());
+        let telling = async move { tell_at_once(&env, &to, notice, &uid).await };
         ctx.spawn(telling.into_actor(self));
     }
 
@@ -75,7 +75,7 @@ impl DeploymentWatcher {
         if record.history.is_empty() {
             return;
         }
-        let policy = &self.surroundings.settings.policy;
+        let policy = &self.env.settings.policy;
         let latest = self.watch().nursery().newest(id);
         let clock = (record.elapsed(), timeout(latest, policy));
         let summary = Summary::new(id, record, latest, None, clock, policy);
@@ -89,7 +89,7 @@ impl DeploymentWatcher {
     }
 
     pub(super) fn count(&self) {
-        let (watch, metrics) = (self.watch(), &self.surroundings.metrics);
+        let (watch, metrics) = (self.watch(), &self.env.metrics);
         let nursery = watch.nursery();
         metrics.blind(!watch.is_synced() || self.blind().is_some());
         metrics.workloads(watch.records().len(), nursery.children().len(), nursery.left_alone().count());

@@ -7,7 +7,7 @@ use domain::ports::{PortError, Retry};
 
 impl DeploymentWatcher {
     pub(super) fn watch_failed(&mut self, scope: Scope, error: &PortError) {
-        self.surroundings.metrics.failure("watch_workloads");
+        self.env.metrics.failure("watch_workloads");
         let refused = error.retry == Retry::Never;
         let is_said = self.troubles.watch_failed(self.shell.now(), scope, refused, error.to_string());
         match (refused, is_said) {

@@ -6,7 +6,7 @@ use actix::Addr;
 
 use super::Root;
 use super::parent::Parent;
-use crate::actors::Surroundings;
+use crate::actors::Env;
 use crate::actors::cluster_group::ClusterGroupActor;
 use crate::actors::deployment_watcher::DeploymentWatcher;
 use crate::actors::directory::{Directory, PeersRestarted};
@@ -44,8 +44,8 @@ pub(super) struct Tree {
 
 impl Tree {
     /// All singletons, built from an open ledger.
-    pub fn new(surroundings: Surroundings, root: Addr<Root>, ledgered: LedgerContents) -> Self {
-        let parent = Parent::new(surroundings, root);
+    pub fn new(env: Env, root: Addr<Root>, ledgered: LedgerContents) -> Self {
+        let parent = Parent::new(env, root);
         let mut tree = Self {
             group: parent.group(&ledgered.origin, ledgered.pin.clone()),
             invalidator: parent.invalidator(),
@@ -77,7 +77,7 @@ impl Tree {
     }
 
     fn now(&self) -> Timestamp {
-        self.parent.surroundings.ports.clock.now()
+        self.parent.env.ports.clock.now()
     }
 
     fn directory(&self) -> Directory {
@@ -121,14 +121,14 @@ impl Tree {
         let Some(watcher) = self.watcher.as_ref().filter(|_| self.directory_due) else { return };
         self.directory_due = watcher.try_send(PeersRestarted(self.directory())).is_err();
         if self.directory_due {
-            self.parent.surroundings.metrics.overflow(Singleton::Watcher.name());
+            self.parent.env.metrics.overflow(Singleton::Watcher.name());
         }
     }
 
     /// Passes it to the watcher. Without one, or if its mailbox is full, the broker asks again in a few seconds.
     pub fn pass(&self, wanted: Wanted) {
         if self.watcher.as_ref().is_some_and(|watcher| watcher.try_send(wanted).is_err()) {
-            self.parent.surroundings.metrics.overflow(Singleton::Watcher.name());
+            self.parent.env.metrics.overflow(Singleton::Watcher.name());
         }
     }
 

@@ -33,8 +33,8 @@ impl Root {
     }
 
     pub(super) fn open(&mut self, ctx: &mut Context<Self>) {
-        let ledger = self.surroundings.ports.ledger.clone();
-        let opening = retry_until_ok("open_ledger", Cause::OpenLedger, self.surroundings.clone(), move || {
+        let ledger = self.env.ports.ledger.clone();
+        let opening = retry_until_ok("open_ledger", Cause::OpenLedger, self.env.clone(), move || {
             let ledger = ledger.clone();
             async move { ledger.open().await }
         });
@@ -50,12 +50,12 @@ impl Root {
         tracing::info!(records = ledgered.records.len(), origin = %ledgered.origin, "ledger opened");
         match &mut self.tree {
             Some(tree) => tree.watch_again(ledgered),
-            None => self.tree = Some(Tree::new(self.surroundings.clone(), ctx.address(), ledgered)),
+            None => self.tree = Some(Tree::new(self.env.clone(), ctx.address(), ledgered)),
         }
     }
 
     pub(super) fn rebuild(&mut self, who: Singleton) {
-        self.surroundings.metrics.restart(who.name());
+        self.env.metrics.restart(who.name());
         tracing::error!(actor = who.name(), "an actor crashed; it is rebuilt");
         if let Some(tree) = &mut self.tree {
             tree.rebuild(who);
@@ -79,7 +79,7 @@ impl Root {
         tracing::error!(
             "the ledger was deleted while in use; starting a new one, which takes every workload as it is, without a purge"
         );
-        self.surroundings.metrics.failure("ledger_lost");
+        self.env.metrics.failure("ledger_lost");
         let ended = self.tree.take().map(Tree::abandon);
         let waited = async move {
             if let Some(ended) = ended {
