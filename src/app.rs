@@ -46,7 +46,7 @@ const ALONE: &str = "self";
 /// Digits of a cluster's UID in its name. Two of 32 members share them once in eight million groups, and that is noticed.
 const NAME_DIGITS: usize = 8;
 
-/// Digits by which two lives of the process are told apart.
+/// Digits that distinguish two lives of the process.
 const BOOT_CHARS: usize = 8;
 
 /// Everything ends within this, whatever hangs (fault K16); Kubernetes would kill us 30 s after its SIGTERM.

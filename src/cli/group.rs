@@ -1,7 +1,7 @@
 //! `allclear group show`, `allclear group forget MEMBER` and `allclear group add MEMBER`.
 //!
 //! What is shown is what was heard on the boards just now and what the ledger has pinned. Forgetting is a write to the pin
-//! of this cluster's ledger, by compare-and-set; each remaining member has to be told so itself (decision 5).
+//! of this cluster's ledger, by compare-and-set; the same is to be done in each remaining member (decision 5).
 
 use std::collections::BTreeSet;
 use std::fmt;

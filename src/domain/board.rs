@@ -98,7 +98,7 @@ pub struct Heard {
 /// What is new on a board.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct News {
-    /// Records of other members that changed since the cursor, for each member the oldest change first. Some may be told
+    /// Records of other members that changed since the cursor, for each member the oldest change first. Some may come
     /// again.
     pub heard: Vec<Heard>,
     /// The beats that have not expired, of all members, our own too.

@@ -97,7 +97,7 @@ pub fn encode(record: &Record) -> Result<String, CodecError> {
 }
 
 /// Makes a record fit, and hands back the notices it has no room for, oldest first: the caller tells them, since nothing
-/// else will. Then how the oldest rollouts ended is forgotten; each was told, and is in the log. That a purge is
+/// else will. Then how the oldest rollouts ended is forgotten; each was announced, and is in the log. That a purge is
 /// complete, and what a purge depends on, is never taken out: a record that is too long with these alone is not written.
 pub fn shed(record: &mut Record) -> Vec<Notice> {
     let mut excess = Vec::new();

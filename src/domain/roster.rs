@@ -52,7 +52,7 @@ const RULES: &str = "rules";
 pub struct Heartbeat {
     /// Its name.
     pub member: Member,
-    /// Its ledger: two clusters that took one name are told apart by it.
+    /// Its ledger: it distinguishes two clusters that took one name.
     pub origin: Origin,
     /// One life of its process: which of two beats came first is judged within one life only.
     pub boot: String,

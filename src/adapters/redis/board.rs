@@ -85,7 +85,7 @@ pub struct RedisBoard {
     stamps: Mutex<Stamps>,
 }
 
-/// What the server has told of our own copies.
+/// What the server has shown of our own copies.
 #[derive(Debug, Default)]
 struct Stamps {
     /// The newest stamp. One below it tells of a loss.
@@ -181,7 +181,7 @@ impl RedisBoard {
     async fn merge_all(&self, copies: &[&BoardCopy]) -> Result<Vec<Merged>, PortError> {
         let (floor, known, begun) = {
             let stamps = self.stamps();
-            // A loss that a reading has told of is not told again: then nothing is known until this has been posted.
+            // A loss that a reading has reported is not reported again: then nothing is known until this has been posted.
             let known = if stamps.newest < stamps.highest { 0 } else { stamps.newest };
             (stamps.highest, known, stamps.begun)
         };

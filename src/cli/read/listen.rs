@@ -87,7 +87,7 @@ impl Group {
     }
 }
 
-/// What one board told.
+/// What one board said.
 struct Told {
     identity: Result<String, String>,
     pages: Vec<News>,

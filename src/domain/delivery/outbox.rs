@@ -8,7 +8,7 @@
 //!
 //! 1. A notice is accepted when every delivery of it is in the ledger, and not before.
 //! 2. Nothing is sent that the ledger does not have, and no delivery twice at once.
-//! 3. Nothing leaves the ledger but what was delivered, or what a bound dropped and a report told of.
+//! 3. Nothing leaves the ledger but what was delivered, or what a bound dropped and a report names.
 //! 4. A queue's troubles stay in it: its places, its room and its rest are its own.
 //! 5. Memory, attempts and writes under way are bounded by [`Limits`] and the constants here.
 
@@ -83,7 +83,7 @@ pub enum Overflow {
     DropOldest,
 }
 
-/// What the outbox is told once.
+/// What the outbox learns once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Settings {
     /// Schedules by hook; [`SCHEDULE`] for all others.

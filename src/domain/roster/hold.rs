@@ -8,7 +8,7 @@ use super::{HEARD_FOR, Pin, Roster, Servers, TWINS_FOR, listed};
 use crate::id::Member;
 use crate::machine::Timestamp;
 
-/// The reason of a hold, by which it is counted. In the order in which they are told.
+/// The reason of a hold, by which it is counted. In the order in which we report them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {

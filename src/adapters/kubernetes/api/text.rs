@@ -67,7 +67,7 @@ pub enum Line<T> {
     Seen(Reading<T>, String),
     /// An object is gone, as of a version.
     Gone(Name, String),
-    /// Everything up to this version has been told.
+    /// Everything up to this version has been reported.
     Bookmark {
         /// The version.
         version: String,
@@ -140,7 +140,7 @@ pub fn page<T>(body: &[u8], decode: Decoder<T>) -> Result<Page<T>, Failure> {
 /// The most of a list's beginning that is searched for its metadata.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// A page of one object that was cut off in it: the page without the object, which is told as unreadable. The API server
+/// A page of one object that was cut off in it: the page without the object, which is reported as unreadable. The API server
 /// writes the metadata of a list before its items. `None` where that is not so.
 pub fn head<T>(body: &[u8]) -> Option<Page<T>> {
     let text = String::from_utf8_lossy(body.get(..body.len().min(HEAD_BYTES_MAX))?);
