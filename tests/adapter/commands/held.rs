@@ -82,6 +82,10 @@ async fn members_that_differ_are_not_called_agreed_and_what_to_do_is_said_with_b
         println!("{text}\n");
         assert!(text.contains(values) && text.contains(cure), "{text}");
         assert!(!text.contains("State agreed") && !text.contains("Next votes for the purge"), "{text}");
+        assert!(
+            !text.contains("so nothing is agreed on with it"),
+            "what is beside the member is no further trouble: {text}"
+        );
     }
     let status = flat(&world.status(Output::Table).await);
     let (held, rollout) = (status.find("Held up"), status.find("shop/web rollout 2"));
