@@ -70,7 +70,7 @@ pub struct KubernetesLedger {
     maps: Maps,
     namespace: String,
     meta: Mutex<Option<OwnerReference>>,
-    lanes: Vec<Arc<ShardQueue>>,
+    queues: Vec<Arc<ShardQueue>>,
     routes: Routes,
     writes: Writes,
     shards: Shards,
@@ -91,7 +91,7 @@ impl KubernetesLedger {
             maps: Maps::new(client, namespace),
             namespace: namespace.to_owned(),
             meta: Mutex::default(),
-            lanes: std::iter::repeat_with(Arc::default).take(SHARDS).collect(),
+            queues: std::iter::repeat_with(Arc::default).take(SHARDS).collect(),
             routes: Routes::default(),
             writes: Writes::default(),
             shards: Shards::default(),
@@ -184,21 +184,21 @@ impl KubernetesLedger {
 
     async fn settle(&self, workload: &WorkloadId, change: Change) -> Result<(), StoreError> {
         loop {
-            let Place { lane, store } = self.place(workload).await?;
-            let waiting = lane.enqueue(workload.clone(), change.clone());
-            if let Some(answer) = lane.settle(waiting, &store, &self.writes).await {
+            let Place { queue, store } = self.place(workload).await?;
+            let waiting = queue.enqueue(workload.clone(), change.clone());
+            if let Some(answer) = queue.settle(waiting, &store, &self.writes).await {
                 return answer;
             }
         }
     }
 
     /// Settles changes of one place, all in one write if nothing comes in between.
-    async fn settle_all(&self, Place { lane, store }: Place<'_>, records: &[(&WorkloadId, &Record)]) -> Failures {
+    async fn settle_all(&self, Place { queue, store }: Place<'_>, records: &[(&WorkloadId, &Record)]) -> Failures {
         let change = |record: &Record| Change::Store(Box::new(record.clone()));
-        let queued: Vec<_> = records.iter().map(|(id, record)| lane.enqueue((*id).clone(), change(record))).collect();
+        let queued: Vec<_> = records.iter().map(|(id, record)| queue.enqueue((*id).clone(), change(record))).collect();
         let mut failed = BTreeMap::new();
         for (waiting, (workload, record)) in queued.into_iter().zip(records) {
-            let answer = match lane.settle(waiting, &store, &self.writes).await {
+            let answer = match queue.settle(waiting, &store, &self.writes).await {
                 Some(answer) => answer,
                 None => self.settle(workload, change(record)).await,
             };
@@ -216,9 +216,9 @@ impl KubernetesLedger {
         look: impl Fn(&Shard) -> Result<T, PortError> + Send + Sync,
     ) -> Result<T, PortError> {
         loop {
-            let Place { lane, store } = self.place(workload).await?;
+            let Place { queue, store } = self.place(workload).await?;
             let is_elsewhere = |shard: &Shard| store.namespace.is_none() && shard.is_moved(&workload.namespace);
-            let seen = lane.look(fresh, &store, |shard| match is_elsewhere(shard) {
+            let seen = queue.look(fresh, &store, |shard| match is_elsewhere(shard) {
                 true => {
                     self.routes.note(store.index, shard);
                     None
@@ -231,21 +231,21 @@ impl KubernetesLedger {
         }
     }
 
-    /// Where the record of a workload is, as far as is known. A lane that knows better does not answer, and then so does this.
+    /// Where the record of a workload is, as far as is known. A queue that knows better does not answer, and then so does this.
     async fn place(&self, workload: &WorkloadId) -> Result<Place<'_>, PortError> {
         let index = shard_of(workload);
         let name = shard_name(index);
         let shard = Stored { ledger: self, index, name, namespace: None, meta: self.meta().await? };
         Ok(match self.routes.of(index, &workload.namespace) {
-            Some(route) => Place { lane: route.lane, store: shard.for_namespace(&workload.namespace, &route.name) },
-            None => Place { lane: self.lanes.get(index).ok_or_else(|| no_such_shard(index))?.clone(), store: shard },
+            Some(route) => Place { queue: route.queue, store: shard.for_namespace(&workload.namespace, &route.name) },
+            None => Place { queue: self.queues.get(index).ok_or_else(|| no_such_shard(index))?.clone(), store: shard },
         })
     }
 }
 
 /// Where a record is: the object, and the writes to it.
 struct Place<'a> {
-    lane: Arc<ShardQueue>,
+    queue: Arc<ShardQueue>,
     store: Stored<'a>,
 }
 
@@ -283,15 +283,15 @@ impl Ledger for KubernetesLedger {
         contents.gather(&mut opened);
         self.shards.adopt(std::mem::take(&mut contents.present), &opened.listed);
         self.routes.clear();
-        for (index, lane) in self.lanes.iter().enumerate() {
+        for (index, queue) in self.queues.iter().enumerate() {
             let none = ShardCopy { shard: Shard::default(), version: None };
             let copy = contents.shards.remove(&index).unwrap_or(none);
             self.routes.note(index, &copy.shard);
-            lane.adopt(copy).await;
+            queue.adopt(copy).await;
         }
         for (index, namespace, copy) in contents.parts {
             if let Some(route) = self.routes.of(index, &namespace) {
-                route.lane.adopt(copy).await;
+                route.queue.adopt(copy).await;
             }
         }
         Ok(opened)
@@ -304,8 +304,8 @@ impl Ledger for KubernetesLedger {
         let mut seen = ledgered(meta, &map, &contents.present);
         contents.gather(&mut seen);
         // The caller looks again because the cluster may have been set back. Then a shard may have back what was moved out of it.
-        for lane in &self.lanes {
-            lane.forget().await;
+        for queue in &self.queues {
+            queue.forget().await;
         }
         self.routes.clear();
         Ok(Some(seen))

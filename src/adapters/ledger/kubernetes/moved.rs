@@ -9,7 +9,7 @@
 //!
 //! Only (3) counts. An object that no shard names is passed over, so a crash before it changes nothing, and leaves an object that
 //! goes with the ledger. Its name is random: only its maker writes to it before a shard names it, so a slow second worker cannot
-//! overwrite what has become the truth. From (3) on it is written by compare-and-set, as a shard is, in a lane of its own, and
+//! overwrite what has become the truth. From (3) on it is written by compare-and-set, as a shard is, in a queue of its own, and
 //! refuses what it has no room for: that is its namespace's own loss. Nothing is ever moved back.
 //!
 //! Not for when a shard is crowded; that is `shard` and `writer`.
@@ -28,7 +28,7 @@ use domain::ports::PortError;
 #[derive(Clone, Debug)]
 pub(super) struct Route {
     pub(super) name: String,
-    pub(super) lane: Arc<ShardQueue>,
+    pub(super) queue: Arc<ShardQueue>,
 }
 
 /// Where the records of moved namespaces are, as the shards were last seen to say.
@@ -50,7 +50,7 @@ impl Routes {
             *of != index || moved.get(namespace.as_str()) == Some(&route.name.as_str())
         });
         for (namespace, name) in moved {
-            let new = || Route { name: name.to_owned(), lane: Arc::default() };
+            let new = || Route { name: name.to_owned(), queue: Arc::default() };
             routes.entry((index, namespace.to_owned())).or_insert_with(new);
         }
     }

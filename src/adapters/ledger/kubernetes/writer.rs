@@ -371,7 +371,7 @@ mod tests {
 
     #[derive(Default)]
     struct Bench {
-        lane: ShardQueue,
+        queue: ShardQueue,
         object: Object,
         writes: Writes,
     }
@@ -380,7 +380,7 @@ mod tests {
         /// One whose copy is there already.
         async fn start() -> Arc<Self> {
             let bench = Arc::new(Self::default());
-            bench.lane.look(true, &bench.object, |_| ()).await.unwrap();
+            bench.queue.look(true, &bench.object, |_| ()).await.unwrap();
             bench
         }
 
@@ -388,8 +388,8 @@ mod tests {
             let text = format!(r#"{{"r":{revision},"u":"","s":1,"v":{{}}}}"#);
             let record: Record = decode(text.as_bytes()).unwrap();
             loop {
-                let waiting = self.lane.enqueue(workload(number), Change::Store(Box::new(record.clone())));
-                if let Some(answer) = self.lane.settle(waiting, &self.object, &self.writes).await {
+                let waiting = self.queue.enqueue(workload(number), Change::Store(Box::new(record.clone())));
+                if let Some(answer) = self.queue.settle(waiting, &self.object, &self.writes).await {
                     return answer;
                 }
             }
