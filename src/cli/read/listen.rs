@@ -15,7 +15,7 @@ use domain::machine::{Machine, Timestamp};
 use domain::policy::{Agreement, Policy};
 use domain::ports::{BEAT_TTL, Board, Cursor, Heard, LedgerContents, News, Posting};
 use domain::record::Record;
-use domain::roster::{Heartbeat, Hold, Reason, Roster, settings};
+use domain::roster::{Heartbeat, Hold, Reason, Roster, Trust, settings};
 use domain::tally::{Tally, tally};
 
 /// How long one board is listened to. 10,000 records of a member come in 20 answers of a few milliseconds each.
@@ -107,15 +107,6 @@ pub async fn listen(
 ) -> Group {
     let Neighbours { boards, grouped, members, trust, .. } = neighbours;
     let origin = ledgered.map(|ledgered| ledgered.origin.clone()).unwrap_or_default();
-    let identity = Identity {
-        member: member.clone(),
-        origin: origin.clone(),
-        boot: String::new(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        place: String::new(),
-        listen_only: false,
-        trust: *trust,
-    };
     let roster = grouped.then(|| {
         let settings = settings(policy, trust.is_proof());
         let pin = ledgered.and_then(|ledgered| ledgered.pin.clone());
@@ -124,7 +115,10 @@ pub async fn listen(
     let names: Vec<String> = boards.iter().map(|board| board.name().to_owned()).collect();
     let told = join_all(boards.iter().map(read)).await;
     let unwritten = unwritten(member, &names, &told);
-    let mut heard = Hearing { broker: Broker::new(identity, roster, names.clone()).listening(), effects: Vec::new() };
+    let mut heard = Hearing {
+        broker: Broker::new(listener(member, &origin, *trust), roster, names.clone()).listening(),
+        effects: Vec::new(),
+    };
     for (index, told) in told.iter().enumerate() {
         heard.take(Event::Identified(index, told.identity.clone()));
     }
@@ -172,6 +166,19 @@ pub async fn listen(
     }
     let (member, agreement) = (member.clone(), policy.group.clone());
     Group { member, seen, boards, troubles, own, beats, sought, hold, ledger_read, broker, agreement }
+}
+
+/// Who listens. What only other members look at is left empty: they never hear from us.
+fn listener(member: &Member, origin: &Origin, trust: Trust) -> Identity {
+    Identity {
+        member: member.clone(),
+        origin: origin.clone(),
+        boot: String::new(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        place: String::new(),
+        listen_only: false,
+        trust,
+    }
 }
 
 /// The boards that do not take what our running instance writes, and why: by their own word, or because they lack the beat that
