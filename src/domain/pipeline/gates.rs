@@ -406,7 +406,7 @@ fn suspension(spec: &Spec, environment: &EnvironmentSpec) -> Option<String> {
 /// The first of the objects it needs that is not ready.
 fn needs(environment: &EnvironmentSpec, sights: &Sights) -> Option<Gate> {
     environment.gates.needs.iter().find_map(|need| {
-        let name = need.spoken();
+        let name = need.display_name();
         let kind = &need.app.kind;
         let why = match sights.get(need) {
             None => "it was not looked at yet".to_owned(),
