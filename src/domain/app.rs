@@ -104,6 +104,16 @@ pub struct Present {
     pub revision: Result<Revision, String>,
 }
 
+/// What one look at an object says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Look {
+    /// The object.
+    pub present: Present,
+    /// Its kind does not publish which spec it has acted on, or publishes its parts at different times: being ready counts only
+    /// when a second look some seconds later says the same.
+    pub twice: bool,
+}
+
 impl Sight {
     /// The revision it is settled at: present, ready, and with a revision.
     pub fn settled(&self) -> Option<&Revision> {
