@@ -2,11 +2,16 @@
 //!
 //! Not for what a sight means for a promotion; that is `pipeline::judge`.
 
+mod object;
+mod ready;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::pipeline::id::Revision;
+
+pub use ready::{REVISION_BYTES_MAX, look};
 
 /// Where a target's objects are read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
