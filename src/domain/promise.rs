@@ -70,6 +70,9 @@ promises! {
     WholeEnds, "LEAD-3", "an end is never cut short";
     LeaseLast, "LEAD-4", "the lease is given back, and the process stops, after all has ended";
     NoNeedlessRebuild, "LEAD-5", "nothing is rebuilt that lives";
+    SeenThisWay, "LF-1", "a target is there only by a look of the present way to its cluster, after its collection was synced";
+    SpareWatchesEnd, "LF-2", "a watch that no target needs ends after two minutes";
+    TroubleStaysHome, "LF-3", "trouble with a collection touches its own targets only";
 }
 
 impl fmt::Display for Promise {
