@@ -313,10 +313,11 @@ fn a_fresh_read_answers_with_what_is_there_now() {
     let old = std::mem::take(&mut bench.reads);
     bench.step(Event::LookedFor(shop(), 9, [web("prod")].into()));
     for number in old.into_values() {
-        bench.step(Event::Read(number, Ok(None)));
+        bench.step(Event::Read(number, Ok(Some(look("1.2", false)))));
     }
     assert!(bench.looked.is_empty());
     bench.answer(&web("prod"), Ok(None));
+    assert_eq!(bench.looked.last().map(|(_, _, sights)| sights.len()), Some(1));
     assert_eq!(
         bench.looked.pop().map(|(_, ticket, sights)| (ticket, brief(&sights[&web("prod")]))),
         Some((9, "absent".to_owned()))
@@ -386,7 +387,9 @@ fn targets_in_many_namespaces_are_watched_by_one_watch_where_that_is_allowed() {
         bench.step(Event::Told(all, News::Seen(vec![(target.clone(), Ok(look("1.2", false)))])));
     }
     bench.step(Event::Told(all, News::Synced));
-    bench.wait(119);
+    bench.wait(60);
+    bench.step(Event::Wanted(shop(), many.iter().cloned().collect()));
+    bench.wait(59);
     assert_eq!(namespaces(&bench), 8);
     bench.wait(1);
     assert_eq!((bench.watches.len(), bench.leaf.watches()), (1, 1));
