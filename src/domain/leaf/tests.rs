@@ -416,7 +416,9 @@ fn a_watch_ends_two_minutes_after_its_last_use_and_the_leaf_with_it() {
     bench.wait(600);
     assert_eq!(bench.watches.len(), 1, "its use began again");
     bench.step(Event::Wanted(shop(), BTreeSet::new()));
-    bench.wait(120);
+    bench.wait(60);
+    bench.step(Event::Wanted(PipelineId::new("shop", "api"), BTreeSet::new()));
+    bench.wait(60);
     assert!(bench.watches.is_empty());
     assert_eq!(bench.others.last(), Some(&Effect::End));
     assert_eq!(bench.leaf.next_deadline(), None);
