@@ -11,6 +11,7 @@ mod decode;
 mod events;
 mod gateway;
 mod gateways;
+pub mod kubeconfig;
 mod lease;
 mod parts;
 mod pods;
