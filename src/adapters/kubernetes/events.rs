@@ -26,7 +26,7 @@ use domain::notice::{Kind, Notice};
 use domain::ports::{EventSink, PortError};
 use domain::text::{clean, head};
 
-const EVENTS: Resource = Resource { group: "", version: "v1", plural: "events" };
+const EVENTS: Resource = Resource::new("", "v1", "events");
 
 /// Who reports, in every Event.
 pub const CONTROLLER: &str = "allclear.dev/controller";

@@ -6,6 +6,7 @@
 
 mod call;
 mod connect;
+mod discovery;
 mod failure;
 mod lines;
 mod list;
