@@ -14,6 +14,7 @@ mod gateway;
 mod gateways;
 pub mod kubeconfig;
 mod lease;
+pub mod objects;
 mod parts;
 mod pods;
 mod routing;
