@@ -53,7 +53,7 @@ pub fn read(kubeconfig: &[u8], origin: Origin) -> Result<Config, String> {
     if client_certificate_data.is_some() != client_key_data.is_some() {
         return Err("its user has only one of client-certificate-data and client-key-data".to_owned());
     }
-    if token.is_none() && client_key_data.is_none() {
+    if token.is_none() && client_key_data.is_none() && origin == Origin::Others {
         return Err("its user has neither a token nor client-key-data".to_owned());
     }
     config.auth_info = AuthInfo { token, client_certificate_data, client_key_data, ..AuthInfo::default() };
@@ -157,17 +157,19 @@ fn server(text: &str, origin: Origin) -> Result<Uri, String> {
     let host = uri.host().unwrap_or_default();
     // Names are judged when they are resolved.
     let literal: Option<IpAddr> = host.trim_start_matches('[').trim_end_matches(']').parse().ok();
-    match literal.and_then(|address| admits(address, origin)) {
+    match literal.and_then(origin.judge()) {
         Some(refusal) => Err(format!("the server of its cluster is {refusal}")),
         None => Ok(uri),
     }
 }
 
-/// Why a cluster may not be at this address.
-pub fn admits(address: IpAddr, origin: Origin) -> Option<&'static str> {
-    match origin {
-        Origin::Others => refusal_of_cluster(address),
-        Origin::StandIn => None,
+impl Origin {
+    /// Says why a cluster may not be at an address.
+    pub fn judge(self) -> fn(IpAddr) -> Option<&'static str> {
+        match self {
+            Self::Others => refusal_of_cluster,
+            Self::StandIn => |_| None,
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! Not for remembering what was seen, nor for deciding anything about it.
 
 pub(crate) mod api;
+mod apps;
 mod claims;
 pub mod crd;
 mod decode;
@@ -13,6 +14,8 @@ mod events;
 mod gateway;
 mod gateways;
 pub mod kubeconfig;
+pub mod leaf;
+mod leaf_config;
 mod lease;
 pub mod objects;
 mod parts;
