@@ -21,9 +21,10 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use crate::adapters::kubernetes::crd;
 use crate::app::by_hand::ByHand;
 use crate::app::{self, Overrides};
-use crate::cli::answer::{Output, failed, print};
+use crate::cli::answer::{Outcome, Output, failed, print};
 use crate::cli::consent::Consent;
 use crate::config::{Inputs, load, read_file};
 
@@ -134,6 +135,12 @@ enum Command {
     Config {
         #[command(subcommand)]
         action: ConfigAction,
+    },
+    /// Print the CustomResourceDefinitions of this release, for kubectl apply -f -
+    Crds {
+        /// Those for objects of pipelines.weave.works that are stored already
+        #[arg(long)]
+        weave: bool,
     },
     /// Print completions for a shell
     Completion {
@@ -281,6 +288,10 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             };
             print(&outcome)
         }),
+        Command::Crds { weave } => {
+            let out = if weave { crd::CRD_WEAVE } else { crd::CRD };
+            print(&Outcome { out: out.to_owned(), err: String::new(), code: 0 })
+        }
         Command::Completion { shell } => {
             // Into memory first: the library panics where its reader has gone away.
             let mut script = Vec::new();

@@ -62,7 +62,7 @@ pub(super) struct SiteReader {
     others: tokio::sync::Mutex<Option<(Instant, Arc<Takers>)>>,
     lookups: Semaphore,
     /// Kinds the API server did not know, by version and plural, and when it said so.
-    unknown: Mutex<BTreeMap<(&'static str, &'static str), Instant>>,
+    unknown: Mutex<BTreeMap<Resource, Instant>>,
 }
 
 /// What may take requests from others, and what of it is left out.
@@ -298,11 +298,11 @@ impl SiteReader {
         known_since: Instant,
         room: &mut Room,
     ) -> Result<Option<Vec<T>>, PortError> {
-        let key = (resource.version, resource.plural);
+        let key = resource.clone();
         if self.unknown().get(&key).is_some_and(|at| *at > known_since) {
             return Ok(None);
         }
-        let collection = Collection { resource, namespace: namespace.map(str::to_owned) };
+        let collection = Collection { resource, namespace: namespace.map(str::to_owned), only: None };
         match self.admitted(&collection, decode, room).await {
             Err(failed) if failed.status() == Some(404) => {
                 self.unknown().insert(key, Instant::now());
@@ -327,7 +327,7 @@ impl SiteReader {
         }
     }
 
-    fn unknown(&self) -> std::sync::MutexGuard<'_, BTreeMap<(&'static str, &'static str), Instant>> {
+    fn unknown(&self) -> std::sync::MutexGuard<'_, BTreeMap<Resource, Instant>> {
         self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -125,13 +125,13 @@ struct RawMeta<'a> {
 ///
 /// # Errors
 /// When the answer is not a list.
-pub fn page<T>(body: &[u8], decode: Decoder<T>) -> Result<Page<T>, Failure> {
+pub fn page<T>(body: &[u8], decode: impl Fn(&str) -> Result<T, String>) -> Result<Page<T>, Failure> {
     let text = Text::of(body);
     let raw: RawPage<'_> =
         serde_json::from_str(&text.text).map_err(|error| Failure::unanswered(format!("not a list: {error}")))?;
     let metadata = raw.metadata.unwrap_or(RawListMeta { resource_version: None, next: None });
     Ok(Page {
-        items: raw.items.unwrap_or_default().into_iter().map(|object| text.reading(object, decode)).collect(),
+        items: raw.items.unwrap_or_default().into_iter().map(|object| text.reading(object, &decode)).collect(),
         version: metadata.resource_version.unwrap_or_default(),
         next: metadata.next.filter(|token| !token.is_empty()),
     })
@@ -178,7 +178,7 @@ pub fn is_object_name(text: &str) -> bool {
 ///
 /// # Errors
 /// When it is not a line of a watch.
-pub fn line<T>(bytes: &[u8], decode: Decoder<T>) -> Result<Line<T>, Failure> {
+pub fn line<T>(bytes: &[u8], decode: impl Fn(&str) -> Result<T, String>) -> Result<Line<T>, Failure> {
     let text = Text::of(bytes);
     let raw: RawLine<'_> =
         serde_json::from_str(&text.text).map_err(|error| Failure::unanswered(format!("not a watch line: {error}")))?;
@@ -205,7 +205,7 @@ pub fn item<T>(bytes: &[u8], decode: Decoder<T>) -> Reading<T> {
 }
 
 /// Reads one object that was asked for by name.
-pub fn object<T>(body: &[u8], decode: Decoder<T>) -> Result<T, String> {
+pub fn object<T>(body: &[u8], decode: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
     let text = Text::of(body);
     if text.repaired { Err(NOT_UTF8.to_owned()) } else { decode(&text.text).map_err(|why| cut(&why, FAULT_BYTES_MAX)) }
 }
@@ -222,7 +222,7 @@ impl<'a> Text<'a> {
         Self { repaired: matches!(text, Cow::Owned(_)), text }
     }
 
-    fn reading<T>(&self, object: &RawValue, decode: Decoder<T>) -> Reading<T> {
+    fn reading<T>(&self, object: &RawValue, decode: impl Fn(&str) -> Result<T, String>) -> Reading<T> {
         let broken = self.repaired && object.get().contains(REPLACEMENT);
         match if broken { Err(NOT_UTF8.to_owned()) } else { decode(object.get()) } {
             Ok(item) => Reading::Read(item),

@@ -14,7 +14,7 @@ use crate::adapters::kubernetes::api::{Api, CallError, Collection, LIST_BYTES_MA
 use domain::ports::{PinError, PortError, Retry};
 
 /// `v1` ConfigMaps.
-pub(super) const CONFIG_MAPS: Resource = Resource { group: "", version: "v1", plural: "configmaps" };
+pub(super) const CONFIG_MAPS: Resource = Resource::new("", "v1", "configmaps");
 
 /// Longest a call may take. The API server itself gives up on a request after 60 s, but a ledger that takes 10 s is as
 /// good as away: the caller's back-off and its report are worth more than the rest of the wait.
