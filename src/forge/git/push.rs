@@ -6,7 +6,7 @@ use super::advertisement::Advertisement;
 use super::exchange::Service;
 use super::failure::Failure;
 use super::fetch::AGENT;
-use super::packet::{Outgoing, Packets};
+use super::packet::{Bands, Outgoing, Packets};
 use super::{Built, Oid, Remote};
 
 /// Words of servers that refuse a push for good, until a person changes a rule or a right.
@@ -38,7 +38,7 @@ impl Remote {
         }
         let body = asked(&server, &name, old, new);
         let answer = self.door.ask(Service::ReceivePack, body, self.bounds.refs_bytes).await?;
-        let report = Report::read(&answer, server.has("side-band-64k"), &name)?;
+        let report = Report::read(&answer, server.has("side-band-64k"), &name);
         let now = self.listed(&[&name]).await?.get(&name).map(|found| found.id);
         if now == target {
             return Ok(Pushed::Done);
@@ -46,21 +46,16 @@ impl Remote {
         if now != old {
             return Ok(Pushed::Moved(now));
         }
-        match report.refusal {
+        let Report { refusal, words } = report?;
+        let said = if words.is_empty() { words } else { format!("; the server says: {words}") };
+        match refusal {
             Some(refusal) if refusal.contains("non-fast-forward") => Ok(Pushed::ForwardOnly),
             Some(refusal) if FOR_GOOD.iter().any(|word| refusal.contains(word)) => {
-                Err(Failure::lasting(report_words(&refusal, &report.words)))
+                Err(Failure::lasting(format!("{refusal}{said}")))
             }
-            Some(refusal) => Err(Failure::passing(report_words(&refusal, &report.words), None)),
-            None => Err(Failure::passing("the server reported success, but the branch is as it was", None)),
+            Some(refusal) => Err(Failure::passing(format!("{refusal}{said}"), None)),
+            None => Err(Failure::passing(format!("no refusal was reported, but the branch is as it was{said}"), None)),
         }
-    }
-}
-
-fn report_words(refusal: &str, words: &str) -> String {
-    match words.is_empty() {
-        true => refusal.to_owned(),
-        false => format!("{refusal}; the server says: {words}"),
     }
 }
 
@@ -98,7 +93,7 @@ struct Report {
 impl Report {
     /// Reads the answer. Some servers answer nothing: the branch says how it is.
     fn read(answer: &[u8], in_bands: bool, name: &str) -> Result<Self, Failure> {
-        let bands = if in_bands { Packets::new(answer).bands()? } else { super::packet::Bands::default() };
+        let bands = if in_bands { Packets::new(answer).bands()? } else { Bands::default() };
         let words = bands.words();
         let mut refusal = None;
         for line in Packets::new(if in_bands { &bands.data } else { answer }).lines() {
