@@ -151,3 +151,82 @@ fn text(line: &[u8]) -> String {
 fn no_ref() -> Failure {
     Failure::answer("the list of refs cannot be read")
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::git::packet::Outgoing;
+
+    const ONE: &str = "1111111111111111111111111111111111111111";
+    const TWO: &str = "2222222222222222222222222222222222222222";
+
+    fn sent(lines: &[&str]) -> Vec<u8> {
+        lines.iter().fold(Outgoing::default(), |sent, line| sent.line(line)).flush().into_bytes()
+    }
+
+    #[test]
+    fn what_servers_put_around_it_makes_no_difference() {
+        let [plain, ended] = ["version 2", "version 2\n"];
+        let service = b"001e# service=git-upload-pack\n0000".to_vec();
+        let v2 = |line| sent(&[line, "agent=a", "ls-refs=unborn", "fetch=shallow filter\n", "object-format=sha1"]);
+        for body in [v2(plain), [service.clone(), v2(ended)].concat()] {
+            let read = Advertisement::read(&body).expect("v2");
+            assert_eq!((read.version, read.filters), (Version::V2, true));
+        }
+        let without = Advertisement::read(&sent(&[plain, "fetch=shallow nofilter"])).expect("v2");
+        assert!(!without.filters);
+        for body in [service, Vec::new(), sent(&[])] {
+            assert_eq!(Advertisement::read(&body).map(|read| read.refs), Ok(Refs::default()));
+        }
+    }
+
+    #[test]
+    fn refs_of_v0_are_read_with_tags_and_links() {
+        let first = format!("{ONE} HEAD\0side-band-64k symref=HEAD:refs/heads/main symref=none:x filter\n");
+        let lines = [
+            &first,
+            &format!("{ONE} refs/heads/main"),
+            &format!("{TWO} refs/tags/v1"),
+            &format!("{ONE} refs/tags/v1^{{}}\n"),
+        ];
+        let read = Advertisement::read(&sent(&lines.map(String::as_str))).expect("v0");
+        assert_eq!(
+            (read.version, read.filters, read.has("side-band-64k"), read.has("side-band")),
+            (Version::V0, true, true, false)
+        );
+        let refs = read.refs.only(&["HEAD", "refs/tags/"]);
+        assert_eq!(refs.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["HEAD", "refs/tags/v1"]);
+        assert_eq!(refs.get("HEAD").and_then(|head| head.symbolic.as_deref()), Some("refs/heads/main"));
+        assert_eq!(refs.get("refs/tags/v1").and_then(|tag| tag.peeled), ONE.parse().ok());
+        let empty = format!("{} capabilities^{{}}\0report-status", Oid::ZERO);
+        assert_eq!(Advertisement::read(&sent(&[&empty])).map(|read| read.refs), Ok(Refs::default()));
+    }
+
+    #[test]
+    fn other_ids_are_refused_before_they_are_read() {
+        let id = "3".repeat(64);
+        for body in [sent(&["version 2", "object-format=sha256"]), sent(&[&format!("{id} HEAD\0object-format=sha256")])]
+        {
+            let failure = Advertisement::read(&body).expect_err("sha256");
+            assert_eq!(failure, Failure::lasting("the repository has sha256 ids; only sha1 can be read yet"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn reading_any_lines_ends(lines in proptest::collection::vec("([0-9a-f]{40}|version 2|[ -~]{0,9})[ \0][ -~]{0,20}", 0..9)) {
+            let body = sent(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+            let refs = [Advertisement::read(&body).map(|read| read.refs), Refs::read_v2(&body)];
+            for refs in refs.into_iter().flatten() {
+                prop_assert!(refs.iter().count() <= lines.len());
+            }
+        }
+
+        #[test]
+        fn reading_anything_ends(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = (Advertisement::read(&body), Refs::read_v2(&body));
+        }
+    }
+}

@@ -61,3 +61,55 @@ fn number(input: &mut &[u8], present: u8, bytes: u32) -> Option<usize> {
     }
     Some(number)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn copies_and_additions_are_applied() {
+        // From gitformat-pack: copy 3 bytes from 1, add two, copy 2 from 0.
+        let delta = [5, 7, 0x91, 1, 3, 2, b'x', b'y', 0x90, 2];
+        assert_eq!(applied(b"abcde", &delta, 7).as_deref(), Some(&b"bcdxyab"[..]));
+        assert_eq!(declared(&delta), Some(7));
+        let long = vec![7; COPY_BYTES + 1];
+        let delta = [0x81, 0x80, 4, 0x80, 0x80, 4, 0x81, 1];
+        assert_eq!(applied(&long, &delta, COPY_BYTES), Some(vec![7; COPY_BYTES]), "an empty size is 64 KiB");
+    }
+
+    #[test]
+    fn what_leaves_the_base_or_the_declared_size_is_broken() {
+        let broken: [&[u8]; 9] = [
+            &[],
+            &[4, 1, 0x90, 1],
+            &[5, 6, 0x90, 5],
+            &[5, 4, 0x90, 5],
+            &[5, 5, 0x91, 1, 5],
+            &[5, 1, 0],
+            &[5, 2, 2, b'x'],
+            &[5, 0x80, 0x80],
+            &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80],
+        ];
+        for delta in broken {
+            assert_eq!(applied(b"abcde", delta, 100), None, "{delta:?}");
+        }
+        assert_eq!(applied(b"abcde", &[5, 5, 0x90, 5], 4), None, "more than is allowed");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_more_than_is_allowed(
+            base in proptest::collection::vec(any::<u8>(), 0..100),
+            size in 0_u8..60,
+            commands in proptest::collection::vec(any::<u8>(), 0..60),
+        ) {
+            let delta: Vec<u8> = [u8::try_from(base.len()).expect("small"), size].into_iter().chain(commands).collect();
+            if let Some(result) = applied(&base, &delta, 50) {
+                prop_assert_eq!(result.len(), usize::from(size));
+                prop_assert!(size <= 50);
+            }
+        }
+    }
+}

@@ -16,7 +16,7 @@ const DEPTH_MAX: usize = 128;
 /// Objects that were fetched.
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
-    objects: HashMap<Oid, Object>,
+    pub(super) objects: HashMap<Oid, Object>,
     /// Bytes that all reading took so far.
     bytes: usize,
     pub(super) bounds: Bounds,
@@ -318,3 +318,6 @@ impl Draft<'_> {
         Object { kind: Kind::Commit, data: text.into_bytes() }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -188,3 +188,6 @@ pub(super) fn written(objects: &[Object]) -> Vec<u8> {
 fn low_bits(size: usize, mask: u8) -> u8 {
     u8::try_from(size & usize::from(mask)).unwrap_or(mask)
 }
+
+#[cfg(test)]
+mod tests;

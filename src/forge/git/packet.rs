@@ -143,3 +143,50 @@ impl Outgoing {
         self.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn packets_are_read_as_they_are_written() {
+        let text = "x".repeat(PACKET_BYTES_MAX - HEAD);
+        let sent = Outgoing::default().line("a\n").delimiter().line(&text).flush().line("").into_bytes();
+        let read: Vec<_> = Packets::new(&sent).map(|packet| packet.expect("whole")).collect();
+        let expected =
+            [Packet::Data(b"a\n"), Packet::Delimiter, Packet::Data(text.as_bytes()), Packet::Flush, Packet::Data(b"")];
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn what_is_no_packet_ends_the_reading_with_a_failure() {
+        for wrong in ["0", "000", "0003", "0005", "0009abcd", "+004", "zzzz", "fff1", "ffff", "00 4", "é00"] {
+            let read: Vec<_> = Packets::new(wrong.as_bytes()).take(3).collect();
+            assert!(matches!(read[..], [Err(_)]), "{wrong}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn bands_are_told_apart_and_the_third_ends_all() {
+        let sent = b"0008\x01abc0009\x02word0006\x01d0000";
+        let bands = Packets::new(sent).bands().expect("bands");
+        assert_eq!((bands.data.as_slice(), bands.words().as_str()), (&b"abcd"[..], "word"));
+        let failure = Packets::new(b"0006\x01d0009\x03diedX").bands().expect_err("it died");
+        assert_eq!(failure.cause, "the server says: died");
+        assert!(Packets::new(b"0005\x04").bands().is_err());
+        assert!(Packets::new(b"0004").bands().is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn reading_anything_ends(input in proptest::collection::vec(any::<u8>(), 0..200), head in 0_usize..40) {
+            let packets = format!("{head:04x}").into_bytes().into_iter().chain(input).collect::<Vec<u8>>();
+            prop_assert!(Packets::new(&packets).count() <= packets.len());
+            if let Ok(bands) = Packets::new(&packets).bands() {
+                prop_assert!(bands.data.len() < packets.len());
+            }
+        }
+    }
+}

@@ -77,3 +77,54 @@ fn until<'a>(input: &mut &'a [u8], end: u8) -> Option<&'a [u8]> {
     input.split_off_first()?;
     Some(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn tree(mode: &str, name: &str) -> Vec<u8> {
+        [format!("{mode} {name}\0").as_bytes(), &[7; Oid::BYTES]].concat()
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_none() {
+        let text = |name: &str| {
+            let tree = tree("100644", name);
+            entries(&tree).next().flatten().and_then(|entry| entry.text().map(str::to_owned))
+        };
+        for name in ["a", ".gitignore", "é b", "..."] {
+            assert_eq!(text(name).as_deref(), Some(name));
+        }
+        for name in ["", ".", "..", ".git", ".GIT", "a/b", "/"] {
+            assert_eq!(text(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_two_modes_are_files() {
+        let mode = |mode: &str| entries(&tree(mode, "a")).next().flatten().map(|entry| entry.mode());
+        assert_eq!(mode("100644"), Some(Mode::File { executable: false }));
+        assert_eq!(mode("100755"), Some(Mode::File { executable: true }));
+        assert_eq!(mode("40000"), Some(Mode::Folder));
+        for other in ["120000", "160000", "100664", "040000", "", "7"] {
+            assert_eq!(mode(other), Some(Mode::Other), "{other}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn reading_anything_ends_and_writing_gives_it_back(
+            modes in proptest::collection::vec(any::<bool>(), 0..4),
+            end in proptest::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let whole: Vec<u8> = modes.iter().flat_map(|file| tree(if *file { "100644" } else { "40000" }, "a")).collect();
+            let mut written = Vec::new();
+            entries(&whole).flatten().for_each(|entry| entry.write(&mut written));
+            prop_assert_eq!(&written, &whole);
+            let broken = [whole, end].concat();
+            prop_assert!(entries(&broken).count() <= broken.len());
+        }
+    }
+}
