@@ -3,6 +3,7 @@
 mod fetch;
 mod hosts;
 mod push;
+mod whole;
 
 use std::collections::BTreeSet;
 

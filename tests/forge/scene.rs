@@ -45,8 +45,7 @@ impl Scene {
         let host = Arc::new(GitHost::new().expect("a git host"));
         host.create(REPOSITORY, &[]).expect("a repository");
         let server = Server::start(Arc::clone(&host) as Arc<dyn StandIn>).await.expect("loopback");
-        let http = Arc::new(Plain::new());
-        let remote = remote(&server, &http, None);
+        let (remote, http) = at(&format!("{}/{REPOSITORY}", server.url()));
         Self { host, server, http, remote }
     }
 
@@ -61,9 +60,13 @@ impl Scene {
         build(&objects, base, base, tag)
     }
 
+    pub fn url(&self) -> String {
+        format!("{}/{REPOSITORY}", self.server.url())
+    }
+
     /// A client with these credentials that knows nothing yet.
     pub fn stranger(&self, credentials: Option<&Credentials>) -> Remote {
-        remote(&self.server, &self.http, credentials)
+        remote(&self.url(), &self.http, credentials)
     }
 
     /// Answers requests of one kind with something else: once, instead of git.
@@ -80,9 +83,14 @@ impl Scene {
     }
 }
 
-pub fn remote(server: &Server, http: &Arc<Plain>, credentials: Option<&Credentials>) -> Remote {
-    let url = format!("{}/{REPOSITORY}", server.url());
-    Remote::new(Arc::clone(http) as Arc<dyn Http>, &url, credentials, None).expect("a URL")
+fn remote(url: &str, http: &Arc<Plain>, credentials: Option<&Credentials>) -> Remote {
+    Remote::new(Arc::clone(http) as Arc<dyn Http>, url, credentials, None).expect("a URL")
+}
+
+/// A client of some repository, and its way there.
+pub fn at(url: &str) -> (Remote, Arc<Plain>) {
+    let http = Arc::new(Plain::new());
+    (remote(url, &http, None), http)
 }
 
 pub fn build(objects: &Objects, base: Oid, parent: Oid, tag: &str) -> Built {
