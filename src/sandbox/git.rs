@@ -97,8 +97,13 @@ impl GitHost {
             stream.write_all(content)?;
             stream.write_all(b"\n")?;
         }
-        run(self.command(&self.root.join(path)).args(["fast-import", "--quiet"]), &stream)?;
+        run(self.command(&self.directory(path)).args(["fast-import", "--quiet"]), &stream)?;
         self.git(path, &["rev-parse", &name])
+    }
+
+    /// Where a repository is on disk, for another server of it.
+    pub fn directory(&self, path: &str) -> PathBuf {
+        self.root.join(path)
     }
 
     /// Puts a hook into a repository: `hook("shop/web.git", "pre-receive", "#!/bin/sh\nexit 1\n")`.
@@ -106,7 +111,7 @@ impl GitHost {
     /// # Errors
     /// It cannot be written.
     pub fn hook(&self, path: &str, name: &str, script: &str) -> io::Result<()> {
-        let file = self.root.join(path).join("hooks").join(name);
+        let file = self.directory(path).join("hooks").join(name);
         fs::write(&file, script)?;
         fs::set_permissions(file, fs::Permissions::from_mode(0o755))
     }
@@ -116,7 +121,7 @@ impl GitHost {
     /// # Errors
     /// In git's words.
     pub fn git(&self, path: &str, arguments: &[&str]) -> io::Result<String> {
-        let output = run(self.command(&self.root.join(path)).args(arguments), &[])?;
+        let output = run(self.command(&self.directory(path)).args(arguments), &[])?;
         Ok(String::from_utf8_lossy(&output).trim().to_owned())
     }
 

@@ -1,5 +1,6 @@
 //! The git client against real git.
 
+mod dulwich;
 mod fetch;
 mod hosts;
 mod push;
