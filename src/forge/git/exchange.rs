@@ -119,7 +119,8 @@ impl Door {
         if answer.status() != StatusCode::OK {
             return Err(self.refusal(&answer));
         }
-        if header(answer.headers(), CONTENT_TYPE.as_str()) != Some(&expected) {
+        let kind = header(answer.headers(), CONTENT_TYPE.as_str()).and_then(|kind| kind.split(';').next());
+        if kind != Some(&expected) {
             return Err(Failure::answer("the answer is not git's: a login page, or a proxy, or no git host"));
         }
         Ok(answer.into_body())

@@ -110,11 +110,11 @@ impl Remote {
         }
     }
 
-    /// Asks the server what it can do, and remembers it.
+    /// Asks the server what it can do, and remembers it without the refs, which change.
     async fn met(&self) -> Result<Advertisement, Failure> {
         let answer = self.door.advertisement(Service::UploadPack, self.bounds.refs_bytes).await?;
         let met = Advertisement::read(&answer)?;
-        self.learn(Some(met.clone()));
+        self.learn(Some(Advertisement { refs: Refs::default(), ..met.clone() }));
         Ok(met)
     }
 }

@@ -182,8 +182,11 @@ impl Objects {
                 let Some(name) = entry.text() else { continue };
                 passed = passed.saturating_add(1);
                 path_bytes = path_bytes.saturating_add(path.len()).saturating_add(name.len());
-                if passed > self.bounds.entries || path_bytes > self.bounds.unpacked_bytes {
+                if passed > self.bounds.entries {
                     return Err(Failure::lasting(too_much("files and folders", self.bounds.entries)));
+                }
+                if path_bytes > self.bounds.unpacked_bytes {
+                    return Err(Failure::lasting(too_much("bytes of paths", self.bounds.unpacked_bytes)));
                 }
                 match entry.mode() {
                     Mode::File { executable } => {

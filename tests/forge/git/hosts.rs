@@ -38,7 +38,7 @@ async fn what_proves_us_is_in_no_words_even_if_the_host_repeats_it() {
     let scene = Scene::with_files().await;
     let encoded = "cm9ib3Q6aHVudGVyMi10b2tlbg==";
     for credentials in [basic(SECRET), Credentials::Bearer(SECRET.to_owned())] {
-        let echo = format!("you sent Basic {encoded},\r\nthat is Bearer {SECRET}\u{1b}[31m {}", "x".repeat(9_000));
+        let echo = format!("you sent {encoded},\r\nthat is {SECRET}\u{1b}[31m {}", "x".repeat(9_000));
         scene.server.inject(Fault::once(When::Before, Action::Answer(Reply::full(403, "text/plain", echo))));
         let error = scene.stranger(Some(&credentials)).refs(&["HEAD"]).await.expect_err("forbidden");
         let said = format!("{error} {error:?} {credentials:?}");

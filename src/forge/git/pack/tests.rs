@@ -1,4 +1,4 @@
-use std::iter::once;
+use std::iter::{once, repeat_n};
 
 use domain::ports::Retry;
 use proptest::prelude::*;
@@ -101,6 +101,9 @@ fn a_pack_that_is_none_is_refused() {
     ] {
         assert!(read_all(&broken, Bounds::default()).expect_err(what).answered, "{what}");
     }
+    let mut wrong_sum = good.clone();
+    wrong_sum[content.len()] ^= 1;
+    assert_eq!(read_all(&wrong_sum, Bounds::default()).expect_err("its sum").cause, "the pack's checksum is wrong");
     assert!(read_all(&good, Bounds::default()).is_ok());
 }
 
@@ -110,6 +113,15 @@ fn a_bomb_stops_at_what_is_allowed() {
     let bomb = written(&[blob(vec![0; 10_000_000])]);
     assert!(bomb.len() < 20_000);
     assert_eq!(read_all(&bomb, bounds).expect_err("too large").retry, Retry::Never);
+    // 64 KiB, and deltas that copy them twice: 10 bytes for 128 KiB each.
+    let base = blob(vec![0; 0x1_0000]);
+    let copies = [0x80, 0x80, 4, 0x80, 0x80, 8, 0x80, 0x80];
+    let delta = entry(REFERENCE_DELTA, Objects::default().insert(base.clone()).as_bytes(), &copies);
+    let whole = written(&[base]);
+    let whole = whole[12..whole.len() - 20].to_vec();
+    let copied = |times| pack(&once(whole.clone()).chain(repeat_n(delta.clone(), times)).collect::<Vec<_>>());
+    assert!(read_all(&copied(7), bounds).is_ok());
+    assert_eq!(read_all(&copied(8), bounds).expect_err("too large").retry, Retry::Never);
     let many = (0..40).map(|_| entry(OFFSET_DELTA, &[0], &DELTA)).collect::<Vec<_>>();
     let bounds = Bounds { objects: 30, ..Bounds::default() };
     assert_eq!(read_all(&pack(&many), bounds).expect_err("too many").retry, Retry::Never);
