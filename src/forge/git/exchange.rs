@@ -10,11 +10,19 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use domain::ports::PortError;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 
 use super::failure::Failure;
 use crate::{Authorities, Http};
+
+/// GitHub and Bitbucket answer only clients whose name begins with `git/` ([dulwich#562], [ocaml-git#66]), and some hosts refuse
+/// those before 1.6.6, which had no smart protocol ([libgit2#4041]).
+///
+/// [dulwich#562]: https://github.com/jelmer/dulwich/issues/562
+/// [ocaml-git#66]: https://github.com/mirage/ocaml-git/pull/66
+/// [libgit2#4041]: https://github.com/libgit2/libgit2/pull/4041
+const NAME: &str = concat!("git/2.0 (allclear ", env!("CARGO_PKG_VERSION"), ")");
 
 /// How long a server can make us wait. Longer is no pace but a mistake.
 const PATIENCE_MAX: Duration = Duration::from_secs(3600);
@@ -104,6 +112,7 @@ impl Door {
         let expected = format!("application/x-{service}-{kind}");
         let mut request =
             Request::builder().method(&method).uri(format!("{}/{path}", self.url)).header(ACCEPT, &expected);
+        request = request.header(USER_AGENT, NAME);
         if method == Method::POST {
             request = request.header(CONTENT_TYPE, format!("application/x-{service}-request"));
         }

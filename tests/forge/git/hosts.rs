@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::ports::Retry;
-use forge::git::{Credentials, Remote};
-use sandbox::http::{Action, Fault, Reply, When};
+use forge::git::{Credentials, Pushed, Remote};
+use sandbox::http::{Action, Fault, Reply, Request, When};
 
 use crate::scene::{REPOSITORY, Scene};
 
@@ -31,6 +31,15 @@ async fn a_host_that_asks_who_we_are_is_told() {
     }
     scene.host.require_bearer(SECRET);
     assert!(look(Some(Credentials::Bearer(SECRET.to_owned()))).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_host_that_answers_only_git_takes_us_for_it() {
+    let scene = Scene::with_files().await;
+    let is_other = |request: &Request| !request.header("user-agent").is_some_and(|name| name.starts_with("git/2."));
+    scene.server.inject(Fault::once(When::Before, Action::Answer(Reply::empty(404))).matching(is_other).times(9));
+    let built = scene.built("2.0").await;
+    assert_eq!(scene.remote.push("promote", None, Some(&built)).await, Ok(Pushed::Done));
 }
 
 #[tokio::test]
