@@ -16,7 +16,7 @@ const FLOORS: [(&str, &[&str]); 12] = [
     ("sandbox", &["domain"]),
     ("config", &["domain"]),
     ("telemetry", &["config", "domain"]),
-    ("adapters", &["config", "domain"]),
+    ("adapters", &["config", "domain", "forge"]),
     ("actors", &["domain", "telemetry"]),
     ("http", &["actors", "domain", "telemetry"]),
     ("app", &["actors", "adapters", "config", "domain", "http", "telemetry"]),
