@@ -73,7 +73,7 @@ fn search(name: &str, world: World, states: usize) {
 
 /// The promises that a search of this world finds broken.
 fn broken(world: World) -> Vec<&'static str> {
-    let checker = world.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    let checker = world.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_dfs().join();
     checker.discoveries().into_keys().collect()
 }
 
@@ -155,7 +155,7 @@ fn every_mutant_is_caught() {
             "PL-5",
         ),
         (Mutant::AdoptsByBranch, world(BACK, request, NO_FAULTS), "PL-LIVE"),
-        (Mutant::LateOrderPushes, world(BACK, request, late), "PL-"),
+        (Mutant::LateOrderPushes, world(&[1, 2, 3], request, late), "PL-LIVE"),
         (Mutant::ForgetsWhatItReached, world(ONE, notice, Faults { rolled_back: 1, ..late }), "PL-4"),
         (Mutant::NoWithdrawal, world(BACK, request, NO_FAULTS), "PL-"),
     ];

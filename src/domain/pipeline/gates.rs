@@ -13,7 +13,7 @@ use crate::machine::{Timestamp, millis};
 use crate::pipeline::id::{Environment, PromotionSeq, Revision};
 use crate::pipeline::judge::{self, Edges, Obstacle, Sights};
 use crate::pipeline::spec::{EnvironmentSpec, Spec};
-use crate::pipeline::status::Promotion;
+use crate::pipeline::status::{Phase, Promotion};
 use crate::pipeline::{Effect, Opening, Pipeline, Question};
 
 /// How long another's word counts. A calendar is read again at its boundary, and this often in any case, so that a clock that was
@@ -81,7 +81,7 @@ struct Doors {
     /// The promotion that the verdict is about.
     verdict_of: PromotionSeq,
     recheck: Call,
-    /// The promotion that a fresh look agreed to, of what was seen when it was asked for.
+    /// The promotion that a fresh look agreed to start, or to end, of what was seen when it was asked for.
     agreed: Option<PromotionSeq>,
     edge: Call,
 }
@@ -242,7 +242,7 @@ impl Gatekeeper {
         self.doors(environment).recheck.failed(again, why);
     }
 
-    /// Whether a fresh look agreed to this promotion.
+    /// Whether a fresh look agreed to what is to become of this promotion.
     pub(super) fn agreed(&self, environment: &Environment, seq: PromotionSeq) -> bool {
         self.doors.get(environment).is_some_and(|doors| doors.agreed == Some(seq))
     }
@@ -356,7 +356,8 @@ impl Pipeline {
         doors.verdict.closed("the verdict").map(Gate::Verdict)
     }
 
-    /// Looks afresh at everything that a promotion rests on, after all of it was seen as it must be (PL-2).
+    /// Looks afresh at everything that a promotion rests on: after all of it was seen as it must be, before it starts (PL-2); after it
+    /// was seen elsewhere, before it ends (PL-6).
     pub(super) fn recheck(
         &mut self,
         now: Timestamp,
@@ -371,7 +372,8 @@ impl Pipeline {
         }
         doors.recheck.asked();
         let before = spec.rests_on(index);
-        let targets = before.iter().flat_map(|before| before.targets.clone()).collect();
+        let read = before.iter().chain(spec.environments.get(index));
+        let targets = read.flat_map(|environment| environment.targets.clone()).collect();
         // An edge that was fresh a moment ago is asked for once more, too.
         self.keeper.edges.retain(|name, _| !before.iter().any(|before| before.name == *name));
         Some(Effect::Recheck(environment.clone(), seq, targets))
@@ -392,7 +394,10 @@ impl Pipeline {
         let Some(promotion) = promotion.filter(|promotion| promotion.seq == seq) else {
             return self.keeper.rest_gates(environment);
         };
-        let found = judge::confirms(spec, index, &promotion.revision, &self.sights, &fresh);
+        let found = match promotion.phase {
+            Phase::Waiting => judge::confirms(spec, index, &promotion.revision, &self.sights, &fresh),
+            _ => judge::has_left(spec, index, &promotion.revision, &fresh),
+        };
         self.keeper.looked_afresh(environment, seq, again, found);
     }
 }

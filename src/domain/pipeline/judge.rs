@@ -66,6 +66,9 @@ impl fmt::Display for Obstacle {
             What::Absent(target) => write!(f, "{at}: {target} does not exist"),
             What::Unready(target, why) => write!(f, "{at}: {target} is not ready: {why}"),
             What::Unnamed(target, why) => write!(f, "{at}: {target} is ready and says no revision: {why}"),
+            What::Differs(target, is, other) if is == other => {
+                write!(f, "{at}: {target} is older: a fresh look found {is}")
+            }
             What::Differs(target, is, other) => write!(f, "{at}: {target} is at {is}, another target at {other}"),
             What::EdgeStale(why) => write!(f, "{at}: its edge is not fresh: {why}"),
             What::EdgeUnseen => write!(f, "{at}: its edge was not asked for yet"),
@@ -86,7 +89,8 @@ pub fn settled<'a>(environment: &EnvironmentSpec, sights: &'a Sights) -> Result<
             Err(what) => wrong = wrong.or(Some(what)),
             Ok(revision) => match first {
                 Some(other) if other != revision => {
-                    wrong = wrong.or_else(|| Some(What::Differs(target.display_name(), revision.clone(), other.clone())));
+                    wrong =
+                        wrong.or_else(|| Some(What::Differs(target.display_name(), revision.clone(), other.clone())));
                 }
                 Some(_) => {}
                 None => first = Some(revision),
@@ -163,7 +167,8 @@ pub fn said<'a>(environment: &EnvironmentSpec, sights: &'a Sights) -> Option<&'a
     revisions.all(|revision| revision == Some(first)).then_some(first)
 }
 
-/// The fresh sights of what a promotion rests on, against those it was decided by: the same objects, settled at the revision.
+/// The fresh sights of what a promotion rests on, against those it was decided by: the same objects, settled at the revision. And
+/// those of where it goes: all are there, and none is at the revision yet.
 ///
 /// # Errors
 /// What differs.
@@ -187,6 +192,28 @@ pub fn confirms(
         if let Some(target) = environment.targets.iter().find(|target| uid(known, target) != uid(fresh, target)) {
             return obstacle(What::Unready(target.display_name(), "it is another object than a moment ago".to_owned()));
         }
+    }
+    let Some(own) = spec.environments.get(index) else { return Ok(()) };
+    if let Some(unseen) = unseen(own, fresh) {
+        return Err(unseen);
+    }
+    if is_arriving(own, revision, fresh) {
+        let what = What::Differs("what a watch showed".to_owned(), revision.clone(), revision.clone());
+        return Err(Obstacle { environment: own.name.clone(), what });
+    }
+    Ok(())
+}
+
+/// Whether fresh sights say that the environment before the one at `index` has left a revision: it is settled at another.
+///
+/// # Errors
+/// What stands against that.
+pub fn has_left(spec: &Spec, index: usize, revision: &Revision, fresh: &Sights) -> Result<(), Obstacle> {
+    let Some(before) = spec.rests_on(index).last() else { return Ok(()) };
+    let found = settled(before, fresh)?;
+    if found == revision {
+        let what = What::Differs("what a watch showed".to_owned(), found.clone(), revision.clone());
+        return Err(Obstacle { environment: before.name.clone(), what });
     }
     Ok(())
 }

@@ -43,6 +43,15 @@ pub(super) enum Pending {
     Arriving(Option<Obstacle>),
 }
 
+/// Whether an open promotion is to end because the environment before it went elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    No,
+    /// A fresh look was asked for.
+    Asked,
+    Yes,
+}
+
 impl Pending {
     /// Whether this ends by itself at a time that is known.
     pub(super) fn is_planned(&self) -> bool {
@@ -88,11 +97,21 @@ impl Pipeline {
         let revision = match judge::candidate(spec, index, &self.sights, edges).cloned() {
             Ok(revision) => revision,
             Err(obstacle) => {
-                self.lose_candidate(now, name, elsewhere.as_ref(), &before.name, &obstacle);
+                let leaving = elsewhere.as_ref().map_or(Leaving::No, |at| self.leaving(now, spec, index, at, effects));
+                if leaving == Leaving::Asked {
+                    return Some(self.rechecking(name));
+                }
+                self.lose_candidate(now, name, (leaving == Leaving::Yes).then_some(&before.name), &obstacle);
+                elsewhere.iter().for_each(|elsewhere| self.drop_question(name, elsewhere));
                 return Some(Pending::Before(obstacle));
             }
         };
-        self.supersede(now, name, &revision);
+        match self.leaving(now, spec, index, &revision, effects) {
+            Leaving::Asked => return Some(self.rechecking(name)),
+            Leaving::Yes => self.end(now, name, Phase::Superseded, &format!("{revision} took its place")),
+            Leaving::No => {}
+        }
+        self.drop_question(name, &revision);
         if judge::settled(environment, &self.sights) == Ok(&revision) {
             return self.arrived(now, environment, &revision);
         }
@@ -115,43 +134,50 @@ impl Pipeline {
         self.go_on(now, spec, index, how, effects)
     }
 
-    /// The environments before it are not all done at one revision.
-    fn lose_candidate(
+    /// Whether the open promotion of an environment is to end, since the one before it is settled at another revision. Before one
+    /// ends that was started, a fresh look must say so, too: a watch may lag behind what another life has seen.
+    fn leaving(
         &mut self,
         now: Timestamp,
-        name: &Environment,
-        elsewhere: Option<&Revision>,
-        before: &Environment,
-        obstacle: &Obstacle,
-    ) {
+        spec: &Spec,
+        index: usize,
+        elsewhere: &Revision,
+        effects: &mut Vec<Effect>,
+    ) -> Leaving {
+        let Some(environment) = spec.environments.get(index) else { return Leaving::No };
+        let name = &environment.name;
+        let open = self.status.draft.environment(name).and_then(EnvironmentStatus::open);
+        let Some(promotion) = open.filter(|promotion| promotion.revision != *elsewhere) else { return Leaving::No };
+        let (seq, phase) = (promotion.seq, promotion.phase);
+        if !matches!(phase, Phase::Started | Phase::Proposed) || self.keeper.agreed(name, seq) {
+            return Leaving::Yes;
+        }
+        effects.extend(self.recheck(now, spec, index, name, seq));
+        Leaving::Asked
+    }
+
+    /// The environments before it are not all done at one revision; `left`: the one just before it is settled at another.
+    fn lose_candidate(&mut self, now: Timestamp, name: &Environment, left: Option<&Environment>, obstacle: &Obstacle) {
         let Some(known) = self.status.draft.environments.get_mut(name) else { return };
         if let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.phase == Phase::Waiting)
             && !obstacle.what.is_unknown()
         {
             promotion.candidate_since_ms = None;
         }
-        let open = known.open().filter(|promotion| promotion.phase != Phase::Landed);
-        match (open, elsewhere) {
-            (Some(promotion), Some(revision)) if promotion.revision != *revision => {
-                let why = format!("{before} is at {revision} now");
-                self.withdraw(now, name, &why);
-            }
-            _ => {}
+        if let Some(before) = left {
+            self.withdraw(now, name, &format!("{before} is at another revision now"));
         }
-        // A question about a revision that is left is no question any more.
-        let known = self.status.draft.environments.get_mut(name);
-        if let (Some(known), Some(revision)) = (known, elsewhere) {
+    }
+
+    /// What was asked about another revision is no question any more.
+    fn drop_question(&mut self, name: &Environment, revision: &Revision) {
+        if let Some(known) = self.status.draft.environments.get_mut(name) {
             known.waiting.take_if(|waiting| waiting.revision != *revision);
         }
     }
 
-    /// Another revision is to be there: what is open for an earlier one ends. Its request stays, to be rewritten.
-    fn supersede(&mut self, now: Timestamp, name: &Environment, revision: &Revision) {
-        let Some(known) = self.status.draft.environments.get_mut(name) else { return };
-        known.waiting.take_if(|waiting| waiting.revision != *revision);
-        if known.open().is_some_and(|promotion| promotion.revision != *revision) {
-            self.end(now, name, Phase::Superseded, &format!("{revision} took its place"));
-        }
+    fn rechecking(&self, name: &Environment) -> Pending {
+        Pending::Recheck(self.keeper.disagreement(name).map(str::to_owned))
     }
 
     /// Every target is ready at the revision.
@@ -259,7 +285,7 @@ impl Pipeline {
         }
         if !self.keeper.agreed(name, seq) {
             effects.extend(self.recheck(now, spec, index, name, seq));
-            return Some(Pending::Recheck(self.keeper.disagreement(name).map(str::to_owned)));
+            return Some(self.rechecking(name));
         }
         if !self.status.is_free(now) {
             // What is decided now would be sent later, when it may be wrong.
@@ -373,11 +399,12 @@ impl Pipeline {
 impl EnvironmentStatus {
     /// What a person must be asked before this revision is promoted to it again (PL-4).
     fn asks_again(&self, revision: &Revision) -> Option<Question> {
-        let abandoned = self.promotion.as_ref().filter(|promotion| promotion.phase == Phase::Abandoned);
-        if abandoned.is_some_and(|promotion| promotion.revision == *revision) {
-            return Some(Question::Again);
+        let newest = self.promotion.as_ref().filter(|promotion| promotion.revision == *revision);
+        match newest.map(|promotion| promotion.phase) {
+            Some(Phase::Abandoned) => Some(Question::Again),
+            Some(Phase::Completed) => Some(Question::Left),
+            _ => (self.reached.as_ref() == Some(revision)).then_some(Question::Left),
         }
-        (self.reached.as_ref() == Some(revision)).then_some(Question::Left)
     }
 }
 
@@ -389,8 +416,8 @@ impl std::fmt::Display for Pending {
                 let words: Vec<String> = closed.iter().map(Gate::to_string).collect();
                 f.write_str(&words.join("; "))
             }
-            Self::Recheck(None) => f.write_str("every target is read once more before it starts"),
-            Self::Recheck(Some(why)) => write!(f, "every target is read once more before it starts: {why}"),
+            Self::Recheck(None) => f.write_str("the targets before it are read once more"),
+            Self::Recheck(Some(why)) => write!(f, "the targets before it are read once more: {why}"),
             Self::Person(question) => f.write_str(question.words()),
             Self::Proposing(None) => f.write_str("its pull request is being made"),
             Self::Proposing(Some(why)) => write!(f, "its pull request cannot be made: {why}"),

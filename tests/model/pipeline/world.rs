@@ -431,7 +431,8 @@ impl State {
                     _ => self.truth[env],
                 };
                 let fresh = targets.iter().map(|target| (target.clone(), sight(truth(says(target))))).collect();
-                let mut really = targets.iter().map(|target| self.truth[says(target)]);
+                let before = targets.iter().map(says).filter(|env| *env < index(name));
+                let mut really = before.map(|env| self.truth[env]);
                 let first = really.next().filter(|first| really.all(|runs| runs == *first));
                 self.past.reads.extend(first.map(|first| (index(name), *seq, first)));
                 Some(Event::Rechecked(name.clone(), *seq, fresh))
