@@ -290,7 +290,7 @@ mod tests {
 
     fn target(path: &str) -> Option<(Kind, String, String, Part)> {
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-        Target::parse(&segments, true).map(|target| (target.kind, target.namespace, target.name, target.part))
+        Target::parse(&segments).map(|target| (target.kind, target.namespace, target.name, target.part))
     }
 
     #[test]
