@@ -23,7 +23,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::adapters::kubernetes::crd;
 use crate::app::by_hand::ByHand;
-use crate::app::{self, Surrounded};
+use crate::app::{self, Overrides};
 use crate::cli::answer::{Outcome, Output, failed, print};
 use crate::cli::consent::Consent;
 use crate::config::{Inputs, load, read_file};
@@ -244,8 +244,8 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             let dry_run = dry_run.then(|| ("dry_run".to_owned(), "true".to_owned()));
             let flags = dry_run.into_iter().chain(ledger_flag(ledger_namespace)).collect();
             let by_hand = global.by_hand(&environment, second_ledger);
-            let surrounded = Surrounded { kubernetes: global.kubernetes(), by_hand, ..Surrounded::default() };
-            with_inputs(global, environment, flags, |inputs| run::run(inputs, surrounded))
+            let overrides = Overrides { kubernetes: global.kubernetes(), by_hand, ..Overrides::default() };
+            with_inputs(global, environment, flags, |inputs| run::run(inputs, overrides))
         }
         #[cfg(feature = "demo")]
         Command::Demo { clusters, stay } => demo::demo(clusters, stay),

@@ -89,7 +89,7 @@ pub struct TargetKey {
 
 impl TargetKey {
     /// The way people say it: `prod/web`, or `eu-1/prod/web` in a leaf.
-    pub fn spoken(&self) -> String {
+    pub fn display_name(&self) -> String {
         match &self.cluster {
             ClusterKey::Here => format!("{}/{}", self.namespace, self.name),
             ClusterKey::Leaf(leaf) => format!("{}/{}/{}", leaf.name, self.namespace, self.name),

@@ -17,6 +17,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use super::api::is_object_name;
 use super::api::{Api, CallError, Collection, Decoder, Resource};
 use super::gateway::{self, GATEWAYS, GRANTS, GRANTS_V1, GRPC_ROUTES, HTTP_ROUTES};
 use super::gateways;
@@ -335,7 +336,7 @@ impl SiteReader {
 fn granted(namespace: &str, grants: &[GrantFact], room: &mut Room) -> Vec<String> {
     let from: BTreeSet<&str> = grants.iter().flat_map(|grant| &grant.from).map(|(_, from)| from.as_str()).collect();
     let from = from.into_iter().filter(|from| *from != namespace);
-    let (good, bad): (Vec<&str>, Vec<&str>) = from.partition(|from| gateways::is_name(from));
+    let (good, bad): (Vec<&str>, Vec<&str>) = from.partition(|from| is_object_name(from));
     let place = || format!("ReferenceGrants of {namespace}");
     if let Some(first) = bad.first() {
         room.note(place(), format!("{first:.80?} is no name of a namespace, nor are {} more", bad.len() - 1));

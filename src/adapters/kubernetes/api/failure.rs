@@ -82,7 +82,7 @@ impl Resource {
     }
 
     /// The name in RBAC rules and errors: `deployments.apps`, `services`.
-    fn spoken(&self) -> String {
+    fn display_name(&self) -> String {
         if self.group.is_empty() { self.plural.to_string() } else { format!("{}.{}", self.plural, self.group) }
     }
 }
@@ -136,7 +136,7 @@ impl Collection {
 
 impl fmt::Display for Attempt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "failed to {} {}", self.verb, self.collection.resource.spoken())?;
+        write!(f, "failed to {} {}", self.verb, self.collection.resource.display_name())?;
         if let Some(name) = self.name {
             write!(f, " {name}")?;
         }
@@ -148,7 +148,7 @@ impl Attempt<'_> {
     /// The error a port reports: what was attempted, why it failed, what can be done, whether trying again can help.
     pub fn failed(&self, failure: Failure) -> PortError {
         let Failure { status, message, retry_after } = failure;
-        let resource = self.collection.resource.spoken();
+        let resource = self.collection.resource.display_name();
         // What is made in a namespace that is ending is refused as well, and no right would help.
         let denied = matches!(status, Some(401 | 403)) && !message.contains(ENDING);
         let (cause, retry) = match status {

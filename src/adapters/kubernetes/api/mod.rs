@@ -25,7 +25,7 @@ pub use connect::{Clients, Error as ConnectError, Options, connect, connect_judg
 pub(crate) use failure::{Collection, NAMESPACES, Resource};
 pub(crate) use list::LIST_BYTES_MAX;
 pub(crate) use reach::{Reach, proofs};
-pub(crate) use text::{Decoder, Name, Reading};
+pub(crate) use text::{Decoder, Name, Reading, is_object_name};
 pub use watch::Tempo;
 pub(crate) use watch::{Look, Watches};
 

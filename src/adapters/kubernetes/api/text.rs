@@ -67,7 +67,7 @@ pub enum Line<T> {
     Seen(Reading<T>, String),
     /// An object is gone, as of a version.
     Gone(Name, String),
-    /// Everything up to this version has been told.
+    /// Everything up to this version has been reported.
     Bookmark {
         /// The version.
         version: String,
@@ -140,7 +140,7 @@ pub fn page<T>(body: &[u8], decode: impl Fn(&str) -> Result<T, String>) -> Resul
 /// The most of a list's beginning that is searched for its metadata.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// A page of one object that was cut off in it: the page without the object, which is told as unreadable. The API server
+/// A page of one object that was cut off in it: the page without the object, which is reported as unreadable. The API server
 /// writes the metadata of a list before its items. `None` where that is not so.
 pub fn head<T>(body: &[u8]) -> Option<Page<T>> {
     let text = String::from_utf8_lossy(body.get(..body.len().min(HEAD_BYTES_MAX))?);
@@ -150,7 +150,7 @@ pub fn head<T>(body: &[u8]) -> Option<Page<T>> {
     // As the API server writes objects: `{"metadata":{"name":"web","namespace":"shop",…`.
     let named = |field: &str| {
         let (_, rest) = object.split_once(&format!("\"{field}\":\""))?;
-        rest.split_once('"').map(|(name, _)| name.to_owned()).filter(|name| is_name(name))
+        rest.split_once('"').map(|(name, _)| name.to_owned()).filter(|name| is_object_name(name))
     };
     let name = Name { namespace: named("namespace").unwrap_or_default(), name: named("name").unwrap_or_default() };
     Some(Page {
@@ -160,11 +160,18 @@ pub fn head<T>(body: &[u8]) -> Option<Page<T>> {
     })
 }
 
-/// Whether it can be the name of an object or a namespace (RFC 1123).
-fn is_name(text: &str) -> bool {
-    const CHARS_MAX: usize = 253;
-    text.len() <= CHARS_MAX
-        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.'))
+/// Most characters of a name (RFC 1123, as Kubernetes reads it).
+/// <https://kubernetes.io/docs/concepts/overview/working-with-objects/names/>
+const NAME_CHARS_MAX: usize = 253;
+
+/// Whether an object, or a namespace, can have this name: labels of lower-case letters, digits and hyphens inside, with dots
+/// between them.
+pub fn is_object_name(text: &str) -> bool {
+    let is_label = |label: &str| {
+        let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !label.is_empty() && !label.starts_with('-') && !label.ends_with('-') && label.bytes().all(inside)
+    };
+    text.len() <= NAME_CHARS_MAX && text.split('.').all(is_label)
 }
 
 /// Takes a line of a watch apart.
@@ -244,6 +251,18 @@ fn identify(object: &str) -> Identity<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_what_the_api_server_takes_for_one() {
+        for good in ["edge", "edge-1.infra", "0", &"a".repeat(NAME_CHARS_MAX)] {
+            assert!(is_object_name(good), "{good}");
+        }
+        for bad in ["", ".", "..", "a/b", "../x", "A", "a_b", "-a", "a-", "a..b", "a b", "a?watch=1", "%2e", "é", "a\n"]
+        {
+            assert!(!is_object_name(bad), "{bad}");
+        }
+        assert!(!is_object_name(&"a".repeat(NAME_CHARS_MAX + 1)));
+    }
 
     /// Keeps the image, which must be a string.
     fn image(object: &str) -> Result<String, String> {

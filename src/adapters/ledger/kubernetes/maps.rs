@@ -122,13 +122,20 @@ pub(super) enum Failed {
     Conflict(PortError),
     /// The ledger as a whole was deleted since it was opened.
     Lost(PortError),
+    /// The API server takes the object for too large.
+    NoRoom(PortError),
     /// Anything else.
     Other(PortError),
 }
 
 impl From<CallError> for Failed {
     fn from(failed: CallError) -> Self {
-        if failed.status() == Some(409) { Self::Conflict(failed.error) } else { Self::Other(failed.error) }
+        match failed.status() {
+            Some(409) => Self::Conflict(failed.error),
+            // The request as a whole is too long, or the ConfigMap: it may have 1 MiB.
+            Some(413 | 422) => Self::NoRoom(failed.error),
+            _ => Self::Other(failed.error),
+        }
     }
 }
 

@@ -65,7 +65,7 @@ fn ten_lines_are_read_as_they_are_meant() {
     assert_eq!(prod.gates.soak, Duration::from_secs(1800));
     assert_eq!(prod.stalled_after, Duration::from_secs(3600));
     assert_eq!(prod.promotion, Some(PromotionSpec { manual: true, strategy: Strategy::Notification }));
-    let said: Vec<String> = prod.targets.iter().map(TargetKey::spoken).collect();
+    let said: Vec<String> = prod.targets.iter().map(TargetKey::display_name).collect();
     assert_eq!(said, ["prod/web", "eu-1/prod/web"]);
     let leaf = LeafId { kind: LeafKind::Secret, namespace: "shop".to_owned(), name: "eu-1".to_owned() };
     assert_eq!(prod.targets[1].cluster, ClusterKey::Leaf(leaf));
@@ -102,7 +102,7 @@ fn gates_and_edges_are_read() {
     assert_eq!((always.days.len(), always.from, always.to, always.zone.as_str()), (7, 0, 1440, "UTC"));
     assert_eq!((gates.freezes[0].from, gates.freezes[0].to), (1_797_724_800, 1_798_930_800));
     assert_eq!(gates.verdict.unwrap().timeout, Duration::from_secs(3));
-    assert_eq!((gates.needs[0].spoken().as_str(), gates.needs[0].app.kind.as_str()), ("prod/web", "Canary"));
+    assert_eq!((gates.needs[0].display_name().as_str(), gates.needs[0].app.kind.as_str()), ("prod/web", "Canary"));
     let purged = json!({"workloads": ["web"], "server": "https://eu.example.com"});
     let purged = with("/environments/1/purged", purged).spec.unwrap().environments[1].purged.clone().unwrap();
     assert_eq!((purged.workloads, purged.server.as_deref()), (vec!["web".to_owned()], Some("https://eu.example.com")));
