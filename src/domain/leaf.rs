@@ -420,6 +420,8 @@ impl Machine for Leaf {
                 self.look_for(owner, ticket, targets, &mut effects);
                 (Touched::These(Vec::new()), None)
             }
+            // Said before our end was known.
+            Event::Linked | Event::Unlinked(_) if self.link == Link::Unused => return effects,
             Event::Linked => {
                 self.forget(&mut effects);
                 self.link = Link::Up;

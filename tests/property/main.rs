@@ -16,6 +16,7 @@ mod delivery;
 mod distribution;
 mod golden;
 mod image;
+mod leaf;
 mod paths;
 mod record;
 mod roster;

@@ -94,7 +94,7 @@ impl Bench {
                 Effect::Watch(number, of) => assert_eq!(self.watches.insert(of, number), None),
                 Effect::Unwatch(number) => self.watches.retain(|_, running| *running != number),
                 Effect::Read(number, target) => {
-                    assert_eq!(self.reads.insert(target, number), None, "read twice at once")
+                    assert_eq!(self.reads.insert(target, number), None, "read twice at once");
                 }
                 Effect::Report(owner, sights) => self.reports.push((owner, sights)),
                 Effect::Looked(owner, ticket, sights) => self.looked.push((owner, ticket, sights)),
@@ -422,6 +422,7 @@ fn a_watch_ends_two_minutes_after_its_last_use_and_the_leaf_with_it() {
     assert!(bench.watches.is_empty());
     assert_eq!(bench.others.last(), Some(&Effect::End));
     assert_eq!(bench.leaf.next_deadline(), None);
+    bench.step(Event::Linked);
     bench.step(Event::Wanted(shop(), [web("prod")].into()));
     assert_eq!(bench.others.last(), Some(&Effect::Connect));
 }

@@ -167,10 +167,13 @@ struct Following {
     spoke: bool,
 }
 
+/// A decoder with a memory.
+type Closure<T> = Box<dyn Fn(&str) -> Result<T, String> + Send + Sync>;
+
 struct Watcher<T> {
     watches: Watches,
     collection: Collection,
-    decode: Box<dyn Fn(&str) -> Result<T, String> + Send + Sync>,
+    decode: Closure<T>,
     reach: Reach,
     manner: Manner,
     pace: Pace,
