@@ -16,6 +16,7 @@ mod delivery;
 mod distribution;
 mod golden;
 mod image;
+mod marker;
 mod paths;
 mod record;
 mod roster;
