@@ -82,6 +82,16 @@ pub struct TargetKey {
     pub name: String,
 }
 
+impl TargetKey {
+    /// The way people say it: `prod/web`, or `eu-1/prod/web` in a leaf.
+    pub fn spoken(&self) -> String {
+        match &self.cluster {
+            ClusterKey::Here => format!("{}/{}", self.namespace, self.name),
+            ClusterKey::Leaf(leaf) => format!("{}/{}/{}", leaf.name, self.namespace, self.name),
+        }
+    }
+}
+
 /// What is known of a target.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Sight {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::parsed::parsed;
+use crate::pipeline::id::PipelineId;
 
 /// What kind of workload is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -102,6 +103,8 @@ parsed!(WorkloadId, NotAWorkload);
 pub enum Subject {
     /// A workload of this cluster.
     Workload(WorkloadId),
+    /// A Pipeline of this cluster.
+    Pipeline(PipelineId),
 }
 
 impl Subject {
@@ -109,6 +112,7 @@ impl Subject {
     pub fn namespace(&self) -> &str {
         match self {
             Self::Workload(id) => &id.namespace,
+            Self::Pipeline(id) => &id.namespace,
         }
     }
 
@@ -116,6 +120,7 @@ impl Subject {
     pub fn name(&self) -> &str {
         match self {
             Self::Workload(id) => &id.name,
+            Self::Pipeline(id) => &id.name,
         }
     }
 
@@ -123,6 +128,7 @@ impl Subject {
     pub fn spoken(&self) -> String {
         match self {
             Self::Workload(id) => id.spoken(),
+            Self::Pipeline(id) => id.spoken(),
         }
     }
 
@@ -131,7 +137,10 @@ impl Subject {
     /// # Errors
     /// Everything else.
     pub fn parse(text: &str) -> Result<Self, NotAWorkload> {
-        WorkloadId::parse(text).map(Self::Workload)
+        match PipelineId::parse(text) {
+            Some(id) => Ok(Self::Pipeline(id)),
+            None => WorkloadId::parse(text).map(Self::Workload),
+        }
     }
 }
 
@@ -139,6 +148,7 @@ impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Workload(id) => id.fmt(f),
+            Self::Pipeline(id) => id.fmt(f),
         }
     }
 }
@@ -153,6 +163,7 @@ impl PartialEq<WorkloadId> for Subject {
     fn eq(&self, other: &WorkloadId) -> bool {
         match self {
             Self::Workload(id) => id == other,
+            Self::Pipeline(_) => false,
         }
     }
 }
@@ -267,7 +278,7 @@ impl Vector {
 }
 
 /// Hashes parts so that no two different lists of parts give one text: each part is preceded by its length.
-fn digest<'a>(domain: &str, parts: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn digest<'a>(domain: &str, parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hasher = Sha256::new();
     let mut feed = |part: &str| {
         hasher.update((part.len() as u64).to_be_bytes());

@@ -54,6 +54,7 @@ pub mod selector;
 pub mod serving;
 pub mod site;
 pub mod tally;
+mod telling;
 pub mod tenants;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -9,6 +9,7 @@ use crate::distribution::DistributionId;
 use crate::host::Host;
 use crate::id::{InvalidationId, NoticeId, Seq, Subject, notice_id};
 use crate::paths::Path;
+use crate::pipeline::id::{Environment, Revision};
 
 /// Lists the kinds once: each with its name, by which it is serialised too.
 macro_rules! kinds {
@@ -69,6 +70,20 @@ kinds! {
     PurgeSkipped = "purge.skipped",
     /// Something about the workload cannot be used, for example an annotation.
     WorkloadFaulty = "workload.faulty",
+    /// A promotion waits for a person.
+    PromotionWaiting = "promotion.waiting",
+    /// A revision is promoted to an environment.
+    PromotionStarted = "promotion.started",
+    /// Every target of the environment is ready at the revision.
+    PromotionCompleted = "promotion.completed",
+    /// A promotion is not wanted any more.
+    PromotionWithdrawn = "promotion.withdrawn",
+    /// A promotion cannot be carried out as things are, or a person closed its pull request.
+    PromotionFailed = "promotion.failed",
+    /// An environment waits for longer than its Pipeline allows.
+    PromotionStalled = "promotion.stalled",
+    /// Something about the Pipeline cannot be used.
+    PipelineFaulty = "pipeline.faulty",
 }
 
 /// How much something matters.
@@ -86,16 +101,24 @@ impl Kind {
     /// How much it matters to the operator (decision 37).
     pub const fn severity(self) -> Severity {
         match self {
-            Self::PurgeFailed | Self::PurgeOwed | Self::WorkloadFaulty => Severity::Error,
-            Self::RolloutFailed | Self::RolloutStuck | Self::GroupStalled | Self::GroupInDoubt | Self::PurgeStalled => {
-                Severity::Warn
-            }
+            Self::PurgeFailed | Self::PurgeOwed | Self::WorkloadFaulty | Self::PipelineFaulty => Severity::Error,
+            Self::RolloutFailed
+            | Self::RolloutStuck
+            | Self::GroupStalled
+            | Self::GroupInDoubt
+            | Self::PurgeStalled
+            | Self::PromotionFailed
+            | Self::PromotionStalled => Severity::Warn,
             Self::RolloutStarted
             | Self::RolloutSuperseded
             | Self::RolloutCompleted
             | Self::PurgeStarted
             | Self::PurgeCompleted
-            | Self::PurgeSkipped => Severity::Info,
+            | Self::PurgeSkipped
+            | Self::PromotionWaiting
+            | Self::PromotionStarted
+            | Self::PromotionCompleted
+            | Self::PromotionWithdrawn => Severity::Info,
         }
     }
 
@@ -117,27 +140,19 @@ impl Kind {
             Self::PurgeFailed => 11,
             Self::PurgeSkipped => 12,
             Self::PurgeCompleted => 13,
+            Self::PipelineFaulty => 14,
+            Self::PromotionWithdrawn => 15,
+            Self::PromotionFailed => 16,
+            Self::PromotionWaiting => 17,
+            Self::PromotionStarted => 18,
+            Self::PromotionStalled => 19,
+            Self::PromotionCompleted => 20,
         }
     }
 
     /// Whether the Event is a `Warning`: a person may have to act.
-    pub const fn is_warning(self) -> bool {
-        match self {
-            Self::RolloutFailed
-            | Self::RolloutStuck
-            | Self::GroupStalled
-            | Self::GroupInDoubt
-            | Self::PurgeFailed
-            | Self::PurgeOwed
-            | Self::PurgeStalled
-            | Self::WorkloadFaulty => true,
-            Self::RolloutStarted
-            | Self::RolloutCompleted
-            | Self::RolloutSuperseded
-            | Self::PurgeStarted
-            | Self::PurgeCompleted
-            | Self::PurgeSkipped => false,
-        }
+    pub fn is_warning(self) -> bool {
+        self.severity() > Severity::Info
     }
 
     /// A program that knows only the first form of a record cannot read it.
@@ -184,6 +199,28 @@ pub struct Notice {
     /// The purge had been reported as stalled before; hooks in the old form are not called any more (decision 17).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
+    /// The promotion concerned, of a Pipeline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promotion: Option<PromotionFact>,
+}
+
+/// A promotion, as a notice mentions it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PromotionFact {
+    /// Into which environment.
+    pub environment: Environment,
+    /// What is promoted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Revision>,
+    /// What was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Revision>,
+    /// What an answer has to name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
+    /// The pull request's address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
 }
 
 /// One purge, as a notice mentions it.
@@ -234,6 +271,10 @@ mod tests {
             Kind::GroupStalled => Severity::Warn,
             Kind::GroupInDoubt => Severity::Warn,
             Kind::PurgeStalled => Severity::Warn,
+            // The same of Pipelines.
+            Kind::PipelineFaulty => Severity::Error,
+            Kind::PromotionFailed => Severity::Warn,
+            Kind::PromotionStalled => Severity::Warn,
             // Transitions, in which nothing is wrong.
             Kind::RolloutStarted => Severity::Info,
             Kind::RolloutCompleted => Severity::Info,
@@ -241,6 +282,10 @@ mod tests {
             Kind::PurgeStarted => Severity::Info,
             Kind::PurgeCompleted => Severity::Info,
             Kind::PurgeSkipped => Severity::Info,
+            Kind::PromotionWaiting => Severity::Info,
+            Kind::PromotionStarted => Severity::Info,
+            Kind::PromotionCompleted => Severity::Info,
+            Kind::PromotionWithdrawn => Severity::Info,
         }
     }
 
@@ -251,6 +296,10 @@ mod tests {
             assert_eq!(kind.is_warning(), kind.severity() > Severity::Info, "the Event of {}", kind.name());
         }
         let as_severe = |severity| Kind::ALL.into_iter().filter(|kind| kind.severity() == severity).count();
-        assert_eq!([Severity::Error, Severity::Warn, Severity::Info].map(as_severe), [3, 5, 6], "a kind is not in ALL");
+        assert_eq!(
+            [Severity::Error, Severity::Warn, Severity::Info].map(as_severe),
+            [4, 7, 10],
+            "a kind is not in ALL"
+        );
     }
 }

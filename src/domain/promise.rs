@@ -70,6 +70,16 @@ promises! {
     WholeEnds, "LEAD-3", "an end is never cut short";
     LeaseLast, "LEAD-4", "the lease is given back, and the process stops, after all has ended";
     NoNeedlessRebuild, "LEAD-5", "nothing is rebuilt that lives";
+    PromotionsDurable, "PL-1", "a promotion is carried out only once it is durable";
+    RestsOnFreshReads, "PL-2", "a promotion starts only if a fresh look finds all it rests on ready at the revision";
+    SeqsRise, "PL-3", "an environment's numbers never decrease";
+    PromotionsInOrder, "PL-3", "a number means one promotion, and its phases have one order";
+    OneRequest, "PL-3", "a promotion has one pull request at most";
+    NotPromotedTwice, "PL-4", "what was completed or closed is promoted again only after a yes";
+    YesCountsOnce, "PL-5", "a yes counts for the question it names, once";
+    StandsUntilLeft, "PL-6", "a started promotion stands until the environment before it settles elsewhere";
+    UnknownDecidesNothing, "PL-7", "what is unknown starts and withdraws nothing";
+    PromotedInTheEnd, "PL-LIVE", "without further faults a revision is everywhere, or something that was told holds it";
 }
 
 impl fmt::Display for Promise {

@@ -107,6 +107,7 @@ fn notice() -> Notice {
         purges: Vec::new(),
         cut: false,
         late: false,
+        promotion: None,
     }
 }
 

@@ -64,6 +64,7 @@ impl DeploymentWatcher {
             purges: Vec::new(),
             cut: false,
             late: false,
+            promotion: None,
         };
         let (surroundings, to, uid) = (self.surroundings.clone(), self.directory.tell_notice.clone(), uid.to_owned());
         let telling = async move { tell_at_once(&surroundings, &to, notice, &uid).await };

@@ -163,6 +163,7 @@ mod tests {
             purges: Vec::new(),
             cut: false,
             late: false,
+            promotion: None,
         }
     }
 

@@ -152,6 +152,7 @@ mod tests {
             }],
             cut: false,
             late: false,
+            promotion: None,
         }
     }
 

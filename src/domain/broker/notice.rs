@@ -33,6 +33,7 @@ impl Broker {
             purges: Vec::new(),
             cut: false,
             late: false,
+            promotion: None,
         };
         Some((notice, record.uid.clone()))
     }

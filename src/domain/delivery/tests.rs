@@ -19,6 +19,7 @@ fn notice(name: &str) -> Notice {
         purges: Vec::new(),
         cut: false,
         late: false,
+        promotion: None,
     }
 }
 

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::ObjectId;
+use crate::id::{ObjectId, digest};
+use crate::pipeline::status::Question;
 
 /// What an app or a git ref says it is: one text, compared for equality, never ordered.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -17,7 +18,7 @@ impl fmt::Display for Revision {
 }
 
 /// The name of an environment; unique in its Pipeline.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Environment(pub String);
 
 impl fmt::Display for Environment {
@@ -39,6 +40,13 @@ impl PipelineId {
     /// The Pipeline of this name.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
+    }
+
+    /// Reads what [`fmt::Display`] writes; `None` for everything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (namespace, name) = text.strip_prefix("pipeline/")?.split_once('/')?;
+        let is_part = |part: &str| !part.is_empty() && !part.contains('/');
+        (is_part(namespace) && is_part(name)).then(|| Self::new(namespace, name))
     }
 }
 
@@ -74,4 +82,25 @@ impl PromotionSeq {
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
+}
+
+/// The name of a promotion: `H(UID, environment, seq)`.
+pub fn promotion_id(uid: &str, environment: &Environment, seq: PromotionSeq) -> String {
+    digest("promotion", [uid, environment.0.as_str(), seq.to_string().as_str()])
+}
+
+/// Hexadecimal digits of a ticket: enough that nobody guesses one, and that a person can copy it.
+const TICKET_DIGITS: usize = 12;
+
+/// What an answer has to name, so that it counts for one question about one promotion and for no other (PL-5).
+pub fn ticket(
+    uid: &str,
+    environment: &Environment,
+    seq: PromotionSeq,
+    revision: &Revision,
+    question: Question,
+) -> String {
+    let seq = seq.to_string();
+    let parts = [uid, environment.0.as_str(), seq.as_str(), revision.0.as_str(), question.name()];
+    digest("ticket", parts).chars().take(TICKET_DIGITS).collect()
 }

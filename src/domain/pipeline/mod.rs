@@ -1,5 +1,351 @@
 //! A revision moves from environment to environment: what a `Pipeline` decides.
+//!
+//! ```text
+//!                   gates open, a yes if it is manual, a fresh look agrees
+//!   Waiting ──────────────────────────▶ Started ──▶ Proposed ── merged ──▶ Landed ── done at R ──▶ Completed
+//!      │                                  ├── told, or nothing to change ──▶▲
+//!      ├──▶ Superseded ◀── another candidate ──┤                            (the environment gets there by other means)
+//!      └──▶ Withdrawn  ◀── the environment before it went elsewhere         Proposed ── closed by a person ──▶ Abandoned
+//! ```
+//!
+//! Everything is judged anew after each event, from what the targets say now ([`judge`]) and from what is remembered ([`status`]):
+//! nothing is decided from the difference of two sights. Two copies of the status are held: `durable`, what the object is known to
+//! contain, and `draft`, what it should. Only what is durable is acted upon (PL-1).
+//!
+//! It does: `promote` (what each environment needs), `gates` (may a promotion start), `ask` (questions to people), `propose` (pull
+//! requests), `tell` (notices), `show` (conditions) and `write`. The conductor is `advance`.
+//!
+//! Not for reading clusters (`leaf`, `app`), nor for how a pull request is made (the crate `forge`).
 
+mod advance;
+mod ask;
+mod gates;
 pub mod id;
+pub mod judge;
 pub mod marker;
+mod promises;
+mod promote;
 pub mod proposal;
+mod propose;
+mod show;
+pub mod spec;
+pub mod status;
+mod tell;
+mod write;
+
+use std::time::Duration;
+
+use crate::app::{Sight, TargetKey};
+use crate::call::Call;
+use crate::id::NoticeId;
+use crate::machine::{Machine, Timestamp};
+use crate::notice::Notice;
+use crate::pipeline::gates::Gatekeeper;
+use crate::pipeline::id::{Environment, PromotionSeq, Revision};
+use crate::pipeline::judge::{Obstacle, Sights};
+use crate::pipeline::proposal::{Order, Proposed, RequestState};
+use crate::pipeline::propose::Proposals;
+use crate::pipeline::spec::{Freeze, Object, Spec, VerdictSource, Window};
+use crate::pipeline::status::Status;
+use crate::pipeline::write::OwnStatus;
+use crate::promise::Promise;
+use crate::retry;
+use crate::telling::Telling;
+
+pub use promises::may_follow;
+
+/// The machine of one object. See the module's text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pipeline {
+    /// The wall clock at timestamp zero, in milliseconds since the Unix epoch.
+    epoch_ms: i64,
+    /// The newest sight of the object, without its status.
+    object: Object,
+    status: OwnStatus,
+    sights: Sights,
+    /// What was asked to be followed last.
+    following: Option<Vec<TargetKey>>,
+    keeper: Gatekeeper,
+    proposals: Proposals,
+    telling: Telling,
+    doubt: Doubt,
+    /// What is wrong with the object, and was told.
+    faulty: Option<String>,
+    /// When something will have changed without an event.
+    alarm: Option<Timestamp>,
+    ended: bool,
+}
+
+/// Whether the object is what we take it for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Doubt {
+    /// A look of our own.
+    look: Call,
+    /// Looks in a row that showed an older status than ours.
+    older: u8,
+    gone: bool,
+}
+
+/// What can happen to a Pipeline.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// A watch showed the object.
+    Seen(Box<Object>),
+    /// A watch showed that it is gone.
+    Missed,
+    /// An [`Effect::Look`] was answered: `None` if the object does not exist.
+    Looked(Option<Box<Object>>),
+    /// It was not, for this reason.
+    LookFailed(String),
+    /// The write under way is durable, as this version of the object. `whole`: the object holds all that was written.
+    Stored {
+        /// The object's new `metadata.resourceVersion`.
+        version: String,
+        /// What was written came back in the answer.
+        whole: bool,
+    },
+    /// Another writer was first; this is the object now.
+    Conflicted(Box<Object>),
+    /// The write has an unknown outcome, for this reason.
+    StoreFailed(String),
+    /// What targets say now.
+    Reported(Vec<(TargetKey, Sight)>),
+    /// An [`Effect::Recheck`] was answered.
+    Rechecked(Environment, PromotionSeq, Vec<(TargetKey, Sight)>),
+    /// It was not, for this reason.
+    RecheckFailed(Environment, PromotionSeq, String),
+    /// An [`Effect::ReadCalendar`] was answered.
+    CalendarRead(Environment, Opening),
+    /// It was not, for this reason.
+    CalendarFailed(Environment, String),
+    /// An [`Effect::AskVerdict`] was answered.
+    VerdictGiven(Environment, PromotionSeq, Opening),
+    /// It was not, for this reason; not to be asked again before this time has passed.
+    VerdictFailed(Environment, PromotionSeq, String, Duration),
+    /// An [`Effect::SeeEdge`] was answered: whether the edge is fresh for this revision, or why not.
+    EdgeSeen(Environment, Revision, Result<(), String>),
+    /// An [`Effect::Propose`] was answered.
+    Proposed(Environment, PromotionSeq, Proposed),
+    /// It was not, for this reason; `lasting` if only a person can mend it.
+    ProposeFailed(Environment, PromotionSeq, String, bool),
+    /// An [`Effect::LookAtProposal`] was answered.
+    ProposalSeen(Environment, PromotionSeq, RequestState),
+    /// It was not, for this reason.
+    ProposalUnseen(Environment, PromotionSeq, String),
+    /// An [`Effect::Withdraw`] was carried out.
+    Withdrawn(Environment, PromotionSeq),
+    /// It was not, for this reason.
+    WithdrawFailed(Environment, String),
+    /// A notice is on its way in the durable outbox.
+    Told(NoticeId),
+    /// It is not, for this reason.
+    TellFailed(NoticeId, String),
+    /// What was asked of others may have been forgotten.
+    PeersRestarted,
+}
+
+/// What a gate says that somebody else judges.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Opening {
+    /// It is open.
+    pub open: bool,
+    /// This may change after so long; `None` if that is not known.
+    pub changes_after: Option<Duration>,
+    /// What it says, in words.
+    pub words: String,
+}
+
+/// What a Pipeline wants done.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Write the status over this version of the object.
+    Store(Box<Status>, String),
+    /// Report what these targets say, now and whenever it changes. Replaces the earlier set.
+    Follow(Vec<TargetKey>),
+    /// Read the object afresh.
+    Look,
+    /// Read these targets afresh.
+    Recheck(Environment, PromotionSeq, Vec<TargetKey>),
+    /// Say whether it is in a window and in no freeze.
+    ReadCalendar(Environment, Vec<Window>, Vec<Freeze>),
+    /// Ask another system.
+    AskVerdict(Environment, Box<Question>),
+    /// Say whether the edge of an environment is fresh for what it is settled at.
+    SeeEdge(Environment, Revision),
+    /// Make the pull request of a promotion, or find it.
+    Propose(Box<Order>),
+    /// Say how the pull request of this number stands.
+    LookAtProposal(Box<Order>, u64),
+    /// Close the pull request of this number, or the one that may exist, for this reason.
+    Withdraw(Box<Order>, Option<u64>, String),
+    /// Tell a notice.
+    Tell(Box<Notice>),
+    /// Nothing is left to do: the machine may be dropped.
+    End,
+}
+
+/// What another system is asked before a promotion starts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Question {
+    /// Whom.
+    pub source: VerdictSource,
+    /// The promotion's number.
+    pub seq: PromotionSeq,
+    /// What is promoted.
+    pub revision: Revision,
+    /// What is there.
+    pub from: Option<Revision>,
+}
+
+impl Effect {
+    /// The metric label.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Store(..) => "store",
+            Self::Follow(_) => "follow",
+            Self::Look => "look",
+            Self::Recheck(..) => "recheck",
+            Self::ReadCalendar(..) => "read_calendar",
+            Self::AskVerdict(..) => "ask_verdict",
+            Self::SeeEdge(..) => "see_edge",
+            Self::Propose(_) => "propose",
+            Self::LookAtProposal(..) => "look_at_proposal",
+            Self::Withdraw(..) => "withdraw",
+            Self::Tell(_) => "tell",
+            Self::End => "end",
+        }
+    }
+}
+
+impl Pipeline {
+    /// The machine of an object as it was just seen.
+    pub fn new(epoch_ms: i64, object: Object) -> Self {
+        Self {
+            epoch_ms,
+            status: OwnStatus::resumed(object.status.clone(), object.version.clone()),
+            object,
+            sights: Sights::new(),
+            following: None,
+            keeper: Gatekeeper::default(),
+            proposals: Proposals::default(),
+            telling: Telling::default(),
+            doubt: Doubt::default(),
+            faulty: None,
+            alarm: None,
+            ended: false,
+        }
+    }
+
+    /// The newest sight of the object. Its status may be older than [`Pipeline::durable`].
+    pub const fn object(&self) -> &Object {
+        &self.object
+    }
+
+    /// What the object is known to hold.
+    pub const fn durable(&self) -> &Status {
+        &self.status.durable
+    }
+
+    /// What its targets say.
+    pub const fn sights(&self) -> &Sights {
+        &self.sights
+    }
+
+    /// Why a revision does not move on into an environment, if it is to; for people.
+    pub fn obstacle(&self, environment: &Environment) -> Option<Obstacle> {
+        let spec = self.object.spec.as_ref().ok()?;
+        let index = spec.environments.iter().position(|one| one.name == *environment)?;
+        judge::candidate(spec, index, &self.sights, self.keeper.edges()).err()
+    }
+
+    fn spec(&self) -> Option<&Spec> {
+        self.object.spec.as_ref().ok()
+    }
+
+    fn wall_ms(&self, now: Timestamp) -> i64 {
+        self.epoch_ms.saturating_add_unsigned(now.as_millis())
+    }
+
+    /// When a call that failed now is made again.
+    fn again(&self, now: Timestamp) -> impl Fn(u32) -> Timestamp + use<> {
+        retry::SERVICE.from(now, &self.object.uid)
+    }
+
+    fn reported(&mut self, sights: Vec<(TargetKey, Sight)>) {
+        for (target, sight) in sights {
+            if self.sights.get(&target) != Some(&sight) {
+                self.keeper.outdate();
+                self.sights.insert(target, sight);
+            }
+        }
+    }
+}
+
+impl Machine for Pipeline {
+    type Event = Event;
+    type Effect = Effect;
+
+    fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
+        let again = self.again(now);
+        match event {
+            Event::Seen(object) => self.seen(now, *object),
+            Event::Missed => self.doubt.look = Call::due(now),
+            Event::Looked(object) => self.looked(now, object.map(|object| *object)),
+            Event::LookFailed(why) => self.doubt.look.failed(&again, why),
+            Event::Stored { version, whole } => self.status.stored(version, whole),
+            Event::Conflicted(object) => self.conflicted(now, *object),
+            Event::StoreFailed(why) => self.status.failed(&again, &why),
+            Event::Reported(sights) => self.reported(sights),
+            Event::Rechecked(environment, seq, sights) => self.rechecked(now, &environment, seq, sights),
+            Event::RecheckFailed(environment, seq, why) => self.keeper.recheck_failed(&environment, seq, &again, why),
+            Event::CalendarRead(environment, opening) => self.keeper.calendar_read(now, &environment, opening),
+            Event::CalendarFailed(environment, why) => self.keeper.calendar_failed(&environment, &again, why),
+            Event::VerdictGiven(environment, seq, opening) => {
+                self.keeper.verdict_given(now, &environment, seq, opening)
+            }
+            Event::VerdictFailed(environment, seq, why, rest) => {
+                self.keeper.verdict_failed(now, &environment, seq, why, rest);
+            }
+            Event::EdgeSeen(environment, revision, fresh) => self.keeper.edge_seen(now, &environment, &revision, fresh),
+            Event::Proposed(environment, seq, outcome) => self.proposed(now, &environment, seq, outcome),
+            Event::ProposeFailed(environment, seq, why, lasting) => {
+                self.propose_failed(now, &environment, seq, &why, lasting);
+            }
+            Event::ProposalSeen(environment, seq, state) => self.proposal_seen(now, &environment, seq, state),
+            Event::ProposalUnseen(environment, seq, why) => self.proposals.look_failed(&environment, seq, &again, why),
+            Event::Withdrawn(environment, seq) => self.request_closed(&environment, seq),
+            Event::WithdrawFailed(environment, why) => self.proposals.withdraw_failed(&environment, &again, why),
+            Event::Told(id) => {
+                self.telling.told(&id);
+                self.status.draft.untold.retain(|notice| notice.id != id);
+            }
+            Event::TellFailed(id, why) => self.telling.failed(&id, &again, &why),
+            Event::PeersRestarted => {
+                self.following = None;
+                self.keeper.restart();
+                self.proposals.restart();
+            }
+        }
+        self.advance(now)
+    }
+
+    fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
+        self.advance(now)
+    }
+
+    fn breaks(&self, effect: &Effect) -> Vec<Promise> {
+        promises::broken_by(self, effect)
+    }
+
+    fn next_deadline(&self) -> Option<Timestamp> {
+        if self.ended {
+            return None;
+        }
+        let calls = self.telling.calls().chain([&self.doubt.look]).filter_map(Call::deadline);
+        let own = [self.status.deadline(), self.keeper.deadline(), self.proposals.deadline(), self.alarm];
+        calls.chain(own.into_iter().flatten()).min()
+    }
+}
+
+#[cfg(test)]
+mod tests;

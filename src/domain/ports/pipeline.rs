@@ -21,9 +21,9 @@ pub trait Forge: Send + Sync {
     async fn look(&self, order: &Order, number: u64) -> Result<RequestState, PortError>;
 
     /// Closes the promotion's request, saying why, and removes its branch where it is still ours. Closing what is closed is
-    /// nothing.
+    /// nothing. Without a number, the request may exist: it is looked for.
     ///
     /// # Errors
     /// In words.
-    async fn withdraw(&self, order: &Order, number: u64, why: &str) -> Result<(), PortError>;
+    async fn withdraw(&self, order: &Order, number: Option<u64>, why: &str) -> Result<(), PortError>;
 }

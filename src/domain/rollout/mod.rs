@@ -67,11 +67,11 @@ use crate::rollout::purges::Purges;
 use crate::rollout::served::Served;
 use crate::rollout::sight::{Sight, Sighting};
 use crate::rollout::site::Site;
-use crate::rollout::tell::Telling;
 use crate::rollout::words::short;
 use crate::rollout::write::OwnRecord;
 use crate::serving::OldPods;
 use crate::site::Age;
+use crate::telling::Telling;
 use crate::workload::Workload;
 
 pub use clock::timeout;

@@ -1,13 +1,8 @@
-//! Announcing: notices that are durable and not announced yet, and the few that are announced without being durable.
-//!
-//! Loose notices are in no record: those that the record has no room for, and those about waits. The former are announced
-//! after the write without them, and a crash before that loses them; the next life repeats the others.
+//! What a rollout announces: notices that are durable and not announced yet, and the few that are announced without being
+//! durable.
 //!
 //! This file builds the notices; the callers decide what they say, and when.
 
-use std::collections::BTreeMap;
-
-use crate::call::Call;
 use crate::distribution::DistributionId;
 use crate::host::Host;
 use crate::id::{Member, NoticeId, Vector, group_rollout_id};
@@ -18,64 +13,12 @@ use crate::record::{NOTICE_LIST_BYTES_MAX, PURGES_NAMED_MAX, Purge, Vote};
 use crate::rollout::words::fitting;
 use crate::rollout::{Effect, Rollout, words};
 
-/// What is being told.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Telling {
-    calls: BTreeMap<NoticeId, Call>,
-    /// Notices that are told without being in the record.
-    loose: BTreeMap<NoticeId, Notice>,
-}
-
-impl Telling {
-    /// Tells these notices and the loose ones, as far as they are not being told.
-    pub(super) fn tell<'a>(&'a mut self, now: Timestamp, notices: impl Iterator<Item = &'a Notice>) -> Vec<Effect> {
-        self.calls.values_mut().for_each(|call| call.wake(now));
-        let mut effects = Vec::new();
-        for notice in notices.chain(self.loose.values()) {
-            let call = self.calls.entry(notice.id.clone()).or_default();
-            if call.is_due(now) {
-                call.asked();
-                effects.push(Effect::Tell(Box::new(notice.clone())));
-            }
-        }
-        effects
-    }
-
-    /// Tells a notice without a record that has it.
-    pub(super) fn add(&mut self, notice: Notice) {
-        self.loose.entry(notice.id.clone()).or_insert(notice);
-    }
-
-    /// It was announced, or is on its way in a durable outbox.
-    pub(super) fn told(&mut self, id: &NoticeId) {
-        self.calls.remove(id);
-        self.loose.remove(id);
-    }
-
-    /// It was not, for this reason.
-    pub(super) fn failed(&mut self, id: &NoticeId, again: impl FnOnce(u32) -> Timestamp, why: &str) {
-        if let Some(call) = self.calls.get_mut(id) {
-            call.failed(again, why);
-        }
-    }
-
-    /// Whether all loose notices were told.
-    pub(super) fn is_done(&self) -> bool {
-        self.loose.is_empty()
-    }
-
-    /// Those that are not told yet.
-    pub(super) fn calls(&self) -> impl Iterator<Item = &Call> {
-        self.calls.values()
-    }
-}
-
 impl Rollout {
     /// Tells what is durable and not yet told, and what is loose.
     pub(super) fn tell(&mut self, now: Timestamp) -> Vec<Effect> {
         let still = |notice: &&Notice| self.record.draft.as_ref().is_some_and(|draft| draft.untold.contains(notice));
         let durable = self.record.durable.iter().flat_map(|durable| &durable.untold).filter(still);
-        self.telling.tell(now, durable)
+        self.telling.tell(now, durable).into_iter().map(Effect::Tell).collect()
     }
 
     /// Writes a notice about the present rollout into the draft, to be told once that is durable.
@@ -104,6 +47,7 @@ impl Rollout {
             purges: Vec::new(),
             cut: false,
             late: false,
+            promotion: None,
         });
     }
 
@@ -144,6 +88,7 @@ impl Rollout {
             purges,
             // Hooks in the old form are called for owed purges, however late (decision 29).
             late: kind == Kind::PurgeCompleted && vote.stalled && vote.owed_ms == 0,
+            promotion: None,
         };
         draft.untold.push(notice);
     }

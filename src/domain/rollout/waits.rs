@@ -24,9 +24,9 @@ use crate::machine::{Machine, Timestamp};
 use crate::notice::{Kind, Notice};
 use crate::promise::Promise;
 use crate::record::{PurgeState, Record};
-use crate::rollout::tell::Telling;
 use crate::rollout::words::short;
 use crate::rollout::{Effect, Event, Identity, Rollout, words};
+use crate::telling::Telling;
 
 /// Failures in a row before a wait is reported: two may be passing.
 pub const TOLD_AFTER_FAILURES: u32 = 3;
@@ -272,7 +272,7 @@ impl Attended {
                 self.untold.add(notice);
             }
         }
-        self.untold.tell(now, std::iter::empty())
+        self.untold.tell(now, std::iter::empty()).into_iter().map(Effect::Tell).collect()
     }
 }
 
@@ -320,6 +320,7 @@ impl Unloaded {
             purges: Vec::new(),
             cut: false,
             late: false,
+            promotion: None,
         });
         (self.failures, notice)
     }
@@ -397,6 +398,7 @@ impl Rollout {
             purges: Vec::new(),
             cut: false,
             late: false,
+            promotion: None,
         }
     }
 }

@@ -24,6 +24,7 @@ fn notice(message: &str) -> Notice {
         purges: Vec::new(),
         cut: false,
         late: false,
+        promotion: None,
     }
 }
 

@@ -215,6 +215,7 @@ pub fn delivery(kind: Kind, body: &str) -> Delivery {
         purges: Vec::new(),
         cut: false,
         late: false,
+        promotion: None,
     };
     Delivery::new(&notice, "release-bot", Content::Json(body.to_owned()))
 }

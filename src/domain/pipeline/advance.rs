@@ -1,0 +1,84 @@
+//! The conductor: what follows from the present facts, in the order of a promotion's life. Called after every event and tick; does
+//! nothing when nothing has changed.
+
+use crate::app::TargetKey;
+use crate::call::Call;
+use crate::machine::Timestamp;
+use crate::pipeline::promote::Pending;
+use crate::pipeline::spec::Spec;
+use crate::pipeline::{Effect, Pipeline};
+
+impl Pipeline {
+    pub(super) fn advance(&mut self, now: Timestamp) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        self.alarm = None;
+        self.status.wake(now);
+        effects.extend(self.look(now));
+        if !self.doubt.gone {
+            effects.extend(self.follow());
+            let judged = match self.object.spec.clone() {
+                Ok(spec) => self.judge(now, &spec, &mut effects),
+                Err(why) => {
+                    self.tell_faulty(now, &format!("its spec cannot be used: {why}"));
+                    Vec::new()
+                }
+            };
+            self.show(now, &judged);
+        }
+        effects.extend(self.tell(now));
+        if self.doubt.gone {
+            self.ended = self.telling.is_done();
+            effects.extend(self.ended.then_some(Effect::End));
+        } else {
+            self.ended = false;
+            effects.extend(self.status.flush(now));
+        }
+        effects
+    }
+
+    /// Judges every environment but the first, and returns what each waits for.
+    fn judge(&mut self, now: Timestamp, spec: &Spec, effects: &mut Vec<Effect>) -> Vec<Option<Pending>> {
+        self.drop_strays(now, spec);
+        effects.extend(self.ask_edges(now, spec));
+        let mut judged = vec![None];
+        for (index, environment) in spec.environments.iter().enumerate().skip(1) {
+            let pending = self.promote(now, spec, index, effects);
+            self.mind_stall(now, environment, pending.as_ref());
+            judged.push(pending);
+        }
+        self.close_requests(now, spec, effects);
+        judged
+    }
+
+    /// Looks at the object for ourselves, in doubt.
+    fn look(&mut self, now: Timestamp) -> Option<Effect> {
+        let is_due = self.doubt.look.deadline().is_some_and(|at| at <= now);
+        is_due.then(|| {
+            self.doubt.look.asked();
+            Effect::Look
+        })
+    }
+
+    /// Asks for the targets that the spec has now, if they are others than before.
+    fn follow(&mut self) -> Option<Effect> {
+        let mut wanted: Vec<TargetKey> = self.spec().into_iter().flat_map(Spec::targets).cloned().collect();
+        wanted.sort();
+        wanted.dedup();
+        if self.following.as_ref() == Some(&wanted) {
+            return None;
+        }
+        self.sights.retain(|target, _| wanted.binary_search(target).is_ok());
+        self.following = Some(wanted.clone());
+        Some(Effect::Follow(wanted))
+    }
+
+    /// Something will have changed by then without an event.
+    pub(super) fn wake_at(&mut self, at: Timestamp) {
+        self.alarm = Some(self.alarm.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    /// Whether a look at the object is on its way, or due.
+    pub(super) fn is_looking(&self) -> bool {
+        self.doubt.look != Call::default()
+    }
+}

@@ -1,0 +1,412 @@
+//! What must hold before a promotion starts, beside readiness: time, other systems, other objects, and a fresh look at everything it
+//! rests on.
+//!
+//! What others judge is asked for while a promotion waits, and counts for a bounded time: what is stale opens nothing (PL-7).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use crate::app::{Sight, TargetKey};
+use crate::call::Call;
+use crate::machine::{Timestamp, millis};
+use crate::pipeline::id::{Environment, PromotionSeq, Revision};
+use crate::pipeline::judge::{self, Edges, Obstacle, Sights};
+use crate::pipeline::spec::{EnvironmentSpec, Spec};
+use crate::pipeline::status::Promotion;
+use crate::pipeline::{Effect, Opening, Pipeline, Question};
+
+/// How long another's word counts. A calendar is read again at its boundary, and this often in any case, so that a clock that was
+/// set is noticed.
+const VALID: Duration = Duration::from_mins(5);
+
+/// The shortest time between two questions to another system.
+const VERDICT_PAUSE: Duration = Duration::from_secs(10);
+
+/// How often the edge is looked at while something waits for it.
+const EDGE_PAUSE: Duration = Duration::from_secs(2);
+
+/// Something that keeps a promotion from starting.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Gate {
+    /// A person stopped the line.
+    Suspended(String),
+    /// It has not been good for long enough.
+    Soak(Timestamp),
+    /// It is not the time.
+    Calendar(String),
+    /// Another system has not agreed.
+    Verdict(String),
+    /// Another object is not ready.
+    Needs(String),
+    /// A person has not said yes.
+    Approval,
+}
+
+impl Gate {
+    /// Whether it opens by itself at a time that is known.
+    pub const fn is_planned(&self) -> bool {
+        matches!(self, Self::Soak(_) | Self::Calendar(_))
+    }
+
+    /// Whether a person may open it: time and verdicts, never readiness.
+    pub const fn yields(&self) -> bool {
+        matches!(self, Self::Soak(_) | Self::Calendar(_) | Self::Verdict(_))
+    }
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Suspended(why) => write!(f, "suspended: {why}"),
+            Self::Soak(_) => f.write_str("it has not been good for long enough"),
+            Self::Calendar(words) | Self::Verdict(words) | Self::Needs(words) => f.write_str(words),
+            Self::Approval => f.write_str("nobody has said yes"),
+        }
+    }
+}
+
+/// What is known of gates that others judge.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Gatekeeper {
+    doors: BTreeMap<Environment, Doors>,
+    edges: Edges,
+}
+
+/// Those of one environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Doors {
+    calendar: Asked,
+    verdict: Asked,
+    /// The promotion that the verdict is about.
+    verdict_of: PromotionSeq,
+    recheck: Call,
+    /// The promotion that a fresh look agreed to, of what was seen when it was asked for.
+    agreed: Option<PromotionSeq>,
+    edge: Call,
+}
+
+/// A question, and the last answer while it counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Asked {
+    call: Call,
+    opening: Option<Opening>,
+}
+
+impl Asked {
+    /// Whether it must be asked now. An answer that is out of date is forgotten.
+    fn is_due(&mut self, now: Timestamp) -> bool {
+        if !self.call.is_due(now) {
+            return false;
+        }
+        self.opening = None;
+        self.call.asked();
+        true
+    }
+
+    fn answered(&mut self, opening: Opening, again: Timestamp) {
+        self.opening = Some(opening);
+        self.call.answered_until(again);
+    }
+
+    /// What it says while it is closed.
+    fn closed(&self, asked: &str) -> Option<String> {
+        match &self.opening {
+            Some(opening) if opening.open => None,
+            Some(opening) => Some(opening.words.clone()),
+            None => Some(
+                self.call
+                    .last_reason()
+                    .map_or_else(|| format!("{asked} was not asked yet"), |why| format!("{asked}: {why}")),
+            ),
+        }
+    }
+}
+
+impl Gatekeeper {
+    /// What is known of the edges.
+    pub(super) const fn edges(&self) -> &Edges {
+        &self.edges
+    }
+
+    /// What others were asked may have been forgotten.
+    pub(super) fn restart(&mut self) {
+        self.doors.clear();
+    }
+
+    /// A target says something else: a fresh look that was asked for before says nothing any more.
+    pub(super) fn outdate(&mut self) {
+        for doors in self.doors.values_mut() {
+            doors.agreed = None;
+            doors.recheck.outdate();
+        }
+    }
+
+    fn doors(&mut self, environment: &Environment) -> &mut Doors {
+        self.doors.entry(environment.clone()).or_default()
+    }
+
+    /// Forgets what was asked about the gates of an environment that needs none.
+    pub(super) fn rest_gates(&mut self, environment: &Environment) {
+        if let Some(doors) = self.doors.get_mut(environment) {
+            *doors = Doors { edge: std::mem::take(&mut doors.edge), ..Doors::default() };
+        }
+    }
+
+    pub(super) fn calendar_read(&mut self, now: Timestamp, environment: &Environment, opening: Opening) {
+        let valid = opening.changes_after.map_or(VALID, |after| after.min(VALID));
+        self.doors(environment).calendar.answered(opening, now.after(valid.max(Duration::from_secs(1))));
+    }
+
+    pub(super) fn calendar_failed(
+        &mut self,
+        environment: &Environment,
+        again: impl FnOnce(u32) -> Timestamp,
+        why: String,
+    ) {
+        self.doors(environment).calendar.call.failed(again, why);
+    }
+
+    pub(super) fn verdict_given(
+        &mut self,
+        now: Timestamp,
+        environment: &Environment,
+        seq: PromotionSeq,
+        opening: Opening,
+    ) {
+        let doors = self.doors(environment);
+        if doors.verdict_of == seq {
+            let valid = if opening.open { VALID } else { opening.changes_after.unwrap_or(VERDICT_PAUSE) };
+            doors.verdict.answered(opening, now.after(valid.clamp(VERDICT_PAUSE, VALID)));
+        }
+    }
+
+    pub(super) fn verdict_failed(
+        &mut self,
+        now: Timestamp,
+        environment: &Environment,
+        seq: PromotionSeq,
+        why: String,
+        rest: Duration,
+    ) {
+        let doors = self.doors(environment);
+        if doors.verdict_of == seq {
+            doors.verdict.call.failed(|_| now.after(rest.max(VERDICT_PAUSE)), why);
+        }
+    }
+
+    /// Whether the edge of an environment is fresh for a revision.
+    pub(super) fn edge_seen(
+        &mut self,
+        now: Timestamp,
+        environment: &Environment,
+        revision: &Revision,
+        fresh: Result<(), String>,
+    ) {
+        let call = &mut self.doors(environment).edge;
+        if fresh.is_ok() {
+            call.answered();
+        } else {
+            call.answered_until(now.after(EDGE_PAUSE));
+        }
+        self.edges.insert(environment.clone(), (revision.clone(), fresh));
+    }
+
+    /// A fresh look at what a promotion rests on agrees, or says what differs.
+    fn looked_afresh(
+        &mut self,
+        environment: &Environment,
+        seq: PromotionSeq,
+        again: impl FnOnce(u32) -> Timestamp,
+        found: Result<(), Obstacle>,
+    ) {
+        let doors = self.doors(environment);
+        let counts = doors.recheck.is_asked() && !doors.recheck.is_outdated();
+        match found {
+            Ok(()) if counts => {
+                doors.recheck.answered();
+                doors.agreed = Some(seq);
+            }
+            Ok(()) => doors.recheck.answered(),
+            Err(obstacle) => doors.recheck.failed(again, format!("a fresh look disagrees: {obstacle}")),
+        }
+    }
+
+    pub(super) fn recheck_failed(
+        &mut self,
+        environment: &Environment,
+        _seq: PromotionSeq,
+        again: impl FnOnce(u32) -> Timestamp,
+        why: String,
+    ) {
+        self.doors(environment).recheck.failed(again, why);
+    }
+
+    /// Whether a fresh look agreed to this promotion.
+    pub(super) fn agreed(&self, environment: &Environment, seq: PromotionSeq) -> bool {
+        self.doors.get(environment).is_some_and(|doors| doors.agreed == Some(seq))
+    }
+
+    /// Why the fresh look has not agreed, if it was asked for.
+    pub(super) fn disagreement(&self, environment: &Environment) -> Option<&str> {
+        self.doors.get(environment)?.recheck.last_reason()
+    }
+
+    /// When something must be asked again.
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        let calls = self.doors.values().flat_map(|doors| {
+            [&doors.calendar.call, &doors.verdict.call, &doors.recheck, &doors.edge].map(Call::deadline)
+        });
+        calls.flatten().min()
+    }
+}
+
+impl Pipeline {
+    /// Asks for the edges of environments that are settled, and not known to be fresh for what they are settled at.
+    pub(super) fn ask_edges(&mut self, now: Timestamp, spec: &Spec) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for environment in spec.environments.iter().filter(|environment| environment.purged.is_some()) {
+            let Ok(revision) = judge::settled(environment, &self.sights) else {
+                self.keeper.doors(&environment.name).edge.answered();
+                continue;
+            };
+            let is_fresh =
+                self.keeper.edges.get(&environment.name).is_some_and(|(of, fresh)| of == revision && fresh.is_ok());
+            let call = &mut self.keeper.doors.entry(environment.name.clone()).or_default().edge;
+            if !is_fresh && call.is_due(now) {
+                call.asked();
+                effects.push(Effect::SeeEdge(environment.name.clone(), revision.clone()));
+            }
+        }
+        effects
+    }
+
+    /// The gates that are closed for a promotion into this environment; asks those who judge.
+    pub(super) fn closed_gates(
+        &mut self,
+        now: Timestamp,
+        spec: &Spec,
+        environment: &EnvironmentSpec,
+        promotion: &Promotion,
+        effects: &mut Vec<Effect>,
+    ) -> Vec<Gate> {
+        let mut closed = Vec::new();
+        closed.extend(suspension(spec, environment).map(Gate::Suspended));
+        closed.extend(self.soak(now, environment, promotion));
+        closed.extend(self.calendar(now, environment, effects));
+        closed.extend(self.verdict(now, environment, promotion, effects));
+        closed.extend(needs(environment, &self.sights));
+        let overrides = promotion.approval.as_ref().is_some_and(|approval| approval.overrides);
+        closed.retain(|gate| !(overrides && gate.yields()));
+        let manual = environment.promotion.as_ref().is_some_and(|promotion| promotion.manual);
+        closed.extend((manual && promotion.approval.is_none()).then_some(Gate::Approval));
+        closed
+    }
+
+    fn soak(&self, now: Timestamp, environment: &EnvironmentSpec, promotion: &Promotion) -> Option<Gate> {
+        let soak = i64::try_from(millis(environment.gates.soak)).unwrap_or(i64::MAX);
+        let since = promotion.candidate_since_ms.unwrap_or(i64::MAX);
+        let left = since.saturating_add(soak).saturating_sub(self.wall_ms(now)).min(soak);
+        let left = u64::try_from(left).ok().filter(|left| *left > 0)?;
+        Some(Gate::Soak(now.after(Duration::from_millis(left))))
+    }
+
+    fn calendar(&mut self, now: Timestamp, environment: &EnvironmentSpec, effects: &mut Vec<Effect>) -> Option<Gate> {
+        let gates = &environment.gates;
+        if gates.windows.is_empty() && gates.freezes.is_empty() {
+            return None;
+        }
+        let calendar = &mut self.keeper.doors(&environment.name).calendar;
+        if calendar.is_due(now) {
+            effects.push(Effect::ReadCalendar(environment.name.clone(), gates.windows.clone(), gates.freezes.clone()));
+        }
+        calendar.closed("the calendar").map(Gate::Calendar)
+    }
+
+    fn verdict(
+        &mut self,
+        now: Timestamp,
+        environment: &EnvironmentSpec,
+        promotion: &Promotion,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Gate> {
+        let source = environment.gates.verdict.as_ref()?;
+        let doors = self.keeper.doors(&environment.name);
+        if doors.verdict_of != promotion.seq {
+            doors.verdict_of = promotion.seq;
+            doors.verdict = Asked::default();
+        }
+        if doors.verdict.is_due(now) {
+            let question = Question {
+                source: source.clone(),
+                seq: promotion.seq,
+                revision: promotion.revision.clone(),
+                from: promotion.from.clone(),
+            };
+            effects.push(Effect::AskVerdict(environment.name.clone(), Box::new(question)));
+        }
+        doors.verdict.closed("the verdict").map(Gate::Verdict)
+    }
+
+    /// Looks afresh at everything that a promotion rests on, after all of it was seen as it must be (PL-2).
+    pub(super) fn recheck(
+        &mut self,
+        now: Timestamp,
+        spec: &Spec,
+        index: usize,
+        environment: &Environment,
+        seq: PromotionSeq,
+    ) -> Option<Effect> {
+        let doors = self.keeper.doors(environment);
+        doors.recheck.wake(now);
+        if !doors.recheck.is_idle() || doors.agreed == Some(seq) {
+            return None;
+        }
+        doors.recheck.asked();
+        let before = spec.rests_on(index);
+        let targets = before.iter().flat_map(|before| before.targets.clone()).collect();
+        // An edge that was fresh a moment ago is asked for once more, too.
+        self.keeper.edges.retain(|name, _| !before.iter().any(|before| before.name == *name));
+        Some(Effect::Recheck(environment.clone(), seq, targets))
+    }
+
+    pub(super) fn rechecked(
+        &mut self,
+        now: Timestamp,
+        environment: &Environment,
+        seq: PromotionSeq,
+        fresh: Vec<(TargetKey, Sight)>,
+    ) {
+        let fresh: Sights = fresh.into_iter().collect();
+        let again = self.again(now);
+        let Ok(spec) = &self.object.spec else { return };
+        let Some(index) = spec.environments.iter().position(|one| one.name == *environment) else { return };
+        let promotion = self.status.draft.environment(environment).and_then(|known| known.open());
+        let Some(promotion) = promotion.filter(|promotion| promotion.seq == seq) else {
+            return self.keeper.rest_gates(environment);
+        };
+        let found = judge::confirms(spec, index, &promotion.revision, &self.sights, &fresh);
+        self.keeper.looked_afresh(environment, seq, again, found);
+    }
+}
+
+/// Why nothing new starts, if that is so.
+fn suspension(spec: &Spec, environment: &EnvironmentSpec) -> Option<String> {
+    let own = environment.suspended.then(|| "the spec says so for this environment".to_owned());
+    spec.suspended.clone().or(own)
+}
+
+/// The first of the objects it needs that is not ready.
+fn needs(environment: &EnvironmentSpec, sights: &Sights) -> Option<Gate> {
+    environment.gates.needs.iter().find_map(|need| {
+        let name = need.spoken();
+        let kind = &need.app.kind;
+        let why = match sights.get(need) {
+            None => "it was not looked at yet".to_owned(),
+            Some(Sight::Unknown(why)) => format!("it cannot be read: {why}"),
+            Some(Sight::Absent) => "it does not exist".to_owned(),
+            Some(Sight::Present(present)) => present.unready.clone()?,
+        };
+        Some(Gate::Needs(format!("needs {kind} {name}: {why}")))
+    })
+}

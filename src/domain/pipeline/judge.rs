@@ -1,0 +1,192 @@
+//! From sights to a candidate: pure over what the targets say now.
+//!
+//! ```text
+//! settled(E) = R      all targets are there and ready, with one revision R
+//! done(E)    = R      settled(E) = R, and its edge is fresh where that is asked for
+//! candidate(E_i) = R  Latest: E_0 … E_i-1 are all done at R        Stepwise: E_i-1 is done at R
+//! ```
+//!
+//! Unknown is neither: an environment with a target that cannot be read is not settled, and has not left a revision either (PL-7).
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::app::{Present, Sight, TargetKey};
+use crate::pipeline::id::{Environment, Revision};
+use crate::pipeline::spec::{EnvironmentSpec, Spec};
+
+/// What is known of every target.
+pub type Sights = BTreeMap<TargetKey, Sight>;
+
+/// Whether the edge of an environment is fresh for a revision, as far as it was asked: `Err` says why not.
+pub type Edges = BTreeMap<Environment, (Revision, Result<(), String>)>;
+
+/// Why an environment is not done at a revision: the first thing that is not as it must be.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Obstacle {
+    /// Where.
+    pub environment: Environment,
+    /// What.
+    pub what: What,
+}
+
+/// What is not as it must be. The first five are about one target, by the name that people have for it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum What {
+    /// It cannot be said how it is.
+    Unknown(String, String),
+    /// It is not there.
+    Absent(String),
+    /// It is not ready.
+    Unready(String, String),
+    /// It is ready, and does not say a revision.
+    Unnamed(String, String),
+    /// It is at this revision, and another target at that one.
+    Differs(String, Revision, Revision),
+    /// Its edge is not fresh.
+    EdgeStale(String),
+    /// Nobody has said yet whether its edge is fresh.
+    EdgeUnseen,
+    /// It is at this revision, and the first environment at that one.
+    Behind(Revision, Revision),
+}
+
+impl What {
+    /// Whether it may be otherwise, as far as we know.
+    pub const fn is_unknown(&self) -> bool {
+        matches!(self, Self::Unknown(..) | Self::EdgeUnseen)
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = &self.environment;
+        match &self.what {
+            What::Unknown(target, why) => write!(f, "{at}: {target} cannot be read: {why}"),
+            What::Absent(target) => write!(f, "{at}: {target} does not exist"),
+            What::Unready(target, why) => write!(f, "{at}: {target} is not ready: {why}"),
+            What::Unnamed(target, why) => write!(f, "{at}: {target} is ready and says no revision: {why}"),
+            What::Differs(target, is, other) => write!(f, "{at}: {target} is at {is}, another target at {other}"),
+            What::EdgeStale(why) => write!(f, "{at}: its edge is not fresh: {why}"),
+            What::EdgeUnseen => write!(f, "{at}: its edge was not asked for yet"),
+            What::Behind(is, first) => write!(f, "{at} is at {is}, and the first environment at {first}"),
+        }
+    }
+}
+
+/// The revision that all targets of an environment are settled at, or the first that is not. What is unknown comes first: nothing
+/// is concluded from the others then.
+pub fn settled<'a>(environment: &EnvironmentSpec, sights: &'a Sights) -> Result<&'a Revision, Obstacle> {
+    let obstacle = |what| Obstacle { environment: environment.name.clone(), what };
+    let mut first: Option<&Revision> = None;
+    let mut wrong = None;
+    for target in &environment.targets {
+        match judged(target, sights) {
+            Err(what) if what.is_unknown() => return Err(obstacle(what)),
+            Err(what) => wrong = wrong.or(Some(what)),
+            Ok(revision) => match first {
+                Some(other) if other != revision => {
+                    wrong = wrong.or_else(|| Some(What::Differs(target.spoken(), revision.clone(), other.clone())));
+                }
+                Some(_) => {}
+                None => first = Some(revision),
+            },
+        }
+    }
+    match (wrong, first) {
+        (Some(what), _) => Err(obstacle(what)),
+        (None, Some(revision)) => Ok(revision),
+        (None, None) => Err(obstacle(What::Absent("every target".to_owned()))),
+    }
+}
+
+fn judged<'a>(target: &TargetKey, sights: &'a Sights) -> Result<&'a Revision, What> {
+    let name = || target.spoken();
+    match sights.get(target) {
+        None => Err(What::Unknown(name(), "it was not looked at yet".to_owned())),
+        Some(Sight::Unknown(why)) => Err(What::Unknown(name(), why.clone())),
+        Some(Sight::Absent) => Err(What::Absent(name())),
+        Some(Sight::Present(Present { unready: Some(why), .. })) => Err(What::Unready(name(), why.clone())),
+        Some(Sight::Present(Present { revision: Err(why), .. })) => Err(What::Unnamed(name(), why.clone())),
+        Some(Sight::Present(Present { revision: Ok(revision), .. })) => Ok(revision),
+    }
+}
+
+/// The first target of an environment that cannot be read, or is not there. Nothing is promoted over it.
+pub fn unseen(environment: &EnvironmentSpec, sights: &Sights) -> Option<Obstacle> {
+    let what = environment.targets.iter().find_map(|target| match judged(target, sights) {
+        Err(what @ (What::Unknown(..) | What::Absent(_))) => Some(what),
+        Err(_) | Ok(_) => None,
+    })?;
+    Some(Obstacle { environment: environment.name.clone(), what })
+}
+
+/// Whether a target of the environment says this revision, ready or not.
+pub fn is_arriving(environment: &EnvironmentSpec, revision: &Revision, sights: &Sights) -> bool {
+    environment.targets.iter().any(|target| sights.get(target).and_then(Sight::revision) == Some(revision))
+}
+
+/// The revision that an environment is done at, or why it is not.
+pub fn done<'a>(environment: &EnvironmentSpec, sights: &'a Sights, edges: &Edges) -> Result<&'a Revision, Obstacle> {
+    let revision = settled(environment, sights)?;
+    let obstacle = |what| Err(Obstacle { environment: environment.name.clone(), what });
+    if environment.purged.is_none() {
+        return Ok(revision);
+    }
+    match edges.get(&environment.name).filter(|(of, _)| of == revision) {
+        Some((_, Ok(()))) => Ok(revision),
+        Some((_, Err(why))) => obstacle(What::EdgeStale(why.clone())),
+        None => obstacle(What::EdgeUnseen),
+    }
+}
+
+/// The revision that is to be in the environment at `index`, or what stands against it in those before.
+pub fn candidate<'a>(spec: &Spec, index: usize, sights: &'a Sights, edges: &Edges) -> Result<&'a Revision, Obstacle> {
+    let mut of: Option<&'a Revision> = None;
+    for environment in spec.rests_on(index) {
+        let revision = done(environment, sights, edges)?;
+        if let Some(first) = of.filter(|first| *first != revision) {
+            let what = What::Behind(revision.clone(), first.clone());
+            return Err(Obstacle { environment: environment.name.clone(), what });
+        }
+        of = Some(revision);
+    }
+    let none =
+        || Obstacle { environment: Environment::default(), what: What::Absent("an environment before".to_owned()) };
+    of.ok_or_else(none)
+}
+
+/// The only revision that targets of the environment say, where they all say one; for people.
+pub fn said<'a>(environment: &EnvironmentSpec, sights: &'a Sights) -> Option<&'a Revision> {
+    let mut revisions = environment.targets.iter().map(|target| sights.get(target).and_then(Sight::revision));
+    let first = revisions.next().flatten()?;
+    revisions.all(|revision| revision == Some(first)).then_some(first)
+}
+
+/// The fresh sights of what a promotion rests on, against those it was decided by: the same objects, settled at the revision.
+///
+/// # Errors
+/// What differs.
+pub fn confirms(
+    spec: &Spec,
+    index: usize,
+    revision: &Revision,
+    known: &Sights,
+    fresh: &Sights,
+) -> Result<(), Obstacle> {
+    for environment in spec.rests_on(index) {
+        let found = settled(environment, fresh)?;
+        let obstacle = |what| Err(Obstacle { environment: environment.name.clone(), what });
+        if found != revision {
+            return obstacle(What::Differs("a fresh look".to_owned(), found.clone(), revision.clone()));
+        }
+        let uid = |sights: &'_ Sights, target| match sights.get(target) {
+            Some(Sight::Present(present)) => Some(present.uid.clone()),
+            Some(Sight::Absent | Sight::Unknown(_)) | None => None,
+        };
+        if let Some(target) = environment.targets.iter().find(|target| uid(known, target) != uid(fresh, target)) {
+            return obstacle(What::Unready(target.spoken(), "it is another object than a moment ago".to_owned()));
+        }
+    }
+    Ok(())
+}

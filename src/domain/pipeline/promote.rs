@@ -1,0 +1,376 @@
+//! What each environment needs, judged anew from the sights and from what is remembered.
+//!
+//! ```text
+//! no candidate                       the environment before it went elsewhere: withdraw. Else wait for the first thing that is not so
+//! a promotion of another revision    superseded, then go on
+//! it is settled at R                 landed, and when it is done completed
+//! a target unknown or absent         wait: nothing is promoted over it
+//! a target says R                    it is arriving: landed, wait
+//! it was done at R before, or a      ask a person (PL-4)
+//!   person closed the request of R
+//! else                               a promotion of R: go on with it, or begin it
+//! ```
+
+use crate::machine::Timestamp;
+use crate::notice::Kind;
+use crate::pipeline::gates::Gate;
+use crate::pipeline::id::{Environment, Revision};
+use crate::pipeline::judge::{self, Obstacle};
+use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec, Spec};
+use crate::pipeline::status::{Behind, Ended, EnvironmentStatus, HISTORY_MAX, OpenRequest, Phase, Promotion, Question};
+use crate::pipeline::{Effect, Pipeline};
+
+/// What an environment waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Pending {
+    /// The environments before it are not all done at one revision.
+    Before(Obstacle),
+    /// A target of its own cannot be read, or is not there.
+    Unseen(Obstacle),
+    /// Gates are closed.
+    Gates(Vec<Gate>),
+    /// A fresh look has not agreed yet.
+    Recheck(Option<String>),
+    /// A person is asked.
+    Person(Question),
+    /// The pull request is being made, or that fails.
+    Proposing(Option<String>),
+    /// The pull request is open.
+    Proposed(String),
+    /// It was started, and the notice is on its way.
+    Telling,
+    /// It is on its way, or was merged, and not done: the first thing that is not so.
+    Arriving(Option<Obstacle>),
+}
+
+impl Pending {
+    /// Whether this ends by itself at a time that is known.
+    pub(super) fn is_planned(&self) -> bool {
+        matches!(self, Self::Gates(closed) if closed.iter().all(Gate::is_planned))
+    }
+}
+
+impl Pipeline {
+    /// Judges one environment, and returns what it waits for.
+    pub(super) fn promote(
+        &mut self,
+        now: Timestamp,
+        spec: &Spec,
+        index: usize,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Pending> {
+        let environment = spec.environments.get(index)?;
+        let name = &environment.name;
+        let Some(how) = &environment.promotion else {
+            self.withdraw(now, name, "nothing is promoted into it any more");
+            return None;
+        };
+        let edges = self.keeper.edges();
+        let before = index.checked_sub(1).and_then(|before| spec.environments.get(before))?;
+        let elsewhere = judge::settled(before, &self.sights).ok().cloned();
+        let revision = match judge::candidate(spec, index, &self.sights, edges).cloned() {
+            Ok(revision) => revision,
+            Err(obstacle) => {
+                self.lose_candidate(now, name, elsewhere.as_ref(), &before.name, &obstacle);
+                return Some(Pending::Before(obstacle));
+            }
+        };
+        self.supersede(now, name, &revision);
+        if judge::settled(environment, &self.sights) == Ok(&revision) {
+            return self.arrived(now, environment, &revision);
+        }
+        if let Some(obstacle) = judge::unseen(environment, &self.sights) {
+            return Some(Pending::Unseen(obstacle));
+        }
+        if judge::is_arriving(environment, &revision, &self.sights) {
+            self.land(name);
+            return Some(Pending::Arriving(judge::settled(environment, &self.sights).err()));
+        }
+        let known = self.status.draft.environments.entry(name.clone()).or_default();
+        if known.open().is_none() {
+            if let Some(question) = known.asks_again(&revision)
+                && !self.may_repeat(now, name, &revision, question)
+            {
+                return Some(Pending::Person(question));
+            }
+            self.begin(now, environment, &revision);
+        }
+        self.go_on(now, spec, index, how, effects)
+    }
+
+    /// The environments before it are not all done at one revision.
+    fn lose_candidate(
+        &mut self,
+        now: Timestamp,
+        name: &Environment,
+        elsewhere: Option<&Revision>,
+        before: &Environment,
+        obstacle: &Obstacle,
+    ) {
+        let Some(known) = self.status.draft.environments.get_mut(name) else { return };
+        if let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.phase == Phase::Waiting)
+            && !obstacle.what.is_unknown()
+        {
+            promotion.candidate_since_ms = None;
+        }
+        let open = known.open().filter(|promotion| promotion.phase != Phase::Landed);
+        match (open, elsewhere) {
+            (Some(promotion), Some(revision)) if promotion.revision != *revision => {
+                let why = format!("{before} is at {revision} now");
+                self.withdraw(now, name, &why);
+            }
+            _ => {}
+        }
+        // A question about a revision that is left is no question any more.
+        let known = self.status.draft.environments.get_mut(name);
+        if let (Some(known), Some(revision)) = (known, elsewhere) {
+            known.waiting.take_if(|waiting| waiting.revision != *revision);
+        }
+    }
+
+    /// Another revision is to be there: what is open for an earlier one ends. Its request stays, to be rewritten.
+    fn supersede(&mut self, now: Timestamp, name: &Environment, revision: &Revision) {
+        let Some(known) = self.status.draft.environments.get_mut(name) else { return };
+        known.waiting.take_if(|waiting| waiting.revision != *revision);
+        if known.open().is_some_and(|promotion| promotion.revision != *revision) {
+            self.end(now, name, Phase::Superseded, &format!("{revision} took its place"));
+        }
+    }
+
+    /// Every target is ready at the revision.
+    fn arrived(&mut self, now: Timestamp, environment: &EnvironmentSpec, revision: &Revision) -> Option<Pending> {
+        let name = &environment.name;
+        self.land(name);
+        self.keeper.rest_gates(name);
+        if let Err(obstacle) = judge::done(environment, &self.sights, self.keeper.edges()) {
+            return Some(Pending::Arriving(Some(obstacle)));
+        }
+        let is_open = self.status.draft.environment(name).is_some_and(|known| known.open().is_some());
+        if is_open {
+            self.end(now, name, Phase::Completed, &format!("every target is ready at {revision}"));
+        }
+        let known = self.status.draft.environments.entry(name.clone()).or_default();
+        known.reached = Some(revision.clone());
+        known.waiting = None;
+        None
+    }
+
+    /// The environment is getting there, however that came.
+    pub(super) fn land(&mut self, name: &Environment) {
+        let Some(known) = self.status.draft.environments.get_mut(name) else { return };
+        known.waiting = None;
+        if let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.phase.is_open()) {
+            promotion.phase = Phase::Landed;
+        }
+    }
+
+    /// Whether a person allowed to promote once more what an environment has had; asks otherwise.
+    fn may_repeat(&mut self, now: Timestamp, name: &Environment, revision: &Revision, question: Question) -> bool {
+        let seq = self.status.draft.environment(name).map(|known| known.seq).unwrap_or_default();
+        self.answered(now, name, seq, revision, question).is_some()
+    }
+
+    /// Begins a promotion. It has a new number, so no answer to an earlier question counts for it.
+    fn begin(&mut self, now: Timestamp, environment: &EnvironmentSpec, revision: &Revision) {
+        let from = judge::said(environment, &self.sights).cloned();
+        let now_ms = self.wall_ms(now);
+        let answer = self.object.answers.clone();
+        let known = self.status.draft.environments.entry(environment.name.clone()).or_default();
+        // A yes to "once more" is a yes to this promotion.
+        let approval = known.waiting.take().filter(|waiting| answer.approve(&waiting.ticket));
+        let approval = approval.map(|waiting| super::ask::approval(&answer, waiting.ticket, now_ms));
+        known.seq = known.seq.next();
+        known.promotion = Some(Promotion {
+            seq: known.seq,
+            revision: revision.clone(),
+            from,
+            phase: Phase::Waiting,
+            candidate_since_ms: Some(now_ms),
+            started_ms: None,
+            approval,
+            message: String::new(),
+        });
+    }
+
+    /// Goes on with the open promotion, as far as its phase allows.
+    fn go_on(
+        &mut self,
+        now: Timestamp,
+        spec: &Spec,
+        index: usize,
+        how: &PromotionSpec,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Pending> {
+        let environment = spec.environments.get(index)?;
+        let name = &environment.name;
+        let promotion = self.status.draft.environment(name)?.open()?.clone();
+        match promotion.phase {
+            Phase::Waiting => self.approach(now, spec, index, &promotion, effects),
+            Phase::Started | Phase::Proposed => Some(self.carry_out(now, environment, how, &promotion, effects)),
+            Phase::Landed | Phase::Completed | Phase::Superseded | Phase::Withdrawn | Phase::Abandoned => {
+                Some(Pending::Arriving(judge::settled(environment, &self.sights).err()))
+            }
+        }
+    }
+
+    /// Starts a promotion, if its gates are open and a fresh look agrees.
+    fn approach(
+        &mut self,
+        now: Timestamp,
+        spec: &Spec,
+        index: usize,
+        promotion: &Promotion,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Pending> {
+        let environment = spec.environments.get(index)?;
+        let (name, seq) = (&environment.name, promotion.seq);
+        let now_ms = self.wall_ms(now);
+        let since = &mut self.status.draft.environments.get_mut(name)?.promotion.as_mut()?.candidate_since_ms;
+        since.get_or_insert(now_ms);
+        let promotion = self.ask_approval(now, environment, seq)?;
+        let closed = self.closed_gates(now, spec, environment, &promotion, effects);
+        for gate in &closed {
+            if let Gate::Soak(until) = gate {
+                self.wake_at(*until);
+            }
+        }
+        if !closed.is_empty() {
+            return Some(Pending::Gates(closed));
+        }
+        if self.status.pruned || self.object.deleting {
+            return Some(Pending::Recheck(Some("nothing starts while its status cannot be kept".to_owned())));
+        }
+        if !self.keeper.agreed(name, seq) {
+            effects.extend(self.recheck(now, spec, index, name, seq));
+            return Some(Pending::Recheck(self.keeper.disagreement(name).map(str::to_owned)));
+        }
+        self.start(now, environment, seq);
+        Some(Pending::Telling)
+    }
+
+    fn start(&mut self, now: Timestamp, environment: &EnvironmentSpec, seq: super::id::PromotionSeq) {
+        let now_ms = self.wall_ms(now);
+        let name = &environment.name;
+        let Some(known) = self.status.draft.environments.get_mut(name) else { return };
+        known.waiting = None;
+        let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.seq == seq) else { return };
+        promotion.phase = Phase::Started;
+        promotion.started_ms = Some(now_ms);
+        let message = format!("{} is promoted to {}", promotion.revision, environment.name);
+        self.announce(now, Kind::PromotionStarted, name, &message);
+    }
+
+    /// A promotion that had not landed is not wanted any more.
+    pub(super) fn withdraw(&mut self, now: Timestamp, name: &Environment, why: &str) {
+        let open = self.status.draft.environment(name).and_then(EnvironmentStatus::open);
+        let Some(promotion) = open.filter(|promotion| promotion.phase != Phase::Landed) else { return };
+        if promotion.phase != Phase::Waiting {
+            let message = format!("{} is not promoted to {name} any more: {why}", promotion.revision);
+            self.announce(now, Kind::PromotionWithdrawn, name, &message);
+        }
+        self.end(now, name, Phase::Withdrawn, why);
+    }
+
+    /// Ends the open promotion of an environment.
+    pub(super) fn end(&mut self, now: Timestamp, name: &Environment, outcome: Phase, why: &str) {
+        let at_ms = self.wall_ms(now);
+        let proposes = outcome != Phase::Abandoned && self.proposes(name);
+        let draft = &mut self.status.draft;
+        let Some(known) = draft.environments.get_mut(name) else { return };
+        let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.phase.is_open()) else { return };
+        if promotion.phase == Phase::Started && proposes && known.request.is_none() {
+            // It may have been made, and we were not told.
+            known.request = Some(OpenRequest { seq: promotion.seq, number: None, url: String::new(), commit: None });
+        }
+        promotion.phase = outcome;
+        why.clone_into(&mut promotion.message);
+        known.waiting = None;
+        draft.history.push(Ended {
+            environment: name.clone(),
+            seq: promotion.seq,
+            revision: promotion.revision.clone(),
+            outcome,
+            by: promotion.approval.as_ref().and_then(|approval| approval.by.clone()),
+            at_ms,
+        });
+        let surplus = draft.history.len().saturating_sub(HISTORY_MAX);
+        draft.history.drain(..surplus);
+        self.keeper.rest_gates(name);
+        if outcome == Phase::Completed {
+            let message = format!("{name}: {why}");
+            self.announce(now, Kind::PromotionCompleted, name, &message);
+        }
+    }
+
+    /// Environments that the spec no longer has, or that are first now: nothing is promoted into them.
+    pub(super) fn drop_strays(&mut self, now: Timestamp, spec: &Spec) {
+        let names: Vec<Environment> = self.status.draft.environments.keys().cloned().collect();
+        for name in names {
+            let place = spec.environments.iter().position(|environment| environment.name == name);
+            match place {
+                Some(0) => self.withdraw(now, &name, "it is the first environment now"),
+                Some(_) => {}
+                None => {
+                    self.withdraw(now, &name, "the Pipeline has no such environment any more");
+                    let known = self.status.draft.environments.get_mut(&name);
+                    known.into_iter().for_each(|known| known.targets.clear());
+                }
+            }
+        }
+    }
+
+    /// Notes since when an environment is not where it is to be, and tells once that this takes long.
+    pub(super) fn mind_stall(&mut self, now: Timestamp, environment: &EnvironmentSpec, pending: Option<&Pending>) {
+        let now_ms = self.wall_ms(now);
+        let known = self.status.draft.environments.entry(environment.name.clone()).or_default();
+        let Some(pending) = pending else {
+            known.behind = None;
+            return;
+        };
+        let behind = known.behind.get_or_insert(Behind { since_ms: now_ms, told: false });
+        if behind.told || pending.is_planned() {
+            return;
+        }
+        let limit = i64::try_from(environment.stalled_after.as_millis()).unwrap_or(i64::MAX);
+        let left = behind.since_ms.saturating_add(limit).saturating_sub(now_ms).min(limit);
+        match u64::try_from(left) {
+            Ok(left) if left > 0 => self.wake_at(now.after(std::time::Duration::from_millis(left))),
+            _ => {
+                behind.told = true;
+                let message = format!("{} waits: {pending}", environment.name);
+                self.announce(now, Kind::PromotionStalled, &environment.name, &message);
+            }
+        }
+    }
+}
+
+impl EnvironmentStatus {
+    /// What a person must be asked before this revision is promoted to it again (PL-4).
+    fn asks_again(&self, revision: &Revision) -> Option<Question> {
+        let abandoned = self.promotion.as_ref().filter(|promotion| promotion.phase == Phase::Abandoned);
+        if abandoned.is_some_and(|promotion| promotion.revision == *revision) {
+            return Some(Question::Again);
+        }
+        (self.reached.as_ref() == Some(revision)).then_some(Question::Left)
+    }
+}
+
+impl std::fmt::Display for Pending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Before(obstacle) | Self::Unseen(obstacle) | Self::Arriving(Some(obstacle)) => obstacle.fmt(f),
+            Self::Gates(closed) => {
+                let words: Vec<String> = closed.iter().map(Gate::to_string).collect();
+                f.write_str(&words.join("; "))
+            }
+            Self::Recheck(None) => f.write_str("every target is read once more before it starts"),
+            Self::Recheck(Some(why)) => write!(f, "every target is read once more before it starts: {why}"),
+            Self::Person(question) => f.write_str(question.words()),
+            Self::Proposing(None) => f.write_str("its pull request is being made"),
+            Self::Proposing(Some(why)) => write!(f, "its pull request cannot be made: {why}"),
+            Self::Proposed(url) => write!(f, "its pull request is open: {url}"),
+            Self::Telling => f.write_str("it is started"),
+            Self::Arriving(None) => f.write_str("it is on its way"),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What people see of a Pipeline: the conditions, the targets, and what each promotion waits for. Nothing is decided by it.
+
+use crate::app::{ClusterKey, Present, Sight, TargetKey};
+use crate::machine::Timestamp;
+use crate::pipeline::Pipeline;
+use crate::pipeline::judge::{self, What};
+use crate::pipeline::promote::Pending;
+use crate::pipeline::spec::Spec;
+use crate::pipeline::status::{Condition, ConditionKind, Question, TargetStatus};
+use crate::text;
+
+/// Bytes of a message; a status of 20 environments with 50 targets stays below 400 KB.
+const MESSAGE_BYTES_MAX: usize = 200;
+
+impl Pipeline {
+    /// Writes into the draft what people see.
+    pub(super) fn show(&mut self, now: Timestamp, judged: &[Option<Pending>]) {
+        self.status.draft.observed_generation = self.object.generation;
+        if let Ok(spec) = self.object.spec.clone() {
+            self.show_environments(&spec, judged);
+        }
+        let mut conditions = vec![self.ready()];
+        conditions.extend(self.pending(judged));
+        conditions.extend(self.stalled(judged));
+        let since_ms = self.wall_ms(now);
+        let earlier = std::mem::take(&mut self.status.draft.conditions);
+        for condition in &mut conditions {
+            let same = earlier.iter().find(|one| one.kind == condition.kind && one.holds == condition.holds);
+            condition.since_ms = same.map_or(since_ms, |same| same.since_ms);
+            condition.message = short(&condition.message);
+        }
+        self.status.draft.conditions = conditions;
+    }
+
+    fn show_environments(&mut self, spec: &Spec, judged: &[Option<Pending>]) {
+        let first = spec.environments.first();
+        let latest = first.and_then(|first| judge::settled(first, &self.sights).ok()).cloned();
+        if latest.is_some() {
+            self.status.draft.latest = latest;
+        }
+        for (environment, pending) in spec.environments.iter().zip(judged) {
+            let targets = environment.targets.iter().map(|target| shown(target, self.sights.get(target))).collect();
+            let known = self.status.draft.environments.entry(environment.name.clone()).or_default();
+            known.targets = targets;
+            let open = known.promotion.as_mut().filter(|promotion| promotion.phase.is_open());
+            if let (Some(promotion), Some(pending)) = (open, pending) {
+                promotion.message = short(&pending.to_string());
+            }
+        }
+    }
+
+    fn ready(&self) -> Condition {
+        match &self.object.spec {
+            Err(why) => condition(ConditionKind::Ready, false, "InvalidSpec", why),
+            Ok(spec) => {
+                let unread = spec.environments.iter().find_map(|environment| judge::unseen(environment, &self.sights));
+                match unread {
+                    None => condition(ConditionKind::Ready, true, "ReconciliationSucceeded", "All clusters checked"),
+                    Some(obstacle) => {
+                        let words = format!("One or more targets was not reachable or not present: {obstacle}");
+                        condition(ConditionKind::Ready, false, "TargetNotReadable", &words)
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the first environment that waits, waits for. `None` if none does.
+    fn pending(&self, judged: &[Option<Pending>]) -> Option<Condition> {
+        let pending = judged.iter().flatten().next()?;
+        let words = pending.to_string();
+        let (reason, words) = match pending {
+            Pending::Before(obstacle) => match obstacle.what {
+                What::Unknown(..) | What::EdgeUnseen => ("TargetUnknown", words),
+                What::Differs(..) | What::Behind(..) => {
+                    ("EnvironmentNotReady", format!("Waiting for all targets to have the same revision: {words}"))
+                }
+                What::Absent(_) | What::Unready(..) | What::Unnamed(..) | What::EdgeStale(_) => {
+                    ("EnvironmentNotReady", format!("Waiting for all targets to be ready: {words}"))
+                }
+            },
+            Pending::Unseen(_) => ("TargetUnknown", words),
+            Pending::Gates(closed) if closed.iter().any(|gate| matches!(gate, super::gates::Gate::Suspended(_))) => {
+                ("Suspended", words)
+            }
+            Pending::Gates(closed) if closed == &[super::gates::Gate::Approval] => ("WaitingForApproval", words),
+            Pending::Gates(_) | Pending::Recheck(_) => ("GateClosed", words),
+            Pending::Person(_) => ("WaitingForApproval", words),
+            Pending::Proposed(_) | Pending::Proposing(_) => ("PullRequestOpen", words),
+            Pending::Telling | Pending::Arriving(_) => ("RollingOut", words),
+        };
+        Some(condition(ConditionKind::PromotionPending, true, reason, &words))
+    }
+
+    /// Whether a person must act, and why.
+    fn stalled(&self, judged: &[Option<Pending>]) -> Option<Condition> {
+        let stalled = |reason, words: &str| Some(condition(ConditionKind::Stalled, true, reason, words));
+        if let Err(why) = &self.object.spec {
+            return stalled("InvalidSpec", why);
+        }
+        if self.status.pruned {
+            return stalled(
+                "StatusPruned",
+                "the CRD drops what allclear must remember, so nothing is promoted: apply deploy/overlays/weave",
+            );
+        }
+        for pending in judged.iter().flatten() {
+            match pending {
+                Pending::Person(question @ Question::Left) => return stalled("Left", question.words()),
+                Pending::Person(question @ (Question::Again | Question::Overwrite)) => {
+                    return stalled("Abandoned", question.words());
+                }
+                Pending::Proposing(Some(why)) => return stalled("PromotionFailed", why),
+                _ => {}
+            }
+        }
+        let late =
+            self.status.draft.environments.iter().find(|(_, known)| known.behind.is_some_and(|behind| behind.told));
+        late.and_then(|(name, known)| {
+            let message = known.promotion.as_ref().filter(|promotion| promotion.phase.is_open());
+            let message = message.map_or("it waits for the environments before it", |open| open.message.as_str());
+            stalled("WaitingTooLong", &format!("{name}: {message}"))
+        })
+    }
+}
+
+fn condition(kind: ConditionKind, holds: bool, reason: &str, message: &str) -> Condition {
+    Condition { kind, holds, reason: reason.to_owned(), message: message.to_owned(), since_ms: 0 }
+}
+
+fn short(message: &str) -> String {
+    text::clean(message, MESSAGE_BYTES_MAX)
+}
+
+/// A target, for people.
+fn shown(target: &TargetKey, sight: Option<&Sight>) -> TargetStatus {
+    let cluster = match &target.cluster {
+        ClusterKey::Here => None,
+        ClusterKey::Leaf(leaf) => Some(leaf.clone()),
+    };
+    let said = match sight {
+        None => TargetStatus { error: Some("it was not looked at yet".to_owned()), ..TargetStatus::default() },
+        Some(Sight::Unknown(why)) => TargetStatus { error: Some(short(why)), ..TargetStatus::default() },
+        Some(Sight::Absent) => TargetStatus {
+            error: Some(format!("{} {:?} not found", target.app.kind, target.name)),
+            ..TargetStatus::default()
+        },
+        Some(Sight::Present(Present { uid, unready, revision })) => TargetStatus {
+            uid: Some(uid.clone()),
+            ready: unready.is_none(),
+            revision: revision.as_ref().ok().cloned(),
+            error: unready.as_ref().or(revision.as_ref().err()).map(|why| short(why)),
+            ..TargetStatus::default()
+        },
+    };
+    TargetStatus { cluster, ..said }
+}

@@ -1,0 +1,193 @@
+//! What a `Pipeline` asks for, read and checked: names are unique, durations within their limits, and an environment has a target.
+//!
+//! Not for the form in which people write it; that is the adapter's.
+
+use std::time::Duration;
+
+use crate::app::TargetKey;
+use crate::pipeline::id::{Environment, Revision};
+use crate::pipeline::proposal::Repository;
+
+/// What a Pipeline asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Spec {
+    /// In order; revisions appear in the first. An environment without targets is not among them.
+    pub environments: Vec<EnvironmentSpec>,
+    /// What a revision must have passed.
+    pub advance: Advance,
+    /// Nothing new starts, for this reason.
+    pub suspended: Option<String>,
+    /// Environments without a target, which are passed over.
+    pub passed_over: Vec<Environment>,
+}
+
+/// What a revision must have passed before it is promoted into an environment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Advance {
+    /// All environments before it are at the revision: what the first has is what moves.
+    #[default]
+    Latest,
+    /// The environment just before it is at the revision.
+    Stepwise,
+}
+
+/// One environment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct EnvironmentSpec {
+    /// Its name.
+    pub name: Environment,
+    /// The objects that say which revision it is at. At least one.
+    pub targets: Vec<TargetKey>,
+    /// How a revision gets into it. `None`: it is only observed.
+    pub promotion: Option<PromotionSpec>,
+    /// What must hold before a promotion into it starts.
+    pub gates: Gates,
+    /// Nothing new starts into it.
+    pub suspended: bool,
+    /// It is done only when the edge of these is fresh.
+    pub purged: Option<Purged>,
+    /// A wait longer than this is told.
+    pub stalled_after: Duration,
+}
+
+/// How a revision gets into an environment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PromotionSpec {
+    /// A person must say yes.
+    pub manual: bool,
+    /// What is done.
+    pub strategy: Strategy,
+}
+
+/// What is done to promote.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Strategy {
+    /// A notice, which a program acts on.
+    Notification,
+    /// A pull request.
+    PullRequest(Repository),
+}
+
+/// What must hold before a promotion starts. All are judged together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Gates {
+    /// The environment before was done at the revision for so long.
+    pub soak: Duration,
+    /// It is in one of these. None: at any time.
+    pub windows: Vec<Window>,
+    /// It is in none of these.
+    pub freezes: Vec<Freeze>,
+    /// Another system agrees.
+    pub verdict: Option<VerdictSource>,
+    /// These objects are there and ready.
+    pub needs: Vec<TargetKey>,
+}
+
+/// A part of the week.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Window {
+    /// On these days: 0 is Monday, 6 Sunday. It belongs to the day on which it begins.
+    pub days: Vec<u8>,
+    /// Minutes after midnight.
+    pub from: u16,
+    /// Minutes after midnight; not later than `from` means on the next day.
+    pub to: u16,
+    /// The IANA time zone.
+    pub zone: String,
+}
+
+/// A time in which nothing starts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Freeze {
+    /// From, in seconds since the Unix epoch.
+    pub from: i64,
+    /// To, in seconds since the Unix epoch; not included.
+    pub to: i64,
+    /// Why, for people.
+    pub reason: String,
+}
+
+/// Where another system is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct VerdictSource {
+    /// Its address.
+    pub url: String,
+    /// The Secret whose key signs the question, in the Pipeline's namespace.
+    pub secret: Option<String>,
+    /// How long it may take to answer.
+    pub timeout: Duration,
+}
+
+/// Whose edge must be fresh.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Purged {
+    /// Names of Deployments in the environment's namespaces.
+    pub workloads: Vec<String>,
+    /// The allclear that purges for them; `None`: this one.
+    pub server: Option<String>,
+}
+
+/// What people have written on the object beside its spec.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Answers {
+    /// The ticket that is answered with yes.
+    pub approve: Option<String>,
+    /// The ticket whose time and verdict gates are opened, too.
+    pub overrides: Option<String>,
+    /// Who says so.
+    pub by: Option<String>,
+}
+
+impl Spec {
+    /// The environments whose objects a promotion into the one at `index` rests on (PL-2).
+    pub fn rests_on(&self, index: usize) -> &[EnvironmentSpec] {
+        let from = match self.advance {
+            Advance::Latest => 0,
+            Advance::Stepwise => index.saturating_sub(1),
+        };
+        self.environments.get(from..index).unwrap_or_default()
+    }
+
+    /// Every object that it wants to know about.
+    pub fn targets(&self) -> impl Iterator<Item = &TargetKey> {
+        self.environments.iter().flat_map(|environment| environment.targets.iter().chain(&environment.gates.needs))
+    }
+}
+
+impl Answers {
+    /// Whether somebody answered this ticket with yes.
+    pub fn approve(&self, ticket: &str) -> bool {
+        [&self.approve, &self.overrides].into_iter().flatten().any(|answered| answered == ticket)
+    }
+
+    /// Whether somebody opened this ticket's gates.
+    pub fn overrides(&self, ticket: &str) -> bool {
+        self.overrides.as_deref() == Some(ticket)
+    }
+}
+
+/// A Pipeline, as the API server has it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Object {
+    /// Its name.
+    pub id: crate::pipeline::id::PipelineId,
+    /// `metadata.uid`: another one is another Pipeline.
+    pub uid: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `metadata.resourceVersion`, against which a status is written.
+    pub version: String,
+    /// What it asks for, or what is wrong with that.
+    pub spec: Result<Spec, String>,
+    /// What people have answered.
+    pub answers: Answers,
+    /// What it remembers.
+    pub status: crate::pipeline::status::Status,
+    /// It has a deletion timestamp.
+    pub deleting: bool,
+}
+
+/// For words: the revision, or that there is none.
+pub fn or_none(revision: Option<&Revision>) -> &str {
+    revision.map_or("nothing", |revision| revision.0.as_str())
+}

@@ -1,0 +1,319 @@
+//! What a `Pipeline` remembers: the object's status. All that later decisions rest on is in it, and is durable before anything
+//! follows from it (PL-1).
+
+use std::collections::BTreeMap;
+
+use crate::notice::Notice;
+use crate::pipeline::id::{Environment, PromotionSeq, Revision};
+
+/// Ended promotions that are kept for people.
+pub const HISTORY_MAX: usize = 10;
+
+/// Notices that wait for the outbox. It takes one in milliseconds; sixteen are twenty environments' worth of a bad minute.
+pub const UNTOLD_MAX: usize = 16;
+
+/// The status of a Pipeline.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Status {
+    /// How often it was written. It never decreases, but for a restore from a backup.
+    pub serial: u64,
+    /// The generation that was judged; -1 before the first.
+    pub observed_generation: i64,
+    /// The revision of the first environment, once it is settled.
+    pub latest: Option<Revision>,
+    /// By name. Those that the spec no longer has are kept while they have a promotion or a request.
+    pub environments: BTreeMap<Environment, EnvironmentStatus>,
+    /// Notices that the outbox does not have yet.
+    pub untold: Vec<Notice>,
+    /// Ended promotions, oldest first.
+    pub history: Vec<Ended>,
+    /// For people and their tools.
+    pub conditions: Vec<Condition>,
+}
+
+/// What is remembered of one environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct EnvironmentStatus {
+    /// What its targets said, in the order of the spec. For people: nothing is decided by it.
+    pub targets: Vec<TargetStatus>,
+    /// What waits for a person.
+    pub waiting: Option<Waiting>,
+    /// Its newest promotion.
+    pub promotion: Option<Promotion>,
+    /// The highest number that a promotion had.
+    pub seq: PromotionSeq,
+    /// The revision at which it was last done, as the environment before it was.
+    pub reached: Option<Revision>,
+    /// The pull request that is open for it, of its newest promotion or of one before.
+    pub request: Option<OpenRequest>,
+    /// Since when it is not where the environment before it is.
+    pub behind: Option<Behind>,
+}
+
+/// One target, for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TargetStatus {
+    /// The cluster's reference: kind, namespace, name; `None`: this cluster.
+    pub cluster: Option<crate::app::LeafId>,
+    /// The object's UID.
+    pub uid: Option<String>,
+    /// Whether it is ready.
+    pub ready: bool,
+    /// Its revision.
+    pub revision: Option<Revision>,
+    /// What is wrong.
+    pub error: Option<String>,
+}
+
+/// A question to a person.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Waiting {
+    /// About which revision.
+    pub revision: Revision,
+    /// What an answer has to name.
+    pub ticket: String,
+    /// What is asked.
+    pub question: Question,
+    /// Since when, in milliseconds since the Unix epoch.
+    pub since_ms: i64,
+}
+
+/// What a person is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Question {
+    /// May it be promoted?
+    Approval,
+    /// Its pull request was closed. Once more?
+    Again,
+    /// The environment was there and left. Promote it again?
+    Left,
+    /// The branch holds commits that are not ours. Replace them?
+    Overwrite,
+}
+
+impl Question {
+    /// Every question.
+    pub const ALL: [Self; 4] = [Self::Approval, Self::Again, Self::Left, Self::Overwrite];
+
+    /// Its name in the status.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Approval => "Approval",
+            Self::Again => "Again",
+            Self::Left => "Left",
+            Self::Overwrite => "Overwrite",
+        }
+    }
+}
+
+/// One change of revision of one environment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Promotion {
+    /// Its number in the environment.
+    pub seq: PromotionSeq,
+    /// What is promoted.
+    pub revision: Revision,
+    /// What the environment said when it began, if all targets said the same.
+    pub from: Option<Revision>,
+    /// How far it has got.
+    pub phase: Phase,
+    /// Since when the environments before it are done at the revision; `None` while they are not. Milliseconds since the Unix epoch.
+    pub candidate_since_ms: Option<i64>,
+    /// When it was started, in milliseconds since the Unix epoch.
+    pub started_ms: Option<i64>,
+    /// Who said yes.
+    pub approval: Option<Approval>,
+    /// What it waits for or how it ended, in one sentence.
+    pub message: String,
+}
+
+/// How far a promotion has got. It only moves down this list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// Gates are closed, or somebody must say yes.
+    Waiting,
+    /// It is decided: what follows may have happened.
+    Started,
+    /// Its pull request is open.
+    Proposed,
+    /// It was told or merged, or the environment is getting there: it waits for the targets.
+    Landed,
+    /// The environment is done at its revision.
+    Completed,
+    /// Another revision took its place.
+    Superseded,
+    /// The environment before it went to another revision.
+    Withdrawn,
+    /// A person closed its pull request.
+    Abandoned,
+}
+
+impl Phase {
+    /// Every phase.
+    pub const ALL: [Self; 8] = [
+        Self::Waiting,
+        Self::Started,
+        Self::Proposed,
+        Self::Landed,
+        Self::Completed,
+        Self::Superseded,
+        Self::Withdrawn,
+        Self::Abandoned,
+    ];
+
+    /// Its name in the status.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "Waiting",
+            Self::Started => "Started",
+            Self::Proposed => "Proposed",
+            Self::Landed => "Landed",
+            Self::Completed => "Completed",
+            Self::Superseded => "Superseded",
+            Self::Withdrawn => "Withdrawn",
+            Self::Abandoned => "Abandoned",
+        }
+    }
+
+    /// Whether the promotion goes on.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Waiting | Self::Started | Self::Proposed | Self::Landed)
+    }
+
+    /// Whether it may follow on `before` in one promotion (PL-3).
+    pub fn may_follow(self, before: Self) -> bool {
+        let leaves = match before {
+            Self::Waiting | Self::Started | Self::Proposed => true,
+            Self::Landed => matches!(self, Self::Completed | Self::Superseded),
+            Self::Completed | Self::Superseded | Self::Withdrawn | Self::Abandoned => false,
+        };
+        self == before
+            || leaves
+                && match self {
+                    Self::Waiting => false,
+                    Self::Started => before == Self::Waiting,
+                    Self::Proposed | Self::Abandoned => matches!(before, Self::Started | Self::Proposed),
+                    Self::Landed | Self::Completed | Self::Superseded | Self::Withdrawn => true,
+                }
+    }
+}
+
+/// A person's yes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Approval {
+    /// Who, as they said; the admission policy makes it true.
+    pub by: Option<String>,
+    /// Which ticket they answered.
+    pub ticket: String,
+    /// When we saw it, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+    /// Time and verdict gates are open for this promotion.
+    pub overrides: bool,
+}
+
+/// A pull request that is open, as far as we know, or may be.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OpenRequest {
+    /// Which promotion it was made for.
+    pub seq: PromotionSeq,
+    /// The forge's number. `None`: it may exist, and nobody has told us.
+    pub number: Option<u64>,
+    /// Its address, for people; empty with the number.
+    pub url: String,
+    /// The commit at its head.
+    pub commit: Option<String>,
+}
+
+/// An environment is not where the one before it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Behind {
+    /// Since when, in milliseconds since the Unix epoch.
+    pub since_ms: i64,
+    /// It was told that this takes long.
+    pub told: bool,
+}
+
+/// A promotion that has ended, for people.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Ended {
+    /// Into which environment.
+    pub environment: Environment,
+    /// Its number.
+    pub seq: PromotionSeq,
+    /// What was promoted.
+    pub revision: Revision,
+    /// How it ended.
+    pub outcome: Phase,
+    /// Who said yes.
+    pub by: Option<String>,
+    /// When, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+}
+
+/// A condition, as Kubernetes has them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Condition {
+    /// `Ready`, `PromotionPending` or `Stalled`.
+    pub kind: ConditionKind,
+    /// Whether it holds.
+    pub holds: bool,
+    /// One word.
+    pub reason: String,
+    /// One sentence.
+    pub message: String,
+    /// Since when it holds, or does not, in milliseconds since the Unix epoch.
+    pub since_ms: i64,
+}
+
+/// The conditions of a Pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ConditionKind {
+    /// Every target could be read.
+    Ready,
+    /// A promotion waits. Absent when none does.
+    PromotionPending,
+    /// A person must act.
+    Stalled,
+}
+
+impl ConditionKind {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ready => "Ready",
+            Self::PromotionPending => "PromotionPending",
+            Self::Stalled => "Stalled",
+        }
+    }
+}
+
+impl Status {
+    /// What is remembered of an environment.
+    pub fn environment(&self, name: &Environment) -> Option<&EnvironmentStatus> {
+        self.environments.get(name)
+    }
+
+    /// The same without what is only for people, so that two can be compared by what later decisions rest on.
+    #[must_use]
+    pub fn decisive(&self) -> Self {
+        let mut decisive = self.clone();
+        decisive.serial = 0;
+        decisive.conditions.clear();
+        decisive.latest = None;
+        decisive.observed_generation = 0;
+        for environment in decisive.environments.values_mut() {
+            environment.targets.clear();
+            if let Some(promotion) = &mut environment.promotion {
+                promotion.message.clear();
+            }
+        }
+        decisive
+    }
+}
+
+impl EnvironmentStatus {
+    /// Its promotion, while it goes on.
+    pub fn open(&self) -> Option<&Promotion> {
+        self.promotion.as_ref().filter(|promotion| promotion.phase.is_open())
+    }
+}
