@@ -27,7 +27,7 @@ help: ## Lists what can be made
 test: test-setup fmt lint release smoke test-only ## Everything that must pass before a merge
 
 .PHONY: test-setup
-test-setup: ## Gets what the tests need beside Rust: moto and redis-server
+test-setup: ## Gets what the tests need beside Rust: moto, dulwich, git and redis-server
 	@scripts/test-setup.sh
 
 .PHONY: fmt

@@ -11,6 +11,8 @@
     )
 )]
 
+pub mod git;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 

@@ -15,6 +15,7 @@
 
 pub mod board;
 pub mod cloudfront;
+pub mod git;
 pub mod group;
 pub mod http;
 pub mod kubernetes;

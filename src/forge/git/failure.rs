@@ -1,0 +1,67 @@
+//! Why something with a server did not succeed, before the words say with which one.
+
+use std::time::Duration;
+
+use domain::ports::{PortError, Retry};
+
+use crate::HttpError;
+
+/// Characters of a server's words that are shown.
+const WORDS_CHARS_MAX: usize = 400;
+
+/// One failure; `cause` may still hold what a server says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) cause: String,
+    pub(super) retry: Retry,
+    pub(super) denied: bool,
+    /// The server did answer, and it may answer a humbler request better.
+    pub(super) answered: bool,
+}
+
+impl Failure {
+    /// The server's answer is not what it should be.
+    pub(super) fn answer(cause: impl Into<String>) -> Self {
+        Self { cause: cause.into(), retry: Retry::Later, denied: false, answered: true }
+    }
+
+    /// A person must change something.
+    pub(super) fn lasting(cause: impl Into<String>) -> Self {
+        Self { cause: cause.into(), retry: Retry::Never, denied: false, answered: false }
+    }
+
+    /// The server knows what we want and does not let us.
+    pub(super) fn denied(cause: impl Into<String>) -> Self {
+        Self { denied: true, ..Self::lasting(cause) }
+    }
+
+    /// It may pass, where the server says so after this time.
+    pub(super) fn passing(cause: impl Into<String>, after: Option<Duration>) -> Self {
+        Self { cause: cause.into(), retry: after.map_or(Retry::Later, Retry::After), denied: false, answered: false }
+    }
+
+    /// There is no whole answer.
+    pub(super) fn of_http(error: HttpError, answer_max: usize) -> Self {
+        match error {
+            HttpError::Refused(words) => Self::lasting(words),
+            HttpError::Failed(words) => Self::passing(words, None),
+            HttpError::TooLong => Self::lasting(too_much("bytes of one answer", answer_max)),
+        }
+    }
+
+    /// With what was attempted. No secret is in the words, not even where a server repeats it, and they fit on a line.
+    pub(super) fn while_trying(self, attempted: String, secrets: &[&str]) -> PortError {
+        let Self { mut cause, retry, denied, answered: _ } = self;
+        for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+            cause = cause.replace(secret, "***");
+        }
+        let cause = cause.split(|c: char| c.is_control() || c.is_whitespace()).filter(|word| !word.is_empty());
+        let cause: String = cause.collect::<Vec<_>>().join(" ").chars().take(WORDS_CHARS_MAX).collect();
+        PortError { attempted, cause, retry, denied, reason: None }
+    }
+}
+
+/// The words of a bound that was met.
+pub(super) fn too_much(what: &str, bound: usize) -> String {
+    format!("more than {bound} {what}; the repository is too large for this")
+}

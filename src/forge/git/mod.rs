@@ -1,0 +1,179 @@
+//! A client of git's smart HTTP protocol: reads refs and files of a repository, and pushes one commit.
+//!
+//! There is no work tree, no history and no store on disk. What was fetched is a bag of [`Objects`] in memory; what is pushed
+//! is one [`Built`] commit. The promotion's path is
+//!
+//! ```text
+//! refs(base, head) ─▶ fetch(base, head) ─▶ files(base) ─▶ load(some of them) ─▶ build(changes) ─▶ push(head: old → new)
+//! ```
+//!
+//! - Protocol v2 where the server has it, v0 otherwise ([gitprotocol-v2], [gitprotocol-pack]).
+//! - The lease is the push's own old → new id: a branch that moved meanwhile is left as it is.
+//! - Everything a server says is bounded by [`Bounds`], and no input makes this panic.
+//! - The same changes by the same author at the same time are the same commit.
+//!
+//! Not for SSH, signed commits, LFS, submodules or repositories with SHA-256 ids. SHA-1 collisions are not looked for: the
+//! content comes from the server that is trusted for it.
+//!
+//! [gitprotocol-v2]: https://git-scm.com/docs/gitprotocol-v2
+//! [gitprotocol-pack]: https://git-scm.com/docs/gitprotocol-pack
+
+mod advertisement;
+mod delta;
+mod exchange;
+mod failure;
+mod fetch;
+mod id;
+mod objects;
+mod pack;
+mod packet;
+mod push;
+mod tree;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use domain::ports::PortError;
+
+pub use exchange::Credentials;
+pub use id::{NotAnId, Oid};
+pub use objects::{Built, Commit, Draft, File, Objects};
+pub use push::Pushed;
+
+use crate::{Authorities, Http};
+use advertisement::Advertisement;
+use exchange::Door;
+
+/// How much is taken from a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Bytes of one answer with refs.
+    pub refs_bytes: usize,
+    /// Bytes of one answer with objects, as they are sent.
+    pub pack_bytes: usize,
+    /// Bytes of all objects of one answer, unpacked.
+    pub unpacked_bytes: usize,
+    /// Objects of one answer.
+    pub objects: usize,
+    /// Entries of all trees that one walk passes.
+    pub entries: usize,
+}
+
+impl Default for Bounds {
+    /// Of a promotion: 4 MiB of refs, 64 MiB packed, 256 MiB unpacked, 400,000 objects, 400,000 entries (200,000 files).
+    fn default() -> Self {
+        const MIB: usize = 1024 * 1024;
+        Self {
+            refs_bytes: 4 * MIB,
+            pack_bytes: 64 * MIB,
+            unpacked_bytes: 256 * MIB,
+            objects: 400_000,
+            entries: 400_000,
+        }
+    }
+}
+
+/// One repository on a git host. It remembers what the server can do, so a second look costs one request.
+pub struct Remote {
+    door: Door,
+    bounds: Bounds,
+    /// What the server said last about itself.
+    memory: Mutex<Option<Advertisement>>,
+}
+
+impl Remote {
+    /// The repository at a URL as git clones it.
+    ///
+    /// # Errors
+    /// Lasting: the URL is none, has no host, or holds a user, a query or a fragment; the credentials fit into no header.
+    pub fn new(
+        http: Arc<dyn Http>,
+        url: &str,
+        credentials: Option<&Credentials>,
+        authorities: Option<Authorities>,
+    ) -> Result<Self, PortError> {
+        let door = Door::new(http, url, credentials, authorities)?;
+        Ok(Self { door, bounds: Bounds::default(), memory: Mutex::default() })
+    }
+
+    /// The same, with other bounds.
+    #[must_use]
+    pub fn bounded(self, bounds: Bounds) -> Self {
+        Self { bounds, ..self }
+    }
+
+    /// The refs whose names begin with one of these: `HEAD`, `refs/heads/main`. Of an empty repository: none.
+    ///
+    /// # Errors
+    /// In words; lasting where a person must change something.
+    pub async fn refs(&self, prefixes: &[&str]) -> Result<Refs, PortError> {
+        self.listed(prefixes).await.map_err(|failure| self.door.error("failed to read the refs of", failure))
+    }
+
+    /// These commits without their history, and all their trees. Of files only what the server could not leave out.
+    ///
+    /// # Errors
+    /// In words; lasting where a person must change something.
+    pub async fn fetch(&self, commits: &BTreeSet<Oid>) -> Result<Objects, PortError> {
+        self.trees(commits).await.map_err(|failure| self.door.error("failed to fetch from", failure))
+    }
+
+    /// Adds these files of a fetched commit to what is there, many by one request. What is there already is not asked for.
+    ///
+    /// # Errors
+    /// In words; lasting where a person must change something.
+    pub async fn load(&self, objects: &mut Objects, commit: Oid, files: &BTreeSet<Oid>) -> Result<(), PortError> {
+        let loaded = self.files(objects, commit, files).await;
+        loaded.map_err(|failure| self.door.error("failed to fetch files from", failure))
+    }
+
+    /// Sets a branch, if it still is at `old` (`None`: if it does not exist), and reads it again: what the server says about
+    /// its own success is not believed. `new: None` removes the branch. A branch that is at `new` already is left as it is.
+    ///
+    /// # Errors
+    /// In words, those of the server's hooks among them; lasting where a person must change something.
+    pub async fn push(&self, branch: &str, old: Option<Oid>, new: Option<&Built>) -> Result<Pushed, PortError> {
+        let pushed = self.pushed(branch, old, new).await;
+        pushed.map_err(|failure| self.door.error("failed to push to", failure))
+    }
+
+    fn known(&self) -> Option<Advertisement> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn learn(&self, known: Option<Advertisement>) {
+        *self.memory.lock().unwrap_or_else(PoisonError::into_inner) = known;
+    }
+}
+
+/// Some refs of a repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refs(BTreeMap<String, Ref>);
+
+/// Where a ref points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ref {
+    /// The object.
+    pub id: Oid,
+    /// The object behind an annotated tag.
+    pub peeled: Option<Oid>,
+    /// The name of the ref that this one stands for; of `HEAD`, if the server says so.
+    pub symbolic: Option<String>,
+}
+
+impl Refs {
+    /// A ref by its whole name.
+    pub fn get(&self, name: &str) -> Option<&Ref> {
+        self.0.get(name)
+    }
+
+    /// The commit at the head of a branch: `branch("main")`.
+    pub fn branch(&self, name: &str) -> Option<Oid> {
+        self.get(&format!("refs/heads/{name}")).map(|found| found.id)
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Ref)> {
+        self.0.iter().map(|(name, found)| (name.as_str(), found))
+    }
+}
