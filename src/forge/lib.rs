@@ -11,7 +11,19 @@
     )
 )]
 
+mod bitbucket_server;
 pub mod git;
+mod gitea;
+mod github;
+mod gitlab;
+mod keys;
+mod place;
+mod propose;
+mod requests;
+mod rest;
+mod words;
+
+pub use propose::Forges;
 
 use async_trait::async_trait;
 use bytes::Bytes;
