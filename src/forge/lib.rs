@@ -17,10 +17,12 @@ mod gitea;
 mod github;
 mod gitlab;
 mod keys;
+mod pace;
 mod place;
 mod propose;
 mod requests;
 mod rest;
+mod session;
 mod words;
 
 pub use propose::Forges;

@@ -32,18 +32,23 @@ use http::StatusCode;
 
 use crate::Http;
 use crate::bitbucket_server::BitbucketServer;
-use crate::git::{Commit, Draft, File, Objects, Oid, Pushed, Remote};
+use crate::git::{Commit, File, Objects, Oid, Remote};
 use crate::gitea::Gitea;
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
 use crate::keys::Keys;
+use crate::pace::{Errand, Pace};
 use crate::place::Place;
-use crate::requests::{Branches, Found, Requests, Words};
+use crate::requests::{Branches, Found, Requests};
 use crate::rest::{self, Api};
-use crate::words::{self, Trailers};
+use crate::session::{Session, attempted, ended, ours};
+use crate::words;
 
 /// Longest time of one call. A promotion in a repository of 2,000 files takes less than a second and eight exchanges.
 const CALL_MAX: Duration = Duration::from_secs(120);
+
+/// Longest wait for other promotions.
+const WAIT_MAX: Duration = Duration::from_secs(600);
 
 /// Files with markers in one repository.
 const MARKED_FILES_MAX: usize = 1_000;
@@ -64,19 +69,11 @@ const WHY_BYTES_MAX: usize = 500;
 pub struct Forges {
     http: Arc<dyn Http>,
     secrets: Arc<dyn Secrets>,
+    pace: Arc<Pace>,
     /// Contents of files, without any marker. They never change.
     plain: Mutex<BTreeSet<Oid>>,
     /// The states that were looked at, by the request's place in its API, each with its mark.
     seen: Mutex<BTreeMap<String, (String, RequestState)>>,
-}
-
-/// One repository, opened.
-struct Session {
-    remote: Remote,
-    requests: Box<dyn Requests>,
-    /// Its address in the API.
-    api: String,
-    branches: Branches,
 }
 
 /// What an order changes in its base.
@@ -92,7 +89,23 @@ struct Edits {
 impl Forges {
     /// All of them, behind this way out, with these Secrets.
     pub fn new(http: Arc<dyn Http>, secrets: Arc<dyn Secrets>) -> Self {
-        Self { http, secrets, plain: Mutex::default(), seen: Mutex::default() }
+        Self { http, secrets, pace: Arc::default(), plain: Mutex::default(), seen: Mutex::default() }
+    }
+
+    /// Does a call when it is its turn, within its time.
+    async fn paced<T>(&self, order: &Order, call: impl Future<Output = Result<T, PortError>>) -> Result<T, PortError> {
+        let place = Place::of(order.repository.forge, &order.repository.url)?;
+        let repository = place.to_string();
+        let errand = Errand { promotion: &order.id, repository: &repository, host: &place.host };
+        let late = |what: &str, most: Duration| {
+            PortError::passing(attempted(order), format!("{what} took longer than {} s", most.as_secs()))
+        };
+        let turn = tokio::time::timeout(WAIT_MAX, self.pace.turn(errand, &attempted(order))).await;
+        let _served = turn.unwrap_or_else(|_elapsed| Err(late("the wait for other promotions", WAIT_MAX)))?;
+        let result = tokio::time::timeout(CALL_MAX, call).await;
+        let result = result.unwrap_or_else(|_elapsed| Err(late("git host and forge together", CALL_MAX)));
+        self.pace.ended(errand, result.as_ref().err());
+        result
     }
 
     async fn session(&self, order: &Order) -> Result<Session, PortError> {
@@ -126,6 +139,8 @@ impl Forges {
             http: Arc::clone(&self.http),
             root: place.api(kind),
             name: place.to_string(),
+            host: place.host.clone(),
+            pace: Arc::clone(&self.pace),
             headers: rest::headers(&format!("{scheme} {}", keys.token), accept)?,
             secret: keys.token,
             authorities: keys.authorities,
@@ -229,107 +244,10 @@ impl Edits {
     }
 }
 
-impl Session {
-    /// Makes the commit and sets the branch to it; `None` if there is nothing to change.
-    async fn pushed(
-        &self,
-        order: &Order,
-        objects: &Objects,
-        base: Oid,
-        tip: Option<Oid>,
-        changes: &BTreeMap<String, Bytes>,
-    ) -> Result<Option<Oid>, PortError> {
-        let message = words::message(order);
-        let draft = Draft { base, parent: base, author: words::AUTHOR, at: order.started_at, message: &message };
-        let Some(built) = objects.build(&draft, changes)? else { return Ok(None) };
-        let moved = || PortError::passing(attempted(order), "the branch moved meanwhile");
-        let head = &self.branches.head;
-        match (self.remote.push(head, tip, Some(&built)).await?, tip) {
-            (Pushed::Done, _) => Ok(Some(built.id)),
-            (Pushed::ForwardOnly, Some(tip)) => {
-                // What is asked for is on the branch already, perhaps on an older base.
-                if objects.build(&Draft { base: tip, parent: tip, ..draft.clone() }, changes)?.is_none() {
-                    return Ok(Some(tip));
-                }
-                let Some(on_top) = objects.build(&Draft { parent: tip, ..draft }, changes)? else { return Ok(None) };
-                match self.remote.push(head, Some(tip), Some(&on_top)).await? {
-                    Pushed::Done => Ok(Some(on_top.id)),
-                    Pushed::Moved(_) | Pushed::ForwardOnly => Err(moved()),
-                }
-            }
-            (Pushed::Moved(_) | Pushed::ForwardOnly, _) => Err(moved()),
-        }
-    }
-
-    /// Makes sure that there is one open request, and that it says what it should.
-    async fn opened(
-        &self,
-        order: &Order,
-        found: Vec<Found>,
-        words: &Words,
-        commit: Oid,
-    ) -> Result<Proposed, PortError> {
-        let found = match open_one(order, found) {
-            Some(open) => self.rewritten(open, words).await?,
-            None => match self.requests.create(&self.branches, words).await {
-                Ok(made) => made,
-                Err(refused) if refused.status.is_some_and(may_be_there_already) => {
-                    let found = self.requests.list(&self.branches).await?;
-                    if let Some(ended) = ended(order, &found) {
-                        return Ok(ended);
-                    }
-                    let open = open_one(order, found).ok_or(refused.error)?;
-                    self.rewritten(open, words).await?
-                }
-                Err(failed) => return Err(failed.error),
-            },
-        };
-        let found = Found { commit: Some(commit.to_string()), ..found };
-        Ok(Proposed::Open(found.into_request()))
-    }
-
-    async fn rewritten(&self, open: Found, words: &Words) -> Result<Found, PortError> {
-        // Forges may trim texts, and change their line ends.
-        let same =
-            |one: &str, other: &str| one.trim().lines().map(str::trim_end).eq(other.trim().lines().map(str::trim_end));
-        if same(&open.words.title, &words.title) && same(&open.words.body, &words.body) {
-            return Ok(open);
-        }
-        Ok(self.requests.rewrite(open.number, words).await?)
-    }
-
-    /// This promotion's request. One of this number that was rewritten for another promotion is not.
-    async fn of_promotion(&self, order: &Order, number: Option<u64>) -> Result<Option<Found>, PortError> {
-        let listed = self.requests.list(&self.branches).await?;
-        if let Some(own) = listed.into_iter().find(|found| found.promotion() == Some(&order.id)) {
-            return Ok(Some(own));
-        }
-        let Some(number) = number else { return Ok(None) };
-        match self.requests.look(number, None).await {
-            Err(gone) if gone.status == Some(StatusCode::NOT_FOUND) => Ok(None),
-            looked => {
-                Ok(looked?.map(|now| now.value).filter(|found| found.promotion().is_none_or(|id| id == order.id)))
-            }
-        }
-    }
-
-    /// Removes the promotion's branch, unless somebody else has been there since.
-    async fn remove_branch(&self, order: &Order) -> Result<(), PortError> {
-        let head = &self.branches.head;
-        let Some(tip) = self.remote.refs(&[&format!("refs/heads/{head}")]).await?.branch(head) else { return Ok(()) };
-        let objects = self.remote.fetch(&BTreeSet::from([tip])).await?;
-        let commit = objects.commit(tip)?;
-        if ours(order, &commit).is_some_and(|trailers| trailers.id == order.id) {
-            self.remote.push(head, Some(tip), None).await?;
-        }
-        Ok(())
-    }
-}
-
 #[async_trait]
 impl Forge for Forges {
     async fn propose(&self, order: &Order) -> Result<Proposed, PortError> {
-        in_time(order, self.proposed(order)).await
+        self.paced(order, self.proposed(order)).await
     }
 
     async fn look(&self, order: &Order, number: u64) -> Result<RequestState, PortError> {
@@ -358,7 +276,7 @@ impl Forge for Forges {
                 Err(failed) => Err(failed.error),
             }
         };
-        in_time(order, look).await
+        self.paced(order, look).await
     }
 
     async fn withdraw(&self, order: &Order, number: Option<u64>, why: &str) -> Result<(), PortError> {
@@ -374,41 +292,8 @@ impl Forge for Forges {
             }
             session.remove_branch(order).await
         };
-        in_time(order, withdraw).await
+        self.paced(order, withdraw).await
     }
-}
-
-async fn in_time<T>(order: &Order, call: impl Future<Output = Result<T, PortError>>) -> Result<T, PortError> {
-    let timed = tokio::time::timeout(CALL_MAX, call).await;
-    timed.unwrap_or_else(|_elapsed| {
-        Err(PortError::passing(attempted(order), format!("it took longer than {} s", CALL_MAX.as_secs())))
-    })
-}
-
-fn attempted(order: &Order) -> String {
-    format!("failed to propose {} to {}", order.revision, words::place(order))
-}
-
-/// What became of this promotion's request, if it has ended.
-fn ended(order: &Order, found: &[Found]) -> Option<Proposed> {
-    let own = found.iter().find(|found| found.promotion() == Some(&order.id))?.clone();
-    match own.state {
-        RequestState::Open => None,
-        RequestState::Merged => Some(Proposed::Merged(own.into_request())),
-        RequestState::Closed => Some(Proposed::Closed(own.into_request())),
-    }
-}
-
-/// The open request of the branch: this promotion's, or one of an earlier promotion, which becomes this one's.
-fn open_one(order: &Order, found: Vec<Found>) -> Option<Found> {
-    let open = found.into_iter().filter(|found| found.state == RequestState::Open);
-    open.min_by_key(|found| found.promotion() != Some(&order.id))
-}
-
-/// Refusals that forges give where there is an open request already: 409 and 422. 400 and 404 are said of a branch that is not
-/// there yet.
-fn may_be_there_already(status: StatusCode) -> bool {
-    [StatusCode::CONFLICT, StatusCode::UNPROCESSABLE_ENTITY, StatusCode::BAD_REQUEST].contains(&status)
 }
 
 /// Why the branch may not be replaced.
@@ -422,13 +307,6 @@ fn in_the_way(order: &Order, tip: Oid, commit: &Commit, found: &[Found]) -> Opti
         None if order.overwrite || found.iter().any(is_merged) => None,
         None => Some(Proposed::Foreign(words::stranger(&id, &commit.author, &commit.message))),
     }
-}
-
-/// The trailers of a commit that we made for this environment. One that somebody amended has another committer.
-fn ours<'a>(order: &Order, commit: &'a Commit) -> Option<Trailers<'a>> {
-    let trailers = Trailers::of(|key| commit.trailer(key))?;
-    let is_ours = commit.committer == words::AUTHOR && trailers.place == words::place(order);
-    is_ours.then_some(trailers)
 }
 
 fn remember(plain: &mut BTreeSet<Oid>, more: impl Iterator<Item = Oid>) {

@@ -13,6 +13,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::pace::Pace;
 use crate::{Authorities, Http, HttpError};
 
 /// Longest answer that is read, in bytes. One request of GitHub takes about 25 KiB with what it says of its repositories, and
@@ -36,6 +37,9 @@ pub(crate) struct Api {
     pub(crate) root: String,
     /// The repository, for people.
     pub(crate) name: String,
+    /// Its host, which says how much it allows us.
+    pub(crate) host: String,
+    pub(crate) pace: Arc<Pace>,
     /// Headers of every request.
     pub(crate) headers: HeaderMap,
     /// What no error may repeat.
@@ -141,6 +145,7 @@ impl Api {
                 self.passing(attempted, &format!("the answer is longer than {ANSWER_BYTES_MAX} bytes"))
             }
         })?;
+        self.pace.heed(&self.host, answer.headers());
         let is_unchanged = etag.is_some() && answer.status() == StatusCode::NOT_MODIFIED;
         if answer.status().is_success() || is_unchanged { Ok(answer) } else { Err(self.refused(attempted, &answer)) }
     }
@@ -231,25 +236,47 @@ fn is_limit(status: StatusCode, headers: &HeaderMap, said: &str) -> bool {
 }
 
 fn is_used_up(headers: &HeaderMap) -> bool {
-    ["x-ratelimit-remaining", "ratelimit-remaining"]
-        .iter()
-        .any(|name| headers.get(*name).is_some_and(|left| left == "0"))
+    number(headers, ["x-ratelimit-remaining", "ratelimit-remaining"]) == Some(0)
 }
 
 /// How long a server asks for rest: in seconds, until a date, or until its limits are counted anew. Its dates are measured
 /// against its own clock.
-pub(crate) fn rest(headers: &HeaderMap) -> Option<Duration> {
-    let date = |text: &str| jiff::fmt::rfc2822::parse(text).ok().map(|date| date.timestamp().as_second());
-    let now = || text_of(headers, &DATE).and_then(date);
-    let until = |at: i64| u64::try_from(at.saturating_sub(now()?)).ok();
-    let after = text_of(headers, &RETRY_AFTER).and_then(|text| text.trim().parse().ok().or_else(|| until(date(text)?)));
-    let reset = || {
-        let names = ["x-ratelimit-reset", "ratelimit-reset"].map(HeaderName::from_static);
-        let at = names.iter().find_map(|name| text_of(headers, name)?.parse().ok()).filter(|_| is_used_up(headers))?;
-        until(at)
-    };
+fn rest(headers: &HeaderMap) -> Option<Duration> {
+    let after = text_of(headers, &RETRY_AFTER).and_then(|text| {
+        let in_seconds = text.trim().parse().ok().map(Duration::from_secs);
+        in_seconds.or_else(|| until(headers, seconds_of(text)?))
+    });
+    let rest = after.or_else(|| if is_used_up(headers) { until_counted_anew(headers) } else { None });
     // A moment more, as its clock has whole seconds.
-    after.or_else(reset).map(|seconds| Duration::from_secs(seconds.saturating_add(1)).min(REST_MAX))
+    rest.map(|rest| rest.saturating_add(Duration::from_secs(1)).min(REST_MAX))
+}
+
+/// How long to leave a server alone that has less than a tenth left of what it allows us.
+pub(crate) fn running_out(headers: &HeaderMap) -> Option<Duration> {
+    let left = number(headers, ["x-ratelimit-remaining", "ratelimit-remaining"])?;
+    let limit = number(headers, ["x-ratelimit-limit", "ratelimit-limit"])?;
+    let rest = if left < limit / 10 { until_counted_anew(headers) } else { None };
+    rest.map(|rest| rest.saturating_add(Duration::from_secs(1)).min(REST_MAX))
+}
+
+fn until_counted_anew(headers: &HeaderMap) -> Option<Duration> {
+    until(headers, number(headers, ["x-ratelimit-reset", "ratelimit-reset"])?)
+}
+
+/// From a server's own now to a second since the Unix epoch.
+fn until(headers: &HeaderMap, at: i64) -> Option<Duration> {
+    let now = seconds_of(text_of(headers, &DATE)?)?;
+    u64::try_from(at.saturating_sub(now)).ok().map(Duration::from_secs)
+}
+
+/// A date of HTTP ([RFC 9110, 5.6.7](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7)).
+fn seconds_of(date: &str) -> Option<i64> {
+    jiff::fmt::rfc2822::parse(date).ok().map(|date| date.timestamp().as_second())
+}
+
+/// The number in the first of these headers: GitHub's, or GitLab's name of it.
+fn number(headers: &HeaderMap, names: [&'static str; 2]) -> Option<i64> {
+    names.iter().find_map(|name| headers.get(*name)?.to_str().ok()?.parse().ok())
 }
 
 /// The words of a redirect. Its query may hold a secret.

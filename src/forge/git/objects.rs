@@ -45,7 +45,7 @@ pub struct Commit {
     pub parents: Vec<Oid>,
     /// Its author as `Name <email>`.
     pub author: String,
-    /// Who made it what it is now: another one after somebody amended it.
+    /// Who made it what it is now, after an amendment somebody else; empty if it does not say.
     pub committer: String,
     /// Its message; what is not UTF-8 in it is replaced.
     pub message: String,
@@ -310,7 +310,7 @@ impl Commit {
             tree: values("tree").next()?.parse().ok()?,
             parents: values("parent").map(str::parse).collect::<Result<_, _>>().ok()?,
             author: values("author").next().map(person)?,
-            committer: values("committer").next().map(person)?,
+            committer: values("committer").next().map(person).unwrap_or_default(),
             message: message.to_owned(),
         })
     }

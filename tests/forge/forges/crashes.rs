@@ -64,12 +64,13 @@ async fn a_withdrawal_that_ends_anywhere_is_done_in_the_end() {
 #[tokio::test]
 async fn a_lost_answer_to_a_creation_is_found_by_its_id() {
     for kind in KINDS {
-        let desk = Desk::new(kind).await;
+        let mut desk = Desk::new(kind).await;
         let creation = |request: &sandbox::http::Request| is_api(request) && request.method == http::Method::POST;
         desk.server.inject(Fault::once(When::After, Action::Cut).matching(creation));
         let order = desk.order(1, "1.2.3");
         let failed = desk.forges.propose(&order).await.expect_err("its answer is lost");
         assert_eq!(failed.retry, domain::ports::Retry::Later);
+        desk.restart();
         assert_eq!(desk.opened(&order).await.number, 1);
         desk.pull();
     }

@@ -60,7 +60,7 @@ fn check(error: &PortError, (retry, denied, words): Expected, what: &str) {
 #[tokio::test]
 async fn each_refusal_has_its_class_its_pace_and_words_without_secrets() {
     for kind in KINDS {
-        let desk = Desk::new(kind).await;
+        let mut desk = Desk::new(kind).await;
         let order = desk.order(1, "1.2.3");
         for method in [http::Method::GET, http::Method::POST] {
             for (number, (reply, expected)) in table().into_iter().enumerate() {
@@ -69,10 +69,30 @@ async fn each_refusal_has_its_class_its_pace_and_words_without_secrets() {
                 let matches = move |request: &Request| is_api(request) && request.method == of_method;
                 desk.server.inject(Fault::once(When::Before, Action::Answer(reply)).matching(matches));
                 check(&desk.forges.propose(&order).await.expect_err(&what), expected, &what);
+                desk.restart();
             }
         }
         assert_eq!(desk.opened(&order).await.number, 1, "in the end it is made, once");
         desk.pull();
+    }
+}
+
+#[tokio::test]
+async fn a_forge_that_asks_for_patience_or_fails_is_left_alone_by_all() {
+    for (reply, words) in [
+        (said(429, "slow down").header("retry-after", "60"), "its host is left alone for 61 s more"),
+        (said(500, "oops"), "its repository is left alone for 2 s more"),
+    ] {
+        let desk = Desk::new(ForgeKind::GitLab).await;
+        let (order, mut other) = (desk.order(1, "1.2.3"), desk.order(2, "1.2.3"));
+        other.environment.0 = "staging".to_owned();
+        desk.server.inject(Fault::once(When::Before, Action::Answer(reply)).matching(is_api));
+        desk.forges.propose(&order).await.expect_err("refused");
+        let sent = desk.http.sent();
+        let resting = desk.forges.propose(&other).await.expect_err("rest");
+        assert!(resting.to_string().contains(words), "{resting}");
+        assert!(matches!(resting.retry, Retry::After(_)), "{resting:?}");
+        assert_eq!(desk.http.sent(), sent, "without a request");
     }
 }
 
