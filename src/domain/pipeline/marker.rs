@@ -24,7 +24,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use granit_parser::{Event, Parser, ScanError, options};
+// `Event` is what machines are told; these are pieces of a text.
+use granit_parser::{Event as Token, Parser, ScanError, options};
 
 use self::part::Part;
 use self::scalar::Scalar;
@@ -184,7 +185,7 @@ fn change(
 }
 
 /// An event with its bytes and its line.
-type Placed<'a> = (Event<'a>, Range<usize>, usize);
+type Placed<'a> = (Token<'a>, Range<usize>, usize);
 
 fn events(text: &str) -> impl Iterator<Item = Result<Placed<'_>, Refused>> {
     // A long block of comments is common in Helm values; the file's size bounds it.
@@ -203,7 +204,7 @@ fn unreadable(error: &ScanError) -> Refused {
 fn marks(text: &str, name: &str) -> Result<(Vec<Mark>, Vec<Line>), Refused> {
     let (mut marks, mut lines) = (Vec::new(), Vec::<Line>::new());
     for event in events(text) {
-        let (Event::Comment(comment, _), at, line) = event? else { continue };
+        let (Token::Comment(comment, _), at, line) = event? else { continue };
         let Some(part) = named(&comment).and_then(|named| Part::of_suffix(named.strip_prefix(name)?)) else { continue };
         // One of several comments above the same line: not searched for again, or many would take long.
         if lines.last().is_none_or(|last| last.at.end <= at.start) {
@@ -257,10 +258,10 @@ fn find_values(text: &str, lines: &mut [Line]) -> Result<(), Refused> {
     for (number, event) in events(text).enumerate() {
         let (event, at, _) = event?;
         let begins = match event {
-            Event::MappingStart(..) => Some(Some(true)),
-            Event::SequenceStart(..) => Some(None),
-            Event::Scalar(..) | Event::Alias(_) => None,
-            Event::MappingEnd | Event::SequenceEnd => {
+            Token::MappingStart(..) => Some(Some(true)),
+            Token::SequenceStart(..) => Some(None),
+            Token::Scalar(..) | Token::Alias(_) => None,
+            Token::MappingEnd | Token::SequenceEnd => {
                 open.pop();
                 continue;
             }
@@ -298,16 +299,16 @@ fn touched(lines: &[Line], at: &Range<usize>) -> Range<usize> {
 }
 
 impl Found {
-    fn new(number: usize, at: &Range<usize>, event: &Event<'_>) -> Self {
+    fn new(number: usize, at: &Range<usize>, event: &Token<'_>) -> Self {
         match event {
-            Event::Scalar(value, style, _, tag) => Self::Scalar(Scalar {
+            Token::Scalar(value, style, _, tag) => Self::Scalar(Scalar {
                 event: number,
                 at: at.clone(),
                 style: *style,
                 tagged: tag.is_some(),
                 value: value.to_string(),
             }),
-            Event::Alias(_) => Self::Alias,
+            Token::Alias(_) => Self::Alias,
             _ => Self::Collection,
         }
     }
@@ -333,8 +334,8 @@ fn prove(text: &str, edited: &str, changes: &BTreeMap<usize, Change>) -> Result<
         let same = match (before.0, after.next(), changes.get(&number)) {
             (before, Some(Ok((after, ..))), None) => before == after,
             (
-                Event::Scalar(_, _, anchor, tag),
-                Some(Ok((Event::Scalar(value, _, its_anchor, its_tag), ..))),
+                Token::Scalar(_, _, anchor, tag),
+                Some(Ok((Token::Scalar(value, _, its_anchor, its_tag), ..))),
                 Some(change),
             ) => value == change.value && anchor == its_anchor && tag == its_tag,
             _ => false,
