@@ -10,8 +10,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::place::encoded;
-use crate::requests::{Branches, Found, PAGE, Requests, Words, or_empty};
+use crate::requests::{Branches, Found, PAGE, Requests, or_empty};
 use crate::rest::{Api, Failure, Versioned};
+use crate::words::Words;
 
 /// One repository's pull requests on Bitbucket Server.
 pub(crate) struct BitbucketServer {

@@ -8,8 +8,9 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::requests::{Branches, Found, PAGE, Requests, Words, or_empty};
+use crate::requests::{Branches, Found, PAGE, Requests, or_empty};
 use crate::rest::{Api, Failure, Versioned};
+use crate::words::Words;
 
 /// Pages of open requests, and pages of ended ones, that are read: 1,000 requests each.
 const PAGES_MAX: usize = 20;

@@ -17,15 +17,14 @@ mod gitea;
 mod github;
 mod gitlab;
 mod keys;
+mod limits;
 mod pace;
 mod place;
-mod propose;
+pub mod propose;
 mod requests;
 mod rest;
 mod session;
 mod words;
-
-pub use propose::Forges;
 
 use async_trait::async_trait;
 use bytes::Bytes;

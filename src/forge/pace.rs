@@ -18,7 +18,7 @@ use http::HeaderMap;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::rest;
+use crate::limits;
 
 /// Calls at the same time. Each holds the trees of its repository, up to 256 MiB of them by the git client's bounds.
 const CALLS_MAX: usize = 4;
@@ -120,7 +120,7 @@ impl Pace {
 
     /// Reads in an answer what its host still allows. A tenth is left to others with the same token.
     pub(crate) fn heed(&self, host: &str, headers: &HeaderMap) {
-        if let Some(rest) = rest::running_out(headers) {
+        if let Some(rest) = limits::running_out(headers) {
             self.lock().rest(host, Instant::now() + rest);
         }
     }

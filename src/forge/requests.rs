@@ -5,7 +5,7 @@ use domain::pipeline::proposal::{Request, RequestState};
 use domain::text;
 
 use crate::rest::{Failure, Versioned};
-use crate::words;
+use crate::words::{self, Words};
 
 /// Requests that a forge is asked for at once; each lists the newest ones first.
 pub(crate) const PAGE: usize = 50;
@@ -48,13 +48,6 @@ pub(crate) struct Branches {
     pub(crate) base: String,
     /// Requests that ended before this do not matter, in seconds since the Unix epoch.
     pub(crate) since: i64,
-}
-
-/// What a request says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Words {
-    pub(crate) title: String,
-    pub(crate) body: String,
 }
 
 /// A request as its forge has it.

@@ -1,18 +1,16 @@
 //! One repository in the API of a forge: what is sent and read there has JSON in it, and what is refused has its class.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use domain::ports::{PortError, Retry};
 use domain::text;
-use http::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, ETAG, HeaderName, IF_NONE_MATCH, LOCATION, RETRY_AFTER, USER_AGENT,
-};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::limits::{self, text_of};
 use crate::pace::Pace;
 use crate::{Authorities, Http, HttpError};
 
@@ -22,13 +20,6 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// Longest words of a server that are repeated, in bytes.
 const WORDS_BYTES_MAX: usize = 300;
-
-/// How long to rest where a server asks for it and does not say how long: what GitHub asks of those who hit its secondary limit
-/// (<https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api>).
-const REST: Duration = Duration::from_secs(60);
-
-/// Longest rest that a server can ask for: GitHub's limits are by the hour.
-const REST_MAX: Duration = Duration::from_secs(3600);
 
 /// A repository in the API of its forge.
 pub(crate) struct Api {
@@ -162,8 +153,8 @@ impl Api {
         let (status, words) = (answer.status(), self.words(answer.body()));
         let code = status.as_u16();
         let said = if words.is_empty() { words } else { format!(": {words}") };
-        let failure = if is_limit(status, answer.headers(), &said) {
-            let rest = rest(answer.headers()).unwrap_or(REST);
+        let failure = if limits::is_limit(status, answer.headers(), &said) {
+            let rest = limits::rest(answer.headers()).unwrap_or(limits::REST);
             let failure = self.passing(attempted, &format!("the forge asks for patience ({code}){said}"));
             Failure { error: PortError { retry: Retry::After(rest), ..failure.error }, ..failure }
         } else {
@@ -178,7 +169,7 @@ impl Api {
                 _ if status.is_redirection() => self.lasting(attempted, &moved(answer.headers())),
                 _ => {
                     let failure = self.passing(attempted, &format!("the forge answers {code}{said}"));
-                    let retry = rest(answer.headers()).map_or(Retry::Later, Retry::After);
+                    let retry = limits::rest(answer.headers()).map_or(Retry::Later, Retry::After);
                     Failure { error: PortError { retry, ..failure.error }, ..failure }
                 }
             }
@@ -222,61 +213,6 @@ impl Api {
 /// A sentence, alone or in an object.
 fn sentence(said: &Value) -> Option<&str> {
     said.as_str().or_else(|| said.get("message")?.as_str())
-}
-
-fn text_of<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
-}
-
-/// Whether a refusal is about pace. GitHub refuses so with 403, too, and says it in headers or in words.
-fn is_limit(status: StatusCode, headers: &HeaderMap, said: &str) -> bool {
-    let in_words = || said.to_ascii_lowercase().contains("rate limit");
-    status == StatusCode::TOO_MANY_REQUESTS
-        || status == StatusCode::FORBIDDEN && (headers.contains_key(RETRY_AFTER) || is_used_up(headers) || in_words())
-}
-
-fn is_used_up(headers: &HeaderMap) -> bool {
-    number(headers, ["x-ratelimit-remaining", "ratelimit-remaining"]) == Some(0)
-}
-
-/// How long a server asks for rest: in seconds, until a date, or until its limits are counted anew. Its dates are measured
-/// against its own clock.
-fn rest(headers: &HeaderMap) -> Option<Duration> {
-    let after = text_of(headers, &RETRY_AFTER).and_then(|text| {
-        let in_seconds = text.trim().parse().ok().map(Duration::from_secs);
-        in_seconds.or_else(|| until(headers, seconds_of(text)?))
-    });
-    let rest = after.or_else(|| if is_used_up(headers) { until_counted_anew(headers) } else { None });
-    // A moment more, as its clock has whole seconds.
-    rest.map(|rest| rest.saturating_add(Duration::from_secs(1)).min(REST_MAX))
-}
-
-/// How long to leave a server alone that has less than a tenth left of what it allows us.
-pub(crate) fn running_out(headers: &HeaderMap) -> Option<Duration> {
-    let left = number(headers, ["x-ratelimit-remaining", "ratelimit-remaining"])?;
-    let limit = number(headers, ["x-ratelimit-limit", "ratelimit-limit"])?;
-    let rest = if left < limit / 10 { until_counted_anew(headers) } else { None };
-    rest.map(|rest| rest.saturating_add(Duration::from_secs(1)).min(REST_MAX))
-}
-
-fn until_counted_anew(headers: &HeaderMap) -> Option<Duration> {
-    until(headers, number(headers, ["x-ratelimit-reset", "ratelimit-reset"])?)
-}
-
-/// From a server's own now to a second since the Unix epoch.
-fn until(headers: &HeaderMap, at: i64) -> Option<Duration> {
-    let now = seconds_of(text_of(headers, &DATE)?)?;
-    u64::try_from(at.saturating_sub(now)).ok().map(Duration::from_secs)
-}
-
-/// A date of HTTP ([RFC 9110, 5.6.7](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7)).
-fn seconds_of(date: &str) -> Option<i64> {
-    jiff::fmt::rfc2822::parse(date).ok().map(|date| date.timestamp().as_second())
-}
-
-/// The number in the first of these headers: GitHub's, or GitLab's name of it.
-fn number(headers: &HeaderMap, names: [&'static str; 2]) -> Option<i64> {
-    names.iter().find_map(|name| headers.get(*name)?.to_str().ok()?.parse().ok())
 }
 
 /// The words of a redirect. Its query may hold a secret.

@@ -8,8 +8,8 @@ use domain::ports::PortError;
 use http::StatusCode;
 
 use crate::git::{Commit, Draft, Objects, Oid, Pushed, Remote};
-use crate::requests::{Branches, Found, Requests, Words};
-use crate::words::{self, Trailers};
+use crate::requests::{Branches, Found, Requests};
+use crate::words::{self, Trailers, Words};
 
 /// One repository, opened.
 pub(crate) struct Session {

@@ -10,8 +10,6 @@ use domain::pipeline::marker;
 use domain::pipeline::proposal::Order;
 use domain::text;
 
-use crate::requests::Words;
-
 /// Author and committer of promotions.
 pub(crate) const AUTHOR: &str = "allclear <allclear@users.noreply.allclear.dev>";
 
@@ -33,6 +31,13 @@ const PROMOTION_TRAILER: &str = "Allclear-Promotion";
 const SEQ_TRAILER: &str = "Allclear-Seq";
 /// What it is for, `namespace/name/environment`: two of these may make the same branch name.
 const PLACE_TRAILER: &str = "Allclear-Environment";
+
+/// What a request says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Words {
+    pub(crate) title: String,
+    pub(crate) body: String,
+}
 
 /// The branch of an environment's promotions.
 pub(crate) fn branch(order: &Order) -> String {

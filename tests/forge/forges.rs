@@ -3,6 +3,7 @@
 mod crashes;
 mod desk;
 mod faults;
+mod hosts;
 
 use domain::pipeline::id::PromotionSeq;
 use domain::pipeline::proposal::{ForgeKind, Proposed, RequestState};

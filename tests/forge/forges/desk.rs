@@ -10,7 +10,8 @@ use domain::pipeline::id::{Environment, PipelineId, PromotionSeq, Revision};
 use domain::pipeline::proposal::{ForgeKind, Order, Proposed, Repository, Request};
 use domain::ports::PortError;
 use domain::ports::pipeline::{Forge, Secrets};
-use forge::{Authorities, Forges, Http, HttpError};
+use forge::propose::Forges;
+use forge::{Authorities, Http, HttpError};
 use sandbox::forge::{ForgeHost, Hosted, Kind, Pull, Site};
 use sandbox::git::GitHost;
 use sandbox::http::{Request as Seen, Server, StandIn};
@@ -154,6 +155,10 @@ impl Gate {
 
     pub fn sent(&self) -> usize {
         self.sent.load(Ordering::SeqCst)
+    }
+
+    pub fn before_push(&self, act: impl FnOnce() + Send + 'static) {
+        self.plain.before_push(act);
     }
 
     pub fn end_at(&self, end: End) {
