@@ -66,6 +66,8 @@ impl Lookup for SystemLookup {
 pub struct Settings {
     /// Where it may connect to.
     pub egress: Egress,
+    /// Certificates (PEM) of authorities that are believed beside the system's; empty for none.
+    pub authorities: Bytes,
     /// The proxy for all requests, which may have a private address.
     pub proxy: Option<Url>,
     /// The proxy judges the addresses of names itself. Unless it does, no name is sent to it.
@@ -97,7 +99,7 @@ pub struct Answer {
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
-    /// As much of the body as came in time, at most [`ANSWER_BYTES_MAX`].
+    /// The body; of [`Client::send`] as much as came in time, at most [`ANSWER_BYTES_MAX`].
     pub body: Bytes,
 }
 
@@ -129,6 +131,7 @@ impl Settings {
     pub fn new(egress: Egress) -> Self {
         Self {
             egress,
+            authorities: Bytes::new(),
             proxy: None,
             proxy_judges: false,
             connect_timeout: CONNECT_TIMEOUT,
@@ -141,9 +144,10 @@ impl Client {
     /// Builds the client.
     ///
     /// # Errors
-    /// [`Error::Unusable`] where this machine has no certificates to check servers with, or the proxy cannot be used.
+    /// [`Error::Unusable`] where this machine has no certificates to check servers with, or the proxy or the authorities cannot
+    /// be used.
     pub fn new(settings: Settings) -> Result<Self, Error> {
-        let Settings { egress, proxy, proxy_judges, connect_timeout, lookup } = settings;
+        let Settings { egress, authorities, proxy, proxy_judges, connect_timeout, lookup } = settings;
         let names_unjudged = proxy.is_some() && !proxy_judges;
         let proxy_name = proxy.as_ref().and_then(Url::domain).map(str::to_owned);
         let mut builder = reqwest::Client::builder()
@@ -155,6 +159,11 @@ impl Client {
             .connect_timeout(connect_timeout)
             .pool_max_idle_per_host(0)
             .dns_resolver(GuardedLookup { egress, lookup, proxy_name });
+        if !authorities.is_empty() {
+            let found = reqwest::Certificate::from_pem_bundle(&authorities).ok().filter(|found| !found.is_empty());
+            let found = found.ok_or_else(|| Error::Unusable("the authorities hold no certificate (PEM)".to_owned()))?;
+            builder = builder.tls_certs_merge(found);
+        }
         if let Some(proxy) = proxy {
             let proxy = reqwest::Proxy::all(proxy)
                 .map_err(|error| Error::Unusable(format!("the proxy cannot be used: {}", words(&error))))?;
@@ -171,14 +180,10 @@ impl Client {
     /// # Errors
     /// Says in words why there is no answer. Ends at the latest after the request's own timeout.
     pub async fn send(&self, request: Request) -> Result<Answer, Error> {
-        let Request { method, url, headers, body, timeout } = request;
-        self.check(&url)?;
-        let request = self.client.request(method, url).headers(headers).body(body).build();
-        let request =
-            request.map_err(|error| Error::Unusable(format!("the request is not valid: {}", words(&error))))?;
+        let timeout = request.timeout;
         let mut time_is_up = pin!(tokio::time::sleep(timeout));
         let mut response = tokio::select! {
-            response = self.client.execute(request) => response.map_err(|error| explained(&error))?,
+            response = self.begin(request) => response?,
             () = &mut time_is_up => return Err(Error::Failed(format!("no answer within {}", spoken(timeout)))),
         };
         let status = response.status().as_u16();
@@ -194,6 +199,38 @@ impl Client {
             body.extend(chunk.into_iter().take(room));
         }
         Ok(Answer { status, headers, body: Bytes::from(body) })
+    }
+
+    /// Sends a request once and reads all of its answer: `None` if it is longer than `answer_max` bytes.
+    ///
+    /// # Errors
+    /// Says in words why there is no whole answer. Ends at the latest after the request's own timeout.
+    pub async fn whole(&self, request: Request, answer_max: usize) -> Result<Option<Answer>, Error> {
+        let timeout = request.timeout;
+        let reading = async {
+            let mut response = self.begin(request).await?;
+            let mut body = Vec::new();
+            while let Some(chunk) = response.chunk().await.map_err(|error| explained(&error))? {
+                if chunk.len() > answer_max.saturating_sub(body.len()) {
+                    return Ok(None);
+                }
+                body.extend_from_slice(&chunk);
+            }
+            let headers = std::mem::take(response.headers_mut());
+            Ok(Some(Answer { status: response.status().as_u16(), headers, body: Bytes::from(body) }))
+        };
+        let too_late = |_| Err(Error::Failed(format!("no whole answer within {}", spoken(timeout))));
+        tokio::time::timeout(timeout, reading).await.unwrap_or_else(too_late)
+    }
+
+    /// Sends a request; its answer's body is still to be read.
+    async fn begin(&self, request: Request) -> Result<reqwest::Response, Error> {
+        let Request { method, url, headers, body, timeout: _ } = request;
+        self.check(&url)?;
+        let request = self.client.request(method, url).headers(headers).body(body).build();
+        let request =
+            request.map_err(|error| Error::Unusable(format!("the request is not valid: {}", words(&error))))?;
+        self.client.execute(request).await.map_err(|error| explained(&error))
     }
 
     /// Literal addresses are never resolved, so they are judged here. `Url` has read every odd notation of them already.
@@ -277,6 +314,7 @@ fn explained(error: &reqwest::Error) -> Error {
         None if error.is_dns() => format!("the name could not be resolved: {words}"),
         None if error.is_connect() && error.is_timeout() => format!("no connection in time: {words}"),
         None if error.is_connect() => format!("no connection: {words}"),
+        None if error.is_body() || error.is_decode() => format!("the connection broke within the answer: {words}"),
         None => format!("the connection broke before there was an answer: {words}"),
     })
 }

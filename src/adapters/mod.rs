@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod cloudfront;
 pub mod dry_run;
+pub mod forge_http;
 pub mod http;
 pub mod kubernetes;
 pub mod ledger;

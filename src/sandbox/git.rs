@@ -198,7 +198,8 @@ fn run(command: &mut Command, input: &[u8]) -> io::Result<Vec<u8>> {
 
 /// Runs a program to its end: how it ended, what it wrote, and its words.
 fn finished(command: &mut Command, input: &[u8]) -> io::Result<(ExitStatus, Vec<u8>, String)> {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.map_err(|error| io::Error::new(error.kind(), format!("{PROGRAM} cannot be run: {error}")))?;
     let (stdin, stderr) = (child.stdin.take(), child.stderr.take());
     let (mut output, mut words) = (Vec::new(), Vec::new());
     std::thread::scope(|scope| {

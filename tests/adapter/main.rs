@@ -13,9 +13,11 @@
 
 mod board;
 mod by_hand;
+mod certificates;
 mod cloudfront;
 mod commands;
 mod explain;
+mod forge_http;
 mod health;
 mod kubernetes;
 mod kubernetes_conformance;

@@ -1,5 +1,6 @@
 //! The git client against real git.
 
+mod broken;
 mod dulwich;
 mod fetch;
 mod hosts;

@@ -106,13 +106,40 @@ pub struct Plain {
     pub bytes_sent: AtomicUsize,
     /// What happens before the next request to receive a pack.
     before_push: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    /// What becomes of one answer on its way, by the number of its request from now on.
+    mangling: Mutex<Option<(usize, Mangle)>>,
 }
+
+/// Spoils an answer.
+pub type Mangle = Box<dyn FnOnce(http::Response<Bytes>) -> Result<http::Response<Bytes>, HttpError> + Send>;
 
 impl Plain {
     pub fn new() -> Self {
         let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
         let client = client.timeout(TIMEOUT).build().expect("client");
-        Self { client, requests: AtomicUsize::new(0), bytes_sent: AtomicUsize::new(0), before_push: Mutex::default() }
+        Self {
+            client,
+            requests: AtomicUsize::new(0),
+            bytes_sent: AtomicUsize::new(0),
+            before_push: Mutex::default(),
+            mangling: Mutex::default(),
+        }
+    }
+
+    /// Spoils the answer to the next request, or to one of those behind it.
+    pub fn mangle(&self, behind: usize, mangle: Mangle) {
+        *self.mangling.lock().expect("lock") = Some((behind, mangle));
+    }
+
+    fn due(&self) -> Option<Mangle> {
+        let mut mangling = self.mangling.lock().expect("lock");
+        match mangling.take()? {
+            (0, mangle) => Some(mangle),
+            (behind, mangle) => {
+                *mangling = Some((behind - 1, mangle));
+                None
+            }
+        }
     }
 
     pub fn before_push(&self, act: impl FnOnce() + Send + 'static) {
@@ -147,6 +174,9 @@ impl Http for Plain {
         let mut response = http::Response::new(Bytes::from(body));
         *response.status_mut() = answer.status();
         *response.headers_mut() = answer.headers().clone();
-        Ok(response)
+        match self.due() {
+            Some(mangle) => mangle(response),
+            None => Ok(response),
+        }
     }
 }

@@ -10,12 +10,13 @@ use crate::none;
 use crate::source::{module_of, rust};
 
 /// The floors from the bottom up, and the floors that each may name; the picture is in ARCHITECTURE.md.
-const FLOORS: [(&str, &[&str]); 11] = [
+const FLOORS: [(&str, &[&str]); 12] = [
     ("domain", &[]),
+    ("forge", &["domain"]),
     ("sandbox", &["domain"]),
     ("config", &["domain"]),
     ("telemetry", &["config", "domain"]),
-    ("adapters", &["config", "domain"]),
+    ("adapters", &["config", "domain", "forge"]),
     ("actors", &["domain", "telemetry"]),
     ("http", &["actors", "domain", "telemetry"]),
     ("app", &["actors", "adapters", "config", "domain", "http", "telemetry"]),
@@ -25,7 +26,7 @@ const FLOORS: [(&str, &[&str]); 11] = [
 ];
 
 /// Floors that are crates of their own: there, `crate` is the floor itself.
-const CRATES: [&str; 2] = ["domain", "sandbox"];
+const CRATES: [&str; 3] = ["domain", "forge", "sandbox"];
 
 /// Rooms of a floor that are part of a circle today. These numbers only ever fall; a floor that is not here has no circle.
 const CIRCLING: [(&str, usize); 3] = [("app", 2), ("config", 8), ("domain", 3)];
@@ -77,7 +78,7 @@ impl Picture {
             let own_crate = usize::from(CRATES.contains(&home[0]));
             let start = match *steps.first()? {
                 "crate" => &home[..own_crate],
-                "allclear" | "domain" | "sandbox" => &[],
+                "allclear" | "domain" | "forge" | "sandbox" => &[],
                 "self" => &home[..],
                 "super" => &home[..home.len().saturating_sub(ups)],
                 child if self.modules.contains_key(&format!("{module}::{child}")) => &home[..],

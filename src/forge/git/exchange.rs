@@ -14,6 +14,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER, U
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 
 use super::failure::Failure;
+use super::packet::WORDS_BYTES_MAX;
 use crate::{Authorities, Http};
 
 /// GitHub and Bitbucket answer only clients whose name begins with `git/` ([dulwich#562], [ocaml-git#66]), and some hosts refuse
@@ -139,7 +140,10 @@ impl Door {
     fn refusal(&self, answer: &Response<Bytes>) -> Failure {
         let status = answer.status();
         let said = match header(answer.headers(), CONTENT_TYPE.as_str()) {
-            Some(kind) if kind.starts_with("text/plain") => format!(": {}", String::from_utf8_lossy(answer.body())),
+            Some(kind) if kind.starts_with("text/plain") => {
+                let words = answer.body().get(..WORDS_BYTES_MAX).unwrap_or(answer.body());
+                format!(": {}", String::from_utf8_lossy(words))
+            }
             Some(_) | None => String::new(),
         };
         let after = header(answer.headers(), RETRY_AFTER.as_str()).and_then(|seconds| seconds.parse().ok());

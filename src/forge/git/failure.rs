@@ -45,7 +45,7 @@ impl Failure {
         match error {
             HttpError::Refused(words) => Self::lasting(words),
             HttpError::Failed(words) => Self::passing(words, None),
-            HttpError::TooLong => Self::lasting(too_much("bytes of one answer", answer_max)),
+            HttpError::TooLong => Self::lasting(too_much(&format!("{} in one answer", spoken_bytes(answer_max)))),
         }
     }
 
@@ -61,7 +61,13 @@ impl Failure {
     }
 }
 
-/// The words of a bound that was met.
-pub(super) fn too_much(what: &str, bound: usize) -> String {
-    format!("more than {bound} {what}; the repository is too large for this")
+/// The words of a bound that was met: `too_much("5 files")`.
+pub(super) fn too_much(bound: &str) -> String {
+    format!("more than {bound}; the repository is too large for this")
+}
+
+/// In MiB, where it is some.
+pub(super) fn spoken_bytes(bytes: usize) -> String {
+    const MIB: usize = 1024 * 1024;
+    if bytes.is_multiple_of(MIB) { format!("{} MiB", bytes / MIB) } else { format!("{bytes} bytes") }
 }

@@ -47,21 +47,25 @@ impl Remote {
         let known = self.known_or_met().await?;
         let wants: Vec<Oid> = commits.iter().copied().collect();
         let mut objects = Objects::new(self.bounds);
-        if !known.filters {
-            self.add(&known, &wants, WHOLE, &mut objects).await?;
-            return Ok(objects);
-        }
-        match self.add(&known, &wants, TREES, &mut objects).await {
-            Ok(()) => Ok(objects),
-            // Servers offer filters that they do not have: Gitea of 2022 answers nothing, dulwich 500.
-            Err(failure) if failure.answered => {
-                let mut objects = Objects::new(self.bounds);
-                self.add(&known, &wants, WHOLE, &mut objects).await?;
-                self.learn(Some(Advertisement { filters: false, ..known }));
-                Ok(objects)
-            }
-            Err(failure) => Err(failure),
-        }
+        let unfiltered = match known.filters {
+            false => "it offers no filters (git's uploadpack.allowFilter)".to_owned(),
+            true => match self.add(&known, &wants, TREES, &mut objects).await {
+                Ok(()) => return Ok(objects),
+                // Servers offer filters that they do not have: Gitea of 2022 answers nothing, dulwich 500.
+                Err(failure) if failure.answered => failure.cause,
+                Err(failure) => return Err(failure),
+            },
+        };
+        objects = Objects::new(self.bounds);
+        self.add(&known, &wants, WHOLE, &mut objects).await.map_err(|failure| {
+            let cause = format!(
+                "{}; all files were asked for, as the server cannot leave them out: {unfiltered}",
+                failure.cause
+            );
+            Failure { cause, ..failure }
+        })?;
+        self.learn(Some(Advertisement { filters: false, ..known }));
+        Ok(objects)
     }
 
     /// Files that are not there yet, by their ids, or where the server gives out no files by id the whole commit.

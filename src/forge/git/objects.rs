@@ -6,7 +6,7 @@ use bytes::Bytes;
 use domain::ports::PortError;
 use sha1_smol::Sha1;
 
-use super::failure::{Failure, too_much};
+use super::failure::{Failure, spoken_bytes, too_much};
 use super::tree::{Entry, Mode, entries};
 use super::{Bounds, Oid, pack};
 
@@ -158,7 +158,7 @@ impl Objects {
         self.bytes = self.bytes.saturating_add(bytes);
         match self.bytes <= self.bounds.unpacked_bytes {
             true => Ok(()),
-            false => Err(Failure::lasting(too_much("bytes unpacked", self.bounds.unpacked_bytes))),
+            false => Err(Failure::lasting(too_much(&format!("{} unpacked", spoken_bytes(self.bounds.unpacked_bytes))))),
         }
     }
 
@@ -178,17 +178,20 @@ impl Objects {
         let mut open = vec![(tree, path, 0_usize)];
         while let Some((tree, path, depth)) = open.pop() {
             if depth > DEPTH_MAX {
-                return Err(Failure::lasting(too_much("folders within folders", DEPTH_MAX)));
+                return Err(Failure::lasting(too_much(&format!("{DEPTH_MAX} folders within folders"))));
             }
             for entry in self.names(tree)? {
                 let Some(name) = entry.text() else { continue };
                 passed = passed.saturating_add(1);
                 path_bytes = path_bytes.saturating_add(path.len()).saturating_add(name.len());
                 if passed > self.bounds.entries {
-                    return Err(Failure::lasting(too_much("files and folders", self.bounds.entries)));
+                    return Err(Failure::lasting(too_much(&format!("{} files and folders", self.bounds.entries))));
                 }
                 if path_bytes > self.bounds.unpacked_bytes {
-                    return Err(Failure::lasting(too_much("bytes of paths", self.bounds.unpacked_bytes)));
+                    return Err(Failure::lasting(too_much(&format!(
+                        "{} of paths",
+                        spoken_bytes(self.bounds.unpacked_bytes)
+                    ))));
                 }
                 match entry.mode() {
                     Mode::File { executable } => {
@@ -212,7 +215,7 @@ impl Objects {
         made: &mut Vec<Object>,
     ) -> Result<Oid, Failure> {
         if depth > DEPTH_MAX {
-            return Err(Failure::lasting(too_much("folders within folders", DEPTH_MAX)));
+            return Err(Failure::lasting(too_much(&format!("{DEPTH_MAX} folders within folders"))));
         }
         let mut files = BTreeMap::new();
         let mut folders = BTreeMap::<&str, Vec<(&str, &Bytes)>>::new();

@@ -52,7 +52,7 @@ pub(super) fn read(pack: &[u8], objects: &mut Objects) -> Result<(), Failure> {
         return Err(broken());
     }
     if usize::try_from(count).map_or(true, |count| count > objects.bounds.objects) {
-        return Err(Failure::lasting(too_much("objects", objects.bounds.objects)));
+        return Err(Failure::lasting(too_much(&format!("{} objects", objects.bounds.objects))));
     }
     let mut reader = Reader { objects, found: HashMap::new(), waiting: HashMap::new(), inflater: Box::default() };
     for _ in 0..count {

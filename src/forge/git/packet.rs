@@ -11,7 +11,7 @@ const HEAD: usize = 4;
 const PACKET_BYTES_MAX: usize = 65_520;
 
 /// Bytes that are kept of what the other side says to people.
-const WORDS_BYTES_MAX: usize = 4096;
+pub(super) const WORDS_BYTES_MAX: usize = 4096;
 
 /// One packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

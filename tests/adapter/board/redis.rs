@@ -1,8 +1,6 @@
 //! The board in a real `redis-server`: what people see there, what it forgets and when, its speed, TLS and rights.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,6 +17,7 @@ use support::redis::Redis;
 
 use super::contract::{all, app, beat, forget, post, read, record, show, web, woken};
 use super::{Bench, holds_the_contract};
+use crate::certificates;
 
 pub const KEY: &str = "allclear:{default}:rec:eu-1:deployment/shop/web";
 
@@ -277,7 +276,7 @@ async fn beats_are_part_of_what_one_answer_may_hold() {
 async fn an_encrypted_connection_needs_a_certificate_it_can_verify() {
     let directory = tempfile::tempdir().unwrap();
     let file = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
-    make_certificates(directory.path());
+    certificates::make(directory.path());
     let redis = Redis::start_with(&["--tls-port", "0"]);
     // Redis cannot be asked to choose one: 0 means none.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -306,20 +305,6 @@ async fn an_encrypted_connection_needs_a_certificate_it_can_verify() {
     woken(&mut known.wake_ups()).await;
     let wrong = trusting(&format!("rediss://127.0.0.1:{port}")).identity().await.unwrap_err();
     assert!(wrong.cause.contains("not valid for name"), "{wrong}");
-}
-
-/// A CA and a certificate of it for `localhost`.
-fn make_certificates(directory: &Path) {
-    let openssl = |words: &str| {
-        let mut command = Command::new("openssl");
-        command.args(words.split(' ')).current_dir(directory).stdout(Stdio::null()).stderr(Stdio::null());
-        assert!(command.status().expect("openssl").success(), "openssl {words}");
-    };
-    std::fs::write(directory.join("names"), "subjectAltName=DNS:localhost\n").unwrap();
-    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
-    openssl(&format!("req -x509 {key} -keyout ca.key -out ca.pem -days 2 -subj /CN=ours"));
-    openssl(&format!("req {key} -keyout server.key -out server.csr -subj /CN=localhost"));
-    openssl("x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out server.pem -days 2 -extfile names");
 }
 
 #[tokio::test]

@@ -183,8 +183,8 @@ async fn every_bound_says_what_is_too_large() {
     let wanted = BTreeSet::from([base]);
     let usual = Bounds::default();
     for (bounds, words) in [
-        (Bounds { refs_bytes: 100, ..usual }, "more than 100 bytes of one answer"),
-        (Bounds { pack_bytes: 100, ..usual }, "more than 100 bytes of one answer"),
+        (Bounds { refs_bytes: 100, ..usual }, "more than 100 bytes in one answer"),
+        (Bounds { pack_bytes: 100, ..usual }, "more than 100 bytes in one answer"),
         (Bounds { unpacked_bytes: 100, ..usual }, "more than 100 bytes unpacked"),
         (Bounds { objects: 2, ..usual }, "more than 2 objects"),
         (Bounds { entries: 3, ..usual }, "more than 3 files and folders"),
@@ -195,4 +195,11 @@ async fn every_bound_says_what_is_too_large() {
         assert!(error.cause.starts_with(words), "{error}");
         assert_eq!(error.retry, Retry::Never, "{words}");
     }
+    scene.git(&["config", "uploadpack.allowFilter", "false"]);
+    let error =
+        scene.stranger(None).bounded(Bounds { pack_bytes: 100, ..usual }).fetch(&wanted).await.expect_err("all files");
+    assert!(
+        error.cause.ends_with("cannot leave them out: it offers no filters (git's uploadpack.allowFilter)"),
+        "{error}"
+    );
 }

@@ -1,0 +1,236 @@
+//! The way to git hosts and forges: whom it connects to, whom it believes, and what it makes of answers that are too long,
+//! too late or broken.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use allclear::adapters::forge_http::ForgeHttp;
+use allclear::adapters::http::Lookup;
+use bytes::Bytes;
+use domain::ports::Retry;
+use forge::git::{Credentials, Remote};
+use forge::{Authorities, Http, HttpError};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use sandbox::git::GitHost;
+use sandbox::http::{Action, Body, Fault, Reply, Request, Server, StandIn, When};
+
+use crate::certificates;
+
+/// Long enough for an answer on loopback, short enough to wait for.
+const TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Knows one address, for every name.
+struct Knows(IpAddr);
+
+#[async_trait::async_trait]
+impl Lookup for Knows {
+    async fn addresses(&self, _name: &str) -> io::Result<Vec<IpAddr>> {
+        Ok(vec![self.0])
+    }
+}
+
+/// Answers every request with its path.
+struct Echo;
+
+impl StandIn for Echo {
+    fn answer(&self, request: &Request) -> Reply {
+        Reply::full(200, "text/plain", request.path.clone())
+    }
+}
+
+async fn echo() -> Server {
+    Server::start(Arc::new(Echo)).await.expect("loopback")
+}
+
+fn to(address: &str, private_hosts: &[&str]) -> ForgeHttp {
+    let http = ForgeHttp::new(private_hosts.iter().map(ToString::to_string)).with_plain_http();
+    http.with(Duration::from_secs(20), Arc::new(Knows(address.parse().expect("an address"))))
+}
+
+async fn get(http: &ForgeHttp, url: &str, answer_max: usize) -> Result<(u16, Bytes), HttpError> {
+    let request = http::Request::get(url).body(Bytes::new()).expect("a request");
+    http.send(request, None, answer_max).await.map(|answer| (answer.status().as_u16(), answer.into_body()))
+}
+
+#[tokio::test]
+async fn a_private_address_is_only_for_hosts_that_the_operator_named() {
+    let server = echo().await;
+    let port = server.address().port();
+    let named = &["git.example.com", "127.0.0.1"];
+    for (address, hosts, url, refusal) in [
+        ("127.0.0.1", &named[..], "http://git.example.com", None),
+        ("127.0.0.1", named, "http://GIT.example.com", None),
+        ("127.0.0.1", named, "http://127.0.0.1", None),
+        ("127.0.0.1", &[], "http://git.example.com", Some("git.example.com is 127.0.0.1")),
+        ("127.0.0.1", named, "http://other.example.com", Some("other.example.com is 127.0.0.1")),
+        ("127.0.0.1", named, "http://sub.git.example.com", Some("sub.git.example.com is 127.0.0.1")),
+        ("127.0.0.1", &[], "http://127.0.0.1", Some("127.0.0.1 is")),
+        ("169.254.169.254", named, "http://git.example.com", Some("git.example.com is 169.254.169.254")),
+    ] {
+        let answer = get(&to(address, hosts), &format!("{url}:{port}/a"), 10).await;
+        match refusal {
+            None => assert_eq!(answer, Ok((200, Bytes::from("/a"))), "{url}"),
+            Some(words) => {
+                assert!(matches!(&answer, Err(HttpError::Refused(said)) if said.contains(words)), "{url}: {answer:?}");
+            }
+        }
+    }
+    assert_eq!(server.seen().len(), 3);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn nothing_is_sent_in_the_clear() {
+    let server = echo().await;
+    let http = ForgeHttp::new(["127.0.0.1".to_owned()]);
+    let answer = get(&http, &format!("{}/a", server.url()), 10).await;
+    assert!(matches!(&answer, Err(HttpError::Refused(words)) if words.contains("https")), "{answer:?}");
+    assert_eq!(server.seen().len(), 0);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_comes_whole_and_in_time_or_not_at_all() {
+    let server = echo().await;
+    let http = to("127.0.0.1", &["127.0.0.1"]).with(TIMEOUT, Arc::new(Knows([127, 0, 0, 1].into())));
+    let get = async |answer_max| get(&http, &format!("{}/abc?token=secret", server.url()), answer_max).await;
+    assert_eq!(get(4).await, Ok((200, Bytes::from("/abc"))), "exactly what is allowed");
+    assert_eq!(get(3).await, Err(HttpError::TooLong));
+    let inject = |action| server.inject(Fault::once(When::Before, action));
+    inject(Action::Answer(Reply::empty(301).header("location", "/elsewhere")));
+    assert_eq!(get(4).await, Ok((301, Bytes::new())), "not followed");
+
+    let stream = |bytes: &'static [u8]| {
+        let (sender, chunks) = tokio::sync::mpsc::channel(1);
+        let sending = tokio::spawn(async move { while sender.send(Bytes::from_static(bytes)).await.is_ok() {} });
+        (Reply::empty(200).body(Body::Stream(chunks)), sending)
+    };
+    let (endless, sending) = stream(&[7; 1000]);
+    inject(Action::Answer(endless));
+    assert_eq!(get(1_000_000).await, Err(HttpError::TooLong));
+    sending.await.expect("it noticed that its reader went");
+
+    inject(Action::Hold);
+    let late = Err(HttpError::Failed("no whole answer within 500ms".to_owned()));
+    assert_eq!(get(4).await, late);
+    let (sender, chunks) = tokio::sync::mpsc::channel(1);
+    sender.send(Bytes::from_static(b"/a")).await.expect("open");
+    inject(Action::Answer(Reply::empty(200).body(Body::Stream(chunks))));
+    assert_eq!(get(4).await, late, "it began and does not end");
+    drop(sender);
+
+    inject(Action::Cut);
+    let Err(HttpError::Failed(words)) = get(4).await else { panic!("cut") };
+    assert!(!words.contains("secret") && !words.contains("/abc"), "{words}");
+    assert_eq!(server.seen().len(), 7);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_none() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    let server = std::thread::spawn(move || {
+        for answer in [
+            "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n",
+        ] {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let _ = head_and_body(&mut stream);
+            stream.write_all(answer.as_bytes()).expect("sent");
+        }
+    });
+    let http = to("127.0.0.1", &["127.0.0.1"]);
+    for _ in 0..2 {
+        let answer = get(&http, &url, 100).await;
+        assert!(matches!(&answer, Err(HttpError::Failed(words)) if words.contains("within the answer")), "{answer:?}");
+    }
+    server.join().expect("no panic");
+}
+
+#[tokio::test]
+async fn a_repository_behind_a_certificate_of_our_own_is_read_by_who_has_its_authority() {
+    let directory = tempfile::tempdir().expect("a directory");
+    certificates::make(directory.path());
+    let host = Arc::new(GitHost::new().expect("a git host"));
+    host.create("shop/web.git", &[]).expect("a repository");
+    host.require_basic("robot", "hunter2");
+    let commit = host.commit("shop/web.git", "main", &[("a.yaml", b"tag: 1.0\n")]).expect("commit");
+    let server = Server::start(host as Arc<dyn StandIn>).await.expect("loopback");
+    let port = encrypted(directory.path(), server.address());
+
+    let http: Arc<dyn Http> = Arc::new(to("127.0.0.1", &["localhost", "git.example.com"]));
+    let ours = Authorities(std::fs::read(directory.path().join("ca.pem")).expect("the authority").into());
+    let robot = Credentials::Basic { user: "robot".to_owned(), password: "hunter2".to_owned() };
+    let at = |name: &str, authorities| {
+        let url = format!("https://{name}:{port}/shop/web.git");
+        Remote::new(Arc::clone(&http), &url, Some(&robot), authorities).expect("a URL")
+    };
+    let known = at("localhost", Some(ours.clone()));
+    let main = known.refs(&["refs/heads/main"]).await.expect("refs").branch("main").expect("main");
+    assert_eq!(main.to_string(), commit);
+    let files = known.fetch(&[main].into()).await.expect("fetched").files(main, None).expect("files");
+    assert_eq!(files.len(), 1);
+
+    for (remote, cause, retry) in [
+        (at("localhost", None), "TLS failed: ", Retry::Later),
+        (at("git.example.com", Some(ours)), "TLS failed: ", Retry::Later),
+        (
+            at("localhost", Some(Authorities(Bytes::from("no PEM")))),
+            "the authorities hold no certificate",
+            Retry::Never,
+        ),
+    ] {
+        let error = remote.refs(&["HEAD"]).await.expect_err(cause);
+        assert!(error.cause.starts_with(cause) && error.retry == retry, "{error:?}");
+    }
+    server.stop().await;
+}
+
+/// Takes TLS off requests for a server, each on a connection of its own; returns its port. Ends with the test's process.
+fn encrypted(certificates: &std::path::Path, server: SocketAddr) -> u16 {
+    let chain = CertificateDer::pem_file_iter(certificates.join("server.pem")).expect("a file");
+    let chain = chain.collect::<Result<_, _>>().expect("certificates");
+    let key = PrivateKeyDer::from_pem_file(certificates.join("server.key")).expect("a key");
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.expect("versions").with_no_client_auth().with_single_cert(chain, key).expect("a pair");
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    std::thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let connection = rustls::ServerConnection::new(Arc::clone(&config)).expect("a connection");
+            // A client that does not believe us ends the connection.
+            let _ = pass_on(&mut rustls::StreamOwned::new(connection, client), server);
+        }
+    });
+    port
+}
+
+fn pass_on(client: &mut (impl Read + Write), server: SocketAddr) -> io::Result<()> {
+    let request = head_and_body(client)?.replacen("\r\n", "\r\nconnection: close\r\n", 1);
+    let mut stream = TcpStream::connect(server)?;
+    stream.write_all(request.as_bytes())?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    client.write_all(&answer)?;
+    client.flush()
+}
+
+/// One request, which is text.
+fn head_and_body(stream: &mut impl Read) -> io::Result<String> {
+    let (mut request, mut byte) = (String::new(), [0]);
+    while !request.ends_with("\r\n\r\n") {
+        stream.read_exact(&mut byte)?;
+        request.push(char::from(byte[0]));
+    }
+    let length =
+        request.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    stream.read_exact(&mut body)?;
+    Ok(request + &String::from_utf8(body).map_err(io::Error::other)?)
+}
