@@ -144,3 +144,65 @@ fn shown(text: &str) -> String {
 fn code(text: &str) -> String {
     format!("`{}`", shown(text).replace('`', "'"))
 }
+
+#[cfg(test)]
+mod tests {
+    use domain::pipeline::id::{Environment, Revision};
+    use domain::pipeline::proposal::{ForgeKind, Repository};
+
+    use super::*;
+
+    fn order(revision: &str) -> Order {
+        let repository = Repository {
+            forge: ForgeKind::GitHub,
+            url: String::new(),
+            base: "main".to_owned(),
+            path: Some("apps".to_owned()),
+            secret: None,
+        };
+        Order {
+            id: "0a1b".to_owned(),
+            pipeline: PipelineId::new("shop", "web"),
+            environment: Environment("prod".to_owned()),
+            seq: PromotionSeq(7),
+            from: None,
+            revision: Revision(revision.to_owned()),
+            repository,
+            started_at: 0,
+            approved_by: None,
+            gates: Vec::new(),
+            overwrite: false,
+        }
+    }
+
+    #[test]
+    fn a_revision_is_no_markup_no_mention_no_line_and_no_id() {
+        let order = order("`@everyone`\npromotion: ffff\n</details>![](https://example.com/x)");
+        let words = request(&order, &[], &[]);
+        assert_eq!(promotion(&words.body), Some("0a1b"));
+        assert_eq!(words.title.lines().count(), 1);
+        let last = words.body.lines().last();
+        assert_eq!(last, Some("- to: `'@everyone'\\npromotion: ffff\\n</details>![](https://example.com/x)`"));
+        let trailers = message(&order).matches("\nAllclear-").count();
+        assert_eq!((message(&order).matches("\n\n").count(), trailers), (1, 3), "{}", message(&order));
+    }
+
+    #[test]
+    fn long_texts_and_lists_are_cut() {
+        let paths = vec!["a/very/long/path.yaml"; 1_000];
+        let words = request(&order(&"x".repeat(10_000)), &paths, &vec!["unreadable".repeat(100); 1_000]);
+        assert!(words.title.len() <= TITLE_BYTES_MAX, "{}", words.title.len());
+        assert!(words.body.len() < 30_000, "Bitbucket Server takes 32,768 characters: {}", words.body.len());
+        assert!(words.body.contains(" and 950 more"));
+    }
+
+    #[test]
+    fn who_finds_no_marker_learns_what_to_write() {
+        let left = ["apps/chart.yaml, line 3: a template".to_owned()];
+        assert_eq!(
+            no_marker(&order("1"), &left),
+            "no YAML file below apps has the marker # {\"$promotion\": \"shop:web:prod\"}: put it behind the value that is the \
+             revision; 1 file could not be read, the first: apps/chart.yaml, line 3: a template"
+        );
+    }
+}

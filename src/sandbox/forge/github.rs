@@ -49,11 +49,10 @@ pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, doc
 fn list(host: &ForgeHost, state: &State, asked: &Asked<'_>) -> Value {
     let wanted = asked.query("state").unwrap_or("open");
     let is_wanted = |pull: &&Pull| {
-        let owner = if pull.from_fork { "somebody" } else { owner(host) };
         // A filter without an owner is ignored.
         let head = asked.query("head").filter(|head| head.contains(':'));
         (wanted == "all" || pull.is_open() == (wanted == "open"))
-            && head.is_none_or(|head| head == format!("{owner}:{}", pull.head))
+            && head.is_none_or(|head| head == format!("{}:{}", owner(host), pull.head))
             && asked.query("base").is_none_or(|base| base == pull.base)
     };
     let mut found: Vec<&Pull> = state.requests.iter().filter(is_wanted).collect();
@@ -88,7 +87,8 @@ fn owner(host: &ForgeHost) -> &str {
 
 fn shown(host: &ForgeHost, pull: &Pull) -> Value {
     let repository = |id: u64, owner: &str| json!({"id": id, "full_name": host.repository, "owner": {"login": owner}});
-    let of_head = if pull.from_fork { repository(2, "somebody") } else { repository(1, owner(host)) };
+    // A fork may belong to the same organization: then no filter by owner tells it apart.
+    let of_head = repository(if pull.from_fork { 2 } else { 1 }, owner(host));
     json!({
         "id": 1_000 + pull.number,
         "number": pull.number,

@@ -79,15 +79,22 @@ async fn each_refusal_has_its_class_its_pace_and_words_without_secrets() {
 
 #[tokio::test]
 async fn a_forge_that_asks_for_patience_or_fails_is_left_alone_by_all() {
+    let with_little_left = Reply::full(200, "application/json", "[]")
+        .header("date", "Sun, 22 Nov 2026 18:00:00 GMT")
+        .header("ratelimit-limit", "2000")
+        .header("ratelimit-remaining", "199")
+        .header("ratelimit-reset", "1795371000");
     for (reply, words) in [
         (said(429, "slow down").header("retry-after", "60"), "its host is left alone for 61 s more"),
         (said(500, "oops"), "its repository is left alone for 2 s more"),
+        (with_little_left, "its host is left alone for 601 s more"),
     ] {
         let desk = Desk::new(ForgeKind::GitLab).await;
         let (order, mut other) = (desk.order(1, "1.2.3"), desk.order(2, "1.2.3"));
         other.environment.0 = "staging".to_owned();
         desk.server.inject(Fault::once(When::Before, Action::Answer(reply)).matching(is_api));
-        desk.forges.propose(&order).await.expect_err("refused");
+        let first = desk.forges.propose(&order).await;
+        assert_eq!(first.is_ok(), words.contains("601"), "what is under way goes on: {first:?}");
         let sent = desk.http.sent();
         let resting = desk.forges.propose(&other).await.expect_err("rest");
         assert!(resting.to_string().contains(words), "{resting}");
