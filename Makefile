@@ -43,9 +43,11 @@ release: ## Builds target/release/allclear
 	$(CARGO) build $(LOCKED) --quiet --release
 
 .PHONY: smoke
-smoke: release ## Runs the demo of one cluster and that of a group once, each with a bound on its time
-	timeout --kill-after=10 $(DEMO_SECONDS_MAX) $(BINARY) demo
-	timeout --kill-after=10 $(DEMO_SECONDS_MAX) $(BINARY) demo --clusters 3
+smoke: release ## Runs the demo of one cluster and that of a group side by side, each with a bound on its time
+	@play() { timeout --kill-after=10 $(DEMO_SECONDS_MAX) $(BINARY) demo "$$@"; }; \
+	group=$$(mktemp); play --clusters 3 > "$$group" 2>&1 & playing=$$!; \
+	play && alone=0 || alone=$$?; wait "$$playing" && clusters=0 || clusters=$$?; \
+	cat "$$group"; rm "$$group"; test "$$alone $$clusters" = '0 0'
 
 .PHONY: test-only
 test-only: test-setup release ## Runs all tests, without the checks

@@ -13,17 +13,17 @@ use tokio::sync::oneshot;
 
 use crate::actors::message::Drain;
 use crate::actors::root::{ENDS_WITHIN, GivenUp, Root};
-use crate::actors::{Grouping, Settings, Surroundings};
+use crate::actors::{Env, Grouping, Settings};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::cloudfront::{self, CloudFront};
 use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
 use crate::adapters::http::{self as outbound, Egress};
 use crate::adapters::kubernetes::{self, Clients, Cluster, Events, KubernetesLease, Scope, Tempo};
-use crate::adapters::ledger::elsewhere::Elsewhere;
 use crate::adapters::ledger::fresh_origin;
 use crate::adapters::ledger::kubernetes::KubernetesLedger;
 use crate::adapters::ledger::memory::MemoryLedger;
 use crate::adapters::ledger::redis::RedisLedger;
+use crate::adapters::ledger::unreachable::UnreachableLedger;
 use crate::adapters::redis::Server;
 use crate::adapters::redis::board::RedisBoard;
 use crate::adapters::webhook::Webhooks;
@@ -46,7 +46,7 @@ const ALONE: &str = "self";
 /// Digits of a cluster's UID in its name. Two of 32 members share them once in eight million groups, and that is noticed.
 const NAME_DIGITS: usize = 8;
 
-/// Digits by which two lives of the process are told apart.
+/// Digits that distinguish two lives of the process.
 const BOOT_CHARS: usize = 8;
 
 /// Everything ends within this, whatever hangs (fault K16); Kubernetes would kill us 30 s after its SIGTERM.
@@ -56,7 +56,7 @@ const _: () = assert!(ENDS_WITHIN.as_millis() < STOP_WITHIN.as_millis(), "the ac
 
 /// What is not configuration but still has to be known to start.
 #[derive(Default)]
-pub struct Surrounded {
+pub struct Overrides {
     /// Where the API server is.
     pub kubernetes: kubernetes::Options,
     /// Credentials for AWS instead of the default chain: only the demo and tests have any.
@@ -102,10 +102,10 @@ pub struct Running {
 ///
 /// # Errors
 /// When it cannot start; nothing is left running then.
-pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, StartError> {
-    let by_hand = surrounded.by_hand.filter(|_| config.ledger_backend() == LedgerBackend::Kubernetes);
+pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, StartError> {
+    let by_hand = overrides.by_hand.filter(|_| config.ledger_backend() == LedgerBackend::Kubernetes);
     let beside = by_hand.map(|by_hand| by_hand.named(config)).transpose()?;
-    let clients = kubernetes::connect(&surrounded.kubernetes).await?;
+    let clients = kubernetes::connect(&overrides.kubernetes).await?;
     tracing::info!(server = %clients.server, credentials = %clients.source, "using this cluster");
     if let Some(beside) = beside {
         beside.look_around(config, &clients).await?;
@@ -114,16 +114,16 @@ pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, S
     let metrics = Arc::new(Metrics::default());
     let (notifier, outbox) = webhooks(config, clock.clone())?;
     let scope = scope(config, &clients).await?;
-    let cdn = Arc::new(CloudFront::new(cloudfront_options(config, surrounded.aws)).await);
-    let grouped = config.is_grouped() || surrounded.boards.len() > 1;
+    let cdn = Arc::new(CloudFront::new(cloudfront_options(config, overrides.aws)).await);
+    let grouped = config.is_grouped() || overrides.boards.len() > 1;
     let member = if grouped { member(config, &clients).await? } else { Member(alone(config)) };
-    let boards = if surrounded.boards.is_empty() { boards(config, &member)? } else { surrounded.boards };
+    let boards = if overrides.boards.is_empty() { boards(config, &member)? } else { overrides.boards };
     let ledger_namespace = config.ledger.namespace.as_deref().unwrap_or(&clients.namespace);
     let lease = lease(config, &clients, ledger_namespace, &clock)?;
     let events = Events::new(clients.request.clone(), &instance());
     let ports = Ports {
         clock,
-        cluster: Arc::new(Cluster::new(&clients, scope, surrounded.tempo)),
+        cluster: Arc::new(Cluster::new(&clients, scope, overrides.tempo)),
         events: if config.dry_run { Arc::new(DryEvents) } else { Arc::new(events) as Arc<dyn EventSink> },
         ledger: ledger(config, &clients, ledger_namespace)?,
         cdn: if config.dry_run { Arc::new(DryCdn(cdn)) } else { cdn as Arc<dyn Cdn> },
@@ -133,8 +133,8 @@ pub async fn start(config: &Config, surrounded: Surrounded) -> Result<Running, S
     };
     let grouping = if grouped { Some(grouping(config)?) } else { None };
     let settings = settings(config, member, grouping, outbox);
-    let surroundings = Surroundings { ports, metrics, settings: Arc::new(settings), complaints: Arc::default() };
-    begin(config, surroundings).await
+    let env = Env { ports, metrics, settings: Arc::new(settings), complaints: Arc::default() };
+    begin(config, env).await
 }
 
 /// The group as it is configured, to listen to.
@@ -198,7 +198,7 @@ pub async fn views(
         (LedgerBackend::Redis | LedgerBackend::Kubernetes, _) => format!("namespace {ledger_namespace}"),
     };
     let ledger = match config.ledger_backend() {
-        LedgerBackend::Memory => Arc::new(Elsewhere),
+        LedgerBackend::Memory => Arc::new(UnreachableLedger),
         LedgerBackend::Redis | LedgerBackend::Kubernetes => ledger(config, &clients, ledger_namespace)?,
     };
     Ok(Views {
@@ -229,16 +229,13 @@ async fn neighbours(config: &Config, clients: &Clients) -> Result<Option<Neighbo
     }))
 }
 
-async fn begin(config: &Config, surroundings: Surroundings) -> Result<Running, StartError> {
+async fn begin(config: &Config, env: Env) -> Result<Running, StartError> {
     let (give_up, given_up) = oneshot::channel();
     let draining = Arc::new(AtomicBool::new(false));
-    let about = About {
-        member: surroundings.settings.member.to_string(),
-        group: surroundings.settings.group.clone(),
-        dry_run: config.dry_run,
-    };
-    let metrics = surroundings.metrics.clone();
-    let root = Root::new(surroundings, give_up).start();
+    let about =
+        About { member: env.settings.member.to_string(), group: env.settings.group.clone(), dry_run: config.dry_run };
+    let metrics = env.metrics.clone();
+    let root = Root::new(env, give_up).start();
     let front = Front { root: root.clone().recipient(), metrics, about, draining: draining.clone() };
     let addresses = Addresses { probes: config.http.listen, page: config.http.page };
     let serving = crate::http::serve(addresses, front).await?;
@@ -318,24 +315,28 @@ async fn scope(config: &Config, clients: &Clients) -> Result<Scope, StartError> 
         Namespaces::All => Ok(Scope::All),
         Namespaces::Listed(names) => Ok(Scope::Namespaces(names.clone())),
         Namespaces::AllOrOwn => {
-            let (scope, why) = decide_scope(clients).await?;
+            let (scope, why) = ask("which namespaces to watch", || Scope::all_or_own(clients)).await?;
             tracing::info!(?scope, why, "decided which namespaces to watch");
             Ok(scope)
         }
     }
 }
 
-/// Asks until there is an answer: an API server that is away for a moment is no reason to end.
-async fn decide_scope(clients: &Clients) -> Result<(Scope, String), PortError> {
+/// Asks the API server until it answers or a person has to change something: that it is away for a moment is no reason to
+/// end. `wanted` is what it is asked for.
+async fn ask<T, F>(wanted: &'static str, question: impl Fn() -> F) -> Result<T, PortError>
+where
+    F: Future<Output = Result<T, PortError>>,
+{
     let mut attempt = 0;
     loop {
-        match Scope::all_or_own(clients).await {
+        match question().await {
             Err(error) if error.retry != Retry::Never => {
                 attempt += 1;
-                tracing::warn!(%error, "cannot find out which namespaces to watch; trying again");
-                tokio::time::sleep(retry::SERVICE.delay(attempt, "scope")).await;
+                tracing::warn!(%error, wanted, "the API server did not answer a question of the start; trying again");
+                tokio::time::sleep(retry::SERVICE.delay(attempt, wanted)).await;
             }
-            decided => return decided,
+            answer => return answer,
         }
     }
 }
@@ -414,7 +415,7 @@ fn grouping(config: &Config) -> Result<Grouping, StartError> {
         members: config.group.members.iter().cloned().map(Member).collect(),
         trust: config.group.trust(),
         boot,
-        silent: config.dry_run,
+        listen_only: config.dry_run,
     })
 }
 
@@ -444,23 +445,11 @@ async fn member(config: &Config, clients: &Clients) -> Result<Member, StartError
     Ok(Member(name))
 }
 
-/// Asks until there is an answer: an API server that is away for a moment is no reason to end.
+/// A short form of what identifies the cluster.
 async fn cluster_name(clients: &Clients) -> Result<String, PortError> {
-    let mut attempt = 0;
-    loop {
-        match kubernetes::cluster_uid(clients).await {
-            Err(error) if error.retry != Retry::Never => {
-                attempt += 1;
-                tracing::warn!(%error, "cannot find out the name of this cluster; trying again");
-                tokio::time::sleep(retry::SERVICE.delay(attempt, "name")).await;
-            }
-            Err(error) => return Err(error),
-            Ok(uid) => {
-                let digits: String = uid.chars().filter(char::is_ascii_hexdigit).take(NAME_DIGITS).collect();
-                return Ok(format!("c-{digits}"));
-            }
-        }
-    }
+    let uid = ask("the name of this cluster", || kubernetes::cluster_uid(clients)).await?;
+    let digits: String = uid.chars().filter(char::is_ascii_hexdigit).take(NAME_DIGITS).collect();
+    Ok(format!("c-{digits}"))
 }
 
 /// Who we are in Events: the pod's name, which is its host name.

@@ -9,8 +9,8 @@ use allclear::adapters::redis::board::RedisBoard;
 use domain::board::POSTINGS_MAX;
 use domain::id::{Member, Origin, Seq, WorkloadId};
 use domain::ports::{Board, PortError, Posting};
-use domain::record::{Phase, Record};
-use domain::roster::Beat;
+use domain::record::Record;
+use domain::roster::Heartbeat;
 use sandbox::redis_server::RedisServer;
 use support::fixture::{CONTAINER, image, name, namespace};
 
@@ -56,7 +56,8 @@ impl Peers {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(io::Error::other)?.as_millis();
         for member in OTHERS {
             let at_ms = i64::try_from(now).map_err(io::Error::other)?;
-            let beat = Beat { member: Member::from(member), origin: origin(member), at_ms, ..Beat::default() };
+            let beat =
+                Heartbeat { member: Member::from(member), origin: origin(member), at_ms, ..Heartbeat::default() };
             for server in &self.servers {
                 board(server, member)?.beat(&beat).await.map_err(refused)?;
             }
@@ -85,10 +86,9 @@ fn at_rest(member: &str, number: usize) -> io::Result<(WorkloadId, Posting)> {
         uid: format!("{member}-0f6b1c9e-52c4-4d8f-9a57-{number:012}"),
         version: [(CONTAINER.to_owned().into(), image)].into_iter().collect(),
         generation: 7,
-        phase: Phase::Complete,
-        ..Record::absent(Seq(2))
+        ..Record::first(Seq(2))
     };
-    Ok((WorkloadId::deployment(namespace(number), name(number)), Posting::Show(Box::new(record))))
+    Ok((WorkloadId::deployment(namespace(number), name(number)), record.into()))
 }
 
 fn origin(member: &str) -> Origin {

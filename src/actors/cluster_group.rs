@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use actix::{Actor, AsyncContext, Context, Recipient};
 
 use crate::actors::cluster_group::followers::{Followers, SWEEP_EVERY};
-use crate::actors::lifecycle::{Collar, Obituary};
+use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::{LedgerLost, Wanted};
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{MAILBOX_MAX, Surroundings};
+use crate::actors::{Env, MAILBOX_MAX};
 use domain::broker::{Broker, Effect, Identity};
 use domain::id::Origin;
 use domain::ports::Board;
@@ -31,14 +31,14 @@ static LIVES: AtomicU64 = AtomicU64::new(0);
 
 /// The actor. See the module's text.
 pub struct ClusterGroupActor {
-    surroundings: Surroundings,
+    env: Env,
     origin: Origin,
     shell: Shell<Broker>,
     boards: Vec<Arc<dyn Board>>,
     watcher: Recipient<Wanted>,
     root: Recipient<LedgerLost>,
     followers: Followers,
-    collar: Collar,
+    stop_listener: StopListener,
     /// Sent to root when this ends.
     _obituary: Obituary,
 }
@@ -52,16 +52,16 @@ impl ClusterGroupActor {
     /// The broker of the group. Its ledger is `origin` and held `pin` when it was opened. `watcher` starts the rollouts that
     /// others wait for; `root` begins anew when the ledger is lost.
     pub fn new(
-        surroundings: Surroundings,
+        env: Env,
         origin: Origin,
         pin: Option<Pin>,
         watcher: Recipient<Wanted>,
         root: Recipient<LedgerLost>,
-        collar: Collar,
+        stop_listener: StopListener,
         obituary: Obituary,
     ) -> Self {
-        let own = &surroundings.settings;
-        let boards = surroundings.ports.boards.clone();
+        let own = &env.settings;
+        let boards = env.ports.boards.clone();
         let roster = own.grouping.as_ref().map(|grouping| {
             let settings = settings(&own.policy, grouping.trust.is_proof());
             Roster::new(own.member.clone(), origin.clone(), grouping.members.clone(), settings, pin)
@@ -74,19 +74,19 @@ impl ClusterGroupActor {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             // Our own comes first. Its address tells people more than a name made from a UID.
             place: names.first().cloned().unwrap_or_default(),
-            silent: own.grouping.as_ref().is_some_and(|grouping| grouping.silent),
+            listen_only: own.grouping.as_ref().is_some_and(|grouping| grouping.listen_only),
             trust: own.grouping.as_ref().map(|grouping| grouping.trust).unwrap_or_default(),
         };
-        let shell = Shell::new(Broker::new(identity, roster, names), &surroundings);
+        let shell = Shell::new(Broker::new(identity, roster, names), &env);
         Self {
-            surroundings,
+            env,
             origin,
             shell,
             boards,
             watcher,
             root,
             followers: Followers::default(),
-            collar,
+            stop_listener,
             _obituary: obituary,
         }
     }
@@ -98,12 +98,12 @@ impl Drives<Broker> for ClusterGroupActor {
     }
 
     fn perform(&mut self, effect: Effect, ctx: &mut Context<Self>) {
-        self.surroundings.metrics.effect("broker", effect.name());
+        self.env.metrics.effect("broker", effect.name());
         match effect {
             Effect::Identify(board) => self.identify(board, ctx),
             Effect::Read(board, cursor, interest) => self.read(board, cursor, interest, ctx),
             Effect::Post(board, postings) => self.post(board, postings, ctx),
-            Effect::Beat(board, beat) => self.beat(board, beat, ctx),
+            Effect::Heartbeat(board, beat) => self.beat(board, beat, ctx),
             Effect::GatherWords => self.gather_words(ctx),
             Effect::ReadLedger => self.read_ledger(ctx),
             Effect::LoadRecord(workload) => self.load_record(workload, ctx),
@@ -118,7 +118,7 @@ impl Drives<Broker> for ClusterGroupActor {
             Effect::Want(workload) => {
                 // The broker asks again in 5 s if no rollout follows it by then.
                 if self.watcher.try_send(Wanted(workload)).is_err() {
-                    self.surroundings.metrics.overflow("root");
+                    self.env.metrics.overflow("root");
                 }
             }
         }
@@ -130,7 +130,7 @@ impl Actor for ClusterGroupActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
-        self.collar.clone().bind(self, ctx);
+        self.stop_listener.clone().bind(self, ctx);
         self.listen(ctx);
         self.tick(ctx);
         ctx.run_interval(SWEEP_EVERY, Self::sweep);

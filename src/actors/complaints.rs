@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use domain::machine::Timestamp;
-use domain::ports::{CdnError, PortError, Retry};
+use domain::ports::{CdnError, PortError, StoreError};
 use domain::refusal::{Cause, Refusals, Said};
 
 /// Refusals that still last.
@@ -25,16 +25,20 @@ impl Complaints {
         error.is_some_and(|error| error.denied)
     }
 
-    /// Takes in how storing a record ended. A refusal for another reason than a missing right means that there is no room.
-    /// Returns whether it was refused, and so is already logged.
-    pub fn heard_of_store(&self, now: Timestamp, place: &str, error: Option<&PortError>) -> bool {
-        let full = error.filter(|error| error.retry == Retry::Never && !error.denied);
-        match (full, error) {
-            (Some(error), _) => self.refused(now, Cause::FullLedger, place, error),
-            (None, None) => self.worked(now, Cause::FullLedger, place),
-            (None, Some(_)) => {}
+    /// Takes in how storing a record ended. Returns whether it was refused, and so is already logged.
+    pub fn heard_of_store(&self, now: Timestamp, place: &str, error: Option<&StoreError>) -> bool {
+        match error {
+            None => {
+                self.worked(now, Cause::FullLedger, place);
+                self.heard(now, Cause::WriteLedger, place, None)
+            }
+            Some(StoreError::NoRoom(error)) => {
+                self.refused(now, Cause::FullLedger, place, error);
+                true
+            }
+            Some(StoreError::Unavailable(error)) => self.heard(now, Cause::WriteLedger, place, Some(error)),
+            Some(StoreError::Conflict(_) | StoreError::Lost(_)) => false,
         }
-        self.heard(now, Cause::WriteLedger, place, error) || full.is_some()
     }
 
     /// Takes in how a call to the CDN that needs `right` ended. Returns whether it was refused, and so is already

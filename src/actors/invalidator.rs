@@ -9,19 +9,19 @@ use std::collections::BTreeMap;
 use actix::{Actor, Context, Handler, MessageResult, Recipient, ResponseFuture};
 use tokio::sync::oneshot;
 
-use crate::actors::lifecycle::{Collar, Obituary};
+use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::{MatchPlan, Matched, Observe, PlaceOrder, PurgeReported};
 use crate::actors::observation::{Observation, PurgeSeen};
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{MAILBOX_MAX, Surroundings};
+use crate::actors::{Env, MAILBOX_MAX};
 use domain::catalog::{self, Catalog};
 use domain::id::Subject;
 use domain::purge::{self, Purger};
 
 /// The actor. See the module's text.
 pub struct Invalidator {
-    surroundings: Surroundings,
-    collar: Collar,
+    env: Env,
+    stop_listener: StopListener,
     /// Sent to root when this ends.
     _obituary: Obituary,
     purges: Shell<Purger>,
@@ -37,17 +37,17 @@ pub struct Invalidator {
 
 impl Invalidator {
     /// An actor without any work.
-    pub fn new(surroundings: Surroundings, collar: Collar, obituary: Obituary) -> Self {
+    pub fn new(env: Env, stop_listener: StopListener, obituary: Obituary) -> Self {
         Self {
-            purges: Shell::new(Purger::new(surroundings.settings.pace.clone()), &surroundings),
-            catalog: Shell::new(Catalog::new(surroundings.settings.freshness.clone()), &surroundings),
-            collar,
+            purges: Shell::new(Purger::new(env.settings.pace.clone()), &env),
+            catalog: Shell::new(Catalog::new(env.settings.freshness.clone()), &env),
+            stop_listener,
             _obituary: obituary,
             questions: BTreeMap::new(),
             asked: 0,
             reports: BTreeMap::new(),
             trouble: None,
-            surroundings,
+            env,
         }
     }
 }
@@ -57,7 +57,7 @@ impl Actor for Invalidator {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
-        self.collar.clone().bind(self, ctx);
+        self.stop_listener.clone().bind(self, ctx);
         Drives::<Catalog>::feed(self, catalog::Event::Begun, ctx);
     }
 }

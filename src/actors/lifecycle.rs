@@ -1,7 +1,7 @@
 //! How a parent learns of a child's death, and a child of its parent's.
 //!
 //! actix does not restart an actor that panicked, and informs no one. So every child owns an [`Obituary`], which sends
-//! itself when the child is dropped for any reason. A child also holds the far end of its parent's [`Leash`], so that
+//! itself when the child is dropped for any reason. A child also holds the far end of its parent's [`StopSignal`], so that
 //! children of a dead parent do not live on with their timers. A notice can be lost on a full mailbox; parents also
 //! sweep.
 
@@ -34,34 +34,34 @@ impl Drop for Obituary {
 }
 
 /// Held by a parent; its children end when it is dropped.
-pub struct Leash {
+pub struct StopSignal {
     held: watch::Sender<()>,
-    /// The parent's own collar. Children keep a copy, so that a grandparent can wait for them too.
-    above: Option<Box<Collar>>,
+    /// The parent's own listener. Children keep a copy, so that a grandparent can wait for them too.
+    above: Option<Box<StopListener>>,
 }
 
-/// A child's end of its parent's leash.
+/// A child's end of its parent's stop signal.
 #[derive(Clone)]
-pub struct Collar {
+pub struct StopListener {
     held: watch::Receiver<()>,
-    _above: Option<Box<Collar>>,
+    _above: Option<Box<StopListener>>,
 }
 
-impl Default for Leash {
+impl Default for StopSignal {
     fn default() -> Self {
         Self { held: watch::Sender::new(()), above: None }
     }
 }
 
-impl Leash {
-    /// The leash of a parent that wears a collar itself.
-    pub fn under(collar: Collar) -> Self {
-        Self { above: Some(Box::new(collar)), ..Self::default() }
+impl StopSignal {
+    /// The signal of a parent that has a parent itself.
+    pub fn under(stop_listener: StopListener) -> Self {
+        Self { above: Some(Box::new(stop_listener)), ..Self::default() }
     }
 
     /// An end for one more child.
-    pub fn collar(&self) -> Collar {
-        Collar { held: self.held.subscribe(), _above: self.above.clone() }
+    pub fn listener(&self) -> StopListener {
+        StopListener { held: self.held.subscribe(), _above: self.above.clone() }
     }
 
     /// Ends the children and theirs, and waits until the last of them is gone.
@@ -71,7 +71,7 @@ impl Leash {
     }
 }
 
-impl Collar {
+impl StopListener {
     /// Ends the actor when its parent is gone.
     pub fn bind<A: Actor<Context = Context<A>>>(&self, actor: &A, ctx: &mut Context<A>) {
         let mut held = self.held.clone();

@@ -40,7 +40,7 @@ use domain::id::Member;
 use domain::machine::millis;
 use domain::notice::Notice;
 use domain::policy::Policy;
-use domain::ports::{CdnError, PortError, Ports};
+use domain::ports::{CdnError, PortError, Ports, StoreError};
 use domain::purge::Pace;
 use domain::refusal::Cause;
 use domain::retry;
@@ -48,7 +48,7 @@ use domain::roster::Trust;
 
 /// What every actor is built from. Cheap to clone.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct Env {
     /// The outside.
     pub ports: Ports,
     /// The metrics.
@@ -59,7 +59,7 @@ pub struct Surroundings {
     pub complaints: Arc<Complaints>,
 }
 
-impl Surroundings {
+impl Env {
     /// How a call to a port ended; see [`Complaints::heard`].
     pub(crate) fn heard(&self, cause: Cause, place: &str, error: Option<&PortError>) -> bool {
         self.complaints.heard(self.ports.clock.now(), cause, place, error)
@@ -72,7 +72,7 @@ impl Surroundings {
         if let Err(error) = &published {
             self.metrics.failure("publish_event");
             if !said {
-                tracing::warn!(workload = %notice.subject.spoken(), %error, "could not publish an Event");
+                tracing::warn!(workload = %notice.subject.display_name(), %error, "could not publish an Event");
             }
         }
         published
@@ -87,7 +87,7 @@ impl Surroundings {
     }
 
     /// How storing a record ended; see [`Complaints::heard_of_store`].
-    pub(crate) fn heard_of_store(&self, place: &str, error: Option<&PortError>) -> bool {
+    pub(crate) fn heard_of_store(&self, place: &str, error: Option<&StoreError>) -> bool {
         self.complaints.heard_of_store(self.ports.clock.now(), place, error)
     }
 }
@@ -121,7 +121,7 @@ pub struct Grouping {
     /// A random name for this life of the process.
     pub boot: String,
     /// Only listen: others must not count on us (decision 23).
-    pub silent: bool,
+    pub listen_only: bool,
 }
 
 /// Messages an actor's mailbox holds before it refuses more and senders must try again. A rollout produces a handful a
@@ -136,10 +136,10 @@ pub(crate) const LOAD: &str = "load_record";
 
 /// Calls the outside again and again, with back-off, until it answers. For what an actor cannot start without; `cause` names
 /// what is missing if it is refused.
-pub(crate) async fn insist<T, F>(
+pub(crate) async fn retry_until_ok<T, F>(
     operation: &'static str,
     cause: Cause,
-    surroundings: Surroundings,
+    env: Env,
     mut call: impl FnMut() -> F,
 ) -> T
 where
@@ -148,13 +148,13 @@ where
     let mut attempt = 0;
     loop {
         let answer = call().await;
-        let said = surroundings.heard(cause, operation, answer.as_ref().err());
+        let said = env.heard(cause, operation, answer.as_ref().err());
         match answer {
             Ok(answer) => return answer,
             Err(error) => {
                 attempt += 1;
                 let wait = retry::SERVICE.delay(attempt, operation);
-                surroundings.metrics.failure(operation);
+                env.metrics.failure(operation);
                 let wait_ms = millis(wait);
                 if said {
                     tracing::debug!(%error, operation, wait_ms, "refused; trying again");
@@ -169,11 +169,11 @@ where
 
 /// Sends a notice that is in no record, as an Event on the object `uid` and to the webhooks that want it. It is not
 /// retried.
-pub(crate) async fn tell_at_once(surroundings: &Surroundings, to: &Recipient<TellNotice>, notice: Notice, uid: &str) {
-    surroundings.metrics.notice(&notice);
+pub(crate) async fn tell_at_once(env: &Env, to: &Recipient<TellNotice>, notice: Notice, uid: &str) {
+    env.metrics.notice(&notice);
     // What failed is in the log.
-    let _ = surroundings.publish(&notice, uid).await;
+    let _ = env.publish(&notice, uid).await;
     if !matches!(to.send(TellNotice(Box::new(notice))).timeout(ANSWER_WITHIN).await, Ok(Ok(()))) {
-        surroundings.metrics.failure("tell_notice");
+        env.metrics.failure("tell_notice");
     }
 }

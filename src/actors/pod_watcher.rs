@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use actix::{Actor, ActorContext, AsyncContext, Context, Handler, StreamHandler};
 
+use crate::actors::Env;
 use crate::actors::MAILBOX_MAX;
-use crate::actors::Surroundings;
-use crate::actors::lifecycle::Collar;
+use crate::actors::lifecycle::StopListener;
 use crate::actors::message::{FollowPods, PodsReported};
 use domain::id::WorkloadId;
 use domain::ports::PodSight;
@@ -26,9 +26,9 @@ const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
 /// The actor. See the module's text.
 pub struct PodWatcher {
-    surroundings: Surroundings,
+    env: Env,
     namespace: String,
-    collar: Collar,
+    stop_listener: StopListener,
     pods: BTreeMap<String, (Labels, Pod)>,
     followers: BTreeMap<WorkloadId, (FollowPods, Option<Pods>)>,
     /// The first listing is complete. Before that, a missing pod means nothing.
@@ -39,10 +39,10 @@ pub struct PodWatcher {
 
 impl PodWatcher {
     /// A watcher of the namespace of its first follower.
-    pub fn new(surroundings: Surroundings, first: FollowPods, collar: Collar) -> Self {
+    pub fn new(env: Env, first: FollowPods, stop_listener: StopListener) -> Self {
         let namespace = first.workload.namespace.clone();
         let followers = BTreeMap::from([(first.workload.clone(), (first, None))]);
-        Self { surroundings, namespace, collar, pods: BTreeMap::new(), followers, synced: false, reporting: false }
+        Self { env, namespace, stop_listener, pods: BTreeMap::new(), followers, synced: false, reporting: false }
     }
 
     fn report_soon(&mut self, ctx: &mut Context<Self>) {
@@ -78,7 +78,7 @@ impl PodWatcher {
         for (follow, told) in self.followers.values_mut() {
             if follow.report_to.try_send(PodsReported(None)).is_err() {
                 // Until the next report it counts as having seen no pods.
-                self.surroundings.metrics.overflow("rollout");
+                self.env.metrics.overflow("rollout");
             }
             *told = None;
         }
@@ -90,8 +90,8 @@ impl Actor for PodWatcher {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
-        self.collar.clone().bind(self, ctx);
-        ctx.add_stream(self.surroundings.ports.cluster.watch_pods(&self.namespace));
+        self.stop_listener.clone().bind(self, ctx);
+        ctx.add_stream(self.env.ports.cluster.watch_pods(&self.namespace));
         // In a quiet namespace nothing else would notice that the last follower has ended.
         ctx.run_interval(SWEEP_EVERY, |watcher, ctx| watcher.report_soon(ctx));
     }
@@ -111,7 +111,7 @@ impl StreamHandler<PodSight> for PodWatcher {
             PodSight::Seen(labels, pod) => drop(self.pods.insert(pod.name.clone(), (labels, pod))),
             PodSight::Gone(name) => drop(self.pods.remove(&name)),
             PodSight::Trouble(error) => {
-                self.surroundings.metrics.failure("watch_pods");
+                self.env.metrics.failure("watch_pods");
                 self.report_blindness();
                 tracing::debug!(%error, namespace = %self.namespace, "the watch of pods was interrupted");
             }

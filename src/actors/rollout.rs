@@ -20,11 +20,11 @@ use std::rc::Rc;
 use actix::{Actor, ActorContext, Context, Recipient};
 
 use crate::actors::directory::Directory;
-use crate::actors::lifecycle::{Collar, Obituary};
+use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::{End, FollowPods};
 use crate::actors::rollout::storing::Storing;
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{MAILBOX_MAX, Surroundings};
+use crate::actors::{Env, MAILBOX_MAX};
 use domain::delivery::Errands;
 use domain::id::Seq;
 use domain::rollout::{Attended, Effect, Event};
@@ -32,10 +32,10 @@ use domain::rollout::{Attended, Effect, Event};
 /// The actor. See the module's text.
 pub struct RolloutActor {
     start: Start,
-    surroundings: Surroundings,
+    env: Env,
     directory: Directory,
     pods: Recipient<FollowPods>,
-    collar: Collar,
+    stop_listener: StopListener,
     obituary: Obituary,
     /// `None` until the record was read.
     shell: Option<Shell<Attended>>,
@@ -51,18 +51,18 @@ impl RolloutActor {
     /// An actor that reads its record, looks at the workload, and goes on from there.
     pub fn new(
         start: Start,
-        surroundings: Surroundings,
+        env: Env,
         directory: Directory,
         pods: Recipient<FollowPods>,
-        collar: Collar,
+        stop_listener: StopListener,
         obituary: Obituary,
     ) -> Self {
         Self {
             start,
-            surroundings,
+            env,
             directory,
             pods,
-            collar,
+            stop_listener,
             obituary,
             shell: None,
             loading: Rc::new(RefCell::new("reading its record from the ledger".to_owned())),
@@ -93,7 +93,7 @@ impl Actor for RolloutActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
-        self.collar.clone().bind(self, ctx);
+        self.stop_listener.clone().bind(self, ctx);
         self.load(ctx);
     }
 }
@@ -104,7 +104,7 @@ impl Drives<Attended> for RolloutActor {
     }
 
     fn perform(&mut self, effect: Effect, ctx: &mut Context<Self>) {
-        self.surroundings.metrics.effect("rollout", effect.name());
+        self.env.metrics.effect("rollout", effect.name());
         match effect {
             Effect::Store(record) => self.store(Some(record), 0, ctx),
             Effect::Remove(revision) => self.store(None, revision, ctx),

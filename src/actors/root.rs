@@ -1,9 +1,9 @@
 //! The parent of all: performs what `domain::duty` decides for this replica. It opens the ledger, builds and rebuilds the
 //! singletons, ends them, and keeps the lease.
 
-mod household;
 mod leasing;
 mod parent;
+mod tree;
 mod working;
 
 use std::time::Duration;
@@ -15,18 +15,18 @@ use tokio::sync::oneshot;
 
 use crate::actors::message::{Died, Drain, End, LedgerLost, Observe, Wanted, Who};
 use crate::actors::observation::Observation;
-use crate::actors::root::household::Household;
+use crate::actors::root::tree::Tree;
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{MAILBOX_MAX, Surroundings};
+use crate::actors::{Env, MAILBOX_MAX};
 use domain::duty::{Duty, Effect, Event, Singleton};
 use domain::lease::Election;
-use domain::ports::Ledgered;
+use domain::ports::LedgerContents;
 
 /// How often we check the singletons for a death whose notice was lost.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// How long an end in order takes at most: for the writes under way, and then for the lease.
-pub const ENDS_WITHIN: Duration = household::DRAIN_WITHIN.saturating_add(leasing::RELEASE_WITHIN);
+pub const ENDS_WITHIN: Duration = tree::DRAIN_WITHIN.saturating_add(leasing::RELEASE_WITHIN);
 
 /// Why the process ends by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,11 +34,11 @@ pub struct GivenUp(pub String);
 
 /// The actor. See the module's text.
 pub struct Root {
-    surroundings: Surroundings,
+    env: Env,
     duty: Shell<Duty>,
     /// The ledger that was opened last, until something is built from it.
-    ledgered: Option<Ledgered>,
-    household: Option<Household>,
+    ledgered: Option<LedgerContents>,
+    tree: Option<Tree>,
     /// The opening or the end under way.
     under_way: Option<SpawnHandle>,
     given_up: Option<oneshot::Sender<GivenUp>>,
@@ -48,14 +48,14 @@ pub struct Root {
 
 impl Root {
     /// The parent of everything. It signals `given_up` once if it cannot go on.
-    pub fn new(surroundings: Surroundings, given_up: oneshot::Sender<GivenUp>) -> Self {
-        let Surroundings { ports, .. } = &surroundings;
+    pub fn new(env: Env, given_up: oneshot::Sender<GivenUp>) -> Self {
+        let Env { ports, .. } = &env;
         let election = ports.lease.as_ref().map(|lease| Election::new(lease.replica().clone(), ports.clock.now()));
         Self {
-            duty: Shell::new(Duty::new(election), &surroundings),
-            surroundings,
+            duty: Shell::new(Duty::new(election), &env),
+            env,
             ledgered: None,
-            household: None,
+            tree: None,
             under_way: None,
             given_up: Some(given_up),
             dismissed_by: Vec::new(),
@@ -63,7 +63,7 @@ impl Root {
     }
 
     fn give_up(&mut self, who: Singleton) {
-        self.surroundings.metrics.restart(who.name());
+        self.env.metrics.restart(who.name());
         if let Some(given_up) = self.given_up.take() {
             // The listener may be ending already.
             let _ = given_up.send(GivenUp(format!("{} crashed more often than it may be rebuilt", who.name())));
@@ -72,7 +72,7 @@ impl Root {
 
     /// Checks whether a singleton is dead, and has it rebuilt.
     fn check(&mut self, who: Singleton, ctx: &mut Context<Self>) {
-        if self.household.as_ref().is_some_and(|household| household.is_dead(who)) {
+        if self.tree.as_ref().is_some_and(|tree| tree.is_dead(who)) {
             self.feed(Event::Crashed(who), ctx);
         }
     }
@@ -81,8 +81,8 @@ impl Root {
         for who in Singleton::ALL {
             self.check(who, ctx);
         }
-        if let Some(household) = &mut self.household {
-            household.send_directory();
+        if let Some(tree) = &mut self.tree {
+            tree.send_directory();
         }
     }
 }
@@ -118,7 +118,7 @@ impl Drives<Duty> for Root {
             }
             Effect::TellStandingBy(leader) => tracing::info!(leader, "standing by: another replica leads"),
             Effect::TellTrouble(trouble) => {
-                self.surroundings.metrics.failure("lease");
+                self.env.metrics.failure("lease");
                 tracing::warn!("{trouble}");
             }
         }
@@ -149,8 +149,8 @@ impl Handler<Wanted> for Root {
     type Result = ();
 
     fn handle(&mut self, wanted: Wanted, _ctx: &mut Self::Context) {
-        if let Some(household) = &self.household {
-            household.pass(wanted);
+        if let Some(tree) = &self.tree {
+            tree.pass(wanted);
         }
     }
 }
@@ -162,7 +162,7 @@ impl Handler<Observe> for Root {
         let duty = self.duty.machine();
         let standing_by = duty.standing_by().map(str::to_owned);
         let mut all = Observation { troubles: duty.troubles(), standing_by, ..Observation::default() };
-        let seen = self.household.as_ref().map(Household::observe);
+        let seen = self.tree.as_ref().map(Tree::observe);
         let gathering = async move {
             if let Some(seen) = seen {
                 all.absorb(seen.await);

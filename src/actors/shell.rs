@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, SpawnHandle, WrapFuture};
 
-use crate::actors::Surroundings;
+use crate::actors::Env;
 use crate::telemetry::Metrics;
 use domain::machine::{Machine, Timestamp};
 use domain::ports::Clock;
@@ -27,8 +27,8 @@ pub struct Shell<M> {
 
 impl<M: Machine> Shell<M> {
     /// Takes a machine into the shell. Nothing happens before its first event.
-    pub fn new(machine: M, surroundings: &Surroundings) -> Self {
-        let (clock, metrics) = (surroundings.ports.clock.clone(), surroundings.metrics.clone());
+    pub fn new(machine: M, env: &Env) -> Self {
+        let (clock, metrics) = (env.ports.clock.clone(), env.metrics.clone());
         Self { machine, clock, timer: None, metrics }
     }
 

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, MessageResult, ResponseFuture, WrapFuture};
 use tokio::sync::oneshot;
 
-use crate::actors::lifecycle::{Collar, Obituary};
+use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::{Observe, TellNotice};
 use crate::actors::observation::{DeliverySeen, Observation};
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{MAILBOX_MAX, Surroundings, insist};
+use crate::actors::{Env, MAILBOX_MAX, retry_until_ok};
 use domain::delivery::{Delivery, Effect, Event, Outbox, Outcome, Report, State};
 use domain::id::NoticeId;
 use domain::machine::Timestamp;
@@ -17,8 +17,8 @@ use domain::refusal::Cause;
 
 /// The actor. See the module's text.
 pub struct Webhook {
-    surroundings: Surroundings,
-    collar: Collar,
+    env: Env,
+    stop_listener: StopListener,
     /// Sent to root when this ends.
     _obituary: Obituary,
     outbox: Shell<Outbox>,
@@ -28,15 +28,15 @@ pub struct Webhook {
 
 impl Webhook {
     /// An actor that reads the outbox first.
-    pub fn new(surroundings: Surroundings, collar: Collar, obituary: Obituary) -> Self {
-        let outbox = Shell::new(Outbox::new(surroundings.settings.outbox.clone()), &surroundings);
-        Self { surroundings, collar, _obituary: obituary, outbox, waiting: BTreeMap::new() }
+    pub fn new(env: Env, stop_listener: StopListener, obituary: Obituary) -> Self {
+        let outbox = Shell::new(Outbox::new(env.settings.outbox.clone()), &env);
+        Self { env, stop_listener, _obituary: obituary, outbox, waiting: BTreeMap::new() }
     }
 
     /// Reads what an earlier life left, with retries until that works.
     fn restore(&self, ctx: &mut Context<Self>) {
-        let ledger = self.surroundings.ports.ledger.clone();
-        let reading = insist("read_outbox", Cause::ReadLedger, self.surroundings.clone(), move || {
+        let ledger = self.env.ports.ledger.clone();
+        let reading = retry_until_ok("read_outbox", Cause::ReadLedger, self.env.clone(), move || {
             let ledger = ledger.clone();
             async move { ledger.deliveries().await }
         });
@@ -44,13 +44,13 @@ impl Webhook {
     }
 
     fn store(&mut self, delivery: Delivery, write: u64, ctx: &mut Context<Self>) {
-        let ledger = self.surroundings.ports.ledger.clone();
-        let surroundings = self.surroundings.clone();
+        let ledger = self.env.ports.ledger.clone();
+        let env = self.env.clone();
         let id = delivery.id.clone();
         self.ask(ctx, async move { ledger.store_delivery(&delivery).await }, move |stored| {
-            let said = surroundings.heard(Cause::WriteLedger, "store_delivery", stored.as_ref().err());
+            let said = env.heard(Cause::WriteLedger, "store_delivery", stored.as_ref().err());
             let Err(error) = stored else { return Event::Stored { id, write } };
-            surroundings.metrics.failure("store_delivery");
+            env.metrics.failure("store_delivery");
             if !said {
                 tracing::warn!(%error, "could not write a webhook to the ledger; trying again");
             }
@@ -59,13 +59,13 @@ impl Webhook {
     }
 
     fn remove(&mut self, id: String, write: u64, ctx: &mut Context<Self>) {
-        let ledger = self.surroundings.ports.ledger.clone();
-        let surroundings = self.surroundings.clone();
+        let ledger = self.env.ports.ledger.clone();
+        let env = self.env.clone();
         let forgotten = id.clone();
         self.ask(ctx, async move { ledger.remove_delivery(&forgotten).await }, move |removed| {
-            let said = surroundings.heard(Cause::WriteLedger, "remove_delivery", removed.as_ref().err());
+            let said = env.heard(Cause::WriteLedger, "remove_delivery", removed.as_ref().err());
             let Err(error) = removed else { return Event::Removed { id, write } };
-            surroundings.metrics.failure("remove_delivery");
+            env.metrics.failure("remove_delivery");
             if !said {
                 tracing::warn!(%error, "could not remove a delivered webhook from the ledger; trying again");
             }
@@ -75,24 +75,24 @@ impl Webhook {
 
     fn report(&self, report: &Report) {
         let Report { id, hook, kind, subject, attempts, outcome } = report;
-        let workload = subject.spoken();
+        let workload = subject.display_name();
         let kind = kind.name();
         match outcome {
             Outcome::Delivered { status } => {
                 tracing::info!(%workload, hook, kind, delivery = %id, attempts, status, "webhook delivered");
             }
             Outcome::Retrying { after, reason } => {
-                self.surroundings.metrics.failure("send_webhook");
+                self.env.metrics.failure("send_webhook");
                 let after_s = after.as_secs();
                 tracing::warn!(%workload, hook, kind, delivery = %id, attempts, after_s, reason, "webhook not delivered; trying again");
             }
             Outcome::Dead { reason } | Outcome::Dropped { reason } | Outcome::HookDisabled { reason } => {
-                self.surroundings.metrics.failure("deliver_webhook");
+                self.env.metrics.failure("deliver_webhook");
                 let outcome = outcome.name();
                 tracing::error!(%workload, hook, kind, delivery = %id, attempts, outcome, reason, "webhook given up");
             }
             Outcome::Postponed { reason } => {
-                self.surroundings.metrics.overflow("outbox");
+                self.env.metrics.overflow("outbox");
                 tracing::warn!(%workload, hook, kind, reason, "webhook postponed");
             }
         }
@@ -111,7 +111,7 @@ impl Actor for Webhook {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
-        self.collar.clone().bind(self, ctx);
+        self.stop_listener.clone().bind(self, ctx);
         self.restore(ctx);
     }
 }
@@ -122,11 +122,11 @@ impl Drives<Outbox> for Webhook {
     }
 
     fn perform(&mut self, effect: Effect, ctx: &mut Context<Self>) {
-        self.surroundings.metrics.effect("outbox", effect.name());
+        self.env.metrics.effect("outbox", effect.name());
         match effect {
             Effect::Store { delivery, write } => self.store(delivery, write, ctx),
             Effect::Send { delivery, attempt } => {
-                let notifier = self.surroundings.ports.notifier.clone();
+                let notifier = self.env.ports.notifier.clone();
                 let id = delivery.id.clone();
                 let sent = async move { notifier.send(&delivery).await };
                 self.ask(ctx, sent, move |reply| Event::Answered { id, attempt, reply });
@@ -136,7 +136,7 @@ impl Drives<Outbox> for Webhook {
             Effect::Postponed(notice) => self.answer(&notice, &Err("the outbox is full".to_owned())),
             Effect::Report(report) => self.report(&report),
         }
-        self.surroundings.metrics.deliveries(self.outbox.machine().census().live);
+        self.env.metrics.deliveries(self.outbox.machine().census().live);
     }
 }
 
@@ -144,7 +144,7 @@ impl Handler<TellNotice> for Webhook {
     type Result = ResponseFuture<Result<(), String>>;
 
     fn handle(&mut self, TellNotice(notice): TellNotice, ctx: &mut Self::Context) -> Self::Result {
-        let deliveries = self.surroundings.ports.notifier.deliveries(&notice);
+        let deliveries = self.env.ports.notifier.deliveries(&notice);
         let (sender, receiver) = oneshot::channel();
         self.waiting.entry(notice.id.clone()).or_default().push(sender);
         self.feed(Event::Told { notice: notice.id, deliveries }, ctx);

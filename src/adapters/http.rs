@@ -25,7 +25,7 @@ use http::{HeaderMap, Method};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
-pub use egress::Egress;
+pub use egress::{Egress, refusal_of_cluster};
 
 /// Bytes of an answer that are read at most; then the connection is dropped. Only a person who looks for an error
 /// message reads an answer.

@@ -6,12 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{LEDGER_NAMESPACE, StartError};
+use super::{LEDGER_NAMESPACE, StartError, ask};
 use crate::adapters::kubernetes::Clients;
 use crate::adapters::ledger::kubernetes::find::{Ledgers, ledgers};
 use crate::config::{Config, Namespaces};
-use domain::ports::{PortError, Retry};
-use domain::retry;
 
 /// What else there is to run than a controller that purges; the end of every refusal.
 const INSTEAD: &str = "To see what it would do, without doing it: allclear run --dry-run. To see it work on this machine alone: \
@@ -70,7 +68,7 @@ impl Beside {
             Namespaces::Listed(names) => likely.extend(names.iter().cloned()),
             Namespaces::All | Namespaces::AllOrOwn => {}
         }
-        self.judge(found(clients, &likely).await?)
+        self.judge(ask("whether the cluster has another ledger", || ledgers(&clients.request, likely.clone())).await?)
     }
 
     fn judge(&self, found: Ledgers) -> Result<(), StartError> {
@@ -98,21 +96,6 @@ impl Beside {
             }
         }
         Ok(())
-    }
-}
-
-/// Asks until there is an answer: an API server that is away for a moment is no reason to end.
-async fn found(clients: &Clients, likely: &BTreeSet<String>) -> Result<Ledgers, PortError> {
-    let mut attempt = 0;
-    loop {
-        match ledgers(&clients.request, likely.clone()).await {
-            Err(error) if error.retry != Retry::Never => {
-                attempt += 1;
-                tracing::warn!(%error, "cannot find out whether the cluster has another ledger; trying again");
-                tokio::time::sleep(retry::SERVICE.delay(attempt, "ledgers")).await;
-            }
-            found => return found,
-        }
     }
 }
 

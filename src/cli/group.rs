@@ -1,24 +1,24 @@
 //! `allclear group show`, `allclear group forget MEMBER` and `allclear group add MEMBER`.
 //!
 //! What is shown is what was heard on the boards just now and what the ledger has pinned. Forgetting is a write to the pin
-//! of this cluster's ledger, by compare-and-set; each remaining member has to be told so itself (decision 5).
+//! of this cluster's ledger, by compare-and-set; the same is to be done in each remaining member (decision 5).
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use futures_util::future::join_all;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::app::Neighbours;
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, refused};
 use crate::cli::consent::{Answer, Consent};
 use crate::cli::page::{Page, count};
 use crate::cli::read::listen::{Group, listen};
-use crate::cli::read::{Question, Section, Sources, peek, tallied};
-use domain::broker::{MemberSeen, PathSeen, trouble_of_hold};
+use crate::cli::read::{Question, Section, Sources, group_lines, peek};
+use domain::broker::{BoardSeen, MemberSeen, Trouble};
 use domain::group::{Fate, fate};
 use domain::id::{Member, WorkloadId};
-use domain::ports::Ledgered;
+use domain::ports::LedgerContents;
 use domain::roster::{Hold, Pin, Trust, listed};
 use domain::text::visible;
 
@@ -44,9 +44,10 @@ pub struct Shown {
     /// The members.
     pub members: Vec<MemberSeen>,
     /// The boards.
-    pub boards: Vec<PathSeen>,
-    /// What is wrong, in words.
-    pub troubles: Vec<String>,
+    pub boards: Vec<BoardSeen>,
+    /// What is wrong.
+    #[serde(serialize_with = "in_words")]
+    pub troubles: Vec<Trouble>,
 }
 
 /// Shows the group. Exit codes: 0 shown, 1 there is none, or our own name is not known.
@@ -62,7 +63,7 @@ pub async fn show(sources: &Sources, question: &Question, output: Output) -> Out
     answer(&shown, output, code)
 }
 
-fn shown(neighbours: &Neighbours, heard: Group, ledger: &Section<Ledgered>) -> Shown {
+fn shown(neighbours: &Neighbours, heard: Group, ledger: &Section<LedgerContents>) -> Shown {
     let seen = heard.seen.unwrap_or_default();
     Shown {
         group: neighbours.name.clone(),
@@ -189,15 +190,15 @@ fn plan(
     (pin, next): (&Pin, &Pin),
     (member, named): (&Member, bool),
     heard: Group,
-    ledgered: &Ledgered,
+    ledgered: &LedgerContents,
 ) -> String {
     let mut lines = vec![
         format!("In the ledger in {}, the entry of the members becomes", question.ledger_place),
         format!("  {}", listed(&next.members)),
         format!("instead of {}.", listed(&pin.members)),
     ];
-    let voice = heard.beats.get(member);
-    lines.push(match voice {
+    let beat = heard.beats.get(member);
+    lines.push(match beat {
         Some(_) => format!(
             "WARNING: {member} was heard from less than 30 s ago. A member that lives and is forgotten goes on voting, and waits \
              for votes it does not get. First stop it, and take its Redis out of redis.url and group.remotes of all others."
@@ -216,7 +217,7 @@ fn plan(
             "{} {member} and is closed without a purge:",
             count(open.len(), "open vote contains", "open votes contain")
         ));
-        lines.extend(open.into_iter().map(|(workload, what)| format!("  {}: {what}", workload.spoken())));
+        lines.extend(open.into_iter().map(|(workload, what)| format!("  {}: {what}", workload.display_name())));
         lines.push(
             "Complete versions are then agreed on among those that remain, and purged by a vote of their own."
                 .to_owned(),
@@ -237,7 +238,7 @@ fn named_too(member: &Member) -> String {
     )
 }
 
-fn open_votes(mut heard: Group, ledgered: &Ledgered, member: &Member) -> Vec<(WorkloadId, String)> {
+fn open_votes(mut heard: Group, ledgered: &LedgerContents, member: &Member) -> Vec<(WorkloadId, String)> {
     let mut open = Vec::new();
     for (workload, record) in &ledgered.records {
         for vote in record.votes.iter().filter(|vote| vote.closed.is_none() && vote.vector.0.contains_key(member)) {
@@ -292,20 +293,28 @@ impl fmt::Display for Shown {
         let pin = pinned.known().is_some_and(Option::is_some);
         page.part("Members", members.iter().map(|member| member_line(member, pin)))?;
         page.part("Redis", boards.iter().map(board_line))?;
-        let differing = || {
-            let differing = members.iter().filter(|member| !member.differences.is_empty());
-            differing.map(|member| (&member.name, &member.differences))
-        };
-        let known = || boards.iter().map(|board| board.trouble.as_ref());
-        let is_held = |trouble: &String| holds.iter().any(|hold| *trouble == trouble_of_hold(&hold.words));
-        let further = troubles.iter().filter(|trouble| tallied::is_further(trouble, known(), differing()));
-        let further = further.filter(|trouble| !is_held(trouble));
-        page.part("Troubles", further.cloned())
+        page.part("Troubles", troubles.iter().filter(|trouble| !self.shows(trouble)).map(ToString::to_string))
     }
 }
 
+impl Shown {
+    /// Whether a trouble is shown beside what it is about.
+    fn shows(&self, trouble: &Trouble) -> bool {
+        match trouble {
+            Trouble::Board(why) => self.boards.iter().any(|board| board.trouble.as_ref() == Some(why)),
+            Trouble::Hold(words) => self.holds.iter().any(|hold| hold.words == *words),
+            Trouble::Difference { .. } => true,
+            Trouble::Other(_) => false,
+        }
+    }
+}
+
+fn in_words<S: Serializer>(troubles: &[Trouble], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(troubles.iter().map(ToString::to_string))
+}
+
 fn member_line(member: &MemberSeen, pinned: bool) -> String {
-    let MemberSeen { name, is_self, agreed, heard_s, version, differences, disbelieved, place } = member;
+    let MemberSeen { name, is_self, agreed, heard_s, version, differences, disbelieved, place, cure: _ } = member;
     let heard = match (is_self, disbelieved, heard_s, version) {
         (true, ..) => "this member".to_owned(),
         (false, Some(why), ..) => format!("heard from, and not believed: {why}"),
@@ -321,11 +330,11 @@ fn member_line(member: &MemberSeen, pinned: bool) -> String {
     format!("{name}: {heard}{agreed}{differs}")
 }
 
-fn board_line(board: &PathSeen) -> String {
-    let PathSeen { name, trouble, same_as, rejected, identity, .. } = board;
+fn board_line(board: &BoardSeen) -> String {
+    let BoardSeen { name, trouble, same_as, rejected, identity, .. } = board;
     let state = match (same_as, trouble) {
         (Some(other), _) => format!("the same server as {other}"),
-        (None, Some(why)) => tallied::board_trouble(name, why).to_owned(),
+        (None, Some(why)) => group_lines::board_trouble(name, why).to_owned(),
         (None, None) => "well".to_owned(),
     };
     let who = identity.as_ref().map_or_else(String::new, |identity| format!("; server {identity}"));

@@ -13,14 +13,14 @@ use serde::Serialize;
 use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, Output, answer, refused};
 use crate::cli::consent::{Answer, Consent};
 use crate::cli::page::{Page, count};
-use crate::cli::read::listen::{Copy, Group, listen};
+use crate::cli::read::listen::{Group, OwnCopy, listen};
 use crate::cli::read::{Question, Section, Sources, named, peek};
 use domain::adoption::{State, adopt as adopted, has_regressed, state};
 use domain::delivery;
 use domain::id::{Origin, Seq, WorkloadId};
 use domain::image::brief;
 use domain::policy::Policy;
-use domain::ports::{Ledgered, PortError, StoreError};
+use domain::ports::{LedgerContents, PortError, StoreError};
 use domain::readiness::{self, Standing, standing};
 use domain::record::Record;
 use domain::rollout::closed;
@@ -90,18 +90,22 @@ pub async fn show(sources: &Sources, question: &Question, output: Output) -> Out
     };
     let copies = copies(heard.as_ref(), &id);
     if let Some(why) = ledgered.unreadable.get(&id) {
-        return refused(&format!("the record of {} cannot be read: {why}", id.spoken()));
+        return refused(&format!("the record of {} cannot be read: {why}", id.display_name()));
     }
     let record = ledgered.records.get(&id).cloned();
     if record.is_none() && copies.is_empty() {
-        return refused(&format!("there is no record of {} in the ledger in {}", id.spoken(), question.ledger_place));
+        return refused(&format!(
+            "there is no record of {} in the ledger in {}",
+            id.display_name(),
+            question.ledger_place
+        ));
     }
     let regressed = matches!(lost(sources, &ledgered, &id, copies).await, Ok(Some(_)));
-    let seen = |copy: &Copy| {
+    let seen = |copy: &OwnCopy| {
         let (seq, revision) = state(&copy.said);
         CopySeen { board: copy.board.clone(), seq, revision, current: copy.origin == ledgered.origin }
     };
-    let troubles = heard.iter().flat_map(|heard| heard.troubles.iter().cloned()).chain(deaf).collect();
+    let troubles = heard.iter().flat_map(|heard| heard.troubles.iter().map(ToString::to_string)).chain(deaf).collect();
     let one = One { workload: id.clone(), record, copies: copies.iter().map(seen).collect(), regressed, troubles };
     answer(&one, output, 0)
 }
@@ -174,7 +178,7 @@ pub async fn adopt(sources: &Sources, question: &Question, which: Which, consent
 }
 
 /// Listens to the boards, if there are any. Our copies are told by our name; `Err` says why it is not known.
-async fn heard(sources: &Sources, ledgered: &Ledgered, policy: &Policy) -> Result<Option<Group>, String> {
+async fn heard(sources: &Sources, ledgered: &LedgerContents, policy: &Policy) -> Result<Option<Group>, String> {
     let Some(neighbours) = sources.group.as_ref().filter(|neighbours| !neighbours.boards.is_empty()) else {
         return Ok(None);
     };
@@ -182,7 +186,7 @@ async fn heard(sources: &Sources, ledgered: &Ledgered, policy: &Policy) -> Resul
     Ok(Some(listen(neighbours, member, Some(ledgered), policy).await))
 }
 
-fn copies<'a>(heard: Option<&'a Group>, id: &WorkloadId) -> &'a [Copy] {
+fn copies<'a>(heard: Option<&'a Group>, id: &WorkloadId) -> &'a [OwnCopy] {
     heard.and_then(|heard| heard.own.get(id)).map_or(&[], Vec::as_slice)
 }
 
@@ -190,11 +194,11 @@ fn copies<'a>(heard: Option<&'a Group>, id: &WorkloadId) -> &'a [Copy] {
 /// boards: what a running allclear writes meanwhile must not look like a loss.
 async fn lost(
     sources: &Sources,
-    ledgered: &Ledgered,
+    ledgered: &LedgerContents,
     id: &WorkloadId,
-    copies: &[Copy],
+    copies: &[OwnCopy],
 ) -> Result<Option<(State, String)>, PortError> {
-    let of_ours: Vec<&Copy> = copies.iter().filter(|copy| copy.origin == ledgered.origin).collect();
+    let of_ours: Vec<&OwnCopy> = copies.iter().filter(|copy| copy.origin == ledgered.origin).collect();
     let seen = ledgered.records.get(id);
     let is_noted = seen.is_some_and(|record| record.set_back.is_some());
     // Most are not: only what looks like it is asked for again.
@@ -208,7 +212,7 @@ async fn lost(
 }
 
 /// The workloads whose state the ledger lost, or may have lost.
-fn suspects<'a>(ledgered: &'a Ledgered, heard: Option<&'a Group>) -> BTreeSet<&'a WorkloadId> {
+fn suspects<'a>(ledgered: &'a LedgerContents, heard: Option<&'a Group>) -> BTreeSet<&'a WorkloadId> {
     let noted = ledgered.records.iter().filter(|(_, record)| record.set_back.is_some()).map(|(id, _)| id);
     noted.chain(heard.into_iter().flat_map(|heard| heard.own.keys())).collect()
 }
@@ -216,7 +220,7 @@ fn suspects<'a>(ledgered: &'a Ledgered, heard: Option<&'a Group>) -> BTreeSet<&'
 async fn adoption(
     sources: &Sources,
     question: &Question,
-    ledgered: &Ledgered,
+    ledgered: &LedgerContents,
     heard: &Group,
     id: WorkloadId,
 ) -> Result<Option<Adoption>, PortError> {
@@ -227,7 +231,7 @@ async fn adoption(
         Some(Workload { version: Ok(version), .. }) => Some(version),
         Some(Workload { version: Err(why), .. }) => {
             return Err(PortError::lasting(
-                format!("failed to adopt {}", id.spoken()),
+                format!("failed to adopt {}", id.display_name()),
                 format!("its image cannot be read: {why}"),
             ));
         }
@@ -282,7 +286,7 @@ fn plan(question: &Question, adoptions: &[Adoption]) -> String {
         question.ledger_place,
         count(adoptions.len(), "workload gets", "workloads get")
     )];
-    lines.extend(adoptions.iter().map(|adoption| format!("  {}: {}", adoption.id.spoken(), adoption.words)));
+    lines.extend(adoptions.iter().map(|adoption| format!("  {}: {}", adoption.id.display_name(), adoption.words)));
     lines.push(
         "Nothing is purged for them. If the edge may hold an older version, ask for a purge by the annotation \
          allclear.dev/requested-at afterwards."
@@ -295,13 +299,13 @@ async fn store(sources: &Sources, adoptions: Vec<Adoption>) -> Outcome {
     let (mut out, mut err) = (String::new(), String::new());
     for Adoption { id, record, .. } in adoptions {
         match sources.ledger.store(&id, &record).await {
-            Ok(()) => out.push_str(&format!("{}: adopted as rollout {}\n", id.spoken(), record.seq)),
+            Ok(()) => out.push_str(&format!("{}: adopted as rollout {}\n", id.display_name(), record.seq)),
             Err(StoreError::Conflict(_)) => err.push_str(&format!(
                 "error: {}: not adopted: its record was changed at the same moment; run it again\n",
-                id.spoken()
+                id.display_name()
             )),
-            Err(error @ (StoreError::Unavailable(_) | StoreError::Lost(_))) => {
-                err.push_str(&format!("error: {}: {error}\n", id.spoken()));
+            Err(error @ (StoreError::NoRoom(_) | StoreError::Unavailable(_) | StoreError::Lost(_))) => {
+                err.push_str(&format!("error: {}: {error}\n", id.display_name()));
             }
         }
     }
@@ -309,13 +313,18 @@ async fn store(sources: &Sources, adoptions: Vec<Adoption>) -> Outcome {
     Outcome { out, err, code }
 }
 
-async fn overview(sources: &Sources, question: &Question, ledgered: &Ledgered, heard: Option<&Group>) -> Overview {
-    let mut troubles = heard.map(|heard| heard.troubles.clone()).unwrap_or_default();
+async fn overview(
+    sources: &Sources,
+    question: &Question,
+    ledgered: &LedgerContents,
+    heard: Option<&Group>,
+) -> Overview {
+    let mut troubles: Vec<String> = heard.iter().flat_map(|heard| &heard.troubles).map(ToString::to_string).collect();
     let mut set_back = Vec::new();
     for id in suspects(ledgered, heard) {
         match lost(sources, ledgered, id, copies(heard, id)).await {
             Ok(None) => {}
-            Ok(Some(_)) => set_back.push(id.spoken()),
+            Ok(Some(_)) => set_back.push(id.display_name()),
             Err(error) => troubles.push(error.to_string()),
         }
     }
@@ -331,9 +340,9 @@ async fn overview(sources: &Sources, question: &Question, ledgered: &Ledgered, h
         place: question.ledger_place.clone(),
         origin: ledgered.origin.clone(),
         records: ledgered.records.len(),
-        in_flight: open.map(|(id, _)| id.spoken()).collect(),
+        in_flight: open.map(|(id, _)| id.display_name()).collect(),
         members: ledgered.pin.as_ref().map(|pin| pin.members.iter().map(ToString::to_string).collect()),
-        unreadable: ledgered.unreadable.iter().map(|(id, why)| (id.spoken(), why.clone())).collect(),
+        unreadable: ledgered.unreadable.iter().map(|(id, why)| (id.display_name(), why.clone())).collect(),
         deliveries,
         regressed: set_back,
         troubles,
@@ -364,7 +373,7 @@ impl fmt::Display for Overview {
 impl fmt::Display for One {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { workload, record, copies, regressed, troubles } = self;
-        writeln!(f, "{}", visible(&workload.spoken()))?;
+        writeln!(f, "{}", visible(&workload.display_name()))?;
         let mut page = Page { f };
         match record {
             None => page.part("Record", ["none".to_owned()])?,

@@ -21,9 +21,10 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use crate::adapters::kubernetes::crd;
 use crate::app::by_hand::ByHand;
-use crate::app::{self, Surrounded};
-use crate::cli::answer::{Output, failed, print};
+use crate::app::{self, Overrides};
+use crate::cli::answer::{Outcome, Output, failed, print};
 use crate::cli::consent::Consent;
 use crate::config::{Inputs, load, read_file};
 
@@ -135,6 +136,12 @@ enum Command {
         #[command(subcommand)]
         action: ConfigAction,
     },
+    /// Print the CustomResourceDefinitions of this release, for kubectl apply -f -
+    Crds {
+        /// Those for objects of pipelines.weave.works that are stored already
+        #[arg(long)]
+        weave: bool,
+    },
     /// Print completions for a shell
     Completion {
         /// Which shell
@@ -237,8 +244,8 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             let dry_run = dry_run.then(|| ("dry_run".to_owned(), "true".to_owned()));
             let flags = dry_run.into_iter().chain(ledger_flag(ledger_namespace)).collect();
             let by_hand = global.by_hand(&environment, second_ledger);
-            let surrounded = Surrounded { kubernetes: global.kubernetes(), by_hand, ..Surrounded::default() };
-            with_inputs(global, environment, flags, |inputs| run::run(inputs, surrounded))
+            let overrides = Overrides { kubernetes: global.kubernetes(), by_hand, ..Overrides::default() };
+            with_inputs(global, environment, flags, |inputs| run::run(inputs, overrides))
         }
         #[cfg(feature = "demo")]
         Command::Demo { clusters, stay } => demo::demo(clusters, stay),
@@ -281,6 +288,10 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             };
             print(&outcome)
         }),
+        Command::Crds { weave } => {
+            let out = if weave { crd::CRD_WEAVE } else { crd::CRD };
+            print(&Outcome { out: out.to_owned(), err: String::new(), code: 0 })
+        }
         Command::Completion { shell } => {
             // Into memory first: the library panics where its reader has gone away.
             let mut script = Vec::new();

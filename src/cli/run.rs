@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::app::{self, StartError, Surrounded};
+use crate::app::{self, Overrides, StartError};
 use crate::cli::answer::{EXIT_INVALID, Output, failed, print};
 use crate::cli::config::refused;
 use crate::config::{Config, Inputs, Loaded, load};
@@ -13,7 +13,7 @@ use crate::telemetry;
 
 /// Runs until SIGTERM or SIGINT (exit code 0), or until it has to give up (1). A configuration that is refused is told
 /// with everything that is wrong with it (2).
-pub fn run(inputs: &Inputs<'_>, surrounded: Surrounded) -> ExitCode {
+pub fn run(inputs: &Inputs<'_>, overrides: Overrides) -> ExitCode {
     let Loaded { config, effective: _, warnings } = match load(inputs) {
         Ok(loaded) => loaded,
         Err(invalid) => return print(&refused(&invalid, Output::Table)),
@@ -26,15 +26,15 @@ pub fn run(inputs: &Inputs<'_>, surrounded: Surrounded) -> ExitCode {
     }
     // Never dropped: the runtime would wait there, without bound, for a name that is being looked up.
     let system = ManuallyDrop::new(actix::System::new());
-    system.block_on(live(&config, surrounded))
+    system.block_on(live(&config, overrides))
 }
 
-async fn live(config: &Config, surrounded: Surrounded) -> ExitCode {
+async fn live(config: &Config, overrides: Overrides) -> ExitCode {
     let (mut terminate, mut interrupt) = match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
         (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
         (Err(error), _) | (_, Err(error)) => return failed(&format!("failed to listen for signals: {error}")),
     };
-    let starting = app::start(config, surrounded);
+    let starting = app::start(config, overrides);
     let started = tokio::select! {
         started = starting => started,
         _ = terminate.recv() => return ExitCode::SUCCESS,

@@ -9,7 +9,7 @@ use super::validate::{DAY, MINUTE, SECOND};
 use super::values::Values;
 use super::webhooks::ReadFile;
 use super::{AbsentPolicy, Group, Redis, unread};
-use domain::id::is_name;
+use domain::id::is_key_part;
 use domain::policy::AtTimeout;
 
 /// Members of a group at most: a vector has one component for each, and a record (4 KiB) holds several vectors.
@@ -137,7 +137,7 @@ fn remotes(values: &mut Values<'_>, redis: Option<&Redis>) -> Option<Vec<RedisAd
 
 /// The name of a member or a group.
 fn name_in_keys(text: &str) -> Result<String, Refused> {
-    if is_name(text) {
+    if is_key_part(text) {
         Ok(text.to_owned())
     } else {
         Err(Refused::new("is not a name", "write letters, digits, hyphens, underscores and dots, 63 at most"))

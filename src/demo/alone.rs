@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::demo::life::Life;
-use crate::demo::telling::{
+use crate::demo::narration::{
     BROKEN, CHAPTER_MAX, COMPLETES_AFTER, Chapter, DISTRIBUTION, HOST, LOOK_EVERY, NAME, NAMESPACE, ROLLOUT_TIMEOUT,
     TIMINGS, Told, events, image, label, line, program, say, settled, table,
 };

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use crate::actors::observation::Observation;
 use crate::adapters::clock::SystemClock;
 use crate::demo::life::Life;
-use crate::demo::telling::{
+use crate::demo::narration::{
     BROKEN, CHAPTER_MAX, COMPLETES_AFTER, Chapter, DISTRIBUTION, HOST, LOOK_EVERY, NAME, NAMESPACE, ROLLOUT_TIMEOUT,
     TIMINGS, Told, events, image, label, program, say, settled, table,
 };

@@ -14,7 +14,7 @@ use crate::actors::observation::Observation;
 use crate::actors::root::Root;
 use crate::adapters::cloudfront::StaticCredentials;
 use crate::adapters::kubernetes;
-use crate::app::{self, Surrounded};
+use crate::app::{self, Overrides};
 use crate::config::{Inputs, Loaded, load, read_file};
 use crate::http::Addresses;
 use sandbox::world::World;
@@ -54,12 +54,12 @@ impl Life {
         let credentials =
             StaticCredentials { access_key_id: world.access_key_id(), secret_access_key: world.secret_access_key() };
         let boards = world.boards.clone();
-        let surrounded = Surrounded { kubernetes, aws: Some(credentials), boards, ..Surrounded::default() };
+        let overrides = Overrides { kubernetes, aws: Some(credentials), boards, ..Overrides::default() };
         let (started, born) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let thread = std::thread::Builder::new().name("controller".to_owned()).spawn(move || {
             actix::System::new().block_on(async move {
-                let running = match app::start(&config, surrounded).await {
+                let running = match app::start(&config, overrides).await {
                     Ok(running) => running,
                     Err(error) => return drop(started.send(Err(io::Error::other(error.to_string())))),
                 };

@@ -6,7 +6,7 @@
 mod alone;
 mod clusters;
 pub mod life;
-mod telling;
+mod narration;
 
 use std::io;
 

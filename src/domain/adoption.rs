@@ -6,19 +6,18 @@
 use crate::board::Posting;
 use crate::id::Seq;
 use crate::image::Version;
-use crate::record::{Edge, HISTORY_MAX, Phase, Record, Vote};
+use crate::record::{Edge, HISTORY_MAX, Published, Record, Vote};
 use crate::rollout::baseline;
 use crate::workload::Workload;
 
 /// The state of a record that decides which one is newer: its `seq`, and its revision.
 pub type State = (Seq, u64);
 
-/// The state a copy shows.
+/// The state that a ledger has to reach to hold what a copy shows. The number of an absent workload is all it has.
 pub fn state(posting: &Posting) -> State {
     match posting {
-        Posting::Show(record) if record.phase == Phase::Absent => (record.seq, 0),
-        Posting::Show(record) => (record.seq, record.revision),
-        Posting::Forget(seq, revision) => (*seq, *revision),
+        Posting::Show(Published::Absent(seq)) => (*seq, 0),
+        Posting::Show(Published::Record(_)) | Posting::Forget(..) => posting.state(),
     }
 }
 
@@ -44,8 +43,8 @@ pub fn adopt(
     copies: &[Posting],
 ) -> Record {
     let shown = copies.iter().filter_map(|copy| match copy {
-        Posting::Show(record) if record.phase != Phase::Absent => Some(&**record),
-        Posting::Show(_) | Posting::Forget(..) => None,
+        Posting::Show(published) => published.record(),
+        Posting::Forget(..) => None,
     });
     let mut known: Vec<&Record> = shown.chain(current).collect();
     known.sort_by_key(|record| std::cmp::Reverse((record.seq, record.revision)));
@@ -58,7 +57,7 @@ pub fn adopt(
         (Some((workload, version)), _) => baseline(workload, version, below),
         (None, Some(newest)) => Record { untold: Vec::new(), set_back: None, ..newest.clone() },
         // Only that it was removed is known. What the cluster does not have, the controller removes.
-        (None, None) => Record { phase: Phase::Complete, ..Record::absent(below) },
+        (None, None) => Record::first(below),
     };
     record.revision = current.map_or(1, |current| current.revision.saturating_add(1));
     record.start_above(below);
@@ -93,7 +92,7 @@ fn votes(known: &[&Record]) -> Vec<Vote> {
 mod tests {
     use super::*;
     use crate::id::Vector;
-    use crate::record::Change;
+    use crate::record::{Change, Phase};
     use crate::testing::{settled, version};
 
     fn workload() -> Workload {
@@ -101,7 +100,7 @@ mod tests {
     }
 
     fn record(seq: u64, revision: u64, tag: &str) -> Record {
-        Record { revision, uid: "u".into(), version: version(tag), phase: Phase::Complete, ..Record::absent(Seq(seq)) }
+        Record { revision, uid: "u".into(), version: version(tag), ..Record::first(Seq(seq)) }
     }
 
     fn vote(seq: u64) -> Vote {
@@ -110,14 +109,14 @@ mod tests {
         serde_json::from_value(json).unwrap()
     }
 
-    fn show(record: Record) -> Posting {
-        Posting::Show(Box::new(record))
+    fn absent(seq: u64) -> Posting {
+        Posting::Show(Published::Absent(Seq(seq)))
     }
 
     #[test]
     fn the_number_is_above_the_ledgers_and_every_copys_and_the_revision_follows_the_ledgers() {
         let current = record(3, 40, "1");
-        let copies = [show(record(7, 2, "2")), Posting::Forget(Seq(9), 1), show(Record::absent(Seq(8)))];
+        let copies = [record(7, 2, "2").into(), Posting::Forget(Seq(9), 1), absent(8)];
         let now = workload();
         let seen = version("3");
         let adopted = adopt(Some((&now, &seen)), Some(&current), Seq(5), &copies);
@@ -134,7 +133,7 @@ mod tests {
         current.votes = vec![vote(3)];
         let mut copy = record(7, 2, "2");
         copy.votes = vec![vote(3), vote(7)];
-        let adopted = adopt(None, Some(&current), Seq(0), &[show(copy)]);
+        let adopted = adopt(None, Some(&current), Seq(0), &[copy.into()]);
         assert_eq!(adopted.votes.iter().map(|vote| vote.seq.0).collect::<Vec<_>>(), [3, 7]);
         assert_eq!((adopted.seq, adopted.revision), (Seq(9), 41));
     }
@@ -142,11 +141,11 @@ mod tests {
     #[test]
     fn a_ledger_has_lost_what_a_copy_shows_and_it_and_its_floor_do_not_reach() {
         let current = record(3, 40, "1");
-        assert!(has_regressed(Some(&current), Seq(0), &show(record(3, 41, "1"))));
-        assert!(!has_regressed(Some(&current), Seq(0), &show(record(3, 40, "1"))));
+        assert!(has_regressed(Some(&current), Seq(0), &record(3, 41, "1").into()));
+        assert!(!has_regressed(Some(&current), Seq(0), &record(3, 40, "1").into()));
         assert!(has_regressed(None, Seq(8), &Posting::Forget(Seq(10), 1)));
-        assert!(!has_regressed(None, Seq(9), &show(Record::absent(Seq(9)))));
+        assert!(!has_regressed(None, Seq(9), &absent(9)));
         // A workload that came after it was absent has a record of its own.
-        assert!(!has_regressed(Some(&record(10, 1, "1")), Seq(0), &show(Record::absent(Seq(9)))));
+        assert!(!has_regressed(Some(&record(10, 1, "1")), Seq(0), &absent(9)));
     }
 }

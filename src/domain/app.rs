@@ -2,11 +2,16 @@
 //!
 //! Not for what a sight means for a promotion; that is `pipeline::judge`.
 
+mod object;
+mod ready;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::pipeline::id::Revision;
+
+pub use ready::{REVISION_BYTES_MAX, look};
 
 /// Where a target's objects are read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -84,7 +89,7 @@ pub struct TargetKey {
 
 impl TargetKey {
     /// The way people say it: `prod/web`, or `eu-1/prod/web` in a leaf.
-    pub fn spoken(&self) -> String {
+    pub fn display_name(&self) -> String {
         match &self.cluster {
             ClusterKey::Here => format!("{}/{}", self.namespace, self.name),
             ClusterKey::Leaf(leaf) => format!("{}/{}/{}", leaf.name, self.namespace, self.name),
@@ -112,6 +117,16 @@ pub struct Present {
     pub unready: Option<String>,
     /// What it runs, or why that cannot be said.
     pub revision: Result<Revision, String>,
+}
+
+/// What one look at an object says.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Look {
+    /// The object.
+    pub present: Present,
+    /// Its kind does not publish which spec it has acted on, or publishes its parts at different times: being ready counts only
+    /// when a second look some seconds later says the same.
+    pub twice: bool,
 }
 
 impl Sight {

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::id::{Member, Origin, Seq, WorkloadId};
-use crate::record::Record;
-use crate::roster::Beat;
+use crate::record::{Published, Record};
+use crate::roster::Heartbeat;
 
 /// Postings in one call of `Board::post`: at 1 KiB for a record in flight half a megabyte, which Redis takes in milliseconds.
 pub const POSTINGS_MAX: usize = 500;
@@ -24,10 +24,31 @@ pub const PASSING_TTL: Duration = Duration::from_secs(3_600);
 /// A record, or its end, on its way to a board.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Posting {
-    /// This is what the ledger holds; a record of phase `Absent` says that the cluster does not have the workload.
-    Show(Box<Record>),
+    /// This is what the ledger holds, or that the cluster does not have the workload.
+    Show(Published),
     /// The record of this `seq` was removed at this revision.
     Forget(Seq, u64),
+}
+
+impl Posting {
+    /// What decides which of two is newer: `seq`, then revision. For the same state, a removal is newer.
+    pub fn state(&self) -> (Seq, u64) {
+        match self {
+            Self::Show(published) => published.state(),
+            Self::Forget(seq, revision) => (*seq, *revision),
+        }
+    }
+
+    /// Whether a board forgets it after [`PASSING_TTL`].
+    pub fn passes(&self) -> bool {
+        !matches!(self, Self::Show(Published::Record(_)))
+    }
+}
+
+impl From<Record> for Posting {
+    fn from(record: Record) -> Self {
+        Self::Show(record.into())
+    }
 }
 
 /// What became of a posting.
@@ -77,11 +98,11 @@ pub struct Heard {
 /// What is new on a board.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct News {
-    /// Records of other members that changed since the cursor, for each member the oldest change first. Some may be told
+    /// Records of other members that changed since the cursor, for each member the oldest change first. Some may come
     /// again.
     pub heard: Vec<Heard>,
     /// The beats that have not expired, of all members, our own too.
-    pub beats: Vec<Beat>,
+    pub beats: Vec<Heartbeat>,
     /// Copies that were not believed, in words: a wrong MAC, a body that is no record. Never with their content.
     pub rejected: Vec<String>,
     /// Members whose beat was not believed, and why, in words.

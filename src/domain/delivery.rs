@@ -4,11 +4,11 @@
 //! loses one; a crash between the receiver's answer and the ledger's repeats it, with the same id and the same bytes.
 //! Not for how a body looks or how it is signed; that is `adapters::webhook`.
 
-mod book;
 mod delivered;
 mod entry;
 mod errand;
-mod lane;
+mod hook_queue;
+mod index;
 mod outbox;
 
 use std::fmt;

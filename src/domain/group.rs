@@ -12,28 +12,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{Component, Member, Origin, Seq, Vector};
-use crate::image::brief;
+use crate::image::{Version, brief};
 use crate::plan::Plan;
 use crate::policy::Agreement;
-use crate::record::{Brief, Change, Outcome, Phase, Record, Vote};
+use crate::record::{Brief, Change, Outcome, Phase, Published, Record, Vote};
 use crate::rules::Rules;
 
-/// What is known of one member: its ledger's origin and its record of the workload.
+/// What is known of one member: its ledger's origin, and what it published of the workload.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Known {
-    /// The ledger that holds the record.
+    /// The ledger it is about.
     pub origin: Origin,
     /// The member has said lately that this is its ledger. Another one may be an earlier one that a board still has copies of.
     pub current: bool,
-    /// The record, as last published.
-    pub record: Record,
+    /// What it published last.
+    pub published: Published,
     /// It reported lately. Required only of a member that is left out.
     pub alive: bool,
     /// What else is known of it. For people; no decision reads it.
     pub told: Told,
 }
 
-/// What is known of a member beside its record, in words.
+/// What is known of a member beside what it published, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Told {
     /// We have not heard from it for a while; the text says how long.
@@ -109,23 +109,23 @@ pub fn judge(view: &View, own: &Member, agreement: &Agreement) -> Verdict {
     let known = |member| view.members.get(member).and_then(Option::as_ref);
     let mut waiting = BTreeMap::new();
     let mut vector = BTreeMap::new();
-    let mut reference = known(own).map(|known| &known.record);
+    let mut reference = known(own).map(|known| &known.published);
     for (member, known) in &view.members {
         let Some(known) = known else {
             waiting.insert(member.clone(), "has not published the workload yet".to_owned());
             continue;
         };
-        let Known { origin, record, current, alive, told: _ } = known;
-        if record.phase == Phase::Absent && agreement.absent_left_out && *current && *alive {
+        let Known { origin, published, current, alive, told: _ } = known;
+        if matches!(published, Published::Absent(_)) && agreement.absent_left_out && *current && *alive {
             continue;
         }
-        let reference = *reference.get_or_insert(record);
+        let reference = reference.get_or_insert(published).version();
         match why_waited_for(known, reference, &view.config, agreement) {
             Some(reason) => {
                 let reason = if member == own { reason } else { with_what_is_told(known, reason) };
                 waiting.insert(member.clone(), reason);
             }
-            None => drop(vector.insert(member.clone(), Component { origin: origin.clone(), seq: record.seq })),
+            None => drop(vector.insert(member.clone(), Component { origin: origin.clone(), seq: published.seq() })),
         }
     }
     let ready = |member: &&Member| vector.contains_key(*member);
@@ -138,9 +138,9 @@ pub fn judge(view: &View, own: &Member, agreement: &Agreement) -> Verdict {
 }
 
 /// The reason to wait for a member, with what else is known of it.
-fn with_what_is_told(Known { record, told, .. }: &Known, reason: String) -> String {
+fn with_what_is_told(Known { published, told, .. }: &Known, reason: String) -> String {
     let Told { silence, differs, cure: _, own } = told;
-    let mut parts = vec![match own.as_ref().filter(|_| record.phase == Phase::Rolling) {
+    let mut parts = vec![match own.as_ref().filter(|_| published.is_rolling()) {
         Some(own) => format!("{reason}: {own}"),
         None => reason,
     }];
@@ -169,7 +169,7 @@ fn why_not_one_version(
     ready: &BTreeMap<Member, Component>,
     agreement: &Agreement,
 ) -> Option<String> {
-    let version = |member| view.members.get(member).and_then(Option::as_ref).map(|known| &known.record.version);
+    let version = |member| view.members.get(member)?.as_ref()?.published.version();
     let own = version(member)?;
     let other = ready.keys().filter(|other| *other != member).find(|other| {
         version(other).is_some_and(|version| !own.same_across(version, &agreement.repository_prefixes))
@@ -177,17 +177,20 @@ fn why_not_one_version(
     Some(format!("is at {}, and {other} at {}", brief(own), version(other).map(brief)?))
 }
 
-/// Why a member keeps the others from voting, if it does.
-fn why_waited_for(known: &Known, reference: &Record, config: &str, agreement: &Agreement) -> Option<String> {
-    let record = &known.record;
-    match &record.phase {
-        Phase::Absent if agreement.absent_left_out => {
+/// Why a member keeps those that have this version from voting, if it does. A member without the workload has none.
+fn why_waited_for(known: &Known, reference: Option<&Version>, config: &str, agreement: &Agreement) -> Option<String> {
+    let record = match &known.published {
+        Published::Record(record) => record,
+        Published::Absent(_) if agreement.absent_left_out => {
             let said =
                 "did not have the workload when it was last heard from, and is to be left out only while it says so";
-            Some(said.to_owned())
+            return Some(said.to_owned());
         }
-        Phase::Absent => Some("does not have the workload".to_owned()),
-        _ if !record.version.same_across(&reference.version, &agreement.repository_prefixes) => {
+        Published::Absent(_) => return Some("does not have the workload".to_owned()),
+    };
+    let is_same = |version| record.version.same_across(version, &agreement.repository_prefixes);
+    match &record.phase {
+        _ if !reference.is_some_and(is_same) => {
             Some(format!("is at {}, {}", brief(&record.version), record.phase.name()))
         }
         _ if !known.current => Some("has not said yet whether its ledger is still the same".to_owned()),
@@ -203,16 +206,14 @@ fn why_waited_for(known: &Known, reference: &Record, config: &str, agreement: &A
 
 /// Whether any member asks for votes for `vector`: one with news of its own, or one that has voted for it.
 pub fn is_sought(view: &View, vector: &Vector) -> bool {
-    let seeks = |known: &Known| {
-        known.record.awaits_vote() || known.record.vote(vector).is_some_and(|vote| vote.closed.is_none())
-    };
-    vector.0.keys().filter_map(|member| view.members.get(member)?.as_ref()).any(seeks)
+    let seeks = |record: &Record| record.awaits_vote() || record.vote(vector).is_some_and(|vote| vote.closed.is_none());
+    vector.0.keys().filter_map(|member| view.members.get(member)?.as_ref()?.published.record()).any(seeks)
 }
 
 /// Whether any other member asks something of `own`.
 pub fn others_seek(view: &View, own: &Member) -> bool {
     let mut others = view.members.iter().filter(|(member, _)| *member != own);
-    others.any(|(_, known)| known.as_ref().is_some_and(|known| known.record.seeks()))
+    others.any(|(_, known)| known.as_ref().is_some_and(|known| known.published.seeks()))
 }
 
 /// The other members that wait for `own`, by why they do: each has completed something that `own` has not, or has voted where
@@ -221,13 +222,13 @@ pub fn waiters(view: &View, own: &Member, agreement: &Agreement) -> BTreeMap<Str
     let mut waiters: BTreeMap<String, BTreeSet<Member>> = BTreeMap::new();
     let Some(us) = view.members.get(own).and_then(Option::as_ref) else { return waiters };
     for (member, known) in view.members.iter().filter(|(member, _)| *member != own) {
-        let Some(theirs) = known.as_ref().map(|known| &known.record) else { continue };
+        let Some(theirs) = known.as_ref().and_then(|known| known.published.record()) else { continue };
         let lacks = |vote: &&Vote| {
-            vote.closed.is_none() && vote.vector.0.contains_key(own) && us.record.vote(&vote.vector).is_none()
+            vote.closed.is_none() && vote.vector.0.contains_key(own) && us.published.vote(&vote.vector).is_none()
         };
         let why = match theirs.votes.iter().find(lacks) {
             Some(_) => Some("has not voted yet".to_owned()),
-            None if theirs.awaits_vote() => why_waited_for(us, theirs, &view.config, agreement),
+            None if theirs.awaits_vote() => why_waited_for(us, Some(&theirs.version), &view.config, agreement),
             None => None,
         };
         if let Some(why) = why {
@@ -247,7 +248,7 @@ pub fn fate(view: &View, vector: &Vector) -> Fate {
             return Fate::Dead(member.clone(), "it is not a member of the group any more".to_owned());
         };
         let known = known.as_ref();
-        match known.and_then(|known| known.record.vote(vector)) {
+        match known.and_then(|known| known.published.vote(vector)) {
             Some(vote) => drop(votes.insert(member, vote)),
             None => match known.and_then(|known| why_dead(known, component, vector)) {
                 Some(reason) => return Fate::Dead(member.clone(), reason),
@@ -269,7 +270,7 @@ pub fn missing_vote(view: &View, member: &Member) -> String {
     let reason = "has not voted yet".to_owned();
     let Some(known) = view.members.get(member).and_then(Option::as_ref) else { return reason };
     let reason = match &known.told.own {
-        Some(own) if known.record.phase != Phase::Rolling => format!("{reason} (last heard: {own})"),
+        Some(own) if !known.published.is_rolling() => format!("{reason} (last heard: {own})"),
         Some(_) | None => reason,
     };
     with_what_is_told(known, reason)
@@ -281,12 +282,14 @@ pub fn all_have_closed(view: &View, vector: &Vector, dead: bool, own: &Member) -
     let has_closed = |(member, component): (&Member, &Component)| match view.members.get(member) {
         None => true,
         Some(None) => false,
-        Some(Some(Known { origin, record, current, .. })) => match record.vote(vector) {
-            Some(vote) => vote.closed.is_some(),
-            None if *origin != component.origin => *current,
-            None if record.phase == Phase::Absent => true,
+        Some(Some(Known { origin, published, current, .. })) => match (published.vote(vector), published) {
+            (Some(vote), _) => vote.closed.is_some(),
+            (None, _) if *origin != component.origin => *current,
+            (None, Published::Absent(_)) => true,
             // It has dropped its vote, which a copy from before the vote does not show.
-            None => dead || record.last.as_ref().is_some_and(|last| is_past(view, last, vector)),
+            (None, Published::Record(record)) => {
+                dead || record.last.as_ref().is_some_and(|last| has_moved_on(view, last, vector))
+            }
         },
     };
     vector.0.iter().filter(|(member, _)| *member != own).all(has_closed)
@@ -294,7 +297,7 @@ pub fn all_have_closed(view: &View, vector: &Vector, dead: bool, own: &Member) -
 
 /// True if the last voter for `last` has also voted for `vector`, or can no longer do so. If the two name different ledgers
 /// of a member, its present ledger is the later one.
-pub fn is_past(view: &View, last: &Brief, vector: &Vector) -> bool {
+pub fn has_moved_on(view: &View, last: &Brief, vector: &Vector) -> bool {
     let is_present = |member: &Member, component: &Component| {
         view.members.get(member).and_then(Option::as_ref).is_some_and(|known| known.origin == component.origin)
     };
@@ -315,21 +318,26 @@ pub fn brief_of(view: &View, vector: &Vector) -> Brief {
 /// Remembers in `brief` which members `vector` leaves out, and where they were.
 pub fn leave_out(view: &View, vector: &Vector, brief: &mut Brief) {
     for (member, known) in view.members.iter().filter(|(member, _)| vector.component(member).is_none()) {
-        if let Some(Known { origin, record, .. }) = known {
-            brief.leave_out(member, &Component { origin: origin.clone(), seq: record.seq });
+        if let Some(Known { origin, published, .. }) = known {
+            brief.leave_out(member, &Component { origin: origin.clone(), seq: published.seq() });
         }
     }
 }
 
 /// Why a member that has not voted for a vector with this component never will.
 fn why_dead(known: &Known, component: &Component, vector: &Vector) -> Option<String> {
-    let Known { origin, record, current, alive: _, told: _ } = known;
+    let Known { origin, published, current, alive: _, told: _ } = known;
     if *origin != component.origin {
         return current.then(|| "its ledger was re-created".to_owned());
     }
-    if record.seq > component.seq {
+    if published.seq() > component.seq {
         return Some("it moved on to another version before it voted".to_owned());
     }
+    let record = match published {
+        Published::Record(record) => record,
+        Published::Absent(seq) if *seq < component.seq => return None,
+        Published::Absent(_) => return Some("it does not have the workload any more".to_owned()),
+    };
     let brief = Brief::of(vector);
     if record.last.as_ref().is_some_and(|last| !last.precedes(&brief) || last.contains(&brief)) {
         return Some("it has voted for what came after".to_owned());
@@ -339,7 +347,6 @@ fn why_dead(known: &Known, component: &Component, vector: &Vector) -> Option<Str
         Phase::Rolling | Phase::Complete => None,
         Phase::Failed(failure) => Some(failure.to_string()),
         Phase::Withdrawn => Some("it has withdrawn".to_owned()),
-        Phase::Absent => Some("it does not have the workload any more".to_owned()),
     }
 }
 
@@ -368,7 +375,7 @@ pub fn alone(member: &Member, origin: &Origin, record: Option<&Record>) -> View 
         origin: origin.clone(),
         current: true,
         alive: true,
-        record: record.clone(),
+        published: record.clone().into(),
         told: Told::default(),
     });
     View { members: BTreeMap::from([(member.clone(), known)]), ..View::default() }

@@ -34,7 +34,7 @@ pub trait ObjectId: Clone + fmt::Debug + fmt::Display + Ord + Hash {
     fn namespace(&self) -> &str;
 
     /// `namespace/name`, the way people say it.
-    fn spoken(&self) -> String;
+    fn display_name(&self) -> String;
 }
 
 /// One workload of this cluster. Written `deployment/shop/web`; serialised the same way, so it can be a key.
@@ -53,7 +53,7 @@ impl ObjectId for WorkloadId {
         &self.namespace
     }
 
-    fn spoken(&self) -> String {
+    fn display_name(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 }
@@ -65,8 +65,8 @@ impl WorkloadId {
     }
 
     /// `namespace/name`, the way people say it.
-    pub fn spoken(&self) -> String {
-        ObjectId::spoken(self)
+    pub fn display_name(&self) -> String {
+        ObjectId::display_name(self)
     }
 
     /// Reads what [`fmt::Display`] writes.
@@ -125,10 +125,10 @@ impl Subject {
     }
 
     /// `namespace/name`, the way people say it.
-    pub fn spoken(&self) -> String {
+    pub fn display_name(&self) -> String {
         match self {
-            Self::Workload(id) => id.spoken(),
-            Self::Pipeline(id) => id.spoken(),
+            Self::Workload(id) => id.display_name(),
+            Self::Pipeline(id) => id.display_name(),
         }
     }
 
@@ -174,7 +174,7 @@ parsed!(Subject, NotAWorkload);
 pub const NAME_CHARS_MAX: usize = 63;
 
 /// Whether a text can name a member or a group: a part of a key in Redis, whose parts are separated by colons.
-pub fn is_name(text: &str) -> bool {
+pub fn is_key_part(text: &str) -> bool {
     let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     (1..=NAME_CHARS_MAX).contains(&text.len()) && text.chars().all(is_inner)
 }
@@ -348,8 +348,8 @@ mod tests {
 
     #[test]
     fn a_name_is_a_part_of_a_key() {
-        assert!(["eu-1", "a", "EU_1.b", "x".repeat(63).as_str()].into_iter().all(is_name));
-        assert!(!["", "eu:1", "eu 1", "eu/1", "{eu}", "é", "x".repeat(64).as_str()].into_iter().any(is_name));
+        assert!(["eu-1", "a", "EU_1.b", "x".repeat(63).as_str()].into_iter().all(is_key_part));
+        assert!(!["", "eu:1", "eu 1", "eu/1", "{eu}", "é", "x".repeat(64).as_str()].into_iter().any(is_key_part));
     }
 
     #[test]

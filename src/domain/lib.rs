@@ -29,6 +29,7 @@ pub mod horizon;
 pub mod host;
 pub mod id;
 pub mod image;
+pub mod leaf;
 pub mod lease;
 pub mod listed;
 pub mod lives;

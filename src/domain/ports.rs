@@ -25,7 +25,7 @@ use crate::notice::Notice;
 use crate::paths::PathSet;
 use crate::readiness::Pod;
 use crate::record::Record;
-use crate::roster::{Beat, Pin};
+use crate::roster::{Heartbeat, Pin};
 use crate::serving::Serving;
 use crate::site::{Age, Gathered, RouteClaim};
 use crate::workload::Workload;
@@ -45,10 +45,11 @@ pub enum Retry {
 }
 
 /// Why a Redis fails, as far as there are names for it; most are its own. They are labels of metrics, so the set is closed.
-const REASONS: [&str; 18] = [
+const REASONS: [&str; 19] = [
     "timeout",
     "refused",
     "connection",
+    "certificate",
     "OOM",
     "LOADING",
     "READONLY",
@@ -218,6 +219,9 @@ pub enum StoreError {
     /// Another writer was first; this is what the ledger holds now.
     #[error("the record was changed by another writer")]
     Conflict(Option<Box<Record>>),
+    /// The ledger works, and has no room for this record. It stays so until there is less in it, or the record is smaller.
+    #[error(transparent)]
+    NoRoom(PortError),
     /// The ledger could not be asked, or it is not known whether it did it.
     #[error(transparent)]
     Unavailable(#[from] PortError),
@@ -241,7 +245,7 @@ pub enum PinError {
 
 /// Everything a ledger holds.
 #[derive(Clone, Debug, Default)]
-pub struct Ledgered {
+pub struct LedgerContents {
     /// The identity of the ledger; another one means that an earlier ledger was lost.
     pub origin: Origin,
     /// All records.
@@ -261,9 +265,9 @@ pub struct Ledgered {
 #[async_trait]
 pub trait Ledger: Send + Sync {
     /// Opens the ledger, creating it if there is none, and reads everything.
-    async fn open(&self) -> Result<Ledgered, PortError>;
+    async fn open(&self) -> Result<LedgerContents, PortError>;
     /// Reads everything without changing anything; `None` if there is no ledger. For commands that only look.
-    async fn peek(&self) -> Result<Option<Ledgered>, PortError>;
+    async fn peek(&self) -> Result<Option<LedgerContents>, PortError>;
     /// Reads one record, not from a cache.
     async fn load(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError>;
     /// Stores `record` if the ledger still holds revision `record.revision - 1` of it (none, for revision 1). Storing what
@@ -390,8 +394,8 @@ pub trait Board: Send + Sync {
     /// one. A removal leaves them alone. What is removed, and what is `Absent`, is forgotten there after [`PASSING_TTL`].
     async fn post(&self, origin: &Origin, postings: &[(WorkloadId, Posting)]) -> Result<Vec<Posted>, PortError>;
     /// Leaves our beat, for [`BEAT_TTL`], and returns the one of our name that was there before, if it can be believed. Wakes
-    /// the listeners if it [`Beat::is_news`].
-    async fn beat(&self, beat: &Beat) -> Result<Option<Beat>, PortError>;
+    /// the listeners if it [`Heartbeat::is_news`].
+    async fn beat(&self, beat: &Heartbeat) -> Result<Option<Heartbeat>, PortError>;
     /// Reads what is new since `from`, of all members.
     async fn read(&self, from: &Cursor) -> Result<News, PortError> {
         self.read_of(from, &Interest::default()).await

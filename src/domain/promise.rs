@@ -80,6 +80,9 @@ promises! {
     StandsUntilLeft, "PL-6", "a started promotion stands until the environment before it settles elsewhere";
     UnknownDecidesNothing, "PL-7", "what is unknown starts and withdraws nothing";
     PromotedInTheEnd, "PL-LIVE", "without further faults a revision is everywhere, or something that was told holds it";
+    SeenThisWay, "LF-1", "a target is there only by a look of the present way to its cluster, after its collection was synced";
+    SpareWatchesEnd, "LF-2", "a watch that no target needs ends after two minutes";
+    TroubleStaysHome, "LF-3", "trouble with a collection touches its own targets only";
 }
 
 impl fmt::Display for Promise {

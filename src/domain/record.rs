@@ -6,6 +6,7 @@
 
 mod count;
 mod ending;
+mod published;
 mod purge;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,8 @@ use crate::rules::Rules;
 
 pub use count::{Count, FAILURES_LISTED_MAX, PURGES_NAMED_MAX, PURGES_OPEN_MAX, Unlisted};
 pub use ending::{Closed, Outcome};
+pub(crate) use published::ABSENT_REVISION;
+pub use published::Published;
 pub use purge::{Purge, PurgeState};
 
 /// The newest form of a record this program writes. It reads this one and the one before. A record is written in the oldest
@@ -43,7 +46,7 @@ pub const VOTES_MAX: usize = 8;
 pub const RECORD_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes of a version as it is written: forty containers of 100 bytes each, or 27 with digests. At rest a record has it twice, so
-/// that 64 of the largest records at rest fill a shard. A workload with a larger one is not followed, and is told what to do.
+/// that 64 of the largest records at rest fill a shard. A workload with a larger one is not followed, and its owner learns what to do.
 pub const VERSION_BYTES_MAX: usize = 4 * 1024;
 
 /// Bytes of the words in which a rollout is remembered: what changed, and why it ended so.
@@ -67,7 +70,7 @@ pub const VOTE_NARROW_BYTES_MAX: usize = 4 * 1024;
 pub const VOTE_ORIGIN_BYTES_MAX: usize = 2 * 1024;
 
 /// Bytes that are left free when a vote joins others in a record, and when purges are listed: votes grow by their purges,
-/// about 150 bytes each, and by what is told of their ends.
+/// about 150 bytes each, and by the words about their ends.
 pub const VOTE_GROWTH_BYTES: usize = 8 * 1024;
 
 /// Bytes of hosts, and of paths, that a notice mentions: enough for a person; who wants all asks `explain`.
@@ -121,7 +124,7 @@ pub struct Record {
     /// How the last rollouts ended, oldest first.
     #[serde(rename = "h", default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Closed>,
-    /// Notices of transitions already in this record that may not have been told yet.
+    /// Notices of transitions already in this record that may not have been announced yet.
     #[serde(rename = "n", default, skip_serializing_if = "Vec::is_empty")]
     pub untold: Vec<Notice>,
     /// The group's configuration it was last brought up to (decision 11); empty while alone.
@@ -130,7 +133,7 @@ pub struct Record {
     /// The newest vector this member voted for; `None` while alone. Its votes are a chain: one at or below this is an old one.
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Brief>,
-    /// The present rollout has been told to hold up the group, or to be held up by it.
+    /// We reported that the present rollout holds up the group, or is held up by it.
     #[serde(rename = "o", default, skip_serializing_if = "is_default")]
     pub stalled: bool,
     /// A newer state of this record (`seq` and revision) that the group had seen when the ledger did not have it any more. Until
@@ -148,7 +151,7 @@ pub struct Record {
     /// The first rollout that a purge was asked for with, by `requested-at`, until one of it or of a later rollout is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Seq>,
-    /// The version before, while the rollout is open and the edge does not tell it. Only for words.
+    /// The version before, while the rollout is open and the edge does not show it. Only for words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Version>,
     /// What cannot be used about the workload, in words; `explain` shows it.
@@ -188,9 +191,6 @@ pub enum Phase {
     Failed(Failure),
     /// Given up by policy before any vote was cast (GA-5).
     Withdrawn,
-    /// The cluster does not have the workload. Only ever published, never stored: the ledger says the same by having no
-    /// record, and a floor that no `seq` of a later one can fall below.
-    Absent,
 }
 
 impl Phase {
@@ -201,7 +201,6 @@ impl Phase {
             Self::Complete => "complete",
             Self::Failed(_) => "failed",
             Self::Withdrawn => "withdrawn",
-            Self::Absent => "absent",
         }
     }
 }
@@ -298,7 +297,7 @@ pub struct Vote {
     /// The completion timeout passed at least once.
     #[serde(rename = "t", default, skip_serializing_if = "is_default")]
     pub stalled: bool,
-    /// Every notice written about it, so that what happens again in another life is not told twice in other words.
+    /// Every notice written about it, so that what happens again in another life is not announced twice in other words.
     #[serde(rename = "n", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub noticed: BTreeSet<NoticeId>,
     /// Another version has completed or may have been served here since it was cast: the edge may hold that one when the purge
@@ -364,17 +363,16 @@ impl Vote {
 }
 
 impl Record {
-    /// What is published for a workload the cluster does not have: no rollout of it up to `seq` is voted for any more. It is
-    /// newer than any record with such a number, and older than the record of a workload that comes later.
-    pub fn absent(seq: Seq) -> Self {
+    /// The first record of a workload with this number, at rest. Nothing else is known yet.
+    pub fn first(seq: Seq) -> Self {
         Self {
-            revision: u64::MAX,
+            revision: 1,
             uid: String::new(),
             seq,
             version: Version::default(),
             generation: 0,
             change: Change::Baseline,
-            phase: Phase::Absent,
+            phase: Phase::Complete,
             elapsed_ms: 0,
             settled: None,
             edge: Edge::Settled,

@@ -2,12 +2,15 @@
 //!
 //! The number is left out while it is 1, because ten thousand idle records would carry it for nothing. A record of a
 //! newer form is refused, never guessed at: during an upgrade old and new program share a ledger, and what the old one
-//! cannot read it must not overwrite. Not for where the text is kept; that is the ledger's business.
+//! cannot read it must not overwrite. What a member publishes has the same form. Not for where the text is kept; that is the
+//! business of the ledger and the board.
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::Seq;
+use crate::image::Version;
 use crate::notice::{Kind, Notice};
-use crate::record::{Outcome, Purge, RECORD_BYTES_MAX, Record, SCHEMA, Vote};
+use crate::record::{ABSENT_REVISION, Outcome, Published, Purge, RECORD_BYTES_MAX, Record, SCHEMA, Vote};
 use crate::rules::Rules;
 
 /// The form of a record that does not name one.
@@ -94,7 +97,7 @@ pub fn encode(record: &Record) -> Result<String, CodecError> {
 }
 
 /// Makes a record fit, and hands back the notices it has no room for, oldest first: the caller tells them, since nothing
-/// else will. Then how the oldest rollouts ended is forgotten; each was told, and is in the log. That a purge is
+/// else will. Then how the oldest rollouts ended is forgotten; each was announced, and is in the log. That a purge is
 /// complete, and what a purge depends on, is never taken out: a record that is too long with these alone is not written.
 pub fn shed(record: &mut Record) -> Vec<Notice> {
     let mut excess = Vec::new();
@@ -140,4 +143,56 @@ pub fn decode(text: &[u8]) -> Result<Record, CodecError> {
         return Err(CodecError::Newer { found: form.schema });
     }
     serde_json::from_slice(text).map_err(malformed)
+}
+
+/// [`Published::Absent`] as text: the first release wrote a record that no ledger holds.
+#[derive(Serialize, Deserialize)]
+struct Absent {
+    #[serde(rename = "r")]
+    revision: u64,
+    #[serde(rename = "u")]
+    uid: String,
+    #[serde(rename = "s")]
+    seq: Seq,
+    #[serde(rename = "v")]
+    version: Version,
+    #[serde(rename = "p")]
+    phase: AbsentPhase,
+    #[serde(rename = "k")]
+    closed: Seq,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum AbsentPhase {
+    Absent,
+}
+
+/// The text of what a member publishes.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_published(published: &Published) -> Result<String, CodecError> {
+    match published {
+        Published::Record(record) => encode(record),
+        Published::Absent(seq) => {
+            let (revision, uid, version) = (ABSENT_REVISION, String::new(), Version::default());
+            let absent = Absent { revision, uid, seq: *seq, version, phase: AbsentPhase::Absent, closed: *seq };
+            serde_json::to_string(&absent).map_err(|error| CodecError::Unwritable(error.to_string()))
+        }
+    }
+}
+
+/// What a member published as this text.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_published(text: &[u8]) -> Result<Published, CodecError> {
+    match decode(text) {
+        Ok(record) => Ok(record.into()),
+        Err(malformed @ CodecError::Malformed(_)) => {
+            serde_json::from_slice(text).map(|Absent { seq, .. }| Published::Absent(seq)).map_err(|_| malformed)
+        }
+        Err(error) => Err(error),
+    }
 }

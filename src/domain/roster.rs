@@ -9,9 +9,9 @@
 //! silence alone never excludes a member.
 
 mod hold;
+mod peer_status;
 mod settings;
 mod trust;
-mod voice;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,9 +22,9 @@ use crate::id::{Member, Origin, Seq, WorkloadId, config_hash};
 use crate::machine::Timestamp;
 
 pub use hold::{Hold, Reason};
+pub use peer_status::{Brought, PeerStatus};
 pub use settings::{difference, settings};
 pub use trust::Trust;
-pub use voice::{Brought, Voice};
 
 /// How long a beat speaks for its member. It is left every 5 s and kept for 30 s by a board, and a board is read at least
 /// every 6 s.
@@ -49,10 +49,10 @@ const RULES: &str = "rules";
 
 /// What a member tells of itself every few seconds, on every board it reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Beat {
+pub struct Heartbeat {
     /// Its name.
     pub member: Member,
-    /// Its ledger: two clusters that took one name are told apart by it.
+    /// Its ledger: it distinguishes two clusters that took one name.
     pub origin: Origin,
     /// One life of its process: which of two beats came first is judged within one life only.
     pub boot: String,
@@ -80,7 +80,7 @@ pub struct Beat {
     pub at_ms: i64,
 }
 
-impl Beat {
+impl Heartbeat {
     /// How its rollout of this number stands, in its own words.
     pub fn words_of(&self, workload: &WorkloadId, seq: Seq) -> Option<&String> {
         self.words.get(workload).filter(|_| self.seqs.get(workload) == Some(&seq))
@@ -155,7 +155,7 @@ pub struct Roster {
     configured: BTreeSet<Member>,
     settings: BTreeMap<String, String>,
     pin: Option<Pin>,
-    voices: BTreeMap<Member, Voice>,
+    peers: BTreeMap<Member, PeerStatus>,
     /// Another ledger under our own name, and when it was noticed.
     twin: Option<(Origin, Timestamp)>,
 }
@@ -170,15 +170,15 @@ impl Roster {
         settings: BTreeMap<String, String>,
         pin: Option<Pin>,
     ) -> Self {
-        Self { own, origin, configured, settings, pin, voices: BTreeMap::new(), twin: None }
+        Self { own, origin, configured, settings, pin, peers: BTreeMap::new(), twin: None }
     }
 
     /// Takes in a beat of another member, from this board.
-    pub fn hear(&mut self, now: Timestamp, board: usize, beat: Beat) -> Brought {
-        if let Some(voice) = self.voices.get_mut(&beat.member) {
-            return voice.hear(now, board, beat);
+    pub fn hear(&mut self, now: Timestamp, board: usize, beat: Heartbeat) -> Brought {
+        if let Some(peer) = self.peers.get_mut(&beat.member) {
+            return peer.hear(now, board, beat);
         }
-        self.voices.insert(beat.member.clone(), Voice::new(now, board, beat));
+        self.peers.insert(beat.member.clone(), PeerStatus::new(now, board, beat));
         self.limit();
         Brought::Ledger
     }
@@ -188,19 +188,15 @@ impl Roster {
         let is_ours = |name: &Member| {
             self.configured.contains(name) || self.pin.as_ref().is_some_and(|pin| pin.members.contains(name))
         };
-        let mut strangers: Vec<(Timestamp, Member)> = self
-            .voices
-            .iter()
-            .filter(|(name, _)| !is_ours(name))
-            .map(|(name, voice)| (voice.at, name.clone()))
-            .collect();
+        let mut strangers: Vec<(Timestamp, Member)> =
+            self.peers.iter().filter(|(name, _)| !is_ours(name)).map(|(name, peer)| (peer.at, name.clone())).collect();
         strangers.sort();
         let excess = strangers.len().saturating_sub(STRANGERS_MAX);
-        strangers.iter().take(excess).for_each(|(_, name)| drop(self.voices.remove(name)));
+        strangers.iter().take(excess).for_each(|(_, name)| drop(self.peers.remove(name)));
     }
 
     /// Takes in a beat of our own name that was found where we had left ours before.
-    pub fn hear_own(&mut self, now: Timestamp, beat: &Beat) {
+    pub fn hear_own(&mut self, now: Timestamp, beat: &Heartbeat) {
         if beat.origin != self.origin {
             self.twin = Some((beat.origin.clone(), now));
         }
@@ -217,13 +213,13 @@ impl Roster {
     }
 
     /// What is known of another member.
-    pub fn voice(&self, member: &Member) -> Option<&Voice> {
-        self.voices.get(member)
+    pub fn peer(&self, member: &Member) -> Option<&PeerStatus> {
+        self.peers.get(member)
     }
 
     /// Everybody who was ever heard from.
-    pub fn voices(&self) -> impl Iterator<Item = (&Member, &Voice)> {
-        self.voices.iter()
+    pub fn peers(&self) -> impl Iterator<Item = (&Member, &PeerStatus)> {
+        self.peers.iter()
     }
 
     /// Our own settings, the members included.
@@ -284,7 +280,7 @@ impl Roster {
 
     /// In which settings a member differs from us; empty where it does not, or is not heard from.
     pub fn differences(&self, member: &Member) -> Vec<String> {
-        let Some(Voice { beat, .. }) = self.voices.get(member) else { return Vec::new() };
+        let Some(PeerStatus { beat, .. }) = self.peers.get(member) else { return Vec::new() };
         let ours = self.settings();
         let differences = difference(&beat.settings, &ours);
         let agrees = config_hash(ours.iter().map(|(name, value)| (name.as_str(), value.as_str()))) == beat.config;
@@ -296,7 +292,7 @@ impl Roster {
 
     /// What is to be done about the differences to a member, if there are any.
     pub fn cure(&self, member: &Member) -> Option<String> {
-        let beat = &self.voices.get(member).filter(|_| !self.differences(member).is_empty())?.beat;
+        let beat = &self.peers.get(member).filter(|_| !self.differences(member).is_empty())?.beat;
         let ours = self.settings();
         let differ = |name: &str| beat.settings.get(name) != ours.get(name);
         let rules =
@@ -341,14 +337,14 @@ impl Roster {
 
     /// Since when, roughly, nothing has been heard from a member; `None` if it was heard from just now.
     pub fn silence(&self, now: Timestamp, member: &Member) -> Option<String> {
-        let Some(voice) = self.voices.get(member) else { return Some("has not been heard from yet".to_owned()) };
-        let silent = now.since(voice.at);
+        let Some(peer) = self.peers.get(member) else { return Some("has not been heard from yet".to_owned()) };
+        let silent = now.since(peer.at);
         (silent > HEARD_FOR).then(|| format!("has not been heard from for {}", roughly(silent)))
     }
 
     /// Ourselves and all that reported lately, but for those that were forgotten.
     fn known(&self, now: Timestamp, servers: &Servers) -> BTreeSet<Member> {
-        let heard = self.voices.iter().filter(|(_, voice)| now.since(voice.at) <= HEARD_FOR).map(|(member, _)| member);
+        let heard = self.peers.iter().filter(|(_, peer)| now.since(peer.at) <= HEARD_FOR).map(|(member, _)| member);
         let heard: BTreeSet<&Member> = heard.chain([&self.own]).collect();
         let Some(Pin { forgotten, of, .. }) = &self.pin else { return heard.into_iter().cloned().collect() };
         let new: BTreeSet<Member> = heard.iter().copied().filter(|name| !forgotten.contains(*name)).cloned().collect();

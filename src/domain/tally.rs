@@ -12,7 +12,7 @@ use crate::group::{self, Decision, Fate, Known, Verdict, View};
 use crate::id::{Member, Vector, WorkloadId, rank};
 use crate::image::brief;
 use crate::policy::Agreement;
-use crate::record::{Phase, PurgeState, Record};
+use crate::record::{Published, PurgeState, Record};
 use crate::rollout::duration;
 use crate::roster::listed;
 
@@ -87,7 +87,7 @@ pub(crate) const UNBLOCKED_BY: &str = "they go on when it is complete here at th
 /// since it is at web: 1, complete`.
 pub fn blocks(view: &View, own: &Member, agreement: &Agreement) -> Option<String> {
     let known = view.members.get(own).and_then(Option::as_ref);
-    if view.hold.is_some() || known.is_some_and(|known| known.record.seeks()) {
+    if view.hold.is_some() || known.is_some_and(|known| known.published.seeks()) {
         return None;
     }
     let waiters = group::waiters(view, own, agreement);
@@ -110,8 +110,9 @@ fn in_a_row(members: &BTreeSet<Member>) -> String {
 
 /// By whose record the others are measured: our own, but where it has no news that of the first that has.
 fn measure<'a>(view: &'a View, own: &'a Member) -> &'a Member {
-    let seeks =
-        |member: &Member| view.members.get(member).and_then(Option::as_ref).is_some_and(|known| known.record.seeks());
+    let seeks = |member: &Member| {
+        view.members.get(member).and_then(Option::as_ref).is_some_and(|known| known.published.seeks())
+    };
     if seeks(own) { own } else { view.members.keys().find(|member| seeks(member)).unwrap_or(own) }
 }
 
@@ -121,18 +122,18 @@ pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agree
     let fate = vector.map(|vector| group::fate(view, vector));
     let verdict = group::judge(view, measure(view, own), agreement);
     // A record at rest waits for no member, whatever its version elsewhere.
-    let under_way = |known: &Known| known.record.seeks() || known.record.phase == Phase::Rolling;
+    let under_way = |known: &Known| known.published.seeks() || known.published.is_rolling();
     let is_at_rest = !view.members.values().flatten().any(under_way);
     let awaited = if is_at_rest { BTreeMap::new() } else { awaited(view, fate.as_ref(), &verdict) };
     let ballot = |(member, known): (&Member, &Option<Known>)| {
-        let record = known.as_ref().map(|known| &known.record);
+        let published = known.as_ref().map(|known| &known.published);
         Ballot {
             member: member.to_string(),
             is_self: member == own,
-            seq: record.map(|record| record.seq.0),
-            phase: record.map_or("unknown", |record| record.phase.name()).to_owned(),
-            version: record.map_or_else(String::new, |record| brief(&record.version)),
-            voted: vector.is_some_and(|vector| record.is_some_and(|record| record.vote(vector).is_some())),
+            seq: published.map(|published| published.seq().0),
+            phase: published.map_or("unknown", Published::phase).to_owned(),
+            version: published.and_then(Published::version).map_or_else(String::new, brief),
+            voted: vector.is_some_and(|vector| published.is_some_and(|published| published.vote(vector).is_some())),
             awaited: awaited.get(member).cloned(),
         }
     };
@@ -153,7 +154,7 @@ pub fn tally(workload: &WorkloadId, view: &View, own: &Member, agreement: &Agree
 /// The vector that is being agreed on or executed: the newest open vote of ours, else of any member.
 fn newest_open<'a>(view: &'a View, own: &Member) -> Option<&'a Vector> {
     let open = |record: &'a Record| record.votes.iter().rfind(|vote| vote.closed.is_none()).map(|vote| &vote.vector);
-    let of = |known: &'a Option<Known>| known.as_ref().and_then(|known| open(&known.record));
+    let of = |known: &'a Option<Known>| known.as_ref().and_then(|known| open(known.published.record()?));
     view.members.get(own).and_then(of).or_else(|| view.members.values().find_map(of))
 }
 
@@ -205,7 +206,7 @@ fn at_rest(verdict: &Verdict) -> String {
 
 fn purges(view: &View, vector: &Vector) -> Vec<Executed> {
     let mut found: BTreeMap<String, Executed> = BTreeMap::new();
-    let votes = view.members.values().flatten().filter_map(|known| known.record.vote(vector));
+    let votes = view.members.values().flatten().filter_map(|known| known.published.vote(vector));
     for (distribution, purge) in votes.flat_map(|vote| &vote.purges) {
         let name = distribution.to_string();
         let seen = found.entry(name.clone()).or_insert_with(|| Executed {
@@ -257,7 +258,7 @@ mod tests {
     use crate::group::{Known, Told};
     use crate::id::{Component, Origin, Seq};
     use crate::image::{Container, Image, Version};
-    use crate::record::{Change, Purge, Vote};
+    use crate::record::{Change, Phase, Purge, Vote};
 
     fn version(tag: &str) -> Version {
         [(Container::Main("web".into()), Image::parse(&format!("shop/web:{tag}")).unwrap())].into_iter().collect()
@@ -265,16 +266,18 @@ mod tests {
 
     fn known(member: &str, seq: u64, tag: &str, phase: Phase) -> (Member, Option<Known>) {
         let record = Record {
-            revision: 1,
             uid: "u".to_owned(),
             version: version(tag),
             change: Change::Changed,
             phase,
             closed: Seq(seq - 1),
-            ..Record::absent(Seq(seq))
+            ..Record::first(Seq(seq))
         };
         let told = Told { own: Some("2 of 5 pods ready".to_owned()), ..Told::default() };
-        (member.into(), Some(Known { origin: origin(member), current: true, alive: true, record, told }))
+        (
+            member.into(),
+            Some(Known { origin: origin(member), current: true, alive: true, published: record.into(), told }),
+        )
     }
 
     fn origin(member: &str) -> Origin {
@@ -286,10 +289,15 @@ mod tests {
     }
 
     fn vote(view: &mut View, member: &str, vector: &Vector) {
-        let record = &mut view.members.get_mut(&member.into()).unwrap().as_mut().unwrap().record;
+        let record = record_of(view.members.get_mut(&member.into()).unwrap());
         let json = serde_json::json!({"v": vector, "s": record.seq, "i": record.version, "c": "changed",
             "h": ["www.example.com"], "p": ["/*"]});
         record.votes.push(serde_json::from_value::<Vote>(json).unwrap());
+    }
+
+    fn record_of(known: &mut Option<Known>) -> &mut Record {
+        let Published::Record(record) = &mut known.as_mut().unwrap().published else { panic!("a record") };
+        record
     }
 
     fn of(view: &View) -> Tally {
@@ -313,7 +321,7 @@ mod tests {
     fn a_cluster_that_others_wait_for_knows_it_and_why_and_is_no_good_news_on_their_pages() {
         let done = |member: &str, tag| known(member, 2, tag, Phase::Complete);
         let (name, mut at_rest) = known("a", 7, "1", Phase::Complete);
-        at_rest.as_mut().unwrap().record.closed = Seq(7);
+        record_of(&mut at_rest).closed = Seq(7);
         let view = view([(name, at_rest), done("b", "2"), done("c", "2"), ("d".into(), None)]);
         let seen = of(&view);
         assert_eq!(seen.blocks.as_deref(), Some("b and c wait for this cluster, since it is at web: 1, complete"));
@@ -347,7 +355,7 @@ mod tests {
         vote(&mut view, "a", &vector);
         assert_eq!(of(&view).state, "decided by all: it is purged");
         let made = Purge { state: PurgeState::Created, invalidation: Some("I1".into()), ..Purge::wanted("r".into()) };
-        let record = &mut view.members.get_mut(&"b".into()).unwrap().as_mut().unwrap().record;
+        let record = record_of(view.members.get_mut(&"b".into()).unwrap());
         record.votes[0].purges.insert("E1".parse().unwrap(), made);
         let purges = of(&view).purges;
         assert_eq!((purges[0].invalidation.as_deref(), purges[0].state.as_str()), (Some("I1"), "in progress"));
@@ -368,9 +376,9 @@ mod tests {
             cure: Some("give purge.paths one value in b and in a".to_owned()),
             ..Told::default()
         };
-        let mut other = Known { told, ..other.unwrap() };
-        other.record.config = "other".to_owned();
-        let seen = of(&view([known("a", 2, "2", Phase::Complete), (b, Some(other))]));
+        let mut other = Some(Known { told, ..other.unwrap() });
+        record_of(&mut other).config = "other".to_owned();
+        let seen = of(&view([known("a", 2, "2", Phase::Complete), (b, other)]));
         let awaited = seen.members[1].awaited.clone().unwrap();
         assert!(awaited.contains("purge.paths is \"/a\" there and \"/*\" here"), "{awaited}");
         let (state, next) = seen.awaits().unwrap();
@@ -381,11 +389,11 @@ mod tests {
     #[test]
     fn nobody_is_waited_for_in_a_record_at_rest() {
         let at_rest = |member: &str, seq, tag| {
-            let (name, known) = known(member, seq, tag, Phase::Complete);
-            let mut known = known.unwrap();
-            known.record.change = Change::Baseline;
-            known.record.config = if member == "a" { String::new() } else { format!("as in {member}") };
-            (name, Some(known))
+            let (name, mut known) = known(member, seq, tag, Phase::Complete);
+            let record = record_of(&mut known);
+            record.change = Change::Baseline;
+            record.config = if member == "a" { String::new() } else { format!("as in {member}") };
+            (name, known)
         };
         let seen = of(&view([at_rest("a", 1, "2"), at_rest("b", 4, "3"), ("c".into(), None)]));
         assert!(seen.members.iter().all(|ballot| ballot.awaited.is_none()), "{seen:#?}");

@@ -61,7 +61,7 @@ pub fn reason(record: &Record) -> Option<Reason> {
     match &record.phase {
         Phase::Failed(_) => Some(Reason::Failed),
         Phase::Withdrawn => Some(Reason::Withdrawn),
-        Phase::Rolling | Phase::Absent => None,
+        Phase::Rolling => None,
         Phase::Complete => match &last(record)?.outcome {
             Outcome::Failed(_) => Some(Reason::Failed),
             Outcome::Withdrawn => Some(Reason::Withdrawn),
@@ -124,7 +124,7 @@ mod tests {
             purges: Vec::new(),
             more: 0,
         };
-        Record { phase, history: outcome.map(end).into_iter().collect(), ..Record::absent(Seq(4)) }
+        Record { phase, history: outcome.map(end).into_iter().collect(), ..Record::first(Seq(4)) }
     }
 
     fn of(phase: Phase, outcome: Option<Outcome>) -> Option<Reason> {

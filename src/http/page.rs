@@ -236,7 +236,7 @@ fn quarantined(workloads: &[WorkloadId]) -> Markup {
             ul.rows {
                 @for workload in workloads.iter().take(SHOWN_MAX) {
                     li {
-                        span.who { (workload.spoken()) }
+                        span.who { (workload.display_name()) }
                         span { "crashed too often and is left alone for a few minutes; its record is unchanged. The log says why." }
                     }
                 }
@@ -254,7 +254,7 @@ fn unwell(workloads: &[Unwell]) -> Markup {
             ul.rows {
                 @for Unwell { workload, reason, state } in workloads.iter().take(SHOWN_MAX) {
                     li {
-                        span.who { (workload.spoken()) }
+                        span.who { (workload.display_name()) }
                         div {
                             span.pill.warn { (reason.name()) } " " (state)
                             div.quiet {
@@ -294,7 +294,7 @@ fn deliveries(deliveries: &[DeliverySeen]) -> Markup {
                 ul.rows {
                     @for delivery in sorted.into_iter().take(SHOWN_MAX) {
                         li {
-                            span.who { (delivery.hook) small { (delivery.subject.spoken()) } }
+                            span.who { (delivery.hook) small { (delivery.subject.display_name()) } }
                             div {
                                 @if delivery.given_up { span.pill.bad { "dead letter" } " " }
                                 (delivery.kind) ": " (delivery.state)
@@ -322,7 +322,7 @@ fn recent(recent: &[Summary]) -> Markup {
                 ul.rows {
                     @for summary in recent.iter().take(SHOWN_MAX) {
                         li {
-                            span.who { (summary.workload.spoken()) small { "rollout " (summary.seq) } }
+                            span.who { (summary.workload.display_name()) small { "rollout " (summary.seq) } }
                             div {
                                 @if summary.phase == "failed" { span.pill.bad { "failed" } " " (summary.change) " " }
                                 (summary.state)

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use super::*;
 use crate::actors::observation::{DeliverySeen, PurgeSeen};
-use domain::broker::{MemberSeen, PathSeen, Seen};
+use domain::broker::{BoardSeen, MemberSeen, Seen};
 use domain::id::WorkloadId;
 use domain::rollout::{MemberSummary, PurgeSummary, Stage, Summary};
 use domain::tally::{Ballot, Tally};
@@ -351,10 +351,10 @@ async fn the_page_shows_who_is_in_the_group_and_what_holds_it() {
     let member = |name: &str, heard_s| MemberSeen { name: name.into(), agreed: true, heard_s, ..MemberSeen::default() };
     let group = Seen {
         members: vec![member("eu-1", None), member("eu-2", Some(3))],
-        boards: vec![PathSeen {
+        boards: vec![BoardSeen {
             name: "redis-b:6379".into(),
             trouble: Some("<timeout>".into()),
-            ..PathSeen::default()
+            ..BoardSeen::default()
         }],
         ..Seen::default()
     };

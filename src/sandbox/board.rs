@@ -11,15 +11,14 @@ use async_trait::async_trait;
 use futures_util::stream;
 use tokio::sync::mpsc;
 
-use domain::id::{Member, Origin, Seq, WorkloadId};
+use domain::id::{Member, Origin, WorkloadId};
 use domain::machine::Timestamp;
 use domain::ports::{
     BEAT_TTL, Board, Clock, Cursor, Flow, Heard, Interest, News, PASSING_TTL, POSTINGS_MAX, PortError, Posted, Posting,
     Reason,
 };
-use domain::record::Phase;
-use domain::record_codec::encode;
-use domain::roster::Beat;
+use domain::record_codec::encode_published;
+use domain::roster::Heartbeat;
 
 /// The server. Clones are the same one.
 #[derive(Clone)]
@@ -50,7 +49,7 @@ struct State {
     /// Lives of the server: every wipe by a restart begins one.
     life: u64,
     shelves: BTreeMap<Member, Shelf>,
-    beats: BTreeMap<Member, (Beat, Timestamp)>,
+    beats: BTreeMap<Member, (Heartbeat, Timestamp)>,
     unreachable: BTreeSet<Member>,
     listeners: Vec<(Member, mpsc::Sender<()>)>,
 }
@@ -59,17 +58,17 @@ struct State {
 #[derive(Default)]
 struct Shelf {
     stamp: u64,
-    copies: BTreeMap<WorkloadId, Copy>,
+    copies: BTreeMap<WorkloadId, StoredCopy>,
 }
 
-struct Copy {
+struct StoredCopy {
     stamp: u64,
     origin: Origin,
     said: Posting,
     since: Timestamp,
 }
 
-impl Copy {
+impl StoredCopy {
     fn heard(&self, member: &Member, workload: &WorkloadId) -> Heard {
         let (origin, said) = (self.origin.clone(), self.said.clone());
         Heard { member: member.clone(), workload: workload.clone(), origin, said }
@@ -136,14 +135,14 @@ impl State {
         workload: &WorkloadId,
         posting: &Posting,
     ) -> (Posted, bool) {
-        if let Posting::Show(record) = posting
-            && let Err(error) = encode(record)
+        if let Posting::Show(published) = posting
+            && let Err(error) = encode_published(published)
         {
             return (Posted::Refused(error.to_string()), false);
         }
         let shelf = self.shelves.entry(member.clone()).or_default();
         if let Some(there) = shelf.copies.get_mut(workload) {
-            let (theirs, ours) = (state_of(&there.said), state_of(posting));
+            let (theirs, ours) = (there.said.state(), posting.state());
             let is_end = |said: &Posting| matches!(said, Posting::Forget(..));
             if there.origin == *origin && there.said == *posting {
                 there.since = now;
@@ -159,7 +158,7 @@ impl State {
         }
         self.counted += 1;
         shelf.stamp = self.counted;
-        let copy = Copy { stamp: self.counted, origin: origin.clone(), said: posting.clone(), since: now };
+        let copy = StoredCopy { stamp: self.counted, origin: origin.clone(), said: posting.clone(), since: now };
         shelf.copies.insert(workload.clone(), copy);
         (Posted::Current, true)
     }
@@ -167,7 +166,7 @@ impl State {
     fn forget_what_passed(&mut self, now: Timestamp) {
         let is_old = |since: Timestamp, ttl: Duration| now.since(since) >= ttl;
         for shelf in self.shelves.values_mut() {
-            shelf.copies.retain(|_, copy| !passes(&copy.said) || !is_old(copy.since, PASSING_TTL));
+            shelf.copies.retain(|_, copy| !copy.said.passes() || !is_old(copy.since, PASSING_TTL));
         }
         self.beats.retain(|_, (_, since)| !is_old(*since, BEAT_TTL));
     }
@@ -232,7 +231,7 @@ impl Board for MemberBoard {
         Ok(answers)
     }
 
-    async fn beat(&self, beat: &Beat) -> Result<Option<Beat>, PortError> {
+    async fn beat(&self, beat: &Heartbeat) -> Result<Option<Heartbeat>, PortError> {
         let mut state = self.reached("leave a beat")?;
         let now = self.board.clock.now();
         let earlier = state.beats.insert(self.member.clone(), (beat.clone(), now)).map(|(earlier, _)| earlier);
@@ -282,20 +281,5 @@ impl Board for MemberBoard {
         state.listeners.push((self.member.clone(), says));
         state.wake(|listener| *listener == self.member);
         Box::pin(stream::unfold(said, |mut said| async { said.recv().await.map(|()| ((), said)) }))
-    }
-}
-
-fn state_of(posting: &Posting) -> (Seq, u64) {
-    match posting {
-        Posting::Show(record) => (record.seq, record.revision),
-        Posting::Forget(seq, revision) => (*seq, *revision),
-    }
-}
-
-/// Whether it expires.
-fn passes(posting: &Posting) -> bool {
-    match posting {
-        Posting::Show(record) => record.phase == Phase::Absent,
-        Posting::Forget(..) => true,
     }
 }

@@ -234,7 +234,7 @@ impl Metrics {
                 tracing::event!(
                     tracing::Level::$level,
                     kind = notice.kind.name(),
-                    workload = %notice.subject.spoken(),
+                    workload = %notice.subject.display_name(),
                     seq = notice.seq.0,
                     rollout = %notice.rollout,
                     change = %notice.change,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use allclear::adapters::cloudfront::Timeouts;
 use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
-use allclear::adapters::ledger::elsewhere::Elsewhere;
 use allclear::adapters::ledger::kubernetes::KubernetesLedger;
+use allclear::adapters::ledger::unreachable::UnreachableLedger;
 use allclear::adapters::redis::Server as RedisServer;
 use allclear::adapters::redis::board::RedisBoard;
 use allclear::app::{Neighbours, views};
@@ -21,10 +21,10 @@ use allclear::config::{Inputs, load};
 use allclear::demo::life::Life;
 use domain::id::{Member, Origin, Seq, WorkloadId, config_hash};
 use domain::policy::Policy;
-use domain::ports::{Board, Posted, Posting};
+use domain::ports::{Board, Posted};
 use domain::record::Record;
 use domain::record_codec::decode;
-use domain::roster::{Beat, Pin, Trust, settings};
+use domain::roster::{Heartbeat, Pin, Trust, settings};
 use sandbox::http::{Action, Fault, Reply, Request, Server, When};
 use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions, Timings};
 use sandbox::world::World as Sandbox;
@@ -132,7 +132,7 @@ impl World {
     async fn eu_2_shows(&self, record: Record) {
         let board = self.board(1, "eu-2");
         let origin = Origin("o-2".to_owned());
-        let beat = Beat {
+        let beat = Heartbeat {
             member: "eu-2".into(),
             origin: origin.clone(),
             version: "0.1.0".to_owned(),
@@ -142,10 +142,10 @@ impl World {
             words: BTreeMap::from([(web(), "2 of 5 pods ready; web-x4: ImagePullBackOff".to_owned())]),
             seqs: BTreeMap::from([(web(), record.seq)]),
             at_ms: 1,
-            ..Beat::default()
+            ..Heartbeat::default()
         };
         board.beat(&beat).await.unwrap();
-        let posted = board.post(&origin, &[(web(), Posting::Show(Box::new(record)))]).await.unwrap();
+        let posted = board.post(&origin, &[(web(), record.into())]).await.unwrap();
         assert_eq!(posted, [Posted::Current]);
     }
 
@@ -207,7 +207,7 @@ async fn without_the_ledger_nothing_is_said_of_the_members_but_that() {
     let mut world = World::start().await;
     world.eu_2_shows(record(7, 3, "2", &json!("complete"), 6)).await;
     world.sources.group.as_mut().unwrap().boards.truncate(2);
-    world.sources.ledger = Arc::new(Elsewhere);
+    world.sources.ledger = Arc::new(UnreachableLedger);
     let status = world.status(Output::Table).await;
     let shown = group::show(&world.sources, &World::question(None), Output::Table).await;
     let explained = explain(&world.sources, &World::question(Some("web")), Output::Table).await;
@@ -235,10 +235,10 @@ async fn two_clusters_of_one_name_hold_the_group_up_wherever_it_is_shown() {
     let mut world = World::start().await;
     world.sources.group.as_mut().unwrap().boards.truncate(2);
     world.ledger_has(record(2, 1, "2", &json!("complete"), 1)).await;
-    let ours = Beat { member: "eu-1".into(), origin: world.origin.clone(), at_ms: 1, ..Beat::default() };
+    let ours = Heartbeat { member: "eu-1".into(), origin: world.origin.clone(), at_ms: 1, ..Heartbeat::default() };
     world.board(0, "eu-1").beat(&ours).await.unwrap();
     assert!(!flat(&world.status(Output::Table).await).contains("two clusters"), "it is our own");
-    world.board(1, "eu-1").beat(&Beat { origin: "o-9".into(), ..ours }).await.unwrap();
+    world.board(1, "eu-1").beat(&Heartbeat { origin: "o-9".into(), ..ours }).await.unwrap();
     let words = format!("two clusters of the group are called eu-1 (ledgers {} and o-9)", world.origin);
     let shown = group::show(&world.sources, &World::question(None), Output::Json).await;
     let shown: Value = serde_json::from_str(&shown.out).unwrap();
@@ -379,7 +379,7 @@ async fn a_ledger_that_was_set_back_is_shown_and_adopted_above_every_number_that
     world.ledger_has(record(3, 1, "1", &json!("complete"), 3)).await;
     // What eu-1 had published before its ledger was set back, and on the other board once more later.
     for (redis, seq, revision) in [(0, 7, 2), (1, 9, 1)] {
-        let copy = Posting::Show(Box::new(record(seq, revision, "2", &json!("complete"), seq)));
+        let copy = record(seq, revision, "2", &json!("complete"), seq).into();
         let posted = world.board(redis, "eu-1").post(&world.origin, &[(web(), copy)]).await.unwrap();
         assert_eq!(posted, [Posted::Current]);
     }
@@ -405,7 +405,7 @@ async fn a_ledger_that_was_set_back_is_shown_and_adopted_above_every_number_that
     assert_eq!((adopted.seq, adopted.revision, adopted.closed), (Seq(11), 2, Seq(11)));
     assert_eq!(adopted.version.to_string(), "web shop/web:2", "as it is in the cluster");
     for redis in [0, 1] {
-        let copy = Posting::Show(Box::new(adopted.clone()));
+        let copy = adopted.clone().into();
         let posted = world.board(redis, "eu-1").post(&world.origin, &[(web(), copy)]).await.unwrap();
         assert_eq!(posted, [Posted::Current], "every board takes it for newer");
     }

@@ -15,6 +15,8 @@ use sandbox::kubernetes::{KubernetesStandIn, Options as StandInOptions};
 
 mod events;
 mod lease;
+mod leaves;
+mod pipelines;
 mod reading;
 mod serving;
 mod strangers;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::Actor;
-use allclear::actors::Surroundings;
+use allclear::actors::Env;
 use allclear::actors::message::{Drain, Observe};
 use allclear::actors::root::Root;
 use allclear::adapters::redis::Server;
@@ -48,13 +48,13 @@ fn redis_shows_what_the_cluster_runs_through_changes_removals_and_losses() {
         world.set(deployment("web", 1, 1, "1", Stage::Complete));
         let mut ports = world.ports();
         ports.boards = vec![Arc::new(board(&redis))];
-        let surroundings = Surroundings {
+        let env = Env {
             ports,
             metrics: Arc::new(Metrics::default()),
             settings: Arc::new(settings()),
             complaints: Arc::default(),
         };
-        let root = Root::new(surroundings.clone(), oneshot::channel().0).start();
+        let root = Root::new(env.clone(), oneshot::channel().0).start();
         let shows = |tag: &'static str| {
             let redis = &redis;
             until(tag, async move || seen(redis).is_some_and(|version| version.ends_with(&format!("shop/web:{tag}"))))
@@ -82,9 +82,9 @@ fn redis_shows_what_the_cluster_runs_through_changes_removals_and_losses() {
         // Another life, and a Redis that was emptied between the two.
         root.send(Drain).await.unwrap();
         redis.command::<()>(&["FLUSHALL"]);
-        let mut ports = surroundings.ports.clone();
+        let mut ports = env.ports.clone();
         ports.boards = vec![Arc::new(board(redis))];
-        let next = Root::new(Surroundings { ports, ..surroundings }, oneshot::channel().0).start();
+        let next = Root::new(Env { ports, ..env }, oneshot::channel().0).start();
         until("3 after a start", async || seen(redis).is_some_and(|version| version.ends_with("shop/web:3"))).await;
         drop(next);
     });

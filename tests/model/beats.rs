@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use domain::id::{Member, Origin};
 use domain::machine::Timestamp;
-use domain::roster::{Beat, Roster};
+use domain::roster::{Heartbeat, Roster};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 const BOARDS: usize = 2;
@@ -20,9 +20,9 @@ const NOW: Timestamp = Timestamp::from_millis(1_000);
 enum Hearer {
     Production(Box<Roster>),
     /// The mutant that orders beats by the clock of the member, as the first releases did.
-    ByClock(Option<Beat>),
+    ByClock(Option<Heartbeat>),
     /// The mutant that takes every beat of another life, as it comes.
-    ByBoard(Option<Beat>),
+    ByBoard(Option<Heartbeat>),
 }
 
 impl Hearer {
@@ -31,7 +31,7 @@ impl Hearer {
         Self::Production(Box::new(roster))
     }
 
-    fn hear(&mut self, board: usize, beat: Beat) {
+    fn hear(&mut self, board: usize, beat: Heartbeat) {
         match self {
             Self::Production(roster) => drop(roster.hear(NOW, board, beat)),
             Self::ByClock(held) if held.as_ref().is_some_and(|held| held.at_ms >= beat.at_ms) => {}
@@ -41,9 +41,9 @@ impl Hearer {
     }
 
     /// The beat that counts.
-    fn believed(&self) -> Option<&Beat> {
+    fn believed(&self) -> Option<&Heartbeat> {
         match self {
-            Self::Production(roster) => roster.voice(&Member::from("eu-2")).map(|voice| &voice.beat),
+            Self::Production(roster) => roster.peer(&Member::from("eu-2")).map(|peer| &peer.beat),
             Self::ByClock(held) | Self::ByBoard(held) => held.as_ref(),
         }
     }
@@ -55,7 +55,7 @@ struct State {
     life: u8,
     ledger: u8,
     count: u8,
-    boards: [Option<Beat>; BOARDS],
+    boards: [Option<Heartbeat>; BOARDS],
     hearer: Hearer,
     /// An earlier ledger counted after a later one did.
     went_back: bool,
@@ -64,7 +64,7 @@ struct State {
 #[derive(Clone, Debug, PartialEq)]
 enum Action {
     /// It beats, and reaches these boards.
-    Beat([bool; BOARDS]),
+    Heartbeat([bool; BOARDS]),
     Restart,
     /// With its ledger lost.
     StartAnew,
@@ -75,14 +75,14 @@ enum Action {
 struct World(Hearer);
 
 /// What a process leaves. Each life's clock is an hour behind the one before it.
-fn beat(life: u8, ledger: u8, count: u8) -> Beat {
-    Beat {
+fn beat(life: u8, ledger: u8, count: u8) -> Heartbeat {
+    Heartbeat {
         member: "eu-2".into(),
         origin: Origin(format!("ledger-{ledger}")),
         boot: format!("life-{life}"),
         count: u64::from(count),
         at_ms: 5_000 * i64::from(count) - 3_600_000 * i64::from(life),
-        ..Beat::default()
+        ..Heartbeat::default()
     }
 }
 
@@ -97,7 +97,7 @@ impl Model for World {
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
         if state.count < COUNT_MAX {
-            actions.extend([[true, true], [true, false], [false, true]].map(Action::Beat));
+            actions.extend([[true, true], [true, false], [false, true]].map(Action::Heartbeat));
         }
         if state.life < LIVES_MAX {
             actions.push(Action::Restart);
@@ -109,7 +109,7 @@ impl Model for World {
     fn next_state(&self, state: &State, action: Action) -> Option<State> {
         let mut next = state.clone();
         match action {
-            Action::Beat(reached) => {
+            Action::Heartbeat(reached) => {
                 next.count += 1;
                 let left = beat(next.life, next.ledger, next.count);
                 (0..BOARDS).filter(|board| reached[*board]).for_each(|board| next.boards[board] = Some(left.clone()));

@@ -25,6 +25,7 @@ mod hashed;
 mod mutants;
 mod owed;
 mod past;
+mod pipeline;
 mod pods;
 mod purge;
 mod restore;

@@ -157,7 +157,7 @@ impl Field {
                     }
                 }
                 let origin = Origin(format!("ledger-{other}"));
-                Some(Known { origin, current: true, alive: true, record, told: Told::default() })
+                Some(Known { origin, current: true, alive: true, published: record.into(), told: Told::default() })
             };
             let members =
                 self.nodes.iter().enumerate().map(|(other, node)| (name(other), known((other, node)))).collect();

@@ -68,14 +68,14 @@ fn web() -> WorkloadId {
     WorkloadId::deployment("shop", "web")
 }
 
-fn a_broker(member_count: usize, boards: usize, silent: bool) -> Broker {
+fn a_broker(member_count: usize, boards: usize, listen_only: bool) -> Broker {
     let identity = broker::Identity {
         member: "eu-1".into(),
         origin: "o1".into(),
         boot: "b".to_owned(),
         version: "0".to_owned(),
         place: String::new(),
-        silent,
+        listen_only,
         trust: Trust::default(),
     };
     let roster = (member_count > 1).then(|| {
@@ -96,7 +96,7 @@ fn of_the_outside(effect: broker::Effect, how: u8) -> Option<broker::Event> {
         }
         Effect::Read(board, ..) => Event::Read(board, if fails { Err(no()) } else { Ok(Box::default()) }),
         Effect::Post(board, _) => Event::Posted(board, Err(no())),
-        Effect::Beat(board, _) => Event::Beaten(board, if fails { Err(no()) } else { Ok(None) }),
+        Effect::Heartbeat(board, _) => Event::Beaten(board, if fails { Err(no()) } else { Ok(None) }),
         Effect::GatherWords => Event::WordsGathered(BTreeMap::new(), i64::from(how)),
         Effect::ReadLedger => Event::LedgerRead(if fails { Err(no()) } else { Ok(None) }),
         Effect::LoadRecord(id) => Event::RecordLoaded(id, if fails { Err(no()) } else { Ok((None, Seq(0))) }),
@@ -130,9 +130,9 @@ proptest! {
         history in prop::collection::vec(next(), 1..60),
         members in 1..3_usize,
         boards in 0..3_usize,
-        silent: bool,
+        listen_only: bool,
     ) {
-        walk(a_broker(members, boards, silent), history, of_the_outside, to_a_broker);
+        walk(a_broker(members, boards, listen_only), history, of_the_outside, to_a_broker);
     }
 
     #[test]

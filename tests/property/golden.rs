@@ -9,8 +9,8 @@ use domain::group::{Known, NumberedView, Told, View, alone};
 use domain::id::{Component, Member, Seq, WorkloadId};
 use domain::machine::{Machine, Timestamp};
 use domain::policy::Policy;
-use domain::record::{Outcome, Phase, PurgeState, Record};
-use domain::record_codec::{decode, encode};
+use domain::record::{Outcome, Phase, Published, PurgeState, Record};
+use domain::record_codec::{CodecError, decode, decode_published, encode, encode_published};
 use domain::rollout::{Effect, Event, Identity, Rollout};
 use domain::rules::Rules;
 
@@ -113,12 +113,23 @@ fn members_that_voted_under_the_first_release_purge_under_its_reference() {
     let vector = &before.votes[0].vector;
     let stored = matched("default", &before, |record| {
         let known = |(member, component): (&Member, &Component)| {
-            let (origin, record) = (component.origin.clone(), record.clone());
-            (member.clone(), Some(Known { origin, current: true, alive: true, record, told: Told::default() }))
+            let (origin, published) = (component.origin.clone(), record.clone().into());
+            (member.clone(), Some(Known { origin, current: true, alive: true, published, told: Told::default() }))
         };
         View { members: vector.0.iter().map(known).collect(), ..View::default() }
     });
     assert_eq!(stored.votes[0].purges, after.votes[0].purges);
+}
+
+// A board of the first release sorts copies by these numbers, and its members read this text.
+#[test]
+fn that_a_workload_is_absent_is_published_as_in_the_first_release() {
+    let line = r#"{"r":18446744073709551615,"u":"","s":4,"v":{},"p":"absent","k":4}"#;
+    assert_eq!(encode_published(&Published::Absent(Seq(4))).unwrap(), line);
+    assert_eq!(decode_published(line.as_bytes()).unwrap(), Published::Absent(Seq(4)));
+    assert!(decode(line.as_bytes()).is_err(), "no ledger holds it");
+    let newer = line.replacen('{', r#"{"z":3,"#, 1);
+    assert!(matches!(decode_published(newer.as_bytes()), Err(CodecError::Newer { found: 3 })));
 }
 
 // Between two releases, or two replicas of one, each reads the other's outbox.

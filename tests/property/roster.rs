@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use domain::id::Member;
 use domain::machine::Timestamp;
 use domain::policy::Policy;
-use domain::roster::{Beat, Pin, Roster, Servers, settings};
+use domain::roster::{Heartbeat, Pin, Roster, Servers, settings};
 use proptest::prelude::*;
 
 const NAMES: [&str; 4] = ["eu-1", "eu-2", "us-1", "us-2"];
@@ -14,7 +14,7 @@ const NAMES: [&str; 4] = ["eu-1", "eu-2", "us-1", "us-2"];
 #[derive(Clone, Debug)]
 enum Turn {
     /// A beat of this member, of this life of its process over this ledger, so much later by its own clock.
-    Beat(usize, u8, i64),
+    Heartbeat(usize, u8, i64),
     /// A beat of our own name, from this ledger.
     Own(u8),
     /// So many seconds pass.
@@ -27,7 +27,7 @@ enum Turn {
 
 fn turn() -> impl Strategy<Value = Turn> {
     prop_oneof![
-        6 => (1..4_usize, 0..2_u8, -5_000..5_000_i64).prop_map(|(who, ledger, later)| Turn::Beat(who, ledger, later)),
+        6 => (1..4_usize, 0..2_u8, -5_000..5_000_i64).prop_map(|(who, ledger, later)| Turn::Heartbeat(who, ledger, later)),
         1 => (0..2_u8).prop_map(Turn::Own),
         3 => (1..60_u64).prop_map(Turn::Pass),
         3 => Just(Turn::Pin),
@@ -59,15 +59,15 @@ proptest! {
         for turn in turns {
             let at = Timestamp::from_millis(now * 1_000);
             match turn {
-                Turn::Beat(who, ledger, later) => {
+                Turn::Heartbeat(who, ledger, later) => {
                     clock += 5_000;
                     let origin = format!("{}-{ledger}", NAMES[who]).as_str().into();
                     let at_ms = clock + later;
-                    let _ = roster.hear(at, 0, Beat { member: NAMES[who].into(), origin, at_ms, ..Beat::default() });
+                    let _ = roster.hear(at, 0, Heartbeat { member: NAMES[who].into(), origin, at_ms, ..Heartbeat::default() });
                 }
                 Turn::Own(ledger) => {
                     let origin = format!("o{ledger}").as_str().into();
-                    roster.hear_own(at, &Beat { member: own.clone(), origin, ..Beat::default() });
+                    roster.hear_own(at, &Heartbeat { member: own.clone(), origin, ..Heartbeat::default() });
                 }
                 Turn::Pass(seconds) => now += seconds,
                 Turn::Pin => {

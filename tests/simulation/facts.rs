@@ -237,7 +237,7 @@ fn paused_time_drives_timers_and_intervals_and_nothing_else_does() {
 
 #[test]
 fn an_actor_that_nobody_can_address_lives_on_while_it_has_a_future() {
-    // Why children wear a collar: dropping the last address of an actor does not end it.
+    // Why children listen for its stop signal: dropping the last address of an actor does not end it.
     in_system(async {
         let counter = Counter::default();
         let diary = counter.diary.clone();

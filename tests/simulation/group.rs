@@ -8,12 +8,12 @@ use actix::Actor;
 use allclear::actors::message::Drain;
 use allclear::actors::observation::Observation;
 use allclear::actors::root::Root;
-use allclear::actors::{Grouping, Settings, Surroundings};
+use allclear::actors::{Env, Grouping, Settings};
 use allclear::telemetry::Metrics;
 use domain::id::{Member, Seq};
 use domain::notice::Kind;
 use domain::ports::{Clock, Ledger, Posting};
-use domain::record::Change;
+use domain::record::{Change, Published, Record};
 use domain::roster::Reason;
 use support::fakes::{Millis, Server, World};
 use support::stage::{Life, Stage, deployment, id, in_system, roll_out, settings, unexpected_panics};
@@ -63,13 +63,9 @@ fn start_with(world: &World, settings: Settings, clock: impl FnOnce(Arc<dyn Cloc
     let (give_up, given_up) = oneshot::channel();
     let mut ports = world.ports();
     ports.clock = clock(ports.clock);
-    let surroundings = Surroundings {
-        ports,
-        metrics: Arc::new(Metrics::default()),
-        settings: Arc::new(settings),
-        complaints: Arc::default(),
-    };
-    Life { world: world.clone(), root: Root::new(surroundings, give_up).start(), given_up }
+    let env =
+        Env { ports, metrics: Arc::new(Metrics::default()), settings: Arc::new(settings), complaints: Arc::default() };
+    Life { world: world.clone(), root: Root::new(env, give_up).start(), given_up }
 }
 
 fn start_all(worlds: &[World]) -> Vec<Life> {
@@ -179,7 +175,7 @@ fn a_ledger_deleted_under_a_quiet_member_is_begun_anew_and_the_group_goes_on() {
         let baseline = worlds[1].record(&id("web")).expect("it is taken as it is");
         assert_eq!((baseline.seq, baseline.change), (Seq(1), Change::Baseline));
         for board in &boards {
-            assert_eq!(board.shows("eu-2", &id("web")).await, Some(Posting::Show(Box::new(baseline.clone()))));
+            assert_eq!(board.shows("eu-2", &id("web")).await, Some(baseline.clone().into()));
         }
         release(&lives, 3, "3").await;
         pass(60_000).await;
@@ -280,7 +276,7 @@ fn one_reachable_board_is_enough_and_dead_ones_delay_nobody() {
         for board in [&boards[0], &boards[2]] {
             for (world, name) in worlds.iter().zip(NAMES) {
                 let shown = board.shows(name, &id("web")).await.expect("a copy");
-                assert_eq!(shown, Posting::Show(Box::new(world.record(&id("web")).expect("a record"))), "{name}");
+                assert_eq!(shown, world.record(&id("web")).expect("a record").into(), "{name}");
             }
         }
         assert!(lives[1].observe().await.troubles.is_empty(), "{:?}", lives[1].observe().await.troubles);
@@ -373,10 +369,9 @@ fn a_ledger_that_was_set_back_holds_its_workload_and_no_other() {
             world.set(deployment("blog", 1, 1, "1", Stage::Complete));
         }
         // What the group has seen of eu-1 in a life of its ledger that a backup has undone.
-        let mut later = domain::record::Record::absent(Seq(9));
-        later.revision = 40;
+        let later = Record { revision: 40, ..Record::first(Seq(9)) };
         for board in &boards {
-            board.put("eu-1", "eu-1-0", &id("web"), Posting::Show(Box::new(later.clone()))).await;
+            board.put("eu-1", "eu-1-0", &id("web"), later.clone().into()).await;
         }
         let lives = start_all(&worlds);
         pass(15_000).await;
@@ -420,10 +415,7 @@ fn a_workload_a_member_does_not_have_is_told_to_be_absent() {
         roll_out(&lives[0], "cart", 2, "2", 4_000).await;
         pass(15_000).await;
         let shown = boards[0].shows("eu-2", &id("cart")).await;
-        assert!(
-            matches!(&shown, Some(Posting::Show(record)) if record.phase == domain::record::Phase::Absent),
-            "{shown:?}"
-        );
+        assert!(matches!(&shown, Some(Posting::Show(Published::Absent(_)))), "{shown:?}");
         // And nobody is woken for it again and again.
         let looked = worlds[1].asked("cluster.workload", "cart").len();
         pass(120_000).await;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use actix::Actor;
-use allclear::actors::Surroundings;
+use allclear::actors::Env;
 use allclear::actors::message::Drain;
 use allclear::actors::observation::Observation;
 use allclear::actors::root::{ENDS_WITHIN, Root};
@@ -101,14 +101,14 @@ fn start(world: &World, object: &Object, pod: &str) -> Life {
     let us = Replica { pod: pod.to_owned(), boot: "1".to_owned() };
     let mut ports = world.ports();
     ports.lease = Some(Arc::new(Seat { object: object.clone(), us }));
-    let surroundings = Surroundings {
+    let env = Env {
         ports,
         metrics: Arc::new(Metrics::default()),
         settings: Arc::new(settings()),
         complaints: Arc::default(),
     };
     let (give_up, given_up) = oneshot::channel();
-    Life { world: world.clone(), root: Root::new(surroundings, give_up).start(), given_up }
+    Life { world: world.clone(), root: Root::new(env, give_up).start(), given_up }
 }
 
 async fn pass(millis: Millis) {

@@ -18,7 +18,7 @@ use domain::delivery::{Content, Delivery};
 use domain::distribution::Distribution;
 use domain::id::{Member, NoticeId, Origin, Reference, Seq, WorkloadId};
 use domain::notice::{Kind, Notice};
-use domain::ports::{CdnError, Ledger, PortError, Ports, Sight};
+use domain::ports::{CdnError, Ledger, PortError, Ports, Sight, StoreError};
 use domain::purge::CdnErrorClass;
 use domain::readiness::Pod;
 use domain::record::Record;
@@ -357,8 +357,17 @@ impl World {
     async fn port(&self, call: &'static str, about: &str) -> Result<bool, PortError> {
         self.pass_through(call, about).await.map_err(|fault| match fault {
             Fault::Deny => PortError::denied(format!("failed to call {call}"), "no right, as simulated"),
-            Fault::Full => PortError::lasting(format!("failed to call {call}"), "no room, as simulated"),
             _ => failed(call),
+        })
+    }
+
+    async fn storing(&self, call: &'static str, about: &str) -> Result<bool, StoreError> {
+        self.pass_through(call, about).await.map_err(|fault| match fault {
+            Fault::Deny => PortError::denied(format!("failed to call {call}"), "no right, as simulated").into(),
+            Fault::Full => {
+                StoreError::NoRoom(PortError::lasting(format!("failed to call {call}"), "no room, as simulated"))
+            }
+            _ => failed(call).into(),
         })
     }
 

@@ -9,7 +9,7 @@ use actix::{Actor, Addr};
 use allclear::actors::message::Observe;
 use allclear::actors::observation::Observation;
 use allclear::actors::root::{GivenUp, Root};
-use allclear::actors::{Settings, Surroundings};
+use allclear::actors::{Env, Settings};
 use allclear::telemetry::Metrics;
 use domain::catalog::Freshness;
 use domain::delivery;
@@ -76,14 +76,14 @@ pub fn life<T>(world: &World, play: impl AsyncFnOnce(&mut Life) -> T) -> T {
 pub fn life_under<T>(world: &World, settings: Settings, play: impl AsyncFnOnce(&mut Life) -> T) -> T {
     let played = in_system(async {
         world.life_begins();
-        let surroundings = Surroundings {
+        let env = Env {
             ports: world.ports(),
             metrics: Arc::new(Metrics::default()),
             settings: Arc::new(settings),
             complaints: Arc::default(),
         };
         let (give_up, given_up) = oneshot::channel();
-        let root = Root::new(surroundings, give_up).start();
+        let root = Root::new(env, give_up).start();
         let played = play(&mut Life { world: world.clone(), root, given_up }).await;
         world.life_ends();
         played

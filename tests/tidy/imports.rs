@@ -67,7 +67,7 @@ impl Picture {
         }
     }
 
-    /// What `module` names, from the top: `crate::actors::Surroundings` is `["actors", "Surroundings"]`, and in the domain
+    /// What `module` names, from the top: `crate::actors::Env` is `["actors", "Env"]`, and in the domain
     /// `crate::paths` is `["domain", "paths"]`.
     fn named(&self, module: &str) -> Vec<Vec<String>> {
         let home: Vec<&str> = module.split("::").collect();
@@ -90,7 +90,7 @@ impl Picture {
         paths(code).into_iter().filter_map(from_top).collect()
     }
 
-    /// The innermost module on a path: `["actors", "Surroundings"]` is in `actors`.
+    /// The innermost module on a path: `["actors", "Env"]` is in `actors`.
     fn module_on(&self, path: &[String]) -> Option<String> {
         let prefixes = (1..=path.len()).rev().map(|length| path[..length].join("::"));
         prefixes.into_iter().find(|prefix| self.modules.contains_key(prefix))

@@ -11,7 +11,7 @@ use domain::board::{Cursor, Interest, News, Posting};
 use domain::broker::Event;
 use domain::id::WorkloadId;
 use domain::ports::{Board, PortError};
-use domain::roster::Beat;
+use domain::roster::Heartbeat;
 
 /// A board announced news.
 struct Woken(usize);
@@ -19,7 +19,7 @@ struct Woken(usize);
 impl ClusterGroupActor {
     /// Listens to the boards' wake-ups. A single cluster has none.
     pub(super) fn listen(&self, ctx: &mut Context<Self>) {
-        if self.surroundings.settings.grouping.is_some() {
+        if self.env.settings.grouping.is_some() {
             for (index, board) in self.boards.iter().enumerate() {
                 ctx.add_stream(board.wake_ups().map(move |()| Woken(index)));
             }
@@ -34,7 +34,7 @@ impl ClusterGroupActor {
     /// Reads a board, and counts rejected copies.
     pub(super) fn read(&mut self, index: usize, cursor: Cursor, interest: Interest, ctx: &mut Context<Self>) {
         let call = |board: Arc<dyn Board>| async move { board.read_of(&cursor, &interest).await.map(Box::new) };
-        let metrics = self.surroundings.metrics.clone();
+        let metrics = self.env.metrics.clone();
         let name = self.boards.get(index).map(|board| board.name().to_owned()).unwrap_or_default();
         let event = move |index, news: Result<Box<News>, String>| {
             metrics.board_rejected(&name, news.as_ref().map_or(0, |news| news.rejected.len()));
@@ -49,7 +49,7 @@ impl ClusterGroupActor {
         self.call((index, "board_post"), call, Event::Posted, ctx);
     }
 
-    pub(super) fn beat(&mut self, index: usize, beat: Box<Beat>, ctx: &mut Context<Self>) {
+    pub(super) fn beat(&mut self, index: usize, beat: Box<Heartbeat>, ctx: &mut Context<Self>) {
         let call = |board: Arc<dyn Board>| async move { board.beat(&beat).await.map(|beat| beat.map(Box::new)) };
         self.call((index, "board_beat"), call, Event::Beaten, ctx);
     }
@@ -66,8 +66,8 @@ impl ClusterGroupActor {
         T: 'static,
     {
         let Some(board) = self.boards.get(index).cloned() else { return };
-        let metrics = self.surroundings.metrics.clone();
-        let clock = self.surroundings.ports.clock.clone();
+        let metrics = self.env.metrics.clone();
+        let clock = self.env.ports.clock.clone();
         let made = async move {
             let (name, from) = (board.name().to_owned(), clock.now());
             let answer = call(board).await;

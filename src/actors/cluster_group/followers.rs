@@ -67,7 +67,7 @@ impl ClusterGroupActor {
         let Some(view_reported) = follower.map(|follower| follower.view_reported.clone()) else { return };
         let view = self.view(workload);
         if view_reported.try_send(ViewReported(view)).is_err() && view_reported.connected() {
-            self.surroundings.metrics.overflow("rollout");
+            self.env.metrics.overflow("rollout");
             self.followers.untold.insert(workload.clone());
         }
     }
@@ -76,7 +76,7 @@ impl ClusterGroupActor {
     pub(super) fn gather_words(&mut self, ctx: &mut Context<Self>) {
         let asked = self.followers.by_workload.values().take(WORDS_MAX);
         let asked: Vec<_> = asked.map(|follower| follower.observe.send(Observe).timeout(WORDS_WITHIN)).collect();
-        let clock = self.surroundings.ports.clock.clone();
+        let clock = self.env.ports.clock.clone();
         self.ask(ctx, async move { (join_all(asked).await, clock.wall_ms()) }, |(seen, at_ms)| {
             let rollouts = seen.into_iter().flatten().flat_map(|seen| seen.rollouts);
             let words = rollouts.filter_map(|Summary { workload, seq, own, .. }| {

@@ -27,7 +27,7 @@ impl ClusterGroupActor {
     }
 
     pub(super) fn read_ledger(&mut self, ctx: &mut Context<Self>) {
-        let ledger = self.surroundings.ports.ledger.clone();
+        let ledger = self.env.ports.ledger.clone();
         self.ask(ctx, async move { ledger.peek().await }, move |read| {
             let read = read.map(|read| read.map(|ledgered| (ledgered.origin, ledgered.records)));
             Event::LedgerRead(read.map_err(|error| error.to_string()))
@@ -35,7 +35,7 @@ impl ClusterGroupActor {
     }
 
     pub(super) fn load_record(&mut self, workload: WorkloadId, ctx: &mut Context<Self>) {
-        let (ledger, id) = (self.surroundings.ports.ledger.clone(), workload.clone());
+        let (ledger, id) = (self.env.ports.ledger.clone(), workload.clone());
         let read = async move {
             let record = ledger.load(&id).await?;
             let floor = ledger.seq_floor(&id).await?;
@@ -47,12 +47,12 @@ impl ClusterGroupActor {
     }
 
     pub(super) fn read_pin(&mut self, ctx: &mut Context<Self>) {
-        let ledger = self.surroundings.ports.ledger.clone();
+        let ledger = self.env.ports.ledger.clone();
         self.ask_ledger(async move { ledger.pin().await }, Event::PinRead, ctx);
     }
 
     pub(super) fn store_pin(&mut self, pin: Pin, over: Option<Pin>, ctx: &mut Context<Self>) {
-        let (ledger, wanted) = (self.surroundings.ports.ledger.clone(), pin.clone());
+        let (ledger, wanted) = (self.env.ports.ledger.clone(), pin.clone());
         let storing = async move { ledger.store_pin(&wanted, over.as_ref()).await };
         self.ask_ledger(storing, |stored| Event::PinStored(pin, stored), ctx);
     }

@@ -48,11 +48,12 @@ impl Handler<Observe> for ClusterGroupActor {
 
     fn handle(&mut self, _: Observe, _ctx: &mut Self::Context) -> Self::Result {
         let (broker, now) = (self.shell.machine(), self.shell.now());
-        let own = &self.surroundings.settings;
+        let own = &self.env.settings;
         let tally = |workload| tally(workload, &broker.view(now, workload), &own.member, &own.policy.group);
         let followed = self.followers.workloads().filter(|_| own.grouping.is_some());
         let tallies = followed.map(tally).collect();
-        let (troubles, group) = (broker.troubles(now), broker.seen(now));
+        let troubles = broker.troubles(now).iter().map(ToString::to_string).collect();
+        let group = broker.seen(now);
         MessageResult(Observation { troubles, group, tallies, ..Observation::default() })
     }
 }

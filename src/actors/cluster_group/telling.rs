@@ -8,22 +8,22 @@ use domain::roster::{Hold, Reason};
 
 impl ClusterGroupActor {
     pub(super) fn tell_hold(&self, Hold { reason, words }: &Hold) {
-        self.surroundings.metrics.held(*reason, true);
+        self.env.metrics.held(*reason, true);
         tracing::warn!(reason = reason.name(), why = words, "the group was held up; nothing is purged");
     }
 
     pub(super) fn tell_release(&self, reason: Reason) {
-        self.surroundings.metrics.held(reason, false);
+        self.env.metrics.held(reason, false);
         tracing::warn!(reason = reason.name(), "the group was released; it is held up for this reason no more");
     }
 
     /// Puts an Event on a workload that waits. It may be lost: the status says the same.
     pub(super) fn tell_held_up(&mut self, workload: &WorkloadId, hold: &Hold, ctx: &mut Context<Self>) {
-        let surroundings = self.surroundings.clone();
-        let at_ms = surroundings.ports.clock.wall_ms();
+        let env = self.env.clone();
+        let at_ms = env.ports.clock.wall_ms();
         let notice = self.shell.machine().notice_of_hold(self.shell.now(), at_ms, workload, hold);
         let Some((notice, uid)) = notice else { return };
-        ctx.spawn(async move { drop(surroundings.publish(&notice, &uid).await) }.into_actor(self));
+        ctx.spawn(async move { drop(env.publish(&notice, &uid).await) }.into_actor(self));
     }
 
     pub(super) fn tell_rejected(&self, index: usize, copies: u64, why: &str) {

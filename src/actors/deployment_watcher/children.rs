@@ -20,10 +20,10 @@ impl DeploymentWatcher {
         let (workload, origin) = (id.clone(), self.origin.clone());
         let child = RolloutActor::new(
             rollout::Start { workload, origin, sight: latest, arrival, known, spent },
-            self.surroundings.clone(),
+            self.env.clone(),
             self.directory.clone(),
             ctx.address().recipient(),
-            self.leash.collar(),
+            self.stop_signal.listener(),
             Obituary::new(ctx.address().recipient(), Who::Rollout(id.clone())),
         );
         self.children.insert(id, child.start());
@@ -47,7 +47,7 @@ impl DeploymentWatcher {
         }
         self.children.remove(&id);
         match &end {
-            End::Crashed => self.surroundings.metrics.restart("rollout"),
+            End::Crashed => self.env.metrics.restart("rollout"),
             End::Finished(Some(record)) => self.remember(&id, record),
             End::Finished(None) | End::Overdrawn | End::Drained => {}
         }
@@ -82,8 +82,8 @@ impl Handler<PeersRestarted> for DeploymentWatcher {
     fn handle(&mut self, message: PeersRestarted, ctx: &mut Self::Context) {
         self.directory = message.0;
         self.feed(Event::PeersRebuilt, ctx);
-        for _ in self.watch().nursery().astray() {
-            self.surroundings.metrics.overflow("rollout");
+        for _ in self.watch().nursery().needing_peers() {
+            self.env.metrics.overflow("rollout");
         }
     }
 }
@@ -99,7 +99,7 @@ impl Handler<FollowPods> for DeploymentWatcher {
             // If the watcher is full or just ending, this rollout only misses the names of its troubled pods.
             Some(watcher) => drop(watcher.try_send(follow)),
             None => {
-                let watcher = PodWatcher::new(self.surroundings.clone(), follow, self.leash.collar());
+                let watcher = PodWatcher::new(self.env.clone(), follow, self.stop_signal.listener());
                 self.pods.insert(namespace, watcher.start());
             }
         }

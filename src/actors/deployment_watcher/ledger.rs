@@ -7,11 +7,11 @@ use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use super::DeploymentWatcher;
 use crate::actors::message::Show;
 use crate::actors::shell::Drives;
-use crate::actors::{LOAD, Surroundings, insist};
+use crate::actors::{Env, LOAD, retry_until_ok};
 use domain::id::{Seq, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
-use domain::ports::{PinError, PortError, Retry, StoreError};
+use domain::ports::{PinError, StoreError};
 use domain::record::Record;
 use domain::refusal::Cause;
 use domain::watch::{Baseline, Event, Written};
@@ -37,7 +37,7 @@ struct Outcome {
 impl DeploymentWatcher {
     /// Writes baselines all at once, so that the ledger can put them into few writes.
     pub(super) fn write_baselines(&self, found: BTreeMap<WorkloadId, Record>, above: Seq, ctx: &mut Context<Self>) {
-        let writing = write(self.surroundings.clone(), found, above);
+        let writing = write(self.env.clone(), found, above);
         ctx.spawn(writing.into_actor(self).map(|outcome, actor, ctx| actor.baselines_written(outcome, ctx)));
     }
 
@@ -51,7 +51,7 @@ impl DeploymentWatcher {
         let written = written.map(|(id, record)| (id.clone(), record.clone())).collect();
         if self.directory.show.try_send(Show(written)).is_err() {
             // The cache of tags is made whole from the ledger at the next start; nothing else depends on it.
-            self.surroundings.metrics.overflow("cluster_group");
+            self.env.metrics.overflow("cluster_group");
         }
         let mut all = Vec::new();
         for (id, record) in records {
@@ -73,21 +73,21 @@ impl DeploymentWatcher {
         match failed {
             None => {
                 if self.troubles.stored(id) {
-                    self.surroundings.heard_of_store(&id.spoken(), None);
+                    self.env.heard_of_store(&id.display_name(), None);
                 }
                 Written::Done
             }
             Some(StoreError::Conflict(current)) => Written::Conflict(current),
-            Some(StoreError::Unavailable(error)) if has_no_room(&error) => {
-                self.surroundings.metrics.failure("store_record_full");
-                self.surroundings.heard_of_store(&id.spoken(), Some(&error));
+            Some(error @ StoreError::NoRoom(_)) => {
+                self.env.metrics.failure("store_record_full");
+                self.env.heard_of_store(&id.display_name(), Some(&error));
                 if self.troubles.unstored(self.shell.now(), id, error.to_string()) {
                     self.tell_unstored(id, &record.uid, &error, ctx);
                 }
                 Written::NoRoom
             }
             Some(StoreError::Unavailable(_) | StoreError::Lost(_)) => {
-                self.surroundings.metrics.failure("store_baseline");
+                self.env.metrics.failure("store_baseline");
                 Written::Failed
             }
         }
@@ -95,12 +95,12 @@ impl DeploymentWatcher {
 
     /// Remembers for later lives which scopes are listed.
     pub(super) fn note_listed(&self, scopes: BTreeSet<Scope>, ctx: &mut Context<Self>) {
-        let ledger = self.surroundings.ports.ledger.clone();
+        let ledger = self.env.ports.ledger.clone();
         let noting = async move { (ledger.store_listed(&scopes).await, scopes) };
         ctx.spawn(noting.into_actor(self).map(|(noted, scopes), actor, ctx| {
             actor.heard_of_note(LISTED, &noted);
             if noted.is_err() {
-                actor.surroundings.metrics.failure("store_listed");
+                actor.env.metrics.failure("store_listed");
             }
             actor.feed(Event::ListedNoted(scopes, noted.is_ok()), ctx);
             actor.note_listing(noted.err().map(|error| error.to_string()));
@@ -109,12 +109,12 @@ impl DeploymentWatcher {
 
     /// Notes what is worked on, for the life after an abrupt end.
     pub(super) fn note_life(&self, note: LifeNote, ctx: &mut Context<Self>) {
-        let ledger = self.surroundings.ports.ledger.clone();
+        let ledger = self.env.ports.ledger.clone();
         let noting = async move { ledger.store_life(&note, None).await };
         ctx.spawn(noting.into_actor(self).map(|noted, actor, ctx| {
             actor.heard_of_note(LIFE, &noted);
             if let Err(error) = &noted {
-                actor.surroundings.metrics.failure("store_life");
+                actor.env.metrics.failure("store_life");
                 tracing::debug!(%error, "what is worked on could not be noted; it is worked on all the same");
             }
             actor.feed(Event::LifeNoted(noted.is_ok()), ctx);
@@ -123,9 +123,9 @@ impl DeploymentWatcher {
 
     fn heard_of_note(&self, place: &str, noted: &Result<(), PinError>) {
         match noted {
-            Ok(()) => drop(self.surroundings.heard(Cause::WriteLedger, place, None)),
+            Ok(()) => drop(self.env.heard(Cause::WriteLedger, place, None)),
             Err(PinError::Unavailable(error)) => {
-                self.surroundings.heard(Cause::WriteLedger, place, Some(error));
+                self.env.heard(Cause::WriteLedger, place, Some(error));
             }
             Err(PinError::Lost(_)) => self.directory.report_lost(&self.origin),
         }
@@ -133,7 +133,7 @@ impl DeploymentWatcher {
 
     /// Says in the ledger that this life has ended in order.
     pub(super) fn close_life(&self) -> impl Future<Output = ()> + use<> {
-        let (closed, ledger) = (self.watch().lives().close(), self.surroundings.ports.ledger.clone());
+        let (closed, ledger) = (self.watch().lives().close(), self.env.ports.ledger.clone());
         async move {
             let Some((life, over)) = closed else { return };
             if let Err(error) = ledger.store_life(&life, Some(&over)).await {
@@ -144,8 +144,8 @@ impl DeploymentWatcher {
 
     /// Reads the ledger again, after the cluster was set back.
     pub(super) fn read_ledger(&self, ctx: &mut Context<Self>) {
-        let ledger = self.surroundings.ports.ledger.clone();
-        let reading = insist("read_ledger", Cause::ReadLedger, self.surroundings.clone(), move || {
+        let ledger = self.env.ports.ledger.clone();
+        let reading = retry_until_ok("read_ledger", Cause::ReadLedger, self.env.clone(), move || {
             let ledger = ledger.clone();
             async move { ledger.peek().await }
         });
@@ -159,8 +159,8 @@ impl DeploymentWatcher {
     }
 }
 
-async fn write(surroundings: Surroundings, found: BTreeMap<WorkloadId, Record>, above: Seq) -> Outcome {
-    let ledger = surroundings.ports.ledger.clone();
+async fn write(env: Env, found: BTreeMap<WorkloadId, Record>, above: Seq) -> Outcome {
+    let ledger = env.ports.ledger.clone();
     let (mut records, mut unnumbered, mut trouble) = (BTreeMap::new(), BTreeMap::new(), None);
     for (id, mut record) in found {
         match ledger.seq_floor(&id).await {
@@ -170,7 +170,7 @@ async fn write(surroundings: Surroundings, found: BTreeMap<WorkloadId, Record>, 
             }
             // If a floor cannot be read now, the next sweep reads it again.
             Err(error) => {
-                surroundings.heard(Cause::ReadLedger, LOAD, Some(&error));
+                env.heard(Cause::ReadLedger, LOAD, Some(&error));
                 trouble = Some(error.to_string());
                 unnumbered.insert(id, record);
             }
@@ -178,22 +178,12 @@ async fn write(surroundings: Surroundings, found: BTreeMap<WorkloadId, Record>, 
     }
     let failed = ledger.store_all(&records).await;
     let unavailable = failed.values().find_map(|error| match error {
-        StoreError::Unavailable(error) if !has_no_room(error) => Some(error),
-        StoreError::Unavailable(_) | StoreError::Conflict(_) | StoreError::Lost(_) => None,
+        StoreError::Unavailable(error) => Some(error),
+        StoreError::NoRoom(_) | StoreError::Conflict(_) | StoreError::Lost(_) => None,
     });
     if !records.is_empty() {
-        surroundings.heard(Cause::WriteLedger, "first records", unavailable);
+        env.heard(Cause::WriteLedger, "first records", unavailable);
     }
-    let passes = |error: &&StoreError| match error {
-        StoreError::Unavailable(error) => !has_no_room(error),
-        StoreError::Lost(_) => true,
-        StoreError::Conflict(_) => false,
-    };
-    let unwritten = failed.values().find(passes);
+    let unwritten = failed.values().find(|error| matches!(error, StoreError::Unavailable(_) | StoreError::Lost(_)));
     Outcome { trouble: trouble.or_else(|| unwritten.map(ToString::to_string)), records, failed, unnumbered }
-}
-
-/// Whether a ledger that can be written has no room for a record.
-fn has_no_room(error: &PortError) -> bool {
-    error.retry == Retry::Never && !error.denied
 }

@@ -13,16 +13,16 @@ use std::time::Duration;
 use actix::{Actor, ActorContext, Addr, AsyncContext, Context, StreamHandler};
 
 use crate::actors::directory::{Directory, PeersRestarted};
-use crate::actors::lifecycle::{Collar, Leash, Obituary};
+use crate::actors::lifecycle::{Obituary, StopListener, StopSignal};
 use crate::actors::message::{End, Sighted};
 use crate::actors::pod_watcher::PodWatcher;
 use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{MAILBOX_MAX, Surroundings};
+use crate::actors::{Env, MAILBOX_MAX};
 use domain::id::{Origin, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::Lives;
-use domain::ports::{Ledgered, Sight};
+use domain::ports::{LedgerContents, Sight};
 use domain::rollout::Summary;
 use domain::unwell;
 use domain::watch::{Deployments, Effect, Event, Troubles, Watch};
@@ -32,11 +32,11 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// The actor. See the module's text.
 pub struct DeploymentWatcher {
-    surroundings: Surroundings,
+    env: Env,
     directory: Directory,
-    collar: Collar,
+    stop_listener: StopListener,
     obituary: Obituary,
-    leash: Leash,
+    stop_signal: StopSignal,
     origin: Origin,
     shell: Shell<Watch<Deployments>>,
     children: BTreeMap<WorkloadId, Addr<RolloutActor>>,
@@ -48,21 +48,21 @@ pub struct DeploymentWatcher {
 impl DeploymentWatcher {
     /// A watcher that starts from the ledger's content and from how earlier lives ended.
     pub fn new(
-        surroundings: Surroundings,
+        env: Env,
         directory: Directory,
-        ledgered: Ledgered,
+        ledgered: LedgerContents,
         lives: Lives,
-        collar: Collar,
+        stop_listener: StopListener,
         obituary: Obituary,
     ) -> Self {
-        let Ledgered { origin, records, unreadable, pin: _, listed, life: _ } = ledgered;
-        let kind = Deployments { policy: surroundings.settings.policy.clone() };
+        let LedgerContents { origin, records, unreadable, pin: _, listed, life: _ } = ledgered;
+        let kind = Deployments { policy: env.settings.policy.clone() };
         Self {
-            shell: Shell::new(Watch::new(kind, records, unreadable, listed, lives), &surroundings),
-            surroundings,
+            shell: Shell::new(Watch::new(kind, records, unreadable, listed, lives), &env),
+            env,
             directory,
-            leash: Leash::under(collar.clone()),
-            collar,
+            stop_signal: StopSignal::under(stop_listener.clone()),
+            stop_listener,
             obituary,
             origin,
             children: BTreeMap::new(),
@@ -85,7 +85,7 @@ impl DeploymentWatcher {
         self.feed(Event::Swept, ctx);
         self.look_for_baselines();
         // A few nanoseconds for each record.
-        self.surroundings.metrics.unwell(self.watch().records().values().filter_map(unwell::reason));
+        self.env.metrics.unwell(self.watch().records().values().filter_map(unwell::reason));
         self.count();
     }
 }
@@ -95,8 +95,8 @@ impl Actor for DeploymentWatcher {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
-        self.collar.clone().bind(self, ctx);
-        ctx.add_stream(self.surroundings.ports.cluster.watch());
+        self.stop_listener.clone().bind(self, ctx);
+        ctx.add_stream(self.env.ports.cluster.watch());
         ctx.run_interval(SWEEP_EVERY, Self::sweep);
     }
 }
@@ -124,11 +124,11 @@ impl Drives<Watch<Deployments>> for DeploymentWatcher {
             Effect::NoteLife(note) => self.note_life(note, ctx),
             Effect::ReadLedger => self.read_ledger(ctx),
             Effect::TellRebuilt(id) => {
-                tracing::error!(workload = %id.spoken(), "the rollout's actor crashed; it is rebuilt from the ledger");
+                tracing::error!(workload = %id.display_name(), "the rollout's actor crashed; it is rebuilt from the ledger");
             }
             Effect::TellLeftAlone(id, why, wait) => self.tell_left_alone(&id, &why, wait, ctx),
             Effect::TellTried(id) => {
-                tracing::warn!(workload = %id.spoken(), "a workload that may have ended allclear abruptly is tried again, alone");
+                tracing::warn!(workload = %id.display_name(), "a workload that may have ended allclear abruptly is tried again, alone");
             }
         }
     }
@@ -138,7 +138,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
     fn handle(&mut self, sight: Sight, ctx: &mut Self::Context) {
         match sight {
             Sight::Restarted { scope } => {
-                self.surroundings.metrics.relist();
+                self.env.metrics.relist();
                 self.feed(Event::Relisting(Scope::of(scope.as_deref())), ctx);
             }
             Sight::Seen(workload) => {
@@ -149,7 +149,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
                 self.feed(Event::Seen(workload), ctx);
             }
             Sight::Unreadable(id, why) => {
-                self.surroundings.metrics.failure("decode_workload");
+                self.env.metrics.failure("decode_workload");
                 self.leave_out(&id, why);
                 self.feed(Event::Unreadable(id), ctx);
             }
@@ -175,7 +175,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
                     "the cluster was set back, as after a restore from a backup: its resource versions went down; listing \
                      all workloads and reading the ledger again"
                 );
-                self.surroundings.metrics.set_back();
+                self.env.metrics.set_back();
                 self.feed(Event::SetBack, ctx);
             }
         }

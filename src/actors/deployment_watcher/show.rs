@@ -13,7 +13,7 @@ use crate::actors::shell::Drives;
 use crate::actors::tell_at_once;
 use domain::id::{Seq, WorkloadId};
 use domain::notice::{Kind, Notice};
-use domain::ports::PortError;
+use domain::ports::StoreError;
 use domain::record::Record;
 use domain::rollout::{Summary, timeout};
 use domain::unwell;
@@ -30,7 +30,7 @@ impl DeploymentWatcher {
     pub(super) fn tell_left_alone(&self, id: &WorkloadId, why: &str, wait: Option<Duration>, ctx: &mut Context<Self>) {
         let retry_s = wait.map(|wait| wait.as_secs());
         tracing::error!(
-            workload = %id.spoken(),
+            workload = %id.display_name(),
             retry_s,
             why,
             "the workload is left alone for a while; its record is unchanged"
@@ -41,7 +41,7 @@ impl DeploymentWatcher {
     }
 
     /// Sends a notice that the ledger has no room for the record of a workload.
-    pub(super) fn tell_unstored(&self, id: &WorkloadId, uid: &str, error: &PortError, ctx: &mut Context<Self>) {
+    pub(super) fn tell_unstored(&self, id: &WorkloadId, uid: &str, error: &StoreError, ctx: &mut Context<Self>) {
         self.tell(id, uid, format!("its record has no room in the ledger, so it is not followed: {error}"), ctx);
     }
 
@@ -49,7 +49,7 @@ impl DeploymentWatcher {
     /// notice.
     fn tell(&self, id: &WorkloadId, uid: &str, message: String, ctx: &mut Context<Self>) {
         let kind = Kind::RolloutStuck;
-        let at_ms = self.surroundings.ports.clock.wall_ms();
+        let at_ms = self.env.ports.clock.wall_ms();
         let rollout = format!("{}/{id}", self.origin.0);
         let notice = Notice {
             id: Notice::id_of(&rollout, kind, &format!("watcher/{at_ms}")),
@@ -66,8 +66,8 @@ impl DeploymentWatcher {
             late: false,
             promotion: None,
         };
-        let (surroundings, to, uid) = (self.surroundings.clone(), self.directory.tell_notice.clone(), uid.to_owned());
-        let telling = async move { tell_at_once(&surroundings, &to, notice, &uid).await };
+        let (env, to, uid) = (self.env.clone(), self.directory.tell_notice.clone(), uid.to_owned());
+        let telling = async move { tell_at_once(&env, &to, notice, &uid).await };
         ctx.spawn(telling.into_actor(self));
     }
 
@@ -76,7 +76,7 @@ impl DeploymentWatcher {
         if record.history.is_empty() {
             return;
         }
-        let policy = &self.surroundings.settings.policy;
+        let policy = &self.env.settings.policy;
         let latest = self.watch().nursery().newest(id);
         let clock = (record.elapsed(), timeout(latest, policy));
         let summary = Summary::new(id, record, latest, None, clock, policy);
@@ -90,7 +90,7 @@ impl DeploymentWatcher {
     }
 
     pub(super) fn count(&self) {
-        let (watch, metrics) = (self.watch(), &self.surroundings.metrics);
+        let (watch, metrics) = (self.watch(), &self.env.metrics);
         let nursery = watch.nursery();
         metrics.blind(!watch.is_synced() || self.blind().is_some());
         metrics.workloads(watch.records().len(), nursery.children().len(), nursery.left_alone().count());
@@ -107,7 +107,7 @@ impl Handler<Observe> for DeploymentWatcher {
         let lives = watch.lives().words().filter(|_| watch.lives().abrupt() > 1);
         let troubles = self.troubles.words(lives, watch.nursery().left_alone());
         let barred = watch.barred().iter();
-        let barred = barred.map(|(id, why)| format!("the record of {} cannot be read: {why}", id.spoken()));
+        let barred = barred.map(|(id, why)| format!("the record of {} cannot be read: {why}", id.display_name()));
         let own = Observation {
             synced: watch.is_synced(),
             blind: self.blind(),

@@ -7,7 +7,7 @@ use domain::ports::{PortError, Retry};
 
 impl DeploymentWatcher {
     pub(super) fn watch_failed(&mut self, scope: Scope, error: &PortError) {
-        self.surroundings.metrics.failure("watch_workloads");
+        self.env.metrics.failure("watch_workloads");
         let refused = error.retry == Retry::Never;
         let is_said = self.troubles.watch_failed(self.shell.now(), scope, refused, error.to_string());
         match (refused, is_said) {
@@ -29,7 +29,7 @@ impl DeploymentWatcher {
     /// A workload cannot be read.
     pub(super) fn leave_out(&mut self, id: &WorkloadId, why: String) {
         if self.troubles.unreadable(self.shell.now(), id, why.clone()) {
-            tracing::warn!(workload = %id.spoken(), why, "a workload cannot be read and is left out");
+            tracing::warn!(workload = %id.display_name(), why, "a workload cannot be read and is left out");
         }
     }
 

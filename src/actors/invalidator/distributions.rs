@@ -14,7 +14,7 @@ impl Drives<Catalog> for Invalidator {
     }
 
     fn perform(&mut self, effect: catalog::Effect, ctx: &mut Context<Self>) {
-        self.surroundings.metrics.effect("catalog", effect.name());
+        self.env.metrics.effect("catalog", effect.name());
         match effect {
             catalog::Effect::List => self.list(ctx),
             catalog::Effect::ReadTags(id) => self.read_tags(id, ctx),
@@ -30,10 +30,10 @@ impl Drives<Catalog> for Invalidator {
 
 impl Invalidator {
     fn list(&mut self, ctx: &mut Context<Self>) {
-        let surroundings = self.surroundings.clone();
-        let cdn = surroundings.ports.cdn.clone();
+        let env = self.env.clone();
+        let cdn = env.ports.cdn.clone();
         Drives::<Catalog>::ask(self, ctx, async move { cdn.distributions().await }, move |listed| {
-            let said = surroundings.heard_of_cdn(Cause::ListDistributions, "", listed.as_ref().err());
+            let said = env.heard_of_cdn(Cause::ListDistributions, "", listed.as_ref().err());
             match listed {
                 Ok(listing) => catalog::Event::Listed(listing),
                 Err(error) => {
@@ -47,10 +47,10 @@ impl Invalidator {
     }
 
     fn read_tags(&mut self, id: DistributionId, ctx: &mut Context<Self>) {
-        let (surroundings, asked) = (self.surroundings.clone(), id.clone());
-        let cdn = surroundings.ports.cdn.clone();
+        let (env, asked) = (self.env.clone(), id.clone());
+        let cdn = env.ports.cdn.clone();
         Drives::<Catalog>::ask(self, ctx, async move { cdn.has_cache_tags(&asked).await }, move |read| {
-            surroundings.heard_of_cdn(Cause::ReadTags, id.as_str(), read.as_ref().err());
+            env.heard_of_cdn(Cause::ReadTags, id.as_str(), read.as_ref().err());
             catalog::Event::TagsRead(id, read.map_err(|error| (error.class, error.message)))
         });
     }

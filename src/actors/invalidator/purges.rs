@@ -18,7 +18,7 @@ impl Drives<Purger> for Invalidator {
     }
 
     fn perform(&mut self, effect: purge::Effect, ctx: &mut Context<Self>) {
-        self.surroundings.metrics.effect("purge", effect.name());
+        self.env.metrics.effect("purge", effect.name());
         match effect {
             purge::Effect::Create(order) => self.create(order, ctx),
             purge::Effect::Poll(reference, distribution, id) => self.poll(reference, distribution, id, ctx),
@@ -30,9 +30,9 @@ impl Drives<Purger> for Invalidator {
 
 impl Invalidator {
     fn create(&mut self, order: Order, ctx: &mut Context<Self>) {
-        let cdn = self.surroundings.ports.cdn.clone();
-        let clock = self.surroundings.ports.clock.clone();
-        let metrics = self.surroundings.metrics.clone();
+        let cdn = self.env.ports.cdn.clone();
+        let clock = self.env.ports.clock.clone();
+        let metrics = self.env.metrics.clone();
         let (reference, place) = (order.reference.clone(), order.distribution.to_string());
         let call = async move {
             let from = clock.now();
@@ -54,7 +54,7 @@ impl Invalidator {
         id: InvalidationId,
         ctx: &mut Context<Self>,
     ) {
-        let cdn = self.surroundings.ports.cdn.clone();
+        let cdn = self.env.ports.cdn.clone();
         let place = distribution.to_string();
         let call = async move { cdn.status(&distribution, &id).await };
         self.ask_cdn(ctx, call, (Cause::GetInvalidation, place), move |status| match status {
@@ -65,7 +65,7 @@ impl Invalidator {
     }
 
     fn search(&mut self, reference: Reference, distribution: DistributionId, ctx: &mut Context<Self>) {
-        let cdn = self.surroundings.ports.cdn.clone();
+        let cdn = self.env.ports.cdn.clone();
         let (wanted, place) = (reference.clone(), distribution.to_string());
         let call = async move { cdn.find(&distribution, &wanted).await };
         self.ask_cdn(ctx, call, (Cause::ListInvalidations, place), move |found| match found {
@@ -92,7 +92,7 @@ impl Invalidator {
     fn note(&mut self, right: Cause, place: &str, error: Option<&CdnError>) {
         let operation = right.name();
         self.trouble = error.map(ToString::to_string);
-        let said = self.surroundings.heard_of_cdn(right, place, error);
+        let said = self.env.heard_of_cdn(right, place, error);
         if let Some(error) = error {
             match error.class {
                 CdnErrorClass::Throttled | CdnErrorClass::TooManyInProgress => {
@@ -109,7 +109,7 @@ impl Invalidator {
         match recipient.try_send(PurgeReported(reference, progress)) {
             Ok(()) => {}
             Err(SendError::Full(PurgeReported(reference, progress))) => {
-                self.surroundings.metrics.overflow("rollout");
+                self.env.metrics.overflow("rollout");
                 Drives::<Purger>::feed(self, purge::Event::Unheard(subject, reference, progress), ctx);
             }
             // A rebuilt rollout orders again and gets its reports again.

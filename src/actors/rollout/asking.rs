@@ -4,7 +4,7 @@
 use actix::Context;
 
 use super::{RolloutActor, hosts};
-use crate::actors::Surroundings;
+use crate::actors::Env;
 use crate::actors::shell::Drives;
 use domain::id::Vector;
 use domain::ports::PortError;
@@ -21,7 +21,7 @@ impl RolloutActor {
         event: impl FnOnce(Result<T, String>) -> Event + 'static,
         ctx: &mut Context<Self>,
     ) {
-        let (metrics, workload) = (self.surroundings.metrics.clone(), self.start.workload.spoken());
+        let (metrics, workload) = (self.env.metrics.clone(), self.start.workload.display_name());
         let failed = move |error: PortError| {
             metrics.failure(operation);
             tracing::warn!(workload, operation, %error, "could not read the cluster; trying again");
@@ -31,7 +31,7 @@ impl RolloutActor {
     }
 
     pub(super) fn look(&mut self, recheck: Option<Vector>, ctx: &mut Context<Self>) {
-        let (cluster, workload) = (self.surroundings.ports.cluster.clone(), self.start.workload.clone());
+        let (cluster, workload) = (self.env.ports.cluster.clone(), self.start.workload.clone());
         let seen = async move { cluster.workload(&workload).await };
         let event = move |seen: Result<Option<Workload>, String>| match (seen, recheck) {
             (Ok(seen), None) => Event::Looked(seen.map(Box::new)),
@@ -43,7 +43,7 @@ impl RolloutActor {
     }
 
     pub(super) fn find_old_pods(&mut self, workload: Box<Workload>, ctx: &mut Context<Self>) {
-        let cluster = self.surroundings.ports.cluster.clone();
+        let cluster = self.env.ports.cluster.clone();
         let event = |seen: Result<_, String>| {
             seen.map_or_else(Event::OldPodsUnseen, |seen| Event::OldPodsFound(old_pods(&seen)))
         };
@@ -51,14 +51,13 @@ impl RolloutActor {
     }
 
     pub(super) fn find_site(&mut self, workload: Box<Workload>, age: Option<Age>, ctx: &mut Context<Self>) {
-        let (cluster, tenants) =
-            (self.surroundings.ports.cluster.clone(), self.surroundings.settings.policy.tenants.clone());
+        let (cluster, tenants) = (self.env.ports.cluster.clone(), self.env.settings.policy.tenants.clone());
         let found = async move { hosts::find(&*cluster, workload, age, tenants).await };
         self.read("read_site", found, |found| found.map_or_else(Event::SiteFailed, Event::SiteFound), ctx);
     }
 
     pub(super) fn see_services(&mut self, workload: Workload, ctx: &mut Context<Self>) {
-        let Surroundings { ports, metrics, .. } = self.surroundings.clone();
+        let Env { ports, metrics, .. } = self.env.clone();
         let seen = async move { ports.cluster.publishes_unready(&workload).await };
         self.ask(ctx, seen, move |seen| match seen {
             Ok(publish_unready) => Event::ServicesSeen { publish_unready },

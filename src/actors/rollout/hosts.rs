@@ -69,7 +69,7 @@ fn search(workload: &Workload, facts: &Gathered, claims: &[RouteClaim], tenants:
     let hosts = workload.tuning.hosts.as_deref();
     let found = facts.site(&workload.id.name, &workload.id.namespace, &workload.template_labels, hosts);
     for (place, why) in &found.rejected {
-        tracing::debug!(workload = %workload.id.spoken(), place, why, "ignored an invalid host");
+        tracing::debug!(workload = %workload.id.display_name(), place, why, "ignored an invalid host");
     }
     FoundSite::judged(found, workload, claims, tenants)
 }

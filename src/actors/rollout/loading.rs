@@ -8,7 +8,7 @@ use actix::{ActorFutureExt, AsyncContext, Context, Recipient, WrapFuture};
 use super::RolloutActor;
 use crate::actors::message::TellNotice;
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{LOAD, Surroundings, tell_at_once};
+use crate::actors::{Env, LOAD, tell_at_once};
 use domain::id::{Origin, Seq, WorkloadId};
 use domain::machine::millis;
 use domain::ports::PortError;
@@ -20,7 +20,7 @@ use domain::rollout::{Attended, Event, Identity, Rollout, Unloaded};
 /// What reading a record needs.
 struct Loading {
     /// The outside, and where counts go.
-    surroundings: Surroundings,
+    env: Env,
     /// The workload of the record.
     workload: WorkloadId,
     /// The ledger's identity.
@@ -36,34 +36,34 @@ struct Loading {
 impl Loading {
     /// The record, if there is one, and the floor a new one starts above.
     async fn read(self) -> (Option<Record>, Seq) {
-        let clock = self.surroundings.ports.clock.clone();
+        let clock = self.env.ports.clock.clone();
         let mut unloaded = Unloaded::new(self.workload.clone(), self.origin.clone(), clock.now());
         loop {
             let error = match self.attempt().await {
                 Ok(read) => {
-                    self.surroundings.heard(Cause::ReadLedger, LOAD, None);
+                    self.env.heard(Cause::ReadLedger, LOAD, None);
                     return read;
                 }
                 Err(error) => error,
             };
             let (attempt, notice) = unloaded.failed(clock.now(), clock.wall_ms(), &error.to_string());
             let wait = retry::SERVICE.delay(attempt, LOAD);
-            self.surroundings.metrics.failure(LOAD);
-            let said = self.surroundings.heard(Cause::ReadLedger, LOAD, Some(&error));
+            self.env.metrics.failure(LOAD);
+            let said = self.env.heard(Cause::ReadLedger, LOAD, Some(&error));
             self.progress.replace(format!("reading its record from the ledger: {error}; being tried again"));
             if !said {
                 tracing::warn!(%error, operation = LOAD, wait_ms = millis(wait), "waiting for the outside; trying again");
             }
             if let Some(notice) = notice {
                 // Sent once: the log has it, and the notice is repeated daily.
-                tell_at_once(&self.surroundings, &self.tell_notice, notice, &self.uid).await;
+                tell_at_once(&self.env, &self.tell_notice, notice, &self.uid).await;
             }
             tokio::time::sleep(wait).await;
         }
     }
 
     async fn attempt(&self) -> Result<(Option<Record>, Seq), PortError> {
-        let ledger = &self.surroundings.ports.ledger;
+        let ledger = &self.env.ports.ledger;
         Ok((ledger.load(&self.workload).await?, ledger.seq_floor(&self.workload).await?))
     }
 }
@@ -71,7 +71,7 @@ impl Loading {
 impl RolloutActor {
     pub(super) fn load(&self, ctx: &mut Context<Self>) {
         let loading = Loading {
-            surroundings: self.surroundings.clone(),
+            env: self.env.clone(),
             workload: self.start.workload.clone(),
             origin: self.start.origin.clone(),
             uid: self.start.sight.as_ref().map_or_else(String::new, |seen| seen.uid.clone()),
@@ -82,8 +82,8 @@ impl RolloutActor {
     }
 
     fn begin(&mut self, record: Option<Record>, floor: Seq, ctx: &mut Context<Self>) {
-        let settings = &self.surroundings.settings;
-        let clock = &self.surroundings.ports.clock;
+        let settings = &self.env.settings;
+        let clock = &self.env.ports.clock;
         let now = i64::try_from(clock.now().as_millis()).unwrap_or(i64::MAX);
         let identity = Identity {
             workload: self.start.workload.clone(),
@@ -95,7 +95,7 @@ impl RolloutActor {
         };
         let machine = Rollout::resume(identity, settings.policy.clone(), floor, record).arriving(self.start.arrival);
         let machine = machine.remembering(self.start.known.take().as_deref(), self.start.spent);
-        self.shell = Some(Shell::new(Attended::new(machine), &self.surroundings));
+        self.shell = Some(Shell::new(Attended::new(machine), &self.env));
         let sight = self.start.sight.take().map_or(Event::Missed, Event::Seen);
         self.feed(sight, ctx);
         self.follow_pods(ctx);

@@ -29,7 +29,7 @@ impl RolloutActor {
         self.following = Some(seq);
         if self.pods.try_send(follow).is_err() {
             // Pods that we do not see count as served; the next sight asks again.
-            self.surroundings.metrics.overflow("pod_watcher");
+            self.env.metrics.overflow("pod_watcher");
             self.following = None;
         }
         self.see_services(workload, ctx);
@@ -56,7 +56,7 @@ impl RolloutActor {
     pub(super) fn tell_absent(&self, floor: Seq) {
         if self.directory.absent.try_send(Absent(self.start.workload.clone(), floor)).is_err() {
             // A member that waits for it asks again.
-            self.surroundings.metrics.overflow("cluster_group");
+            self.env.metrics.overflow("cluster_group");
         }
     }
 

@@ -5,9 +5,9 @@ use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 use super::RolloutActor;
 use crate::actors::message::{End, Forget};
 use crate::actors::shell::Drives;
-use crate::actors::{LOAD, Surroundings};
+use crate::actors::{Env, LOAD};
 use domain::id::WorkloadId;
-use domain::ports::{Retry, StoreError};
+use domain::ports::StoreError;
 use domain::record::Record;
 use domain::refusal::Cause;
 use domain::rollout::Event;
@@ -28,14 +28,14 @@ impl Storing {
     /// The trouble in words.
     pub(super) fn trouble(&self, workload: &WorkloadId) -> Option<String> {
         let why = self.refused.as_ref()?;
-        Some(format!("the record of {} has no room in the ledger: {why}", workload.spoken()))
+        Some(format!("the record of {} has no room in the ledger: {why}", workload.display_name()))
     }
 }
 
 impl RolloutActor {
     pub(super) fn store(&mut self, record: Option<Box<Record>>, revision: u64, ctx: &mut Context<Self>) {
-        let (surroundings, workload) = (self.surroundings.clone(), self.start.workload.clone());
-        let Surroundings { ports, metrics, .. } = surroundings.clone();
+        let (env, workload) = (self.env.clone(), self.start.workload.clone());
+        let Env { ports, metrics, .. } = env.clone();
         let (directory, origin) = (self.directory.clone(), self.start.origin.clone());
         let removes = record.is_none();
         self.storing.under_way = true;
@@ -46,10 +46,10 @@ impl RolloutActor {
                 None => ports.ledger.remove(&workload, revision).await,
             };
             metrics.took("store_record", ports.clock.now().since(from));
-            let place = workload.spoken();
+            let place = workload.display_name();
             match written {
                 Ok(()) => {
-                    surroundings.heard_of_store(&place, None);
+                    env.heard_of_store(&place, None);
                     (Event::Stored, None)
                 }
                 Err(StoreError::Conflict(current)) => {
@@ -57,20 +57,24 @@ impl RolloutActor {
                     match ports.ledger.seq_floor(&workload).await {
                         Ok(floor) => (Event::Conflicted(current, floor), None),
                         Err(error) => {
-                            if !surroundings.heard(Cause::ReadLedger, LOAD, Some(&error)) {
+                            if !env.heard(Cause::ReadLedger, LOAD, Some(&error)) {
                                 tracing::warn!(workload = place, %error, "could not read the ledger");
                             }
                             (Event::StoreFailed(error.to_string()), None)
                         }
                     }
                 }
-                Err(StoreError::Unavailable(error)) => {
-                    let full = error.retry == Retry::Never && !error.denied;
-                    metrics.failure(if full { "store_record_full" } else { "store_record" });
-                    if !surroundings.heard_of_store(&place, Some(&error)) {
+                Err(error @ StoreError::NoRoom(_)) => {
+                    metrics.failure("store_record_full");
+                    env.heard_of_store(&place, Some(&error));
+                    (Event::StoreFailed(error.to_string()), Some(error.to_string()))
+                }
+                Err(error @ StoreError::Unavailable(_)) => {
+                    metrics.failure("store_record");
+                    if !env.heard_of_store(&place, Some(&error)) {
                         tracing::warn!(workload = place, %error, "could not write the record; trying again");
                     }
-                    (Event::StoreFailed(error.to_string()), full.then(|| error.to_string()))
+                    (Event::StoreFailed(error.to_string()), None)
                 }
                 Err(StoreError::Lost(error)) => {
                     metrics.failure("store_record");
@@ -101,7 +105,7 @@ impl RolloutActor {
             let forget = Forget { workload, seq: *seq, revision: *revision };
             if self.directory.forget.try_send(forget).is_err() {
                 // The cache of tags keeps one copy too many until the workload comes back; nothing depends on it.
-                self.surroundings.metrics.overflow("cluster_group");
+                self.env.metrics.overflow("cluster_group");
             }
         }
     }

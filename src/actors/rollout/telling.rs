@@ -15,13 +15,13 @@ impl RolloutActor {
     pub(super) fn tell(&mut self, notice: Box<Notice>, ctx: &mut Context<Self>) {
         let errand = self.errands.begin(&notice.id);
         if errand.first {
-            self.surroundings.metrics.notice(&notice);
+            self.env.metrics.notice(&notice);
         }
-        let (surroundings, tell_notice) = (self.surroundings.clone(), self.directory.tell_notice.clone());
+        let (env, tell_notice) = (self.env.clone(), self.directory.tell_notice.clone());
         let uid = self.shell.as_ref().and_then(|shell| shell.machine().durable()).map(|record| record.uid.clone());
         let id = notice.id.clone();
         let told = async move {
-            let event = match surroundings.publish(&notice, uid.as_deref().unwrap_or_default()).await {
+            let event = match env.publish(&notice, uid.as_deref().unwrap_or_default()).await {
                 Ok(()) => Publication::Done,
                 Err(error) if error.retry == Retry::Never => Publication::Never,
                 Err(error) => Publication::Failed(error.to_string()),

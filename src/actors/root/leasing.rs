@@ -15,7 +15,7 @@ pub(super) const RELEASE_WITHIN: Duration = Duration::from_secs(1);
 
 impl Root {
     pub(super) fn call_lease(&mut self, effect: lease::Effect, ctx: &mut Context<Self>) {
-        let Some(lease) = self.surroundings.ports.lease.clone() else { return };
+        let Some(lease) = self.env.ports.lease.clone() else { return };
         match effect {
             lease::Effect::Look => {
                 self.ask(ctx, async move { lease.look().await }, |found| answered(found, lease::Event::Looked));

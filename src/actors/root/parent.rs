@@ -3,31 +3,31 @@
 use actix::{Actor, Addr};
 
 use super::Root;
-use crate::actors::Surroundings;
+use crate::actors::Env;
 use crate::actors::cluster_group::ClusterGroupActor;
 use crate::actors::deployment_watcher::DeploymentWatcher;
 use crate::actors::directory::Directory;
 use crate::actors::invalidator::Invalidator;
-use crate::actors::lifecycle::{Leash, Obituary};
+use crate::actors::lifecycle::{Obituary, StopSignal};
 use crate::actors::message::Who;
 use crate::actors::webhook::Webhook;
 use domain::duty::Singleton;
 use domain::id::Origin;
 use domain::lives::Lives;
-use domain::ports::Ledgered;
+use domain::ports::LedgerContents;
 use domain::roster::Pin;
 
 /// What every singleton is started with.
 pub(super) struct Parent {
-    pub(super) surroundings: Surroundings,
+    pub(super) env: Env,
     pub(super) root: Addr<Root>,
-    pub(super) leash: Leash,
+    pub(super) stop_signal: StopSignal,
 }
 
 impl Parent {
     /// One without children.
-    pub(super) fn new(surroundings: Surroundings, root: Addr<Root>) -> Self {
-        Self { surroundings, root, leash: Leash::default() }
+    pub(super) fn new(env: Env, root: Addr<Root>) -> Self {
+        Self { env, root, stop_signal: StopSignal::default() }
     }
 
     fn obituary(&self, who: Singleton) -> Obituary {
@@ -36,22 +36,27 @@ impl Parent {
 
     pub(super) fn group(&self, origin: &Origin, pin: Option<Pin>) -> Addr<ClusterGroupActor> {
         let (watcher, root) = (self.root.clone().recipient(), self.root.clone().recipient());
-        let (surroundings, obituary) = (self.surroundings.clone(), self.obituary(Singleton::Group));
-        ClusterGroupActor::new(surroundings, origin.clone(), pin, watcher, root, self.leash.collar(), obituary).start()
+        let (env, obituary) = (self.env.clone(), self.obituary(Singleton::Group));
+        ClusterGroupActor::new(env, origin.clone(), pin, watcher, root, self.stop_signal.listener(), obituary).start()
     }
 
     pub(super) fn invalidator(&self) -> Addr<Invalidator> {
         let obituary = self.obituary(Singleton::Invalidator);
-        Invalidator::new(self.surroundings.clone(), self.leash.collar(), obituary).start()
+        Invalidator::new(self.env.clone(), self.stop_signal.listener(), obituary).start()
     }
 
     pub(super) fn webhook(&self) -> Addr<Webhook> {
         let obituary = self.obituary(Singleton::Webhook);
-        Webhook::new(self.surroundings.clone(), self.leash.collar(), obituary).start()
+        Webhook::new(self.env.clone(), self.stop_signal.listener(), obituary).start()
     }
 
-    pub(super) fn watcher(&self, directory: Directory, ledgered: Ledgered, lives: Lives) -> Addr<DeploymentWatcher> {
-        let (surroundings, obituary) = (self.surroundings.clone(), self.obituary(Singleton::Watcher));
-        DeploymentWatcher::new(surroundings, directory, ledgered, lives, self.leash.collar(), obituary).start()
+    pub(super) fn watcher(
+        &self,
+        directory: Directory,
+        ledgered: LedgerContents,
+        lives: Lives,
+    ) -> Addr<DeploymentWatcher> {
+        let (env, obituary) = (self.env.clone(), self.obituary(Singleton::Watcher));
+        DeploymentWatcher::new(env, directory, ledgered, lives, self.stop_signal.listener(), obituary).start()
     }
 }

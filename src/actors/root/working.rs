@@ -5,8 +5,8 @@ use std::time::Duration;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::Root;
-use super::household::Household;
-use crate::actors::insist;
+use super::tree::Tree;
+use crate::actors::retry_until_ok;
 use crate::actors::shell::Drives;
 use domain::duty::{Event, Singleton};
 use domain::refusal::Cause;
@@ -33,8 +33,8 @@ impl Root {
     }
 
     pub(super) fn open(&mut self, ctx: &mut Context<Self>) {
-        let ledger = self.surroundings.ports.ledger.clone();
-        let opening = insist("open_ledger", Cause::OpenLedger, self.surroundings.clone(), move || {
+        let ledger = self.env.ports.ledger.clone();
+        let opening = retry_until_ok("open_ledger", Cause::OpenLedger, self.env.clone(), move || {
             let ledger = ledger.clone();
             async move { ledger.open().await }
         });
@@ -48,25 +48,25 @@ impl Root {
     pub(super) fn build(&mut self, ctx: &Context<Self>) {
         let Some(ledgered) = self.ledgered.take() else { return };
         tracing::info!(records = ledgered.records.len(), origin = %ledgered.origin, "ledger opened");
-        match &mut self.household {
-            Some(household) => household.watch_again(ledgered),
-            None => self.household = Some(Household::new(self.surroundings.clone(), ctx.address(), ledgered)),
+        match &mut self.tree {
+            Some(tree) => tree.watch_again(ledgered),
+            None => self.tree = Some(Tree::new(self.env.clone(), ctx.address(), ledgered)),
         }
     }
 
     pub(super) fn rebuild(&mut self, who: Singleton) {
-        self.surroundings.metrics.restart(who.name());
+        self.env.metrics.restart(who.name());
         tracing::error!(actor = who.name(), "an actor crashed; it is rebuilt");
-        if let Some(household) = &mut self.household {
-            household.rebuild(who);
+        if let Some(tree) = &mut self.tree {
+            tree.rebuild(who);
         }
     }
 
     pub(super) fn end(&mut self, ctx: &mut Context<Self>) {
-        let household = self.household.take();
+        let tree = self.tree.take();
         let ending = async move {
-            if let Some(household) = household {
-                household.end().await;
+            if let Some(tree) = tree {
+                tree.end().await;
             }
         };
         self.start(ctx, ending, |_, ()| Event::Ended);
@@ -79,8 +79,8 @@ impl Root {
         tracing::error!(
             "the ledger was deleted while in use; starting a new one, which takes every workload as it is, without a purge"
         );
-        self.surroundings.metrics.failure("ledger_lost");
-        let ended = self.household.take().map(Household::abandon);
+        self.env.metrics.failure("ledger_lost");
+        let ended = self.tree.take().map(Tree::abandon);
         let waited = async move {
             if let Some(ended) = ended {
                 ended.await;

@@ -39,6 +39,26 @@ impl Egress {
     }
 }
 
+/// Why a cluster may not be at this address where others say where it is: as what is never talked to, and what only this machine
+/// can reach. Private addresses may: clusters live there.
+pub fn refusal_of_cluster(address: IpAddr) -> Option<&'static str> {
+    let hidden = match address {
+        IpAddr::V4(_) => Vec::new(),
+        IpAddr::V6(address) => hidden(address),
+    };
+    let mut all = std::iter::once(address).chain(hidden.into_iter().map(IpAddr::V4));
+    Egress { allow_private: true }.refusal(address).or_else(|| all.find_map(this_machine))
+}
+
+/// An address that leads back to this machine. What begins with zero does on Linux.
+fn this_machine(address: IpAddr) -> Option<&'static str> {
+    let is_own = match address {
+        IpAddr::V4(address) => address.is_loopback() || address.octets().starts_with(&[0]),
+        IpAddr::V6(address) => address.is_loopback() || address.is_unspecified(),
+    };
+    is_own.then_some("an address of this machine itself")
+}
+
 /// Why nothing may ever be sent there, whatever is configured.
 fn never(address: IpAddr) -> Option<&'static str> {
     let (is_link_local, is_multicast) = match address {
@@ -102,6 +122,32 @@ mod tests {
         ] {
             assert!(refused(address, false), "{address}");
             assert!(!refused(address, true), "{address}");
+        }
+    }
+
+    #[test]
+    fn a_cluster_that_others_name_is_never_this_machine_nor_a_metadata_service() {
+        let refused = |text: &str| refusal_of_cluster(text.parse().expect("an address")).is_some();
+        for address in [
+            "127.0.0.1",
+            "127.1.2.3",
+            "0.0.0.0",
+            "0.1.2.3",
+            "::1",
+            "::",
+            "::ffff:127.0.0.1",
+            "64:ff9b::127.0.0.1",
+            "2002:7f00:1::1",
+            "169.254.169.254",
+            "fd00:ec2::254",
+            "224.0.0.1",
+        ] {
+            assert!(refused(address), "{address}");
+        }
+        for address in
+            ["10.0.0.1", "192.168.1.1", "100.64.0.1", "fd12::1", "::ffff:10.0.0.1", "1.1.1.1", "2606:4700::1"]
+        {
+            assert!(!refused(address), "{address}");
         }
     }
 

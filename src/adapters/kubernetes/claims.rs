@@ -82,10 +82,8 @@ impl ClaimReader {
     async fn read(&self) -> Result<Read, PortError> {
         let mut read = Read::default();
         self.list(INGRESSES, ingress, &mut read).await?;
-        for routes in [HTTP_ROUTES, GRPC_ROUTES] {
-            self.list(routes, if routes.plural == HTTP_ROUTES.plural { http_route } else { grpc_route }, &mut read)
-                .await?;
-        }
+        self.list(HTTP_ROUTES, http_route, &mut read).await?;
+        self.list(GRPC_ROUTES, grpc_route, &mut read).await?;
         Ok(read)
     }
 

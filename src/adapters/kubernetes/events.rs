@@ -26,7 +26,7 @@ use domain::notice::{Kind, Notice};
 use domain::ports::{EventSink, PortError};
 use domain::text::{clean, head};
 
-const EVENTS: Resource = Resource { group: "", version: "v1", plural: "events" };
+const EVENTS: Resource = Resource::new("", "v1", "events");
 
 /// Who reports, in every Event.
 pub const CONTROLLER: &str = "allclear.dev/controller";
@@ -60,6 +60,7 @@ impl Events {
         let (namespace, name) = (notice.subject.namespace(), notice.subject.name());
         let (api_version, kind) = match &notice.subject {
             Subject::Workload(WorkloadId { kind: WorkloadKind::Deployment, .. }) => ("apps/v1", "Deployment"),
+            Subject::Pipeline(_) => ("allclear.dev/v1alpha1", "Pipeline"),
         };
         json!({
             "apiVersion": "v1",
@@ -126,7 +127,13 @@ const fn action(kind: Kind) -> &'static str {
         | Kind::PurgeOwed
         | Kind::PurgeStalled
         | Kind::PurgeSkipped => "Purge",
-        Kind::WorkloadFaulty => "Configuration",
+        Kind::PromotionWaiting
+        | Kind::PromotionStarted
+        | Kind::PromotionCompleted
+        | Kind::PromotionWithdrawn
+        | Kind::PromotionFailed
+        | Kind::PromotionStalled => "Promotion",
+        Kind::WorkloadFaulty | Kind::PipelineFaulty => "Configuration",
     }
 }
 

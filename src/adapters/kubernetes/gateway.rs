@@ -22,19 +22,19 @@ const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
 const EXPERIMENTS_GROUP: &str = "gateway.networking.x-k8s.io";
 
 /// `HTTPRoute`s.
-pub(super) const HTTP_ROUTES: Resource = Resource { group: GATEWAY_GROUP, version: "v1", plural: "httproutes" };
+pub(super) const HTTP_ROUTES: Resource = Resource::new(GATEWAY_GROUP, "v1", "httproutes");
 
 /// `GRPCRoute`s.
-pub(super) const GRPC_ROUTES: Resource = Resource { group: GATEWAY_GROUP, version: "v1", plural: "grpcroutes" };
+pub(super) const GRPC_ROUTES: Resource = Resource::new(GATEWAY_GROUP, "v1", "grpcroutes");
 
 /// Gateways.
-pub(super) const GATEWAYS: Resource = Resource { group: GATEWAY_GROUP, version: "v1", plural: "gateways" };
+pub(super) const GATEWAYS: Resource = Resource::new(GATEWAY_GROUP, "v1", "gateways");
 
 /// `ReferenceGrant`s as they are served since release 0.6.
-pub(super) const GRANTS: Resource = Resource { group: GATEWAY_GROUP, version: "v1beta1", plural: "referencegrants" };
+pub(super) const GRANTS: Resource = Resource::new(GATEWAY_GROUP, "v1beta1", "referencegrants");
 
 /// The same where only the newer version is served.
-pub(super) const GRANTS_V1: Resource = Resource { group: GATEWAY_GROUP, version: "v1", plural: "referencegrants" };
+pub(super) const GRANTS_V1: Resource = Resource::new(GATEWAY_GROUP, "v1", "referencegrants");
 
 /// Reads an `HTTPRoute`.
 pub(super) fn http_route(json: &str) -> Result<Counted<RouteFact>, String> {

@@ -5,33 +5,20 @@
 
 use std::collections::BTreeSet;
 
+use super::api::is_object_name;
 use domain::site::{Bulky, ParentFact, ParentKind, Room, RouteFact};
 
 /// Most Gateways read for one look-up. A cluster has a few; eight at a time, they take a tenth of a second.
 const GATEWAYS_MAX: usize = 64;
 
-/// Most characters of a name (RFC 1123, as Kubernetes reads it).
-/// <https://kubernetes.io/docs/concepts/overview/working-with-objects/names/>
-const NAME_CHARS_MAX: usize = 253;
-
 /// Characters of a wrong name that are repeated.
 const SHOWN_CHARS_MAX: usize = 60;
-
-/// Whether an object, or a namespace, can have this name: labels of lower-case letters, digits and hyphens inside, with dots
-/// between them.
-pub(super) fn is_name(text: &str) -> bool {
-    let is_label = |label: &str| {
-        let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        !label.is_empty() && !label.starts_with('-') && !label.ends_with('-') && label.bytes().all(inside)
-    };
-    text.len() <= NAME_CHARS_MAX && text.split('.').all(is_label)
-}
 
 /// Takes the parents out of a route that no object can be, and tells it.
 pub(super) fn reject_parents(route: &mut RouteFact, room: &mut Room) {
     let (good, bad): (Vec<ParentFact>, Vec<ParentFact>) = std::mem::take(&mut route.parents)
         .into_iter()
-        .partition(|parent| is_name(&parent.namespace) && is_name(&parent.name));
+        .partition(|parent| is_object_name(&parent.namespace) && is_object_name(&parent.name));
     route.parents = good;
     if let Some(first) = bad.first() {
         let shown: String = format!("{}/{}", first.namespace, first.name).chars().take(SHOWN_CHARS_MAX).collect();
@@ -63,21 +50,4 @@ pub(super) fn wanted(namespace: &str, routes: &[RouteFact], room: &mut Room) -> 
         room.note(format!("routes of {namespace}"), why);
     }
     wanted.into_iter().take(GATEWAYS_MAX).map(|(_, space, name)| (space.to_owned(), name.to_owned())).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_what_the_api_server_takes_for_one() {
-        for good in ["edge", "edge-1.infra", "0", &"a".repeat(NAME_CHARS_MAX)] {
-            assert!(is_name(good), "{good}");
-        }
-        for bad in ["", ".", "..", "a/b", "../x", "A", "a_b", "-a", "a-", "a..b", "a b", "a?watch=1", "%2e", "é", "a\n"]
-        {
-            assert!(!is_name(bad), "{bad}");
-        }
-        assert!(!is_name(&"a".repeat(NAME_CHARS_MAX + 1)));
-    }
 }

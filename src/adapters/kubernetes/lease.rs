@@ -18,7 +18,7 @@ use super::events::micro_time;
 use domain::lease::{Claim, LEASE_FOR, Replica};
 use domain::ports::{Clock, Lease, PortError};
 
-const LEASES: Resource = Resource { group: "coordination.k8s.io", version: "v1", plural: "leases" };
+const LEASES: Resource = Resource::new("coordination.k8s.io", "v1", "leases");
 
 /// The object's name.
 const NAME: &str = "allclear-leader";

@@ -6,12 +6,18 @@
 //! Not for remembering what was seen, nor for deciding anything about it.
 
 pub(crate) mod api;
+mod apps;
 mod claims;
+pub mod crd;
 mod decode;
 mod events;
 mod gateway;
 mod gateways;
+pub mod kubeconfig;
+pub mod leaf;
+mod leaf_config;
 mod lease;
+pub mod objects;
 mod parts;
 mod pods;
 mod routing;
@@ -42,13 +48,13 @@ use domain::workload::Workload;
 use serving::ServingReader;
 use site::SiteReader;
 
-const DEPLOYMENTS: Resource = Resource { group: "apps", version: "v1", plural: "deployments" };
+const DEPLOYMENTS: Resource = Resource::new("apps", "v1", "deployments");
 
 /// The namespace every cluster has, and has from its beginning: its UID is the closest there is to a cluster's own
 /// (<https://github.com/kubernetes/kubernetes/issues/77487>).
 const KUBE_SYSTEM: &str = "kube-system";
 
-const PODS: Resource = Resource { group: "", version: "v1", plural: "pods" };
+const PODS: Resource = Resource::new("", "v1", "pods");
 
 /// Which namespaces are watched.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,10 +13,10 @@ use domain::selector::Labels;
 use domain::site::{IngressFact, IngressRule, Reach, ServiceFact};
 
 /// `v1` Services.
-pub(super) const SERVICES: Resource = Resource { group: "", version: "v1", plural: "services" };
+pub(super) const SERVICES: Resource = Resource::new("", "v1", "services");
 
 /// Ingresses; `networking.k8s.io/v1` is served since Kubernetes 1.19.
-pub(super) const INGRESSES: Resource = Resource { group: "networking.k8s.io", version: "v1", plural: "ingresses" };
+pub(super) const INGRESSES: Resource = Resource::new("networking.k8s.io", "v1", "ingresses");
 
 /// The old form of `spec.ingressClassName`.
 const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";

@@ -20,7 +20,7 @@ use domain::serving::{Endpoint, Serving};
 use domain::workload::Workload;
 
 /// <https://kubernetes.io/docs/reference/kubernetes-api/service-resources/endpoint-slice-v1/>
-const ENDPOINT_SLICES: Resource = Resource { group: "discovery.k8s.io", version: "v1", plural: "endpointslices" };
+const ENDPOINT_SLICES: Resource = Resource::new("discovery.k8s.io", "v1", "endpointslices");
 
 /// Readings at the same time. A reading takes some ten milliseconds, so a release of hundreds of workloads is still read
 /// every second or two, and an API server, which serves 400 requests at once by default, hardly notices.

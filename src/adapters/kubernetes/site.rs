@@ -17,6 +17,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use super::api::is_object_name;
 use super::api::{Api, CallError, Collection, Decoder, Resource};
 use super::gateway::{self, GATEWAYS, GRANTS, GRANTS_V1, GRPC_ROUTES, HTTP_ROUTES};
 use super::gateways;
@@ -61,7 +62,7 @@ pub(super) struct SiteReader {
     others: tokio::sync::Mutex<Option<(Instant, Arc<Takers>)>>,
     lookups: Semaphore,
     /// Kinds the API server did not know, by version and plural, and when it said so.
-    unknown: Mutex<BTreeMap<(&'static str, &'static str), Instant>>,
+    unknown: Mutex<BTreeMap<Resource, Instant>>,
 }
 
 /// What may take requests from others, and what of it is left out.
@@ -297,11 +298,11 @@ impl SiteReader {
         known_since: Instant,
         room: &mut Room,
     ) -> Result<Option<Vec<T>>, PortError> {
-        let key = (resource.version, resource.plural);
+        let key = resource.clone();
         if self.unknown().get(&key).is_some_and(|at| *at > known_since) {
             return Ok(None);
         }
-        let collection = Collection { resource, namespace: namespace.map(str::to_owned) };
+        let collection = Collection { resource, namespace: namespace.map(str::to_owned), only: None };
         match self.admitted(&collection, decode, room).await {
             Err(failed) if failed.status() == Some(404) => {
                 self.unknown().insert(key, Instant::now());
@@ -326,7 +327,7 @@ impl SiteReader {
         }
     }
 
-    fn unknown(&self) -> std::sync::MutexGuard<'_, BTreeMap<(&'static str, &'static str), Instant>> {
+    fn unknown(&self) -> std::sync::MutexGuard<'_, BTreeMap<Resource, Instant>> {
         self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -335,7 +336,7 @@ impl SiteReader {
 fn granted(namespace: &str, grants: &[GrantFact], room: &mut Room) -> Vec<String> {
     let from: BTreeSet<&str> = grants.iter().flat_map(|grant| &grant.from).map(|(_, from)| from.as_str()).collect();
     let from = from.into_iter().filter(|from| *from != namespace);
-    let (good, bad): (Vec<&str>, Vec<&str>) = from.partition(|from| gateways::is_name(from));
+    let (good, bad): (Vec<&str>, Vec<&str>) = from.partition(|from| is_object_name(from));
     let place = || format!("ReferenceGrants of {namespace}");
     if let Some(first) = bad.first() {
         room.note(place(), format!("{first:.80?} is no name of a namespace, nor are {} more", bad.len() - 1));

@@ -42,13 +42,13 @@ use self::maps::{Maps, config_map};
 use self::moved::Routes;
 use self::shard::{Change, Shard};
 use self::stored::Stored;
-use self::writer::{Copy, Lane, WRITES_AT_ONCE_MAX, Writes};
+use self::writer::{ShardCopy, ShardQueue, WRITES_AT_ONCE_MAX, Writes};
 use super::{SHARDS, pin_of, shard_of};
 use domain::delivery::Delivery;
 use domain::id::{Origin, Seq, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
-use domain::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
+use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
 use domain::record::Record;
 use domain::roster::Pin;
 
@@ -70,7 +70,7 @@ pub struct KubernetesLedger {
     maps: Maps,
     namespace: String,
     meta: Mutex<Option<OwnerReference>>,
-    lanes: Vec<Arc<Lane>>,
+    queues: Vec<Arc<ShardQueue>>,
     routes: Routes,
     writes: Writes,
     shards: Shards,
@@ -91,7 +91,7 @@ impl KubernetesLedger {
             maps: Maps::new(client, namespace),
             namespace: namespace.to_owned(),
             meta: Mutex::default(),
-            lanes: std::iter::repeat_with(Arc::default).take(SHARDS).collect(),
+            queues: std::iter::repeat_with(Arc::default).take(SHARDS).collect(),
             routes: Routes::default(),
             writes: Writes::default(),
             shards: Shards::default(),
@@ -161,7 +161,7 @@ impl KubernetesLedger {
         }
         for (index, copy) in &found.shards {
             for (namespace, name) in copy.shard.moved() {
-                let none = || Copy { shard: Shard::default(), version: None };
+                let none = || ShardCopy { shard: Shard::default(), version: None };
                 found.parts.push((*index, namespace.to_owned(), parts.remove(name).unwrap_or_else(none)));
             }
         }
@@ -184,21 +184,21 @@ impl KubernetesLedger {
 
     async fn settle(&self, workload: &WorkloadId, change: Change) -> Result<(), StoreError> {
         loop {
-            let Place { lane, store } = self.place(workload).await?;
-            let waiting = lane.enqueue(workload.clone(), change.clone());
-            if let Some(answer) = lane.settle(waiting, &store, &self.writes).await {
+            let Place { queue, store } = self.place(workload).await?;
+            let waiting = queue.enqueue(workload.clone(), change.clone());
+            if let Some(answer) = queue.settle(waiting, &store, &self.writes).await {
                 return answer;
             }
         }
     }
 
     /// Settles changes of one place, all in one write if nothing comes in between.
-    async fn settle_all(&self, Place { lane, store }: Place<'_>, records: &[(&WorkloadId, &Record)]) -> Failures {
+    async fn settle_all(&self, Place { queue, store }: Place<'_>, records: &[(&WorkloadId, &Record)]) -> Failures {
         let change = |record: &Record| Change::Store(Box::new(record.clone()));
-        let queued: Vec<_> = records.iter().map(|(id, record)| lane.enqueue((*id).clone(), change(record))).collect();
+        let queued: Vec<_> = records.iter().map(|(id, record)| queue.enqueue((*id).clone(), change(record))).collect();
         let mut failed = BTreeMap::new();
         for (waiting, (workload, record)) in queued.into_iter().zip(records) {
-            let answer = match lane.settle(waiting, &store, &self.writes).await {
+            let answer = match queue.settle(waiting, &store, &self.writes).await {
                 Some(answer) => answer,
                 None => self.settle(workload, change(record)).await,
             };
@@ -216,9 +216,9 @@ impl KubernetesLedger {
         look: impl Fn(&Shard) -> Result<T, PortError> + Send + Sync,
     ) -> Result<T, PortError> {
         loop {
-            let Place { lane, store } = self.place(workload).await?;
+            let Place { queue, store } = self.place(workload).await?;
             let is_elsewhere = |shard: &Shard| store.namespace.is_none() && shard.is_moved(&workload.namespace);
-            let seen = lane.look(fresh, &store, |shard| match is_elsewhere(shard) {
+            let seen = queue.look(fresh, &store, |shard| match is_elsewhere(shard) {
                 true => {
                     self.routes.note(store.index, shard);
                     None
@@ -231,21 +231,21 @@ impl KubernetesLedger {
         }
     }
 
-    /// Where the record of a workload is, as far as is known. A lane that knows better does not answer, and then so does this.
+    /// Where the record of a workload is, as far as is known. A queue that knows better does not answer, and then so does this.
     async fn place(&self, workload: &WorkloadId) -> Result<Place<'_>, PortError> {
         let index = shard_of(workload);
         let name = shard_name(index);
         let shard = Stored { ledger: self, index, name, namespace: None, meta: self.meta().await? };
         Ok(match self.routes.of(index, &workload.namespace) {
-            Some(route) => Place { lane: route.lane, store: shard.for_namespace(&workload.namespace, &route.name) },
-            None => Place { lane: self.lanes.get(index).ok_or_else(|| no_such_shard(index))?.clone(), store: shard },
+            Some(route) => Place { queue: route.queue, store: shard.for_namespace(&workload.namespace, &route.name) },
+            None => Place { queue: self.queues.get(index).ok_or_else(|| no_such_shard(index))?.clone(), store: shard },
         })
     }
 }
 
 /// Where a record is: the object, and the writes to it.
 struct Place<'a> {
-    lane: Arc<Lane>,
+    queue: Arc<ShardQueue>,
     store: Stored<'a>,
 }
 
@@ -254,15 +254,15 @@ type Failures = BTreeMap<WorkloadId, StoreError>;
 /// What a listing shows of the ledger.
 #[derive(Default)]
 struct Contents {
-    shards: BTreeMap<usize, Copy>,
+    shards: BTreeMap<usize, ShardCopy>,
     /// The parts that shards name, each with its shard and its namespace.
-    parts: Vec<(usize, String, Copy)>,
+    parts: Vec<(usize, String, ShardCopy)>,
     present: Present,
 }
 
 impl Contents {
     /// Adds all of its records to what was read.
-    fn gather(&self, read: &mut Ledgered) {
+    fn gather(&self, read: &mut LedgerContents) {
         for copy in self.shards.values() {
             gather(&copy.shard, read, |workload| !copy.shard.is_moved(&workload.namespace));
         }
@@ -274,7 +274,7 @@ impl Contents {
 
 #[async_trait]
 impl Ledger for KubernetesLedger {
-    async fn open(&self) -> Result<Ledgered, PortError> {
+    async fn open(&self) -> Result<LedgerContents, PortError> {
         let (meta, map) = self.find_or_create_meta().await?;
         let mut contents = self.read_shards(&meta).await?;
         self.label(&map).await;
@@ -283,29 +283,29 @@ impl Ledger for KubernetesLedger {
         contents.gather(&mut opened);
         self.shards.adopt(std::mem::take(&mut contents.present), &opened.listed);
         self.routes.clear();
-        for (index, lane) in self.lanes.iter().enumerate() {
-            let none = Copy { shard: Shard::default(), version: None };
+        for (index, queue) in self.queues.iter().enumerate() {
+            let none = ShardCopy { shard: Shard::default(), version: None };
             let copy = contents.shards.remove(&index).unwrap_or(none);
             self.routes.note(index, &copy.shard);
-            lane.adopt(copy).await;
+            queue.adopt(copy).await;
         }
         for (index, namespace, copy) in contents.parts {
             if let Some(route) = self.routes.of(index, &namespace) {
-                route.lane.adopt(copy).await;
+                route.queue.adopt(copy).await;
             }
         }
         Ok(opened)
     }
 
-    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
+    async fn peek(&self) -> Result<Option<LedgerContents>, PortError> {
         let Some(map) = self.maps.get(META_NAME).await? else { return Ok(None) };
         let meta = self.read_meta(&map)?;
         let contents = self.read_shards(&meta).await?;
         let mut seen = ledgered(meta, &map, &contents.present);
         contents.gather(&mut seen);
         // The caller looks again because the cluster may have been set back. Then a shard may have back what was moved out of it.
-        for lane in &self.lanes {
-            lane.forget().await;
+        for queue in &self.queues {
+            queue.forget().await;
         }
         self.routes.clear();
         Ok(Some(seen))
@@ -399,7 +399,7 @@ fn owner(meta: &ConfigMap) -> Option<OwnerReference> {
 }
 
 /// Adds the records of a shard that belong there to what was read.
-fn gather(shard: &Shard, read: &mut Ledgered, belongs: impl Fn(&WorkloadId) -> bool) {
+fn gather(shard: &Shard, read: &mut LedgerContents, belongs: impl Fn(&WorkloadId) -> bool) {
     for workload in shard.workloads().filter(belongs) {
         match shard.record(&workload) {
             Ok(Some(record)) => drop(read.records.insert(workload, record)),
@@ -410,10 +410,10 @@ fn gather(shard: &Shard, read: &mut Ledgered, belongs: impl Fn(&WorkloadId) -> b
 }
 
 /// What the ledger's own object says.
-fn ledgered(meta: OwnerReference, map: &ConfigMap, present: &Present) -> Ledgered {
+fn ledgered(meta: OwnerReference, map: &ConfigMap, present: &Present) -> LedgerContents {
     let pin = pin::of(map).and_then(|text| pin_of(text).ok());
     let (listed, life) = (listed::of(map, present), life::of(map));
-    Ledgered { origin: Origin(meta.uid), pin, listed, life, ..Ledgered::default() }
+    LedgerContents { origin: Origin(meta.uid), pin, listed, life, ..LedgerContents::default() }
 }
 
 fn is_ours(map: &ConfigMap, meta: &OwnerReference) -> bool {
@@ -421,7 +421,7 @@ fn is_ours(map: &ConfigMap, meta: &OwnerReference) -> bool {
 }
 
 /// What a shard holds, as far as it belongs to this ledger.
-fn copy_of(map: ConfigMap, meta: &OwnerReference) -> Copy {
+fn copy_of(map: ConfigMap, meta: &OwnerReference) -> ShardCopy {
     let shard = if is_ours(&map, meta) { Shard::of(map.data.unwrap_or_default()) } else { Shard::default() };
-    Copy { shard, version: map.metadata.resource_version }
+    ShardCopy { shard, version: map.metadata.resource_version }
 }

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{Ruling, judge_removal, judge_store, shard_of, unusable};
+use super::{Ruling, judge_removal, judge_store, shard_of, unwritable};
 use domain::delivery::Delivery;
 use domain::id::{Origin, Seq, WorkloadId};
 use domain::listed::{Listed, Scope};
 use domain::lives::LifeNote;
-use domain::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
+use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
 use domain::record::Record;
 use domain::record_codec;
 use domain::roster::Pin;
@@ -54,7 +54,7 @@ impl MemoryLedger {
 impl State {
     fn store(&mut self, workload: &WorkloadId, record: &Record) -> Result<(), StoreError> {
         // Refuses what the durable ledgers would refuse, so that the demo and the tests meet it too.
-        record_codec::encode(record).map_err(|error| unusable(workload, &error))?;
+        record_codec::encode(record).map_err(|error| unwritable(workload, &error))?;
         let current = self.records.get(workload);
         let floor = self.floors.get(&shard_of(workload)).copied().unwrap_or_default();
         match judge_store(current, floor, record) {
@@ -68,9 +68,9 @@ impl State {
 
 #[async_trait]
 impl Ledger for MemoryLedger {
-    async fn open(&self) -> Result<Ledgered, PortError> {
+    async fn open(&self) -> Result<LedgerContents, PortError> {
         let State { records, pin, listed, life, .. } = &*self.state();
-        Ok(Ledgered {
+        Ok(LedgerContents {
             origin: self.origin.clone(),
             records: records.clone(),
             unreadable: BTreeMap::new(),
@@ -80,7 +80,7 @@ impl Ledger for MemoryLedger {
         })
     }
 
-    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
+    async fn peek(&self) -> Result<Option<LedgerContents>, PortError> {
         self.open().await.map(Some)
     }
 

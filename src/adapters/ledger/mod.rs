@@ -9,16 +9,16 @@
 //! What is allowed is written once, in [`judge_store`] and [`judge_removal`] (the Redis script repeats it in Lua, and the
 //! contract holds all three to it). [`elsewhere`] stands in for the memory of another process, and only refuses.
 
-pub mod elsewhere;
 pub mod kubernetes;
 pub mod memory;
 pub mod redis;
+pub mod unreachable;
 
 pub use domain::listed::{SHARDS, shard_of};
 
 use domain::id::{Origin, Seq, WorkloadId};
 use domain::lives::LifeNote;
-use domain::ports::PortError;
+use domain::ports::{PortError, StoreError};
 use domain::record::Record;
 use domain::record_codec::CodecError;
 use domain::roster::Pin;
@@ -69,6 +69,15 @@ fn judge_removal(current: Option<&Record>, revision: u64) -> Ruling {
 /// A record that cannot be read or written as it is; trying again does not help.
 fn unusable(workload: &WorkloadId, error: &CodecError) -> PortError {
     PortError::lasting(format!("failed to use the record of {workload}"), error)
+}
+
+/// A record that cannot be written, because it is longer than any ledger has room for.
+fn unwritable(workload: &WorkloadId, error: &CodecError) -> StoreError {
+    let failed = unusable(workload, error);
+    match error {
+        CodecError::TooLong { .. } => StoreError::NoRoom(failed),
+        CodecError::Newer { .. } | CodecError::Malformed(_) | CodecError::Unwritable(_) => failed.into(),
+    }
 }
 
 /// The text of a pin. Two of the same members are the same text.

@@ -18,13 +18,13 @@ use std::sync::{Mutex, PoisonError};
 use ::redis::{Script, cmd};
 use async_trait::async_trait;
 
-use super::{fresh_origin, life_of, life_text, pin_of, pin_text, shard_of, unusable};
+use super::{fresh_origin, life_of, life_text, pin_of, pin_text, shard_of, unusable, unwritable};
 use crate::adapters::redis::Server;
 use domain::delivery::Delivery;
 use domain::id::{Origin, Seq, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
-use domain::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
+use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
 use domain::record::Record;
 use domain::record_codec::{decode, encode};
 use domain::roster::Pin;
@@ -179,9 +179,9 @@ impl RedisLedger {
         Ok(self.origin.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(found).clone())
     }
 
-    async fn read_all(&self, origin: Origin) -> Result<Ledgered, PortError> {
+    async fn read_all(&self, origin: Origin) -> Result<LedgerContents, PortError> {
         let pin = self.pin_text().await?.and_then(|text| pin_of(&text).ok());
-        let mut ledgered = Ledgered { origin, pin, ..Ledgered::default() };
+        let mut ledgered = LedgerContents { origin, pin, ..LedgerContents::default() };
         for (name, value) in self.scan("read the ledger", &self.records_key).await? {
             if let Some(scope) = name.strip_prefix(LISTED_PREFIX) {
                 ledgered.listed.add(Scope::of(Some(scope)));
@@ -244,7 +244,7 @@ impl RedisLedger {
             let text = match encode(record) {
                 Ok(text) => text,
                 Err(error) => {
-                    sent.push(Err(unusable(workload, &error)));
+                    sent.push(Err(unwritable(workload, &error)));
                     continue;
                 }
             };
@@ -265,7 +265,7 @@ impl RedisLedger {
         };
         let answers = if arguments.is_empty() { Vec::new() } else { self.run(&what, &self.store, &arguments).await? };
         let mut answers = answers.into_iter();
-        let judge = |(sent, (workload, record)): (Result<(), PortError>, &(&WorkloadId, &Record))| {
+        let judge = |(sent, (workload, record)): (Result<(), StoreError>, &(&WorkloadId, &Record))| {
             sent?;
             judged(workload, Some(*record), answers.next().as_deref().unwrap_or(LOST))
         };
@@ -275,13 +275,13 @@ impl RedisLedger {
 
 #[async_trait]
 impl Ledger for RedisLedger {
-    async fn open(&self) -> Result<Ledgered, PortError> {
+    async fn open(&self) -> Result<LedgerContents, PortError> {
         let opened = self.read_all(self.find_or_create_origin().await?).await?;
         *self.origin.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened.origin.clone());
         Ok(opened)
     }
 
-    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
+    async fn peek(&self) -> Result<Option<LedgerContents>, PortError> {
         let get = command("GET", &[&self.origin_key]);
         let origin: Option<String> =
             self.server.call("read the ledger", |mut redis| async move { get.query_async(&mut redis).await }).await?;

@@ -37,13 +37,13 @@ use ::redis::aio::ConnectionManager;
 use ::redis::{ErrorKind, Pipeline, RedisError, RedisResult, Script, ServerErrorKind, cmd, pipe};
 use async_trait::async_trait;
 
-use self::copy::{Copies, Copy, problem};
+use self::copy::{BoardCopy, CopyCodec, problem};
 use super::Server;
 use crate::config::Secret;
-use domain::id::{Member, Origin, WorkloadId, is_name};
+use domain::id::{Member, Origin, WorkloadId, is_key_part};
 use domain::ports::{BEAT_TTL, Board, Cursor, Flow, Heard, Interest, News, PortError, Posted, Posting};
 use domain::record::RECORD_BYTES_MAX;
-use domain::roster::Beat;
+use domain::roster::Heartbeat;
 
 /// Bytes of copies in one request, not counting the last one: a quarter of a second on a line of 10 Mbit/s, far from the
 /// time an answer may take.
@@ -76,7 +76,7 @@ pub struct RedisBoard {
     server: Server,
     member: Member,
     prefix: String,
-    copies: Copies,
+    copies: CopyCodec,
     merge: Script,
     read: Script,
     forget: Script,
@@ -85,7 +85,7 @@ pub struct RedisBoard {
     stamps: Mutex<Stamps>,
 }
 
-/// What the server has told of our own copies.
+/// What the server has shown of our own copies.
 #[derive(Debug, Default)]
 struct Stamps {
     /// The newest stamp. One below it tells of a loss.
@@ -108,7 +108,7 @@ impl RedisBoard {
             server,
             member: member.clone(),
             prefix: format!("allclear:{{{group}}}:"),
-            copies: Copies::new(group, keys),
+            copies: CopyCodec::new(group, keys),
             merge: Script::new(scripts::MERGE),
             read: Script::new(scripts::READ),
             forget: Script::new(scripts::FORGET),
@@ -127,11 +127,11 @@ impl RedisBoard {
     }
 
     /// Posts some copies and answers for each. What is in the way of one is looked at, and replaced if it may be.
-    async fn post_some(&self, copies: &mut [Copy]) -> Result<Vec<Posted>, PortError> {
+    async fn post_some(&self, copies: &mut [BoardCopy]) -> Result<Vec<Posted>, PortError> {
         let mut answers: Vec<Posted> = copies.iter().map(|_| in_the_way()).collect();
         let mut pending: Vec<usize> = (0..copies.len()).collect();
         for _ in 0..ATTEMPTS {
-            let asked: Vec<&Copy> = pending.iter().filter_map(|&at| copies.get(at)).collect();
+            let asked: Vec<&BoardCopy> = pending.iter().filter_map(|&at| copies.get(at)).collect();
             let merged = self.merge_all(&asked).await?;
             let mut again = Vec::new();
             for (at, merged) in pending.into_iter().zip(merged) {
@@ -150,7 +150,7 @@ impl RedisBoard {
     }
 
     /// What came of one copy; nothing if what is in its way is now to be replaced.
-    fn judged(&self, copy: &mut Copy, merged: Merged) -> Option<Posted> {
+    fn judged(&self, copy: &mut BoardCopy, merged: Merged) -> Option<Posted> {
         match merged {
             Merged::There => Some(Posted::Current),
             Merged::Foreign => Some(Posted::Refused(format!(
@@ -159,7 +159,7 @@ impl RedisBoard {
             ))),
             Merged::Newer { token, body, mac } => {
                 let theirs = self.copies.believe(&self.member, &copy.workload, &copy.origin, &body, &mac);
-                match theirs.as_ref().map(copy::state) {
+                match theirs.as_ref().map(Posting::state) {
                     Ok((seq, revision)) if (seq, revision) >= (copy.seq, copy.revision) => {
                         Some(Posted::Newer(seq, revision))
                     }
@@ -178,10 +178,10 @@ impl RedisBoard {
     }
 
     /// Sends the merge script for each copy in one request.
-    async fn merge_all(&self, copies: &[&Copy]) -> Result<Vec<Merged>, PortError> {
+    async fn merge_all(&self, copies: &[&BoardCopy]) -> Result<Vec<Merged>, PortError> {
         let (floor, known, begun) = {
             let stamps = self.stamps();
-            // A loss that a reading has told of is not told again: then nothing is known until this has been posted.
+            // A loss that a reading has reported is not reported again: then nothing is known until this has been posted.
             let known = if stamps.newest < stamps.highest { 0 } else { stamps.newest };
             (stamps.highest, known, stamps.begun)
         };
@@ -253,7 +253,7 @@ impl RedisBoard {
         let [member, workload, origin, body, mac] = change else { return None };
         let [member, workload, origin] = [member, workload, origin].map(|text| String::from_utf8_lossy(text));
         let member = Member(member.into_owned());
-        if !is_name(&member.0) {
+        if !is_key_part(&member.0) {
             return Some(Err("a copy of a member whose name is none".to_owned()));
         }
         let Ok(workload) = workload.parse::<WorkloadId>() else {
@@ -312,7 +312,7 @@ impl Board for RedisBoard {
 
     async fn post(&self, origin: &Origin, postings: &[(WorkloadId, Posting)]) -> Result<Vec<Posted>, PortError> {
         let mut answers = Vec::with_capacity(postings.len());
-        let mut request: Vec<Copy> = Vec::new();
+        let mut request: Vec<BoardCopy> = Vec::new();
         let mut bytes = 0_usize;
         // Places of the answers of this request.
         let mut places = Vec::new();
@@ -338,7 +338,7 @@ impl Board for RedisBoard {
         Ok(answers)
     }
 
-    async fn beat(&self, beat: &Beat) -> Result<Option<Beat>, PortError> {
+    async fn beat(&self, beat: &Heartbeat) -> Result<Option<Heartbeat>, PortError> {
         let attempted = || format!("failed to leave a beat in Redis {}", self.name());
         let text = self.copies.beat_text(beat).map_err(|why| PortError::lasting(attempted(), why))?;
         let mut script = self.beat.prepare_invoke();
@@ -392,7 +392,7 @@ impl Board for RedisBoard {
         let mut cursor = BTreeMap::new();
         for [member, stamp, beat] in members.chunks_exact(3).filter_map(|of| <&[Vec<u8>; 3]>::try_from(of).ok()) {
             let member = Member(String::from_utf8_lossy(member).into_owned());
-            if !is_name(&member.0) {
+            if !is_key_part(&member.0) {
                 news.rejected.push("a name among the members that is none".to_owned());
                 continue;
             }

@@ -12,6 +12,13 @@
 //!  "parameters": {"site": "web"}}
 //! ```
 //!
+//! Of a promotion, `data` has other members; those that are not known are left out:
+//!
+//! ```json
+//! {"pipeline": {"namespace": "shop", "name": "web"}, "environment": "prod", "revision": "1.2.4", "from": "1.2.3", "seq": 7,
+//!  "ticket": "0123456789ab", "pullRequest": "https://git.example.com/shop/pull/7", "change": "…", "message": "…"}
+//! ```
+//!
 //! Members are added in later versions, never renamed or removed. `parameters` is there if the hook has any, and
 //! `data.truncated` if lists were cut to keep the notice or the document within its bound.
 
@@ -26,6 +33,7 @@ use domain::delivery::BODY_BYTES_MAX;
 use domain::host::Host;
 use domain::id::{Kind, Subject, WorkloadId};
 use domain::notice::{Notice, PurgeFact};
+use domain::pipeline::id::{Environment, PipelineId, Revision};
 use domain::text::{first, visible};
 
 /// What lists are cut to, one after the other, until the document is within its bound.
@@ -43,7 +51,14 @@ struct Document<'a> {
 }
 
 #[derive(Serialize)]
-struct Data<'a> {
+#[serde(untagged)]
+enum Data<'a> {
+    Rollout(Rollout<'a>),
+    Promotion(Promotion<'a>),
+}
+
+#[derive(Serialize)]
+struct Rollout<'a> {
     workload: Workload<'a>,
     rollout: &'a str,
     seq: u64,
@@ -58,6 +73,31 @@ struct Data<'a> {
 #[derive(Serialize)]
 struct Workload<'a> {
     kind: Kind,
+    namespace: &'a str,
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Promotion<'a> {
+    pipeline: Pipeline<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    environment: Option<&'a Environment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<&'a Revision>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<&'a Revision>,
+    seq: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ticket: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pull_request: Option<&'a str>,
+    change: &'a str,
+    message: &'a str,
+}
+
+#[derive(Serialize)]
+struct Pipeline<'a> {
     namespace: &'a str,
     name: &'a str,
 }
@@ -85,20 +125,34 @@ fn document(notice: &Notice, items: usize, chars: usize) -> Result<String, serde
         r#type: notice.kind.name(),
         // Out of range only beyond the year 9999.
         timestamp: Timestamp::from_millisecond(notice.at_ms).unwrap_or(Timestamp::MAX).to_string(),
-        data: Data {
-            workload: match &notice.subject {
-                Subject::Workload(WorkloadId { kind, namespace, name }) => Workload { kind: *kind, namespace, name },
-            },
-            rollout: first(&notice.rollout, chars),
-            seq: notice.seq.0,
-            change: first(&change, chars),
-            message: first(&message, chars),
-            hosts,
-            purges,
-            truncated: notice.cut
-                || hosts.len() < notice.hosts.len()
-                || purges.len() < notice.purges.len()
-                || chars < usize::MAX,
+        data: match &notice.subject {
+            Subject::Workload(WorkloadId { kind, namespace, name }) => Data::Rollout(Rollout {
+                workload: Workload { kind: *kind, namespace, name },
+                rollout: first(&notice.rollout, chars),
+                seq: notice.seq.0,
+                change: first(&change, chars),
+                message: first(&message, chars),
+                hosts,
+                purges,
+                truncated: notice.cut
+                    || hosts.len() < notice.hosts.len()
+                    || purges.len() < notice.purges.len()
+                    || chars < usize::MAX,
+            }),
+            Subject::Pipeline(PipelineId { namespace, name }) => {
+                let fact = notice.promotion.as_ref();
+                Data::Promotion(Promotion {
+                    pipeline: Pipeline { namespace, name },
+                    environment: fact.map(|fact| &fact.environment),
+                    revision: fact.and_then(|fact| fact.revision.as_ref()),
+                    from: fact.and_then(|fact| fact.from.as_ref()),
+                    seq: notice.seq.0,
+                    ticket: fact.and_then(|fact| fact.ticket.as_deref()),
+                    pull_request: fact.and_then(|fact| fact.request.as_deref()),
+                    change: first(&change, chars),
+                    message: first(&message, chars),
+                })
+            }
         },
     };
     serde_json::to_string(&document)
@@ -164,6 +218,26 @@ mod tests {
             r#""workload":{"kind":"deployment","namespace":"shop","name":"web"},"rollout":"3f0c","seq":7,"#,
             r#""change":"web: 1 → 2","message":"fresh","hosts":["www.example.com"],"#,
             r#""purges":[{"distribution":"E1","invalidation":"I1","paths":["/*"]}]}}"#
+        );
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn the_document_of_a_promotion_has_what_is_known_of_it() {
+        let fact = notice::PromotionFact {
+            environment: Environment("prod".to_owned()),
+            revision: Some(Revision("1.2.4".to_owned())),
+            from: None,
+            ticket: Some("0123456789ab".to_owned()),
+            request: None,
+        };
+        let kind = notice::Kind::PromotionWaiting;
+        let subject = Subject::Pipeline(PipelineId::new("shop", "web"));
+        let text = json(&Notice { kind, subject, promotion: Some(fact), ..notice() }).expect("text");
+        let expected = concat!(
+            r#"{"type":"promotion.waiting","timestamp":"2025-11-20T10:00:00Z","data":{"pipeline":{"namespace":"shop","#,
+            r#""name":"web"},"environment":"prod","revision":"1.2.4","seq":7,"ticket":"0123456789ab","#,
+            r#""change":"web: 1 → 2","message":"fresh"}}"#
         );
         assert_eq!(text, expected);
     }

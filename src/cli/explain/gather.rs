@@ -15,7 +15,7 @@ use domain::host::Host;
 use domain::id::WorkloadId;
 use domain::paths::PathSet;
 use domain::policy::Policy;
-use domain::ports::{CdnError, Ledgered, PortError};
+use domain::ports::{CdnError, LedgerContents, PortError};
 use domain::readiness::{self, Pods, Standing, standing};
 use domain::record::{Outcome, Phase, Record};
 use domain::rollout::{Arrival, Preview, Summary, closed, faults, preview, timeout};
@@ -62,7 +62,7 @@ pub async fn explanation(sources: &Sources, question: &Question, id: &WorkloadId
     let ledger = ledgered.known().cloned();
     let record = match ledgered {
         Section::Known(mut ledgered) => match ledgered.unreadable.remove(id) {
-            Some(why) => Section::missing(format!("the record of {} cannot be read: {why}", id.spoken())),
+            Some(why) => Section::missing(format!("the record of {} cannot be read: {why}", id.display_name())),
             None => Section::Known(ledgered.records.remove(id)),
         },
         Section::Missing { missing } => Section::Missing { missing },
@@ -101,7 +101,7 @@ async fn group(
     sources: &Sources,
     question: &Question,
     id: &WorkloadId,
-    ledger: Option<&Ledgered>,
+    ledger: Option<&LedgerContents>,
 ) -> Option<Section<GroupSeen>> {
     let neighbours = sources.group.as_ref().filter(|neighbours| neighbours.grouped)?;
     let member = match &neighbours.member {
@@ -126,7 +126,7 @@ impl Answers {
         let policy = &question.policy;
         let workload = match &self.workload {
             Ok(Some(workload)) => Section::Known(workload),
-            Ok(None) => Section::missing(format!("the Deployment {} does not exist any more", id.spoken())),
+            Ok(None) => Section::missing(format!("the Deployment {} does not exist any more", id.display_name())),
             Err(error) => Section::missing(error),
         };
         let (pods, pods_missing) = match pods {

@@ -32,7 +32,8 @@ pub async fn all(sources: &Sources, question: &Question) -> (Listing, bool) {
             Default::default()
         }
     };
-    let records_of = unreadable.iter().map(|(id, why)| format!("the record of {} cannot be read: {why}", id.spoken()));
+    let records_of =
+        unreadable.iter().map(|(id, why)| format!("the record of {} cannot be read: {why}", id.display_name()));
     missing.extend(records_of);
     let ids: BTreeSet<&WorkloadId> = listed.workloads.keys().chain(records.keys()).collect();
     let wanted = |id: &&WorkloadId| question.namespace.as_ref().is_none_or(|namespace| *namespace == id.namespace);

@@ -31,9 +31,9 @@ fn nearest<'a>(id: &WorkloadId, known: impl Iterator<Item = &'a WorkloadId>) -> 
             let part = other.name.contains(&id.name) || id.name.contains(&other.name);
             let here = other.namespace == id.namespace;
             match () {
-                () if distance == 0 => Some((0, other.spoken())),
-                () if here && slip => Some((distance, other.spoken())),
-                () if here && part => Some((distance.saturating_add(100), other.spoken())),
+                () if distance == 0 => Some((0, other.display_name())),
+                () if here && slip => Some((distance, other.display_name())),
+                () if here && part => Some((distance.saturating_add(100), other.display_name())),
                 () => None,
             }
         })

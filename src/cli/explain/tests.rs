@@ -155,7 +155,7 @@ fn record() -> Record {
             purges: vec![("E1".parse().unwrap(), Some("I1".into()))],
             more: 0,
         }],
-        ..Record::absent(Seq(7))
+        ..Record::first(Seq(7))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::cli::explain::model::{
     DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, RecordSeen, SiteSeen, WebhookSeen,
 };
 use crate::cli::page::Page;
-use crate::cli::read::{Section, tallied};
+use crate::cli::read::{Section, group_lines};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -24,7 +24,7 @@ impl fmt::Display for Explanation {
             webhooks,
             conditions,
         } = self;
-        writeln!(f, "{}", workload.spoken())?;
+        writeln!(f, "{}", workload.display_name())?;
         let mut page = Page { f };
         page.part("State", [state.clone()])?;
         page.part("Next", [next.clone()])?;
@@ -76,8 +76,8 @@ fn record_lines(record: &RecordSeen) -> Vec<String> {
 fn group_lines(group: &GroupSeen) -> Vec<String> {
     let GroupSeen { tally, troubles } = group;
     let mut lines = vec![tally.state.clone()];
-    lines.extend(tallied::members(&tally.members));
-    lines.extend(tally.purges.iter().map(tallied::purge));
+    lines.extend(group_lines::members(&tally.members));
+    lines.extend(tally.purges.iter().map(group_lines::purge));
     lines.extend(troubles.iter().cloned());
     lines
 }

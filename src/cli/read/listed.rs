@@ -35,7 +35,7 @@ pub async fn list(sources: &Sources) -> Listed {
             Ok(Some(Sight::Seen(workload))) => drop(listed.workloads.insert(workload.id.clone(), *workload)),
             Ok(Some(Sight::Gone(id))) => drop(listed.workloads.remove(&id)),
             Ok(Some(Sight::Unreadable(id, why))) => {
-                listed.troubles.insert(format!("{} cannot be read: {why}", id.spoken()));
+                listed.troubles.insert(format!("{} cannot be read: {why}", id.display_name()));
             }
             Ok(Some(Sight::Trouble { error, .. })) => {
                 listed.troubles.insert(error.to_string());

@@ -8,14 +8,14 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use crate::app::Neighbours;
-use domain::broker::{Broker, Effect, Event, Identity, Seen, trouble_of_difference, trouble_of_hold};
+use domain::broker::{Broker, Effect, Event, Identity, Seen, Trouble};
 use domain::group::View;
 use domain::id::{Member, Origin, WorkloadId};
 use domain::machine::{Machine, Timestamp};
 use domain::policy::{Agreement, Policy};
-use domain::ports::{BEAT_TTL, Board, Cursor, Heard, Ledgered, News, Posting};
+use domain::ports::{BEAT_TTL, Board, Cursor, Heard, LedgerContents, News, Posting};
 use domain::record::Record;
-use domain::roster::{Beat, Hold, Reason, Roster, settings};
+use domain::roster::{Heartbeat, Hold, Reason, Roster, Trust, settings};
 use domain::tally::{Tally, tally};
 
 /// How long one board is listened to. 10,000 records of a member come in 20 answers of a few milliseconds each.
@@ -40,13 +40,13 @@ pub struct Group {
     /// The group as a running allclear would show it; `None` while alone.
     pub seen: Option<Seen>,
     /// The boards, also while alone.
-    pub boards: Vec<domain::broker::PathSeen>,
-    /// What is wrong with the boards and the group, in words.
-    pub troubles: Vec<String>,
+    pub boards: Vec<domain::broker::BoardSeen>,
+    /// What is wrong with the boards and the group.
+    pub troubles: Vec<Trouble>,
     /// Copies of this cluster's own records, with the name of the board.
-    pub own: BTreeMap<WorkloadId, Vec<Copy>>,
+    pub own: BTreeMap<WorkloadId, Vec<OwnCopy>>,
     /// The beats of all members, our own running instance's too.
-    pub beats: BTreeMap<Member, Beat>,
+    pub beats: BTreeMap<Member, Heartbeat>,
     /// Workloads in which another member asks for our part.
     pub sought: BTreeSet<WorkloadId>,
     /// What holds the group up that the broker cannot know, which heard one moment only.
@@ -59,7 +59,7 @@ pub struct Group {
 
 /// A copy of one of our own records on a board.
 #[derive(Clone, Debug)]
-pub struct Copy {
+pub struct OwnCopy {
     /// The board, by its address.
     pub board: String,
     /// The ledger it is from.
@@ -87,7 +87,7 @@ impl Group {
     }
 }
 
-/// What one board told.
+/// What one board said.
 struct Told {
     identity: Result<String, String>,
     pages: Vec<News>,
@@ -99,18 +99,14 @@ struct Told {
 
 /// Listens to all boards. What cannot be reached is named in its place, and hides nothing else. `ledgered` is `None` where our
 /// own ledger cannot be read; then nothing is said of agreement but that.
-pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: Option<&Ledgered>, policy: &Policy) -> Group {
+pub async fn listen(
+    neighbours: &Neighbours,
+    member: &Member,
+    ledgered: Option<&LedgerContents>,
+    policy: &Policy,
+) -> Group {
     let Neighbours { boards, grouped, members, trust, .. } = neighbours;
     let origin = ledgered.map(|ledgered| ledgered.origin.clone()).unwrap_or_default();
-    let identity = Identity {
-        member: member.clone(),
-        origin: origin.clone(),
-        boot: String::new(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        place: String::new(),
-        silent: false,
-        trust: *trust,
-    };
     let roster = grouped.then(|| {
         let settings = settings(policy, trust.is_proof());
         let pin = ledgered.and_then(|ledgered| ledgered.pin.clone());
@@ -119,13 +115,16 @@ pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: Option<&
     let names: Vec<String> = boards.iter().map(|board| board.name().to_owned()).collect();
     let told = join_all(boards.iter().map(read)).await;
     let unwritten = unwritten(member, &names, &told);
-    let mut heard = Hearing { broker: Broker::new(identity, roster, names.clone()).listening(), effects: Vec::new() };
+    let mut heard = Hearing {
+        broker: Broker::new(listener(member, &origin, *trust), roster, names.clone()).listening(),
+        effects: Vec::new(),
+    };
     for (index, told) in told.iter().enumerate() {
         heard.take(Event::Identified(index, told.identity.clone()));
     }
     let mut beats = BTreeMap::new();
     let mut twins = BTreeSet::new();
-    let mut own: BTreeMap<WorkloadId, Vec<Copy>> = BTreeMap::new();
+    let mut own: BTreeMap<WorkloadId, Vec<OwnCopy>> = BTreeMap::new();
     // All beats first: they say which ledger of a member counts.
     for (index, told) in told.iter().enumerate() {
         for page in &told.pages {
@@ -140,7 +139,7 @@ pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: Option<&
         for page in told.pages {
             let of_ours = page.heard.iter().filter(|heard| heard.member == *member);
             for Heard { workload, origin, said, .. } in of_ours.cloned() {
-                own.entry(workload).or_default().push(Copy { board: board.clone(), origin, said });
+                own.entry(workload).or_default().push(OwnCopy { board: board.clone(), origin, said });
             }
             heard.take(Event::Read(index, Ok(Box::new(News { beats: Vec::new(), ..page }))));
         }
@@ -155,7 +154,7 @@ pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: Option<&
     for (index, why) in unwritten {
         let shown = seen.iter_mut().filter_map(|seen| seen.boards.get_mut(index)).chain(boards.get_mut(index));
         shown.filter(|board| board.trouble.is_none()).for_each(|board| board.trouble = Some(why.clone()));
-        troubles.push(why);
+        troubles.push(Trouble::Board(why));
     }
     let ledger_read = ledgered.is_some();
     let hold = if ledger_read { shared(member, &origin, &twins) } else { Some(UNREAD.to_owned()) };
@@ -167,6 +166,19 @@ pub async fn listen(neighbours: &Neighbours, member: &Member, ledgered: Option<&
     }
     let (member, agreement) = (member.clone(), policy.group.clone());
     Group { member, seen, boards, troubles, own, beats, sought, hold, ledger_read, broker, agreement }
+}
+
+/// Who listens. What only other members look at is left empty: they never hear from us.
+fn listener(member: &Member, origin: &Origin, trust: Trust) -> Identity {
+    Identity {
+        member: member.clone(),
+        origin: origin.clone(),
+        boot: String::new(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        place: String::new(),
+        listen_only: false,
+        trust,
+    }
 }
 
 /// The boards that do not take what our running instance writes, and why: by their own word, or because they lack the beat that
@@ -214,25 +226,23 @@ fn shared(member: &Member, origin: &Origin, others: &BTreeSet<Origin>) -> Option
 }
 
 /// Puts a hold in the place of the one that the broker came to.
-fn overrule(seen: &mut Seen, troubles: &mut Vec<String>, hold: &str) {
+fn overrule(seen: &mut Seen, troubles: &mut Vec<Trouble>, hold: &str) {
     let before = seen.hold.replace(hold.to_owned());
     seen.holds.retain(|known| Some(&known.words) != before.as_ref());
     seen.holds.insert(0, Hold::new(Reason::Members, hold));
-    let before = before.map(|before| trouble_of_hold(&before));
+    let before = before.map(Trouble::Hold);
     troubles.retain(|trouble| Some(trouble) != before.as_ref());
-    troubles.push(trouble_of_hold(hold));
+    troubles.push(Trouble::Hold(hold.to_owned()));
 }
 
 /// Leaves out what was compared with members that are not known.
-fn compare_nothing(seen: &mut Seen, troubles: &mut Vec<String>) {
+fn compare_nothing(seen: &mut Seen, troubles: &mut Vec<Trouble>) {
     seen.config.clear();
     seen.holds.retain(|hold| hold.reason != Reason::Configuration);
+    troubles.retain(|trouble| !matches!(trouble, Trouble::Difference { .. }));
     for member in &mut seen.members {
-        let differences = std::mem::take(&mut member.differences);
-        if !differences.is_empty() {
-            let said = trouble_of_difference(&member.name, &differences);
-            troubles.retain(|trouble| !trouble.starts_with(&said));
-        }
+        member.differences.clear();
+        member.cure = None;
     }
 }
 

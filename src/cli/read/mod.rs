@@ -1,9 +1,9 @@
 //! What the commands that answer questions share: whom they ask, what they are asked, and how the ledger, all workloads and
 //! the group are read. Everything is read with the caller's own credentials (decision 21), and nothing is changed.
 
+pub(crate) mod group_lines;
 pub(crate) mod listed;
 pub(crate) mod listen;
-pub(crate) mod tallied;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::app::Neighbours;
 use domain::id::{Kind, WorkloadId};
 use domain::image::Version;
 use domain::policy::Policy;
-use domain::ports::{Cdn, ClusterView, Ledger, Ledgered, PortError};
+use domain::ports::{Cdn, ClusterView, Ledger, LedgerContents, PortError};
 use domain::readiness::{Pod, Pods, Standing, standing, summarise};
 use domain::workload::Workload;
 
@@ -91,12 +91,15 @@ impl<T> Section<T> {
 }
 
 /// Reads the ledger without creating one.
-pub(crate) async fn peek(sources: &Sources, question: &Question) -> Section<Ledgered> {
+pub(crate) async fn peek(sources: &Sources, question: &Question) -> Section<LedgerContents> {
     peeked(sources.ledger.peek().await, question)
 }
 
 /// What reading it came to.
-pub(crate) fn peeked(ledgered: Result<Option<Ledgered>, PortError>, question: &Question) -> Section<Ledgered> {
+pub(crate) fn peeked(
+    ledgered: Result<Option<LedgerContents>, PortError>,
+    question: &Question,
+) -> Section<LedgerContents> {
     match ledgered {
         Ok(Some(ledgered)) => Section::Known(ledgered),
         Ok(None) => Section::missing(format!(

@@ -12,7 +12,7 @@ use crate::http::{About, state_json};
 use domain::delivery::{Delivery, State};
 use domain::id::WorkloadId;
 use domain::policy::Policy;
-use domain::ports::Ledgered;
+use domain::ports::LedgerContents;
 use domain::readiness::{Pods, Standing, standing};
 use domain::record::Record;
 use domain::rollout::{Preview, Summary, news, preview, timeout};
@@ -34,7 +34,7 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     };
     let mut complete = troubles.is_empty();
     let unreadable = ledgered.iter().flat_map(|ledgered| &ledgered.unreadable);
-    troubles.extend(unreadable.map(|(id, why)| format!("the record of {} cannot be read: {why}", id.spoken())));
+    troubles.extend(unreadable.map(|(id, why)| format!("the record of {} cannot be read: {why}", id.display_name())));
     let mut group = match &sources.group {
         None => None,
         Some(neighbours) => match &neighbours.member {
@@ -46,7 +46,7 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
             }
         },
     };
-    troubles.extend(group.iter().flat_map(|group| group.troubles.iter().cloned()));
+    troubles.extend(group.iter().flat_map(|group| group.troubles.iter().map(ToString::to_string)));
     let (ledger_read, ledgered) = (ledgered.is_some(), ledgered.unwrap_or_default());
     let seeing = Seeing { question, workloads: &listed.workloads, ledgered: &ledgered, ledger_read };
     let in_flight = seeing.in_flight(group.as_ref());
@@ -108,7 +108,7 @@ struct Seeing<'a> {
     question: &'a Question,
     workloads: &'a BTreeMap<WorkloadId, Workload>,
     /// Empty where it could not be read.
-    ledgered: &'a Ledgered,
+    ledgered: &'a LedgerContents,
     ledger_read: bool,
 }
 

@@ -1,12 +1,13 @@
 //! The state as it is printed: what this command reads of `/api/v1/state`, whichever version wrote it, and its text.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Deserialize;
 
 use crate::cli::page::{Page, count};
-use crate::cli::read::tallied;
-use domain::broker::trouble_of_hold;
+use crate::cli::read::group_lines;
+use domain::broker::Trouble;
 use domain::tally::{Ballot, Executed, ago};
 use domain::text::visible;
 
@@ -92,6 +93,7 @@ struct Member {
     heard_s: Option<u64>,
     version: Option<String>,
     differences: Vec<String>,
+    cure: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -142,7 +144,7 @@ impl fmt::Display for Shown {
         if !(plain && self.deliveries.is_empty() && self.unwell.is_empty() && self.quarantined.is_empty()) {
             writeln!(page.f)?;
         }
-        let unwell = |Unwell { workload, state }: &Unwell| format!("{}: {state}", spoken(workload));
+        let unwell = |Unwell { workload, state }: &Unwell| format!("{}: {state}", display_name(workload));
         page.part("Needs a look", self.unwell.iter().map(unwell))?;
         if let Some(agreement) = &self.agreement {
             let pinned = agreement.members.iter().any(|member| member.agreed);
@@ -150,8 +152,9 @@ impl fmt::Display for Shown {
         }
         page.part("Redis", self.boards().map(board_line))?;
         page.part("Webhooks", self.deliveries.iter().map(delivery_line))?;
-        page.part("Quarantined", self.quarantined.iter().map(|workload| spoken(workload).to_owned()))?;
-        page.part("Troubles", troubles.iter().filter(|trouble| self.is_further(trouble)).cloned())
+        page.part("Quarantined", self.quarantined.iter().map(|workload| display_name(workload).to_owned()))?;
+        let shown = self.beside();
+        page.part("Troubles", troubles.iter().filter(|trouble| !shown.contains(*trouble)).cloned())
     }
 }
 
@@ -160,15 +163,18 @@ impl Shown {
         self.agreement.as_ref().map_or(&self.boards, |agreement| &agreement.boards).iter()
     }
 
-    fn is_further(&self, trouble: &str) -> bool {
+    /// The troubles that are shown beside what they are about, in the words of the list.
+    fn beside(&self) -> BTreeSet<String> {
+        let holds = self.agreement.iter().flat_map(|agreement| &agreement.holds);
         let members = self.agreement.iter().flat_map(|agreement| &agreement.members);
-        let mut holds = self.agreement.iter().flat_map(|agreement| &agreement.holds);
-        if holds.any(|hold| trouble == trouble_of_hold(&hold.words)) {
-            return false;
-        }
-        let differing = members.filter(|member| !member.differences.is_empty());
-        let differing = differing.map(|member| (&member.name, &member.differences));
-        tallied::is_further(trouble, self.boards().map(|board| board.trouble.as_ref()), differing)
+        let difference = |Member { name, differences, cure, .. }: &Member| Trouble::Difference {
+            member: name.clone(),
+            differences: differences.clone(),
+            cure: cure.clone(),
+        };
+        let boards = self.boards().filter_map(|board| board.trouble.clone());
+        let troubles = holds.map(|hold| Trouble::Hold(hold.words.clone())).chain(members.map(difference));
+        troubles.chain(boards.map(Trouble::Board)).map(|trouble| trouble.to_string()).collect()
     }
 
     /// As the page has it: nothing is wrong, and nothing ended badly.
@@ -194,16 +200,16 @@ impl Shown {
     fn rollout(&self, page: &mut Page<'_, '_>, rollout: &Rollout, tally: Option<&Tally>) -> fmt::Result {
         let Rollout { workload, seq, phase, change, state, next, purges, conditions } = rollout;
         let number = if *seq == 0 { String::new() } else { format!("  rollout {seq}, {}", visible(phase)) };
-        writeln!(page.f, "{}{number}  {}", visible(spoken(workload)), visible(change))?;
+        writeln!(page.f, "{}{number}  {}", visible(display_name(workload)), visible(change))?;
         let agreed = tally.filter(|_| phase != "rolling" && phase != "failed").map(|tally| tally.state.clone());
         page.part("State", std::iter::once(state.clone()).chain(agreed.filter(|agreed| agreed != state)))?;
         page.part("Next", [next.clone()])?;
         if let Some(tally) = tally {
             page.part("Blocks", tally.blocks.iter().filter(|blocks| !state.starts_with(blocks.as_str())).cloned())?;
-            page.part("Members", tallied::members(&tally.members))?;
+            page.part("Members", group_lines::members(&tally.members))?;
         }
         match tally.filter(|tally| !tally.purges.is_empty()) {
-            Some(tally) => page.part("Purges", tally.purges.iter().map(tallied::purge))?,
+            Some(tally) => page.part("Purges", tally.purges.iter().map(group_lines::purge))?,
             None => page.part("Purges", purges.iter().map(|purge| self.live(purge)))?,
         }
         page.part("Conditions", conditions.iter().cloned())
@@ -218,7 +224,7 @@ impl Shown {
 
 /// `pinned`: the members are known. Otherwise the hold among the troubles is about all of them.
 fn member_line(member: &Member, pinned: bool) -> String {
-    let Member { name, is_self, agreed, heard_s, version, differences } = member;
+    let Member { name, is_self, agreed, heard_s, version, differences, cure: _ } = member;
     let heard = match (is_self, heard_s) {
         (true, _) => "this member".to_owned(),
         (false, Some(age)) => format!("heard from {}", ago(*age)),
@@ -239,7 +245,7 @@ fn board_line(board: &Board) -> String {
     let Board { name, trouble, answered_s, waiting, same_as } = board;
     let state = match (same_as, trouble, answered_s) {
         (Some(other), ..) => format!("the same server as {other}"),
-        (None, Some(why), _) => tallied::board_trouble(name, why).to_owned(),
+        (None, Some(why), _) => group_lines::board_trouble(name, why).to_owned(),
         (None, None, Some(age)) => format!("answered {}", ago(*age)),
         (None, None, None) => "has not answered yet".to_owned(),
     };
@@ -252,10 +258,10 @@ fn delivery_line(delivery: &Delivery) -> String {
     let Delivery { hook, workload, kind, attempts, given_up, state } = delivery;
     let attempts = count(*attempts as usize, "attempt", "attempts");
     let gone = if *given_up { "dead letter after" } else { "on its way," };
-    format!("{hook}, {kind} of {}: {gone} {attempts}; {state}", spoken(workload))
+    format!("{hook}, {kind} of {}: {gone} {attempts}; {state}", display_name(workload))
 }
 
 /// `deployment/shop/web`, the way people say it.
-fn spoken(workload: &str) -> &str {
+fn display_name(workload: &str) -> &str {
     workload.strip_prefix("deployment/").unwrap_or(workload)
 }

@@ -59,8 +59,8 @@ pub(super) struct Doubts {
 impl Broker {
     /// That boards have newer copies of our own records, which prove nothing.
     pub(super) fn doubt(&self) -> Option<String> {
-        let number = self.ahead.doubted().count();
-        let named: Vec<String> = self.ahead.doubted().take(NAMED_MAX).map(WorkloadId::spoken).collect();
+        let number = self.regressions.doubted().count();
+        let named: Vec<String> = self.regressions.doubted().take(NAMED_MAX).map(WorkloadId::display_name).collect();
         (number > 0).then(|| {
             format!(
                 "the Redis servers of the group have newer copies of {number} of our records than our ledger ({}{}): somebody \
@@ -75,7 +75,7 @@ impl Broker {
 
     /// That copies of others found no place.
     pub(super) fn overfull(&self) -> Option<String> {
-        let number = self.copies.too_many;
+        let number = self.peer_records.too_many;
         (number > 0).then(|| {
             format!(
                 "the copies of the members' records were more than are kept, {number} times: those of the first workloads by \

@@ -55,7 +55,8 @@ impl Broker {
         if !differing.is_empty() {
             holds.push(Hold::new(Reason::Configuration, differing.join("; ")));
         }
-        let regressed: BTreeSet<Member> = self.ahead.held().map(|workload| Member(workload.spoken())).collect();
+        let regressed: BTreeSet<Member> =
+            self.regressions.held().map(|workload| Member(workload.display_name())).collect();
         if !regressed.is_empty() {
             let words = format!(
                 "StateRegressed: the ledger was set back behind what the group has seen of {}; if its records are right, run \
@@ -77,7 +78,7 @@ impl Broker {
             self.membership.roster.as_ref().is_some_and(|roster| roster.silence(now, member).is_some())
         };
         let mut seen = BTreeSet::new();
-        let all = self.paths.iter().flat_map(|path| &path.disbelieved);
+        let all = self.boards.iter().flat_map(|board| &board.disbelieved);
         all.filter(move |(member, (_, at))| {
             let counts = **member != self.identity.member && !forgotten(member) && silent(member);
             counts && now.since(*at) <= HEARD_FOR && seen.insert((*member).clone())
@@ -116,7 +117,7 @@ impl Broker {
 
     /// The workloads of ours that wait while the group is held up for this reason.
     fn waiting_under(&self, reason: Reason) -> Vec<WorkloadId> {
-        let waits = |workload: &WorkloadId| reason != Reason::SetBack || self.ahead.hold(workload).is_some();
+        let waits = |workload: &WorkloadId| reason != Reason::SetBack || self.regressions.hold(workload).is_some();
         self.ours.seeking().filter(|workload| waits(workload)).cloned().collect()
     }
 }

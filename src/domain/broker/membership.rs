@@ -44,11 +44,11 @@ impl Membership {
         self.roster.is_some()
     }
 
-    /// How we stand with the members now; `silent` in a dry run.
-    pub(super) fn stand(&self, now: Timestamp, servers: &Servers, silent: bool) -> Standing {
+    /// How we stand with the members now; `listen_only` in a dry run.
+    pub(super) fn stand(&self, now: Timestamp, servers: &Servers, listen_only: bool) -> Standing {
         let Some(roster) = &self.roster else { return Standing::default() };
         let mut standing = roster.standing(now, servers);
-        if silent {
+        if listen_only {
             let words = "this is a dry run: nothing is agreed on with other members";
             standing.hold = Some(Hold::new(Reason::DryRun, words));
         } else if standing.hold.is_some()
@@ -76,9 +76,9 @@ impl Membership {
     }
 
     /// Reads the pin when that is due, or stores the one that is wanted.
-    pub(super) fn mind_pin(&mut self, now: Timestamp, servers: &Servers, silent: bool) -> Option<Effect> {
+    pub(super) fn mind_pin(&mut self, now: Timestamp, servers: &Servers, listen_only: bool) -> Option<Effect> {
         let roster = self.roster.as_ref()?;
-        let wanted = roster.wanted_pin(now, servers).filter(|_| self.is_pin_known && !silent);
+        let wanted = roster.wanted_pin(now, servers).filter(|_| self.is_pin_known && !listen_only);
         if wanted.is_some() && !self.pinning.is_failing() {
             self.pinning.hurry(now);
         }

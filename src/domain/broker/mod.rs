@@ -2,40 +2,41 @@
 //! rollouts to inform or wake.
 //!
 //! ```text
-//! our rollouts ──Published──▶ ┌────────┐ ──Post, Beat──▶ board 1 … n      each at its own pace; a dead one delays no other
-//!      ▲  ▲                   │ Broker │ ◀──Read──────── board 1 … n      at once when woken, else every 5 s
+//! our rollouts ──Published──▶ ┌────────┐ ──Post, Heartbeat──▶ board 1 … n   each at its own pace; a dead one delays no other
+//!      ▲  ▲                   │ Broker │ ◀──Read───────────── board 1 … n   at once when woken, else every 5 s
 //!      │  └──Tell (a view)─── └────────┘
 //!      └─────Want (wake one up)   │ StorePin, ReadPin, ReadLedger, LoadRecord
 //!                                 ▼
 //!                               ledger
 //! ```
 //!
-//! What it holds is in rooms that own their fields: who the members are (`membership`); each board (`path`) with its server
-//! (`server`), what is read there (`reading`) and what is still to be written (`queue`), and the ledger read for those that lack
-//! it (`refill`); our beat (`pulse`); the others' records (`copies`) and our own (`ours`), and those that a board holds in a
-//! newer state than our ledger (`ahead`); the rollouts to wake (`waking`); and what was reported (`holds`, `doubts`). `step` is
-//! where they meet.
+//! What it holds is in rooms that own their fields: who the members are (`membership`); each board (`board_state`) with its
+//! server (`server`), what is read there (`reading`) and what is still to be written (`queue`), and the ledger read for those
+//! that lack it (`refill`); our heartbeat (`pulse`); the others' records (`peer_records`) and our own (`ours`), and those that
+//! a board holds in a newer state than our ledger (`regressions`); the rollouts to wake (`waking`); and what was reported
+//! (`holds`, `doubts`). `step` is where they meet.
 //!
 //! A single cluster is a group of one: its view is its own record, and its boards are only posted to. Nothing here decides
 //! about a rollout; that is `rollout` and `group`. Everything it remembers may be lost: it comes again from the ledger,
 //! the boards and the rollouts.
 
-mod ahead;
-mod copies;
+mod board_state;
 mod doubts;
 mod holds;
 mod membership;
 mod notice;
 mod ours;
 mod pace;
-mod path;
+mod peer_records;
 mod pulse;
 mod queue;
 mod reading;
 mod refill;
+mod regressions;
 mod seen;
 mod server;
 mod step;
+mod trouble;
 mod waking;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,20 +48,21 @@ use crate::id::{Member, Origin, Seq, WorkloadId};
 use crate::machine::{Machine, Timestamp};
 use crate::record::Record;
 use crate::retry::Backoff;
-use crate::roster::{Beat, Hold, Pin, Reason, Roster, Servers, Standing, Trust};
+use crate::roster::{Heartbeat, Hold, Pin, Reason, Roster, Servers, Standing, Trust};
 
-use ahead::Ahead;
-use copies::Copies;
+use board_state::BoardState;
 use doubts::Doubts;
 use holds::Holds;
 use membership::Membership;
 use ours::Ours;
-use path::Path;
+use peer_records::PeerRecords;
 use pulse::Pulse;
 use refill::Refill;
+use regressions::Regressions;
 use waking::Waking;
 
-pub use seen::{MemberSeen, PathSeen, Seen, trouble_of_difference, trouble_of_hold};
+pub use seen::{BoardSeen, MemberSeen, Seen};
+pub use trouble::Trouble;
 
 /// After a failure. We call a failing board no more often than a working one: its next answer is worth one call in five
 /// seconds.
@@ -80,7 +82,7 @@ pub struct Identity {
     /// Where it runs, for people; empty if unknown.
     pub place: String,
     /// Nothing is posted, and no beat is left: others must not count on us (decision 23).
-    pub silent: bool,
+    pub listen_only: bool,
     /// Whether a copy on a board proves anything.
     pub trust: Trust,
 }
@@ -90,12 +92,12 @@ pub struct Identity {
 pub struct Broker {
     identity: Identity,
     membership: Membership,
-    paths: Vec<Path>,
+    boards: Vec<BoardState>,
     refill: Refill,
     pulse: Pulse,
-    copies: Copies,
+    peer_records: PeerRecords,
     ours: Ours,
-    ahead: Ahead,
+    regressions: Regressions,
     waking: Waking,
     /// What holds the group up, and what of that was reported.
     holds: Holds,
@@ -127,8 +129,8 @@ pub enum Event {
     Read(usize, Result<Box<News>, String>),
     /// An [`Effect::Post`] was.
     Posted(usize, Result<Vec<Posted>, String>),
-    /// An [`Effect::Beat`] was: with the beat of our name that was there before.
-    Beaten(usize, Result<Option<Box<Beat>>, String>),
+    /// An [`Effect::Heartbeat`] was: with the beat of our name that was there before.
+    Beaten(usize, Result<Option<Box<Heartbeat>>, String>),
     /// An [`Effect::GatherWords`] was answered, at this time of the wall's clock: each with the rollout it is about.
     WordsGathered(BTreeMap<WorkloadId, (Seq, String)>, i64),
     /// An [`Effect::ReadLedger`] was answered: with what the ledger holds, if there is one.
@@ -151,7 +153,7 @@ pub enum Effect {
     /// Post on a board.
     Post(usize, Vec<(WorkloadId, Posting)>),
     /// Leave a beat on a board.
-    Beat(usize, Box<Beat>),
+    Heartbeat(usize, Box<Heartbeat>),
     /// Find out how the rollouts stand, in words.
     GatherWords,
     /// Read the whole ledger.
@@ -185,7 +187,7 @@ impl Effect {
             Self::Identify(_) => "identify",
             Self::Read(..) => "read",
             Self::Post(..) => "post",
-            Self::Beat(..) => "beat",
+            Self::Heartbeat(..) => "beat",
             Self::GatherWords => "gather_words",
             Self::ReadLedger => "read_ledger",
             Self::LoadRecord(_) => "load_record",
@@ -206,13 +208,13 @@ impl Broker {
     /// The broker over the boards of these names, our own first. Without a `roster` it is alone.
     pub fn new(identity: Identity, roster: Option<Roster>, boards: Vec<String>) -> Self {
         let mut broker = Self {
-            ahead: Ahead::new(identity.trust.is_proof()),
+            regressions: Regressions::new(identity.trust.is_proof()),
             identity,
             membership: Membership::new(roster),
-            paths: boards.into_iter().map(Path::new).collect(),
+            boards: boards.into_iter().map(BoardState::new).collect(),
             refill: Refill::new(),
             pulse: Pulse::new(),
-            copies: Copies::default(),
+            peer_records: PeerRecords::default(),
             ours: Ours::default(),
             waking: Waking::default(),
             holds: Holds::default(),
@@ -225,7 +227,7 @@ impl Broker {
     /// The same for a command that listens once: it keeps what the members show of every workload.
     #[must_use]
     pub fn listening(mut self) -> Self {
-        self.copies.listen();
+        self.peer_records.listen();
         self
     }
 
@@ -236,26 +238,25 @@ impl Broker {
         let Some(roster) = &self.membership.roster else { return group::alone(own, origin, record) };
         let known = |member: &Member| {
             if member == own {
-                let record = record?.clone();
                 return Some(Known {
                     origin: origin.clone(),
                     current: true,
                     alive: true,
-                    record,
+                    published: record?.clone().into(),
                     told: Told::default(),
                 });
             }
-            let known = self.copies.of(workload, member)?;
+            let known = self.peer_records.of(workload, member)?;
             let alive = roster.silence(now, member).is_none();
-            let told = told(roster, now, member, workload, known.record.seq);
+            let told = told(roster, now, member, workload, known.published.seq());
             Some(Known { alive, told, ..known })
         };
         let Standing { members, hold, config } = &self.membership.standing;
         View {
             config: config.clone(),
-            hold: hold.as_ref().map(|hold| hold.words.clone()).or_else(|| self.ahead.hold(workload)),
-            set_back: self.ahead.set_back(workload),
-            above: self.ahead.above(workload),
+            hold: hold.as_ref().map(|hold| hold.words.clone()).or_else(|| self.regressions.hold(workload)),
+            set_back: self.regressions.set_back(workload),
+            above: self.regressions.above(workload),
             members: members.iter().map(|member| (member.clone(), known(member))).collect(),
         }
     }
@@ -270,26 +271,26 @@ impl Broker {
     }
 
     fn stand(&self, now: Timestamp) -> Standing {
-        self.membership.stand(now, &self.servers(), self.identity.silent)
+        self.membership.stand(now, &self.servers(), self.identity.listen_only)
     }
 
     /// The different servers behind the boards.
     fn servers(&self) -> Servers {
-        let (identified, unidentified): (Vec<&Path>, Vec<&Path>) =
-            self.paths.iter().partition(|path| path.server.identity().is_some());
-        let names = |paths: &[&Path]| paths.iter().map(|path| path.name.clone()).collect();
+        let (identified, unidentified): (Vec<&BoardState>, Vec<&BoardState>) =
+            self.boards.iter().partition(|board| board.server.identity().is_some());
+        let names = |boards: &[&BoardState]| boards.iter().map(|board| board.name.clone()).collect();
         Servers {
-            distinct: identified.iter().map(|path| path.server.identity()).collect::<BTreeSet<_>>().len(),
+            distinct: identified.iter().map(|board| board.server.identity()).collect::<BTreeSet<_>>().len(),
             identified: names(&identified),
             unidentified: names(&unidentified),
-            untried: self.paths.iter().any(|path| !path.server.is_tried()),
+            untried: self.boards.iter().any(|board| !board.server.is_tried()),
         }
     }
 
     /// A record, or its end, goes to every board.
     fn post(&mut self, workload: &WorkloadId, posting: &Posting) {
-        if !self.identity.silent {
-            self.paths.iter_mut().for_each(|path| path.queue.post(workload, posting.clone()));
+        if !self.identity.listen_only {
+            self.boards.iter_mut().for_each(|board| board.queue.post(workload, posting.clone()));
         }
     }
 
@@ -303,10 +304,10 @@ impl Broker {
 
     /// Whether another member waits for our part in it and no rollout of ours follows it.
     fn is_wanted(&self, workload: &WorkloadId) -> bool {
-        self.copies.is_sought_by(workload, self.members())
+        self.peer_records.is_sought_by(workload, self.members())
             && !self.ours.follows(workload)
             && self.ours.absent_up_to(workload).is_none()
-            && !self.identity.silent
+            && !self.identity.listen_only
     }
 }
 
@@ -317,7 +318,7 @@ fn told(roster: &Roster, now: Timestamp, member: &Member, workload: &WorkloadId,
         silence: roster.silence(now, member),
         differs: roster.differences(member),
         cure: roster.cure(member),
-        own: roster.voice(member).and_then(|voice| voice.beat.words_of(workload, seq)).cloned(),
+        own: roster.peer(member).and_then(|peer| peer.beat.words_of(workload, seq)).cloned(),
     }
 }
 

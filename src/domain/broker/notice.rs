@@ -18,7 +18,7 @@ impl Broker {
         hold: &Hold,
     ) -> Option<(Notice, String)> {
         let view = self.view(now, workload);
-        let record = &view.members.get(&self.identity.member)?.as_ref()?.record;
+        let record = view.members.get(&self.identity.member)?.as_ref()?.published.record()?;
         let rollout = format!("{}/{workload}/{}", self.identity.origin, record.seq);
         let notice = Notice {
             id: Notice::id_of(&rollout, Kind::GroupStalled, &format!("held/{}/{at_ms}", hold.reason.name())),

@@ -11,8 +11,7 @@ use crate::board::{POSTINGS_MAX, Posted, Posting};
 use crate::call::Call;
 use crate::id::{Seq, WorkloadId};
 use crate::machine::Timestamp;
-use crate::record::Phase;
-use crate::roster::Beat;
+use crate::roster::Heartbeat;
 
 /// Records that may wait for a board that does not take them; 1 MiB for each board, at 1 KiB for a record in flight. Beyond
 /// that we read them from the ledger again once it does.
@@ -33,7 +32,7 @@ pub(super) struct Queue {
     last: Option<WorkloadId>,
     /// How many are posted at once; fewer while it fails.
     batch: usize,
-    beat: Option<Box<Beat>>,
+    beat: Option<Box<Heartbeat>>,
     /// We have left a beat there.
     beaten: bool,
     /// Everything is to be posted.
@@ -72,7 +71,7 @@ impl Queue {
     }
 
     /// The next beat to be left; one that was not left yet is out of date.
-    pub(super) fn leave(&mut self, beat: Box<Beat>) {
+    pub(super) fn leave(&mut self, beat: Box<Heartbeat>) {
         self.beat = Some(beat);
     }
 
@@ -82,7 +81,7 @@ impl Queue {
             return None;
         }
         let effect = match self.beat.take() {
-            Some(beat) => Effect::Beat(index, beat),
+            Some(beat) => Effect::Heartbeat(index, beat),
             None if self.waiting.is_empty() => return None,
             None => {
                 self.posting = self.next_batch();
@@ -182,9 +181,8 @@ impl Queue {
         }
         let mut kept = 0;
         self.waiting.retain(|_, posting| {
-            let in_ledger = matches!(posting, Posting::Show(record) if record.phase != Phase::Absent);
-            kept += usize::from(in_ledger);
-            !in_ledger || kept <= WAITING_MAX
+            kept += usize::from(!posting.passes());
+            posting.passes() || kept <= WAITING_MAX
         });
         self.refill = true;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::path::Path;
+use super::board_state::BoardState;
 use super::{BACKOFF, Effect};
 use crate::call::Call;
 use crate::id::WorkloadId;
@@ -12,27 +12,27 @@ use crate::machine::Timestamp;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Refill {
     call: Call,
-    /// The paths it is for.
-    paths: BTreeSet<usize>,
+    /// The boards it is for.
+    boards: BTreeSet<usize>,
     /// What was removed while the ledger was read: it may be in the answer.
     removed: BTreeSet<WorkloadId>,
 }
 
 impl Refill {
     pub(super) fn new() -> Self {
-        Self { call: Call::due(Timestamp::default()), paths: BTreeSet::new(), removed: BTreeSet::new() }
+        Self { call: Call::due(Timestamp::default()), boards: BTreeSet::new(), removed: BTreeSet::new() }
     }
 
-    /// Begins to read the ledger, if one of the paths wants it.
-    pub(super) fn begin(&mut self, now: Timestamp, paths: &mut [Path]) -> Option<Effect> {
-        if !self.call.is_due(now) || !paths.iter().any(Path::wants_refill) {
+    /// Begins to read the ledger, if one of the boards wants it.
+    pub(super) fn begin(&mut self, now: Timestamp, boards: &mut [BoardState]) -> Option<Effect> {
+        if !self.call.is_due(now) || !boards.iter().any(BoardState::wants_refill) {
             return None;
         }
         self.call.asked();
-        let wanting = paths.iter_mut().enumerate().filter(|(_, path)| path.wants_refill());
-        self.paths = wanting
-            .map(|(index, path)| {
-                path.queue.is_refilled();
+        let wanting = boards.iter_mut().enumerate().filter(|(_, board)| board.wants_refill());
+        self.boards = wanting
+            .map(|(index, board)| {
+                board.queue.is_refilled();
                 index
             })
             .collect();
@@ -51,24 +51,24 @@ impl Refill {
         self.removed.remove(workload);
     }
 
-    /// The ledger was read. Returns the paths it was read for, and the workloads whose records were removed meanwhile.
+    /// The ledger was read. Returns the boards it was read for, and the workloads whose records were removed meanwhile.
     pub(super) fn answered(&mut self, now: Timestamp) -> (BTreeSet<usize>, BTreeSet<WorkloadId>) {
         self.call.answered_until(now);
-        (std::mem::take(&mut self.paths), std::mem::take(&mut self.removed))
+        (std::mem::take(&mut self.boards), std::mem::take(&mut self.removed))
     }
 
     /// The ledger could not be read, for this reason.
-    pub(super) fn failed(&mut self, now: Timestamp, why: String, paths: &mut [Path]) {
+    pub(super) fn failed(&mut self, now: Timestamp, why: String, boards: &mut [BoardState]) {
         self.call.failed(BACKOFF.from(now, "refill"), why);
         self.removed.clear();
-        let waiting = std::mem::take(&mut self.paths);
-        let waiting = paths.iter_mut().enumerate().filter(|(index, _)| waiting.contains(index));
-        waiting.for_each(|(_, path)| path.queue.refill());
+        let waiting = std::mem::take(&mut self.boards);
+        let waiting = boards.iter_mut().enumerate().filter(|(index, _)| waiting.contains(index));
+        waiting.for_each(|(_, board)| board.queue.refill());
     }
 
-    /// When the ledger may be read again, if one of the paths wants it.
-    pub(super) fn deadline(&self, paths: &[Path]) -> Option<Timestamp> {
-        self.call.deadline().filter(|_| paths.iter().any(Path::wants_refill))
+    /// When the ledger may be read again, if one of the boards wants it.
+    pub(super) fn deadline(&self, boards: &[BoardState]) -> Option<Timestamp> {
+        self.call.deadline().filter(|_| boards.iter().any(BoardState::wants_refill))
     }
 
     /// Why the ledger could not be read.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Broker, Membership, Path};
+use super::{BoardState, Broker, Membership, Trouble};
 use crate::id::{Member, WorkloadId};
 use crate::machine::Timestamp;
 use crate::roster::{HEARD_FOR, Hold, Reason};
@@ -25,7 +25,7 @@ pub struct Seen {
     /// The members, ourselves included, and all other names that report.
     pub members: Vec<MemberSeen>,
     /// The boards.
-    pub boards: Vec<PathSeen>,
+    pub boards: Vec<BoardSeen>,
     /// Workloads with a state that the ledger has lost.
     pub regressed: Vec<WorkloadId>,
 }
@@ -45,6 +45,9 @@ pub struct MemberSeen {
     pub version: Option<String>,
     /// In which settings it differs from us.
     pub differences: Vec<String>,
+    /// What to do about that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cure: Option<String>,
     /// Why its beats are rejected, if there are any.
     pub disbelieved: Option<String>,
     /// Where it runs, as it says itself: clearer than a name made from a UID.
@@ -53,7 +56,7 @@ pub struct MemberSeen {
 
 /// One board.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct PathSeen {
+pub struct BoardSeen {
     /// Its address.
     pub name: String,
     /// The identity of the server that answers there; `None` while unknown.
@@ -76,26 +79,27 @@ impl Broker {
         let Membership { roster, standing, .. } = &self.membership;
         let roster = roster.as_ref()?;
         let own = &self.identity.member;
-        let others = roster.voices().map(|(member, _)| member);
+        let others = roster.peers().map(|(member, _)| member);
         let mut names: Vec<_> = standing.members.iter().chain(others).chain([own]).collect();
         names.sort();
         names.dedup();
         let member = |name: &&Member| {
-            let voice = roster.voice(name).filter(|_| *name != own);
-            let version = voice.map_or_else(
+            let peer = roster.peer(name).filter(|_| *name != own);
+            let version = peer.map_or_else(
                 || (*name == own).then(|| self.identity.version.clone()),
-                |voice| Some(voice.beat.version.clone()),
+                |peer| Some(peer.beat.version.clone()),
             );
             MemberSeen {
                 name: name.to_string(),
                 is_self: *name == own,
                 agreed: roster.pin().is_some_and(|pin| pin.members.contains(*name)),
-                heard_s: voice.map(|voice| now.since(voice.at).as_secs()),
+                heard_s: peer.map(|peer| now.since(peer.at).as_secs()),
                 version,
                 differences: if *name == own { Vec::new() } else { roster.differences(name) },
+                cure: roster.cure(name).filter(|_| *name != own),
                 disbelieved: self.disbelieved(now).find(|(member, _)| member == name).map(|(_, why)| why.clone()),
-                place: match voice {
-                    Some(voice) => Some(voice.beat.place.clone()),
+                place: match peer {
+                    Some(peer) => Some(peer.beat.place.clone()),
                     None => (*name == own).then(|| self.identity.place.clone()),
                 }
                 .filter(|place| !place.is_empty()),
@@ -107,68 +111,81 @@ impl Broker {
             config: standing.config.clone(),
             members: names.iter().map(member).collect(),
             boards: self.boards_seen(now),
-            regressed: self.ahead.held().cloned().collect(),
+            regressed: self.regressions.held().cloned().collect(),
         })
     }
 
     /// The boards, also while alone.
-    pub fn boards_seen(&self, now: Timestamp) -> Vec<PathSeen> {
-        let name = |index: usize| self.paths.get(index).map(|path| path.name.clone());
-        let seen = |path: &Path| PathSeen {
-            name: path.name.clone(),
-            identity: path.server.identity().cloned(),
-            trouble: path.trouble().map(str::to_owned),
-            answered_s: path.answered.map(|at| now.since(at).as_secs()),
-            waiting: path.queue.len(),
-            rejected: path.rejected.all,
-            same_as: path.server.same_as.and_then(name),
+    pub fn boards_seen(&self, now: Timestamp) -> Vec<BoardSeen> {
+        let name = |index: usize| self.boards.get(index).map(|board| board.name.clone());
+        let seen = |board: &BoardState| BoardSeen {
+            name: board.name.clone(),
+            identity: board.server.identity().cloned(),
+            trouble: board.trouble().map(str::to_owned),
+            answered_s: board.answered.map(|at| now.since(at).as_secs()),
+            waiting: board.queue.len(),
+            rejected: board.rejected.all,
+            same_as: board.server.same_as.and_then(name),
         };
-        self.paths.iter().map(seen).collect()
+        self.boards.iter().map(seen).collect()
     }
 
     /// Whether the last call to this board failed.
     pub fn is_troubled(&self, index: usize) -> bool {
-        self.paths.get(index).is_some_and(|path| path.trouble().is_some())
+        self.boards.get(index).is_some_and(|board| board.trouble().is_some())
     }
 
-    /// What is wrong, a sentence each.
-    pub fn troubles(&self, now: Timestamp) -> Vec<String> {
-        let mut troubles: Vec<String> = self.paths.iter().filter_map(Path::trouble).map(str::to_owned).collect();
-        troubles.extend(self.paths.iter().filter_map(|path| {
-            let (why, _) = path.rejected.last.as_ref().filter(|(_, at)| now.since(*at) <= REJECTION_SHOWN_FOR)?;
-            Some(format!("{}: {} copies were not believed, the last one because {why}", path.name, path.rejected.all))
-        }));
-        let refused = self.paths.iter().flat_map(|path| path.queue.refused().map(move |refused| (path, refused)));
-        troubles.extend(refused.map(|(path, (workload, why))| {
-            format!("{} does not take the record of {}: {why}", path.name, workload.spoken())
-        }));
-        troubles.extend(self.refill.trouble().map(|why| format!("cannot read the ledger for the boards: {why}")));
-        let Some(Seen { hold, holds, members, .. }) = self.seen(now) else { return troubles };
-        troubles.extend(self.identity.trust.warning().map(str::to_owned));
-        troubles.extend(self.doubt());
-        troubles.extend(self.overfull());
-        let keys = holds.into_iter().filter(|hold| hold.reason == Reason::Key);
-        troubles.extend(keys.map(|hold| trouble_of_hold(&hold.words)));
-        troubles.extend(hold.map(|hold| trouble_of_hold(&hold)));
+    /// What is wrong.
+    pub fn troubles(&self, now: Timestamp) -> Vec<Trouble> {
+        let failing = self.boards.iter().filter_map(BoardState::trouble);
+        let mut troubles: Vec<Trouble> = failing.map(|why| Trouble::Board(why.to_owned())).collect();
+        troubles.extend(self.rejections(now).chain(self.refusals()).map(Trouble::Other));
         troubles.extend(
-            self.ahead
-                .held()
-                .filter_map(|workload| Some(format!("{}: {}", workload.spoken(), self.ahead.hold(workload)?))),
+            self.refill.trouble().map(|why| Trouble::Other(format!("cannot read the ledger for the boards: {why}"))),
         );
+        let Some(Seen { hold, holds, members, .. }) = self.seen(now) else { return troubles };
+        let warning = self.identity.trust.warning().map(str::to_owned);
+        troubles.extend(warning.into_iter().chain(self.doubt()).chain(self.overfull()).map(Trouble::Other));
+        let keys = holds.into_iter().filter(|hold| hold.reason == Reason::Key).map(|hold| hold.words);
+        troubles.extend(keys.chain(hold).map(Trouble::Hold));
+        let held =
+            |workload: &WorkloadId| Some(format!("{}: {}", workload.display_name(), self.regressions.hold(workload)?));
+        troubles.extend(self.regressions.held().filter_map(held).map(Trouble::Other));
         let differing = members.into_iter().filter(|member| !member.differences.is_empty());
-        troubles.extend(differing.map(|MemberSeen { name, differences, .. }| {
-            let cure = self.membership.roster.as_ref().and_then(|roster| roster.cure(&Member(name.clone())));
-            let cure = cure.map_or_else(String::new, |cure| format!("; {cure}"));
-            trouble_of_difference(&name, &differences) + &cure
+        troubles.extend(differing.map(|MemberSeen { name: member, differences, cure, .. }| Trouble::Difference {
+            member,
+            differences,
+            cure,
         }));
-        if let Some(roster) = &self.membership.roster {
-            let agreed = roster.pin().map(|pin| &pin.members);
-            let strangers = roster.voices().filter(|(name, voice)| {
-                agreed.is_some_and(|agreed| !agreed.contains(*name)) && now.since(voice.at) <= HEARD_FOR
+        troubles.extend(self.strangers(now).map(Trouble::Other));
+        troubles
+    }
+
+    /// The boards with copies that were rejected lately.
+    fn rejections(&self, now: Timestamp) -> impl Iterator<Item = String> {
+        self.boards.iter().filter_map(move |board| {
+            let (why, _) = board.rejected.last.as_ref().filter(|(_, at)| now.since(*at) <= REJECTION_SHOWN_FOR)?;
+            Some(format!("{}: {} copies were not believed, the last one because {why}", board.name, board.rejected.all))
+        })
+    }
+
+    /// The records that boards do not take.
+    fn refusals(&self) -> impl Iterator<Item = String> {
+        let refused = self.boards.iter().flat_map(|board| board.queue.refused().map(move |refused| (board, refused)));
+        refused.map(|(board, (workload, why))| {
+            format!("{} does not take the record of {}: {why}", board.name, workload.display_name())
+        })
+    }
+
+    /// Those that report, and are not among the members that are agreed on.
+    fn strangers(&self, now: Timestamp) -> impl Iterator<Item = String> {
+        let pinned = self.membership.roster.iter().filter_map(|roster| Some((roster, roster.pin()?)));
+        pinned.flat_map(move |(roster, pin)| {
+            let strangers = roster.peers().filter(move |(name, peer)| {
+                !pin.members.contains(*name) && now.since(peer.at) <= HEARD_FOR
             });
-            let forgotten = |name| roster.pin().is_some_and(|pin| pin.forgotten.contains(name));
-            troubles.extend(strangers.map(|(name, _)| {
-                if forgotten(name) {
+            strangers.map(|(name, _)| {
+                if pin.forgotten.contains(name) {
                     format!(
                         "{name} reports but was forgotten, so no member waits for it: stop its allclear, or run allclear \
                          group add {name} in every other member to have it back"
@@ -176,18 +193,7 @@ impl Broker {
                 } else {
                     format!("{name} reports but is not a member: its servers are not configured here")
                 }
-            }));
-        }
-        troubles
+            })
+        })
     }
-}
-
-/// The sentence for a hold among the troubles.
-pub fn trouble_of_hold(words: &str) -> String {
-    format!("nothing is purged: {words}")
-}
-
-/// The sentence among the troubles for a member whose settings differ. Advice may follow it.
-pub fn trouble_of_difference(member: &str, differences: &[String]) -> String {
-    format!("{member} has another configuration, so nothing is agreed on with it: {}", differences.join("; "))
 }

@@ -16,7 +16,7 @@ pub(super) struct Server {
     identity: Option<String>,
     /// We have asked for its identity, and got an answer or a failure.
     tried: bool,
-    /// The path that leads to the same server and is used instead of this one.
+    /// The board that leads to the same server and is used instead of this one.
     pub(super) same_as: Option<usize>,
 }
 

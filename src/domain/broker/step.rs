@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{BACKOFF, Broker, Effect, Event, Machine, Path};
+use super::{BACKOFF, BoardState, Broker, Effect, Event, Machine};
 use crate::board::{AGAIN_MAX, News, Posted, Posting};
 use crate::id::{Member, Seq, WorkloadId};
 use crate::machine::Timestamp;
-use crate::record::Record;
-use crate::roster::{Beat, Brought};
+use crate::record::{Published, Record};
+use crate::roster::{Brought, Heartbeat};
 
 impl Machine for Broker {
     type Event = Event;
@@ -29,7 +29,7 @@ impl Machine for Broker {
         }
         if !standing.members.is_subset(self.members()) {
             // Their records are read as soon as they are members.
-            self.paths.iter_mut().for_each(|path| path.reading.hurry(now));
+            self.boards.iter_mut().for_each(|board| board.reading.hurry(now));
         }
         let mut effects = self.work(now, &standing.members);
         if self.membership.note(standing, silences) {
@@ -43,11 +43,11 @@ impl Machine for Broker {
 
     fn next_deadline(&self) -> Option<Timestamp> {
         let grouped = self.is_grouped();
-        let paths = self.paths.iter().filter_map(|path| path.next_deadline(grouped));
-        let refill = self.refill.deadline(&self.paths).filter(|_| !self.identity.silent);
+        let boards = self.boards.iter().filter_map(|board| board.next_deadline(grouped));
+        let refill = self.refill.deadline(&self.boards).filter(|_| !self.identity.listen_only);
         let pulse = grouped.then(|| self.pulse.deadline());
         let rest = [refill, self.membership.deadline(), pulse, self.holds.deadline()];
-        paths.chain(rest.into_iter().flatten()).min()
+        boards.chain(rest.into_iter().flatten()).min()
     }
 }
 
@@ -56,15 +56,15 @@ impl Broker {
         match event {
             Event::Published(workload, record) => {
                 self.own(now, &workload, &record);
-                if self.is_grouped() && self.copies.follow(&workload) {
-                    self.paths.iter_mut().for_each(|path| path.reading.ask_again(now, &workload));
+                if self.is_grouped() && self.peer_records.follow(&workload) {
+                    self.boards.iter_mut().for_each(|board| board.reading.ask_again(now, &workload));
                 }
                 self.ours.follow(workload, record);
             }
             Event::Shown(records) => records.iter().for_each(|(workload, record)| self.own(now, workload, record)),
             Event::Absent(workload, seq) => {
                 self.post(&workload, &absent(seq));
-                self.ours.note_absent(workload, seq, self.copies.seeking());
+                self.ours.note_absent(workload, seq, self.peer_records.seeking());
             }
             Event::Forgotten(workload, seq, revision) => {
                 self.post(&workload, &Posting::Forget(seq, revision));
@@ -72,7 +72,7 @@ impl Broker {
                 self.refill.note_removed(workload);
             }
             Event::Left(workload) => self.left(now, workload),
-            Event::Woken(index) => self.paths.get_mut(index).into_iter().for_each(|path| path.reading.wake(now)),
+            Event::Woken(index) => self.boards.get_mut(index).into_iter().for_each(|board| board.reading.wake(now)),
             Event::Identified(index, identity) => self.identified(now, index, identity),
             Event::Read(index, news) => return self.read(now, index, news),
             Event::Posted(index, answers) => return self.posted(now, index, answers),
@@ -90,30 +90,30 @@ impl Broker {
     fn own(&mut self, now: Timestamp, workload: &WorkloadId, record: &Record) {
         self.ours.note_present(workload);
         self.refill.note_present(workload);
-        self.ahead.stored(now, workload, record);
+        self.regressions.stored(now, workload, record);
         self.post(workload, &show(record));
     }
 
     fn identified(&mut self, now: Timestamp, index: usize, identity: Result<String, String>) {
-        let Some(path) = self.paths.get_mut(index) else { return };
-        if path.identified(now, identity) {
+        let Some(board) = self.boards.get_mut(index) else { return };
+        if board.identified(now, identity) {
             // The server may have restarted. Until it answers, another address of it would count as another server.
-            let paths = self.paths.iter_mut().enumerate();
-            let others = paths.filter(|(other, path)| *other != index && path.server.identity().is_some());
-            others.for_each(|(_, path)| path.server.hurry(now));
+            let boards = self.boards.iter_mut().enumerate();
+            let others = boards.filter(|(other, board)| *other != index && board.server.identity().is_some());
+            others.for_each(|(_, board)| board.server.hurry(now));
         }
     }
 
-    /// Finds the paths that lead to one server: the first is used.
+    /// Finds the boards that lead to one server: the first is used.
     fn find_same(&mut self) {
         let mut first: BTreeMap<String, usize> = BTreeMap::new();
-        for (index, path) in self.paths.iter_mut().enumerate() {
-            let identity = path.server.identity().cloned();
+        for (index, board) in self.boards.iter_mut().enumerate() {
+            let identity = board.server.identity().cloned();
             let known = identity.as_ref().and_then(|identity| first.get(identity).copied());
-            if known.is_none() && !path.is_used() {
-                path.queue.refill();
+            if known.is_none() && !board.is_used() {
+                board.queue.refill();
             }
-            path.server.same_as = known;
+            board.server.same_as = known;
             if let Some(identity) = identity {
                 first.entry(identity).or_insert(index);
             }
@@ -121,16 +121,16 @@ impl Broker {
     }
 
     fn read(&mut self, now: Timestamp, index: usize, news: Result<Box<News>, String>) -> Vec<Effect> {
-        let Some(path) = self.paths.get_mut(index) else { return Vec::new() };
+        let Some(board) = self.boards.get_mut(index) else { return Vec::new() };
         let news = match news {
             Ok(news) => *news,
             Err(why) => {
-                path.read_failed(now, why);
+                board.read_failed(now, why);
                 return Vec::new();
             }
         };
-        let (heard, beats) = path.was_read(now, news, &self.membership.standing.members);
-        let beaten = path.reading.is_after_our_beat();
+        let (heard, beats) = board.was_read(now, news, &self.membership.standing.members);
+        let beaten = board.reading.is_after_our_beat();
         if !self.is_grouped() {
             return Vec::new();
         }
@@ -138,17 +138,17 @@ impl Broker {
         for beat in beats {
             self.hear_beat(now, (index, beaten), beat, &mut changed);
         }
-        let is_listening = self.copies.is_listening();
+        let is_listening = self.peer_records.is_listening();
         for heard in heard {
             let is_member = is_listening || self.members().contains(&heard.member);
             if heard.member == self.identity.member || !is_member {
                 continue;
             }
             let workload = heard.workload.clone();
-            if self.copies.hear(heard) {
+            if self.peer_records.hear(heard) {
                 // What others wait for now, they may have waited for an hour ago, and boards have forgotten since.
                 if let Some(seq) = self.ours.absent_up_to(&workload)
-                    && self.copies.seeking().contains(&workload)
+                    && self.peer_records.seeking().contains(&workload)
                 {
                     self.post(&workload, &absent(seq));
                 }
@@ -164,7 +164,7 @@ impl Broker {
         &mut self,
         now: Timestamp,
         (board, beaten): (usize, bool),
-        beat: Beat,
+        beat: Heartbeat,
         changed: &mut BTreeSet<WorkloadId>,
     ) {
         let Some(roster) = &mut self.membership.roster else { return };
@@ -176,8 +176,8 @@ impl Broker {
         }
         let (member, origin) = (beat.member.clone(), beat.origin.clone());
         let said = |roster: &super::Roster| {
-            let voice = roster.voice(&member);
-            voice.map(|voice| (voice.beat.words.clone(), voice.beat.seqs.clone())).unwrap_or_default()
+            let peer = roster.peer(&member);
+            peer.map(|peer| (peer.beat.words.clone(), peer.beat.seqs.clone())).unwrap_or_default()
         };
         let before = said(roster);
         let brought = roster.hear(now, board, beat);
@@ -188,53 +188,55 @@ impl Broker {
             .chain(after.0.keys())
             .filter(|workload| spoken(&before, workload) != spoken(&after, workload));
         changed.extend(other_words.filter(|workload| self.ours.follows(workload)).cloned());
-        if brought == Brought::Ledger && self.copies.count(&member, &origin) {
-            self.paths.iter_mut().for_each(|path| path.reading.rewind(now, &member));
+        if brought == Brought::Ledger && self.peer_records.count(&member, &origin) {
+            self.boards.iter_mut().for_each(|board| board.reading.rewind(now, &member));
             changed.extend(self.ours.followed().cloned());
         }
     }
 
     fn posted(&mut self, now: Timestamp, index: usize, answers: Result<Vec<Posted>, String>) -> Vec<Effect> {
-        let Some(path) = self.paths.get_mut(index) else { return Vec::new() };
-        let newer = path.was_posted(now, answers);
+        let Some(board) = self.boards.get_mut(index) else { return Vec::new() };
+        let newer = board.was_posted(now, answers);
         if !self.is_grouped() {
             return Vec::new();
         }
-        let unknown =
-            newer.into_iter().filter(|(workload, seq, revision)| self.ahead.found(now, workload, *seq, *revision));
+        let unknown = newer
+            .into_iter()
+            .filter(|(workload, seq, revision)| self.regressions.found(now, workload, *seq, *revision));
         unknown.map(|(workload, ..)| Effect::LoadRecord(workload)).collect()
     }
 
     /// The ledger was asked for a record of ours, because a board has a newer state of it.
     fn compared(&mut self, workload: &WorkloadId, read: Result<(Option<Box<Record>>, Seq), String>) -> Vec<Effect> {
         let Ok((record, floor)) = read else {
-            self.ahead.failed(workload);
+            self.regressions.failed(workload);
             return Vec::new();
         };
-        let before = (self.ahead.hold(workload), self.ahead.above(workload));
-        // Without a lead, a newer state was published since we asked the ledger.
-        if self.ahead.leads(workload)
-            && self.ahead.compare(workload, record.as_deref(), floor)
+        let before = (self.regressions.hold(workload), self.regressions.above(workload));
+        // Where none is left, a newer state was published since we asked the ledger.
+        if self.regressions.contains(workload)
+            && self.regressions.compare(workload, record.as_deref(), floor)
             && let Some(record) = record
         {
             // Another process of ours wrote it.
-            self.post(workload, &Posting::Show(record));
+            self.post(workload, &(*record).into());
         }
-        let changed = before != (self.ahead.hold(workload), self.ahead.above(workload)) && self.ours.follows(workload);
+        let changed = before != (self.regressions.hold(workload), self.regressions.above(workload))
+            && self.ours.follows(workload);
         changed.then(|| Effect::Tell(workload.clone())).into_iter().collect()
     }
 
-    fn beaten(&mut self, now: Timestamp, index: usize, before: Result<Option<Box<Beat>>, String>) {
-        let Some(path) = self.paths.get_mut(index) else { return };
+    fn beaten(&mut self, now: Timestamp, index: usize, before: Result<Option<Box<Heartbeat>>, String>) {
+        let Some(board) = self.boards.get_mut(index) else { return };
         match before {
             Ok(before) => {
-                path.answered = Some(now);
-                let ours_was_there = path.queue.beaten(now);
+                board.answered = Some(now);
+                let ours_was_there = board.queue.beaten(now);
                 if let (Some(before), Some(roster), true) = (before, &mut self.membership.roster, ours_was_there) {
                     roster.hear_own(now, &before);
                 }
             }
-            Err(why) => path.queue.beat_failed(BACKOFF.from(now, &path.name), why),
+            Err(why) => board.queue.beat_failed(BACKOFF.from(now, &board.name), why),
         }
     }
 
@@ -242,7 +244,7 @@ impl Broker {
     fn beat(&mut self, words: BTreeMap<WorkloadId, (Seq, String)>, wall_ms: i64) {
         let Some(roster) = &self.membership.roster else { return };
         let (count, at_ms) = self.pulse.next(wall_ms);
-        let beat = Beat {
+        let beat = Heartbeat {
             member: self.identity.member.clone(),
             origin: self.identity.origin.clone(),
             boot: self.identity.boot.clone(),
@@ -256,19 +258,19 @@ impl Broker {
             place: self.identity.place.clone(),
             at_ms,
         };
-        self.paths.iter_mut().for_each(|path| path.queue.leave(Box::new(beat.clone())));
+        self.boards.iter_mut().for_each(|board| board.queue.leave(Box::new(beat.clone())));
     }
 
     fn refilled(&mut self, now: Timestamp, read: Result<Option<super::Kept>, String>) {
         let records = match read {
             // A record of another ledger; the group of that ledger reads it.
             Ok(read) => read.filter(|(origin, _)| *origin == self.identity.origin).map(|(_, records)| records),
-            Err(why) => return self.refill.failed(now, why, &mut self.paths),
+            Err(why) => return self.refill.failed(now, why, &mut self.boards),
         };
         let records = records.unwrap_or_default();
-        let (paths, removed) = self.refill.answered(now);
-        for index in paths {
-            let Some(Path { queue, .. }) = self.paths.get_mut(index) else { continue };
+        let (boards, removed) = self.refill.answered(now);
+        for index in boards {
+            let Some(BoardState { queue, .. }) = self.boards.get_mut(index) else { continue };
             queue.fill(records.iter().filter(|(id, _)| !removed.contains(*id)).map(|(id, record)| (id, show(record))));
             queue.fill(self.ours.absent().map(|(id, seq)| (id, absent(seq))));
         }
@@ -279,23 +281,23 @@ impl Broker {
         let grouped = self.is_grouped();
         let mut effects = Vec::new();
         if grouped && self.pulse.beats(now) {
-            if !self.identity.silent {
+            if !self.identity.listen_only {
                 effects.push(Effect::GatherWords);
             }
-            for (workload, seq) in self.ours.absent_again(now, self.copies.seeking()) {
+            for (workload, seq) in self.ours.absent_again(now, self.peer_records.seeking()) {
                 self.post(&workload, &absent(seq));
             }
             effects.extend(self.want(now));
             self.make_up(now, members);
         }
-        for (index, path) in self.paths.iter_mut().enumerate() {
-            effects.extend(path.work(index, now, Some(members).filter(|_| grouped)));
+        for (index, board) in self.boards.iter_mut().enumerate() {
+            effects.extend(board.work(index, now, Some(members).filter(|_| grouped)));
         }
-        if !self.identity.silent {
-            effects.extend(self.refill.begin(now, &mut self.paths));
+        if !self.identity.listen_only {
+            effects.extend(self.refill.begin(now, &mut self.boards));
         }
-        if let Some(pin) = self.membership.mind_pin(now, &self.servers(), self.identity.silent) {
-            effects.extend(self.ahead.ask_again().into_iter().map(Effect::LoadRecord));
+        if let Some(pin) = self.membership.mind_pin(now, &self.servers(), self.identity.listen_only) {
+            effects.extend(self.regressions.ask_again().into_iter().map(Effect::LoadRecord));
             effects.push(pin);
         }
         effects
@@ -303,29 +305,29 @@ impl Broker {
 
     /// What names other than the members said no longer counts.
     fn forget_strangers(&mut self) {
-        if let Some(roster) = self.membership.roster.as_ref().filter(|_| !self.copies.is_listening()) {
+        if let Some(roster) = self.membership.roster.as_ref().filter(|_| !self.peer_records.is_listening()) {
             let members = &self.membership.standing.members;
-            self.copies.retain(|member| members.contains(member) || roster.voice(member).is_some());
+            self.peer_records.retain(|member| members.contains(member) || roster.peer(member).is_some());
         }
     }
 
     /// Reads again the copies that found no room, as far as there is room now.
     fn make_up(&mut self, now: Timestamp, members: &BTreeSet<Member>) {
         let others = members.iter().filter(|member| **member != self.identity.member).cloned().collect();
-        let Some(lacking) = self.copies.lacking(&others, AGAIN_MAX) else { return };
-        for path in &mut self.paths {
-            lacking.iter().for_each(|workload| path.reading.ask_again(now, workload));
+        let Some(lacking) = self.peer_records.lacking(&others, AGAIN_MAX) else { return };
+        for board in &mut self.boards {
+            lacking.iter().for_each(|workload| board.reading.ask_again(now, workload));
         }
-        if self.copies.read_again(now) {
-            let paths = self.paths.iter_mut();
-            paths.for_each(|path| others.iter().for_each(|member| path.reading.rewind(now, member)));
+        if self.peer_records.read_again(now) {
+            let boards = self.boards.iter_mut();
+            boards.for_each(|board| others.iter().for_each(|member| board.reading.rewind(now, member)));
         }
     }
 
     /// The rollout that followed the workload has ended.
     fn left(&mut self, now: Timestamp, workload: WorkloadId) {
         self.ours.leave(&workload);
-        self.copies.leave(&workload);
+        self.peer_records.leave(&workload);
         if self.is_wanted(&workload) {
             self.waking.idled(now, workload);
         } else {
@@ -336,7 +338,7 @@ impl Broker {
     /// Wakes rollouts that others wait for and that do not run here: the first request may have been lost, or come too
     /// early.
     fn want(&mut self, now: Timestamp) -> Vec<Effect> {
-        let wanted = self.copies.seeking().iter().filter(|workload| self.is_wanted(workload)).cloned().collect();
+        let wanted = self.peer_records.seeking().iter().filter(|workload| self.is_wanted(workload)).cloned().collect();
         self.waking.next(now, &wanted).into_iter().map(Effect::Want).collect()
     }
 }
@@ -350,10 +352,10 @@ fn spoken<'a>((words, seqs): &'a Spoken, workload: &WorkloadId) -> (Option<&'a S
 
 /// What is posted of a record.
 fn show(record: &Record) -> Posting {
-    Posting::Show(Box::new(record.clone()))
+    record.clone().into()
 }
 
 /// What is posted of a workload that this cluster does not have.
 fn absent(seq: Seq) -> Posting {
-    Posting::Show(Box::new(Record::absent(seq)))
+    Posting::Show(Published::Absent(seq))
 }

@@ -1,5 +1,5 @@
+use super::board_state::DISBELIEVED_MAX;
 use super::ours::ABSENT_MAX;
-use super::path::DISBELIEVED_MAX;
 use super::waking::WANTED_MAX;
 use super::*;
 use crate::board::{Heard, POSTINGS_MAX};
@@ -30,7 +30,7 @@ fn identity(trust: Trust) -> Identity {
         boot: String::new(),
         version: "0.1.0".into(),
         place: String::new(),
-        silent: false,
+        listen_only: false,
         trust,
     }
 }
@@ -73,7 +73,7 @@ fn posts(effects: &[Effect]) -> Vec<(usize, usize)> {
 }
 
 fn heard(workload: &WorkloadId, record: Record) -> Heard {
-    let said = Posting::Show(Box::new(record));
+    let said = record.into();
     Heard { member: "eu-2".into(), workload: workload.clone(), origin: "o2".into(), said }
 }
 
@@ -111,7 +111,7 @@ fn only_the_newest_state_waits_for_a_board_and_another_board_does_not() {
     let effects = broker.step(at(1), Event::Posted(1, posted(1)));
     assert_eq!(posts(&effects), [(1, 2)], "board 0 has not answered, and nobody waits for it");
     let Some(Effect::Post(_, postings)) = effects.into_iter().next() else { panic!("a post") };
-    assert!(postings.contains(&(id("web"), Posting::Show(Box::new(record(1, 4))))));
+    assert!(postings.contains(&(id("web"), record(1, 4).into())));
 }
 
 #[test]
@@ -120,15 +120,15 @@ fn a_post_that_failed_is_made_again_after_a_while_unless_something_newer_came() 
     published(&mut broker, "web", record(1, 1));
     published(&mut broker, "web", record(1, 2));
     assert_eq!(posts(&broker.step(at(1), Event::Posted(0, Err("timeout".into())))), []);
-    assert_eq!(broker.troubles(at(1)), ["timeout"]);
+    assert_eq!(broker.troubles(at(1)), [Trouble::Board("timeout".to_owned())]);
     let again = broker.next_deadline().unwrap();
     assert!(again > at(1) && again <= at(6), "{again:?}");
     let effects = broker.tick(at(6));
     let post = effects.iter().find(|effect| matches!(effect, Effect::Post(..)));
-    let expected = Effect::Post(0, vec![(id("web"), Posting::Show(Box::new(record(1, 2))))]);
+    let expected = Effect::Post(0, vec![(id("web"), record(1, 2).into())]);
     assert_eq!(post, Some(&expected));
     broker.step(at(6), Event::Posted(0, posted(1)));
-    assert_eq!(broker.troubles(at(6)), Vec::<String>::new());
+    assert_eq!(broker.troubles(at(6)), []);
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn copies_are_told_to_whoever_follows_and_wake_up_somebody_where_nobody_does() {
     let told: Vec<_> = effects.iter().filter(|effect| matches!(effect, Effect::Tell(_) | Effect::Want(_))).collect();
     assert_eq!(told, [&Effect::Want(id("api")), &Effect::Tell(id("web"))]);
     let known = broker.view(at(2), &id("web")).members[&Member::from("eu-2")].clone().unwrap();
-    assert_eq!((known.origin, known.record), ("o2".into(), record(3, 1)));
+    assert_eq!((known.origin, known.published), ("o2".into(), record(3, 1).into()));
     // Again with every beat, until a rollout follows or we are known not to have it.
     assert!(broker.tick(at(6)).contains(&Effect::Want(id("api"))));
     broker.step(at(7), Event::Absent(id("api"), Seq(4)));
@@ -241,7 +241,8 @@ fn copies_are_told_to_whoever_follows_and_wake_up_somebody_where_nobody_does() {
 #[test]
 fn another_ledger_of_a_member_is_read_from_the_beginning() {
     let mut broker = grouped();
-    let beat = |origin: &str, at_ms| Beat { member: "eu-2".into(), origin: origin.into(), at_ms, ..Beat::default() };
+    let beat =
+        |origin: &str, at_ms| Heartbeat { member: "eu-2".into(), origin: origin.into(), at_ms, ..Heartbeat::default() };
     let seen = |beats, cursor: u64| {
         let cursor = Cursor(BTreeMap::from([("eu-2".into(), cursor)]));
         Event::Read(0, Ok(Box::new(News { beats, cursor, ..News::default() })))
@@ -295,7 +296,7 @@ fn beats_go_to_every_board_and_say_whom_we_agree_with() {
     let beats: Vec<_> = effects
         .iter()
         .filter_map(|effect| match effect {
-            Effect::Beat(board, beat) => Some((*board, beat)),
+            Effect::Heartbeat(board, beat) => Some((*board, beat)),
             _ => None,
         })
         .collect();
@@ -304,7 +305,7 @@ fn beats_go_to_every_board_and_say_whom_we_agree_with() {
     assert_eq!((beat.members.len(), beat.at_ms, beat.words.len()), (2, 77, 1));
     assert_eq!(beat.config, broker.view(at(5), &id("web")).config);
     // Ours was there before, so one of another ledger is another cluster's.
-    let other = Beat { member: "eu-1".into(), origin: "o9".into(), ..Beat::default() };
+    let other = Heartbeat { member: "eu-1".into(), origin: "o9".into(), ..Heartbeat::default() };
     broker.step(at(5), Event::Beaten(0, Ok(Some(Box::new(other.clone())))));
     assert_eq!(broker.view(at(5), &id("web")).hold, None, "it may be what an earlier ledger of ours left");
     broker.step(at(10), Event::WordsGathered(BTreeMap::new(), 78));
@@ -319,7 +320,7 @@ fn each_beat_is_later_than_the_one_before_even_if_the_clock_is_set_back() {
     for wall in [77, 77, 5] {
         let effects = broker.step(at(1), Event::WordsGathered(BTreeMap::new(), wall));
         at_ms.extend(effects.iter().filter_map(|effect| match effect {
-            Effect::Beat(0, beat) => Some(beat.at_ms),
+            Effect::Heartbeat(0, beat) => Some(beat.at_ms),
             _ => None,
         }));
         broker.step(at(1), Event::Beaten(0, Ok(None)));
@@ -330,10 +331,10 @@ fn each_beat_is_later_than_the_one_before_even_if_the_clock_is_set_back() {
 #[test]
 fn a_silent_member_posts_and_beats_nothing_and_agrees_on_nothing() {
     let mut broker = grouped();
-    broker.identity.silent = true;
+    broker.identity.listen_only = true;
     let effects = published(&mut broker, "web", record(1, 1));
     assert_eq!(posts(&effects), []);
-    assert!(!broker.tick(at(6)).iter().any(|effect| matches!(effect, Effect::GatherWords | Effect::Beat(..))));
+    assert!(!broker.tick(at(6)).iter().any(|effect| matches!(effect, Effect::GatherWords | Effect::Heartbeat(..))));
     assert!(broker.view(at(6), &id("web")).hold.unwrap().contains("dry run"));
 }
 
@@ -377,7 +378,7 @@ fn what_was_published_since_is_not_overwritten_by_what_the_ledger_said_before() 
         Effect::Post(0, postings) => Some(postings.clone()),
         _ => None,
     });
-    assert_eq!(last.unwrap(), [(id("web"), Posting::Show(Box::new(newest)))]);
+    assert_eq!(last.unwrap(), [(id("web"), newest.into())]);
 }
 
 /// The workloads that are woken when this much time has passed.
@@ -447,19 +448,19 @@ fn a_hold_is_told_once_when_it_has_lasted_once_on_each_workload_that_waits_and_o
         let settings =
             own.into_iter().map(|(name, value)| if name == "rules" { (name, rules.into()) } else { (name, value) });
         let (settings, members) = (settings.collect(), BTreeSet::from(["eu-1".into(), "eu-2".into()]));
-        Beat {
+        Heartbeat {
             member: "eu-2".into(),
             origin: "o2".into(),
             boot: "x".into(),
             count,
             settings,
             members,
-            ..Beat::default()
+            ..Heartbeat::default()
         }
     };
     let (other, config) = (beat("99", 1), broker.membership.standing.config.clone());
-    let same = Beat { config, ..beat(&broker.membership.roster.as_ref().unwrap().settings()["rules"], 2) };
-    let heard = |beat: Beat| Event::Read(0, Ok(Box::new(News { beats: vec![beat], ..News::default() })));
+    let same = Heartbeat { config, ..beat(&broker.membership.roster.as_ref().unwrap().settings()["rules"], 2) };
+    let heard = |beat: Heartbeat| Event::Read(0, Ok(Box::new(News { beats: vec![beat], ..News::default() })));
     published(&mut broker, "web", seeking(1));
     published(&mut broker, "idle", record(1, 1));
     assert_eq!(told(&broker.step(at(2), heard(other))), Vec::<String>::new());
@@ -482,7 +483,7 @@ fn words_about_an_earlier_rollout_are_not_shown_of_a_later_one() {
     let says = |seqs: &[(WorkloadId, Seq)], count| {
         let words = BTreeMap::from([(id("web"), "ImagePullBackOff".to_owned())]);
         let seqs = seqs.iter().cloned().collect();
-        let beat = Beat { member: "eu-2".into(), origin: "o2".into(), count, words, seqs, ..Beat::default() };
+        let beat = Heartbeat { member: "eu-2".into(), origin: "o2".into(), count, words, seqs, ..Heartbeat::default() };
         Event::Read(0, Ok(Box::new(News { beats: vec![beat], ..News::default() })))
     };
     let own = |broker: &Broker| {

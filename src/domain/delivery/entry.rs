@@ -32,7 +32,7 @@ pub(super) struct Entry {
 pub(super) enum Stage {
     /// To be sent, not before this instant.
     Waiting { due: Timestamp },
-    /// To be sent as soon as its hook's lane has room; in the lane's queue under this instant.
+    /// To be sent as soon as its hook's queue has room; in `ready` of that under this instant.
     Ready { due: Timestamp },
     /// An attempt is under way; without an answer by this instant it counts as failed.
     Sending { lost_at: Timestamp },

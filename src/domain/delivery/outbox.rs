@@ -1,23 +1,23 @@
 //! The machine that gets deliveries to their receivers.
 //!
 //! ```text
-//!  Told ─▶ Waiting ──due, and stored──▶ Ready ──room in its lane──▶ Sending ──2xx──▶ Done ─▶ Remove
-//!             ▲                                                       │ │
-//!             └───────────── failed, schedule goes on ────────────────┘ └─ given up ─▶ Dead ──Resend──▶ Waiting
+//!  Told ─▶ Waiting ──due, and stored──▶ Ready ──room in its queue──▶ Sending ──2xx──▶ Done ─▶ Remove
+//!             ▲                                                        │ │
+//!             └───────────── failed, schedule goes on ─────────────────┘ └─ given up ─▶ Dead ──Resend──▶ Waiting
 //! ```
 //!
 //! 1. A notice is accepted when every delivery of it is in the ledger, and not before.
 //! 2. Nothing is sent that the ledger does not have, and no delivery twice at once.
-//! 3. Nothing leaves the ledger but what was delivered, or what a bound dropped and a report told of.
-//! 4. A lane's troubles stay in it: its places, its room and its rest are its own.
+//! 3. Nothing leaves the ledger but what was delivered, or what a bound dropped and a report names.
+//! 4. A queue's troubles stay in it: its places, its room and its rest are its own.
 //! 5. Memory, attempts and writes under way are bounded by [`Limits`] and the constants here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::book::Book;
 use super::delivered::Delivered;
 use super::entry::{Entry, Stage};
+use super::index::OutboxIndex;
 use super::{Delivery, Effect, Event, Outcome, Reply, Report, SCHEDULE, State};
 use crate::id::NoticeId;
 use crate::machine::{Machine, Timestamp};
@@ -83,7 +83,7 @@ pub enum Overflow {
     DropOldest,
 }
 
-/// What the outbox is told once.
+/// What the outbox learns once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Settings {
     /// Schedules by hook; [`SCHEDULE`] for all others.
@@ -98,7 +98,7 @@ pub struct Settings {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Outbox {
     settings: Settings,
-    book: Book,
+    index: OutboxIndex,
     /// Told and not accepted: the deliveries that are not durable yet.
     notices: BTreeMap<NoticeId, BTreeSet<String>>,
     delivered: Delivered,
@@ -151,7 +151,7 @@ impl Machine for Outbox {
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
-        self.book.deadline()
+        self.index.deadline()
     }
 }
 
@@ -164,18 +164,18 @@ impl Outbox {
     /// How full it is.
     pub fn census(&self) -> Census {
         Census {
-            live: self.book.live(),
-            sending: self.book.sending(),
-            dead: self.book.dead(),
-            writing: self.book.writing(),
-            bytes: self.book.live_bytes() + self.book.dead_bytes(),
+            live: self.index.live(),
+            sending: self.index.sending(),
+            dead: self.index.dead(),
+            writing: self.index.writing(),
+            bytes: self.index.live_bytes() + self.index.dead_bytes(),
             notices: self.notices.len(),
         }
     }
 
     /// Every delivery that is on its way or a dead letter, with when it is due where it waits for that.
     pub fn deliveries(&self) -> impl Iterator<Item = (&Delivery, Option<Timestamp>)> {
-        self.book.entries().filter(|entry| entry.stage != Stage::Done).map(|entry| match entry.stage {
+        self.index.entries().filter(|entry| entry.stage != Stage::Done).map(|entry| match entry.stage {
             Stage::Waiting { due } | Stage::Ready { due } => (&entry.delivery, Some(due)),
             Stage::Sending { .. } | Stage::Dead | Stage::Done => (&entry.delivery, None),
         })
@@ -183,7 +183,7 @@ impl Outbox {
 
     /// The hooks that want nothing more, and why.
     pub fn disabled(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.book.lanes().filter_map(|(hook, lane)| Some((hook, lane.disabled.as_deref()?)))
+        self.index.queues().filter_map(|(hook, queue)| Some((hook, queue.disabled.as_deref()?)))
     }
 
     fn restore(&mut self, now: Timestamp, delivery: Delivery, effects: &mut Vec<Effect>) {
@@ -191,20 +191,20 @@ impl Outbox {
         let wait = delivery.wait(self.schedule(&delivery.hook)).unwrap_or(RESTORED_WAIT_MAX);
         let due = now.after(wait.min(RESTORED_WAIT_MAX));
         let stage = if delivery.is_dead() { Stage::Dead } else { Stage::Waiting { due } };
-        match self.book.get(&id).map(|entry| entry.stage) {
-            None => self.book.insert(Entry::new(delivery, true), stage),
+        match self.index.get(&id).map(|entry| entry.stage) {
+            None => self.index.insert(Entry::new(delivery, true), stage),
             // It was told before the ledger had been read: what the ledger says counts.
             Some(Stage::Waiting { .. } | Stage::Ready { .. }) => {
-                if let Some(told) = self.book.delivery_mut(&id) {
+                if let Some(told) = self.index.delivery_mut(&id) {
                     *told = delivery;
                 }
-                self.book.enter(&id, stage);
-                self.book.request_write(&id);
+                self.index.enter(&id, stage);
+                self.index.request_write(&id);
             }
             // It is further than the ledger knows.
             Some(Stage::Sending { .. } | Stage::Dead | Stage::Done) => {}
         }
-        self.harden(&id, effects);
+        self.mark_durable(&id, effects);
         self.drop_dead_over_bound(effects);
     }
 
@@ -219,7 +219,7 @@ impl Outbox {
         let mut postponed = false;
         for delivery in deliveries {
             let id = delivery.id.clone();
-            match self.book.get(&id) {
+            match self.index.get(&id) {
                 Some(entry) if entry.durable || entry.stage == Stage::Done => continue,
                 Some(_) => {}
                 // It was durable when the notice was told before, and was delivered since.
@@ -230,7 +230,7 @@ impl Outbox {
             undurable.insert(id);
         }
         // Taking one in may have dropped another of them.
-        undurable.retain(|id| self.book.get(id).is_none_or(|entry| !entry.durable && entry.stage != Stage::Done));
+        undurable.retain(|id| self.index.get(id).is_none_or(|entry| !entry.durable && entry.stage != Stage::Done));
         if postponed {
             effects.push(Effect::Postponed(notice.clone()));
         }
@@ -244,7 +244,7 @@ impl Outbox {
     /// Takes a new delivery in if there is room.
     fn admit(&mut self, now: Timestamp, mut delivery: Delivery, effects: &mut Vec<Effect>) -> bool {
         let id = delivery.id.clone();
-        let disabled = self.book.lane(&delivery.hook).and_then(|lane| lane.disabled.clone());
+        let disabled = self.index.queue(&delivery.hook).and_then(|queue| queue.disabled.clone());
         let stage = if let Some(reason) = disabled {
             effects.push(report(&delivery, Outcome::Dead { reason: reason.clone() }));
             delivery.state = State::Dead { reason };
@@ -260,8 +260,8 @@ impl Outbox {
             let wait = delivery.wait(self.schedule(&delivery.hook)).unwrap_or_default();
             Stage::Waiting { due: now.after(wait) }
         };
-        self.book.insert(Entry::new(delivery, false), stage);
-        self.book.request_write(&id);
+        self.index.insert(Entry::new(delivery, false), stage);
+        self.index.request_write(&id);
         self.drop_dead_over_bound(effects);
         true
     }
@@ -270,21 +270,22 @@ impl Outbox {
     /// always room for another (dynamic thresholds, <https://doi.org/10.1109/90.664262>).
     fn has_room(&self, delivery: &Delivery) -> bool {
         let Limits { live, live_bytes, dead: _, dead_bytes: _, notices: _ } = self.settings.limits;
-        let (held, held_bytes) = self.book.lane(&delivery.hook).map_or((0, 0), |lane| (lane.live.len(), lane.bytes));
-        held < live.saturating_sub(self.book.live())
-            && held_bytes.saturating_add(delivery.size_bytes()) <= live_bytes.saturating_sub(self.book.live_bytes())
+        let (held, held_bytes) =
+            self.index.queue(&delivery.hook).map_or((0, 0), |queue| (queue.live.len(), queue.bytes));
+        held < live.saturating_sub(self.index.live())
+            && held_bytes.saturating_add(delivery.size_bytes()) <= live_bytes.saturating_sub(self.index.live_bytes())
     }
 
     /// Makes room by dropping what has waited longest for the same hook, if policy allows and something waits.
     fn drop_oldest(&mut self, hook: &str, effects: &mut Vec<Effect>) -> bool {
-        if self.settings.overflow == Overflow::Postpone || self.book.done() >= DONE_MAX {
+        if self.settings.overflow == Overflow::Postpone || self.index.done() >= DONE_MAX {
             return false;
         }
-        let waits = |id: &str| match self.book.get(id).map(|entry| entry.stage) {
+        let waits = |id: &str| match self.index.get(id).map(|entry| entry.stage) {
             Some(Stage::Waiting { .. } | Stage::Ready { .. }) => true,
             Some(Stage::Sending { .. } | Stage::Dead | Stage::Done) | None => false,
         };
-        let oldest = self.book.lane(hook).and_then(|lane| lane.live.iter().find(|(_, id)| waits(id)));
+        let oldest = self.index.queue(hook).and_then(|queue| queue.live.iter().find(|(_, id)| waits(id)));
         let Some((_, id)) = oldest.cloned() else { return false };
         self.drop_undelivered(&id, "a newer delivery of the same hook took its place in the full outbox", effects);
         true
@@ -292,14 +293,14 @@ impl Outbox {
 
     fn drop_dead_over_bound(&mut self, effects: &mut Vec<Effect>) {
         let Limits { dead, dead_bytes, .. } = self.settings.limits;
-        while self.book.dead() > dead || self.book.dead_bytes() > dead_bytes {
-            let Some(id) = self.book.oldest_dead().map(str::to_owned) else { return };
+        while self.index.dead() > dead || self.index.dead_bytes() > dead_bytes {
+            let Some(id) = self.index.oldest_dead().map(str::to_owned) else { return };
             self.drop_undelivered(&id, "a newer dead letter took its place", effects);
         }
     }
 
     fn drop_undelivered(&mut self, id: &str, reason: &str, effects: &mut Vec<Effect>) {
-        if let Some(Entry { delivery, .. }) = self.book.get(id) {
+        if let Some(Entry { delivery, .. }) = self.index.get(id) {
             effects.push(report(delivery, Outcome::Dropped { reason: reason.to_owned() }));
             let notice = delivery.notice.clone();
             self.finish(id);
@@ -309,14 +310,14 @@ impl Outbox {
 
     fn stored(&mut self, id: &str, write: u64, effects: &mut Vec<Effect>) {
         // The answer of a write that already counts as lost makes it durable, and ends nothing.
-        self.book.end_write(id, write);
-        self.harden(id, effects);
+        self.index.end_write(id, write);
+        self.mark_durable(id, effects);
     }
 
     /// The ledger has it.
-    fn harden(&mut self, id: &str, effects: &mut Vec<Effect>) {
-        self.book.make_durable(id);
-        if let Some(notice) = self.book.get(id).map(|entry| entry.delivery.notice.clone()) {
+    fn mark_durable(&mut self, id: &str, effects: &mut Vec<Effect>) {
+        self.index.make_durable(id);
+        if let Some(notice) = self.index.get(id).map(|entry| entry.delivery.notice.clone()) {
             self.resolve(&notice, id, effects);
         }
     }
@@ -332,17 +333,17 @@ impl Outbox {
     }
 
     fn removed(&mut self, id: &str, write: u64) {
-        if self.book.end_write(id, write) {
-            self.book.erase(id);
+        if self.index.end_write(id, write) {
+            self.index.erase(id);
         }
     }
 
     fn write_failed(&mut self, now: Timestamp, id: &str, write: u64) {
-        self.book.fail_write(id, write, |tries| now.after(retry::SERVICE.delay(tries, id)));
+        self.index.fail_write(id, write, |tries| now.after(retry::SERVICE.delay(tries, id)));
     }
 
     fn answered(&mut self, now: Timestamp, id: &str, attempt: u32, reply: &Reply, effects: &mut Vec<Effect>) {
-        let Some(entry) = self.book.get(id) else { return };
+        let Some(entry) = self.index.get(id) else { return };
         let is_current = attempt == entry.delivery.attempts.saturating_add(1);
         match entry.stage {
             Stage::Sending { .. } if is_current => self.ended(now, id, reply, effects),
@@ -362,11 +363,11 @@ impl Outbox {
 
     /// An attempt has ended.
     fn ended(&mut self, now: Timestamp, id: &str, reply: &Reply, effects: &mut Vec<Effect>) {
-        let Some(delivery) = self.book.delivery_mut(id) else { return };
+        let Some(delivery) = self.index.delivery_mut(id) else { return };
         delivery.attempts = delivery.attempts.saturating_add(1);
         let delivery = delivery.clone();
-        let lane = self.book.lane_mut(&delivery.hook);
-        lane.failing = !matches!(reply, Reply::Delivered { .. });
+        let queue = self.index.queue_mut(&delivery.hook);
+        queue.failing = !matches!(reply, Reply::Delivered { .. });
         let reason = shortened(&reply.to_string());
         let retry_after = match reply {
             Reply::Delivered { status } => {
@@ -375,87 +376,87 @@ impl Outbox {
                 return self.finish(id);
             }
             Reply::Gone => return self.disable(&delivery, &reason, effects),
-            Reply::Blocked { .. } | Reply::UnknownHook => return self.bury(id, &reason, effects),
+            Reply::Blocked { .. } | Reply::UnknownHook => return self.give_up(id, &reason, effects),
             Reply::Refused { retry_after, .. } => retry_after.unwrap_or_default().min(RETRY_AFTER_MAX),
             Reply::Failed { .. } => Duration::ZERO,
         };
-        if let Some(disabled) = lane.disabled.clone() {
-            return self.bury(id, &disabled, effects);
+        if let Some(disabled) = queue.disabled.clone() {
+            return self.give_up(id, &disabled, effects);
         }
         if !retry_after.is_zero() {
-            lane.resting_until = lane.resting_until.max(Some(now.after(retry_after)));
+            queue.resting_until = queue.resting_until.max(Some(now.after(retry_after)));
         }
         let Some(wait) = delivery.wait(self.schedule(&delivery.hook)) else {
             let given_up = format!("given up after {} attempts, the last one: {reason}", delivery.attempts);
-            return self.bury(id, &given_up, effects);
+            return self.give_up(id, &given_up, effects);
         };
         let after = wait.max(retry_after);
         effects.push(report(&delivery, Outcome::Retrying { after, reason }));
-        self.book.enter(id, Stage::Waiting { due: now.after(after) });
-        self.book.request_write(id);
+        self.index.enter(id, Stage::Waiting { due: now.after(after) });
+        self.index.request_write(id);
     }
 
     /// The receiver wants nothing more: nothing more is sent, and what waits becomes dead letters.
     fn disable(&mut self, gone: &Delivery, reason: &str, effects: &mut Vec<Effect>) {
-        let lane = self.book.lane_mut(&gone.hook);
-        if lane.disabled.replace(reason.to_owned()).is_none() {
+        let queue = self.index.queue_mut(&gone.hook);
+        if queue.disabled.replace(reason.to_owned()).is_none() {
             effects.push(report(gone, Outcome::HookDisabled { reason: reason.to_owned() }));
         }
-        let live: Vec<String> = lane.live.iter().map(|(_, id)| id.clone()).collect();
+        let live: Vec<String> = queue.live.iter().map(|(_, id)| id.clone()).collect();
         for id in live {
-            let stage = self.book.get(&id).map(|entry| entry.stage);
+            let stage = self.index.get(&id).map(|entry| entry.stage);
             // Another attempt that is under way may still be taken; if not, it is buried when it is answered.
             if id == gone.id || !matches!(stage, Some(Stage::Sending { .. })) {
-                self.bury(&id, reason, effects);
+                self.give_up(&id, reason, effects);
             }
         }
     }
 
-    fn bury(&mut self, id: &str, reason: &str, effects: &mut Vec<Effect>) {
-        let Some(delivery) = self.book.delivery_mut(id) else { return };
+    fn give_up(&mut self, id: &str, reason: &str, effects: &mut Vec<Effect>) {
+        let Some(delivery) = self.index.delivery_mut(id) else { return };
         delivery.state = State::Dead { reason: reason.to_owned() };
         effects.push(report(delivery, Outcome::Dead { reason: reason.to_owned() }));
-        self.book.enter(id, Stage::Dead);
-        self.book.request_write(id);
+        self.index.enter(id, Stage::Dead);
+        self.index.request_write(id);
         self.drop_dead_over_bound(effects);
     }
 
     fn resend(&mut self, now: Timestamp, id: &str) {
-        match self.book.get(id).map(|entry| entry.stage) {
+        match self.index.get(id).map(|entry| entry.stage) {
             Some(Stage::Dead | Stage::Waiting { .. } | Stage::Ready { .. }) => {}
             Some(Stage::Sending { .. } | Stage::Done) | None => return,
         }
-        let Some(delivery) = self.book.delivery_mut(id) else { return };
+        let Some(delivery) = self.index.delivery_mut(id) else { return };
         delivery.attempts = 0;
         delivery.state = State::Pending;
         let hook = delivery.hook.clone();
-        self.book.lane_mut(&hook).disabled = None;
-        self.book.enter(id, Stage::Waiting { due: now });
-        self.book.request_write(id);
+        self.index.queue_mut(&hook).disabled = None;
+        self.index.enter(id, Stage::Waiting { due: now });
+        self.index.request_write(id);
     }
 
     /// Delivered or dropped: only the ledger still has to forget it.
     fn finish(&mut self, id: &str) {
-        self.book.enter(id, Stage::Done);
-        self.book.request_write(id);
+        self.index.enter(id, Stage::Done);
+        self.index.request_write(id);
     }
 
     /// Does what is due and starts what there is room for. Every step ends here and leaves nothing to do at this instant.
     fn settle(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
-        while let Some(id) = self.book.due(now) {
-            self.ring(now, &id, effects);
+        while let Some(id) = self.index.due(now) {
+            self.on_alarm(now, &id, effects);
         }
-        self.book.wake_lanes(now);
-        while self.book.sending() < SENDING_MAX {
-            let Some(id) = self.book.next_send() else { break };
-            self.book.enter(&id, Stage::Sending { lost_at: now.after(LOST_AFTER) });
-            if let Some(Entry { delivery, .. }) = self.book.get(&id) {
+        self.index.wake_lanes(now);
+        while self.index.sending() < SENDING_MAX {
+            let Some(id) = self.index.next_send() else { break };
+            self.index.enter(&id, Stage::Sending { lost_at: now.after(LOST_AFTER) });
+            if let Some(Entry { delivery, .. }) = self.index.get(&id) {
                 let attempt = delivery.attempts.saturating_add(1);
                 effects.push(Effect::Send { delivery: delivery.clone(), attempt });
             }
         }
-        while self.book.writing() < WRITES_MAX {
-            let Some((entry, write)) = self.book.begin_write(now.after(LOST_AFTER)) else { break };
+        while self.index.writing() < WRITES_MAX {
+            let Some((entry, write)) = self.index.begin_write(now.after(LOST_AFTER)) else { break };
             let delivery = entry.delivery.clone();
             effects.push(if entry.stage == Stage::Done {
                 Effect::Remove { id: delivery.id, write }
@@ -463,15 +464,15 @@ impl Outbox {
                 Effect::Store { delivery, write }
             });
         }
-        self.book.tidy_lanes();
+        self.index.tidy_queues();
     }
 
     /// Something about the entry is due by time alone.
-    fn ring(&mut self, now: Timestamp, id: &str, effects: &mut Vec<Effect>) {
-        self.book.repeat_write(now, id);
-        let Some(entry) = self.book.get(id) else { return };
+    fn on_alarm(&mut self, now: Timestamp, id: &str, effects: &mut Vec<Effect>) {
+        self.index.repeat_write(now, id);
+        let Some(entry) = self.index.get(id) else { return };
         match entry.stage {
-            Stage::Waiting { due } if entry.durable && due <= now => self.book.enter(id, Stage::Ready { due }),
+            Stage::Waiting { due } if entry.durable && due <= now => self.index.enter(id, Stage::Ready { due }),
             Stage::Sending { lost_at } if lost_at <= now => {
                 let reason = format!("the attempt did not end within {} s", LOST_AFTER.as_secs());
                 self.ended(now, id, &Reply::Failed { reason }, effects);

@@ -1,18 +1,27 @@
 //! The conductor: what follows from the present facts, in the order of a promotion's life. Called after every event and tick; does
 //! nothing when nothing has changed.
 
-use crate::app::TargetKey;
+use std::time::Duration;
+
+use crate::app::{Sight, TargetKey};
 use crate::call::Call;
 use crate::machine::Timestamp;
 use crate::pipeline::promote::Pending;
 use crate::pipeline::spec::Spec;
 use crate::pipeline::{Effect, Pipeline};
 
+/// How long leaves may take to answer after a start, before people are told that they do not: the bound on a connection and a
+/// listing, twice.
+const STARTING: Duration = Duration::from_secs(30);
+
 impl Pipeline {
     pub(super) fn advance(&mut self, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
-        self.alarm = None;
+        self.time.alarm = None;
+        self.time.started.get_or_insert(now);
         self.status.wake(now);
+        self.keeper.wake(now);
+        self.proposals.wake(now);
         effects.extend(self.look(now));
         if !self.doubt.gone {
             effects.extend(self.follow());
@@ -42,9 +51,7 @@ impl Pipeline {
         effects.extend(self.ask_edges(now, spec));
         let mut judged = vec![None];
         for (index, environment) in spec.environments.iter().enumerate().skip(1) {
-            let pending = self.promote(now, spec, index, effects);
-            self.mind_stall(now, environment, pending.as_ref());
-            judged.push(pending);
+            judged.push(self.attend(now, spec, environment, index, effects));
         }
         self.close_requests(now, spec, effects);
         judged
@@ -72,9 +79,20 @@ impl Pipeline {
         Some(Effect::Follow(wanted))
     }
 
+    /// Whether targets that an earlier life knew may just not have been looked at yet: what it wrote about them stands.
+    pub(super) fn is_starting(&mut self, now: Timestamp) -> bool {
+        let until = self.time.started.unwrap_or(now).after(STARTING);
+        let is_known = |target| matches!(self.sights.get(target), Some(Sight::Absent | Sight::Present(_)));
+        let starting = now < until && self.spec().is_some_and(|spec| !spec.targets().all(is_known));
+        if starting {
+            self.wake_at(until);
+        }
+        starting
+    }
+
     /// Something will have changed by then without an event.
     pub(super) fn wake_at(&mut self, at: Timestamp) {
-        self.alarm = Some(self.alarm.map_or(at, |earlier| earlier.min(at)));
+        self.time.alarm = Some(self.time.alarm.map_or(at, |earlier| earlier.min(at)));
     }
 
     /// Whether a look at the object is on its way, or due.

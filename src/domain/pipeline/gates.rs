@@ -252,6 +252,14 @@ impl Gatekeeper {
         self.doors.get(environment)?.recheck.last_reason()
     }
 
+    /// Ends every rest that is over, so that no deadline stays in the past.
+    pub(super) fn wake(&mut self, now: Timestamp) {
+        for doors in self.doors.values_mut() {
+            let Doors { calendar, verdict, recheck, edge, .. } = doors;
+            [&mut calendar.call, &mut verdict.call, recheck, edge].into_iter().for_each(|call| call.wake(now));
+        }
+    }
+
     /// When something must be asked again.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
         let calls = self.doors.values().flat_map(|doors| {
@@ -358,8 +366,7 @@ impl Pipeline {
         seq: PromotionSeq,
     ) -> Option<Effect> {
         let doors = self.keeper.doors(environment);
-        doors.recheck.wake(now);
-        if !doors.recheck.is_idle() || doors.agreed == Some(seq) {
+        if !doors.recheck.is_due(now) {
             return None;
         }
         doors.recheck.asked();
@@ -399,7 +406,7 @@ fn suspension(spec: &Spec, environment: &EnvironmentSpec) -> Option<String> {
 /// The first of the objects it needs that is not ready.
 fn needs(environment: &EnvironmentSpec, sights: &Sights) -> Option<Gate> {
     environment.gates.needs.iter().find_map(|need| {
-        let name = need.spoken();
+        let name = need.display_name();
         let kind = &need.app.kind;
         let why = match sights.get(need) {
             None => "it was not looked at yet".to_owned(),

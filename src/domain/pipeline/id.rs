@@ -55,7 +55,7 @@ impl ObjectId for PipelineId {
         &self.namespace
     }
 
-    fn spoken(&self) -> String {
+    fn display_name(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 }

@@ -86,7 +86,7 @@ pub fn settled<'a>(environment: &EnvironmentSpec, sights: &'a Sights) -> Result<
             Err(what) => wrong = wrong.or(Some(what)),
             Ok(revision) => match first {
                 Some(other) if other != revision => {
-                    wrong = wrong.or_else(|| Some(What::Differs(target.spoken(), revision.clone(), other.clone())));
+                    wrong = wrong.or_else(|| Some(What::Differs(target.display_name(), revision.clone(), other.clone())));
                 }
                 Some(_) => {}
                 None => first = Some(revision),
@@ -101,7 +101,7 @@ pub fn settled<'a>(environment: &EnvironmentSpec, sights: &'a Sights) -> Result<
 }
 
 fn judged<'a>(target: &TargetKey, sights: &'a Sights) -> Result<&'a Revision, What> {
-    let name = || target.spoken();
+    let name = || target.display_name();
     match sights.get(target) {
         None => Err(What::Unknown(name(), "it was not looked at yet".to_owned())),
         Some(Sight::Unknown(why)) => Err(What::Unknown(name(), why.clone())),
@@ -185,7 +185,7 @@ pub fn confirms(
             Some(Sight::Absent | Sight::Unknown(_)) | None => None,
         };
         if let Some(target) = environment.targets.iter().find(|target| uid(known, target) != uid(fresh, target)) {
-            return obstacle(What::Unready(target.spoken(), "it is another object than a moment ago".to_owned()));
+            return obstacle(What::Unready(target.display_name(), "it is another object than a moment ago".to_owned()));
         }
     }
     Ok(())

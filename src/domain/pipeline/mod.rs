@@ -57,8 +57,7 @@ pub use promises::may_follow;
 /// The machine of one object. See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pipeline {
-    /// The wall clock at timestamp zero, in milliseconds since the Unix epoch.
-    epoch_ms: i64,
+    time: Time,
     /// The newest sight of the object, without its status.
     object: Object,
     status: OwnStatus,
@@ -71,9 +70,18 @@ pub struct Pipeline {
     doubt: Doubt,
     /// What is wrong with the object, and was told.
     faulty: Option<String>,
+    ended: bool,
+}
+
+/// What it knows of time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Time {
+    /// The wall clock at timestamp zero, in milliseconds since the Unix epoch.
+    epoch_ms: i64,
+    /// When this machine learnt something for the first time.
+    started: Option<Timestamp>,
     /// When something will have changed without an event.
     alarm: Option<Timestamp>,
-    ended: bool,
 }
 
 /// Whether the object is what we take it for.
@@ -221,7 +229,7 @@ impl Pipeline {
     /// The machine of an object as it was just seen.
     pub fn new(epoch_ms: i64, object: Object) -> Self {
         Self {
-            epoch_ms,
+            time: Time { epoch_ms, started: None, alarm: None },
             status: OwnStatus::resumed(object.status.clone(), object.version.clone()),
             object,
             sights: Sights::new(),
@@ -231,7 +239,6 @@ impl Pipeline {
             telling: Telling::default(),
             doubt: Doubt::default(),
             faulty: None,
-            alarm: None,
             ended: false,
         }
     }
@@ -263,7 +270,7 @@ impl Pipeline {
     }
 
     fn wall_ms(&self, now: Timestamp) -> i64 {
-        self.epoch_ms.saturating_add_unsigned(now.as_millis())
+        self.time.epoch_ms.saturating_add_unsigned(now.as_millis())
     }
 
     /// When a call that failed now is made again.
@@ -342,7 +349,7 @@ impl Machine for Pipeline {
             return None;
         }
         let calls = self.telling.calls().chain([&self.doubt.look]).filter_map(Call::deadline);
-        let own = [self.status.deadline(), self.keeper.deadline(), self.proposals.deadline(), self.alarm];
+        let own = [self.status.deadline(), self.keeper.deadline(), self.proposals.deadline(), self.time.alarm];
         calls.chain(own.into_iter().flatten()).min()
     }
 }

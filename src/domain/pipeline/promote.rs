@@ -15,7 +15,7 @@ use crate::machine::Timestamp;
 use crate::notice::Kind;
 use crate::pipeline::gates::Gate;
 use crate::pipeline::id::{Environment, Revision};
-use crate::pipeline::judge::{self, Obstacle};
+use crate::pipeline::judge::{self, Obstacle, What};
 use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec, Spec};
 use crate::pipeline::status::{Behind, Ended, EnvironmentStatus, HISTORY_MAX, OpenRequest, Phase, Promotion, Question};
 use crate::pipeline::{Effect, Pipeline};
@@ -51,14 +51,31 @@ impl Pending {
 }
 
 impl Pipeline {
-    /// Judges one environment, and returns what it waits for.
-    pub(super) fn promote(
+    /// Judges one environment, and forgets what was asked about gates that it does not stand before.
+    pub(super) fn attend(
         &mut self,
         now: Timestamp,
         spec: &Spec,
+        environment: &EnvironmentSpec,
         index: usize,
         effects: &mut Vec<Effect>,
     ) -> Option<Pending> {
+        let pending = self.promote(now, spec, index, effects);
+        let keeps = match &pending {
+            Some(Pending::Gates(_) | Pending::Recheck(_)) => true,
+            // The edge is asked for with the fresh look, whose answer still counts.
+            Some(Pending::Before(obstacle)) => obstacle.what == What::EdgeUnseen,
+            _ => false,
+        };
+        if !keeps {
+            self.keeper.rest_gates(&environment.name);
+        }
+        self.mind_stall(now, environment, pending.as_ref());
+        pending
+    }
+
+    /// Judges one environment, and returns what it waits for.
+    fn promote(&mut self, now: Timestamp, spec: &Spec, index: usize, effects: &mut Vec<Effect>) -> Option<Pending> {
         let environment = spec.environments.get(index)?;
         let name = &environment.name;
         let Some(how) = &environment.promotion else {
@@ -141,7 +158,6 @@ impl Pipeline {
     fn arrived(&mut self, now: Timestamp, environment: &EnvironmentSpec, revision: &Revision) -> Option<Pending> {
         let name = &environment.name;
         self.land(name);
-        self.keeper.rest_gates(name);
         if let Err(obstacle) = judge::done(environment, &self.sights, self.keeper.edges()) {
             return Some(Pending::Arriving(Some(obstacle)));
         }
@@ -161,6 +177,7 @@ impl Pipeline {
         known.waiting = None;
         if let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.phase.is_open()) {
             promotion.phase = Phase::Landed;
+            self.proposals.rest(name);
         }
     }
 
@@ -244,6 +261,10 @@ impl Pipeline {
             effects.extend(self.recheck(now, spec, index, name, seq));
             return Some(Pending::Recheck(self.keeper.disagreement(name).map(str::to_owned)));
         }
+        if !self.status.is_free(now) {
+            // What is decided now would be sent later, when it may be wrong.
+            return Some(Pending::Recheck(self.trouble().map(str::to_owned)));
+        }
         self.start(now, environment, seq);
         Some(Pending::Telling)
     }
@@ -253,6 +274,8 @@ impl Pipeline {
         let name = &environment.name;
         let Some(known) = self.status.draft.environments.get_mut(name) else { return };
         known.waiting = None;
+        // It leaves what it had because we say so.
+        known.reached = None;
         let Some(promotion) = known.promotion.as_mut().filter(|promotion| promotion.seq == seq) else { return };
         promotion.phase = Phase::Started;
         promotion.started_ms = Some(now_ms);
@@ -295,7 +318,7 @@ impl Pipeline {
         });
         let surplus = draft.history.len().saturating_sub(HISTORY_MAX);
         draft.history.drain(..surplus);
-        self.keeper.rest_gates(name);
+        self.proposals.rest(name);
         if outcome == Phase::Completed {
             let message = format!("{name}: {why}");
             self.announce(now, Kind::PromotionCompleted, name, &message);
@@ -320,7 +343,10 @@ impl Pipeline {
     }
 
     /// Notes since when an environment is not where it is to be, and tells once that this takes long.
-    pub(super) fn mind_stall(&mut self, now: Timestamp, environment: &EnvironmentSpec, pending: Option<&Pending>) {
+    fn mind_stall(&mut self, now: Timestamp, environment: &EnvironmentSpec, pending: Option<&Pending>) {
+        if self.is_starting(now) {
+            return;
+        }
         let now_ms = self.wall_ms(now);
         let known = self.status.draft.environments.entry(environment.name.clone()).or_default();
         let Some(pending) = pending else {

@@ -85,6 +85,20 @@ impl Proposals {
         }
     }
 
+    /// The promotion has ended. Only its request may have to be closed.
+    pub(super) fn rest(&mut self, environment: &Environment) {
+        if let Some(calls) = self.0.get_mut(environment) {
+            *calls = Calls { seq: calls.seq, withdraw: std::mem::take(&mut calls.withdraw), ..Calls::default() };
+        }
+    }
+
+    /// Ends every rest that is over, so that no deadline stays in the past.
+    pub(super) fn wake(&mut self, now: Timestamp) {
+        for Calls { propose, look, withdraw, .. } in self.0.values_mut() {
+            [propose, look, withdraw].into_iter().for_each(|call| call.wake(now));
+        }
+    }
+
     /// When a forge is asked again.
     pub(super) fn deadline(&self) -> Option<Timestamp> {
         self.0
@@ -167,8 +181,7 @@ impl Pipeline {
             order.overwrite = true;
         }
         let calls = self.proposals.about(name, order.seq);
-        calls.propose.wake(now);
-        if calls.propose.is_idle() {
+        if calls.propose.is_due(now) {
             calls.propose.asked();
             effects.push(Effect::Propose(Box::new(order)));
         }
@@ -188,9 +201,7 @@ impl Pipeline {
             return Pending::Proposing(None);
         };
         let look = &mut self.proposals.about(name, order.seq).look;
-        if look.is_idle() {
-            *look = Call::due(now.after(LOOK_SOON));
-        } else if look.is_due(now) {
+        if look.is_due(now) {
             look.asked();
             effects.push(Effect::LookAtProposal(Box::new(order), number));
         }
@@ -201,6 +212,7 @@ impl Pipeline {
     pub(super) fn proposed(&mut self, now: Timestamp, name: &Environment, seq: PromotionSeq, outcome: Proposed) {
         if let Some(calls) = self.proposals.answer(name, seq) {
             calls.propose.answered();
+            calls.look = Call::due(now.after(LOOK_SOON));
         }
         let at = |Request { url, number, commit }| Some(OpenRequest { seq, number: Some(number), url, commit });
         let Some(known) = self.status.draft.environments.get_mut(name) else { return };
@@ -318,8 +330,7 @@ impl Pipeline {
             };
             let order = self.order(&name, &promotion, repository);
             let withdraw = &mut self.proposals.about(&name, promotion.seq).withdraw;
-            withdraw.wake(now);
-            if withdraw.is_idle() {
+            if withdraw.is_due(now) {
                 withdraw.asked();
                 let order = Order { seq: request.seq, id: promotion_id(&self.object.uid, &name, request.seq), ..order };
                 effects.push(Effect::Withdraw(Box::new(order), request.number, promotion.message));

@@ -14,7 +14,11 @@ const MESSAGE_BYTES_MAX: usize = 200;
 
 impl Pipeline {
     /// Writes into the draft what people see.
+    /// At a start what was written by an earlier life stands until every target was looked at.
     pub(super) fn show(&mut self, now: Timestamp, judged: &[Option<Pending>]) {
+        if self.is_starting(now) {
+            return;
+        }
         self.status.draft.observed_generation = self.object.generation;
         if let Ok(spec) = self.object.spec.clone() {
             self.show_environments(&spec, judged);

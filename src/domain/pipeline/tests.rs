@@ -1,1 +1,511 @@
+//! Stories of one Pipeline: staging, prod in two targets, and a world that does what it is asked.
 
+use super::spec::{Advance, Answers, EnvironmentSpec, Gates, PromotionSpec, Purged, Strategy};
+use super::status::{Phase, Question as Asks};
+use super::*;
+use crate::app::{AppKind, ClusterKey, Present};
+use crate::notice::Kind;
+use crate::pipeline::id::PipelineId;
+use crate::pipeline::proposal::{ForgeKind, Repository, Request};
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+fn target(namespace: &str) -> TargetKey {
+    let app = AppKind {
+        api_version: "apps/v1".to_owned(),
+        kind: "Deployment".to_owned(),
+        container: None,
+        revision_at: None,
+        ready_at: None,
+        ready_value: None,
+    };
+    TargetKey { cluster: ClusterKey::Here, app, namespace: namespace.to_owned(), name: "web".to_owned() }
+}
+
+fn at(revision: &str) -> Sight {
+    Sight::Present(Present { uid: "1".to_owned(), unready: None, revision: Ok(Revision(revision.to_owned())) })
+}
+
+fn unready(revision: &str) -> Sight {
+    let why = Some("1 of 2 pods available".to_owned());
+    Sight::Present(Present { uid: "1".to_owned(), unready: why, revision: Ok(Revision(revision.to_owned())) })
+}
+
+fn environment(name: &str, targets: &[&str], manual: bool) -> EnvironmentSpec {
+    EnvironmentSpec {
+        name: Environment(name.to_owned()),
+        targets: targets.iter().map(|namespace| target(namespace)).collect(),
+        promotion: Some(PromotionSpec { manual, strategy: Strategy::Notification }),
+        gates: Gates::default(),
+        suspended: false,
+        purged: None,
+        stalled_after: Duration::from_hours(1),
+    }
+}
+
+fn spec(manual: bool) -> Spec {
+    Spec {
+        environments: vec![
+            environment("staging", &["staging"], false),
+            environment("prod", &["prod-a", "prod-b"], manual),
+        ],
+        advance: Advance::Latest,
+        suspended: None,
+        passed_over: Vec::new(),
+    }
+}
+
+fn by_request() -> Spec {
+    let mut spec = spec(false);
+    let repository = Repository {
+        forge: ForgeKind::GitHub,
+        url: "https://git.example.com/shop/web".to_owned(),
+        base: "main".to_owned(),
+        path: None,
+        secret: None,
+    };
+    spec.environments[1].promotion = Some(PromotionSpec { manual: false, strategy: Strategy::PullRequest(repository) });
+    spec
+}
+
+fn prod() -> Environment {
+    Environment("prod".to_owned())
+}
+
+/// The object, its machine, and a world that stores, reads and tells. What it cannot do by itself is in `asked`.
+struct Story {
+    machine: Pipeline,
+    now: Timestamp,
+    object: Object,
+    truth: Sights,
+    asked: Vec<Effect>,
+    told: Vec<(Kind, String)>,
+    writes: usize,
+    /// The CRD keeps what is written.
+    whole: bool,
+}
+
+impl Story {
+    /// Everything is at revision 1, and written down.
+    fn new(spec: Spec) -> Self {
+        let object = Object {
+            id: PipelineId::new("shop", "web"),
+            uid: "uid".to_owned(),
+            generation: 1,
+            version: "1".to_owned(),
+            spec: Ok(spec),
+            answers: Answers::default(),
+            status: Status::default(),
+            deleting: false,
+        };
+        let truth = ["staging", "prod-a", "prod-b"].map(|namespace| (target(namespace), at("1"))).into();
+        let now = Timestamp::from_millis(0);
+        let machine = Pipeline::new(0, object.clone());
+        let mut story =
+            Self { machine, now, object, truth, asked: Vec::new(), told: Vec::new(), writes: 0, whole: true };
+        story.feed(Event::PeersRestarted);
+        story.show_all();
+        story.pass(MINUTE);
+        story
+    }
+
+    fn feed(&mut self, event: Event) {
+        let effects = self.machine.step_and_catch_up(self.now, event);
+        self.perform(effects);
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            assert_eq!(self.machine.breaks(&effect), [], "{effect:?}");
+            match effect {
+                Effect::Store(status, over) => {
+                    assert_eq!(over, self.object.version, "written over what it has not seen");
+                    self.writes += 1;
+                    self.object.status = *status;
+                    self.object.version = format!("w{}", self.writes);
+                    self.feed(Event::Stored { version: self.object.version.clone(), whole: self.whole });
+                }
+                Effect::Recheck(environment, seq, targets) => {
+                    let fresh = targets.into_iter().map(|target| (target.clone(), self.truth[&target].clone()));
+                    let fresh = fresh.collect();
+                    self.feed(Event::Rechecked(environment, seq, fresh));
+                }
+                Effect::Tell(notice) => {
+                    self.told.push((notice.kind, notice.message.clone()));
+                    self.feed(Event::Told(notice.id));
+                }
+                other => self.asked.push(other),
+            }
+        }
+    }
+
+    fn show(&mut self, namespace: &str, sight: Sight) {
+        if !matches!(sight, Sight::Unknown(_)) {
+            self.truth.insert(target(namespace), sight.clone());
+        }
+        self.feed(Event::Reported(vec![(target(namespace), sight)]));
+    }
+
+    fn show_all(&mut self) {
+        let all = self.truth.clone().into_iter().collect();
+        self.feed(Event::Reported(all));
+    }
+
+    fn see(&mut self) {
+        self.feed(Event::Seen(Box::new(self.object.clone())));
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut Object)) {
+        change(&mut self.object);
+        self.object.version.push('x');
+        self.see();
+    }
+
+    /// Time passes; what becomes due meanwhile is done when it is due.
+    fn pass(&mut self, time: Duration) {
+        let end = self.now.after(time);
+        while let Some(due) = self.machine.next_deadline().filter(|due| *due <= end) {
+            self.now = self.now.max(due);
+            let effects = self.machine.tick(self.now);
+            self.perform(effects);
+            assert!(self.machine.next_deadline().is_none_or(|next| next > self.now), "a deadline that no tick moves");
+        }
+        self.now = end;
+    }
+
+    fn phase(&self) -> Option<Phase> {
+        Some(self.object.status.environment(&prod())?.promotion.as_ref()?.phase)
+    }
+
+    fn ticket(&self) -> Option<String> {
+        Some(self.object.status.environment(&prod())?.waiting.as_ref()?.ticket.clone())
+    }
+
+    fn count(&self, kind: Kind) -> usize {
+        self.told.iter().filter(|(told, _)| *told == kind).count()
+    }
+
+    fn condition(&self, reason: &str) -> Option<&str> {
+        let found = self.object.status.conditions.iter().find(|condition| condition.reason == reason);
+        found.map(|condition| condition.message.as_str())
+    }
+}
+
+#[test]
+fn a_revision_moves_on_when_every_target_is_there() {
+    let mut story = Story::new(spec(false));
+    assert_eq!(story.condition("ReconciliationSucceeded"), Some("All clusters checked"));
+    story.show("staging", unready("2"));
+    story.pass(MINUTE);
+    assert_eq!(
+        story.condition("EnvironmentNotReady"),
+        Some("Waiting for all targets to be ready: staging: staging/web is not ready: 1 of 2 pods available")
+    );
+    story.show("staging", at("2"));
+    assert_eq!(story.phase(), Some(Phase::Landed));
+    story.show("prod-a", at("2"));
+    story.pass(MINUTE);
+    assert_eq!(story.condition("RollingOut"), Some("prod: prod-b/web is at 1, another target at 2"));
+    story.show("prod-b", at("2"));
+    assert_eq!(story.phase(), Some(Phase::Completed));
+    story.pass(Duration::from_hours(48));
+    assert_eq!((story.count(Kind::PromotionStarted), story.count(Kind::PromotionCompleted)), (1, 1));
+    assert_eq!(story.told.len(), 2, "{:?}", story.told);
+    assert_eq!(story.condition("RollingOut"), None);
+}
+
+#[test]
+fn a_life_that_finds_nothing_new_writes_nothing() {
+    let mut story = Story::new(spec(false));
+    story.machine = Pipeline::new(0, story.object.clone());
+    story.writes = 0;
+    story.feed(Event::PeersRestarted);
+    story.show("staging", at("1"));
+    story.show_all();
+    story.pass(Duration::from_hours(2));
+    assert_eq!((story.writes, story.told.len()), (0, 0));
+}
+
+#[test]
+fn a_soak_is_not_broken_by_what_cannot_be_read_and_is_by_what_is_not_ready() {
+    let mut soaking = spec(false);
+    soaking.environments[1].gates.soak = Duration::from_mins(30);
+    let mut story = Story::new(soaking);
+    story.show("staging", at("2"));
+    story.pass(Duration::from_mins(20));
+    story.show("staging", Sight::Unknown("no answer".to_owned()));
+    story.pass(Duration::from_mins(5));
+    story.show("staging", at("2"));
+    story.pass(Duration::from_mins(4));
+    assert_eq!(story.phase(), Some(Phase::Waiting));
+    story.show("staging", unready("2"));
+    story.show("staging", at("2"));
+    story.pass(Duration::from_mins(29));
+    assert_eq!(story.phase(), Some(Phase::Waiting), "it began anew");
+    story.pass(Duration::from_mins(1));
+    assert_eq!(story.phase(), Some(Phase::Landed));
+}
+
+#[test]
+fn an_override_opens_time_and_never_readiness() {
+    let mut soaking = spec(true);
+    soaking.environments[1].gates.soak = Duration::from_hours(24);
+    let mut story = Story::new(soaking);
+    story.show("staging", at("2"));
+    let ticket = story.ticket();
+    assert!(ticket.is_some());
+    story.show("staging", unready("2"));
+    story.change(|object| object.answers.overrides = ticket);
+    story.pass(MINUTE);
+    assert_eq!(story.phase(), Some(Phase::Waiting), "staging is not ready");
+    story.show("staging", at("2"));
+    assert_eq!(story.phase(), Some(Phase::Landed));
+}
+
+#[test]
+fn an_old_yes_is_nothing_for_a_new_revision() {
+    let mut story = Story::new(spec(true));
+    story.show("staging", at("2"));
+    let old = story.ticket();
+    story.show("staging", at("3"));
+    assert!(old.is_some() && story.ticket().is_some() && story.ticket() != old);
+    story.change(|object| object.answers.approve = old);
+    story.pass(MINUTE);
+    assert_eq!(story.phase(), Some(Phase::Waiting));
+    let new = story.ticket();
+    story.change(|object| {
+        object.answers = Answers { approve: new, by: Some("anna".to_owned()), overrides: None };
+    });
+    let known =
+        story.object.status.environment(&prod()).and_then(|known| known.promotion.clone()).expect("a promotion");
+    assert_eq!((known.revision.0.as_str(), known.phase), ("3", Phase::Landed));
+    assert_eq!(known.approval.and_then(|approval| approval.by).as_deref(), Some("anna"));
+}
+
+#[test]
+fn gates_say_what_opens_them() {
+    let mut gated = spec(false);
+    gated.environments[1].gates.freezes = vec![Freeze { from: 0, to: 3600, reason: "sale".to_owned() }];
+    gated.environments[1].gates.needs = vec![target("database")];
+    let mut story = Story::new(gated);
+    story.show("database", unready("7"));
+    story.show("staging", at("2"));
+    assert!(
+        matches!(&story.asked[..], [.., Effect::ReadCalendar(of, _, freezes)] if *of == prod() && freezes.len() == 1)
+    );
+    let closed = Opening { open: false, changes_after: Some(2 * MINUTE), words: "frozen until 12:00: sale".to_owned() };
+    story.feed(Event::CalendarRead(prod(), closed));
+    story.pass(MINUTE);
+    assert_eq!(
+        story.condition("GateClosed"),
+        Some("frozen until 12:00: sale; needs Deployment database/web: 1 of 2 pods available")
+    );
+    story.show("database", at("7"));
+    story.asked.clear();
+    story.pass(MINUTE);
+    assert!(matches!(&story.asked[..], [Effect::ReadCalendar(..)]), "read again at its boundary");
+    assert_eq!(story.phase(), Some(Phase::Waiting), "what it said counts no longer");
+    story.feed(Event::CalendarRead(prod(), Opening { open: true, changes_after: None, words: String::new() }));
+    assert_eq!(story.phase(), Some(Phase::Landed));
+}
+
+#[test]
+fn another_system_is_asked_at_most_every_ten_seconds_and_only_its_yes_opens() {
+    let mut gated = spec(false);
+    let source = VerdictSource { url: "https://verdict.example.com".to_owned(), secret: None, timeout: MINUTE };
+    gated.environments[1].gates.verdict = Some(source);
+    let mut story = Story::new(gated);
+    story.show("staging", at("2"));
+    let seq = PromotionSeq(1);
+    let asked = |story: &Story| story.asked.iter().filter(|asked| matches!(asked, Effect::AskVerdict(..))).count();
+    assert_eq!(asked(&story), 1);
+    story.feed(Event::VerdictFailed(prod(), seq, "it answered 500".to_owned(), Duration::ZERO));
+    story.pass(Duration::from_secs(9));
+    assert_eq!(asked(&story), 1);
+    story.pass(Duration::from_secs(1));
+    assert_eq!(asked(&story), 2);
+    let opening = |open| Opening { open, changes_after: None, words: "errors rise".to_owned() };
+    story.feed(Event::VerdictGiven(prod(), seq, opening(false)));
+    assert_eq!(story.phase(), Some(Phase::Waiting));
+    story.pass(Duration::from_secs(10));
+    story.feed(Event::VerdictGiven(prod(), PromotionSeq(9), opening(true)));
+    assert_eq!(story.phase(), Some(Phase::Waiting), "about another promotion");
+    story.feed(Event::VerdictGiven(prod(), seq, opening(true)));
+    assert_eq!(story.phase(), Some(Phase::Landed));
+}
+
+#[test]
+fn a_fresh_edge_is_part_of_done() {
+    let mut purged = spec(false);
+    for environment in &mut purged.environments {
+        environment.purged = Some(Purged { workloads: vec!["web".to_owned()], server: None });
+    }
+    let mut story = Story::new(purged);
+    let edge = |environment: &str, revision: &str, fresh: Result<(), String>| {
+        Event::EdgeSeen(Environment(environment.to_owned()), Revision(revision.to_owned()), fresh)
+    };
+    story.feed(edge("staging", "1", Ok(())));
+    story.feed(edge("prod", "1", Ok(())));
+    story.show("staging", at("2"));
+    story.feed(edge("staging", "2", Err("its purge is not complete".to_owned())));
+    story.pass(MINUTE);
+    assert_eq!(story.phase(), None);
+    story.feed(edge("staging", "2", Ok(())));
+    assert_eq!(story.phase(), Some(Phase::Waiting), "the edge is asked for once more with the fresh look");
+    story.feed(edge("staging", "2", Ok(())));
+    assert_eq!(story.phase(), Some(Phase::Landed));
+    story.show("prod-a", at("2"));
+    story.show("prod-b", at("2"));
+    story.feed(edge("prod", "2", Err("its purge is not complete".to_owned())));
+    assert_eq!((story.phase(), story.count(Kind::PromotionCompleted)), (Some(Phase::Landed), 0));
+    story.feed(edge("prod", "2", Ok(())));
+    assert_eq!((story.phase(), story.count(Kind::PromotionCompleted)), (Some(Phase::Completed), 1));
+}
+
+#[test]
+fn a_long_wait_is_told_once_and_names_the_target() {
+    let mut story = Story::new(spec(false));
+    story.show("staging", at("2"));
+    story.show("prod-a", at("2"));
+    story.show("prod-b", Sight::Unknown("no answer for 30 s".to_owned()));
+    story.pass(Duration::from_mins(59));
+    assert_eq!(story.count(Kind::PromotionStalled), 0);
+    story.pass(Duration::from_hours(30));
+    let stalled: Vec<_> = story.told.iter().filter(|(kind, _)| *kind == Kind::PromotionStalled).collect();
+    assert_eq!(stalled.len(), 1);
+    assert_eq!(stalled[0].1, "prod waits: prod: prod-b/web cannot be read: no answer for 30 s");
+    assert!(story.condition("WaitingTooLong").is_some());
+    story.show("prod-b", at("2"));
+    story.pass(MINUTE);
+    assert_eq!((story.phase(), story.condition("WaitingTooLong")), (Some(Phase::Completed), None));
+}
+
+#[test]
+fn an_environment_that_was_set_back_by_hand_is_left_alone_until_a_yes() {
+    let mut story = Story::new(spec(false));
+    story.show("staging", at("2"));
+    for namespace in ["prod-a", "prod-b"] {
+        story.show(namespace, at("2"));
+    }
+    for namespace in ["prod-a", "prod-b"] {
+        story.show(namespace, at("1"));
+    }
+    story.pass(Duration::from_hours(2));
+    assert_eq!((story.phase(), story.count(Kind::PromotionStarted)), (Some(Phase::Completed), 1));
+    assert_eq!(story.condition("Left"), Some(Asks::Left.words()));
+    let ticket = story.ticket();
+    story.change(|object| object.answers.approve = ticket);
+    assert_eq!((story.phase(), story.count(Kind::PromotionStarted)), (Some(Phase::Landed), 2));
+}
+
+#[test]
+fn a_closed_request_is_not_made_again_without_a_yes() {
+    let mut story = Story::new(by_request());
+    story.show("staging", at("2"));
+    assert!(matches!(&story.asked[..], [.., Effect::Propose(order)] if order.seq == PromotionSeq(1)));
+    let request = Request { url: "https://git.example.com/pull/7".to_owned(), number: 7, commit: None };
+    story.feed(Event::Proposed(prod(), PromotionSeq(1), Proposed::Open(request)));
+    assert_eq!(story.phase(), Some(Phase::Proposed));
+    story.asked.clear();
+    story.pass(2 * MINUTE);
+    assert!(matches!(&story.asked[..], [Effect::LookAtProposal(_, 7)]), "{:?}", story.asked);
+    story.feed(Event::ProposalSeen(prod(), PromotionSeq(1), RequestState::Closed));
+    story.asked.clear();
+    story.pass(Duration::from_hours(2));
+    assert_eq!((story.phase(), story.asked.len()), (Some(Phase::Abandoned), 0));
+    let ticket = story.ticket();
+    story.change(|object| object.answers.approve = ticket);
+    assert!(matches!(&story.asked[..], [Effect::Propose(order)] if order.seq == PromotionSeq(2)));
+}
+
+#[test]
+fn a_request_that_nothing_follows_is_closed_also_if_nobody_said_that_it_was_made() {
+    let mut story = Story::new(by_request());
+    story.show("staging", at("2"));
+    story.asked.clear();
+    // Nobody has answered when staging goes back to what prod has.
+    story.show("staging", at("1"));
+    assert!(matches!(&story.asked[..], [Effect::Withdraw(order, None, _)] if order.seq == PromotionSeq(1)));
+    assert_eq!(story.phase(), Some(Phase::Superseded));
+    story.feed(Event::WithdrawFailed(prod(), "no answer".to_owned()));
+    story.asked.clear();
+    story.pass(MINUTE);
+    assert!(matches!(&story.asked[..], [Effect::Withdraw(..)]), "tried again");
+    story.feed(Event::Withdrawn(prod(), PromotionSeq(1)));
+    story.pass(MINUTE);
+    assert_eq!(story.object.status.environment(&prod()).and_then(|known| known.request.clone()), None);
+}
+
+#[test]
+fn a_suspended_pipeline_starts_nothing_and_says_why() {
+    let mut story = Story::new(spec(false));
+    story.change(|object| {
+        object.generation = 2;
+        object.spec = Ok(Spec { suspended: Some("release week".to_owned()), ..spec(false) });
+    });
+    story.show("staging", at("2"));
+    story.pass(Duration::from_hours(3));
+    assert_eq!((story.phase(), story.condition("Suspended")), (Some(Phase::Waiting), Some("suspended: release week")));
+    story.change(|object| {
+        object.generation = 3;
+        object.spec = Ok(spec(false));
+    });
+    assert_eq!(story.phase(), Some(Phase::Landed));
+}
+
+#[test]
+fn a_spec_that_cannot_be_used_is_told_once_and_moves_nothing() {
+    let mut story = Story::new(spec(false));
+    story.change(|object| object.spec = Err("spec.environments[1].gates.windows[0].timeZone: no such zone".to_owned()));
+    story.show("staging", at("2"));
+    story.pass(Duration::from_hours(3));
+    assert_eq!((story.phase(), story.count(Kind::PipelineFaulty)), (None, 1));
+    assert!(story.condition("InvalidSpec").is_some_and(|words| words.contains("no such zone")));
+}
+
+#[test]
+fn what_cannot_be_kept_is_not_acted_on() {
+    let mut story = Story::new(spec(false));
+    story.whole = false;
+    story.show("staging", unready("2"));
+    story.pass(MINUTE);
+    story.show("staging", at("2"));
+    story.pass(Duration::from_hours(3));
+    assert_eq!(story.count(Kind::PromotionStarted), 0);
+    assert!(story.condition("StatusPruned").is_some());
+}
+
+#[test]
+fn after_a_restore_numbers_go_on_and_an_old_yes_is_void() {
+    let mut story = Story::new(spec(true));
+    story.show("staging", at("2"));
+    let backup = story.object.clone();
+    let old = story.ticket();
+    story.show("staging", at("3"));
+    story.pass(MINUTE);
+    story.object = Object { version: "restored".to_owned(), ..backup };
+    story.see();
+    story.pass(Duration::from_secs(2));
+    assert!(matches!(&story.asked[..], [.., Effect::Look]));
+    story.feed(Event::Looked(Some(Box::new(story.object.clone()))));
+    story.pass(Duration::from_secs(2));
+    story.feed(Event::Looked(Some(Box::new(story.object.clone()))));
+    assert_eq!(story.count(Kind::PipelineFaulty), 1);
+    story.pass(MINUTE);
+    let known = story.object.status.environment(&prod()).expect("prod");
+    assert!(known.seq > PromotionSeq(2), "{:?} was given out before", known.seq);
+    story.change(|object| object.answers.approve = old);
+    story.pass(MINUTE);
+    assert_eq!(story.phase(), Some(Phase::Waiting));
+}
+
+#[test]
+fn an_object_that_is_gone_ends_its_machine_after_a_look() {
+    let mut story = Story::new(spec(false));
+    story.asked.clear();
+    story.feed(Event::Missed);
+    assert!(matches!(&story.asked[..], [Effect::Look]));
+    story.feed(Event::Looked(None));
+    assert!(matches!(&story.asked[..], [Effect::Look, Effect::End]));
+    assert_eq!(story.machine.next_deadline(), None);
+}

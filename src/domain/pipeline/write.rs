@@ -75,11 +75,23 @@ impl OwnStatus {
         Some(Effect::Store(self.writing.clone()?, self.version.clone()))
     }
 
+    /// Whether what is decided now is written at once.
+    pub(super) fn is_free(&self, now: Timestamp) -> bool {
+        self.writing.is_none() && self.call.is_due(now)
+    }
+
     /// The write under way happened.
     pub(super) fn stored(&mut self, version: String, whole: bool) {
-        let Some(written) = self.writing.take() else { return };
         self.call.answered();
-        self.pruned = !whole;
+        if self.writing.is_some() {
+            self.pruned = !whole;
+        }
+        self.landed(version);
+    }
+
+    /// What was written is what the object holds.
+    fn landed(&mut self, version: String) {
+        let Some(written) = self.writing.take() else { return };
         self.durable = *written;
         self.draft.serial = self.durable.serial;
         self.version = version;
@@ -87,25 +99,22 @@ impl OwnStatus {
 
     /// The write under way has an unknown outcome, for this reason.
     pub(super) fn failed(&mut self, again: impl FnOnce(u32) -> Timestamp, why: &str) {
-        if self.writing.is_some() {
-            self.call.failed(again, why);
-        }
+        self.call.failed(again, why);
     }
 
-    /// Another writer was first, and its status holds.
+    /// Another writer was first, and its status holds. An answer that is still to come is about a write that we have given up.
     fn adopt(&mut self, status: Status, version: String) {
-        *self = Self { call: std::mem::take(&mut self.call), pruned: self.pruned, ..Self::resumed(status, version) };
-        self.call.answered();
+        let call = std::mem::take(&mut self.call);
+        *self = Self { call, pruned: self.pruned, ..Self::resumed(status, version) };
+        self.call.outdate();
     }
 
     /// The object changed, its status did not: the draft stands.
     fn rebase(&mut self, version: String) {
         self.version = version;
-        if self.call.is_asked() {
-            return;
+        if !self.call.is_asked() {
+            self.writing = None;
         }
-        self.writing = None;
-        self.call.answered();
     }
 
     /// Whether this is what the write under way makes of the object.
@@ -158,14 +167,12 @@ impl Pipeline {
 
     /// A write was refused: this is the object now.
     pub(super) fn conflicted(&mut self, now: Timestamp, object: Object) {
+        self.status.call.answered();
         if self.status.is_written(&object.status) {
             self.doubt.older = 0;
             return self.take(object);
         }
-        if self.status.writing.take().is_none() {
-            return;
-        }
-        self.status.call.answered();
+        self.status.writing = None;
         if object.uid == self.object.uid && self.is_older(&object) {
             return self.doubt(now, object);
         }
@@ -192,13 +199,13 @@ impl Pipeline {
     fn take(&mut self, object: Object) {
         self.doubt.gone = false;
         if object.uid != self.object.uid {
-            let (epoch_ms, telling) = (self.epoch_ms, std::mem::take(&mut self.telling));
+            let (epoch_ms, telling) = (self.time.epoch_ms, std::mem::take(&mut self.telling));
             *self = Self { telling, ..Self::new(epoch_ms, object) };
             return;
         }
         let (status, version) = (object.status.clone(), object.version.clone());
         if self.status.is_written(&status) {
-            self.status.stored(version, true);
+            self.status.landed(version);
         } else if self.status.pruned || status == self.status.durable {
             self.status.rebase(version);
         } else {

@@ -1,11 +1,95 @@
 //! What Pipelines need from the outside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::app::{ClusterKey, Look, TargetKey};
+use crate::leaf::{Collection, News};
+use crate::pipeline::id::PipelineId;
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
-use crate::ports::PortError;
+use crate::ports::{Flow, PortError};
+
+/// What a watch of Pipelines says.
+#[derive(Clone, Debug)]
+pub enum ObjectSight<T> {
+    /// A new listing begins: what is not seen before its [`ObjectSight::Synced`] does not exist any more.
+    Restarted,
+    /// An object as it is now.
+    Seen(Box<T>),
+    /// An object that cannot be read, and why.
+    Unreadable(PipelineId, String),
+    /// An object was deleted.
+    Gone(PipelineId),
+    /// All objects have been seen at least once since [`ObjectSight::Restarted`]; also said when a watch that was in trouble
+    /// goes on without a new listing.
+    Synced,
+    /// The watch failed and is being started again.
+    Trouble(PortError),
+}
+
+/// What became of a write of a status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Written<T> {
+    /// It is stored; the object as it is now.
+    Stored(Box<T>),
+    /// It is stored, but the API server dropped these fields of it, since the CRD does not have them: nothing that rests on
+    /// them is durable.
+    Pruned(Box<T>, Vec<String>),
+    /// Another write came first: nothing was written. The object as it is now; `None` if it does not exist any more.
+    Conflict(Option<Box<T>>),
+}
+
+/// The Pipelines of this cluster, each with a status that is ours alone to write.
+#[async_trait]
+pub trait Objects<T: Send + Sync + 'static>: Send + Sync {
+    /// Watches all of them in scope, for ever.
+    fn watch(&self) -> Flow<ObjectSight<T>>;
+
+    /// Reads one afresh, not from any cache; `None` if there is none.
+    ///
+    /// # Errors
+    /// In words.
+    async fn read(&self, id: &PipelineId) -> Result<Option<T>, PortError>;
+
+    /// Writes the object's status, if the object is still of the version that it says. Everything else of it is left alone.
+    ///
+    /// # Errors
+    /// In words. The status may have been written nevertheless.
+    async fn write(&self, object: &T) -> Result<Written<T>, PortError>;
+}
+
+/// The way to a leaf.
+pub enum Link {
+    /// Its kubeconfig can be used. What an earlier one led to is not asked any more.
+    Up(Arc<dyn Leaf>),
+    /// Nothing leads to it, and why: no such Secret, a kubeconfig that is refused, no right to read it.
+    Down(PortError),
+}
+
+/// All clusters in which apps are looked at.
+pub trait Leaves: Send + Sync {
+    /// The way to one of them: said at once, and again whenever its kubeconfig changes. Dropping the flow ends the
+    /// connection.
+    fn link(&self, cluster: &ClusterKey) -> Flow<Link>;
+}
+
+/// One cluster, of which only objects of apps are read.
+#[async_trait]
+pub trait Leaf: Send + Sync {
+    /// From now on watches say only what concerns these. Others are dropped while they are decoded.
+    fn want(&self, targets: &BTreeSet<TargetKey>);
+
+    /// Watches a collection, for ever.
+    fn watch(&self, of: &Collection) -> Flow<News>;
+
+    /// Reads one object afresh, not from any cache; `None` if there is none. An object that cannot be read is an error.
+    ///
+    /// # Errors
+    /// In words.
+    async fn read(&self, target: &TargetKey) -> Result<Option<Look>, PortError>;
+}
 
 /// Where pull requests live: a git host and its forge.
 #[async_trait]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::distribution::DistributionId;
 use crate::record::{PurgeState, Vote};
 
-/// Purges that are told by name in a notice or in the history; of the others only how many there are. Two members that tell the
+/// Purges that are named in a notice or in the history; of the others only how many there are. Two members that tell the
 /// same end name the same ones, the first by id, so these never leave the list of a vote.
 pub const PURGES_NAMED_MAX: usize = 20;
 

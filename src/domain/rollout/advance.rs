@@ -151,7 +151,7 @@ impl Rollout {
             Fate::Mixed => {
                 let why = "the members voted under different configurations";
                 self.end_vote(now, vector, (Outcome::Dead, why.to_owned()));
-                self.renew(vote.seq);
+                self.bump_seq(vote.seq);
             }
             Fate::Decided(Decision::Close(outcome)) => self.end_vote(now, vector, (outcome, String::new())),
             Fate::Decided(Decision::Execute(plan)) => return self.purge(now, vector, &plan),

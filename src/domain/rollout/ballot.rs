@@ -69,7 +69,7 @@ impl Ballot {
 
     /// When the last of the votes for a vector was cast, by its member's clock, and the hosts of all.
     pub(super) fn agreed(&self, vector: &Vector) -> (i64, BTreeSet<Host>) {
-        let votes = self.view.members.values().filter_map(|known| known.as_ref()?.record.vote(vector));
+        let votes = self.view.members.values().filter_map(|known| known.as_ref()?.published.vote(vector));
         votes.fold((0, BTreeSet::new()), |(at_ms, mut hosts), vote| {
             hosts.extend(vote.hosts.iter().cloned());
             (vote.at_ms.max(at_ms), hosts)
@@ -87,7 +87,7 @@ impl Ballot {
     /// Whether a member other than `own` does not know yet that the owed purges of a vector have been made.
     pub(super) fn others_owe(&self, vector: &Vector, own: &Member) -> bool {
         let others = self.view.members.iter().filter(|(member, _)| *member != own);
-        others.filter_map(|(_, known)| known.as_ref()?.record.kept(vector)).any(Vote::owes)
+        others.filter_map(|(_, known)| known.as_ref()?.published.kept(vector)).any(Vote::owes)
     }
 
     /// The group actor was rebuilt, and numbers its views anew.
@@ -98,5 +98,5 @@ impl Ballot {
 
 /// What the group knows of us.
 fn known<'a>(view: &'a View, own: &Member) -> Option<&'a Record> {
-    view.members.get(own).and_then(Option::as_ref).map(|known| &known.record)
+    view.members.get(own)?.as_ref()?.published.record()
 }

@@ -108,11 +108,17 @@ impl Rollout {
                 .is_some_and(|id| theirs.noticed.contains(&id) && record.untold.iter().all(|notice| notice.id != id)),
             // A member drops its vote only after the announcement; but for a dead vector it may never have voted.
             None => {
-                !dead && record.last.as_ref().is_some_and(|last| group::is_past(&self.ballot.view, last, &vote.vector))
+                !dead
+                    && record
+                        .last
+                        .as_ref()
+                        .is_some_and(|last| group::has_moved_on(&self.ballot.view, last, &vote.vector))
             }
         };
         let mut others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
-        others.any(|(member, known)| known.as_ref().is_some_and(|known| told(member, &known.record)))
+        others.any(|(member, known)| {
+            known.as_ref().and_then(|known| known.published.record()).is_some_and(|record| told(member, record))
+        })
     }
 
     /// Whether the end of a closed vote is announced, and no other member needs the vote any more.

@@ -67,7 +67,7 @@ impl Rollout {
         let rollout = self.identity.group_rollout(vector);
         let own = &self.identity.member;
         let others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
-        let theirs = others.filter_map(|(_, known)| known.as_ref()?.record.vote(vector));
+        let theirs = others.filter_map(|(_, known)| known.as_ref()?.published.vote(vector));
         let theirs: Vec<Vote> = theirs.cloned().collect();
         let Some(vote) = self.record.open_vote(vector) else { return };
         for other in theirs {

@@ -76,7 +76,7 @@ impl Rollout {
         let own = &self.identity.member;
         let told = |member: &Member| {
             let known = self.ballot.view.members.get(member).and_then(Option::as_ref);
-            known.is_some_and(|known| known.record.stalled)
+            known.and_then(|known| known.published.record()).is_some_and(|record| record.stalled)
         };
         match undecided {
             None => self.awaiting().filter(|member| *member != own).any(told),
@@ -136,7 +136,8 @@ impl Rollout {
         let own = self.record.draft.as_ref().map(|draft| &draft.version);
         let prefixes = &self.policy.group.repository_prefixes;
         let waits = move |known: &Option<Known>| {
-            let record = known.as_ref().map(|known| &known.record).filter(|record| record.awaits_vote());
+            let record =
+                known.as_ref().and_then(|known| known.published.record()).filter(|record| record.awaits_vote());
             record.zip(own).is_some_and(|(record, own)| record.version.same_across(own, prefixes))
         };
         self.ballot.view.members.iter().filter(move |(_, known)| waits(known)).map(|(member, _)| member)

@@ -344,7 +344,7 @@ impl Rollout {
 
     /// Gives the rollout `seq`, if it is the present one, a new number, so that the group can agree on another vector
     /// with it.
-    pub(super) fn renew(&mut self, seq: Seq) {
+    pub(super) fn bump_seq(&mut self, seq: Seq) {
         let Some(draft) = self.record.draft.as_mut().filter(|draft| draft.seq == seq) else { return };
         let at_rest = draft.change == Change::Baseline || draft.closed >= draft.seq;
         draft.seq = draft.seq.next();

@@ -69,14 +69,12 @@ pub fn unusable(record: Option<&Record>, workload: &Workload) -> Option<String> 
 pub fn baseline(workload: &Workload, version: &Version, floor: Seq) -> Record {
     let (_, seq) = Record::above(floor);
     Record {
-        revision: 1,
         uid: workload.uid.clone(),
         version: version.clone(),
         generation: workload.generation,
-        phase: Phase::Complete,
         requested_at: workload.tuning.requested_at.clone(),
         chosen: workload.tuning.containers.is_some(),
-        ..Record::absent(seq)
+        ..Record::first(seq)
     }
 }
 

@@ -151,7 +151,7 @@ impl Rollout {
             Phase::Rolling if returns => Outcome::RolledBack,
             Phase::Rolling => Outcome::Superseded,
             Phase::Complete if previous.awaits_vote() => Outcome::Superseded,
-            Phase::Complete | Phase::Failed(_) | Phase::Withdrawn | Phase::Absent => return None,
+            Phase::Complete | Phase::Failed(_) | Phase::Withdrawn => return None,
         };
         Some(End::plainly(Kind::RolloutSuperseded, outcome))
     }

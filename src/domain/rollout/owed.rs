@@ -133,7 +133,7 @@ impl Rollout {
     fn adopt_owed(&mut self, vector: &Vector) {
         let own = &self.identity.member;
         let others = self.ballot.view.members.iter().filter(|(member, _)| *member != own);
-        let theirs = others.filter_map(|(_, known)| known.as_ref()?.record.kept(vector));
+        let theirs = others.filter_map(|(_, known)| known.as_ref()?.published.kept(vector));
         let theirs: Vec<Vote> = theirs.cloned().collect();
         let Some(vote) = self.record.kept_mut(vector) else { return };
         let voted = vote.paths.clone();

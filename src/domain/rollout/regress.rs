@@ -75,7 +75,7 @@ impl Rollout {
             draft.closed = spent;
         }
         draft.seq = spent;
-        self.renew(spent);
+        self.bump_seq(spent);
         if let Some(draft) = self.record.draft.as_mut().filter(|_| ran) {
             draft.closed = draft.closed.min(spent);
             draft.change = Change::Changed;

@@ -48,7 +48,7 @@ impl Rollout {
         };
         if let Some(last) = draft.last.as_mut().filter(fewer) {
             group::leave_out(&self.ballot.view, &vector, last);
-            self.renew(seq);
+            self.bump_seq(seq);
         }
     }
 

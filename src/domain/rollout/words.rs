@@ -13,7 +13,7 @@ use crate::image::{Version, brief, difference};
 use crate::machine::Timestamp;
 use crate::policy::Policy;
 use crate::readiness::{self, Pods, Standing, standing};
-use crate::record::{Closed, Phase, Purge, PurgeState, Record, Vote};
+use crate::record::{Closed, Phase, Published, Purge, PurgeState, Record, Vote};
 use crate::rollout::Rollout;
 use crate::rollout::barrier::Bounds;
 use crate::rollout::sight::Sight;
@@ -284,7 +284,6 @@ fn state(
             "purges if it completes after all, or with the next version".to_owned(),
         ),
         Phase::Withdrawn => ("withdrawn; nothing was purged".to_owned(), "waits for the next version".to_owned()),
-        Phase::Absent => ("the cluster does not have the workload".to_owned(), "waits for it".to_owned()),
         Phase::Complete => complete(record),
     }
 }
@@ -346,11 +345,11 @@ fn purge((distribution, purge): (&DistributionId, &Purge)) -> PurgeSummary {
 }
 
 fn member((member, known): (&Member, &Option<Known>)) -> MemberSummary {
-    let record = known.as_ref().map(|known| &known.record);
+    let published = known.as_ref().map(|known| &known.published);
     MemberSummary {
         member: member.to_string(),
-        phase: record.map_or("unknown", |record| record.phase.name()),
-        version: record.map_or(String::new(), |record| record.version.to_string()),
+        phase: published.map_or("unknown", Published::phase),
+        version: published.and_then(Published::version).map_or(String::new(), ToString::to_string),
     }
 }
 

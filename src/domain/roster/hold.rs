@@ -8,7 +8,7 @@ use super::{HEARD_FOR, Pin, Roster, Servers, TWINS_FOR, listed};
 use crate::id::Member;
 use crate::machine::Timestamp;
 
-/// The reason of a hold, by which it is counted. In the order in which they are told.
+/// The reason of a hold, by which it is counted. In the order in which we report them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
@@ -79,7 +79,7 @@ impl Roster {
     pub(super) fn twins(&self, now: Timestamp) -> Option<String> {
         let (name, ledgers) = match &self.twin {
             Some((other, at)) if now.since(*at) <= TWINS_FOR => (&self.own, vec![&self.origin, other]),
-            Some(_) | None => self.voices.values().find_map(|voice| Some((&voice.beat.member, voice.twins(now)?)))?,
+            Some(_) | None => self.peers.values().find_map(|peer| Some((&peer.beat.member, peer.twins(now)?)))?,
         };
         let ledgers: Vec<_> = ledgers.iter().map(|origin| origin.to_string()).collect();
         Some(format!(
@@ -143,7 +143,7 @@ impl Roster {
         let most = servers.most();
         let pinned = self.fitting_pin(servers).map(|pin| &pin.members);
         let is_heard = |name: &&Member| {
-            **name == self.own || self.voices.get(*name).is_some_and(|voice| now.since(voice.at) <= HEARD_FOR)
+            **name == self.own || self.peers.get(*name).is_some_and(|peer| now.since(peer.at) <= HEARD_FOR)
         };
         let members = pinned.unwrap_or(&self.configured);
         let silent: BTreeSet<Member> = members.iter().filter(|name| !is_heard(name)).cloned().collect();
@@ -169,7 +169,7 @@ impl Roster {
 
     /// A member's name, with where it runs if it says so.
     fn called(&self, name: &Member) -> String {
-        match self.voices.get(name).map(|voice| &voice.beat.place).filter(|place| !place.is_empty()) {
+        match self.peers.get(name).map(|peer| &peer.beat.place).filter(|place| !place.is_empty()) {
             Some(place) => format!("{name} (whose own Redis is {place})"),
             None => name.to_string(),
         }

@@ -9,8 +9,8 @@ fn names(names: &[&str]) -> BTreeSet<Member> {
     names.iter().map(|name| Member::from(*name)).collect()
 }
 
-fn beat(member: &str, origin: &str, at_ms: i64) -> Beat {
-    Beat { member: member.into(), origin: origin.into(), at_ms, ..Beat::default() }
+fn beat(member: &str, origin: &str, at_ms: i64) -> Heartbeat {
+    Heartbeat { member: member.into(), origin: origin.into(), at_ms, ..Heartbeat::default() }
 }
 
 fn servers(distinct: usize) -> Servers {
@@ -169,9 +169,9 @@ fn two_ledgers_that_take_turns_under_one_name_are_two_clusters() {
 }
 
 /// A beat as programs leave it: of this life, the how manieth in it, by a clock that is of no account.
-fn counted(boot: &str, origin: &str, count: u64) -> Beat {
+fn counted(boot: &str, origin: &str, count: u64) -> Heartbeat {
     let at_ms = -i64::try_from(count).unwrap();
-    Beat { boot: boot.to_owned(), count, ..beat("eu-2", origin, at_ms) }
+    Heartbeat { boot: boot.to_owned(), count, ..beat("eu-2", origin, at_ms) }
 }
 
 #[test]
@@ -184,18 +184,18 @@ fn a_ledger_that_was_recreated_is_no_second_cluster_and_counts_once_its_beats_go
     assert_eq!(roster.hear(at(10), 1, counted("x", "a", 101)), Brought::Nothing, "late, from another board");
     assert_eq!(roster.hear(at(15), 0, counted("y", "b", 3)), Brought::News);
     assert_eq!(hold(&roster, 15, &servers(2)), "");
-    assert_eq!(roster.voice(&"eu-2".into()).unwrap().beat.origin, "b".into());
+    assert_eq!(roster.peer(&"eu-2".into()).unwrap().beat.origin, "b".into());
 }
 
 #[test]
 fn a_process_that_starts_again_is_heard_whatever_its_clock_says_and_the_one_before_it_is_not() {
     let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
     let hour = 3_600_000;
-    roster.hear(at(0), 0, Beat { at_ms: hour, ..counted("x", "a", 40) });
-    assert_eq!(roster.hear(at(5), 0, Beat { at_ms: 5, ..counted("y", "a", 1) }), Brought::News);
-    assert_eq!(roster.hear(at(10), 1, Beat { at_ms: 2 * hour, ..counted("x", "a", 39) }), Brought::Nothing);
-    assert_eq!(roster.hear(at(10), 2, Beat { at_ms: 2 * hour, ..counted("x", "a", 41) }), Brought::Nothing);
-    assert_eq!(roster.voice(&"eu-2".into()).unwrap().beat.boot, "y");
+    roster.hear(at(0), 0, Heartbeat { at_ms: hour, ..counted("x", "a", 40) });
+    assert_eq!(roster.hear(at(5), 0, Heartbeat { at_ms: 5, ..counted("y", "a", 1) }), Brought::News);
+    assert_eq!(roster.hear(at(10), 1, Heartbeat { at_ms: 2 * hour, ..counted("x", "a", 39) }), Brought::Nothing);
+    assert_eq!(roster.hear(at(10), 2, Heartbeat { at_ms: 2 * hour, ..counted("x", "a", 41) }), Brought::Nothing);
+    assert_eq!(roster.peer(&"eu-2".into()).unwrap().beat.boot, "y");
     // Both live, and one of them ends: the one that goes on counts.
     assert_eq!(roster.hear(at(15), 1, counted("x", "a", 42)), Brought::News);
 }
@@ -203,14 +203,14 @@ fn a_process_that_starts_again_is_heard_whatever_its_clock_says_and_the_one_befo
 #[test]
 fn beats_of_older_programs_that_do_not_count_are_ordered_by_their_time_within_a_life() {
     let mut roster = roster(&[], Some((&["eu-1", "eu-2"], 2)));
-    let old = |boot: &str, at_ms| Beat { boot: boot.to_owned(), ..beat("eu-2", "a", at_ms) };
+    let old = |boot: &str, at_ms| Heartbeat { boot: boot.to_owned(), ..beat("eu-2", "a", at_ms) };
     assert_eq!(roster.hear(at(0), 0, old("x", 50)), Brought::Ledger);
     assert_eq!(roster.hear(at(5), 0, old("x", 49)), Brought::Nothing);
     assert_eq!(roster.hear(at(5), 0, old("x", 51)), Brought::News);
     assert_eq!(roster.hear(at(9), 0, counted("y", "a", 1)), Brought::News, "it was upgraded");
     assert_eq!(roster.hear(at(14), 0, old("z", 7)), Brought::News, "and taken back");
     let text = serde_json::to_string(&counted("y", "a", 1)).unwrap();
-    assert_eq!(serde_json::from_str::<Beat>(&text.replace(r#""count":1,"#, "")).unwrap().count, 0);
+    assert_eq!(serde_json::from_str::<Heartbeat>(&text.replace(r#""count":1,"#, "")).unwrap().count, 0);
 }
 
 #[test]
@@ -218,9 +218,9 @@ fn a_member_that_starts_again_and_again_fills_no_memory() {
     let mut roster = roster(&[], None);
     for life in 0..1_000 {
         roster.hear(at(life), 0, counted(&format!("life-{life}"), "a", 1));
-        assert_eq!(roster.voice(&"eu-2".into()).unwrap().beat.boot, format!("life-{life}"));
+        assert_eq!(roster.peer(&"eu-2".into()).unwrap().beat.boot, format!("life-{life}"));
     }
-    let size = format!("{:?}", roster.voice(&"eu-2".into())).len();
+    let size = format!("{:?}", roster.peer(&"eu-2".into())).len();
     assert!(size < 20_000, "{size} bytes in words");
 }
 
@@ -229,13 +229,14 @@ fn a_peer_with_other_members_or_settings_is_told_apart_by_name() {
     let mut ours = roster(&[], Some((&["eu-1", "eu-2"], 2)));
     let theirs = roster(&[], Some((&["eu-1", "eu-2", "us-1"], 3)));
     let standing = theirs.standing(at(0), &servers(3));
-    let beat = |roster: &Roster, config: String| Beat { settings: roster.settings(), config, ..beat("eu-2", "o2", 1) };
+    let beat =
+        |roster: &Roster, config: String| Heartbeat { settings: roster.settings(), config, ..beat("eu-2", "o2", 1) };
     ours.hear(at(0), 0, beat(&theirs, standing.config.clone()));
     let words = "group.members is \"eu-1, eu-2, us-1\" there and \"eu-1, eu-2\" here";
     assert_eq!(ours.differences(&"eu-2".into()), [words]);
     assert_ne!(ours.standing(at(0), &servers(2)).config, standing.config);
     let same = ours.standing(at(0), &servers(2)).config;
-    ours.hear(at(1), 0, Beat { at_ms: 2, ..beat(&ours, same) });
+    ours.hear(at(1), 0, Heartbeat { at_ms: 2, ..beat(&ours, same) });
     assert_eq!(ours.differences(&"eu-2".into()), Vec::<String>::new());
 }
 
@@ -246,8 +247,8 @@ fn made_up_names_fill_no_memory_and_drive_no_member_out() {
     for number in 0..5_000_u64 {
         roster.hear(at(number), 0, beat(&format!("x-{number}"), "o", 1));
     }
-    assert_eq!(roster.voices().count(), STRANGERS_MAX + 1);
-    assert!(roster.voice(&"eu-2".into()).is_some() && roster.voice(&"x-4999".into()).is_some());
+    assert_eq!(roster.peers().count(), STRANGERS_MAX + 1);
+    assert!(roster.peer(&"eu-2".into()).is_some() && roster.peer(&"x-4999".into()).is_some());
 }
 
 fn answering(answered: &[&str], silent: &[&str]) -> Servers {
@@ -347,7 +348,7 @@ fn a_member_is_renamed_by_the_recipe() {
     let settings = settings(&Policy::default(), false);
     let mut renamed = Roster::new("us-east".into(), "o3".into(), BTreeSet::new(), settings, Some(old));
     renamed.hear(at(1), 0, beat("eu-2", "o2", 1));
-    renamed.hear(at(1), 0, Beat { member: "eu-1".into(), ..beat("eu-1", "o1", 1) });
+    renamed.hear(at(1), 0, Heartbeat { member: "eu-1".into(), ..beat("eu-1", "o1", 1) });
     let pin = renamed.wanted_pin(at(1), &servers(3)).unwrap();
     assert_eq!((pin.members, pin.forgotten), (names(&["eu-1", "eu-2", "us-east"]), names(&["us-1"])));
 }
@@ -386,7 +387,7 @@ fn every_difference_has_a_cure_that_names_the_cluster() {
         let there = of("eu-2", settings, theirs);
         let config = there.standing(at(0), &servers(3)).config;
         let members = there.pin().map(|pin| pin.members.clone()).unwrap_or_default();
-        ours.hear(at(0), 0, Beat { settings: there.settings(), config, members, ..beat("eu-2", "o2", 1) });
+        ours.hear(at(0), 0, Heartbeat { settings: there.settings(), config, members, ..beat("eu-2", "o2", 1) });
         let said = ours.cure(&"eu-2".into());
         assert!(said.as_deref().unwrap_or("-").starts_with(cure.unwrap_or("-")), "{said:?}");
         assert_eq!(said.is_none(), ours.differences(&"eu-2".into()).is_empty());
@@ -394,6 +395,6 @@ fn every_difference_has_a_cure_that_names_the_cluster() {
     let mut ours = of("eu-1", usual(), pin(&["eu-1", "eu-2"], &["us-1"]));
     let there = of("eu-2", usual(), pin(all, &[]));
     let config = there.standing(at(0), &servers(3)).config;
-    ours.hear(at(0), 0, Beat { settings: there.settings(), config, members: names(all), ..beat("eu-2", "o2", 1) });
+    ours.hear(at(0), 0, Heartbeat { settings: there.settings(), config, members: names(all), ..beat("eu-2", "o2", 1) });
     assert_eq!(ours.cure(&"eu-2".into()).unwrap(), "run allclear group forget us-1 in eu-2 too");
 }

@@ -18,7 +18,7 @@ pub(super) struct Baselines<K: Kind> {
     writing: BTreeSet<K::Id>,
     /// Sights of those that came meanwhile.
     overtaken: BTreeMap<K::Id, Latest<K>>,
-    /// The ledger has no room for these. They hold up neither the others nor what is told of them.
+    /// The ledger has no room for these. They hold up neither the others nor the notices about them.
     put_off: BTreeMap<(Timestamp, K::Id), K::Record>,
 }
 

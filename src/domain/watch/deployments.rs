@@ -22,10 +22,8 @@ impl Kind for Deployments {
     type Arrival = Arrival;
 
     const AT_REST: Arrival = Arrival::Baseline;
-
-    fn unseen(is_listed: bool) -> Arrival {
-        if is_listed { Arrival::New } else { Arrival::Open }
-    }
+    const NEW: Arrival = Arrival::New;
+    const OPEN: Arrival = Arrival::Open;
 
     fn id(workload: &Workload) -> &WorkloadId {
         &workload.id

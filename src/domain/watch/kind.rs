@@ -23,8 +23,16 @@ pub trait Kind: Clone + Debug + Eq + Hash {
     /// The arrival of an object that a first listing found at rest.
     const AT_REST: Self::Arrival;
 
+    /// The arrival of an object that came after all others of its scope were on record.
+    const NEW: Self::Arrival;
+
+    /// The arrival of an object that may have been there before.
+    const OPEN: Self::Arrival;
+
     /// The arrival of an object that was not seen. `is_listed`: all others of its scope are on record.
-    fn unseen(is_listed: bool) -> Self::Arrival;
+    fn unseen(is_listed: bool) -> Self::Arrival {
+        if is_listed { Self::NEW } else { Self::OPEN }
+    }
 
     /// Which object this is.
     fn id(sight: &Self::Sight) -> &Self::Id;

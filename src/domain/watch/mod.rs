@@ -212,7 +212,7 @@ impl<K: Kind> Watch<K> {
 
     /// A child is dead. What it leaves is judged again by the newest sight.
     fn died(&mut self, now: Timestamp, id: &K::Id, end: End<K::Record>, effects: &mut Vec<Effect<K>>) {
-        let Some(case) = self.nursery.bury(id) else { return };
+        let Some(case) = self.nursery.remove(id) else { return };
         self.lives.ended(id);
         match end {
             End::Finished(record) => {

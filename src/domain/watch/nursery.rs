@@ -26,9 +26,9 @@ pub struct Case<K: Kind> {
 struct Child<K: Kind> {
     case: Case<K>,
     /// Its mailbox was full: the newest sight must be sent again.
-    lagging: bool,
+    needs_sight: bool,
     /// Its mailbox was full when peers were rebuilt: their new addresses must be sent again.
-    astray: bool,
+    needs_peers: bool,
 }
 
 /// What an object without a child waits for before it gets one.
@@ -68,8 +68,8 @@ impl<K: Kind> Nursery<K> {
     }
 
     /// Children that may not know where their peers are.
-    pub fn astray(&self) -> impl Iterator<Item = &K::Id> {
-        self.children.iter().filter(|(_, child)| child.astray).map(|(id, _)| id)
+    pub fn needing_peers(&self) -> impl Iterator<Item = &K::Id> {
+        self.children.iter().filter(|(_, child)| child.needs_peers).map(|(id, _)| id)
     }
 
     /// The objects that are left alone for a while, and why.
@@ -94,7 +94,7 @@ impl<K: Kind> Nursery<K> {
     pub(super) fn see(&mut self, id: &K::Id, sight: Latest<K>, effects: &mut Vec<Effect<K>>) {
         if let Some(child) = self.children.get_mut(id) {
             child.case.latest.clone_from(&sight);
-            child.lagging = false;
+            child.needs_sight = false;
             effects.push(Effect::Pass(id.clone(), sight));
         } else if let Some((case, _)) = self.aside.get_mut(id) {
             case.latest = sight;
@@ -103,43 +103,43 @@ impl<K: Kind> Nursery<K> {
 
     /// The child's mailbox refused a sight.
     pub(super) fn passed_in_vain(&mut self, id: &K::Id) {
-        self.children.get_mut(id).into_iter().for_each(|child| child.lagging = true);
+        self.children.get_mut(id).into_iter().for_each(|child| child.needs_sight = true);
     }
 
     /// The child's mailbox refused the addresses of its peers.
     pub(super) fn directed_in_vain(&mut self, id: &K::Id) {
-        self.children.get_mut(id).into_iter().for_each(|child| child.astray = true);
+        self.children.get_mut(id).into_iter().for_each(|child| child.needs_peers = true);
     }
 
     /// Every child must learn where its peers are now.
     pub(super) fn direct(&mut self, effects: &mut Vec<Effect<K>>) {
-        self.children.values_mut().for_each(|child| child.astray = true);
+        self.children.values_mut().for_each(|child| child.needs_peers = true);
         self.direct_again(effects);
     }
 
     /// Sends again what mailboxes refused.
     pub(super) fn send_again(&mut self, effects: &mut Vec<Effect<K>>) {
-        for (id, child) in self.children.iter_mut().filter(|(_, child)| child.lagging) {
-            child.lagging = false;
+        for (id, child) in self.children.iter_mut().filter(|(_, child)| child.needs_sight) {
+            child.needs_sight = false;
             effects.push(Effect::Pass(id.clone(), child.case.latest.clone()));
         }
         self.direct_again(effects);
     }
 
     fn direct_again(&mut self, effects: &mut Vec<Effect<K>>) {
-        for (id, child) in self.children.iter_mut().filter(|(_, child)| child.astray) {
-            child.astray = false;
+        for (id, child) in self.children.iter_mut().filter(|(_, child)| child.needs_peers) {
+            child.needs_peers = false;
             effects.push(Effect::Direct(id.clone()));
         }
     }
 
     /// A child is started.
     pub(super) fn add(&mut self, id: K::Id, case: Case<K>) {
-        self.children.insert(id, Child { case, lagging: false, astray: false });
+        self.children.insert(id, Child { case, needs_sight: false, needs_peers: false });
     }
 
     /// A child is dead; returns what it leaves.
-    pub(super) fn bury(&mut self, id: &K::Id) -> Option<Case<K>> {
+    pub(super) fn remove(&mut self, id: &K::Id) -> Option<Case<K>> {
         self.children.remove(id).map(|child| child.case)
     }
 

@@ -140,12 +140,13 @@ impl<I: ObjectId> Troubles<I> {
     ) -> impl Iterator<Item = String> {
         let baselines = self.baselines.iter().map(|why| format!("cannot write first records: {why}"));
         let listed = self.listed.iter().map(|why| format!("cannot store which namespaces are listed: {why}"));
-        let unreadable = self.unreadable.iter().map(|(id, (why, _))| format!("{} cannot be read: {why}", id.spoken()));
-        let left_alone = left_alone.map(|(id, why)| format!("{} is left alone: {why}", id.spoken()));
+        let unreadable =
+            self.unreadable.iter().map(|(id, (why, _))| format!("{} cannot be read: {why}", id.display_name()));
+        let left_alone = left_alone.map(|(id, why)| format!("{} is left alone: {why}", id.display_name()));
         let first = self.unstored.iter().next();
         let others = self.unstored.len().saturating_sub(1);
         let unstored = first.map(|(id, why)| {
-            format!("the records of {} and {others} others have no room in the ledger: {why}", id.spoken())
+            format!("the records of {} and {others} others have no room in the ledger: {why}", id.display_name())
         });
         let watches = self.watches.values().map(|down| down.why.clone());
         watches.chain(baselines).chain(listed).chain(lives).chain(unreadable).chain(left_alone).chain(unstored)

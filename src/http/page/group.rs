@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::{SHOWN_MAX, more, tally};
-use domain::broker::{MemberSeen, PathSeen, Seen};
+use domain::broker::{BoardSeen, MemberSeen, Seen};
 use domain::tally::ago;
 
 /// The section of the group.
@@ -39,7 +39,7 @@ fn row(member: &MemberSeen) -> Markup {
     }
 }
 
-fn redis(board: &PathSeen) -> Markup {
+fn redis(board: &BoardSeen) -> Markup {
     html! {
         li {
             span.who { (board.name) small { "Redis" } }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::failure::{Failure, deleted};
 use super::object::{Key, text};
 use super::read::{ReadOptions, list_body};
-use super::resource::{GATEWAY_GROUP, Kind, discovery};
+use super::resource::{Kind, discovery};
 use super::store::Scope;
 use super::watch::{CHUNKS_MAX, Watch};
 use super::write::{DeleteOptions, Part, PatchForm};
@@ -36,14 +36,17 @@ pub fn answer(stand_in: &KubernetesStandIn, request: &Request) -> Reply {
         if matches!(request.path.as_str(), "/healthz" | "/livez" | "/readyz") {
             return Reply::full(200, "text/plain", "ok");
         }
-        if let Some(document) = discovery(request.path.trim_end_matches('/'), stand_in.has_gateway_api()) {
+        if let Some(document) = discovery(request.path.trim_end_matches('/'), &|group| stand_in.is_installed(group)) {
             return Reply::full(200, JSON, document.to_string());
         }
     }
     if let Some(answered) = core_events::answer(stand_in, request) {
         return answered.unwrap_or_else(|failure| refusal(&failure));
     }
-    let Some(target) = Target::parse(&request.segments(), stand_in.has_gateway_api()) else {
+    let Some(target) = Target::parse(&request.segments()).filter(|target| {
+        let row = target.kind.describe();
+        !row.custom || stand_in.is_installed(row.group)
+    }) else {
         // A real server has no Status here: the path leads nowhere at all.
         return Reply::full(404, "text/plain; charset=utf-8", "404 page not found\n");
     };
@@ -201,15 +204,12 @@ fn parse(body: &Bytes) -> Result<Value, Failure> {
 
 impl Target {
     /// Understands a path, or does not: then there is nothing at it.
-    fn parse(segments: &[&str], gateway_api: bool) -> Option<Target> {
+    fn parse(segments: &[&str]) -> Option<Target> {
         let (group, version, rest) = match segments {
             ["api", version, rest @ ..] => ("", *version, rest),
             ["apis", group, version, rest @ ..] => (*group, *version, rest),
             _ => return None,
         };
-        if group == GATEWAY_GROUP && !gateway_api {
-            return None;
-        }
         let (namespace, plural, rest) = match rest {
             // `namespaces/x` and its subresources are the namespace itself, everything longer is in it.
             ["namespaces", rest @ ..] if rest.len() < 2 || matches!(rest, [_, "status" | "finalize"]) => {
@@ -290,7 +290,7 @@ mod tests {
 
     fn target(path: &str) -> Option<(Kind, String, String, Part)> {
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
-        Target::parse(&segments, true).map(|target| (target.kind, target.namespace, target.name, target.part))
+        Target::parse(&segments).map(|target| (target.kind, target.namespace, target.name, target.part))
     }
 
     #[test]

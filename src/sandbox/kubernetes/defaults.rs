@@ -49,7 +49,16 @@ pub fn fill(kind: Kind, object: &mut Value) {
         | Kind::Event
         | Kind::Lease
         | Kind::EndpointSlice
-        | Kind::NetworkPolicy => {}
+        | Kind::NetworkPolicy
+        | Kind::DaemonSet
+        | Kind::Pipeline
+        | Kind::WeavePipeline
+        | Kind::HelmRelease
+        | Kind::Kustomization
+        | Kind::Application
+        | Kind::ArgoRollout
+        | Kind::GitopsCluster => {}
+        Kind::StatefulSet => set(object, "/spec", "replicas", json!(1)),
     }
 }
 
@@ -61,6 +70,8 @@ pub fn initial_status(kind: Kind) -> Option<Value> {
         Kind::Service | Kind::Ingress => Some(json!({"loadBalancer": {}})),
         Kind::Deployment => Some(json!({})),
         Kind::ReplicaSet => Some(json!({"replicas": 0})),
+        Kind::StatefulSet | Kind::DaemonSet => Some(json!({})),
+        Kind::Pipeline | Kind::WeavePipeline => Some(json!({"observedGeneration": -1})),
         Kind::ConfigMap
         | Kind::Secret
         | Kind::ServiceAccount
@@ -75,7 +86,33 @@ pub fn initial_status(kind: Kind) -> Option<Value> {
         | Kind::Event
         | Kind::Lease
         | Kind::EndpointSlice
-        | Kind::NetworkPolicy => None,
+        | Kind::NetworkPolicy
+        | Kind::HelmRelease
+        | Kind::Kustomization
+        | Kind::Application
+        | Kind::ArgoRollout
+        | Kind::GitopsCluster => None,
+    }
+}
+
+/// Drops what a kind's CustomResourceDefinition does not have. Only one of those here is strict: that of upstream's Pipelines, of
+/// whose status it keeps what upstream writes.
+pub fn prune(kind: Kind, object: &mut Value) {
+    if kind != Kind::WeavePipeline {
+        return;
+    }
+    let keep = |value: &mut Value, names: &[&str]| {
+        if let Some(fields) = value.as_object_mut() {
+            fields.retain(|name, _| names.contains(&name.as_str()));
+        }
+    };
+    let Some(status) = object.get_mut("status") else { return };
+    keep(status, &["observedGeneration", "conditions", "environments"]);
+    for environment in status["environments"].as_object_mut().into_iter().flat_map(Map::values_mut) {
+        keep(environment, &["targets", "waitingApproval"]);
+        if let Some(waiting) = environment.get_mut("waitingApproval") {
+            keep(waiting, &["revision"]);
+        }
     }
 }
 

@@ -27,8 +27,9 @@ mod store;
 mod watch;
 mod write;
 
+use std::collections::BTreeSet;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -43,6 +44,7 @@ pub use resource::Kind;
 use crate::http::{Reply, Request, Server, StandIn};
 use controller::Controller;
 use object::{Key, Object, text};
+use resource::GATEWAY_GROUP;
 use selector::Selector;
 pub use store::Backup;
 use store::{Scope, Store};
@@ -100,7 +102,8 @@ pub struct KubernetesStandIn {
 struct Inner {
     options: Options,
     store: Arc<Store>,
-    gateway_api: AtomicBool,
+    /// The groups of the CustomResourceDefinitions that are installed.
+    crds: Mutex<BTreeSet<&'static str>>,
     expired_form: Mutex<ExpiredForm>,
     writes: AtomicU64,
     closing: channel::Sender<Closing>,
@@ -115,7 +118,7 @@ impl KubernetesStandIn {
         let stand_in = KubernetesStandIn {
             inner: Arc::new(Inner {
                 store: Arc::new(Store::new(options.changes_max)),
-                gateway_api: AtomicBool::new(options.gateway_api),
+                crds: Mutex::new(options.gateway_api.then_some(GATEWAY_GROUP).into_iter().collect()),
                 expired_form: Mutex::new(options.expired_form),
                 writes: AtomicU64::new(0),
                 closing: channel::Sender::new(Closing::default()),
@@ -339,7 +342,18 @@ impl KubernetesStandIn {
 
     /// Installs or removes the Gateway API.
     pub fn set_gateway_api(&self, installed: bool) {
-        self.inner.gateway_api.store(installed, Ordering::Relaxed);
+        self.set_installed(GATEWAY_GROUP, installed);
+    }
+
+    /// Installs or removes the CustomResourceDefinitions of a group. Of those that are known only the Gateway API's are installed
+    /// in a new stand-in.
+    pub fn set_installed(&self, group: &'static str, installed: bool) {
+        let mut crds = self.inner.crds.lock().unwrap_or_else(PoisonError::into_inner);
+        if installed {
+            crds.insert(group)
+        } else {
+            crds.remove(group)
+        };
     }
 
     /// Chooses how a watch from an old version is refused from now on.
@@ -415,8 +429,9 @@ impl KubernetesStandIn {
         self.inner.writes.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn has_gateway_api(&self) -> bool {
-        self.inner.gateway_api.load(Ordering::Relaxed)
+    /// Whether objects of this group are served, if they come from a CustomResourceDefinition.
+    fn is_installed(&self, group: &str) -> bool {
+        self.inner.crds.lock().unwrap_or_else(PoisonError::into_inner).contains(group)
     }
 
     fn expired_form(&self) -> ExpiredForm {

@@ -50,6 +50,24 @@ pub enum Kind {
     EndpointSlice,
     /// `networking.k8s.io/v1` NetworkPolicy. Kept, and lets everything through.
     NetworkPolicy,
+    /// `apps/v1` StatefulSet. Kept as it is written: no controller works on it.
+    StatefulSet,
+    /// `apps/v1` DaemonSet. As above.
+    DaemonSet,
+    /// `allclear.dev/v1alpha1` Pipeline.
+    Pipeline,
+    /// `pipelines.weave.works/v1alpha1` Pipeline, under the CRD of its own group: only its fields are kept in a status.
+    WeavePipeline,
+    /// `helm.toolkit.fluxcd.io/v2` HelmRelease.
+    HelmRelease,
+    /// `kustomize.toolkit.fluxcd.io/v1` Kustomization.
+    Kustomization,
+    /// `argoproj.io/v1alpha1` Application, which has no status subresource.
+    Application,
+    /// `argoproj.io/v1alpha1` Rollout.
+    ArgoRollout,
+    /// `gitops.weave.works/v1alpha1` GitopsCluster.
+    GitopsCluster,
 }
 
 /// What raises `metadata.generation`. Observed on kube-apiserver 1.36.
@@ -110,8 +128,19 @@ const fn core(plural: &'static str, singular: &'static str, kind: &'static str) 
 }
 
 const fn gateway(plural: &'static str, singular: &'static str, kind: &'static str) -> Description {
+    custom(GATEWAY_GROUP, "v1", plural, singular, kind)
+}
+
+const fn custom(
+    group: &'static str,
+    version: &'static str,
+    plural: &'static str,
+    singular: &'static str,
+    kind: &'static str,
+) -> Description {
     Description {
-        group: GATEWAY_GROUP,
+        group,
+        version,
         status: true,
         generation: Generation::AllButMetadata,
         custom: true,
@@ -193,9 +222,39 @@ static CLUSTER_ROLE: Description =
 static CLUSTER_ROLE_BINDING: Description =
     Description { namespaced: false, ..rbac("clusterrolebindings", "clusterrolebinding", "ClusterRoleBinding") };
 
+static STATEFUL_SET: Description = Description {
+    group: "apps",
+    short_names: &["sts"],
+    status: true,
+    generation: Generation::Spec,
+    ..core("statefulsets", "statefulset", "StatefulSet")
+};
+static DAEMON_SET: Description = Description {
+    group: "apps",
+    short_names: &["ds"],
+    status: true,
+    generation: Generation::Spec,
+    ..core("daemonsets", "daemonset", "DaemonSet")
+};
+static PIPELINE: Description = custom("allclear.dev", "v1alpha1", "pipelines", "pipeline", "Pipeline");
+static WEAVE_PIPELINE: Description = custom("pipelines.weave.works", "v1alpha1", "pipelines", "pipeline", "Pipeline");
+static HELM_RELEASE: Description = Description {
+    short_names: &["hr"],
+    ..custom("helm.toolkit.fluxcd.io", "v2", "helmreleases", "helmrelease", "HelmRelease")
+};
+static KUSTOMIZATION: Description = Description {
+    short_names: &["ks"],
+    ..custom("kustomize.toolkit.fluxcd.io", "v1", "kustomizations", "kustomization", "Kustomization")
+};
+static APPLICATION: Description =
+    Description { status: false, ..custom("argoproj.io", "v1alpha1", "applications", "application", "Application") };
+static ARGO_ROLLOUT: Description = custom("argoproj.io", "v1alpha1", "rollouts", "rollout", "Rollout");
+static GITOPS_CLUSTER: Description =
+    custom("gitops.weave.works", "v1alpha1", "gitopsclusters", "gitopscluster", "GitopsCluster");
+
 impl Kind {
     /// Every kind, in table order.
-    pub const ALL: [Kind; 21] = [
+    pub const ALL: [Kind; 30] = [
         Kind::Namespace,
         Kind::Pod,
         Kind::Service,
@@ -217,6 +276,15 @@ impl Kind {
         Kind::ClusterRoleBinding,
         Kind::EndpointSlice,
         Kind::NetworkPolicy,
+        Kind::StatefulSet,
+        Kind::DaemonSet,
+        Kind::Pipeline,
+        Kind::WeavePipeline,
+        Kind::HelmRelease,
+        Kind::Kustomization,
+        Kind::Application,
+        Kind::ArgoRollout,
+        Kind::GitopsCluster,
     ];
 
     /// The row of the table.
@@ -243,6 +311,15 @@ impl Kind {
             Kind::ClusterRoleBinding => &CLUSTER_ROLE_BINDING,
             Kind::EndpointSlice => &ENDPOINT_SLICE,
             Kind::NetworkPolicy => &NETWORK_POLICY,
+            Kind::StatefulSet => &STATEFUL_SET,
+            Kind::DaemonSet => &DAEMON_SET,
+            Kind::Pipeline => &PIPELINE,
+            Kind::WeavePipeline => &WEAVE_PIPELINE,
+            Kind::HelmRelease => &HELM_RELEASE,
+            Kind::Kustomization => &KUSTOMIZATION,
+            Kind::Application => &APPLICATION,
+            Kind::ArgoRollout => &ARGO_ROLLOUT,
+            Kind::GitopsCluster => &GITOPS_CLUSTER,
         }
     }
 
@@ -281,10 +358,10 @@ impl Description {
 }
 
 /// The groups served, in the order of the table, each once. The core group is not among them.
-fn groups(gateway_api: bool) -> Vec<&'static Description> {
+fn groups(is_installed: &dyn Fn(&str) -> bool) -> Vec<&'static Description> {
     let mut rows: Vec<&'static Description> = Vec::new();
     for row in Kind::ALL.into_iter().map(Kind::describe) {
-        let served = !row.group.is_empty() && (gateway_api || row.group != GATEWAY_GROUP);
+        let served = !row.group.is_empty() && (!row.custom || is_installed(row.group));
         if served && !rows.iter().any(|seen| seen.group == row.group) {
             rows.push(row);
         }
@@ -293,18 +370,18 @@ fn groups(gateway_api: bool) -> Vec<&'static Description> {
 }
 
 /// The discovery document at `path`, if there is one: `/version`, `/api`, `/apis` and the lists below them.
-pub fn discovery(path: &str, gateway_api: bool) -> Option<Value> {
+pub fn discovery(path: &str, is_installed: &dyn Fn(&str) -> bool) -> Option<Value> {
     match path {
         "/version" => Some(version()),
         "/api" => Some(json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})),
         "/apis" => {
-            let groups: Vec<Value> = groups(gateway_api).into_iter().map(group).collect();
+            let groups: Vec<Value> = groups(is_installed).into_iter().map(group).collect();
             Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
         }
         "/api/v1" => Some(resource_list("")),
         _ => {
             let rest = path.strip_prefix("/apis/")?;
-            let row = groups(gateway_api).into_iter().find(|row| rest.split('/').next() == Some(row.group))?;
+            let row = groups(is_installed).into_iter().find(|row| rest.split('/').next() == Some(row.group))?;
             match rest.split_once('/') {
                 None => Some(group(row)),
                 Some((_, version)) if version == row.version => Some(resource_list(row.group)),
@@ -372,10 +449,10 @@ mod tests {
 
     #[test]
     fn a_cluster_without_the_gateway_api_does_not_announce_it() {
-        let with = discovery("/apis", true).unwrap().to_string();
-        let without = discovery("/apis", false).unwrap().to_string();
+        let with = discovery("/apis", &|_| true).unwrap().to_string();
+        let without = discovery("/apis", &|_| false).unwrap().to_string();
         assert!(with.contains(GATEWAY_GROUP) && !without.contains(GATEWAY_GROUP));
-        assert_eq!(discovery("/apis/gateway.networking.k8s.io/v1", false), None);
-        assert!(discovery("/apis/gateway.networking.k8s.io/v1", true).is_some());
+        assert_eq!(discovery("/apis/gateway.networking.k8s.io/v1", &|_| false), None);
+        assert!(discovery("/apis/gateway.networking.k8s.io/v1", &|_| true).is_some());
     }
 }

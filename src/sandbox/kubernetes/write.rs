@@ -246,6 +246,7 @@ impl Writer<'_> {
             let status = object["status"].take();
             object = old.clone();
             object["status"] = status;
+            defaults::prune(kind, &mut object);
         }
         if !object["metadata"].is_object() {
             object["metadata"] = json!({});

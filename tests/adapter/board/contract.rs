@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use domain::id::{Member, Origin, Seq, WorkloadId};
 use domain::ports::{Board, Cursor, Flow, Heard, News, POSTINGS_MAX, Posted, Posting};
-use domain::record::Record;
+use domain::record::{Published, Record};
 use domain::record_codec::decode;
-use domain::roster::Beat;
+use domain::roster::Heartbeat;
 use futures_util::StreamExt as _;
 
 use super::Bench;
@@ -28,7 +28,7 @@ pub fn record(seq: u64, revision: u64) -> Record {
 }
 
 pub fn show(seq: u64, revision: u64) -> Posting {
-    Posting::Show(Box::new(record(seq, revision)))
+    record(seq, revision).into()
 }
 
 pub fn forget(seq: u64, revision: u64) -> Posting {
@@ -234,7 +234,7 @@ pub async fn a_record_too_long_is_refused_alone(bench: &dyn Bench) {
     let one = bench.handle("eu-1");
     let mut long = record(1, 1);
     long.conditions.insert("x".repeat(70_000));
-    let some = [(app(1), show(1, 1)), (web(), Posting::Show(Box::new(long))), (app(2), show(1, 1))];
+    let some = [(app(1), show(1, 1)), (web(), long.into()), (app(2), show(1, 1))];
     let answers = one.post(&"a".into(), &some).await.unwrap();
     assert!(matches!(&answers[..], [Posted::Current, Posted::Refused(_), Posted::Current]), "{answers:?}");
     assert_eq!(all(&*bench.handle("eu-2")).await.len(), 2);
@@ -242,7 +242,7 @@ pub async fn a_record_too_long_is_refused_alone(bench: &dyn Bench) {
 
 pub async fn an_absent_workload_gives_way_to_a_later_one(bench: &dyn Bench) {
     let (one, two) = (bench.handle("eu-1"), bench.handle("eu-2"));
-    let absent = || Posting::Show(Box::new(Record::absent(Seq(4))));
+    let absent = || Posting::Show(Published::Absent(Seq(4)));
     post(&*one, "a", show(4, 9)).await;
     for _ in 0..2 {
         assert_eq!(post(&*one, "a", absent()).await, Posted::Current);
@@ -253,9 +253,9 @@ pub async fn an_absent_workload_gives_way_to_a_later_one(bench: &dyn Bench) {
     assert_eq!(all(&*two).await, [heard("a", show(5, 1))]);
 }
 
-pub fn beat(member: &str, at_ms: i64) -> Beat {
+pub fn beat(member: &str, at_ms: i64) -> Heartbeat {
     let words = [(web(), "waits for \"eu-2\"".to_owned())].into();
-    Beat { member: member.into(), origin: "a".into(), at_ms, words, ..Beat::default() }
+    Heartbeat { member: member.into(), origin: "a".into(), at_ms, words, ..Heartbeat::default() }
 }
 
 pub async fn beats_are_heard_and_answer_with_the_earlier_one(bench: &dyn Bench) {
@@ -296,9 +296,9 @@ pub async fn a_beat_wakes_the_others_if_it_is_news(bench: &dyn Bench) {
     let first = beat("eu-2", 1);
     two.beat(&first).await.unwrap();
     woken(&mut wakes).await;
-    two.beat(&Beat { at_ms: 2, ..first.clone() }).await.unwrap();
+    two.beat(&Heartbeat { at_ms: 2, ..first.clone() }).await.unwrap();
     assert!(tokio::time::timeout(quiet, wakes.next()).await.is_err(), "it only says that its member lives");
-    two.beat(&Beat { members: BTreeSet::from(["eu-9".into()]), ..first }).await.unwrap();
+    two.beat(&Heartbeat { members: BTreeSet::from(["eu-9".into()]), ..first }).await.unwrap();
     woken(&mut wakes).await;
 }
 
@@ -343,11 +343,9 @@ pub async fn shuffled_histories_end_in_the_newest_state(bench: &dyn Bench) {
     assert_eq!(there, expected);
 }
 
-fn rank(posting: &Posting) -> (u64, u64, bool) {
-    match posting {
-        Posting::Show(record) => (record.seq.0, record.revision, false),
-        Posting::Forget(seq, revision) => (seq.0, *revision, true),
-    }
+fn rank(posting: &Posting) -> (Seq, u64, bool) {
+    let (seq, revision) = posting.state();
+    (seq, revision, matches!(posting, Posting::Forget(..)))
 }
 
 /// The same numbers in every run (Knuth's MMIX).

@@ -3,8 +3,8 @@
 use super::*;
 
 /// What eu-2 would say.
-fn theirs(change: impl FnOnce(&mut Beat)) -> Beat {
-    let mut beat = Beat {
+fn theirs(change: impl FnOnce(&mut Heartbeat)) -> Heartbeat {
+    let mut beat = Heartbeat {
         member: "eu-2".into(),
         origin: "o-2".into(),
         boot: "x".to_owned(),
@@ -13,7 +13,7 @@ fn theirs(change: impl FnOnce(&mut Beat)) -> Beat {
         members: members(&["eu-1", "eu-2", "us-1"]),
         settings: agreed(),
         config: config(),
-        ..Beat::default()
+        ..Heartbeat::default()
     };
     change(&mut beat);
     let pairs = beat.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -40,13 +40,18 @@ impl World {
 async fn a_redis_that_takes_no_writes_is_not_called_well() {
     let mut world = World::start().await;
     world.without_the_third();
-    let ours =
-        Beat { member: "eu-1".into(), origin: world.origin.clone(), boot: "b".into(), count: 9, ..Beat::default() };
+    let ours = Heartbeat {
+        member: "eu-1".into(),
+        origin: world.origin.clone(),
+        boot: "b".into(),
+        count: 9,
+        ..Heartbeat::default()
+    };
     world.board(0, "eu-1").beat(&ours).await.unwrap();
     // It answers, and lacks what our allclear has left elsewhere.
     let shown = flat(&world.show(Output::Table).await);
     assert!(shown.contains("eu-1's allclear leaves its beats elsewhere and not there"), "{shown}");
-    world.board(1, "eu-1").beat(&Beat { count: 8, ..ours.clone() }).await.unwrap();
+    world.board(1, "eu-1").beat(&Heartbeat { count: 8, ..ours.clone() }).await.unwrap();
     assert_eq!(flat(&world.show(Output::Table).await).matches(": well").count(), 2);
     // A replica shows all that its primary has, and takes nothing.
     let primary = world.redis[0].port().to_string();
@@ -68,7 +73,7 @@ async fn members_that_differ_are_not_called_agreed_and_what_to_do_is_said_with_b
     let board = world.board(1, "eu-2");
     board.beat(&other).await.unwrap();
     let copy = Record { config: other.config.clone(), ..record(7, 4, "2", &json!("complete"), 7) };
-    board.post(&"o-2".into(), &[(web(), Posting::Show(Box::new(copy)))]).await.unwrap();
+    board.post(&"o-2".into(), &[(web(), copy.into())]).await.unwrap();
     let (values, cure) =
         ("purge.paths is \"/news/*\" there and \"/*\" here", "give purge.paths one value in eu-2 and in eu-1");
     for text in
@@ -77,6 +82,10 @@ async fn members_that_differ_are_not_called_agreed_and_what_to_do_is_said_with_b
         println!("{text}\n");
         assert!(text.contains(values) && text.contains(cure), "{text}");
         assert!(!text.contains("State agreed") && !text.contains("Next votes for the purge"), "{text}");
+        assert!(
+            !text.contains("so nothing is agreed on with it"),
+            "what is beside the member is no further trouble: {text}"
+        );
     }
     let status = flat(&world.status(Output::Table).await);
     let (held, rollout) = (status.find("Held up"), status.find("shop/web rollout 2"));
@@ -112,7 +121,7 @@ async fn what_is_forgotten_is_cleaned_up_and_may_be_had_back() {
     let mut world = World::start().await;
     world.without_the_third();
     let question = World::question(None);
-    let copy = Posting::Show(Box::new(record(4, 1, "2", &json!("complete"), 4)));
+    let copy = domain::ports::Posting::from(record(4, 1, "2", &json!("complete"), 4));
     for redis in 0..2 {
         world.board(redis, "us-1").post(&"o-3".into(), &[(web(), copy.clone())]).await.unwrap();
     }

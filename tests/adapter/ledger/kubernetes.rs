@@ -216,7 +216,21 @@ async fn patience_is_also_asked_for_in_a_header_and_never_for_long() {
     }
 }
 
-/// No right would help, and the ledger is not full either, which is how a lasting failure is taken.
+#[tokio::test]
+async fn only_what_the_api_server_takes_for_too_large_has_no_room() {
+    let cluster = Cluster::start().await;
+    let ledger = cluster.opened().await;
+    for (code, reason) in [(413, "RequestEntityTooLarge"), (422, "Invalid")] {
+        cluster.fail_writes(When::Before, status(code, reason, "Too long: may not be more than 1048576 bytes", 0));
+        let stored = ledger.store(&web(), &record(1)).await;
+        assert!(matches!(&stored, Err(StoreError::NoRoom(_))), "{stored:?}");
+    }
+    cluster.fail_writes(When::Before, status(400, "BadRequest", "an admission webhook says no", 0));
+    let error = unavailable(ledger.store(&web(), &record(1)).await);
+    assert!(error.retry == Retry::Never && !error.denied, "{error:?}");
+}
+
+/// No right would help, and the ledger is not full either.
 #[tokio::test]
 async fn a_namespace_that_is_ending_is_no_missing_right_and_no_lack_of_room() {
     let cluster = Cluster::start().await;

@@ -23,7 +23,7 @@ use crate::board::contract::{app, beat, heard, post, record, show, web};
 use crate::board::redis::board_at;
 
 /// How a beat is made another.
-type Forge = fn(&mut domain::roster::Beat, &str);
+type Forge = fn(&mut domain::roster::Heartbeat, &str);
 
 /// Writes copies of eu-2's under names that nobody has, each of 12 KiB and waiting for us.
 fn forge(redis: &Redis, copies: usize, mac: &str) {
@@ -55,7 +55,7 @@ fn broker(trust: Trust) -> Broker {
         boot: "b".to_owned(),
         version: "0".to_owned(),
         place: String::new(),
-        silent: true,
+        listen_only: true,
         trust,
     };
     Broker::new(identity, Some(roster), vec!["redis".to_owned()])

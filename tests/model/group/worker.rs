@@ -10,7 +10,7 @@ use domain::machine::{Machine, Timestamp};
 use domain::notice::{Kind, Notice};
 use domain::policy::{Agreement, Policy};
 use domain::purge::{Order, Progress};
-use domain::record::{Outcome, PurgeState, Record, Vote};
+use domain::record::{Outcome, Published, PurgeState, Record, Vote};
 use domain::rollout::{Effect, Event, Identity, Rollout};
 use domain::testing::{answers, web};
 use domain::workload::Workload;
@@ -184,17 +184,17 @@ impl<'a> Worker<'a> {
                     origin: self.job.origin.clone(),
                     current: true,
                     alive: true,
-                    record: own.clone(),
+                    published: own.clone().into(),
                     told: Told::default(),
                 });
             }
-            let (origin, record) = self.job.copies[m].clone()?;
+            let (origin, published) = self.job.copies[m].clone()?;
             let current = self.job.ledgers[m] == origin;
-            let mut record = (*record).clone();
-            if self.world.mutant == Some(Mutant::FactsForVotes) {
-                believe_facts(&mut record, own);
+            let mut published = (*published).clone();
+            if let (Some(Mutant::FactsForVotes), Published::Record(record)) = (self.world.mutant, &mut published) {
+                believe_facts(record, own);
             }
-            Some(Known { origin, current, alive: true, record, told: Told::default() })
+            Some(Known { origin, current, alive: true, published, told: Told::default() })
         };
         let members: BTreeMap<Member, Option<Known>> = (0..members).map(|m| (name(m), known(m))).collect();
         View { config: config.to_owned(), members, ..View::default() }

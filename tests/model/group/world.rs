@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use domain::id::{Member, Origin, Seq, Vector};
 use domain::policy::Policy;
 use domain::purge::Order;
-use domain::record::{Edge, Record};
+use domain::record::{Edge, Published, Record};
 use domain::record_codec::form;
 use domain::rules::Rules;
 use domain::workload::Workload;
@@ -89,7 +89,7 @@ pub struct Place {
     /// Writes so far, if it dies of them.
     pub written: u8,
     /// Every state of the record that others may have a copy of, and the ledger it is from; `None` before the first.
-    pub published: BTreeSet<(Origin, Hashed<Record>)>,
+    pub published: BTreeSet<(Origin, Hashed<Published>)>,
     /// The writes its workers are about to make, each with the record it was made from.
     pub pending: Vec<Option<Write>>,
 }
@@ -168,7 +168,7 @@ enum Facts {
 }
 
 /// A copy of another member's record, and the ledger it is from.
-pub type Copied = Option<(Origin, Hashed<Record>)>;
+pub type Copied = Option<(Origin, Hashed<Published>)>;
 
 /// The different things that may be done.
 type Choices = Arc<Vec<Arc<Done>>>;
@@ -324,7 +324,8 @@ impl World {
     fn jobs(&self, state: &State, member: usize, facts: Facts) -> Vec<Job> {
         let place = &state.places[member];
         let (config, members) = self.members[member].configs[place.config];
-        let readable = |(_, record): &(Origin, Hashed<Record>)| can_read(config, record);
+        let readable =
+            |(_, copy): &(Origin, Hashed<Published>)| copy.record().is_none_or(|record| can_read(config, record));
         let mut choices: Vec<Vec<Copied>> = vec![Vec::new()];
         for (m, other) in state.places.iter().enumerate().take(members) {
             let copies: Vec<Copied> = match facts {
@@ -429,7 +430,7 @@ impl World {
 }
 
 /// A record as far as another member's decisions depend on it.
-fn copy(record: &Record) -> Hashed<Record> {
+fn copy(record: &Record) -> Hashed<Published> {
     let mut copy = record.clone();
     copy.uid.clear();
     copy.generation = 0;
@@ -440,20 +441,20 @@ fn copy(record: &Record) -> Hashed<Record> {
     copy.conditions.clear();
     copy.stalled = false;
     copy.votes.iter_mut().for_each(|vote| vote.overtaken = false);
-    Hashed::new(copy)
+    Hashed::new(copy.into())
 }
 
 impl Place {
     /// What it publishes when the cluster does not have the workload.
-    fn absent(&self, floor: Seq) -> (Origin, Hashed<Record>) {
-        (self.origin.clone(), Hashed::new(Record::absent(floor)))
+    fn absent(&self, floor: Seq) -> (Origin, Hashed<Published>) {
+        (self.origin.clone(), Hashed::new(Published::Absent(floor)))
     }
 
-    fn newest(&self) -> Option<(Origin, Hashed<Record>)> {
+    fn newest(&self) -> Copied {
         let absent = || {
             let copies =
-                self.published.iter().filter(|(origin, record)| *origin == self.origin && record.revision == u64::MAX);
-            copies.max_by_key(|(_, record)| record.seq).cloned()
+                self.published.iter().filter(|(origin, copy)| *origin == self.origin && copy.record().is_none());
+            copies.max_by_key(|(_, copy)| copy.seq()).cloned()
         };
         self.record.as_ref().map(|record| (self.origin.clone(), copy(record))).or_else(absent)
     }

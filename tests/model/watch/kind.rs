@@ -20,7 +20,7 @@ impl ObjectId for Id {
         "shop"
     }
 
-    fn spoken(&self) -> String {
+    fn display_name(&self) -> String {
         format!("shop/{}", self.0)
     }
 }
@@ -57,10 +57,8 @@ impl Kind for Toy {
     type Arrival = Arrival;
 
     const AT_REST: Arrival = Arrival::AtRest;
-
-    fn unseen(is_listed: bool) -> Arrival {
-        if is_listed { Arrival::New } else { Arrival::Open }
-    }
+    const NEW: Arrival = Arrival::New;
+    const OPEN: Arrival = Arrival::Open;
 
     fn id(sight: &Sight) -> &Id {
         &sight.id

@@ -2,7 +2,6 @@
 
 use allclear::actors::{Grouping, Settings};
 use domain::id::Seq;
-use domain::ports::Posting;
 use domain::record::Record;
 use domain::roster::Trust;
 use support::stage::{Life, id};
@@ -24,10 +23,9 @@ fn a_forged_copy_of_our_own_record_holds_nothing_up_without_a_key() {
     for (trust, purges) in [(Trust::Unsigned, 1), (Trust::Signed, 0)] {
         play(async {
             let (worlds, boards) = group(2);
-            let mut forged = Record::absent(Seq(90));
-            forged.revision = 40;
+            let forged = Record { revision: 40, ..Record::first(Seq(90)) };
             for board in &boards {
-                board.put("eu-1", "eu-1-0", &id("web"), Posting::Show(Box::new(forged.clone()))).await;
+                board.put("eu-1", "eu-1-0", &id("web"), forged.clone().into()).await;
             }
             let lives = lives(&worlds, trust);
             pass(15_000).await;
@@ -50,10 +48,9 @@ fn a_copy_forged_in_the_middle_of_a_rollout_ends_in_a_purge_without_a_key() {
         let lives = lives(&worlds, Trust::UnsignedOnPurpose);
         pass(15_000).await;
         support::stage::roll_out(&lives[0], "web", 2, "2", 4_000).await;
-        let mut forged = Record::absent(Seq(90));
-        forged.revision = 40;
+        let forged = Record { revision: 40, ..Record::first(Seq(90)) };
         for board in &boards {
-            board.put("eu-1", "eu-1-0", &id("web"), Posting::Show(Box::new(forged.clone()))).await;
+            board.put("eu-1", "eu-1-0", &id("web"), forged.clone().into()).await;
         }
         pass(10_000).await;
         support::stage::roll_out(&lives[1], "web", 2, "2", 4_000).await;

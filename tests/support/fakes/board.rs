@@ -7,7 +7,7 @@ use allclear::adapters::ledger::memory::MemoryLedger;
 use async_trait::async_trait;
 use domain::id::{Member, Origin, WorkloadId};
 use domain::ports::{Board, Cursor, Flow, Interest, News, PortError, Posted, Posting};
-use domain::roster::Beat;
+use domain::roster::Heartbeat;
 use sandbox::board::{MemberBoard, SharedBoard};
 
 use super::{FakeClock, World, failed};
@@ -34,7 +34,7 @@ impl Board for Lonely {
         if lost { Err(failed("board.post")) } else { Ok(postings.iter().map(|_| Posted::Current).collect()) }
     }
 
-    async fn beat(&self, _: &Beat) -> Result<Option<Beat>, PortError> {
+    async fn beat(&self, _: &Heartbeat) -> Result<Option<Heartbeat>, PortError> {
         Ok(None)
     }
 
@@ -155,7 +155,7 @@ impl Board for Seat {
         self.call("board.post", &about(postings), self.board.post(origin, postings)).await
     }
 
-    async fn beat(&self, beat: &Beat) -> Result<Option<Beat>, PortError> {
+    async fn beat(&self, beat: &Heartbeat) -> Result<Option<Heartbeat>, PortError> {
         self.call("board.beat", "", self.board.beat(beat)).await
     }
 

@@ -14,8 +14,8 @@ use domain::machine::Timestamp;
 use domain::notice::{Kind, Notice};
 use domain::paths::PathSet;
 use domain::ports::{
-    Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger, Ledgered,
-    Notifier, PinError, PodSight, PortError, Sight, StoreError,
+    Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger,
+    LedgerContents, Notifier, PinError, PodSight, PortError, Sight, StoreError,
 };
 use domain::purge::CdnErrorClass;
 use domain::readiness::Pod;
@@ -158,14 +158,14 @@ impl World {
 
 #[async_trait]
 impl Ledger for World {
-    async fn open(&self) -> Result<Ledgered, PortError> {
+    async fn open(&self) -> Result<LedgerContents, PortError> {
         let lost = self.port("ledger.open", "").await?;
         self.state().ledger_lost = false;
         let opened = self.ledger().open().await;
         if lost { Err(failed("ledger.open")) } else { opened }
     }
 
-    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
+    async fn peek(&self) -> Result<Option<LedgerContents>, PortError> {
         self.ledger().peek().await
     }
 
@@ -176,7 +176,7 @@ impl Ledger for World {
     }
 
     async fn store(&self, workload: &WorkloadId, record: &Record) -> Result<(), StoreError> {
-        let lost = self.port("ledger.store", &workload.to_string()).await?;
+        let lost = self.storing("ledger.store", &workload.to_string()).await?;
         if let Some(error) = self.lost() {
             return Err(error);
         }
@@ -190,8 +190,8 @@ impl Ledger for World {
     async fn store_all(&self, records: &BTreeMap<WorkloadId, Record>) -> BTreeMap<WorkloadId, StoreError> {
         let mut failures = BTreeMap::new();
         for (workload, record) in records {
-            let outcome = match self.port("ledger.store_all", &workload.to_string()).await {
-                Err(error) => Err(error.into()),
+            let outcome = match self.storing("ledger.store_all", &workload.to_string()).await {
+                Err(error) => Err(error),
                 Ok(_) if self.lost().is_some() => Err(self.lost().expect("just seen")),
                 Ok(lost) => {
                     let stored = self.ledger().store(workload, record).await;

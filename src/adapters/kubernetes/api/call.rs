@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::failure::{Attempt, Collection, Failure};
-use super::text::{self, Decoder};
+use super::text;
 use super::{ANSWER_MAX, OBJECT_BYTES_MAX};
 use domain::ports::PortError;
 
@@ -106,6 +106,18 @@ impl Api {
         self.send(of.attempt_one("update", name), json(object).and_then(request)).await
     }
 
+    /// Replaces the status of the object of this name, if it still has the `resourceVersion` that `object` has. All else of it
+    /// is left alone.
+    pub async fn replace_status(
+        &self,
+        of: &Collection,
+        name: &str,
+        object: &impl Serialize,
+    ) -> Result<Answer, CallError> {
+        let request = |body| Request::new(of.path()).replace_subresource("status", name, &PostParams::default(), body);
+        self.send(of.attempt_one("update the status of", name), json(object).and_then(request)).await
+    }
+
     /// Deletes the object of this name, if there is one.
     pub async fn delete(&self, of: &Collection, name: &str) -> Result<(), CallError> {
         let request = Request::new(of.path()).delete(name, &DeleteParams::default());
@@ -115,7 +127,7 @@ impl Api {
         }
     }
 
-    async fn send(
+    pub(super) async fn send(
         &self,
         attempt: Attempt<'_>,
         request: Result<http::Request<Vec<u8>>, RequestError>,
@@ -165,7 +177,7 @@ impl Answer {
     }
 
     /// What is kept of the object it is, or why that cannot be read.
-    pub fn object<T>(&self, decode: Decoder<T>) -> Result<T, String> {
+    pub fn object<T>(&self, decode: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
         text::object(&self.body, decode)
     }
 }

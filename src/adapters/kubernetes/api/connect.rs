@@ -3,15 +3,22 @@
 //!
 //! Not for requests; those are in `call`.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
+use std::net::{IpAddr, SocketAddr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::HeaderValue;
 use http::header::USER_AGENT;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::rt::TokioExecutor;
+use kube::client::{ClientBuilder, ConfigExt};
 use kube::config::{ExecInteractiveMode, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
 use kube::{Client, Config};
+
+use tower::util::MapErr;
 
 use super::failure::failure_in_words;
 use crate::config::shown;
@@ -101,13 +108,67 @@ pub async fn connect(options: &Options) -> Result<Clients, Error> {
     })
 }
 
-fn client(config: Config, server: &str) -> Result<Client, Error> {
+/// Makes clients of a cluster whose address others have named: each address that its name has is judged when it is resolved. Sends
+/// nothing yet.
+///
+/// # Errors
+/// When what it is made of cannot be used.
+pub fn connect_judged(config: &Config, source: &str, refusal: Judge) -> Result<Clients, Error> {
+    let server = shown(&config.cluster_url.to_string());
+    let client = |read_timeout| {
+        let config = bounded(config.clone(), read_timeout);
+        made(&server, || judged(&config, refusal))
+    };
+    Ok(Clients {
+        watch: client(WATCH_READ_MAX)?,
+        request: client(REQUEST_READ_MAX)?,
+        namespace: config.default_namespace.clone(),
+        source: source.to_owned(),
+        server: server.clone(),
+    })
+}
+
+/// Why an address may not be connected to.
+pub type Judge = fn(IpAddr) -> Option<&'static str>;
+
+/// A client as kube makes it, but for the addresses that it connects to. What bounds its silence is `call` and `watch`.
+fn judged(config: &Config, refusal: Judge) -> kube::Result<Client> {
+    let lookup = tower::service_fn(move |name: Name| async move { lookup(name.as_str(), refusal).await });
+    let mut connector = HttpConnector::new_with_resolver(lookup);
+    connector.enforce_http(false);
+    connector.set_connect_timeout(config.connect_timeout);
+    let transport = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+        .build::<_, kube::client::Body>(config.rustls_https_connector_with_connector(connector)?);
+    let stack = ClientBuilder::new(MapErr::new(transport, tower::BoxError::from), config.default_namespace.clone())
+        .with_layer(&config.extra_headers_layer()?)
+        .with_layer(&config.base_uri_layer());
+    Ok(match config.auth_layer()? {
+        Some(credentials) => stack.with_layer(&credentials).build(),
+        None => stack.build(),
+    })
+}
+
+/// The addresses of a name that may be connected to.
+async fn lookup(name: &str, refusal: Judge) -> io::Result<std::vec::IntoIter<SocketAddr>> {
+    let found: Vec<SocketAddr> = tokio::net::lookup_host((name, 0)).await?.collect();
+    let allowed: Vec<SocketAddr> = found.iter().copied().filter(|one| refusal(one.ip()).is_none()).collect();
+    match found.iter().find_map(|one| refusal(one.ip())) {
+        Some(refusal) if allowed.is_empty() => Err(io::Error::other(format!("not connected: the server is {refusal}"))),
+        Some(_) | None => Ok(allowed.into_iter()),
+    }
+}
+
+fn made(server: &str, make: impl FnOnce() -> kube::Result<Client>) -> Result<Client, Error> {
     let failed = |cause: String| Error::Client { server: server.to_owned(), cause };
     // A token that cannot be a header, such as one of two lines, is a panic in tower-http (0.7.1, `AddAuthorizationLayer`).
-    match catch_unwind(AssertUnwindSafe(|| Client::try_from(config))) {
+    match catch_unwind(AssertUnwindSafe(make)) {
         Ok(made) => made.map_err(|error| failed(failure_in_words(&error))),
         Err(_) => Err(failed("the token has characters that none can have".to_owned())),
     }
+}
+
+fn client(config: Config, server: &str) -> Result<Client, Error> {
+    made(server, || Client::try_from(config))
 }
 
 async fn configuration(options: &Options) -> Result<(Config, String), Error> {
@@ -147,7 +208,7 @@ async fn from_file(path: &Path, choice: &KubeConfigOptions) -> Result<(Config, S
 /// Where there is no person to ask, a credential plugin gets no terminal: otherwise what it writes to its standard error would
 /// be in our log.
 fn quiet(mut kubeconfig: Kubeconfig) -> Kubeconfig {
-    if !std::io::stdin().is_terminal() {
+    if !io::stdin().is_terminal() {
         let users = kubeconfig.auth_infos.iter_mut().filter_map(|user| user.auth_info.as_mut()?.exec.as_mut());
         users.for_each(|plugin| plugin.interactive_mode = Some(ExecInteractiveMode::Never));
     }
@@ -186,7 +247,7 @@ pub fn unusable(error: &KubeconfigError) -> String {
 fn is_absent(error: &KubeconfigError) -> bool {
     match error {
         KubeconfigError::FindPath => true,
-        KubeconfigError::ReadConfig(cause, _) => cause.kind() == std::io::ErrorKind::NotFound,
+        KubeconfigError::ReadConfig(cause, _) => cause.kind() == io::ErrorKind::NotFound,
         _ => false,
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Not for trying again: a caller does that, by the [`Retry`] class of the error.
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
@@ -27,19 +28,19 @@ const CAUSES_MAX: usize = 16;
 /// How the API server refuses what is made in a namespace that is being deleted (its admission plugin *NamespaceLifecycle*).
 const ENDING: &str = "because it is being terminated";
 
-/// A kind of object by its place in the URL space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A kind of object by its place in the URL space. Some kinds come from data.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Resource {
     /// The API group; empty for the core group.
-    pub group: &'static str,
+    pub group: Cow<'static, str>,
     /// The version of the group.
-    pub version: &'static str,
+    pub version: Cow<'static, str>,
     /// The plural, as RBAC rules name it.
-    pub plural: &'static str,
+    pub plural: Cow<'static, str>,
 }
 
 /// `v1` Namespaces.
-pub const NAMESPACES: Resource = Resource { group: "", version: "v1", plural: "namespaces" };
+pub const NAMESPACES: Resource = Resource::new("", "v1", "namespaces");
 
 /// All objects of a kind, in one namespace or in all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub struct Collection {
     pub resource: Resource,
     /// The namespace; `None` means all.
     pub namespace: Option<String>,
+    /// The only object of it that is meant, by its name: a right to one object is enough for that.
+    pub only: Option<String>,
 }
 
 /// What is attempted, for the error's first half and for naming the missing right.
@@ -73,26 +76,41 @@ pub struct Failure {
 }
 
 impl Resource {
+    /// A kind that we know.
+    pub const fn new(group: &'static str, version: &'static str, plural: &'static str) -> Self {
+        Self { group: Cow::Borrowed(group), version: Cow::Borrowed(version), plural: Cow::Borrowed(plural) }
+    }
+
     /// The name in RBAC rules and errors: `deployments.apps`, `services`.
-    fn spoken(&self) -> String {
-        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    fn display_name(&self) -> String {
+        if self.group.is_empty() { self.plural.to_string() } else { format!("{}.{}", self.plural, self.group) }
     }
 }
 
 impl Collection {
     /// The objects of a kind in all namespaces; also those of a kind that is in none.
     pub fn everywhere(resource: Resource) -> Self {
-        Self { resource, namespace: None }
+        Self { resource, namespace: None, only: None }
     }
 
     /// The objects of a kind in one namespace.
     pub fn of(resource: Resource, namespace: &str) -> Self {
-        Self { resource, namespace: Some(namespace.to_owned()) }
+        Self { resource, namespace: Some(namespace.to_owned()), only: None }
+    }
+
+    /// The same, but only the object of this name.
+    pub fn only(self, name: &str) -> Self {
+        Self { only: Some(name.to_owned()), ..self }
+    }
+
+    /// What a list or a watch selects by.
+    pub fn fields(&self) -> Option<String> {
+        self.only.as_ref().map(|name| format!("metadata.name={name}"))
     }
 
     /// The URL path of the collection, for [`kube::core::Request`].
     pub fn path(&self) -> String {
-        let Resource { group, version, plural } = self.resource;
+        let Resource { group, version, plural } = &self.resource;
         let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
         match &self.namespace {
             Some(namespace) => format!("{root}/namespaces/{namespace}/{plural}"),
@@ -118,7 +136,7 @@ impl Collection {
 
 impl fmt::Display for Attempt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "failed to {} {}", self.verb, self.collection.resource.spoken())?;
+        write!(f, "failed to {} {}", self.verb, self.collection.resource.display_name())?;
         if let Some(name) = self.name {
             write!(f, " {name}")?;
         }
@@ -130,7 +148,7 @@ impl Attempt<'_> {
     /// The error a port reports: what was attempted, why it failed, what can be done, whether trying again can help.
     pub fn failed(&self, failure: Failure) -> PortError {
         let Failure { status, message, retry_after } = failure;
-        let resource = self.collection.resource.spoken();
+        let resource = self.collection.resource.display_name();
         // What is made in a namespace that is ending is refused as well, and no right would help.
         let denied = matches!(status, Some(401 | 403)) && !message.contains(ENDING);
         let (cause, retry) = match status {
@@ -274,7 +292,7 @@ fn shorten(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const DEPLOYMENTS: Resource = Resource { group: "apps", version: "v1", plural: "deployments" };
+    const DEPLOYMENTS: Resource = Resource::new("apps", "v1", "deployments");
 
     fn answer(status: u16, retry_after: Option<&str>, body: &str) -> Failure {
         let mut headers = http::HeaderMap::new();
@@ -309,7 +327,7 @@ mod tests {
 
     #[test]
     fn an_overloaded_server_says_when_to_come_back() {
-        let everywhere = Collection { resource: DEPLOYMENTS, namespace: None };
+        let everywhere = Collection::everywhere(DEPLOYMENTS);
         let retry = |failure| everywhere.attempt("watch").failed(failure).retry;
         assert_eq!(retry(answer(429, Some("7"), "Too many requests")), Retry::After(Duration::from_secs(7)));
         assert_eq!(retry(answer(503, None, "")), Retry::Later);

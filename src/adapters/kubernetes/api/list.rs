@@ -57,7 +57,7 @@ impl Api {
             let found = |item: &[u8]| match text::item(item, decode) {
                 Reading::Read(item) => keep(item),
                 Reading::Unreadable(name, why) => {
-                    let resource = of.resource.plural;
+                    let resource = &*of.resource.plural;
                     tracing::warn!(resource, namespace = %name.namespace, name = %name.name, why, "object left out");
                 }
             };

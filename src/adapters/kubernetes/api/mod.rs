@@ -6,6 +6,7 @@
 
 mod call;
 mod connect;
+mod discovery;
 mod failure;
 mod lines;
 mod list;
@@ -19,11 +20,12 @@ mod watch;
 use std::time::Duration;
 
 pub(crate) use call::{Api, CallError};
-pub use connect::{Clients, Error as ConnectError, Options, connect};
+pub(crate) use connect::unusable;
+pub use connect::{Clients, Error as ConnectError, Options, connect, connect_judged};
 pub(crate) use failure::{Collection, NAMESPACES, Resource};
 pub(crate) use list::LIST_BYTES_MAX;
 pub(crate) use reach::{Reach, proofs};
-pub(crate) use text::{Decoder, Name, Reading};
+pub(crate) use text::{Decoder, Name, Reading, is_object_name};
 pub use watch::Tempo;
 pub(crate) use watch::{Look, Watches};
 

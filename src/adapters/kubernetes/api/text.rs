@@ -67,7 +67,7 @@ pub enum Line<T> {
     Seen(Reading<T>, String),
     /// An object is gone, as of a version.
     Gone(Name, String),
-    /// Everything up to this version has been told.
+    /// Everything up to this version has been reported.
     Bookmark {
         /// The version.
         version: String,
@@ -125,13 +125,13 @@ struct RawMeta<'a> {
 ///
 /// # Errors
 /// When the answer is not a list.
-pub fn page<T>(body: &[u8], decode: Decoder<T>) -> Result<Page<T>, Failure> {
+pub fn page<T>(body: &[u8], decode: impl Fn(&str) -> Result<T, String>) -> Result<Page<T>, Failure> {
     let text = Text::of(body);
     let raw: RawPage<'_> =
         serde_json::from_str(&text.text).map_err(|error| Failure::unanswered(format!("not a list: {error}")))?;
     let metadata = raw.metadata.unwrap_or(RawListMeta { resource_version: None, next: None });
     Ok(Page {
-        items: raw.items.unwrap_or_default().into_iter().map(|object| text.reading(object, decode)).collect(),
+        items: raw.items.unwrap_or_default().into_iter().map(|object| text.reading(object, &decode)).collect(),
         version: metadata.resource_version.unwrap_or_default(),
         next: metadata.next.filter(|token| !token.is_empty()),
     })
@@ -140,7 +140,7 @@ pub fn page<T>(body: &[u8], decode: Decoder<T>) -> Result<Page<T>, Failure> {
 /// The most of a list's beginning that is searched for its metadata.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// A page of one object that was cut off in it: the page without the object, which is told as unreadable. The API server
+/// A page of one object that was cut off in it: the page without the object, which is reported as unreadable. The API server
 /// writes the metadata of a list before its items. `None` where that is not so.
 pub fn head<T>(body: &[u8]) -> Option<Page<T>> {
     let text = String::from_utf8_lossy(body.get(..body.len().min(HEAD_BYTES_MAX))?);
@@ -150,7 +150,7 @@ pub fn head<T>(body: &[u8]) -> Option<Page<T>> {
     // As the API server writes objects: `{"metadata":{"name":"web","namespace":"shop",…`.
     let named = |field: &str| {
         let (_, rest) = object.split_once(&format!("\"{field}\":\""))?;
-        rest.split_once('"').map(|(name, _)| name.to_owned()).filter(|name| is_name(name))
+        rest.split_once('"').map(|(name, _)| name.to_owned()).filter(|name| is_object_name(name))
     };
     let name = Name { namespace: named("namespace").unwrap_or_default(), name: named("name").unwrap_or_default() };
     Some(Page {
@@ -160,18 +160,25 @@ pub fn head<T>(body: &[u8]) -> Option<Page<T>> {
     })
 }
 
-/// Whether it can be the name of an object or a namespace (RFC 1123).
-fn is_name(text: &str) -> bool {
-    const CHARS_MAX: usize = 253;
-    text.len() <= CHARS_MAX
-        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.'))
+/// Most characters of a name (RFC 1123, as Kubernetes reads it).
+/// <https://kubernetes.io/docs/concepts/overview/working-with-objects/names/>
+const NAME_CHARS_MAX: usize = 253;
+
+/// Whether an object, or a namespace, can have this name: labels of lower-case letters, digits and hyphens inside, with dots
+/// between them.
+pub fn is_object_name(text: &str) -> bool {
+    let is_label = |label: &str| {
+        let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !label.is_empty() && !label.starts_with('-') && !label.ends_with('-') && label.bytes().all(inside)
+    };
+    text.len() <= NAME_CHARS_MAX && text.split('.').all(is_label)
 }
 
 /// Takes a line of a watch apart.
 ///
 /// # Errors
 /// When it is not a line of a watch.
-pub fn line<T>(bytes: &[u8], decode: Decoder<T>) -> Result<Line<T>, Failure> {
+pub fn line<T>(bytes: &[u8], decode: impl Fn(&str) -> Result<T, String>) -> Result<Line<T>, Failure> {
     let text = Text::of(bytes);
     let raw: RawLine<'_> =
         serde_json::from_str(&text.text).map_err(|error| Failure::unanswered(format!("not a watch line: {error}")))?;
@@ -198,7 +205,7 @@ pub fn item<T>(bytes: &[u8], decode: Decoder<T>) -> Reading<T> {
 }
 
 /// Reads one object that was asked for by name.
-pub fn object<T>(body: &[u8], decode: Decoder<T>) -> Result<T, String> {
+pub fn object<T>(body: &[u8], decode: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
     let text = Text::of(body);
     if text.repaired { Err(NOT_UTF8.to_owned()) } else { decode(&text.text).map_err(|why| cut(&why, FAULT_BYTES_MAX)) }
 }
@@ -215,7 +222,7 @@ impl<'a> Text<'a> {
         Self { repaired: matches!(text, Cow::Owned(_)), text }
     }
 
-    fn reading<T>(&self, object: &RawValue, decode: Decoder<T>) -> Reading<T> {
+    fn reading<T>(&self, object: &RawValue, decode: impl Fn(&str) -> Result<T, String>) -> Reading<T> {
         let broken = self.repaired && object.get().contains(REPLACEMENT);
         match if broken { Err(NOT_UTF8.to_owned()) } else { decode(object.get()) } {
             Ok(item) => Reading::Read(item),
@@ -244,6 +251,18 @@ fn identify(object: &str) -> Identity<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_what_the_api_server_takes_for_one() {
+        for good in ["edge", "edge-1.infra", "0", &"a".repeat(NAME_CHARS_MAX)] {
+            assert!(is_object_name(good), "{good}");
+        }
+        for bad in ["", ".", "..", "a/b", "../x", "A", "a_b", "-a", "a-", "a..b", "a b", "a?watch=1", "%2e", "é", "a\n"]
+        {
+            assert!(!is_object_name(bad), "{bad}");
+        }
+        assert!(!is_object_name(&"a".repeat(NAME_CHARS_MAX + 1)));
+    }
 
     /// Keeps the image, which must be a string.
     fn image(object: &str) -> Result<String, String> {

@@ -38,7 +38,7 @@ use super::lines::Lines;
 use super::manner::Manner;
 use super::pace::Pace;
 use super::reach::Reach;
-use super::text::{self, Decoder, Line, Name, Page, Reading};
+use super::text::{self, Line, Name, Page, Reading};
 use domain::ports::{Flow, PortError};
 use domain::retry::Backoff;
 
@@ -117,13 +117,18 @@ impl Watches {
     }
 
     /// Watches a collection for ever, noting in `reach` how far it gets.
-    pub fn watch<T: Send + 'static>(&self, of: Collection, decode: Decoder<T>, reach: Reach) -> Flow<Look<T>> {
+    pub fn watch<T: Send + 'static>(
+        &self,
+        of: Collection,
+        decode: impl Fn(&str) -> Result<T, String> + Send + Sync + 'static,
+        reach: Reach,
+    ) -> Flow<Look<T>> {
         let watcher = Watcher {
             watches: self.clone(),
             manner: Manner::new(self.tempo.page),
             pace: Pace::new(self.tempo.backoff, of.path()),
             collection: of,
-            decode,
+            decode: Box::new(decode),
             reach,
             phase: Phase::Unlisted,
             looks: VecDeque::new(),
@@ -165,7 +170,7 @@ struct Following {
 struct Watcher<T> {
     watches: Watches,
     collection: Collection,
-    decode: Decoder<T>,
+    decode: Box<dyn Fn(&str) -> Result<T, String> + Send + Sync>,
     reach: Reach,
     manner: Manner,
     pace: Pace,
@@ -220,7 +225,8 @@ impl<T: Send + 'static> Watcher<T> {
         let first = token.is_none();
         loop {
             let limit = self.manner.limit();
-            let params = ListParams { limit, continue_token: token.clone(), ..ListParams::default() };
+            let field_selector = self.collection.fields();
+            let params = ListParams { limit, continue_token: token.clone(), field_selector, ..ListParams::default() };
             match self.read_page(&params).await {
                 Ok(Ok(page)) => {
                     self.manner.read_page();
@@ -274,7 +280,7 @@ impl<T: Send + 'static> Watcher<T> {
             Extent::Whole(body) => body,
             Extent::Head(head) => return Ok(Err(head)),
         };
-        let page = text::page(&body, self.decode)?;
+        let page = text::page(&body, &self.decode)?;
         if page.version.is_empty() && page.next.is_none() {
             return Err(Failure::unanswered("a list without a version"));
         }
@@ -286,6 +292,7 @@ impl<T: Send + 'static> Watcher<T> {
             timeout: u32::try_from(self.watches.tempo.watch.as_secs()).ok(),
             bookmarks: true,
             send_initial_events: initial_events,
+            field_selector: self.collection.fields(),
             ..WatchParams::default()
         };
         let request =
@@ -323,7 +330,7 @@ impl<T: Send + 'static> Watcher<T> {
             // A quiet cluster, or a connection that is dead on the other side only (W6): opening another tells.
             Err(_) => return self.go_on(following),
         };
-        match text::line(&bytes, self.decode) {
+        match text::line(&bytes, &self.decode) {
             Ok(Line::Error(failure)) => return self.broke(following, failure),
             // Part of a line is lost. Resuming brings it again; if it is still broken then, listing goes around it.
             Err(failure) => return self.interrupted(failure, following.version),

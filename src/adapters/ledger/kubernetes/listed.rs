@@ -3,7 +3,7 @@
 //! With it is kept which object each shard was, and each object that a namespace was moved to. One that is missing later, or is
 //! another object (deleted, and restored from some backup), has forgotten workloads, so for those of that shard the scopes count as
 //! not listed. A shard that was put back in place
-//! cannot be told from one that was written: what it forgot is purged once too often, which is the safe side.
+//! cannot be distinguished from one that was written: what it forgot is purged once too often, which is the safe side.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -14,7 +14,7 @@ use crate::adapters::kubernetes::api::{Api, CallError, Collection, LIST_BYTES_MA
 use domain::ports::{PinError, PortError, Retry};
 
 /// `v1` ConfigMaps.
-pub(super) const CONFIG_MAPS: Resource = Resource { group: "", version: "v1", plural: "configmaps" };
+pub(super) const CONFIG_MAPS: Resource = Resource::new("", "v1", "configmaps");
 
 /// Longest a call may take. The API server itself gives up on a request after 60 s, but a ledger that takes 10 s is as
 /// good as away: the caller's back-off and its report are worth more than the rest of the wait.
@@ -122,13 +122,20 @@ pub(super) enum Failed {
     Conflict(PortError),
     /// The ledger as a whole was deleted since it was opened.
     Lost(PortError),
+    /// The API server takes the object for too large.
+    NoRoom(PortError),
     /// Anything else.
     Other(PortError),
 }
 
 impl From<CallError> for Failed {
     fn from(failed: CallError) -> Self {
-        if failed.status() == Some(409) { Self::Conflict(failed.error) } else { Self::Other(failed.error) }
+        match failed.status() {
+            Some(409) => Self::Conflict(failed.error),
+            // The request as a whole is too long, or the ConfigMap: it may have 1 MiB.
+            Some(413 | 422) => Self::NoRoom(failed.error),
+            _ => Self::Other(failed.error),
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 //!
 //! Only (3) counts. An object that no shard names is passed over, so a crash before it changes nothing, and leaves an object that
 //! goes with the ledger. Its name is random: only its maker writes to it before a shard names it, so a slow second worker cannot
-//! overwrite what has become the truth. From (3) on it is written by compare-and-set, as a shard is, in a lane of its own, and
+//! overwrite what has become the truth. From (3) on it is written by compare-and-set, as a shard is, in a queue of its own, and
 //! refuses what it has no room for: that is its namespace's own loss. Nothing is ever moved back.
 //!
 //! Not for when a shard is crowded; that is `shard` and `writer`.
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::maps::Failed;
 use super::shard::Shard;
 use super::stored::Stored;
-use super::writer::{Copy, Lane, ShardStore, Spare};
+use super::writer::{ShardCopy, ShardQueue, ShardStore, Spare};
 use super::{META_NAME, SHARDS, shard_name};
 use domain::ports::PortError;
 
@@ -28,7 +28,7 @@ use domain::ports::PortError;
 #[derive(Clone, Debug)]
 pub(super) struct Route {
     pub(super) name: String,
-    pub(super) lane: Arc<Lane>,
+    pub(super) queue: Arc<ShardQueue>,
 }
 
 /// Where the records of moved namespaces are, as the shards were last seen to say.
@@ -50,7 +50,7 @@ impl Routes {
             *of != index || moved.get(namespace.as_str()) == Some(&route.name.as_str())
         });
         for (namespace, name) in moved {
-            let new = || Route { name: name.to_owned(), lane: Arc::default() };
+            let new = || Route { name: name.to_owned(), queue: Arc::default() };
             routes.entry((index, namespace.to_owned())).or_insert_with(new);
         }
     }
@@ -80,7 +80,12 @@ fn random_name(index: usize) -> Result<String, PortError> {
 
 impl Stored<'_> {
     /// See [`ShardStore::relieve`].
-    pub(super) async fn divide(&self, copy: Copy, namespace: &str, spare: &mut Option<Spare>) -> Result<Copy, Failed> {
+    pub(super) async fn divide(
+        &self,
+        copy: ShardCopy,
+        namespace: &str,
+        spare: &mut Option<Spare>,
+    ) -> Result<ShardCopy, Failed> {
         let name = match spare.take_if(|spare| spare.namespace == namespace) {
             Some(left) => left.name,
             None => random_name(self.index)?,
@@ -88,13 +93,13 @@ impl Stored<'_> {
         // An attempt whose outcome is not known may have been carried out, or be carried out yet: for the same namespace, and with the
         // same object. So that is used again, and never for another namespace.
         *spare = Some(Spare { namespace: namespace.to_owned(), name: name.clone() });
-        let Copy { mut shard, version } = copy;
+        let ShardCopy { mut shard, version } = copy;
         let theirs = shard.move_out(namespace, &name);
         let own = self.for_namespace(namespace, &name);
         let there = self.ledger.maps.get(&name).await?;
         let made = own.put(&theirs, there.and_then(|map| map.metadata.resource_version)).await?;
         self.ledger.note_moved(&made).await?;
-        let version = self.write(&Copy { shard: shard.clone(), version }).await?;
+        let version = self.write(&ShardCopy { shard: shard.clone(), version }).await?;
         *spare = None;
         tracing::info!(
             namespace,
@@ -103,7 +108,7 @@ impl Stored<'_> {
             "the records of a namespace crowded a part of the ledger, and have one of their own now"
         );
         self.ledger.routes.note(self.index, &shard);
-        Ok(Copy { shard, version: Some(version) })
+        Ok(ShardCopy { shard, version: Some(version) })
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 
 use super::shard_name;
-use crate::adapters::ledger::{Ruling, judge_removal, judge_store, shard_of, unusable};
+use crate::adapters::ledger::{Ruling, judge_removal, judge_store, shard_of, unusable, unwritable};
 use domain::id::{Seq, WorkloadId};
 use domain::ports::{PortError, StoreError};
 use domain::record::Record;
@@ -57,7 +57,7 @@ pub(super) enum Applied {
     /// Nothing: there is no room for it.
     Full(PortError),
     /// Nothing: the records of its namespace are in an object of their own.
-    Elsewhere,
+    UnreachableLedger,
 }
 
 /// The content of a shard.
@@ -145,7 +145,7 @@ impl Shard {
     /// Carries out one change, here only.
     pub(super) fn apply(&mut self, workload: &WorkloadId, change: &Change) -> Applied {
         if self.is_moved(&workload.namespace) {
-            return Applied::Elsewhere;
+            return Applied::UnreachableLedger;
         }
         self.try_apply(workload, change).unwrap_or_else(Applied::Refused)
     }
@@ -162,7 +162,7 @@ impl Shard {
         };
         match (ruling, change) {
             (Ruling::Apply, Change::Store(record)) => {
-                let text = encode(record).map_err(|error| unusable(workload, &error))?;
+                let text = encode(record).map_err(|error| unwritable(workload, &error))?;
                 let key = key_of(workload);
                 let value = if key.starts_with(HASHED_PREFIX) { format!("{workload} {text}") } else { text };
                 if let Err(full) = self.put(workload, key, value) {
@@ -296,7 +296,7 @@ mod tests {
         );
         assert_eq!((own.floor().unwrap(), shard.floor().unwrap()), (Seq(1), Seq(1)));
         assert_eq!(shard.moved().collect::<Vec<_>>(), [("shop", "allclear-ledger-07-0a1b")]);
-        assert!(matches!(store(&mut shard, &web, record(2, 100)), Applied::Elsewhere));
+        assert!(matches!(store(&mut shard, &web, record(2, 100)), Applied::UnreachableLedger));
         assert!(matches!(store(&mut shard, &blog, record(2, 100)), Applied::Changed));
         assert_eq!(Shard::of(shard.entries().clone()).bytes, shard.bytes);
     }

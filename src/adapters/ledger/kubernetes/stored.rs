@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use super::maps::Failed;
 use super::maps::config_map;
 use super::shard::Shard;
-use super::writer::{Copy, ShardStore, Spare};
+use super::writer::{ShardCopy, ShardStore, Spare};
 use super::{KubernetesLedger, META_NAME, SHARDS, copy_of};
 use domain::ports::PortError;
 
@@ -24,16 +24,16 @@ pub(super) struct Stored<'a> {
 }
 
 impl ShardStore for Stored<'_> {
-    async fn read(&self) -> Result<Copy, PortError> {
+    async fn read(&self) -> Result<ShardCopy, PortError> {
         let copy = match self.ledger.maps.get(&self.name).await? {
             Some(map) => copy_of(map, &self.meta),
-            None => Copy { shard: Shard::default(), version: None },
+            None => ShardCopy { shard: Shard::default(), version: None },
         };
         self.note(&copy.shard);
         Ok(copy)
     }
 
-    async fn write(&self, copy: &Copy) -> Result<String, Failed> {
+    async fn write(&self, copy: &ShardCopy) -> Result<String, Failed> {
         let written = self.put(&copy.shard, copy.version.clone()).await?;
         Ok(written.metadata.resource_version.unwrap_or_default())
     }
@@ -48,7 +48,7 @@ impl ShardStore for Stored<'_> {
         }
     }
 
-    async fn relieve(&self, copy: Copy, namespace: &str, spare: &mut Option<Spare>) -> Result<Copy, Failed> {
+    async fn relieve(&self, copy: ShardCopy, namespace: &str, spare: &mut Option<Spare>) -> Result<ShardCopy, Failed> {
         self.divide(copy, namespace, spare).await
     }
 }

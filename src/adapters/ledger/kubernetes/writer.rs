@@ -52,7 +52,7 @@ const FULL_FOR: Duration = Duration::from_secs(60);
 
 /// What the API server has of one shard.
 #[derive(Debug)]
-pub(super) struct Copy {
+pub(super) struct ShardCopy {
     /// Its content.
     pub(super) shard: Shard,
     /// The `resourceVersion` it had then; `None` while there is no such object.
@@ -62,9 +62,9 @@ pub(super) struct Copy {
 /// Reading and writing one shard, each in one call; the calls differ, the order of them is this module's.
 pub(super) trait ShardStore {
     /// Reads it afresh.
-    fn read(&self) -> impl Future<Output = Result<Copy, PortError>> + Send;
+    fn read(&self) -> impl Future<Output = Result<ShardCopy, PortError>> + Send;
     /// Writes it if it is still what was read, or creates it if there was none: returns the new `resourceVersion`.
-    fn write(&self, copy: &Copy) -> impl Future<Output = Result<String, Failed>> + Send;
+    fn write(&self, copy: &ShardCopy) -> impl Future<Output = Result<String, Failed>> + Send;
     /// Whether a namespace can be moved out of it.
     fn is_divisible(&self) -> bool;
     /// Notes which namespaces are elsewhere.
@@ -73,10 +73,10 @@ pub(super) trait ShardStore {
     /// what an attempt that failed has left.
     fn relieve(
         &self,
-        copy: Copy,
+        copy: ShardCopy,
         namespace: &str,
         spare: &mut Option<Spare>,
-    ) -> impl Future<Output = Result<Copy, Failed>> + Send;
+    ) -> impl Future<Output = Result<ShardCopy, Failed>> + Send;
 }
 
 /// An object that was made for a namespace; the shard may name it or not.
@@ -111,14 +111,14 @@ pub(super) struct Waiting(oneshot::Receiver<Answer>);
 
 /// One shard: what is queued for it, and what is known of it.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct ShardQueue {
     queue: Mutex<Vec<Intent>>,
     held: AsyncMutex<Held>,
 }
 
 #[derive(Debug, Default)]
 struct Held {
-    copy: Option<Copy>,
+    copy: Option<ShardCopy>,
     /// When the last write began.
     written: Option<Instant>,
     /// When it was last read.
@@ -126,8 +126,8 @@ struct Held {
     spare: Option<Spare>,
 }
 
-impl Lane {
-    /// Queues a change; the caller must then [`Lane::settle`] it.
+impl ShardQueue {
+    /// Queues a change; the caller must then [`ShardQueue::settle`] it.
     pub(super) fn enqueue(&self, workload: WorkloadId, change: Change) -> Waiting {
         let (answer, waiting) = oneshot::channel();
         self.queue().push(Intent { workload, change, answer });
@@ -170,7 +170,7 @@ impl Lane {
     }
 
     /// Takes over what a listing said of the shard.
-    pub(super) async fn adopt(&self, copy: Copy) {
+    pub(super) async fn adopt(&self, copy: ShardCopy) {
         self.held.lock().await.copy = Some(copy);
     }
 
@@ -228,7 +228,7 @@ impl Held {
                 self.written = Some(Instant::now());
                 self.relieve(copy, store).await
             } else {
-                if applied.iter().any(|applied| matches!(applied, Applied::Elsewhere)) {
+                if applied.iter().any(|applied| matches!(applied, Applied::UnreachableLedger)) {
                     store.note(&copy.shard);
                 }
                 *intents = answer_settled(std::mem::take(intents), applied);
@@ -240,7 +240,7 @@ impl Held {
                 let written = store.write(&copy).await;
                 written.map(|version| {
                     intents.drain(..).for_each(|intent| drop(intent.answer.send(Ok(()))));
-                    Copy { version: Some(version), ..copy }
+                    ShardCopy { version: Some(version), ..copy }
                 })
             };
             match written {
@@ -250,13 +250,14 @@ impl Held {
                     tokio::time::sleep(spread(BACKOFF * 2_u32.pow(conflicts - 1))).await;
                 }
                 Err(Failed::Lost(error)) => return Err(StoreError::Lost(error)),
+                Err(Failed::NoRoom(error)) => return Err(StoreError::NoRoom(error)),
                 Err(Failed::Conflict(error) | Failed::Other(error)) => return Err(error.into()),
             }
         }
         Ok(())
     }
 
-    async fn read(&mut self, store: &impl ShardStore) -> Result<Copy, PortError> {
+    async fn read(&mut self, store: &impl ShardStore) -> Result<ShardCopy, PortError> {
         let copy = store.read().await?;
         self.read = Some(Instant::now());
         Ok(copy)
@@ -267,13 +268,13 @@ impl Held {
         match applied {
             Applied::Refused(_) => true,
             Applied::Full(_) => self.read.is_none_or(|read| read.elapsed() >= FULL_FOR),
-            Applied::Changed | Applied::Unchanged | Applied::Elsewhere => false,
+            Applied::Changed | Applied::Unchanged | Applied::UnreachableLedger => false,
         }
     }
 
     /// Moves the largest namespace out, by what is there and what was to be written. Nothing of the latter is kept: it is applied
     /// again to whatever it belongs to then.
-    async fn relieve(&mut self, planned: Copy, store: &impl ShardStore) -> Result<Copy, Failed> {
+    async fn relieve(&mut self, planned: ShardCopy, store: &impl ShardStore) -> Result<ShardCopy, Failed> {
         let there = self.read(store).await?;
         store.note(&there.shard);
         match planned.shard.largest().filter(|namespace| !there.shard.is_moved(namespace)) {
@@ -298,9 +299,9 @@ fn answer_settled(intents: Vec<Intent>, applied: Vec<Applied>) -> Vec<Intent> {
             Applied::Changed => rest.push(intent),
             Applied::Unchanged => drop(intent.answer.send(Ok(()))),
             Applied::Refused(error) => drop(intent.answer.send(Err(error))),
-            Applied::Full(error) => drop(intent.answer.send(Err(error.into()))),
+            Applied::Full(error) => drop(intent.answer.send(Err(StoreError::NoRoom(error)))),
             // Without an answer it is queued again, where it belongs.
-            Applied::Elsewhere => drop(intent),
+            Applied::UnreachableLedger => drop(intent),
         }
     }
     rest
@@ -335,14 +336,14 @@ mod tests {
     }
 
     impl ShardStore for Object {
-        async fn read(&self) -> Result<Copy, PortError> {
+        async fn read(&self) -> Result<ShardCopy, PortError> {
             tokio::time::sleep(LATENCY).await;
             self.reads.fetch_add(1, Ordering::Relaxed);
             let version = Some(self.version.load(Ordering::Relaxed).to_string());
-            Ok(Copy { shard: self.content.lock().unwrap().clone(), version })
+            Ok(ShardCopy { shard: self.content.lock().unwrap().clone(), version })
         }
 
-        async fn write(&self, copy: &Copy) -> Result<String, Failed> {
+        async fn write(&self, copy: &ShardCopy) -> Result<String, Failed> {
             tokio::time::sleep(LATENCY / 2).await;
             let version = {
                 let mut content = self.content.lock().unwrap();
@@ -363,14 +364,14 @@ mod tests {
 
         fn note(&self, _: &Shard) {}
 
-        async fn relieve(&self, copy: Copy, _: &str, _: &mut Option<Spare>) -> Result<Copy, Failed> {
+        async fn relieve(&self, copy: ShardCopy, _: &str, _: &mut Option<Spare>) -> Result<ShardCopy, Failed> {
             Ok(copy)
         }
     }
 
     #[derive(Default)]
     struct Bench {
-        lane: Lane,
+        queue: ShardQueue,
         object: Object,
         writes: Writes,
     }
@@ -379,7 +380,7 @@ mod tests {
         /// One whose copy is there already.
         async fn start() -> Arc<Self> {
             let bench = Arc::new(Self::default());
-            bench.lane.look(true, &bench.object, |_| ()).await.unwrap();
+            bench.queue.look(true, &bench.object, |_| ()).await.unwrap();
             bench
         }
 
@@ -387,8 +388,8 @@ mod tests {
             let text = format!(r#"{{"r":{revision},"u":"","s":1,"v":{{}}}}"#);
             let record: Record = decode(text.as_bytes()).unwrap();
             loop {
-                let waiting = self.lane.enqueue(workload(number), Change::Store(Box::new(record.clone())));
-                if let Some(answer) = self.lane.settle(waiting, &self.object, &self.writes).await {
+                let waiting = self.queue.enqueue(workload(number), Change::Store(Box::new(record.clone())));
+                if let Some(answer) = self.queue.settle(waiting, &self.object, &self.writes).await {
                     return answer;
                 }
             }
@@ -437,7 +438,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_refusal_is_given_only_after_a_fresh_read() {
         let bench = Bench::start().await;
-        let other = Lane::default();
+        let other = ShardQueue::default();
         let waiting = other.enqueue(workload(1), Change::Remove(1));
         other.settle(waiting, &bench.object, &bench.writes).await.unwrap().unwrap();
         bench.store(1, 1).await.unwrap();

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::seal::{Seal, Signed, joined, split};
 use crate::config::Secret;
-use domain::id::{Member, Origin, Seq, WorkloadId, is_name};
+use domain::id::{Member, Origin, Seq, WorkloadId, is_key_part};
 use domain::ports::{PASSING_TTL, Posting};
-use domain::record::{Phase, RECORD_BYTES_MAX};
-use domain::record_codec::{CodecError, decode, encode};
-use domain::roster::Beat;
+use domain::record::RECORD_BYTES_MAX;
+use domain::record_codec::{CodecError, decode_published, encode_published};
+use domain::roster::Heartbeat;
 
 /// The phase of what was removed, for people; its body is `gone <seq> <revision>`, for readers.
 const GONE: &str = "gone";
@@ -20,7 +20,7 @@ const PLAIN_BYTES_MAX: usize = 300;
 
 /// A posting as it is written.
 #[derive(Debug)]
-pub struct Copy {
+pub struct BoardCopy {
     pub workload: WorkloadId,
     pub origin: Origin,
     pub seq: Seq,
@@ -37,11 +37,11 @@ pub struct Copy {
 
 /// Makes and reads copies and beats of one group.
 #[derive(Debug)]
-pub struct Copies {
+pub struct CopyCodec {
     seal: Seal,
 }
 
-impl Copies {
+impl CopyCodec {
     pub fn new(group: &str, keys: impl IntoIterator<Item = Secret<Vec<u8>>>) -> Self {
         Self { seal: Seal::new(group, keys) }
     }
@@ -56,19 +56,20 @@ impl Copies {
         workload: &WorkloadId,
         origin: &Origin,
         posting: &Posting,
-    ) -> Result<Copy, String> {
-        let (version, phase, body, ttl) = match posting {
-            Posting::Show(record) => {
-                let body = encode(record).map_err(|error| error.to_string())?;
-                let ttl = if record.phase == Phase::Absent { PASSING_TTL } else { Duration::ZERO };
-                (record.version.to_string(), record.phase.name(), body, ttl)
+    ) -> Result<BoardCopy, String> {
+        let (version, phase, body) = match posting {
+            Posting::Show(published) => {
+                let body = encode_published(published).map_err(|error| error.to_string())?;
+                let version = published.version().map_or(String::new(), ToString::to_string);
+                (version, published.phase(), body)
             }
-            Posting::Forget(seq, revision) => (String::new(), GONE, format!("{GONE} {seq} {revision}"), PASSING_TTL),
+            Posting::Forget(seq, revision) => (String::new(), GONE, format!("{GONE} {seq} {revision}")),
         };
-        let (seq, revision) = state(posting);
+        let ttl = if posting.passes() { PASSING_TTL } else { Duration::ZERO };
+        let (seq, revision) = posting.state();
         let mac = self.seal.sign(Signed::Record(&member.0, &workload.to_string(), &origin.0, body.as_bytes()));
         let (workload, origin) = (workload.clone(), origin.clone());
-        Ok(Copy { workload, origin, seq, revision, version, phase, body, mac, ttl, over: Vec::new() })
+        Ok(BoardCopy { workload, origin, seq, revision, version, phase, body, mac, ttl, over: Vec::new() })
     }
 
     /// What a copy says, if it can be believed. Only its signed parts are looked at, not the fields for people.
@@ -97,8 +98,8 @@ impl Copies {
                 _ => Err("neither a record nor the end of one".to_owned()),
             };
         }
-        match decode(body) {
-            Ok(record) => Ok(Posting::Show(Box::new(record))),
+        match decode_published(body) {
+            Ok(published) => Ok(Posting::Show(published)),
             Err(error @ CodecError::Newer { .. }) => Err(error.to_string()),
             // The parser's own words quote what it read.
             Err(_) => Err("neither a record nor the end of one".to_owned()),
@@ -109,16 +110,16 @@ impl Copies {
     ///
     /// # Errors
     /// When it is too long even then.
-    pub fn beat_text(&self, beat: &Beat) -> Result<String, String> {
-        let json = |beat: &Beat| serde_json::to_string(beat).map_err(|error| error.to_string());
+    pub fn beat_text(&self, beat: &Heartbeat) -> Result<String, String> {
+        let json = |beat: &Heartbeat| serde_json::to_string(beat).map_err(|error| error.to_string());
         let mut body = json(beat)?;
         if body.len() > RECORD_BYTES_MAX {
-            body = json(&Beat { words: BTreeMap::new(), seqs: BTreeMap::new(), ..beat.clone() })?;
+            body = json(&Heartbeat { words: BTreeMap::new(), seqs: BTreeMap::new(), ..beat.clone() })?;
         }
         if body.len() > RECORD_BYTES_MAX {
             return Err(format!("a beat of {} bytes: it may have at most {RECORD_BYTES_MAX}", body.len()));
         }
-        let mac = self.seal.sign(Signed::Beat(&beat.member.0, body.as_bytes()));
+        let mac = self.seal.sign(Signed::Heartbeat(&beat.member.0, body.as_bytes()));
         Ok(joined(&mac, &body))
     }
 
@@ -126,19 +127,19 @@ impl Copies {
     ///
     /// # Errors
     /// Why it is not believed, in words that quote nothing of it.
-    pub fn beat(&self, member: &Member, text: &[u8]) -> Result<Beat, String> {
+    pub fn beat(&self, member: &Member, text: &[u8]) -> Result<Heartbeat, String> {
         let (mac, body) = split(text);
-        self.seal.verify(Signed::Beat(&member.0, body), mac)?;
+        self.seal.verify(Signed::Heartbeat(&member.0, body), mac)?;
         if body.len() > RECORD_BYTES_MAX {
             return Err("longer than any beat".to_owned());
         }
-        let mut beat: Beat = serde_json::from_slice(body).map_err(|_| "not a beat".to_owned())?;
+        let mut beat: Heartbeat = serde_json::from_slice(body).map_err(|_| "not a beat".to_owned())?;
         if beat.member != *member {
             return Err("the beat of another member".to_owned());
         }
-        let Beat { origin, boot, version, config, place, members, .. } = &beat;
+        let Heartbeat { origin, boot, version, config, place, members, .. } = &beat;
         let are_plain = [&origin.0, boot, version, config, place].into_iter().all(|text| is_plain(text));
-        if !are_plain || !members.iter().all(|name| is_name(&name.0)) {
+        if !are_plain || !members.iter().all(|name| is_key_part(&name.0)) {
             return Err("not a beat of ours: a part of it is too long, or no plain text".to_owned());
         }
         // They come to logs and terminals.
@@ -154,19 +155,11 @@ fn is_plain(text: &str) -> bool {
     text.len() <= PLAIN_BYTES_MAX && !text.chars().any(char::is_control)
 }
 
-/// Which state of a record a posting is about.
-pub fn state(posting: &Posting) -> (Seq, u64) {
-    match posting {
-        Posting::Show(record) => (record.seq, record.revision),
-        Posting::Forget(seq, revision) => (*seq, *revision),
-    }
-}
-
 /// What the script could not read, in words.
 pub fn problem(parts: &[Vec<u8>]) -> String {
     let [member, what, why] = [0, 1, 2].map(|at| parts.get(at).map(|part| String::from_utf8_lossy(part)));
     let (member, what) = (Member(member.unwrap_or_default().into_owned()), what.unwrap_or_default());
-    let of = if is_name(&member.0) { member.0.as_str() } else { "a member whose name is none" };
+    let of = if is_key_part(&member.0) { member.0.as_str() } else { "a member whose name is none" };
     let what = match what.as_ref() {
         "members" | "index" | "beat" | "stamp" => what.as_ref(),
         workload if workload.parse::<WorkloadId>().is_ok() => workload,

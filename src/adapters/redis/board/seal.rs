@@ -30,7 +30,7 @@ pub enum Signed<'a> {
     /// A record: member, workload, origin, body.
     Record(&'a str, &'a str, &'a str, &'a [u8]),
     /// A beat: member, body.
-    Beat(&'a str, &'a [u8]),
+    Heartbeat(&'a str, &'a [u8]),
 }
 
 impl Seal {
@@ -78,7 +78,7 @@ impl Seal {
                 [RECORD, &self.group, member, workload, origin].into_iter().for_each(|part| feed(part.as_bytes()));
                 feed(body);
             }
-            Signed::Beat(member, body) => {
+            Signed::Heartbeat(member, body) => {
                 [BEAT, &self.group, member].into_iter().for_each(|part| feed(part.as_bytes()));
                 feed(body);
             }
@@ -125,7 +125,7 @@ mod tests {
             Signed::Record("eu-2", "deployment/shop/web", "origin", b"{}"),
             Signed::Record("eu-1", "deployment/shop/we", "borigin", b"{}"),
             Signed::Record("eu-1", "deployment/shop/web", "origin", b"{ }"),
-            Signed::Beat("eu-1", b"{}"),
+            Signed::Heartbeat("eu-1", b"{}"),
         ];
         for other in others {
             assert!(keyed("key").verify(other, mac.as_bytes()).is_err(), "{other:?}");

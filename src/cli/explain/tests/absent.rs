@@ -9,7 +9,7 @@ use domain::delivery::Delivery;
 use domain::id::{Seq, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
-use domain::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
+use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
 use domain::record::Record;
 use domain::roster::Pin;
 
@@ -18,10 +18,10 @@ pub struct Absent;
 
 #[async_trait]
 impl Ledger for Absent {
-    async fn open(&self) -> Result<Ledgered, PortError> {
+    async fn open(&self) -> Result<LedgerContents, PortError> {
         panic!("explain must not create a ledger")
     }
-    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
+    async fn peek(&self) -> Result<Option<LedgerContents>, PortError> {
         Ok(None)
     }
     async fn load(&self, _: &WorkloadId) -> Result<Option<Record>, PortError> {

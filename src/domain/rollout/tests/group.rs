@@ -4,12 +4,12 @@ use super::*;
 use crate::group::{Known, NumberedView, Told, View};
 use crate::id::{Component, Vector};
 use crate::policy::Agreement;
-use crate::record::Vote;
+use crate::record::{Published, Vote};
 
 const TIMEOUT: Duration = Duration::from_secs(1_800);
 
 fn known(origin: &str, record: Record) -> Option<Known> {
-    Some(Known { origin: origin.into(), current: true, alive: true, record, told: Told::default() })
+    Some(Known { origin: origin.into(), current: true, alive: true, published: record.into(), told: Told::default() })
 }
 
 /// `eu-1` with a rollout of `b` that is complete, in a group with these other members.
@@ -85,18 +85,17 @@ impl Member {
 
 /// A record of a workload that has come to rest at this version.
 fn at(tag: &str, seq: u64) -> Record {
-    Record {
-        uid: "uid-1".into(),
-        version: version(tag),
-        phase: Phase::Complete,
-        revision: 1,
-        ..Record::absent(Seq(seq))
-    }
+    Record { uid: "uid-1".into(), version: version(tag), ..Record::first(Seq(seq)) }
 }
 
 /// A member that waits for votes, as we do.
 fn awaiting(tag: &str) -> Option<Known> {
-    known("other", Record { change: Change::Changed, closed: Seq(1), ..at(tag, 2) })
+    reporting(tag, false)
+}
+
+/// The same, and whether it has reported its wait.
+fn reporting(tag: &str, stalled: bool) -> Option<Known> {
+    known("other", Record { change: Change::Changed, closed: Seq(1), stalled, ..at(tag, 2) })
 }
 
 #[test]
@@ -126,17 +125,13 @@ fn a_wait_is_told_once_by_whoever_comes_first_and_by_the_next_where_that_one_is_
     let stays = known("third", at("a", 1));
     // The same wait, also reported by the other member, or by no other.
     for (stalled, times) in [(true, 0), (false, 1)] {
-        let mut other = awaiting("b");
-        other.as_mut().unwrap().record.stalled = stalled;
-        let mut member = Member::with(&[("eu-2", other), ("us-1", stays.clone())]);
+        let mut member = Member::with(&[("eu-2", reporting("b", stalled)), ("us-1", stays.clone())]);
         member.pass(TIMEOUT + Duration::from_secs(60));
         assert_eq!(member.told(Kind::GroupStalled).len(), times);
         assert!(member.machine.durable().unwrap().stalled);
     }
     // Who waits for another version waits for something else.
-    let mut other = awaiting("c");
-    other.as_mut().unwrap().record.stalled = true;
-    let mut member = Member::with(&[("eu-2", other)]);
+    let mut member = Member::with(&[("eu-2", reporting("c", true))]);
     member.pass(TIMEOUT + Duration::from_secs(60));
     assert_eq!(member.told(Kind::GroupStalled).len(), 1);
 }
@@ -156,7 +151,7 @@ fn a_member_at_rest_says_why_it_cannot_vote() {
 #[test]
 fn whoever_is_left_out_must_say_so_now() {
     let policy = Agreement { absent_left_out: true, ..Agreement::default() };
-    let absent = Known { current: true, ..known("other", Record::absent(Seq(3))).unwrap() };
+    let absent = Known { published: Published::Absent(Seq(3)), ..known("other", at("a", 3)).unwrap() };
     let known = |change: fn(&mut Known)| {
         let mut known = absent.clone();
         change(&mut known);

@@ -168,7 +168,13 @@ fn members_whose_known_digests_differ_wait_though_each_agrees_with_us() {
         let workload = complete(tag, 1);
         let record = Record { change: Change::Changed, ..baseline(&workload, &version(tag), Seq(1)) };
         let origin = "ledger".into();
-        Some(agreement::Known { origin, current: true, alive: true, record, told: agreement::Told::default() })
+        Some(agreement::Known {
+            origin,
+            current: true,
+            alive: true,
+            published: record.into(),
+            told: agreement::Told::default(),
+        })
     };
     let waits_for = |tags: [&str; 3]| {
         let names = ["eu-1", "us-1", "us-2"].map(Member::from);

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Beat, TURNS_MIN, TWINS_FOR};
+use super::{Heartbeat, TURNS_MIN, TWINS_FOR};
 use crate::id::Origin;
 use crate::machine::Timestamp;
 
@@ -26,9 +26,9 @@ type Age = (u64, i64);
 
 /// What is known of one other member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Voice {
+pub struct PeerStatus {
     /// The newest beat of the life that counts.
-    pub beat: Beat,
+    pub beat: Heartbeat,
     /// When something new was last heard from the member, whichever of its lives it was.
     pub at: Timestamp,
     lives: BTreeMap<Life, Heard>,
@@ -61,24 +61,24 @@ pub enum Brought {
     Ledger,
 }
 
-fn life(beat: &Beat) -> Life {
+fn life(beat: &Heartbeat) -> Life {
     (beat.origin.clone(), beat.boot.clone())
 }
 
-fn age(beat: &Beat) -> Age {
+fn age(beat: &Heartbeat) -> Age {
     (beat.count, if beat.count == 0 { beat.at_ms } else { 0 })
 }
 
-impl Voice {
+impl PeerStatus {
     /// Of a member whose first beat was just heard, on this board.
-    pub(super) fn new(now: Timestamp, board: usize, beat: Beat) -> Self {
+    pub(super) fn new(now: Timestamp, board: usize, beat: Heartbeat) -> Self {
         let heard = Heard { newest: age(&beat), at: now, number: 0, shown: BTreeMap::from([(board, age(&beat))]) };
         let lives = BTreeMap::from([(life(&beat), heard)]);
         Self { last: beat.origin.clone(), at: now, lives, number: 1, turns: Vec::new(), beat }
     }
 
     /// Takes in a beat that a board shows.
-    pub(super) fn hear(&mut self, now: Timestamp, board: usize, beat: Beat) -> Brought {
+    pub(super) fn hear(&mut self, now: Timestamp, board: usize, beat: Heartbeat) -> Brought {
         let (life_of_it, age) = (life(&beat), age(&beat));
         let counts = life_of_it == life(&self.beat);
         let never_heard = !self.lives.contains_key(&life_of_it);

@@ -15,7 +15,7 @@ use crate::board::{Heard, Posting};
 use crate::group::{Known, Told};
 use crate::id::{Member, Origin, Seq, WorkloadId};
 use crate::machine::Timestamp;
-use crate::record_codec::{decode, encode};
+use crate::record_codec::{decode_published, encode_published};
 
 /// Bytes of one member's copies of the workloads that rollouts of ours follow: 8,000 in flight at once at 1 KiB. One copy has at
 /// most `RECORD_BYTES_MAX`.
@@ -38,10 +38,10 @@ const COPY_BYTES: usize = 200;
 
 /// What is known of one member's record of one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Copy {
+struct PeerRecord {
     seq: Seq,
     revision: u64,
-    /// The record as it travels, a tenth of its size when decoded; `None` once it was removed in this state.
+    /// What was published as it travels, a tenth of its size when decoded; `None` once it was removed in this state.
     text: Option<Box<str>>,
     seeks: bool,
 }
@@ -49,14 +49,14 @@ struct Copy {
 /// The copies of some workloads, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Shelf {
-    copies: BTreeMap<WorkloadId, BTreeMap<Member, Copy>>,
+    copies: BTreeMap<WorkloadId, BTreeMap<Member, PeerRecord>>,
     bytes: BTreeMap<Member, usize>,
     all: usize,
 }
 
 /// All copies. See the module's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Copies {
+pub(super) struct PeerRecords {
     followed: Shelf,
     /// Of workloads that no rollout of ours follows.
     sought: Shelf,
@@ -74,7 +74,7 @@ pub(super) struct Copies {
     pub(super) too_many: u64,
 }
 
-impl Copies {
+impl PeerRecords {
     /// From now on every copy is kept, as far as there is room.
     pub(super) fn listen(&mut self) {
         self.listens = true;
@@ -86,18 +86,18 @@ impl Copies {
         if *self.ledgers.entry(member.clone()).or_insert_with(|| origin.clone()) != origin {
             return false;
         }
+        let (seq, revision) = said.state();
         let copy = match said {
-            Posting::Show(record) => {
-                let Ok(text) = encode(&record) else { return false };
-                let seeks = record.seeks();
-                Copy { seq: record.seq, revision: record.revision, text: Some(text.into_boxed_str()), seeks }
+            Posting::Show(published) => {
+                let Ok(text) = encode_published(&published) else { return false };
+                PeerRecord { seq, revision, text: Some(text.into_boxed_str()), seeks: published.seeks() }
             }
-            Posting::Forget(seq, revision) => Copy { seq, revision, text: None, seeks: false },
+            Posting::Forget(..) => PeerRecord { seq, revision, text: None, seeks: false },
         };
         let is_followed = self.followed.copies.contains_key(&workload);
         let shelf = if is_followed { &mut self.followed } else { &mut self.sought };
         // For the same state, a removal is newer.
-        let age = |copy: &Copy| (copy.seq, copy.revision, copy.text.is_none());
+        let age = |copy: &PeerRecord| (copy.seq, copy.revision, copy.text.is_none());
         let known = shelf.copies.get(&workload).and_then(|members| members.get(&member));
         if known.is_some_and(|known| age(known) >= age(&copy)) {
             return false;
@@ -163,9 +163,9 @@ impl Copies {
     /// One member's record of a workload.
     pub(super) fn of(&self, workload: &WorkloadId, member: &Member) -> Option<Known> {
         let copy = self.shelves().find_map(|shelf| shelf.copies.get(workload)?.get(member))?;
-        let record = decode(copy.text.as_ref()?.as_bytes()).ok()?;
+        let published = decode_published(copy.text.as_ref()?.as_bytes()).ok()?;
         let (origin, current) = (self.ledgers.get(member)?.clone(), self.confirmed.contains(member));
-        Some(Known { origin, current, alive: false, record, told: Told::default() })
+        Some(Known { origin, current, alive: false, published, told: Told::default() })
     }
 
     /// The workloads for which any member, even a forgotten one, awaits the others.
@@ -190,7 +190,7 @@ impl Copies {
         if !self.dropped {
             return None;
         }
-        let lacks = |copies: &BTreeMap<Member, Copy>| members.iter().any(|member| !copies.contains_key(member));
+        let lacks = |copies: &BTreeMap<Member, PeerRecord>| members.iter().any(|member| !copies.contains_key(member));
         let lacking = self.followed.copies.iter().filter(|(_, copies)| lacks(copies));
         Some(lacking.map(|(workload, _)| workload.clone()).take(most).collect())
     }
@@ -276,7 +276,7 @@ impl Shelf {
         self.bytes.get(member).copied().unwrap_or_default()
     }
 
-    fn put(&mut self, workload: &WorkloadId, member: Member, copy: Copy) {
+    fn put(&mut self, workload: &WorkloadId, member: Member, copy: PeerRecord) {
         self.remove(workload, &member);
         let bytes = bytes_of(workload, &copy);
         *self.bytes.entry(member.clone()).or_default() += bytes;
@@ -294,7 +294,7 @@ impl Shelf {
         }
     }
 
-    fn take(&mut self, workload: &WorkloadId) -> BTreeMap<Member, Copy> {
+    fn take(&mut self, workload: &WorkloadId) -> BTreeMap<Member, PeerRecord> {
         let members: Vec<Member> = self.copies.get(workload).into_iter().flat_map(BTreeMap::keys).cloned().collect();
         let copies = self.copies.get(workload).cloned().unwrap_or_default();
         members.iter().for_each(|member| self.remove(workload, member));
@@ -311,7 +311,7 @@ impl Shelf {
     }
 }
 
-fn bytes_of(workload: &WorkloadId, copy: &Copy) -> usize {
+fn bytes_of(workload: &WorkloadId, copy: &PeerRecord) -> usize {
     let text = copy.text.as_ref().map_or(0, |text| text.len());
     text + workload.namespace.len() + workload.name.len() + COPY_BYTES
 }
@@ -319,31 +319,31 @@ fn bytes_of(workload: &WorkloadId, copy: &Copy) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Change;
+    use crate::record::{Change, Record};
     use crate::record_codec::decode;
 
     fn web() -> WorkloadId {
         WorkloadId::deployment("shop", "web")
     }
 
-    fn heard(origin: &str, said: Posting) -> Heard {
-        Heard { member: "eu-2".into(), workload: web(), origin: origin.into(), said }
+    fn heard(origin: &str, said: impl Into<Posting>) -> Heard {
+        Heard { member: "eu-2".into(), workload: web(), origin: origin.into(), said: said.into() }
     }
 
-    fn record(seq: u64, revision: u64) -> Posting {
+    fn record(seq: u64, revision: u64) -> Record {
         let text = format!(r#"{{"r":{revision},"u":"u","s":{seq},"v":{{"web":"shop/web:1.2"}}}}"#);
-        Posting::Show(Box::new(decode(text.as_bytes()).unwrap()))
+        decode(text.as_bytes()).unwrap()
     }
 
-    /// Copies, with one workload that is followed.
-    fn followed() -> Copies {
-        let mut copies = Copies::default();
+    /// Records, with one workload that is followed.
+    fn followed() -> PeerRecords {
+        let mut copies = PeerRecords::default();
         assert!(copies.follow(&web()) && !copies.follow(&web()));
         copies
     }
 
-    fn shown(copies: &Copies) -> Option<(u64, u64)> {
-        copies.of(&web(), &"eu-2".into()).map(|known| (known.record.seq.0, known.record.revision))
+    fn shown(copies: &PeerRecords) -> Option<(u64, u64)> {
+        copies.of(&web(), &"eu-2".into()).map(|known| known.published.state()).map(|(seq, revision)| (seq.0, revision))
     }
 
     #[test]
@@ -383,9 +383,8 @@ mod tests {
     #[test]
     fn a_workload_is_sought_while_a_record_waits_for_the_others() {
         let mut copies = followed();
-        let Posting::Show(mut waiting) = record(2, 1) else { panic!("a record") };
-        waiting.change = Change::Changed;
-        copies.hear(heard("a", Posting::Show(waiting)));
+        let waiting = Record { change: Change::Changed, ..record(2, 1) };
+        copies.hear(heard("a", waiting));
         assert!(copies.seeking().contains(&web()));
         copies.hear(heard("a", record(3, 1)));
         assert!(copies.seeking().is_empty());
@@ -393,12 +392,11 @@ mod tests {
 
     #[test]
     fn what_nobody_follows_is_kept_only_while_a_member_waits_for_us() {
-        let mut copies = Copies::default();
+        let mut copies = PeerRecords::default();
         assert!(!copies.hear(heard("a", record(2, 1))));
         assert_eq!((shown(&copies), copies.bytes()), (None, 0));
-        let Posting::Show(mut waiting) = record(2, 2) else { panic!("a record") };
-        waiting.change = Change::Changed;
-        assert!(copies.hear(heard("a", Posting::Show(waiting))));
+        let waiting = Record { change: Change::Changed, ..record(2, 2) };
+        assert!(copies.hear(heard("a", waiting)));
         assert_eq!(shown(&copies), Some((2, 2)));
         copies.follow(&web());
         copies.hear(heard("a", record(3, 1)));
@@ -409,13 +407,12 @@ mod tests {
 
     #[test]
     fn what_is_too_much_leaves_the_first_workloads_and_comes_again_when_there_is_room() {
-        let mut copies = Copies::default();
+        let mut copies = PeerRecords::default();
         let id = |number: usize| WorkloadId::deployment("shop", format!("app-{number:05}"));
         for number in (0..400).rev() {
             copies.follow(&id(number));
-            let Posting::Show(mut long) = record(2, 1) else { panic!("a record") };
-            long.uid = "u".repeat(50_000);
-            copies.hear(Heard { workload: id(number), ..heard("a", Posting::Show(long)) });
+            let long = Record { uid: "u".repeat(50_000), ..record(2, 1) };
+            copies.hear(Heard { workload: id(number), ..heard("a", long) });
         }
         let kept = copies.bytes();
         assert!(kept <= MEMBER_BYTES_MAX && kept > MEMBER_BYTES_MAX / 2, "{kept}");

@@ -6,16 +6,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 
 use super::entry::{Entry, Stage, Write};
-use super::lane::Lane;
+use super::hook_queue::HookQueue;
 use super::{Content, Delivery};
 use crate::machine::Timestamp;
 
 /// All entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Book {
+pub(super) struct OutboxIndex {
     entries: BTreeMap<String, Entry>,
     /// By hook. One that remembers nothing is not kept.
-    lanes: BTreeMap<String, Lane>,
+    queues: BTreeMap<String, HookQueue>,
     /// [`Entry::deadline`] of every entry that has one.
     alarms: BTreeSet<(Timestamp, String)>,
     /// Entries whose write waits for a place, in order.
@@ -33,7 +33,7 @@ pub(super) struct Book {
     served: String,
 }
 
-impl Book {
+impl OutboxIndex {
     /// One entry.
     pub fn get(&self, id: &str) -> Option<&Entry> {
         self.entries.get(id)
@@ -49,19 +49,19 @@ impl Book {
         self.entries.values()
     }
 
-    /// The lane of a hook, if it remembers anything.
-    pub fn lane(&self, hook: &str) -> Option<&Lane> {
-        self.lanes.get(hook)
+    /// The queue of a hook, if it remembers anything.
+    pub fn queue(&self, hook: &str) -> Option<&HookQueue> {
+        self.queues.get(hook)
     }
 
-    /// The lane of a hook.
-    pub fn lane_mut(&mut self, hook: &str) -> &mut Lane {
-        self.lanes.entry(hook.to_owned()).or_default()
+    /// The queue of a hook.
+    pub fn queue_mut(&mut self, hook: &str) -> &mut HookQueue {
+        self.queues.entry(hook.to_owned()).or_default()
     }
 
-    /// All lanes that remember anything, by hook.
-    pub fn lanes(&self) -> impl Iterator<Item = (&str, &Lane)> {
-        self.lanes.iter().map(|(hook, lane)| (hook.as_str(), lane))
+    /// All queues that remember anything, by hook.
+    pub fn queues(&self) -> impl Iterator<Item = (&str, &HookQueue)> {
+        self.queues.iter().map(|(hook, queue)| (hook.as_str(), queue))
     }
 
     /// Deliveries on their way.
@@ -107,7 +107,7 @@ impl Book {
     /// When something is next due by time alone.
     pub fn deadline(&self) -> Option<Timestamp> {
         let alarm = self.alarms.first().map(|(at, _)| *at);
-        self.lanes.values().filter_map(Lane::deadline).chain(alarm).min()
+        self.queues.values().filter_map(HookQueue::deadline).chain(alarm).min()
     }
 
     /// An entry about which something is due at this instant.
@@ -117,19 +117,19 @@ impl Book {
 
     /// Lets rests end that are over.
     pub fn wake_lanes(&mut self, now: Timestamp) {
-        self.lanes.values_mut().for_each(|lane| lane.wake(now));
+        self.queues.values_mut().for_each(|queue| queue.wake(now));
     }
 
-    /// Forgets lanes that remember nothing.
-    pub fn tidy_lanes(&mut self) {
-        self.lanes.retain(|_, lane| !lane.is_idle());
+    /// Forgets queues that remember nothing.
+    pub fn tidy_queues(&mut self) {
+        self.queues.retain(|_, queue| !queue.is_idle());
     }
 
-    /// The delivery that is sent next: of the next lane in turn that has room.
+    /// The delivery that is sent next: of the next queue in turn that has room.
     pub fn next_send(&mut self) -> Option<String> {
         let after = (Bound::Excluded(self.served.as_str()), Bound::Unbounded);
-        let mut lanes = self.lanes.range::<str, _>(after).chain(&self.lanes);
-        let (hook, id) = lanes.find_map(|(hook, lane)| Some((hook.clone(), lane.next()?.1.clone())))?;
+        let mut queues = self.queues.range::<str, _>(after).chain(&self.queues);
+        let (hook, id) = queues.find_map(|(hook, queue)| Some((hook.clone(), queue.next()?.1.clone())))?;
         self.served = hook;
         Some(id)
     }
@@ -152,18 +152,18 @@ impl Book {
     pub fn enter(&mut self, id: &str, stage: Stage) {
         let Some(entry) = self.entries.get_mut(id) else { return };
         let size = entry.size_bytes;
-        let lane = self.lanes.entry(entry.delivery.hook.clone()).or_default();
+        let queue = self.queues.entry(entry.delivery.hook.clone()).or_default();
         let aged = (entry.delivery.created_ms, id.to_owned());
         if entry.stage.is_live() {
-            lane.live.remove(&aged);
-            lane.bytes = lane.bytes.saturating_sub(size);
+            queue.live.remove(&aged);
+            queue.bytes = queue.bytes.saturating_sub(size);
             self.live = self.live.saturating_sub(1);
             self.live_bytes = self.live_bytes.saturating_sub(size);
         }
         match entry.stage {
-            Stage::Ready { due } => _ = lane.ready.remove(&(due, id.to_owned())),
+            Stage::Ready { due } => _ = queue.ready.remove(&(due, id.to_owned())),
             Stage::Sending { .. } => {
-                lane.sending = lane.sending.saturating_sub(1);
+                queue.sending = queue.sending.saturating_sub(1);
                 self.sending = self.sending.saturating_sub(1);
             }
             Stage::Dead => {
@@ -173,15 +173,15 @@ impl Book {
             Stage::Waiting { .. } | Stage::Done => {}
         }
         if stage.is_live() {
-            lane.live.insert(aged.clone());
-            lane.bytes += size;
+            queue.live.insert(aged.clone());
+            queue.bytes += size;
             self.live += 1;
             self.live_bytes += size;
         }
         match stage {
-            Stage::Ready { due } => _ = lane.ready.insert((due, id.to_owned())),
+            Stage::Ready { due } => _ = queue.ready.insert((due, id.to_owned())),
             Stage::Sending { .. } => {
-                lane.sending += 1;
+                queue.sending += 1;
                 self.sending += 1;
             }
             Stage::Dead => {

@@ -6,7 +6,7 @@ use actix::Addr;
 
 use super::Root;
 use super::parent::Parent;
-use crate::actors::Surroundings;
+use crate::actors::Env;
 use crate::actors::cluster_group::ClusterGroupActor;
 use crate::actors::deployment_watcher::DeploymentWatcher;
 use crate::actors::directory::{Directory, PeersRestarted};
@@ -18,7 +18,7 @@ use domain::duty::Singleton;
 use domain::id::Origin;
 use domain::lives::Lives;
 use domain::machine::Timestamp;
-use domain::ports::Ledgered;
+use domain::ports::LedgerContents;
 use domain::roster::Pin;
 
 /// How long an actor may take to show itself before the answer goes without it.
@@ -28,7 +28,7 @@ const OBSERVE_WITHIN: Duration = Duration::from_secs(2);
 pub(super) const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
 /// The singletons.
-pub(super) struct Household {
+pub(super) struct Tree {
     parent: Parent,
     origin: Origin,
     /// The members of the group, as the ledger had them when it was opened.
@@ -39,45 +39,45 @@ pub(super) struct Household {
     /// `None` between its death and the ledger's next answer.
     watcher: Option<Addr<DeploymentWatcher>>,
     /// The watcher's mailbox was full when a singleton was rebuilt: the new directory must be sent again.
-    astray: bool,
+    directory_due: bool,
 }
 
-impl Household {
+impl Tree {
     /// All singletons, built from an open ledger.
-    pub fn new(surroundings: Surroundings, root: Addr<Root>, ledgered: Ledgered) -> Self {
-        let parent = Parent::new(surroundings, root);
-        let mut household = Self {
+    pub fn new(env: Env, root: Addr<Root>, ledgered: LedgerContents) -> Self {
+        let parent = Parent::new(env, root);
+        let mut tree = Self {
             group: parent.group(&ledgered.origin, ledgered.pin.clone()),
             invalidator: parent.invalidator(),
             webhook: parent.webhook(),
             watcher: None,
-            astray: false,
+            directory_due: false,
             origin: ledgered.origin.clone(),
             pin: None,
             parent,
         };
-        let lives = Lives::begin(ledgered.life.clone(), household.now());
+        let lives = Lives::begin(ledgered.life.clone(), tree.now());
         if let Some(words) = lives.words() {
             tracing::warn!("{words}");
         }
-        household.watch(ledgered, lives);
-        household
+        tree.watch(ledgered, lives);
+        tree
     }
 
     /// Starts a watcher anew, with what the ledger holds now.
-    pub fn watch_again(&mut self, ledgered: Ledgered) {
+    pub fn watch_again(&mut self, ledgered: LedgerContents) {
         let lives = Lives::go_on(ledgered.life.clone(), self.now());
         self.watch(ledgered, lives);
     }
 
-    fn watch(&mut self, ledgered: Ledgered, lives: Lives) {
+    fn watch(&mut self, ledgered: LedgerContents, lives: Lives) {
         self.pin.clone_from(&ledgered.pin);
-        self.astray = false;
+        self.directory_due = false;
         self.watcher = Some(self.parent.watcher(self.directory(), ledgered, lives));
     }
 
     fn now(&self) -> Timestamp {
-        self.parent.surroundings.ports.clock.now()
+        self.parent.env.ports.clock.now()
     }
 
     fn directory(&self) -> Directory {
@@ -111,24 +111,24 @@ impl Household {
             Singleton::Invalidator => self.invalidator = self.parent.invalidator(),
             Singleton::Webhook => self.webhook = self.parent.webhook(),
         }
-        self.astray = true;
+        self.directory_due = true;
         self.send_directory();
     }
 
     /// Sends the watcher the directory, if it may not have the newest. A watcher that does not exist yet is built with
     /// it.
     pub fn send_directory(&mut self) {
-        let Some(watcher) = self.watcher.as_ref().filter(|_| self.astray) else { return };
-        self.astray = watcher.try_send(PeersRestarted(self.directory())).is_err();
-        if self.astray {
-            self.parent.surroundings.metrics.overflow(Singleton::Watcher.name());
+        let Some(watcher) = self.watcher.as_ref().filter(|_| self.directory_due) else { return };
+        self.directory_due = watcher.try_send(PeersRestarted(self.directory())).is_err();
+        if self.directory_due {
+            self.parent.env.metrics.overflow(Singleton::Watcher.name());
         }
     }
 
     /// Passes it to the watcher. Without one, or if its mailbox is full, the broker asks again in a few seconds.
     pub fn pass(&self, wanted: Wanted) {
         if self.watcher.as_ref().is_some_and(|watcher| watcher.try_send(wanted).is_err()) {
-            self.parent.surroundings.metrics.overflow(Singleton::Watcher.name());
+            self.parent.env.metrics.overflow(Singleton::Watcher.name());
         }
     }
 
@@ -173,6 +173,6 @@ impl Household {
 
     /// Ends all at once, and waits until the last actor is gone.
     pub fn abandon(self) -> impl Future<Output = ()> {
-        self.parent.leash.end()
+        self.parent.stop_signal.end()
     }
 }

@@ -1,7 +1,6 @@
 //! Lines about the members' parts in one rollout, for `status` and `explain`.
 
 use crate::cli::page::PAD;
-use domain::broker::trouble_of_difference;
 use domain::tally::{Ballot, Executed};
 
 /// A line for each member.
@@ -29,16 +28,6 @@ fn part(ballot: &Ballot) -> String {
 /// Why a board fails, beside whose name it is said: without the name.
 pub(crate) fn board_trouble<'a>(name: &str, trouble: &'a str) -> &'a str {
     trouble.split_once(&format!(" in Redis {name}: ")).map_or(trouble, |(_, why)| why)
-}
-
-/// Whether a trouble is not said already, of a board, or of a member whose configuration differs so.
-pub(crate) fn is_further<'a>(
-    trouble: &str,
-    mut boards: impl Iterator<Item = Option<&'a String>>,
-    mut differing: impl Iterator<Item = (&'a String, &'a Vec<String>)>,
-) -> bool {
-    !boards.any(|known| known.is_some_and(|known| known == trouble))
-        && !differing.any(|(name, differences)| trouble.starts_with(&trouble_of_difference(name, differences)))
 }
 
 /// A line for a purge.

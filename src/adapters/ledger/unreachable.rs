@@ -10,13 +10,13 @@ use domain::delivery::Delivery;
 use domain::id::{Seq, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
-use domain::ports::{Ledger, Ledgered, PinError, PortError, StoreError};
+use domain::ports::{Ledger, LedgerContents, PinError, PortError, StoreError};
 use domain::record::Record;
 use domain::roster::Pin;
 
 /// A ledger that answers every question with who can be asked.
 #[derive(Clone, Copy, Debug)]
-pub struct Elsewhere;
+pub struct UnreachableLedger;
 
 fn unreachable() -> PortError {
     PortError::lasting(
@@ -27,12 +27,12 @@ fn unreachable() -> PortError {
 }
 
 #[async_trait]
-impl Ledger for Elsewhere {
-    async fn open(&self) -> Result<Ledgered, PortError> {
+impl Ledger for UnreachableLedger {
+    async fn open(&self) -> Result<LedgerContents, PortError> {
         Err(unreachable())
     }
 
-    async fn peek(&self) -> Result<Option<Ledgered>, PortError> {
+    async fn peek(&self) -> Result<Option<LedgerContents>, PortError> {
         Err(unreachable())
     }
 

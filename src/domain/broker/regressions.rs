@@ -30,7 +30,7 @@ const LET_BE_FOR: Duration = Duration::from_secs(60);
 const COUNTED_MAX: u64 = 1 << 32;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Lead {
+struct Regression {
     seq: Seq,
     revision: u64,
     /// The ledger is being asked.
@@ -40,7 +40,7 @@ struct Lead {
     proven: bool,
 }
 
-impl Lead {
+impl Regression {
     /// Whether the ledger was asked, and had less.
     fn is_compared(&self) -> bool {
         self.ledger != Ledger::Unasked
@@ -60,15 +60,15 @@ enum Ledger {
 
 /// All of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Ahead {
-    leads: BTreeMap<WorkloadId, Lead>,
+pub(super) struct Regressions {
+    all: BTreeMap<WorkloadId, Regression>,
     /// Copies prove nothing.
     doubts: bool,
     /// The workloads counted above a copy that proves nothing, and when.
     counted: BTreeMap<WorkloadId, Timestamp>,
 }
 
-impl Ahead {
+impl Regressions {
     /// Nothing yet. Without a key, copies are no `proof`.
     pub(super) fn new(proof: bool) -> Self {
         Self { doubts: !proof, ..Self::default() }
@@ -77,26 +77,27 @@ impl Ahead {
     /// A board has this state of a record of ours. Returns whether to ask the ledger.
     pub(super) fn found(&mut self, now: Timestamp, workload: &WorkloadId, seq: Seq, revision: u64) -> bool {
         self.counted.retain(|_, at| now.since(*at) < LET_BE_FOR);
-        let is_held = self.leads.get(workload).is_some_and(|lead| lead.proven);
+        let is_held = self.all.get(workload).is_some_and(|regression| regression.proven);
         if self.doubts && (is_held || self.counted.contains_key(workload)) {
             return false;
         }
-        let lead = Lead { seq, revision, asked: false, ledger: Ledger::Unasked, proven: !self.doubts };
-        let lead = self.leads.entry(workload.clone()).or_insert(lead);
-        if (seq, revision) > (lead.seq, lead.revision) {
-            (lead.seq, lead.revision) = (seq, revision);
+        let regression = Regression { seq, revision, asked: false, ledger: Ledger::Unasked, proven: !self.doubts };
+        let regression = self.all.entry(workload.clone()).or_insert(regression);
+        if (seq, revision) > (regression.seq, regression.revision) {
+            (regression.seq, regression.revision) = (seq, revision);
         }
-        !std::mem::replace(&mut lead.asked, true)
+        !std::mem::replace(&mut regression.asked, true)
     }
 
     /// The ledger holds this record, or none and this floor. Returns whether it knows of the board's state; for a workload
     /// already held, whether the state was adopted.
     pub(super) fn compare(&mut self, workload: &WorkloadId, record: Option<&Record>, floor: Seq) -> bool {
         let known = self.settle(workload, record, floor);
-        if let Some(lead) = self.leads.get_mut(workload) {
-            lead.asked = false;
-            if lead.ledger == Ledger::Unasked {
-                lead.ledger = record.map_or(Ledger::Without, |record| Ledger::Behind(record.seq, record.revision));
+        if let Some(regression) = self.all.get_mut(workload) {
+            regression.asked = false;
+            if regression.ledger == Ledger::Unasked {
+                regression.ledger =
+                    record.map_or(Ledger::Without, |record| Ledger::Behind(record.seq, record.revision));
             }
         }
         known
@@ -106,10 +107,10 @@ impl Ahead {
     pub(super) fn stored(&mut self, now: Timestamp, workload: &WorkloadId, record: &Record) {
         if let Some((seq, revision)) = record.set_back {
             // An earlier life found it. What that one had to compare with is not known any more.
-            let noted = Lead { seq, revision, asked: false, ledger: Ledger::Without, proven: true };
-            let lead = self.leads.entry(workload.clone()).or_insert_with(|| noted.clone());
-            if !lead.proven {
-                *lead = noted;
+            let noted = Regression { seq, revision, asked: false, ledger: Ledger::Without, proven: true };
+            let regression = self.all.entry(workload.clone()).or_insert_with(|| noted.clone());
+            if !regression.proven {
+                *regression = noted;
             }
         }
         let doubted = self.above(workload).is_some();
@@ -120,38 +121,38 @@ impl Ahead {
 
     /// Resolves what this record, or this floor without a record, settles. Returns whether nothing is left.
     fn settle(&mut self, workload: &WorkloadId, record: Option<&Record>, floor: Seq) -> bool {
-        let Some(lead) = self.leads.get(workload) else { return true };
-        let reaches = match (record, lead.ledger) {
+        let Some(regression) = self.all.get(workload) else { return true };
+        let reaches = match (record, regression.ledger) {
             // Where there is none and the floor is as high, it was removed.
-            (None, _) => Record::above(floor).0 >= lead.seq,
-            (Some(record), Ledger::Unasked) => (record.seq, record.revision) >= (lead.seq, lead.revision),
-            (Some(record), _) if !lead.proven => record.seq > lead.seq,
+            (None, _) => Record::above(floor).0 >= regression.seq,
+            (Some(record), Ledger::Unasked) => (record.seq, record.revision) >= (regression.seq, regression.revision),
+            (Some(record), _) if !regression.proven => record.seq > regression.seq,
             (Some(record), Ledger::Behind(..) | Ledger::Without) => {
-                record.change == Change::Baseline && record.set_back.is_none() && record.seq > lead.seq
+                record.change == Change::Baseline && record.set_back.is_none() && record.seq > regression.seq
             }
         };
         if reaches {
-            self.leads.remove(workload);
+            self.all.remove(workload);
         }
         reaches
     }
 
     /// Whether a board has something newer, as far as is known.
-    pub(super) fn leads(&self, workload: &WorkloadId) -> bool {
-        self.leads.contains_key(workload)
+    pub(super) fn contains(&self, workload: &WorkloadId) -> bool {
+        self.all.contains_key(workload)
     }
 
     /// The ledger could not be asked.
     pub(super) fn failed(&mut self, workload: &WorkloadId) {
-        self.leads.get_mut(workload).into_iter().for_each(|lead| lead.asked = false);
+        self.all.get_mut(workload).into_iter().for_each(|regression| regression.asked = false);
     }
 
     /// The next ones to ask the ledger about; marks them as asked.
     pub(super) fn ask_again(&mut self) -> Vec<WorkloadId> {
-        let waiting = self.leads.iter_mut().filter(|(_, lead)| !lead.asked).take(COMPARED_MAX);
+        let waiting = self.all.iter_mut().filter(|(_, regression)| !regression.asked).take(COMPARED_MAX);
         waiting
-            .map(|(workload, lead)| {
-                lead.asked = true;
+            .map(|(workload, regression)| {
+                regression.asked = true;
                 workload.clone()
             })
             .collect()
@@ -159,8 +160,8 @@ impl Ahead {
 
     /// Why a workload is held.
     pub(super) fn hold(&self, workload: &WorkloadId) -> Option<String> {
-        let Lead { seq, revision, ledger, asked: _, proven: _ } =
-            self.leads.get(workload).filter(|lead| lead.proven)?;
+        let Regression { seq, revision, ledger, asked: _, proven: _ } =
+            self.all.get(workload).filter(|regression| regression.proven)?;
         let here = match ledger {
             Ledger::Unasked => return None,
             Ledger::Behind(seq, revision) => format!("had only rollout {seq} (revision {revision})"),
@@ -174,30 +175,33 @@ impl Ahead {
 
     /// The state that a held workload lacks.
     pub(super) fn set_back(&self, workload: &WorkloadId) -> Option<(Seq, u64)> {
-        let lead = self.leads.get(workload).filter(|lead| lead.proven && lead.is_compared())?;
-        Some((lead.seq, lead.revision))
+        let regression = self.all.get(workload).filter(|regression| regression.proven && regression.is_compared())?;
+        Some((regression.seq, regression.revision))
     }
 
     /// The number above which the workload's rollouts are to be counted: of a copy that proves nothing.
     pub(super) fn above(&self, workload: &WorkloadId) -> Option<Seq> {
-        let lead = self.leads.get(workload).filter(|lead| !lead.proven)?;
-        let ours = match lead.ledger {
+        let regression = self.all.get(workload).filter(|regression| !regression.proven)?;
+        let ours = match regression.ledger {
             Ledger::Unasked => return None,
             Ledger::Behind(seq, _) => seq,
             Ledger::Without => Seq::default(),
         };
-        (lead.seq.0.saturating_sub(ours.0) <= COUNTED_MAX).then_some(lead.seq)
+        (regression.seq.0.saturating_sub(ours.0) <= COUNTED_MAX).then_some(regression.seq)
     }
 
     /// The workloads whose copies on boards are newer than our records, and prove nothing.
     pub(super) fn doubted(&self) -> impl Iterator<Item = &WorkloadId> {
-        let doubted = self.leads.iter().filter(|(_, lead)| lead.is_compared() && !lead.proven);
+        let doubted = self.all.iter().filter(|(_, regression)| regression.is_compared() && !regression.proven);
         doubted.map(|(workload, _)| workload)
     }
 
     /// The workloads that are held.
     pub(super) fn held(&self) -> impl Iterator<Item = &WorkloadId> {
-        self.leads.iter().filter(|(_, lead)| lead.is_compared() && lead.proven).map(|(workload, _)| workload)
+        self.all
+            .iter()
+            .filter(|(_, regression)| regression.is_compared() && regression.proven)
+            .map(|(workload, _)| workload)
     }
 }
 
@@ -217,91 +221,97 @@ mod tests {
         Record { change, ..decode(text.as_bytes()).unwrap() }
     }
 
-    fn held() -> Ahead {
-        let mut ahead = Ahead::default();
-        assert!(ahead.found(NOW, &web(), Seq(3), 4));
-        assert!(!ahead.compare(&web(), Some(&record(2, 1, Change::Changed)), Seq(0)));
-        ahead
+    fn held() -> Regressions {
+        let mut regressions = Regressions::default();
+        assert!(regressions.found(NOW, &web(), Seq(3), 4));
+        assert!(!regressions.compare(&web(), Some(&record(2, 1, Change::Changed)), Seq(0)));
+        regressions
     }
 
     #[test]
     fn a_hold_does_not_end_because_a_later_rollout_counts_past_the_copy() {
-        let mut ahead = held();
-        let words = ahead.hold(&web()).unwrap();
+        let mut regressions = held();
+        let words = regressions.hold(&web()).unwrap();
         for later in [record(3, 5, Change::Changed), record(4, 9, Change::Changed), record(9, 1, Change::Recovered)] {
-            assert!(!ahead.compare(&web(), Some(&later), Seq(0)));
-            assert_eq!(ahead.hold(&web()), Some(words.clone()), "it says what was found, and what to do");
+            assert!(!regressions.compare(&web(), Some(&later), Seq(0)));
+            assert_eq!(regressions.hold(&web()), Some(words.clone()), "it says what was found, and what to do");
         }
         assert!(words.contains("a later rollout does not end this"), "{words}");
     }
 
     #[test]
     fn a_hold_that_an_earlier_life_wrote_down_ends_in_the_same_way() {
-        let mut ahead = Ahead::default();
+        let mut regressions = Regressions::default();
         let noted = Record { set_back: Some((Seq(3), 4)), ..record(9, 1, Change::Changed) };
-        ahead.stored(NOW, &web(), &noted);
-        assert!(ahead.hold(&web()).unwrap().contains("rollout 3 (revision 4)"));
-        assert_eq!(ahead.set_back(&web()), Some((Seq(3), 4)));
-        assert_eq!(ahead.ask_again(), [web()], "the ledger is asked whether it was adopted meanwhile");
-        assert!(!ahead.compare(&web(), Some(&Record { change: Change::Baseline, ..noted }), Seq(0)));
-        assert!(ahead.compare(&web(), Some(&record(10, 2, Change::Baseline)), Seq(0)));
-        assert_eq!((ahead.hold(&web()), ahead.set_back(&web())), (None, None));
+        regressions.stored(NOW, &web(), &noted);
+        assert!(regressions.hold(&web()).unwrap().contains("rollout 3 (revision 4)"));
+        assert_eq!(regressions.set_back(&web()), Some((Seq(3), 4)));
+        assert_eq!(regressions.ask_again(), [web()], "the ledger is asked whether it was adopted meanwhile");
+        assert!(!regressions.compare(&web(), Some(&Record { change: Change::Baseline, ..noted }), Seq(0)));
+        assert!(regressions.compare(&web(), Some(&record(10, 2, Change::Baseline)), Seq(0)));
+        assert_eq!((regressions.hold(&web()), regressions.set_back(&web())), (None, None));
     }
 
     #[test]
     fn what_was_stored_before_the_other_worker_wrote_is_no_loss() {
-        let mut ahead = Ahead::default();
-        assert!(ahead.found(NOW, &web(), Seq(2), 7));
+        let mut regressions = Regressions::default();
+        assert!(regressions.found(NOW, &web(), Seq(2), 7));
         // The answer to our own write is late: another worker has overwritten it.
-        ahead.stored(NOW, &web(), &record(2, 6, Change::Changed));
-        assert_eq!(ahead.hold(&web()), None);
-        assert!(ahead.compare(&web(), Some(&record(2, 7, Change::Changed)), Seq(0)));
-        assert!(!ahead.leads(&web()));
+        regressions.stored(NOW, &web(), &record(2, 6, Change::Changed));
+        assert_eq!(regressions.hold(&web()), None);
+        assert!(regressions.compare(&web(), Some(&record(2, 7, Change::Changed)), Seq(0)));
+        assert!(!regressions.contains(&web()));
     }
 
     #[test]
     fn a_hold_ends_when_the_record_was_adopted_above_the_copy() {
-        let mut ahead = held();
-        assert!(!ahead.compare(&web(), Some(&record(3, 9, Change::Baseline)), Seq(0)), "that seq was given out before");
-        assert!(ahead.compare(&web(), Some(&record(4, 2, Change::Baseline)), Seq(0)));
-        assert_eq!(ahead.hold(&web()), None);
+        let mut regressions = held();
+        assert!(
+            !regressions.compare(&web(), Some(&record(3, 9, Change::Baseline)), Seq(0)),
+            "that seq was given out before"
+        );
+        assert!(regressions.compare(&web(), Some(&record(4, 2, Change::Baseline)), Seq(0)));
+        assert_eq!(regressions.hold(&web()), None);
     }
 
     #[test]
     fn a_hold_ends_when_the_record_was_removed_with_its_numbers() {
-        let mut ahead = held();
-        assert!(!ahead.compare(&web(), None, Seq(1)));
-        assert!(ahead.compare(&web(), None, Seq(3)));
+        let mut regressions = held();
+        assert!(!regressions.compare(&web(), None, Seq(1)));
+        assert!(regressions.compare(&web(), None, Seq(3)));
     }
 
     #[test]
     fn without_a_key_a_copy_holds_nothing_and_is_counted_above() {
-        let mut ahead = Ahead::new(false);
-        assert!(ahead.found(NOW, &web(), Seq(90), 4));
-        assert!(!ahead.compare(&web(), Some(&record(2, 1, Change::Changed)), Seq(0)));
-        assert_eq!((ahead.hold(&web()), ahead.set_back(&web()), ahead.held().count()), (None, None, 0));
-        assert_eq!((ahead.above(&web()), ahead.doubted().count()), (Some(Seq(90)), 1));
-        ahead.stored(NOW, &web(), &record(91, 2, Change::Changed));
-        assert_eq!((ahead.above(&web()), ahead.doubted().count()), (None, 0));
+        let mut regressions = Regressions::new(false);
+        assert!(regressions.found(NOW, &web(), Seq(90), 4));
+        assert!(!regressions.compare(&web(), Some(&record(2, 1, Change::Changed)), Seq(0)));
+        assert_eq!(
+            (regressions.hold(&web()), regressions.set_back(&web()), regressions.held().count()),
+            (None, None, 0)
+        );
+        assert_eq!((regressions.above(&web()), regressions.doubted().count()), (Some(Seq(90)), 1));
+        regressions.stored(NOW, &web(), &record(91, 2, Change::Changed));
+        assert_eq!((regressions.above(&web()), regressions.doubted().count()), (None, 0));
         // A forger who goes on makes us write no more often than once a minute.
-        assert!(!ahead.found(NOW.after(Duration::from_secs(59)), &web(), Seq(99), 4));
-        assert!(ahead.found(NOW.after(Duration::from_secs(60)), &web(), Seq(99), 4));
+        assert!(!regressions.found(NOW.after(Duration::from_secs(59)), &web(), Seq(99), 4));
+        assert!(regressions.found(NOW.after(Duration::from_secs(60)), &web(), Seq(99), 4));
     }
 
     #[test]
     fn without_a_key_no_copy_uses_up_the_numbers() {
-        let mut ahead = Ahead::new(false);
-        ahead.found(NOW, &web(), Seq(u64::MAX), 4);
-        ahead.compare(&web(), Some(&record(2, 1, Change::Changed)), Seq(0));
-        assert_eq!((ahead.above(&web()), ahead.doubted().count()), (None, 1));
+        let mut regressions = Regressions::new(false);
+        regressions.found(NOW, &web(), Seq(u64::MAX), 4);
+        regressions.compare(&web(), Some(&record(2, 1, Change::Changed)), Seq(0));
+        assert_eq!((regressions.above(&web()), regressions.doubted().count()), (None, 1));
     }
 
     #[test]
     fn without_a_key_what_a_life_of_ours_has_written_down_holds_whatever_is_forged() {
-        let mut ahead = Ahead::new(false);
+        let mut regressions = Regressions::new(false);
         let noted = Record { set_back: Some((Seq(3), 4)), ..record(9, 1, Change::Changed) };
-        ahead.stored(NOW, &web(), &noted);
-        assert!(!ahead.found(NOW, &web(), Seq(1_000), 4));
-        assert_eq!(ahead.set_back(&web()), Some((Seq(3), 4)), "an adoption above 3 ends it");
+        regressions.stored(NOW, &web(), &noted);
+        assert!(!regressions.found(NOW, &web(), Seq(1_000), 4));
+        assert_eq!(regressions.set_back(&web()), Some((Seq(3), 4)), "an adoption above 3 ends it");
     }
 }

@@ -1,4 +1,4 @@
-//! One hook's share of the outbox. What one receiver does, slow, dead or gone, stays in its lane.
+//! One hook's share of the outbox. What one receiver does, slow, dead or gone, stays in its queue.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub(super) const SENDING_FAILING_MAX: usize = 1;
 
 /// One hook's share of the outbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Lane {
+pub(super) struct HookQueue {
     /// All its deliveries that are not delivered or given up, oldest first.
     pub live: BTreeSet<(i64, String)>,
     /// Their size.
@@ -31,8 +31,8 @@ pub(super) struct Lane {
     pub disabled: Option<String>,
 }
 
-impl Lane {
-    /// The delivery to send now, if there is one and the lane has room.
+impl HookQueue {
+    /// The delivery to send now, if there is one and the queue has room.
     pub fn next(&self) -> Option<&(Timestamp, String)> {
         let places = if self.failing { SENDING_FAILING_MAX } else { SENDING_MAX };
         let open = self.disabled.is_none() && self.resting_until.is_none() && self.sending < places;
@@ -44,7 +44,7 @@ impl Lane {
         self.resting_until = self.resting_until.filter(|until| *until > now);
     }
 
-    /// When time alone lets [`Lane::next`] give something.
+    /// When time alone lets [`HookQueue::next`] give something.
     pub fn deadline(&self) -> Option<Timestamp> {
         if self.ready.is_empty() { None } else { self.resting_until }
     }

@@ -12,14 +12,14 @@ use super::{BACKOFF, Effect};
 use crate::board::{Heard, Interest, News, Posted};
 use crate::id::{Member, Seq, WorkloadId};
 use crate::machine::Timestamp;
-use crate::roster::{Beat, HEARD_FOR};
+use crate::roster::{HEARD_FOR, Heartbeat};
 
 /// Most names besides the members' that we remember for a board because we reject their beats.
 pub(super) const DISBELIEVED_MAX: usize = 100;
 
 /// One board. See the module's text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Path {
+pub(super) struct BoardState {
     pub(super) name: String,
     pub(super) server: Server,
     pub(super) reading: Reading,
@@ -32,7 +32,7 @@ pub(super) struct Path {
     pub(super) disbelieved: BTreeMap<Member, (String, Timestamp)>,
 }
 
-impl Path {
+impl BoardState {
     pub(super) fn new(name: String) -> Self {
         Self {
             name,
@@ -71,7 +71,7 @@ impl Path {
         always.chain(used).min()
     }
 
-    /// Whether no path before it leads to the same server.
+    /// Whether no board before it leads to the same server.
     pub(super) fn is_used(&self) -> bool {
         self.server.same_as.is_none()
     }
@@ -87,7 +87,7 @@ impl Path {
         now: Timestamp,
         news: News,
         members: &BTreeSet<Member>,
-    ) -> (Vec<Heard>, Vec<Beat>) {
+    ) -> (Vec<Heard>, Vec<Heartbeat>) {
         let News { heard, beats, rejected, disbelieved, lost, cursor, more, again } = news;
         self.answered = Some(now);
         self.reading.answered(now, &self.name, cursor, again, more);

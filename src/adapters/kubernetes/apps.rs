@@ -1,0 +1,187 @@
+//! Objects of apps, of any kind: which resource a kind is, and what is kept of an object.
+//!
+//! Not for whether an app is ready; that is `domain::app`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::api::{Api, Resource};
+use domain::app::{Look, TargetKey, look};
+use domain::ports::PortError;
+
+/// What an object says to each target that names it.
+pub(super) type Looks = Vec<(TargetKey, Result<Look, String>)>;
+
+/// A kind's resource, and whether its objects are in namespaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub resource: Resource,
+    pub namespaced: bool,
+}
+
+/// Kinds that every API server has at this place: they need no question.
+const KNOWN: [(&str, &str, &str); 3] = [
+    ("apps/v1", "Deployment", "deployments"),
+    ("apps/v1", "StatefulSet", "statefulsets"),
+    ("apps/v1", "DaemonSet", "daemonsets"),
+];
+
+/// Which resource a kind is, asked for once. A kind that is not served is asked for again each time: it may be installed at
+/// any moment.
+#[derive(Clone, Default)]
+pub(super) struct Kinds(Arc<Mutex<BTreeMap<(String, String), Found>>>);
+
+impl Kinds {
+    /// The resource of a kind. Where its version is not served any more, the one that the server prefers takes its place.
+    pub async fn find(&self, api: &Api, api_version: &str, kind: &str) -> Result<Found, PortError> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        if let Some((_, _, plural)) = KNOWN.iter().find(|known| (known.0, known.1) == (api_version, kind)) {
+            return Ok(Found { resource: Resource::new("apps", "v1", plural), namespaced: true });
+        }
+        let key = (api_version.to_owned(), kind.to_owned());
+        if let Some(found) = self.known().get(&key) {
+            return Ok(found.clone());
+        }
+        let mut found = serving(api, group, version, kind).await?;
+        if found.is_none() && !group.is_empty() {
+            for version in api.versions(group).await?.into_iter().filter(|other| other != version).take(VERSIONS_MAX) {
+                found = found.or(serving(api, group, &version, kind).await?);
+            }
+        }
+        let found = found.ok_or_else(|| {
+            let attempted = format!("failed to find the kind {kind} of {api_version}");
+            PortError::passing(attempted, "the cluster does not serve it; install its CustomResourceDefinition")
+        })?;
+        self.known().insert(key, found.clone());
+        Ok(found)
+    }
+
+    /// What a kind was is not to be believed any more.
+    pub fn forget(&self, api_version: &str, kind: &str) {
+        self.known().remove(&(api_version.to_owned(), kind.to_owned()));
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<(String, String), Found>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Versions of a group that are asked for a kind; more than three are not served at a time by any group we know.
+const VERSIONS_MAX: usize = 5;
+
+async fn serving(api: &Api, group: &str, version: &str, kind: &str) -> Result<Option<Found>, PortError> {
+    let kinds = api.kinds(group, version).await?.unwrap_or_default();
+    let served = kinds.into_iter().find(|one| one.kind == kind && !one.plural.contains('/'));
+    let owned = |text: &str| Cow::Owned(text.to_owned());
+    Ok(served.map(|one| Found {
+        namespaced: one.namespaced,
+        resource: Resource { group: owned(group), version: owned(version), plural: Cow::Owned(one.plural) },
+    }))
+}
+
+/// The targets that somebody wants to know about, by what an object is called. Clones share them.
+#[derive(Clone, Default)]
+pub(super) struct Wanted(Arc<Mutex<Names>>);
+
+type Names = BTreeMap<(String, String), Vec<TargetKey>>;
+
+#[derive(Deserialize)]
+struct Named<'a> {
+    #[serde(borrow)]
+    metadata: Identity<'a>,
+}
+
+#[derive(Deserialize)]
+struct Identity<'a> {
+    #[serde(borrow, default)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+}
+
+impl Wanted {
+    /// These, and no others.
+    pub fn set<'a>(&self, targets: impl Iterator<Item = &'a TargetKey>) {
+        let mut names = Names::new();
+        for target in targets {
+            names.entry((target.namespace.clone(), target.name.clone())).or_default().push(target.clone());
+        }
+        *self.names() = names;
+    }
+
+    /// What an object of this kind says to the targets that name it; nothing, at the price of reading its name, if none does.
+    pub fn read(&self, api_version: &str, kind: &str, json: &str) -> Result<Looks, String> {
+        let Named { metadata: Identity { namespace, name } } =
+            serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let targets = self.called(api_version, kind, (namespace.into_owned(), name.into_owned()));
+        if targets.is_empty() {
+            return Ok(Vec::new());
+        }
+        let object: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let said = |target: TargetKey| {
+            let look = look(&target.app, &target.name, &object);
+            (target, look)
+        };
+        Ok(targets.into_iter().map(said).collect())
+    }
+
+    /// The targets that name an object of which only the name can be read, each with why.
+    pub fn unreadable(&self, api_version: &str, kind: &str, name: (String, String), why: &str) -> Looks {
+        let targets = self.called(api_version, kind, name);
+        targets.into_iter().map(|target| (target, Err(why.to_owned()))).collect()
+    }
+
+    fn called(&self, api_version: &str, kind: &str, name: (String, String)) -> Vec<TargetKey> {
+        let names = self.names();
+        let all = names.get(&name).into_iter().flatten();
+        all.filter(|target| target.app.api_version == api_version && target.app.kind == kind).cloned().collect()
+    }
+
+    fn names(&self) -> std::sync::MutexGuard<'_, Names> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use domain::app::{AppKind, ClusterKey};
+    use serde_json::json;
+
+    fn target(kind: &str, name: &str) -> TargetKey {
+        let app = AppKind {
+            api_version: "apps/v1".to_owned(),
+            kind: kind.to_owned(),
+            container: None,
+            revision_at: None,
+            ready_at: None,
+            ready_value: None,
+        };
+        TargetKey { cluster: ClusterKey::Here, app, namespace: "prod".to_owned(), name: name.to_owned() }
+    }
+
+    #[test]
+    fn what_no_target_names_is_dropped_before_it_is_read() {
+        let wanted = Wanted::default();
+        let read = |json: &str| wanted.read("apps/v1", "Deployment", json);
+        let other = r#"{"metadata": {"namespace": "prod", "name": "api"}, "spec": [1, 2, {"broken": }"#;
+        assert!(read(other).is_err(), "a watch says whose object cannot be read");
+        let web = json!({"metadata": {"namespace": "prod", "name": "web", "uid": "u-1"}, "spec": {}, "status": {"replicas": "three"}}).to_string();
+        assert_eq!(read(&web), Ok(Vec::new()));
+        let twice = TargetKey {
+            app: AppKind { container: Some("web".to_owned()), ..target("Deployment", "web").app },
+            ..target("Deployment", "web")
+        };
+        wanted.set([target("Deployment", "web"), twice.clone(), target("StatefulSet", "web")].iter());
+        let looks = read(&web).unwrap();
+        let names: Vec<&TargetKey> = looks.iter().map(|(target, _)| target).collect();
+        assert_eq!(names, [&target("Deployment", "web"), &twice]);
+        assert_eq!(looks[0].1, Err(".status.replicas is not a whole number".to_owned()));
+        wanted.set([].iter());
+        assert_eq!(read(&web), Ok(Vec::new()));
+    }
+}

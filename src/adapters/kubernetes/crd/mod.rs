@@ -1,0 +1,21 @@
+//! The custom resource `Pipeline`: its raw types, what they mean to the domain, and the CRD that is made from them.
+//!
+//! The raw types end in this folder. The CRDs of `deploy/crds` are compared with the types by a test, so that what is shipped needs
+//! no generator.
+
+mod raw_spec;
+mod raw_status;
+mod read;
+mod remembered;
+#[cfg(test)]
+mod schema;
+
+pub use read::{InvalidSpec, object};
+pub use remembered::{lost, written};
+
+/// The CRD of `allclear.dev`, for `kubectl apply -f`.
+pub const CRD: &str = include_str!("../../../../deploy/crds/pipelines.yaml");
+
+/// The same schema for the group `pipelines.weave.works`, over objects that are stored already: without rules that would make the
+/// status of a stored object impossible to write.
+pub const CRD_WEAVE: &str = include_str!("../../../../deploy/crds/pipelines-weave.yaml");

@@ -1,0 +1,331 @@
+//! What a Pipeline asks for, as people write it. The CRD is made from these types, so their comments are what `kubectl explain`
+//! says. Fields of `pipelines.weave.works` keep their names and places.
+//!
+//! Not for what they mean; that is `read`.
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(test)]
+use schemars::JsonSchema;
+
+/// What a Pipeline asks for.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct PipelineSpec {
+    /// The app: one name in all targets.
+    pub app_ref: AppRef,
+    /// In order. Revisions appear in the first and are promoted from each to the next.
+    #[cfg_attr(test, schemars(length(min = 1, max = 20)))]
+    pub environments: Vec<Environment>,
+    /// How a revision gets into an environment that does not say so itself. Without one, environments are observed only.
+    pub promotion: Option<Promotion>,
+    /// What a revision must have passed before it is promoted into an environment. Latest: all environments before it. Stepwise:
+    /// the one just before it.
+    #[serde(default)]
+    pub advance: Advance,
+    /// No new promotion starts.
+    #[serde(default)]
+    pub suspend: bool,
+}
+
+/// The app.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct AppRef {
+    /// Its group and version, as in a manifest: apps/v1.
+    #[cfg_attr(test, schemars(length(min = 1, max = 317)))]
+    pub api_version: String,
+    /// Its kind, for example Deployment, StatefulSet, DaemonSet, HelmRelease, Kustomization, Application, Rollout or Terraform.
+    #[cfg_attr(test, schemars(length(min = 1, max = 63)))]
+    pub kind: String,
+    /// Its name.
+    #[cfg_attr(test, schemars(length(min = 1, max = 253)))]
+    pub name: String,
+    /// The container whose image is the revision. Not needed where there is one, or one named like the app.
+    #[cfg_attr(test, schemars(length(max = 63)))]
+    pub container: Option<String>,
+    /// Where its revision is, as a JSON pointer. Needed for kinds that are not known.
+    #[cfg_attr(test, schemars(length(max = 512), regex(pattern = r"^(/([^~/]|~[01])*)+$")))]
+    pub revision_at: Option<String>,
+    /// Where it says that it is ready, as a JSON pointer. Without one, kinds that are not known have a condition Ready.
+    #[cfg_attr(test, schemars(length(max = 512), regex(pattern = r"^(/([^~/]|~[01])*)+$")))]
+    pub ready_at: Option<String>,
+    /// What stands there if it is ready: True, unless given.
+    #[cfg_attr(test, schemars(length(max = 253)))]
+    pub ready_value: Option<String>,
+}
+
+/// One environment.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Environment {
+    /// Its name, which no other environment has.
+    #[cfg_attr(test, schemars(length(min = 1, max = 63), regex(pattern = r"^[^\s/:]+$")))]
+    pub name: String,
+    /// Where the app is. The environment is settled when all targets are ready at one revision.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(length(min = 1, max = 50)))]
+    pub targets: Vec<Target>,
+    /// How a revision gets into this environment.
+    pub promotion: Option<Promotion>,
+    /// No new promotion into it starts.
+    #[serde(default)]
+    pub suspend: bool,
+    /// What must hold before a promotion into it starts. The first environment has none.
+    pub gates: Option<Gates>,
+    /// It is done only when the CDN shows what these run.
+    pub purged: Option<Purged>,
+    /// A wait longer than this is told, once: 1h unless given, from 1m to 30d.
+    #[cfg_attr(test, schemars(length(max = 32)))]
+    pub stalled_after: Option<String>,
+}
+
+/// Where the app is.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Target {
+    /// The namespace.
+    #[cfg_attr(test, schemars(length(min = 1, max = 63)))]
+    pub namespace: String,
+    /// The cluster. Without one, this cluster.
+    pub cluster_ref: Option<ClusterRef>,
+    /// For people.
+    #[cfg_attr(test, schemars(length(max = 63)))]
+    pub label: Option<String>,
+}
+
+/// Another cluster, by what holds its kubeconfig.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct ClusterRef {
+    /// The group and version of that object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(length(max = 317)))]
+    pub api_version: Option<String>,
+    /// Its kind. A Secret has the kubeconfig under the key kubeconfig, value or value.yaml.
+    pub kind: ClusterKind,
+    /// Its name.
+    #[cfg_attr(test, schemars(length(min = 1, max = 253)))]
+    pub name: String,
+    /// Its namespace: that of the Pipeline, unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(length(max = 63)))]
+    pub namespace: Option<String>,
+}
+
+/// What may hold a kubeconfig.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub enum ClusterKind {
+    #[default]
+    Secret,
+    GitopsCluster,
+}
+
+/// What a revision must have passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub enum Advance {
+    #[default]
+    Latest,
+    Stepwise,
+}
+
+/// How a revision gets into an environment.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Promotion {
+    /// A person must say yes.
+    #[serde(default)]
+    pub manual: bool,
+    /// What is done.
+    pub strategy: Strategy,
+}
+
+/// What is done: a pull request, or a notification.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Strategy {
+    /// Open a pull request that sets marked values to the revision.
+    #[serde(rename = "pull-request")]
+    pub pull_request: Option<PullRequest>,
+    /// Tell a program.
+    pub notification: Option<Notification>,
+    /// The Secret with the key hmac-key, by which requests to promote and to approve are signed.
+    #[serde(rename = "secretRef")]
+    pub secret_ref: Option<SecretRef>,
+}
+
+/// A pull request.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct PullRequest {
+    /// The forge. gitea is Forgejo, too.
+    #[serde(rename = "type")]
+    pub forge: Forge,
+    /// The repository's https address, as git clones it.
+    #[cfg_attr(test, schemars(length(max = 1024), regex(pattern = "^https://")))]
+    pub url: String,
+    /// The branch that requests go to: main, unless given.
+    #[cfg_attr(test, schemars(length(max = 255)))]
+    pub base_branch: Option<String>,
+    /// The Secret with username and password for git and token for the forge.
+    pub secret_ref: Option<SecretRef>,
+    /// Markers are looked for below this folder only.
+    #[cfg_attr(test, schemars(length(max = 1024)))]
+    pub path: Option<String>,
+}
+
+/// Where pull requests live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(test, derive(JsonSchema))]
+pub enum Forge {
+    #[default]
+    #[serde(rename = "github")]
+    GitHub,
+    #[serde(rename = "gitlab")]
+    GitLab,
+    BitbucketServer,
+    Gitea,
+    AzureDevops,
+}
+
+/// Tell a program: the notice promotion.started, and an Event.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Notification {}
+
+/// A Secret in the Pipeline's namespace.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct SecretRef {
+    /// Its name.
+    #[cfg_attr(test, schemars(length(min = 1, max = 253)))]
+    pub name: String,
+}
+
+/// What must hold before a promotion starts. All are judged together.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Gates {
+    /// The environment before was done at the revision for so long without a break: 30m, up to 30d.
+    #[cfg_attr(test, schemars(length(max = 32)))]
+    pub soak: Option<String>,
+    /// It is in one of these parts of the week.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(length(max = 20)))]
+    pub windows: Vec<Window>,
+    /// It is in none of these times.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(length(max = 20)))]
+    pub freezes: Vec<Freeze>,
+    /// Another system says that the gate is open.
+    pub verdict: Option<Verdict>,
+    /// These objects are there and ready.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(length(max = 20)))]
+    pub needs: Vec<Need>,
+}
+
+/// A part of the week.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Window {
+    /// On these days; on all of them if none is given. It belongs to the day on which it begins.
+    #[serde(default)]
+    #[cfg_attr(test, schemars(length(max = 7)))]
+    pub days: Vec<Day>,
+    /// From, as 09:00.
+    #[cfg_attr(test, schemars(regex(pattern = r"^([01][0-9]|2[0-3]):[0-5][0-9]$")))]
+    pub from: String,
+    /// To, as 17:30. Not later than from means on the next day.
+    #[cfg_attr(test, schemars(regex(pattern = r"^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$")))]
+    pub to: String,
+    /// The IANA time zone: Europe/Berlin. UTC unless given.
+    #[cfg_attr(test, schemars(length(max = 64)))]
+    pub time_zone: Option<String>,
+}
+
+/// A day of the week.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub enum Day {
+    Mon,
+    Tue,
+    Wed,
+    Thu,
+    Fri,
+    Sat,
+    Sun,
+}
+
+/// A time in which nothing starts.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Freeze {
+    /// From, as 2026-12-20T00:00:00Z.
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
+    pub from: String,
+    /// To, not included.
+    #[cfg_attr(test, schemars(extend("format" = "date-time")))]
+    pub to: String,
+    /// Why, for people.
+    #[cfg_attr(test, schemars(length(max = 200)))]
+    pub reason: Option<String>,
+}
+
+/// Another system.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Verdict {
+    /// Its address.
+    #[cfg_attr(test, schemars(length(max = 1024), regex(pattern = "^https://")))]
+    pub url: String,
+    /// The Secret whose key hmac-key signs the question.
+    pub secret_ref: Option<SecretRef>,
+    /// How long it may take to answer: 10s unless given, up to 1m.
+    #[cfg_attr(test, schemars(length(max = 32)))]
+    pub timeout: Option<String>,
+}
+
+/// An object that must be there and ready.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Need {
+    /// Its group and version.
+    #[cfg_attr(test, schemars(length(min = 1, max = 317)))]
+    pub api_version: String,
+    /// Its kind.
+    #[cfg_attr(test, schemars(length(min = 1, max = 63)))]
+    pub kind: String,
+    /// Its name.
+    #[cfg_attr(test, schemars(length(min = 1, max = 253)))]
+    pub name: String,
+    /// Its namespace: that of the Pipeline, unless given.
+    #[cfg_attr(test, schemars(length(max = 63)))]
+    pub namespace: Option<String>,
+    /// The cluster. Without one, this cluster.
+    pub cluster_ref: Option<ClusterRef>,
+}
+
+/// Whose CDN must be fresh.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[cfg_attr(test, derive(JsonSchema))]
+pub struct Purged {
+    /// Deployments in the environment's namespaces.
+    #[cfg_attr(test, schemars(length(min = 1, max = 20), inner(length(min = 1, max = 253))))]
+    pub workloads: Vec<String>,
+    /// The allclear that purges for them. Without one, this one.
+    #[cfg_attr(test, schemars(length(max = 1024), regex(pattern = "^https://")))]
+    pub server: Option<String>,
+}

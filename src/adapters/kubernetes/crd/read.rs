@@ -1,0 +1,369 @@
+//! A Pipeline's JSON, read and checked. What is wrong with its spec is part of what was read: the object still has a status, which
+//! says so. A status that cannot be read makes the whole object unreadable, for nothing may be decided without what it remembers.
+//!
+//! The API server has checked most of it by the CRD. It is checked again, because another CRD may serve the kind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use domain::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
+use domain::pipeline::id::{Environment, PipelineId};
+use domain::pipeline::proposal::{ForgeKind, Repository};
+use domain::pipeline::spec::{
+    Advance, Answers, EnvironmentSpec, Freeze, Gates, Object, PromotionSpec, Purged, Spec, Strategy, VerdictSource,
+    Window,
+};
+use domain::text::clean;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use url::Url;
+
+use super::super::parts::annotations;
+use super::raw_spec as raw;
+use super::remembered;
+
+const PREFIX: &str = "allclear.dev/";
+const ENVIRONMENTS_MAX: usize = 20;
+const TARGETS_MAX: usize = 50;
+/// Of windows, freezes and needs of one environment, and workloads of an edge.
+const ITEMS_MAX: usize = 20;
+const NAME_CHARS_MAX: usize = 63;
+/// Longest duration in a spec.
+const DURATION_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+const STALLED_AFTER: Duration = Duration::from_secs(60 * 60);
+const STALLED_AFTER_MIN: Duration = Duration::from_secs(60);
+const VERDICT_TIMEOUT: Duration = Duration::from_secs(10);
+const VERDICT_TIMEOUT_MAX: Duration = Duration::from_secs(60);
+/// What a person's words in a suspension are cut to.
+const WORDS_BYTES_MAX: usize = 160;
+const MINUTES_OF_DAY: u16 = 24 * 60;
+
+/// What is wrong with a spec, and where.
+#[derive(Debug, PartialEq, Eq)]
+pub struct InvalidSpec(String);
+
+impl fmt::Display for InvalidSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn invalid<T>(what: impl Into<String>) -> Result<T, InvalidSpec> {
+    Err(InvalidSpec(what.into()))
+}
+
+#[derive(Deserialize)]
+struct RawObject<'a> {
+    metadata: Metadata,
+    #[serde(borrow)]
+    spec: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    namespace: String,
+    name: String,
+    uid: String,
+    generation: Option<i64>,
+    resource_version: String,
+    deletion_timestamp: Option<serde::de::IgnoredAny>,
+    #[serde(default, deserialize_with = "own_annotations")]
+    annotations: BTreeMap<String, String>,
+}
+
+fn own_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+    annotations(deserializer, |key| key.starts_with(PREFIX))
+}
+
+/// Reads a Pipeline.
+///
+/// # Errors
+/// When its metadata or its status cannot be read, in words.
+pub fn object(json: &str) -> Result<Object, String> {
+    let RawObject { metadata, spec, status } = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let id = PipelineId::new(metadata.namespace, metadata.name);
+    let annotation = |name: &str| metadata.annotations.get(&format!("{PREFIX}{name}")).cloned();
+    let raw: Result<raw::PipelineSpec, InvalidSpec> = match spec {
+        Some(spec) => serde_json::from_str(spec.get()).map_err(|error| InvalidSpec(error.to_string())),
+        None => invalid("spec is missing"),
+    };
+    let spec = raw.and_then(|raw| Reader { namespace: &id.namespace, raw: &raw }.spec(annotation("suspend")));
+    Ok(Object {
+        uid: metadata.uid,
+        generation: metadata.generation.unwrap_or_default(),
+        version: metadata.resource_version,
+        spec: spec.map_err(|why| clean(&why.0, remembered::MESSAGE_BYTES_MAX)),
+        answers: Answers {
+            approve: annotation("approve"),
+            overrides: annotation("override"),
+            by: annotation("approved-by").map(|by| clean(&by, WORDS_BYTES_MAX)),
+        },
+        status: remembered::read(status.map(RawValue::get), &id.namespace)
+            .map_err(|why| format!("its status: {why}"))?,
+        deleting: metadata.deletion_timestamp.is_some(),
+        id,
+    })
+}
+
+/// What is read, and the namespace that references without one mean.
+struct Reader<'a> {
+    namespace: &'a str,
+    raw: &'a raw::PipelineSpec,
+}
+
+impl Reader<'_> {
+    fn spec(&self, suspended: Option<String>) -> Result<Spec, InvalidSpec> {
+        let raw = self.raw;
+        for (what, value) in
+            [("apiVersion", &raw.app_ref.api_version), ("kind", &raw.app_ref.kind), ("name", &raw.app_ref.name)]
+        {
+            if value.is_empty() {
+                return invalid(format!("appRef.{what} is empty"));
+            }
+        }
+        at_most(ENVIRONMENTS_MAX, raw.environments.len(), "environments")?;
+        if raw.environments.is_empty() {
+            return invalid("there are no environments");
+        }
+        let mut names = BTreeSet::new();
+        if let Some(twice) = raw.environments.iter().find(|one| !names.insert(&one.name)) {
+            return invalid(format!("two environments are named {}", twice.name));
+        }
+        if raw.environments.first().is_some_and(|first| first.gates.is_some()) {
+            return invalid("the first environment has gates, and nothing is promoted into it");
+        }
+        let (with, without): (Vec<_>, Vec<_>) = raw.environments.iter().partition(|one| !one.targets.is_empty());
+        let environments: Result<Vec<_>, _> = with.into_iter().map(|one| self.environment(one)).collect();
+        let said = suspended.map(|words| clean(&words, WORDS_BYTES_MAX));
+        Ok(Spec {
+            environments: environments?,
+            advance: match raw.advance {
+                raw::Advance::Latest => Advance::Latest,
+                raw::Advance::Stepwise => Advance::Stepwise,
+            },
+            suspended: said.or(raw.suspend.then(|| "spec.suspend is true".to_owned())),
+            passed_over: without.into_iter().map(|one| Environment(one.name.clone())).collect(),
+        })
+    }
+
+    fn environment(&self, raw: &raw::Environment) -> Result<EnvironmentSpec, InvalidSpec> {
+        let name = &raw.name;
+        let is_name = |character: char| !character.is_whitespace() && !matches!(character, '/' | ':');
+        if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || !name.chars().all(is_name) {
+            return invalid(format!(
+                "{name:?} is no name of an environment: 1 to 63 characters without blanks, / and :"
+            ));
+        }
+        self.known_environment(raw).map_err(|InvalidSpec(why)| InvalidSpec(format!("environment {name}: {why}")))
+    }
+
+    fn known_environment(&self, raw: &raw::Environment) -> Result<EnvironmentSpec, InvalidSpec> {
+        at_most(TARGETS_MAX, raw.targets.len(), "targets")?;
+        let app = &self.raw.app_ref;
+        let kind = AppKind {
+            api_version: app.api_version.clone(),
+            kind: app.kind.clone(),
+            container: given(&app.container),
+            revision_at: pointer(&app.revision_at, "revisionAt")?,
+            ready_at: pointer(&app.ready_at, "readyAt")?,
+            ready_value: given(&app.ready_value),
+        };
+        let target = |raw: &raw::Target| {
+            let cluster = self.cluster(raw.cluster_ref.as_ref())?;
+            Ok(TargetKey { cluster, app: kind.clone(), namespace: raw.namespace.clone(), name: app.name.clone() })
+        };
+        let stalled_after = duration(&raw.stalled_after, "stalledAfter")?.unwrap_or(STALLED_AFTER);
+        if stalled_after < STALLED_AFTER_MIN {
+            return invalid("stalledAfter is shorter than 1m");
+        }
+        let promotion = raw.promotion.as_ref().or(self.raw.promotion.as_ref());
+        Ok(EnvironmentSpec {
+            name: Environment(raw.name.clone()),
+            targets: raw.targets.iter().map(target).collect::<Result<_, _>>()?,
+            promotion: promotion.map(promotion_of).transpose()?,
+            gates: raw.gates.as_ref().map(|gates| self.gates(gates)).transpose()?.unwrap_or_default(),
+            suspended: raw.suspend,
+            purged: raw.purged.as_ref().map(purged).transpose()?,
+            stalled_after,
+        })
+    }
+
+    fn cluster(&self, raw: Option<&raw::ClusterRef>) -> Result<ClusterKey, InvalidSpec> {
+        let Some(raw::ClusterRef { api_version: _, kind, name, namespace }) = raw else { return Ok(ClusterKey::Here) };
+        let namespace = given(namespace).unwrap_or_else(|| self.namespace.to_owned());
+        let kind = match kind {
+            raw::ClusterKind::Secret if namespace != self.namespace => {
+                return invalid("the Secret of a clusterRef is in the Pipeline's namespace");
+            }
+            raw::ClusterKind::Secret => LeafKind::Secret,
+            raw::ClusterKind::GitopsCluster => LeafKind::GitopsCluster,
+        };
+        Ok(ClusterKey::Leaf(LeafId { kind, namespace, name: name.clone() }))
+    }
+
+    fn gates(&self, raw: &raw::Gates) -> Result<Gates, InvalidSpec> {
+        at_most(ITEMS_MAX, raw.windows.len(), "windows")?;
+        at_most(ITEMS_MAX, raw.freezes.len(), "freezes")?;
+        at_most(ITEMS_MAX, raw.needs.len(), "needs")?;
+        Ok(Gates {
+            soak: duration(&raw.soak, "gates.soak")?.unwrap_or_default(),
+            windows: raw.windows.iter().map(window).collect::<Result<_, _>>()?,
+            freezes: raw.freezes.iter().map(freeze).collect::<Result<_, _>>()?,
+            verdict: raw.verdict.as_ref().map(verdict).transpose()?,
+            needs: raw.needs.iter().map(|need| self.need(need)).collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn need(&self, raw: &raw::Need) -> Result<TargetKey, InvalidSpec> {
+        let app = AppKind {
+            api_version: raw.api_version.clone(),
+            kind: raw.kind.clone(),
+            container: None,
+            revision_at: None,
+            ready_at: None,
+            ready_value: None,
+        };
+        let namespace = given(&raw.namespace).unwrap_or_else(|| self.namespace.to_owned());
+        Ok(TargetKey { cluster: self.cluster(raw.cluster_ref.as_ref())?, app, namespace, name: raw.name.clone() })
+    }
+}
+
+fn promotion_of(raw: &raw::Promotion) -> Result<PromotionSpec, InvalidSpec> {
+    let strategy = match (&raw.strategy.pull_request, &raw.strategy.notification) {
+        (Some(request), None) => Strategy::PullRequest(repository(request)?),
+        (None, Some(raw::Notification {})) => Strategy::Notification,
+        (None, None) | (Some(_), Some(_)) => {
+            return invalid("promotion.strategy is exactly one of pull-request and notification");
+        }
+    };
+    Ok(PromotionSpec { manual: raw.manual, strategy })
+}
+
+fn repository(raw: &raw::PullRequest) -> Result<Repository, InvalidSpec> {
+    let forge = match raw.forge {
+        raw::Forge::GitHub => ForgeKind::GitHub,
+        raw::Forge::GitLab => ForgeKind::GitLab,
+        raw::Forge::BitbucketServer => ForgeKind::BitbucketServer,
+        raw::Forge::Gitea => ForgeKind::Gitea,
+        raw::Forge::AzureDevops => {
+            return invalid(
+                "azure-devops is not supported: no server of its kind could be tried; use notification instead",
+            );
+        }
+    };
+    Ok(Repository {
+        forge,
+        url: https(&raw.url, "pull-request.url")?,
+        base: given(&raw.base_branch).unwrap_or_else(|| "main".to_owned()),
+        path: given(&raw.path),
+        secret: raw.secret_ref.as_ref().map(|secret| secret.name.clone()),
+    })
+}
+
+fn purged(raw: &raw::Purged) -> Result<Purged, InvalidSpec> {
+    at_most(ITEMS_MAX, raw.workloads.len(), "purged.workloads")?;
+    if raw.workloads.is_empty() {
+        return invalid("purged.workloads is empty");
+    }
+    let server = given(&raw.server).map(|url| https(&url, "purged.server")).transpose()?;
+    Ok(Purged { workloads: raw.workloads.clone(), server })
+}
+
+fn verdict(raw: &raw::Verdict) -> Result<VerdictSource, InvalidSpec> {
+    let timeout = duration(&raw.timeout, "gates.verdict.timeout")?.unwrap_or(VERDICT_TIMEOUT);
+    if timeout.is_zero() || timeout > VERDICT_TIMEOUT_MAX {
+        return invalid("gates.verdict.timeout is not between 0 and 1m");
+    }
+    let secret = raw.secret_ref.as_ref().map(|secret| secret.name.clone());
+    Ok(VerdictSource { url: https(&raw.url, "gates.verdict.url")?, secret, timeout })
+}
+
+fn window(raw: &raw::Window) -> Result<Window, InvalidSpec> {
+    let zone = given(&raw.time_zone).unwrap_or_else(|| "UTC".to_owned());
+    if TimeZone::get(&zone).is_err() {
+        return invalid(format!("no time zone is named {zone:?}; see https://www.iana.org/time-zones"));
+    }
+    let mut days: Vec<u8> = raw.days.iter().map(|day| *day as u8).collect();
+    if days.is_empty() {
+        days.extend(0..7);
+    }
+    let from = minutes(&raw.from)?;
+    if from == MINUTES_OF_DAY {
+        return invalid("a window begins at 24:00; say 00:00 of the next day");
+    }
+    Ok(Window { days, from, to: minutes(&raw.to)?, zone })
+}
+
+/// Minutes after midnight of `09:30`.
+fn minutes(text: &str) -> Result<u16, InvalidSpec> {
+    let read = || {
+        let (hours, minutes) = text.split_once(':')?;
+        let digits = |part: &str| (part.len() == 2).then(|| part.parse::<u16>().ok()).flatten();
+        let (hours, minutes) = (digits(hours)?, digits(minutes)?);
+        let sum = hours * 60 + minutes;
+        (minutes < 60 && sum <= MINUTES_OF_DAY).then_some(sum)
+    };
+    read().ok_or_else(|| InvalidSpec(format!("{text:?} is no time of a day, such as 09:30")))
+}
+
+fn freeze(raw: &raw::Freeze) -> Result<Freeze, InvalidSpec> {
+    let at = |text: &str| {
+        let read: Result<Timestamp, _> = text.parse();
+        read.map(Timestamp::as_second)
+            .map_err(|_| InvalidSpec(format!("{text:?} is no time, such as 2026-12-20T00:00:00Z")))
+    };
+    let (from, to) = (at(&raw.from)?, at(&raw.to)?);
+    if to <= from {
+        return invalid(format!("the freeze from {} ends before it begins", raw.from));
+    }
+    let reason = raw.reason.as_deref().unwrap_or("a freeze");
+    Ok(Freeze { from, to, reason: clean(reason, WORDS_BYTES_MAX) })
+}
+
+fn at_most(max: usize, count: usize, what: &str) -> Result<(), InvalidSpec> {
+    if count > max { invalid(format!("{count} {what}, {max} at most")) } else { Ok(()) }
+}
+
+/// An empty text means the same as none, as everywhere in Kubernetes.
+fn given(text: &Option<String>) -> Option<String> {
+    text.clone().filter(|text| !text.is_empty())
+}
+
+fn pointer(text: &Option<String>, field: &str) -> Result<Option<String>, InvalidSpec> {
+    match given(text) {
+        Some(pointer) if !pointer.starts_with('/') => {
+            invalid(format!("appRef.{field} is no JSON pointer, such as /status/version"))
+        }
+        pointer => Ok(pointer),
+    }
+}
+
+fn duration(text: &Option<String>, field: &str) -> Result<Option<Duration>, InvalidSpec> {
+    let Some(text) = given(text) else { return Ok(None) };
+    match humantime::parse_duration(&text) {
+        Ok(duration) if duration <= DURATION_MAX => Ok(Some(duration)),
+        Ok(_) => invalid(format!("{field} is longer than 30d")),
+        Err(_) => invalid(format!("{field} is no duration, such as 30m")),
+    }
+}
+
+/// An https address without a user in it: a password would be in a spec that many may read.
+fn https(text: &str, field: &str) -> Result<String, InvalidSpec> {
+    let url = Url::parse(text).map_err(|_| InvalidSpec(format!("{field} is no URL")))?;
+    if url.scheme() != "https" || url.host().is_none() {
+        return invalid(format!("{field} is no https address"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return invalid(format!("{field} has a user in it; credentials are in a Secret"));
+    }
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

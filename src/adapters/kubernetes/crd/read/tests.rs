@@ -1,0 +1,223 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+/// The Pipeline of the document's first page.
+fn example() -> Value {
+    json!({
+        "apiVersion": "allclear.dev/v1alpha1", "kind": "Pipeline",
+        "metadata": {
+            "name": "web", "namespace": "shop", "uid": "u-1", "generation": 3, "resourceVersion": "99",
+            "annotations": {
+                "allclear.dev/approve": "0123456789ab", "allclear.dev/approved-by": "jane",
+                "kubectl.kubernetes.io/last-applied-configuration": "{}",
+            },
+        },
+        "spec": {
+            "appRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "environments": [
+                {"name": "staging", "targets": [{"namespace": "staging"}]},
+                {"name": "prod", "gates": {"soak": "30m"}, "targets": [
+                    {"namespace": "prod"},
+                    {"namespace": "prod", "clusterRef": {"kind": "Secret", "name": "eu-1"}},
+                ]},
+            ],
+            "promotion": {"manual": true, "strategy": {"notification": {}}},
+        },
+        "status": {"observedGeneration": -1},
+    })
+}
+
+/// The example with a part of its spec replaced; the parent of it is there.
+fn with(pointer: &str, value: Value) -> Object {
+    let mut object = example();
+    let (parent, field) = pointer.rsplit_once('/').unwrap();
+    match object["spec"].pointer_mut(parent).unwrap() {
+        Value::Array(items) => items[field.parse::<usize>().unwrap()] = value,
+        fields => fields[field] = value,
+    }
+    object_of(&object)
+}
+
+fn object_of(object: &Value) -> Object {
+    super::object(&object.to_string()).unwrap()
+}
+
+fn why(pointer: &str, value: Value) -> String {
+    with(pointer, value).spec.expect_err(pointer)
+}
+
+#[test]
+fn ten_lines_are_read_as_they_are_meant() {
+    let object = object_of(&example());
+    assert_eq!(object.id, PipelineId::new("shop", "web"));
+    assert_eq!(
+        (object.uid.as_str(), object.generation, object.version.as_str(), object.deleting),
+        ("u-1", 3, "99", false)
+    );
+    assert_eq!(object.answers.approve.as_deref(), Some("0123456789ab"));
+    assert_eq!((object.answers.by.as_deref(), object.answers.overrides), (Some("jane"), None));
+    assert_eq!(object.status.observed_generation, -1);
+    let spec = object.spec.unwrap();
+    assert_eq!((spec.advance, &spec.suspended, spec.passed_over.len()), (Advance::Latest, &None, 0));
+    let [staging, prod] = &spec.environments[..] else { panic!("{spec:?}") };
+    assert_eq!((staging.name.0.as_str(), staging.targets.len(), &staging.gates), ("staging", 1, &Gates::default()));
+    assert_eq!(prod.gates.soak, Duration::from_secs(1800));
+    assert_eq!(prod.stalled_after, Duration::from_secs(3600));
+    assert_eq!(prod.promotion, Some(PromotionSpec { manual: true, strategy: Strategy::Notification }));
+    let said: Vec<String> = prod.targets.iter().map(TargetKey::display_name).collect();
+    assert_eq!(said, ["prod/web", "eu-1/prod/web"]);
+    let leaf = LeafId { kind: LeafKind::Secret, namespace: "shop".to_owned(), name: "eu-1".to_owned() };
+    assert_eq!(prod.targets[1].cluster, ClusterKey::Leaf(leaf));
+}
+
+#[test]
+fn an_environments_own_promotion_comes_before_that_of_the_spec() {
+    let request = json!({"strategy": {"pull-request": {
+        "type": "gitlab", "url": "https://git.example.com/shop/web", "secretRef": {"name": "git"}, "path": "prod",
+    }}});
+    let spec = with("/environments/1/promotion", request).spec.unwrap();
+    let Some(PromotionSpec { manual: false, strategy: Strategy::PullRequest(repository) }) =
+        &spec.environments[1].promotion
+    else {
+        panic!("{spec:?}")
+    };
+    assert_eq!((repository.forge, repository.base.as_str()), (ForgeKind::GitLab, "main"));
+    assert_eq!((repository.path.as_deref(), repository.secret.as_deref()), (Some("prod"), Some("git")));
+    assert_eq!(spec.environments[0].promotion.as_ref().map(|promotion| promotion.manual), Some(true));
+    assert_eq!(with("/promotion", Value::Null).spec.unwrap().environments[1].promotion, None);
+}
+
+#[test]
+fn gates_and_edges_are_read() {
+    let gates = json!({
+        "windows": [{"days": ["Mon", "Fri"], "from": "22:00", "to": "06:30", "timeZone": "Europe/Berlin"}, {"from": "00:00", "to": "24:00"}],
+        "freezes": [{"from": "2026-12-20T00:00:00Z", "to": "2027-01-03T00:00:00+01:00", "reason": "holidays"}],
+        "verdict": {"url": "https://gate.example.com/x", "timeout": "3s", "secretRef": {"name": "gate"}},
+        "needs": [{"apiVersion": "flagger.app/v1beta1", "kind": "Canary", "name": "web", "namespace": "prod"}],
+    });
+    let gates = with("/environments/1/gates", gates).spec.unwrap().environments[1].gates.clone();
+    let [night, always] = &gates.windows[..] else { panic!("{gates:?}") };
+    assert_eq!((&night.days[..], night.from, night.to, night.zone.as_str()), (&[0, 4][..], 1320, 390, "Europe/Berlin"));
+    assert_eq!((always.days.len(), always.from, always.to, always.zone.as_str()), (7, 0, 1440, "UTC"));
+    assert_eq!((gates.freezes[0].from, gates.freezes[0].to), (1_797_724_800, 1_798_930_800));
+    assert_eq!(gates.verdict.unwrap().timeout, Duration::from_secs(3));
+    assert_eq!((gates.needs[0].display_name().as_str(), gates.needs[0].app.kind.as_str()), ("prod/web", "Canary"));
+    let purged = json!({"workloads": ["web"], "server": "https://eu.example.com"});
+    let purged = with("/environments/1/purged", purged).spec.unwrap().environments[1].purged.clone().unwrap();
+    assert_eq!((purged.workloads, purged.server.as_deref()), (vec!["web".to_owned()], Some("https://eu.example.com")));
+}
+
+#[test]
+fn a_spec_that_cannot_be_used_says_what_is_wrong_and_where() {
+    let environment = |name: &str| json!({"name": name, "targets": [{"namespace": "x"}]});
+    let targets = |count: usize| Value::from_iter((0..count).map(|_| json!({"namespace": "x"})));
+    let request = |field: &str, value: &str| {
+        let mut request = json!({"type": "github", "url": "https://git.example.com/a/b"});
+        request[field] = json!(value);
+        json!({"strategy": {"pull-request": request}})
+    };
+    let rows = [
+        ("/appRef/name", json!(""), "appRef.name is empty"),
+        ("/appRef/name", json!(7), "invalid type"),
+        ("/appRef/revisionAt", json!("status"), "appRef.revisionAt is no JSON pointer"),
+        ("/environments", json!([]), "there are no environments"),
+        (
+            "/environments",
+            Value::from_iter((0..21).map(|number| environment(&number.to_string()))),
+            "21 environments, 20 at most",
+        ),
+        ("/environments/1/name", json!("staging"), "two environments are named staging"),
+        ("/environments/1/name", json!("a b"), "is no name of an environment"),
+        ("/environments/1/name", json!("a/b"), "is no name of an environment"),
+        ("/environments/0/gates", json!({}), "the first environment has gates"),
+        ("/environments/1/targets", targets(51), "environment prod: 51 targets, 50 at most"),
+        ("/environments/1/stalledAfter", json!("10s"), "stalledAfter is shorter than 1m"),
+        ("/environments/1/stalledAfter", json!("31d"), "stalledAfter is longer than 30d"),
+        ("/environments/1/gates/soak", json!("soon"), "gates.soak is no duration"),
+        ("/environments/1/gates/windows", json!([{"from": "9:00", "to": "17:00"}]), "\"9:00\" is no time of a day"),
+        ("/environments/1/gates/windows", json!([{"from": "24:00", "to": "17:00"}]), "begins at 24:00"),
+        ("/environments/1/gates/windows", json!([{"from": "09:00", "to": "17:60"}]), "\"17:60\" is no time of a day"),
+        (
+            "/environments/1/gates/windows",
+            json!([{"from": "09:00", "to": "17:00", "timeZone": "Mars"}]),
+            "no time zone is named",
+        ),
+        ("/environments/1/gates/freezes", json!([{"from": "2026-12-20", "to": "2026"}]), "is no time, such as"),
+        (
+            "/environments/1/gates/freezes",
+            json!([{"from": "2026-12-20T00:00:00Z", "to": "2026-12-20T00:00:00Z"}]),
+            "ends before it begins",
+        ),
+        (
+            "/environments/1/gates/verdict",
+            json!({"url": "https://x.example.com", "timeout": "2m"}),
+            "not between 0 and 1m",
+        ),
+        (
+            "/environments/1/gates/verdict",
+            json!({"url": "http://x.example.com"}),
+            "gates.verdict.url is no https address",
+        ),
+        ("/environments/1/purged", json!({"workloads": []}), "purged.workloads is empty"),
+        (
+            "/environments/1/targets/1/clusterRef/namespace",
+            json!("other"),
+            "a clusterRef is in the Pipeline's namespace",
+        ),
+        ("/environments/1/targets/1/clusterRef/kind", json!("ConfigMap"), "unknown variant"),
+        ("/promotion/strategy", json!({}), "exactly one of"),
+        ("/promotion/strategy/pull-request", json!({"type": "github", "url": "https://a.b/c"}), "exactly one of"),
+        ("/promotion", request("url", "git@github.com:a/b"), "pull-request.url is no"),
+        ("/promotion", request("url", "https://me:s3cr3t@git.example.com/a"), "has a user in it"),
+        ("/promotion", request("type", "azure-devops"), "azure-devops is not supported"),
+        ("/advance", json!("Backwards"), "unknown variant"),
+    ];
+    for (pointer, value, expected) in rows {
+        let why = why(pointer, value);
+        assert!(
+            why.contains(expected) && why.len() <= remembered::MESSAGE_BYTES_MAX && !why.contains("s3cr3t"),
+            "{expected}: {why}"
+        );
+    }
+    let mut without = example();
+    without.as_object_mut().unwrap().remove("spec");
+    assert_eq!(object_of(&without).spec, Err("spec is missing".to_owned()), "as upstream's CRD admits it");
+}
+
+#[test]
+fn an_environment_without_targets_is_passed_over() {
+    let spec = with("/environments/1/targets", json!([])).spec.unwrap();
+    assert_eq!((spec.environments.len(), spec.passed_over), (1, vec![Environment("prod".to_owned())]));
+}
+
+#[test]
+fn a_pipeline_is_suspended_by_its_spec_or_in_a_persons_words() {
+    assert_eq!(with("/suspend", json!(true)).spec.unwrap().suspended.as_deref(), Some("spec.suspend is true"));
+    let mut object = example();
+    object["metadata"]["annotations"]["allclear.dev/suspend"] = json!("broken\nbuild");
+    assert_eq!(object_of(&object).spec.unwrap().suspended.as_deref(), Some("broken\\nbuild"));
+}
+
+#[test]
+fn gitops_clusters_may_be_elsewhere() {
+    let cluster = json!({"kind": "GitopsCluster", "name": "eu", "namespace": "flux", "apiVersion": "gitops.weave.works/v1alpha1"});
+    let spec = with("/environments/1/targets/1/clusterRef", cluster).spec.unwrap();
+    let ClusterKey::Leaf(leaf) = &spec.environments[1].targets[1].cluster else { panic!("{spec:?}") };
+    assert_eq!(leaf.to_string(), "GitopsCluster/flux/eu");
+}
+
+#[test]
+fn what_cannot_be_named_or_remembered_is_no_object() {
+    for (pointer, value) in [
+        ("/metadata/uid", json!(7)),
+        ("/metadata/resourceVersion", json!(null)),
+        ("/status/serial", json!(-1)),
+        ("/status/environments", json!([])),
+    ] {
+        let mut object = example();
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        object.pointer_mut(parent).unwrap()[field] = value;
+        assert!(super::object(&object.to_string()).is_err(), "{pointer}");
+    }
+}

@@ -1,0 +1,152 @@
+use serde_json::json;
+
+use super::*;
+
+/// A status with something in every field.
+fn full() -> Status {
+    let leaf = |namespace: &str| LeafId {
+        kind: LeafKind::GitopsCluster,
+        namespace: namespace.to_owned(),
+        name: "eu".to_owned(),
+    };
+    let targets = ["shop", "flux"].map(|namespace| TargetStatus {
+        cluster: Some(leaf(namespace)),
+        uid: Some("u-2".to_owned()),
+        ready: true,
+        revision: Some(Revision("1.2".to_owned())),
+        error: Some("unable to find it".to_owned()),
+    });
+    let promotion = Promotion {
+        seq: PromotionSeq(4),
+        revision: Revision("1.3".to_owned()),
+        from: Some(Revision("1.2".to_owned())),
+        phase: Phase::Proposed,
+        candidate_since_ms: Some(1_700_000_000_123),
+        started_ms: Some(1_700_000_001_000),
+        approval: Some(Approval { by: Some("jane".to_owned()), ticket: "t".to_owned(), at_ms: 1, overrides: true }),
+        message: "waits".to_owned(),
+    };
+    let environment = EnvironmentStatus {
+        targets: targets.into(),
+        waiting: Some(Waiting {
+            revision: Revision("1.3".to_owned()),
+            ticket: "0123456789ab".to_owned(),
+            question: Question::Overwrite,
+            since_ms: -5,
+        }),
+        promotion: Some(promotion),
+        seq: PromotionSeq(4),
+        reached: Some(Revision("1.2".to_owned())),
+        request: Some(OpenRequest {
+            seq: PromotionSeq(4),
+            number: Some(17),
+            url: "https://git.example.com/17".to_owned(),
+            commit: Some("abc".to_owned()),
+        }),
+        behind: Some(Behind { since_ms: 7, told: true }),
+    };
+    let notice = json!({
+        "id": "n-1", "kind": "promotion.started", "at_ms": 5, "workload": "pipeline/shop/web", "seq": 4, "rollout": "p-1",
+        "change": "prod: 1.2 → 1.3", "message": "it begins", "promotion": {"environment": "prod", "revision": "1.3"},
+    });
+    Status {
+        serial: 12,
+        observed_generation: 3,
+        latest: Some(Revision("1.3".to_owned())),
+        environments: [(Environment("prod".to_owned()), environment)].into(),
+        untold: vec![serde_json::from_value(notice).unwrap()],
+        history: vec![Ended {
+            environment: Environment("prod".to_owned()),
+            seq: PromotionSeq(3),
+            revision: Revision("1.2".to_owned()),
+            outcome: Phase::Completed,
+            by: None,
+            at_ms: 1_699_999_999_999,
+        }],
+        conditions: vec![Condition {
+            kind: ConditionKind::PromotionPending,
+            holds: true,
+            reason: "PullRequestOpen".to_owned(),
+            message: "prod waits".to_owned(),
+            since_ms: 1_700_000_000_001,
+        }],
+    }
+}
+
+/// As it stands in a Pipeline of the namespace shop.
+fn json_of(status: &Status) -> Value {
+    let object = json!({
+        "metadata": {"namespace": "shop", "name": "web", "uid": "u-1", "resourceVersion": "1"},
+        "spec": {
+            "appRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "environments": [{"name": "prod", "targets": [{"namespace": "prod"}]}],
+        },
+    });
+    let object = super::super::object(&object.to_string()).unwrap();
+    serde_json::to_value(written(&Object { status: status.clone(), ..object })).unwrap()
+}
+
+#[test]
+fn what_was_written_is_read_again_as_it_was() {
+    for status in [full(), Status { observed_generation: -1, ..Status::default() }] {
+        assert_eq!(read(Some(&json_of(&status).to_string()), "shop"), Ok(status));
+    }
+    for none in [None, Some("null"), Some("{}")] {
+        assert_eq!(read(none, "shop"), Ok(Status { observed_generation: -1, ..Status::default() }));
+    }
+}
+
+#[test]
+fn it_has_the_shape_that_upstreams_tools_read() {
+    let json = json_of(&full());
+    assert_eq!(json["observedGeneration"], 3);
+    assert_eq!(json["conditions"][0]["status"], "True");
+    assert_eq!(json["environments"]["prod"]["waitingApproval"]["revision"], "1.3");
+    let target = &json["environments"]["prod"]["targets"][1];
+    assert_eq!(
+        target["clusterAppRef"]["clusterRef"],
+        json!({"kind": "GitopsCluster", "name": "eu", "namespace": "flux"})
+    );
+    assert_eq!((&target["ready"], &target["revision"]), (&json!(true), &json!("1.2")));
+    // Theirs has an empty one where nothing waits.
+    let upstreams = json!({"environments": {"prod": {"waitingApproval": {"revision": ""}, "targets": [{"ready": false, "revision": ""}]}}});
+    let status = read(Some(&upstreams.to_string()), "shop").unwrap();
+    let prod = status.environment(&Environment("prod".to_owned())).unwrap();
+    assert_eq!((&prod.waiting, &prod.targets[0].revision), (&None, &None));
+}
+
+#[test]
+fn a_status_that_is_not_ours_is_refused_in_words() {
+    let broken = |pointer: &str, value: Value| {
+        let mut json = json_of(&full());
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        json.pointer_mut(parent).unwrap()[field] = value;
+        read(Some(&json.to_string()), "shop").expect_err(pointer)
+    };
+    for (pointer, value, expected) in [
+        ("/serial", json!(-1), "serial is negative"),
+        ("/environments/prod/promotion/phase", json!("Dancing"), "environment prod: \"Dancing\" is no phase"),
+        ("/environments/prod/promotion/seq", json!(-1), "promotion.seq is negative"),
+        ("/environments/prod/promotion/startedAt", json!("yesterday"), "is no time"),
+        ("/environments/prod/waitingApproval/for", json!("Fun"), "is no question"),
+        ("/untold", json!([{}]), "untold: missing field"),
+        ("/conditions", json!("none"), "invalid type"),
+    ] {
+        let why = broken(pointer, value);
+        assert!(why.contains(expected), "{expected}: {why}");
+    }
+}
+
+#[test]
+fn what_the_server_dropped_is_named_and_what_it_added_is_not() {
+    let sent = json_of(&full());
+    assert_eq!(lost(&sent, &sent), Vec::<String>::new());
+    let mut kept = sent.clone();
+    kept["new"] = json!(1);
+    kept["environments"]["prod"].as_object_mut().unwrap().remove("promotion");
+    kept.as_object_mut().unwrap().remove("serial");
+    assert_eq!(lost(&sent, &kept), ["status.environments.prod.promotion", "status.serial"]);
+    assert_eq!(lost(&sent, &Value::Null), ["status"]);
+    kept["conditions"] = json!([]);
+    assert!(lost(&sent, &kept).contains(&"status.conditions".to_owned()));
+}

@@ -1,0 +1,160 @@
+//! Pipelines as the API server has them: watched, read, and their status written by compare-and-set.
+
+use allclear::adapters::kubernetes::objects::Pipelines;
+use domain::pipeline::id::{Environment, PipelineId, PromotionSeq, Revision};
+use domain::pipeline::spec::Object;
+use domain::pipeline::status::{EnvironmentStatus, Phase, Promotion, Status};
+use domain::ports::pipeline::{ObjectSight, Objects, Written};
+use futures_util::StreamExt;
+use sandbox::kubernetes::Kind;
+use serde_json::{Value, json};
+
+use super::{Bench, PATIENCE, brisk};
+
+const OURS: &str = "allclear.dev";
+const THEIRS: &str = "pipelines.weave.works";
+
+fn pipeline(group: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": format!("{group}/v1alpha1"), "kind": "Pipeline",
+        "metadata": {"namespace": "shop", "name": name},
+        "spec": {
+            "appRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "environments": [{"name": "staging", "targets": [{"namespace": "staging"}]}, {"name": "prod", "targets": [{"namespace": "prod"}]}],
+        },
+    })
+}
+
+fn id() -> PipelineId {
+    PipelineId::new("shop", "web")
+}
+
+/// What a first judgement may write.
+fn status() -> Status {
+    let promotion = Promotion {
+        seq: PromotionSeq(1),
+        revision: Revision("1.3".to_owned()),
+        from: None,
+        phase: Phase::Waiting,
+        candidate_since_ms: Some(1_700_000_000_123),
+        started_ms: None,
+        approval: None,
+        message: "soaks".to_owned(),
+    };
+    let prod = EnvironmentStatus { promotion: Some(promotion), seq: PromotionSeq(1), ..EnvironmentStatus::default() };
+    let environments = [(Environment("prod".to_owned()), prod)].into();
+    Status { serial: 1, observed_generation: 1, environments, ..Status::default() }
+}
+
+/// A cluster that serves this group, with one Pipeline.
+async fn start(group: &'static str) -> (Bench, Pipelines, Object) {
+    let bench = Bench::start().await;
+    bench.api.set_installed(group, true);
+    bench.api.apply(pipeline(group, "web")).unwrap();
+    let pipelines = Pipelines::new(&bench.clients, group, None, brisk());
+    let object = pipelines.read(&id()).await.unwrap().expect("it is there");
+    (bench, pipelines, object)
+}
+
+#[tokio::test]
+async fn a_status_is_stored_whole_and_nothing_else_is_changed() {
+    let (bench, pipelines, object) = start(OURS).await;
+    assert_eq!((object.generation, object.status.observed_generation), (1, -1));
+    let Written::Stored(stored) = pipelines.write(&Object { status: status(), ..object.clone() }).await.unwrap() else {
+        panic!("it was the first write")
+    };
+    assert_eq!((&stored.status, stored.generation, &stored.spec), (&status(), 1, &object.spec));
+    assert!(stored.version != object.version);
+    let kept = bench.api.get(Kind::Pipeline, "shop", "web").unwrap();
+    assert_eq!(kept["status"]["environments"]["prod"]["promotion"]["candidateSince"], "2023-11-14T22:13:20.123Z");
+    // An answer to a question is metadata: no new generation.
+    let approve = json!({"metadata": {"annotations": {"allclear.dev/approve": "0123456789ab"}}});
+    bench.api.patch(Kind::Pipeline, "shop", "web", &approve).unwrap();
+    let answered = pipelines.read(&id()).await.unwrap().unwrap();
+    assert_eq!((answered.generation, answered.answers.approve.as_deref()), (1, Some("0123456789ab")));
+    assert_eq!(answered.status, status());
+}
+
+#[tokio::test]
+async fn a_write_over_another_version_changes_nothing_and_shows_what_is_there() {
+    let (bench, pipelines, object) = start(OURS).await;
+    let mut suspended = pipeline(OURS, "web");
+    suspended["spec"]["suspend"] = json!(true);
+    bench.api.apply(suspended).unwrap();
+    let Written::Conflict(Some(there)) = pipelines.write(&Object { status: status(), ..object.clone() }).await.unwrap()
+    else {
+        panic!("its spec had changed")
+    };
+    assert_eq!((there.generation, there.spec.as_ref().unwrap().suspended.is_some()), (2, true));
+    assert_eq!(there.status.serial, 0);
+    // Another object of the same name, and then none.
+    bench.api.delete(Kind::Pipeline, "shop", "web").unwrap();
+    bench.api.apply(pipeline(OURS, "web")).unwrap();
+    let Written::Conflict(Some(other)) = pipelines.write(&Object { status: status(), ..*there }).await.unwrap() else {
+        panic!("it is another one")
+    };
+    assert!(other.uid != object.uid && other.status.serial == 0);
+    bench.api.delete(Kind::Pipeline, "shop", "web").unwrap();
+    assert_eq!(pipelines.write(&Object { status: status(), ..object }).await.unwrap(), Written::Conflict(None));
+    assert_eq!(pipelines.read(&id()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn fields_that_the_crd_of_another_group_drops_are_noticed() {
+    let (bench, pipelines, object) = start(THEIRS).await;
+    let Written::Pruned(stored, lost) = pipelines.write(&Object { status: status(), ..object }).await.unwrap() else {
+        panic!("that CRD has no promotions")
+    };
+    assert_eq!(lost, ["status.environments.prod.promotion", "status.environments.prod.seq", "status.serial"]);
+    assert_eq!((stored.status.serial, stored.status.observed_generation), (0, 1));
+    assert_eq!(bench.api.get(Kind::WeavePipeline, "shop", "web").unwrap()["status"]["observedGeneration"], 1);
+}
+
+#[tokio::test]
+async fn all_of_them_are_watched_and_one_that_cannot_be_read_costs_itself_only() {
+    let (bench, pipelines, _) = start(OURS).await;
+    let mut broken = pipeline(OURS, "broken");
+    broken["status"] = json!({"serial": "many"});
+    bench.api.put(broken).unwrap();
+    let mut faulty = pipeline(OURS, "faulty");
+    faulty["spec"]["environments"] = json!([]);
+    bench.api.put(faulty).unwrap();
+    let mut flow = pipelines.watch();
+    let mut said = Vec::new();
+    let mut next = async |until: &str| {
+        while !said.iter().any(|one: &String| one == until) {
+            let sight = tokio::time::timeout(PATIENCE, flow.next()).await.expect(until).unwrap();
+            said.push(match sight {
+                ObjectSight::Restarted => "restarted".to_owned(),
+                ObjectSight::Seen(object) => {
+                    format!("{} {}", object.id.name, if object.spec.is_ok() { "seen" } else { "invalid" })
+                }
+                ObjectSight::Unreadable(id, why) => {
+                    assert!(why.contains("status"), "{why}");
+                    format!("{} unreadable", id.name)
+                }
+                ObjectSight::Gone(id) => format!("{} gone", id.name),
+                ObjectSight::Synced => "synced".to_owned(),
+                ObjectSight::Trouble(error) => format!("trouble {error}"),
+            });
+        }
+        said.clone()
+    };
+    let mut first = next("synced").await;
+    first.sort();
+    assert_eq!(first, ["broken unreadable", "faulty invalid", "restarted", "synced", "web seen"]);
+    bench.api.delete(Kind::Pipeline, "shop", "web").unwrap();
+    next("web gone").await;
+}
+
+#[tokio::test]
+async fn a_cluster_without_the_crd_is_found_to_be_so() {
+    let bench = Bench::start().await;
+    let pipelines = Pipelines::new(&bench.clients, OURS, None, brisk());
+    assert!(!pipelines.are_served().await.unwrap());
+    bench.api.set_installed(OURS, true);
+    assert!(pipelines.are_served().await.unwrap());
+    bench.refuse(403, 1, |_| true);
+    let words = pipelines.are_served().await.unwrap_err().to_string();
+    assert!(words.starts_with("failed to ask which kinds of allclear.dev are served"), "{words}");
+}

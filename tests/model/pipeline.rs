@@ -1,0 +1,171 @@
+//! The production `Pipeline` with three environments: staging, which others deploy to, then test and prod, into which it promotes by
+//! notice or by pull request. Around it are an API server, leaves whose watches lag, a forge with people who merge and close, a
+//! deployer, people who answer, and lives that end between any two steps.
+
+mod action;
+mod past;
+mod world;
+
+use domain::pipeline::spec::Advance;
+use domain::promise::Promise;
+use stateright::{Checker, Expectation, HasDiscoveries, Model, Property};
+
+use action::Action;
+use world::{Faults, How, Mutant, State, World};
+
+type Condition = fn(&World, &State) -> bool;
+
+/// Broken in a step, if at all.
+const PROMISES: &[(Promise, Condition)] = promises![
+    PromotionsDurable,
+    RestsOnFreshReads,
+    SeqsRise,
+    PromotionsInOrder,
+    OneRequest,
+    NotPromotedTwice,
+    YesCountsOnce,
+    StandsUntilLeft,
+    UnknownDecidesNothing,
+];
+
+/// What holds when nothing but faults can happen any more.
+const SETTLES: (Promise, Condition) = (Promise::PromotedInTheEnd, |world, state| state.settles(world));
+
+impl Model for World {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State::new(self)]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        state.actions(self, actions);
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        let mut next = state.clone();
+        next.take(self, action);
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let property = |(promise, condition): &(Promise, Condition)| Property::always(promise.words(), *condition);
+        let mut properties: Vec<_> = PROMISES.iter().chain([&SETTLES]).map(property).collect();
+        let everywhere: Condition = |world, state| state.is_everywhere(world);
+        properties.push(Property {
+            expectation: Expectation::Sometimes,
+            name: "the newest revision is everywhere",
+            condition: everywhere,
+        });
+        properties
+    }
+}
+
+fn search(name: &str, world: World, states: usize) {
+    let checker = world.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    eprintln!("pipeline, {name}: {} states", checker.unique_state_count());
+    checker.assert_properties();
+    if std::env::var("PIN").is_err() {
+        assert_eq!(checker.unique_state_count(), states);
+    }
+}
+
+/// The promises that a search of this world finds broken.
+fn broken(world: World) -> Vec<&'static str> {
+    let checker = world.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    checker.discoveries().into_keys().collect()
+}
+
+/// One change.
+const ONE: &[u8] = &[1, 2];
+
+/// There and back again.
+const BACK: &[u8] = &[1, 2, 1];
+
+fn world(head: &'static [u8], how: [How; 2], faults: Faults) -> World {
+    World { advance: Advance::Latest, head, how, faults, lags: false, workers: 1, mutant: Mutant::None }
+}
+
+const NO_FAULTS: Faults =
+    Faults { lost: 0, crashes: 0, unknown: 0, closed: 0, yes: 0, replays: 0, rolled_back: 0, waits: 0 };
+
+#[test]
+fn a_notice_promotes_once_where_answers_get_lost_and_lives_end() {
+    let how = [How::Notice, How::Notice];
+    search("notices, a watch that lags", World { lags: true, ..world(ONE, how, NO_FAULTS) }, 644);
+    search("notices, an answer lost", world(ONE, how, Faults { lost: 1, waits: 2, ..NO_FAULTS }), 1261);
+    search("notices, a life ends", world(ONE, how, Faults { crashes: 1, ..NO_FAULTS }), 15993);
+}
+
+#[test]
+fn what_is_unknown_or_was_set_back_by_hand_is_left_alone() {
+    let how = [How::Notice, How::Notice];
+    search("a target out of sight", world(ONE, how, Faults { unknown: 1, ..NO_FAULTS }), 0);
+    search("set back by hand", world(ONE, how, Faults { rolled_back: 1, ..NO_FAULTS }), 0);
+}
+
+#[test]
+fn there_and_back_again_leaves_no_promotion_behind() {
+    let notice = [How::Notice, How::Observed];
+    search("back", world(BACK, notice, NO_FAULTS), 0);
+    search("back, by request", world(BACK, [How::Request, How::Observed], NO_FAULTS), 0);
+    let stepwise = World { advance: Advance::Stepwise, ..world(BACK, [How::Notice, How::Request], NO_FAULTS) };
+    search("back, step by step", stepwise, 0);
+}
+
+#[test]
+fn a_yes_counts_for_its_question_and_once() {
+    let manual = [How::ManualNotice, How::Observed];
+    search("a yes", world(ONE, [How::ManualNotice, How::Notice], Faults { yes: 2, ..NO_FAULTS }), 2593);
+    search("a yes replayed", world(BACK, manual, Faults { yes: 1, replays: 1, ..NO_FAULTS }), 17468);
+    search("a yes, and a life ends", world(ONE, manual, Faults { yes: 1, crashes: 1, ..NO_FAULTS }), 19513);
+}
+
+#[test]
+fn a_request_is_made_once_and_a_person_may_close_it() {
+    let how = [How::Request, How::Observed];
+    search("a request closed", world(ONE, [How::Notice, How::Request], Faults { closed: 1, yes: 1, ..NO_FAULTS }), 782);
+    search("a request, answers lost", world(ONE, how, Faults { lost: 1, waits: 2, ..NO_FAULTS }), 857);
+    search("a request, a life ends", world(ONE, how, Faults { crashes: 1, ..NO_FAULTS }), 37586);
+}
+
+#[test]
+fn two_replicas_that_believe_to_lead_promote_once() {
+    let two = |how| World { workers: 2, ..world(ONE, [how, How::Observed], NO_FAULTS) };
+    search("two, by notice", two(How::Notice), 0);
+    search("two, by request", two(How::Request), 0);
+}
+
+/// Each change of the world breaks a promise: the promises have teeth.
+#[test]
+fn every_mutant_is_caught() {
+    let request = [How::Request, How::Observed];
+    let manual = [How::ManualNotice, How::Observed];
+    let notice = [How::Notice, How::Observed];
+    let late = Faults { crashes: 1, ..NO_FAULTS };
+    let cases = [
+        (Mutant::NoRecheck, world(BACK, [How::Notice, How::Notice], NO_FAULTS), "PL-2"),
+        (Mutant::UnknownIsElsewhere, world(ONE, request, Faults { unknown: 1, ..NO_FAULTS }), "PL-7"),
+        (Mutant::ActsOnDraft, world(ONE, request, late), "PL-"),
+        (Mutant::NoCompareAndSet, World { workers: 2, ..world(ONE, request, NO_FAULTS) }, "PL-"),
+        (
+            Mutant::TicketIgnored,
+            World { lags: true, ..world(&[1, 2, 3], manual, Faults { yes: 1, ..NO_FAULTS }) },
+            "PL-5",
+        ),
+        (Mutant::AdoptsByBranch, world(BACK, request, NO_FAULTS), "PL-LIVE"),
+        (Mutant::LateOrderPushes, world(BACK, request, late), "PL-"),
+        (Mutant::ForgetsWhatItReached, world(ONE, notice, Faults { rolled_back: 1, ..late }), "PL-4"),
+        (Mutant::NoWithdrawal, world(BACK, request, NO_FAULTS), "PL-"),
+    ];
+    let missed: Vec<_> = cases
+        .into_iter()
+        .filter_map(|(mutant, world, id)| {
+            let caught = broken(World { mutant, ..world });
+            eprintln!("{mutant:?} breaks {caught:?}");
+            (!caught.iter().any(|found| found.starts_with(id))).then_some(mutant)
+        })
+        .collect();
+    assert_eq!(missed, []);
+}

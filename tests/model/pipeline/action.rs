@@ -1,0 +1,94 @@
+//! What can happen next.
+
+use domain::machine::Machine;
+use domain::pipeline::Effect;
+
+use super::world::{How, State, World};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Works,
+    /// Nothing was done.
+    Fails,
+    /// It was done, and the answer is lost.
+    Lost,
+}
+
+/// A worker, and what it has asked for.
+type Call = (usize, usize);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Staging gets its next revision.
+    Move,
+    /// An environment gets what it is to run.
+    Deploy(usize),
+    /// A worker learns what a target says.
+    Show(usize, usize),
+    /// A worker loses sight of a target.
+    Lose(usize, usize),
+    /// A worker's watch shows the object.
+    See(usize),
+    Answer(Call, Answer),
+    /// A request of a life that has ended arrives after all.
+    Late(usize),
+    Merge(usize),
+    Close(usize),
+    /// A person answers the open question of an environment.
+    Yes(usize),
+    /// An answer that was given before is given again.
+    Replay(usize),
+    /// An environment is set back by hand.
+    RollBack(usize),
+    Wait(usize),
+    Crash(usize),
+}
+
+impl State {
+    pub fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+        self.steady(world, actions);
+        let left = &self.left;
+        let each = || 0..self.workers.len();
+        actions.extend((self.head + 1 < world.head.len()).then_some(Action::Move));
+        for worker in each() {
+            let shown = &self.workers[worker].shown;
+            let seen = (0..3).filter(|target| shown[*target].is_some());
+            actions.extend(seen.filter(|_| left.unknown > 0).map(|target| Action::Lose(worker, target)));
+            for (call, effect) in self.workers[worker].calls.iter().enumerate().filter(|_| left.lost > 0) {
+                actions.push(Action::Answer((worker, call), Answer::Lost));
+                if !matches!(effect, Effect::Look) {
+                    actions.push(Action::Answer((worker, call), Answer::Fails));
+                }
+            }
+        }
+        actions.extend(each().filter(|_| left.crashes > 0).map(Action::Crash));
+        actions.extend((0..self.late.len()).map(Action::Late));
+        let open = |request: &usize| self.requests[*request].is_open();
+        actions.extend((0..self.requests.len()).filter(open).filter(|_| left.closed > 0).map(Action::Close));
+        actions.extend((1..3).filter(|_| left.yes > 0).filter(|env| self.question(*env).is_some()).map(Action::Yes));
+        actions.extend((0..self.past.answered.len()).filter(|_| left.replays > 0).map(Action::Replay));
+        let can_roll = |env: &usize| left.rolled_back > 0 && self.truth[*env] != world.head[0] && *env > 0;
+        actions.extend((1..3).filter(can_roll).map(Action::RollBack));
+    }
+
+    /// What happens by itself, sooner or later.
+    pub fn steady(&self, world: &World, actions: &mut Vec<Action>) {
+        for (index, worker) in self.workers.iter().enumerate() {
+            actions.extend((0..worker.calls.len()).map(|call| Action::Answer((index, call), Answer::Works)));
+            let stale = (0..3).filter(|env| worker.shown[*env] != Some(self.truth[*env]));
+            actions.extend(stale.map(|env| Action::Show(index, env)));
+            let own = self.object.writer == Some(index) && !world.lags;
+            let is_seen = own || worker.seen == self.object.version;
+            actions.extend((!is_seen).then_some(Action::See(index)));
+        }
+        actions.extend((1..3).filter(|env| self.truth[*env] != self.desired[*env]).map(Action::Deploy));
+        let open = |request: &usize| self.requests[*request].is_open();
+        let merges = world.how.contains(&How::Request) || world.how.contains(&How::ManualRequest);
+        actions.extend((0..self.requests.len()).filter(|_| merges).filter(open).map(Action::Merge));
+        let waits = |worker: &usize| self.workers[*worker].machine.next_deadline().is_some();
+        // Whatever is on its way is faster than any timer.
+        if self.waits < world.faults.waits && actions.is_empty() {
+            actions.extend((0..self.workers.len()).filter(waits).map(Action::Wait));
+        }
+    }
+}

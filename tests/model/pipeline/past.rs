@@ -1,0 +1,129 @@
+//! What has happened, and the promises that it broke. It knows what really was, and judges by that alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::pipeline::id::PromotionSeq;
+use domain::pipeline::status::{Phase, Promotion, Status};
+use domain::promise::Promise;
+
+use super::world::{How, environment, number};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Past {
+    pub broken: BTreeSet<Promise>,
+    /// Where everything that a promotion rests on really ran this revision when a fresh look was answered.
+    pub reads: BTreeSet<(usize, PromotionSeq, u8)>,
+    /// Tickets that a person answered.
+    pub answered: Vec<String>,
+    /// Tickets that a promotion was started with.
+    used: BTreeSet<String>,
+    /// The promotions of each environment: number and revision.
+    known: BTreeMap<(usize, PromotionSeq), u8>,
+    /// Requests that were made.
+    created: BTreeSet<(usize, PromotionSeq)>,
+    /// The revision that each environment's newest promotion completed with, or was closed at.
+    ended: [Option<u8>; 3],
+    /// What each environment runs, and has run since the promotion into the next one was started.
+    runs: [u8; 3],
+    ran: [BTreeSet<u8>; 3],
+}
+
+fn promotion(status: &Status, env: usize) -> Option<&Promotion> {
+    status.environment(&environment(env))?.promotion.as_ref()
+}
+
+impl Past {
+    pub fn note_truth(&mut self, truth: &[u8; 3]) {
+        self.runs = *truth;
+        for (env, runs) in truth.iter().enumerate() {
+            self.ran[env].insert(*runs);
+        }
+    }
+
+    fn promise(&mut self, promise: Promise, kept: bool) {
+        if !kept {
+            self.broken.insert(promise);
+        }
+    }
+
+    /// A write was sent, by a worker that sees this.
+    pub fn judge_sent(&mut self, durable: &Status, sent: &Status, shown: &[Option<u8>; 3]) {
+        for env in 1..3 {
+            let Some(after) = promotion(sent, env) else { continue };
+            let before = promotion(durable, env).filter(|before| before.seq == after.seq);
+            let was = before.map_or(Phase::Waiting, |before| before.phase);
+            if was == after.phase {
+                continue;
+            }
+            match after.phase {
+                Phase::Started => self.promise(Promise::UnknownDecidesNothing, shown[env].is_some()),
+                Phase::Withdrawn => self.promise(Promise::UnknownDecidesNothing, shown[env - 1].is_some()),
+                _ => {}
+            }
+        }
+    }
+
+    /// A write is durable.
+    pub fn judge_stored(&mut self, before: &Status, after: &Status, how: [How; 2]) {
+        for env in 1..3 {
+            let seq =
+                |status: &Status| status.environment(&environment(env)).map(|known| known.seq).unwrap_or_default();
+            self.promise(Promise::SeqsRise, seq(before) <= seq(after));
+            let Some(new) = promotion(after, env) else {
+                self.promise(Promise::PromotionsInOrder, promotion(before, env).is_none());
+                continue;
+            };
+            let old = promotion(before, env);
+            let runs = number(&new.revision);
+            let first = *self.known.entry((env, new.seq)).or_insert(runs);
+            let same = old.filter(|old| old.seq == new.seq);
+            let rises =
+                old.is_none_or(|old| old.seq < new.seq) || same.is_some_and(|old| rank(old.phase) <= rank(new.phase));
+            self.promise(Promise::PromotionsInOrder, first == runs && rises);
+            let was = same.map_or(Phase::Waiting, |old| old.phase);
+            if was != new.phase {
+                self.judge_change(env, was, new, how[env - 1]);
+            }
+        }
+    }
+
+    fn judge_change(&mut self, env: usize, was: Phase, new: &Promotion, how: How) {
+        let runs = number(&new.revision);
+        let is_past_start = |phase| matches!(phase, Phase::Started | Phase::Proposed);
+        match new.phase {
+            Phase::Started | Phase::Proposed if was == Phase::Waiting => {
+                self.promise(Promise::RestsOnFreshReads, self.reads.contains(&(env, new.seq, runs)));
+                let yes = new.approval.as_ref().map(|approval| approval.ticket.clone());
+                let said = yes.as_ref().is_some_and(|ticket| self.answered.contains(ticket));
+                let manual = matches!(how, How::ManualNotice | How::ManualRequest);
+                self.promise(Promise::NotPromotedTwice, said || self.ended[env] != Some(runs));
+                let once = yes.is_none_or(|ticket| said && self.used.insert(ticket));
+                self.promise(Promise::YesCountsOnce, once && (said || !manual));
+                self.ran[env - 1] = BTreeSet::from([self.runs[env - 1]]);
+            }
+            Phase::Withdrawn | Phase::Superseded if is_past_start(was) => {
+                let left = self.ran[env - 1].iter().any(|ran| *ran != runs);
+                self.promise(Promise::StandsUntilLeft, left);
+            }
+            Phase::Completed | Phase::Abandoned => self.ended[env] = Some(runs),
+            _ => {}
+        }
+    }
+
+    /// A request is made, or an open one becomes this promotion's.
+    pub fn judge_created(&mut self, env: usize, seq: PromotionSeq) {
+        let first = self.created.insert((env, seq));
+        self.promise(Promise::OneRequest, first);
+    }
+}
+
+/// The order of a promotion's phases, by hand: each leads only to higher ones.
+fn rank(phase: Phase) -> u8 {
+    match phase {
+        Phase::Waiting => 0,
+        Phase::Started => 1,
+        Phase::Proposed => 2,
+        Phase::Landed => 3,
+        Phase::Completed | Phase::Superseded | Phase::Withdrawn | Phase::Abandoned => 4,
+    }
+}

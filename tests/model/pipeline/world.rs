@@ -1,0 +1,572 @@
+//! The world around a Pipeline.
+
+use domain::app::{AppKind, ClusterKey, Present, Sight, TargetKey};
+use domain::id::NoticeId;
+use domain::machine::{Machine, Timestamp};
+use domain::notice::Kind;
+use domain::pipeline::id::{Environment, PipelineId, PromotionSeq, Revision};
+use domain::pipeline::proposal::{ForgeKind, Order, Proposed, Repository, Request, RequestState};
+use domain::pipeline::spec::{Advance, Answers, EnvironmentSpec, Gates, Object, PromotionSpec, Spec, Strategy};
+use domain::pipeline::status::Status;
+use domain::pipeline::{Effect, Event, Pipeline};
+
+use super::action::{Action, Answer};
+use super::past::Past;
+
+/// Steps in which everything comes to rest.
+const STEPS: usize = 200;
+
+/// One search.
+#[derive(Clone)]
+pub struct World {
+    pub advance: Advance,
+    /// What staging runs, in the order of time.
+    pub head: &'static [u8],
+    /// How revisions get into test and prod.
+    pub how: [How; 2],
+    pub faults: Faults,
+    /// The watch shows a worker its own writes, too, at any later time.
+    pub lags: bool,
+    /// Replicas that believe to lead.
+    pub workers: usize,
+    pub mutant: Mutant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Nothing is promoted into it.
+    Observed,
+    Notice,
+    ManualNotice,
+    Request,
+    ManualRequest,
+}
+
+/// A way to break the protocol around the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    None,
+    /// The fresh look is answered from the watch.
+    NoRecheck,
+    /// A target that cannot be read counts as one with another revision.
+    UnknownIsElsewhere,
+    /// A write counts as durable when it is sent.
+    ActsOnDraft,
+    /// The API server takes every write.
+    NoCompareAndSet,
+    /// An answer counts for every question.
+    TicketIgnored,
+    /// A request is found by its branch alone.
+    AdoptsByBranch,
+    /// A request with a lower number replaces the branch.
+    LateOrderPushes,
+    /// What an environment has had is forgotten.
+    ForgetsWhatItReached,
+    /// Closing a request does nothing.
+    NoWithdrawal,
+}
+
+/// How many faults of each kind one run may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Faults {
+    /// A call fails, or its answer is lost.
+    pub lost: u8,
+    pub crashes: u8,
+    pub unknown: u8,
+    /// A person closes a request.
+    pub closed: u8,
+    /// A person says yes.
+    pub yes: u8,
+    pub replays: u8,
+    pub rolled_back: u8,
+    /// Times that something waits until it is due.
+    pub waits: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Stored {
+    pub version: u64,
+    /// Which worker wrote it; `None`: a person.
+    pub writer: Option<usize>,
+    pub status: Status,
+    pub answers: Answers,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Worker {
+    pub machine: Pipeline,
+    /// What it was told last of each target; `None` if it has lost sight.
+    pub shown: [Option<u8>; 3],
+    pub seen: u64,
+    pub calls: Vec<Effect>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PullRequest {
+    pub id: String,
+    pub env: usize,
+    pub seq: PromotionSeq,
+    pub revision: u8,
+    pub state: Standing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Standing {
+    Open,
+    Merged,
+    Closed,
+}
+
+impl PullRequest {
+    pub fn is_open(&self) -> bool {
+        self.state == Standing::Open
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    pub now: Timestamp,
+    pub waits: u8,
+    pub left: Faults,
+    pub head: usize,
+    /// What runs in each environment. All of it is ready.
+    pub truth: [u8; 3],
+    /// What the deployer is to run.
+    pub desired: [u8; 3],
+    pub object: Stored,
+    pub workers: Vec<Worker>,
+    /// What an ended life had asked of the forge or the API server.
+    pub late: Vec<Effect>,
+    pub requests: Vec<PullRequest>,
+    /// Notices that the receiver has had.
+    pub had: Vec<NoticeId>,
+    pub past: Past,
+}
+
+pub const NAMES: [&str; 3] = ["staging", "test", "prod"];
+
+pub fn environment(index: usize) -> Environment {
+    Environment(NAMES[index].to_owned())
+}
+
+pub fn index(name: &Environment) -> usize {
+    NAMES.iter().position(|one| *one == name.0).unwrap()
+}
+
+pub fn revision(number: u8) -> Revision {
+    Revision(number.to_string())
+}
+
+pub fn number(revision: &Revision) -> u8 {
+    revision.0.parse().unwrap()
+}
+
+fn target(index: usize) -> TargetKey {
+    TargetKey {
+        cluster: ClusterKey::Here,
+        app: AppKind {
+            api_version: "apps/v1".to_owned(),
+            kind: "Deployment".to_owned(),
+            container: None,
+            revision_at: None,
+            ready_at: None,
+            ready_value: None,
+        },
+        namespace: NAMES[index].to_owned(),
+        name: "web".to_owned(),
+    }
+}
+
+fn sight(number: u8) -> Sight {
+    Sight::Present(Present { uid: "1".to_owned(), unready: None, revision: Ok(revision(number)) })
+}
+
+impl World {
+    fn spec(&self) -> Spec {
+        let environments = (0..3).map(|index| EnvironmentSpec {
+            name: environment(index),
+            targets: vec![target(index)],
+            promotion: index.checked_sub(1).and_then(|index| how(self.how[index])),
+            gates: Gates::default(),
+            suspended: false,
+            purged: None,
+            stalled_after: std::time::Duration::from_hours(1),
+        });
+        Spec { environments: environments.collect(), advance: self.advance, suspended: None, passed_over: Vec::new() }
+    }
+
+    fn object(&self, stored: &Stored) -> Object {
+        let mut answers = stored.answers.clone();
+        if self.mutant == Mutant::TicketIgnored {
+            // Whatever was answered counts for what is asked now.
+            let asked = stored.status.environments.values().find_map(|known| known.waiting.as_ref());
+            answers.approve = answers.approve.and(asked.map(|waiting| waiting.ticket.clone()));
+        }
+        let mut status = stored.status.clone();
+        if self.mutant == Mutant::ForgetsWhatItReached {
+            status.environments.values_mut().for_each(|known| known.reached = None);
+        }
+        Object {
+            id: PipelineId::new("shop", "web"),
+            uid: "uid".to_owned(),
+            generation: 1,
+            version: stored.version.to_string(),
+            spec: Ok(self.spec()),
+            answers,
+            status,
+            deleting: false,
+        }
+    }
+}
+
+fn how(how: How) -> Option<PromotionSpec> {
+    let repository = Repository {
+        forge: ForgeKind::GitHub,
+        url: "https://git.example.com/shop/web".to_owned(),
+        base: "main".to_owned(),
+        path: None,
+        secret: None,
+    };
+    let (manual, strategy) = match how {
+        How::Observed => return None,
+        How::Notice => (false, Strategy::Notification),
+        How::ManualNotice => (true, Strategy::Notification),
+        How::Request => (false, Strategy::PullRequest(repository)),
+        How::ManualRequest => (true, Strategy::PullRequest(repository)),
+    };
+    Some(PromotionSpec { manual, strategy })
+}
+
+impl State {
+    pub fn new(world: &World) -> Self {
+        let first = world.head[0];
+        let object = Stored { version: 1, writer: None, status: Status::default(), answers: Answers::default() };
+        let mut state = Self {
+            now: Timestamp::default(),
+            waits: 0,
+            left: world.faults,
+            head: 0,
+            truth: [first; 3],
+            desired: [first; 3],
+            object,
+            workers: Vec::new(),
+            late: Vec::new(),
+            requests: Vec::new(),
+            had: Vec::new(),
+            past: Past::default(),
+        };
+        state.past.note_truth(&state.truth);
+        for worker in 0..world.workers {
+            state.workers.push(state.worker(world));
+            // Everything was seen and written down once before the search begins.
+            state.feed(world, worker, Event::PeersRestarted);
+        }
+        state.come_to_rest(world);
+        state
+    }
+
+    fn worker(&self, world: &World) -> Worker {
+        let machine = Pipeline::new(0, world.object(&self.object));
+        Worker { machine, shown: [None; 3], seen: self.object.version, calls: Vec::new() }
+    }
+
+    /// The ticket that a person could answer.
+    pub fn question(&self, env: usize) -> Option<String> {
+        let known = self.object.status.environment(&environment(env))?;
+        known.waiting.as_ref().map(|waiting| waiting.ticket.clone())
+    }
+
+    pub fn take(&mut self, world: &World, action: Action) {
+        match action {
+            Action::Move => {
+                self.head += 1;
+                self.truth[0] = world.head[self.head];
+                self.past.note_truth(&self.truth);
+            }
+            Action::Deploy(env) => {
+                self.truth[env] = self.desired[env];
+                self.past.note_truth(&self.truth);
+            }
+            Action::RollBack(env) => {
+                self.left.rolled_back -= 1;
+                self.truth[env] = world.head[0];
+                self.desired[env] = world.head[0];
+                self.past.note_truth(&self.truth);
+            }
+            Action::Show(worker, env) => {
+                let says = self.truth[env];
+                self.workers[worker].shown[env] = Some(says);
+                self.feed(world, worker, Event::Reported(vec![(target(env), sight(says))]));
+            }
+            Action::Lose(worker, env) => {
+                self.left.unknown -= 1;
+                self.workers[worker].shown[env] = None;
+                let unknown = match world.mutant {
+                    Mutant::UnknownIsElsewhere => sight(9),
+                    _ => Sight::Unknown("no answer".to_owned()),
+                };
+                self.feed(world, worker, Event::Reported(vec![(target(env), unknown)]));
+            }
+            Action::See(worker) => {
+                self.workers[worker].seen = self.object.version;
+                let object = world.object(&self.object);
+                self.feed(world, worker, Event::Seen(Box::new(object)));
+            }
+            Action::Answer((worker, call), answer) => self.answer(world, worker, call, answer),
+            Action::Late(call) => {
+                let effect = self.late.remove(call);
+                let _ = self.perform(world, &effect, None);
+            }
+            Action::Merge(request) => self.merge(request),
+            Action::Close(request) => {
+                self.left.closed -= 1;
+                self.requests[request].state = Standing::Closed;
+            }
+            Action::Yes(env) => {
+                self.left.yes -= 1;
+                let ticket = self.question(env).unwrap();
+                self.past.answered.push(ticket.clone());
+                self.say(ticket);
+            }
+            Action::Replay(answer) => {
+                self.left.replays -= 1;
+                let ticket = self.past.answered[answer].clone();
+                self.say(ticket);
+            }
+            Action::Wait(worker) => {
+                self.waits += 1;
+                if let Some(at) = self.workers[worker].machine.next_deadline() {
+                    self.now = self.now.max(at);
+                    let effects = self.workers[worker].machine.tick(self.now);
+                    self.emit(world, worker, effects);
+                }
+            }
+            Action::Crash(worker) => {
+                self.left.crashes -= 1;
+                let reborn = self.worker(world);
+                let dead = std::mem::replace(&mut self.workers[worker], reborn);
+                let sent =
+                    |effect: &Effect| matches!(effect, Effect::Store(..) | Effect::Propose(_) | Effect::Withdraw(..));
+                self.late.extend(dead.calls.into_iter().filter(sent));
+                self.feed(world, worker, Event::PeersRestarted);
+            }
+        }
+    }
+
+    fn say(&mut self, ticket: String) {
+        self.object.answers.approve = Some(ticket);
+        self.object.version += 1;
+        self.object.writer = None;
+    }
+
+    fn merge(&mut self, request: usize) {
+        let request = &mut self.requests[request];
+        request.state = Standing::Merged;
+        self.desired[request.env] = request.revision;
+    }
+
+    fn feed(&mut self, world: &World, worker: usize, event: Event) {
+        let now = self.now;
+        let effects = self.workers[worker].machine.step_and_catch_up(now, event);
+        self.emit(world, worker, effects);
+    }
+
+    fn emit(&mut self, world: &World, worker: usize, effects: Vec<Effect>) {
+        for effect in effects {
+            let machine = &self.workers[worker].machine;
+            let broken = machine.breaks(&effect);
+            self.past.broken.extend(broken);
+            if let Effect::Store(status, _) = &effect {
+                self.past.judge_sent(machine.durable(), status, &self.workers[worker].shown);
+            }
+            match effect {
+                Effect::Follow(_) | Effect::End => {}
+                Effect::Store(ref status, ref over) if world.mutant == Mutant::ActsOnDraft => {
+                    let (whole, version) = (true, over.clone());
+                    let _ = status;
+                    self.workers[worker].calls.push(effect.clone());
+                    self.feed(world, worker, Event::Stored { version, whole });
+                }
+                _ => self.workers[worker].calls.push(effect),
+            }
+        }
+    }
+
+    fn answer(&mut self, world: &World, worker: usize, call: usize, answer: Answer) {
+        let effect = self.workers[worker].calls.remove(call);
+        if answer != Answer::Works {
+            self.left.lost -= 1;
+        }
+        let event = match answer {
+            Answer::Works => self.perform(world, &effect, Some(worker)),
+            Answer::Lost => {
+                let _ = self.perform(world, &effect, Some(worker));
+                failed(&effect)
+            }
+            Answer::Fails => failed(&effect),
+        };
+        if let Some(event) = event {
+            self.feed(world, worker, event);
+        }
+    }
+
+    /// Does what is asked, and says how that went.
+    fn perform(&mut self, world: &World, effect: &Effect, worker: Option<usize>) -> Option<Event> {
+        match effect {
+            Effect::Store(status, over) => {
+                if *over != self.object.version.to_string() && world.mutant != Mutant::NoCompareAndSet {
+                    return Some(Event::Conflicted(Box::new(world.object(&self.object))));
+                }
+                self.past.judge_stored(&self.object.status, status, world.how);
+                self.object.status = status.as_ref().clone();
+                self.object.version += 1;
+                self.object.writer = worker;
+                Some(Event::Stored { version: self.object.version.to_string(), whole: true })
+            }
+            Effect::Look => Some(Event::Looked(Some(Box::new(world.object(&self.object))))),
+            Effect::Recheck(name, seq, targets) => {
+                let says = |target: &TargetKey| NAMES.iter().position(|name| *name == target.namespace).unwrap();
+                let truth = |env: usize| match (world.mutant, worker) {
+                    (Mutant::NoRecheck, Some(worker)) => self.workers[worker].shown[env].unwrap_or(self.truth[env]),
+                    _ => self.truth[env],
+                };
+                let fresh = targets.iter().map(|target| (target.clone(), sight(truth(says(target))))).collect();
+                let mut really = targets.iter().map(|target| self.truth[says(target)]);
+                let first = really.next().filter(|first| really.all(|runs| runs == *first));
+                self.past.reads.extend(first.map(|first| (index(name), *seq, first)));
+                Some(Event::Rechecked(name.clone(), *seq, fresh))
+            }
+            Effect::Propose(order) => {
+                let outcome = self.propose(world, order);
+                Some(Event::Proposed(order.environment.clone(), order.seq, outcome))
+            }
+            Effect::LookAtProposal(order, number) => {
+                let state = match self.requests[usize::try_from(*number).unwrap()].state {
+                    Standing::Open => RequestState::Open,
+                    Standing::Merged => RequestState::Merged,
+                    Standing::Closed => RequestState::Closed,
+                };
+                Some(Event::ProposalSeen(order.environment.clone(), order.seq, state))
+            }
+            Effect::Withdraw(order, ..) => {
+                let ours = |request: &&mut PullRequest| request.id == order.id && request.is_open();
+                let found = self.requests.iter_mut().find(ours).filter(|_| world.mutant != Mutant::NoWithdrawal);
+                found.into_iter().for_each(|request| request.state = Standing::Closed);
+                Some(Event::Withdrawn(order.environment.clone(), order.seq))
+            }
+            Effect::Tell(notice) => {
+                if !self.had.contains(&notice.id) {
+                    self.had.push(notice.id.clone());
+                    self.had.sort();
+                    let promotion = notice.promotion.as_ref();
+                    if notice.kind == Kind::PromotionStarted
+                        && let Some(promotion) = promotion
+                        && matches!(world.how[index(&promotion.environment) - 1], How::Notice | How::ManualNotice)
+                    {
+                        self.desired[index(&promotion.environment)] = number(promotion.revision.as_ref().unwrap());
+                    }
+                }
+                Some(Event::Told(notice.id.clone()))
+            }
+            Effect::ReadCalendar(..)
+            | Effect::AskVerdict(..)
+            | Effect::SeeEdge(..)
+            | Effect::Follow(_)
+            | Effect::End => None,
+        }
+    }
+
+    /// A forge, as `proposal` describes it.
+    fn propose(&mut self, world: &World, order: &Order) -> Proposed {
+        let env = index(&order.environment);
+        let by_branch = world.mutant == Mutant::AdoptsByBranch;
+        let late = world.mutant == Mutant::LateOrderPushes;
+        let says = |number: usize, request: &PullRequest| {
+            let found = Request { url: String::new(), number: number as u64, commit: None };
+            match request.state {
+                Standing::Open => Proposed::Open(found),
+                Standing::Merged => Proposed::Merged(found),
+                Standing::Closed => Proposed::Closed(found),
+            }
+        };
+        let mut own = self.requests.iter().enumerate().filter(|(_, request)| request.env == env);
+        if let Some((number, found)) = own.clone().find(|(_, request)| request.id == order.id || by_branch) {
+            return says(number, found);
+        }
+        if let Some(newer) = own.clone().map(|(_, request)| request.seq).max().filter(|seq| *seq > order.seq && !late) {
+            return Proposed::Outdated(newer);
+        }
+        let wanted = number(&order.revision);
+        if self.desired[env] == wanted {
+            return Proposed::NothingToChange;
+        }
+        self.past.judge_created(env, order.seq);
+        let made = PullRequest { id: order.id.clone(), env, seq: order.seq, revision: wanted, state: Standing::Open };
+        let rewritten = own.find(|(_, request)| request.is_open()).map(|(number, _)| number);
+        let number = rewritten.unwrap_or(self.requests.len());
+        match rewritten {
+            Some(number) => self.requests[number] = made,
+            None => self.requests.push(made),
+        }
+        says(number, &self.requests[number])
+    }
+
+    /// Whether every environment runs what staging does.
+    pub fn is_everywhere(&self, world: &World) -> bool {
+        let mut wanted = (1..3).take_while(|env| world.how[env - 1] != How::Observed);
+        self.head + 1 == world.head.len() && wanted.all(|env| self.truth[env] == self.truth[0])
+    }
+
+    fn come_to_rest(&mut self, world: &World) {
+        for _ in 0..STEPS {
+            let mut steady = Vec::new();
+            self.waits = 0;
+            self.steady(world, &mut steady);
+            let Some(next) = steady.first() else { break };
+            self.take(world, *next);
+        }
+        self.waits = 0;
+    }
+
+    /// Everything happens that happens by itself.
+    pub fn rest(&mut self, world: &World) {
+        self.left = Faults::default();
+        self.come_to_rest(&World { faults: Faults { waits: 1, ..Faults::default() }, ..world.clone() });
+    }
+
+    /// Whether, without further faults, what staging runs gets everywhere, or a person was asked where it does not.
+    pub fn settles(&self, world: &World) -> bool {
+        let mut steady = Vec::new();
+        self.steady(world, &mut steady);
+        if steady.iter().any(|action| !matches!(action, Action::Wait(_))) {
+            // The state after it is judged.
+            return true;
+        }
+        let mut end = self.clone();
+        end.rest(world);
+        let mut wanted = (1..3).take_while(|env| world.how[env - 1] != How::Observed);
+        let behind = wanted.find(|env| end.truth[*env] != end.truth[0]);
+        // What is set back while it is on its way does not arrive: that is told, and more nobody can do.
+        let told = |env| {
+            let known = end.object.status.environment(&environment(env));
+            world.faults.rolled_back > 0 && known.and_then(|known| known.behind).is_some_and(|behind| behind.told)
+        };
+        behind.is_none_or(|env| end.question(env).is_some() || told(env))
+    }
+}
+
+fn failed(effect: &Effect) -> Option<Event> {
+    let why = "no answer".to_owned();
+    match effect {
+        Effect::Store(..) => Some(Event::StoreFailed(why)),
+        Effect::Look => Some(Event::LookFailed(why)),
+        Effect::Recheck(name, seq, _) => Some(Event::RecheckFailed(name.clone(), *seq, why)),
+        Effect::Propose(order) => Some(Event::ProposeFailed(order.environment.clone(), order.seq, why, false)),
+        Effect::LookAtProposal(order, _) => Some(Event::ProposalUnseen(order.environment.clone(), order.seq, why)),
+        Effect::Withdraw(order, ..) => Some(Event::WithdrawFailed(order.environment.clone(), why)),
+        Effect::Tell(notice) => Some(Event::TellFailed(notice.id.clone(), why)),
+        Effect::ReadCalendar(..) | Effect::AskVerdict(..) | Effect::SeeEdge(..) | Effect::Follow(_) | Effect::End => {
+            None
+        }
+    }
+}
