@@ -1,7 +1,7 @@
 //! Pull requests on Bitbucket Server and Data Center
 //! (<https://developer.atlassian.com/server/bitbucket/rest/v910/api-group-pull-requests/>).
 //!
-//! Every change names the version that it changes; an older one is refused with 409. Then the request is read again, once.
+//! Every change names the version that it changes; an older one is refused with 409. To close one it is then read again, once.
 
 use async_trait::async_trait;
 use domain::pipeline::proposal::RequestState;
@@ -80,7 +80,7 @@ impl From<PullRequest> for Found {
         };
         let url = request.links.own.into_iter().next().map(|link| link.href).unwrap_or_default();
         let words = Words { title: request.title, body: request.description };
-        Self { number: request.id, state, words, url, commit: request.from_ref.latest_commit }
+        Self { number: request.id, version: request.version, state, words, url, commit: request.from_ref.latest_commit }
     }
 }
 
@@ -91,24 +91,6 @@ fn of_branch(branch: &str) -> String {
 impl BitbucketServer {
     async fn read(&self, attempted: &str, number: u64) -> Result<PullRequest, Failure> {
         self.api.get(attempted, &format!("/pull-requests/{number}")).await
-    }
-
-    /// Does something to the newest version; once more if another came in between.
-    async fn change(
-        &self,
-        attempted: &str,
-        number: u64,
-        change: impl Fn(&PullRequest) -> (Method, String, Value) + Send + Sync,
-    ) -> Result<PullRequest, Failure> {
-        let mut attempts = 0;
-        loop {
-            attempts += 1;
-            let (method, path, document) = change(&self.read(attempted, number).await?);
-            match self.api.send(attempted, method, &path, &document).await {
-                Err(failure) if failure.status == Some(StatusCode::CONFLICT) && attempts == 1 => {}
-                result => return result,
-            }
-        }
     }
 }
 
@@ -140,17 +122,21 @@ impl Requests for BitbucketServer {
         Ok(request.into())
     }
 
-    async fn rewrite(&self, number: u64, words: &Words) -> Result<Found, Failure> {
-        let rewritten = |now: &PullRequest| {
-            let document = json!({
-                "version": now.version,
-                "title": words.title,
-                "description": words.body,
-                "reviewers": now.reviewers,
-            });
-            (Method::PUT, format!("/pull-requests/{number}"), document)
-        };
-        Ok(self.change("rewrite a pull request", number, rewritten).await?.into())
+    async fn rewrite(&self, found: &Found, words: &Words) -> Result<Found, Failure> {
+        let attempted = "rewrite a pull request";
+        let now = self.read(attempted, found.number).await?;
+        if now.version != found.version {
+            return Err(self.api.passing(attempted, "somebody changed it meanwhile"));
+        }
+        let document = json!({
+            "version": now.version,
+            "title": words.title,
+            "description": words.body,
+            "reviewers": now.reviewers,
+        });
+        let path = format!("/pull-requests/{}", found.number);
+        let request: PullRequest = self.api.send(attempted, Method::PUT, &path, &document).await?;
+        Ok(request.into())
     }
 
     async fn comment(&self, number: u64, words: &str) -> Result<(), Failure> {
@@ -160,12 +146,16 @@ impl Requests for BitbucketServer {
     }
 
     async fn close(&self, number: u64) -> Result<(), Failure> {
-        let declined = |now: &PullRequest| {
-            let path = format!("/pull-requests/{number}/decline?version={}", now.version);
-            (Method::POST, path, json!({}))
-        };
-        self.change("decline a pull request", number, declined).await?;
-        Ok(())
+        let attempted = "decline a pull request";
+        let mut is_again = false;
+        loop {
+            let version = self.read(attempted, number).await?.version;
+            let path = format!("/pull-requests/{number}/decline?version={version}");
+            match self.api.send::<Value>(attempted, Method::POST, &path, &json!({})).await {
+                Err(failure) if failure.status == Some(StatusCode::CONFLICT) && !is_again => is_again = true,
+                declined => return declined.map(|_now| ()),
+            }
+        }
     }
 
     async fn look(&self, number: u64, _etag: Option<&str>) -> Result<Option<Versioned<Found>>, Failure> {

@@ -53,7 +53,7 @@ impl From<Pull> for Found {
             (_, None) => RequestState::Closed,
         };
         let words = Words { title: pull.title, body: pull.body };
-        Self { number: pull.number, state, words, url: pull.html_url, commit: pull.head.sha }
+        Self { number: pull.number, version: 0, state, words, url: pull.html_url, commit: pull.head.sha }
     }
 }
 
@@ -76,9 +76,9 @@ impl Requests for GitHub {
         Ok(pull.into())
     }
 
-    async fn rewrite(&self, number: u64, words: &Words) -> Result<Found, Failure> {
+    async fn rewrite(&self, found: &Found, words: &Words) -> Result<Found, Failure> {
         let document = json!({"title": words.title, "body": words.body});
-        let path = format!("/pulls/{number}");
+        let path = format!("/pulls/{}", found.number);
         let pull: Pull = self.api.send("rewrite a pull request", Method::PATCH, &path, &document).await?;
         Ok(pull.into())
     }

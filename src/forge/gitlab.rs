@@ -39,7 +39,7 @@ impl From<MergeRequest> for Found {
             _ => RequestState::Closed,
         };
         let words = Words { title: request.title, body: request.description };
-        Self { number: request.iid, state, words, url: request.web_url, commit: request.sha }
+        Self { number: request.iid, version: 0, state, words, url: request.web_url, commit: request.sha }
     }
 }
 
@@ -68,9 +68,9 @@ impl Requests for GitLab {
         Ok(request.into())
     }
 
-    async fn rewrite(&self, number: u64, words: &Words) -> Result<Found, Failure> {
+    async fn rewrite(&self, found: &Found, words: &Words) -> Result<Found, Failure> {
         let document = json!({"title": words.title, "description": words.body});
-        let path = format!("/merge_requests/{number}");
+        let path = format!("/merge_requests/{}", found.number);
         let request: MergeRequest = self.api.send("rewrite a merge request", Method::PUT, &path, &document).await?;
         Ok(request.into())
     }

@@ -26,8 +26,8 @@ pub(crate) trait Requests: Send + Sync {
     /// Opens one. Any refusal may mean that there is one already.
     async fn create(&self, branches: &Branches, words: &Words) -> Result<Found, Failure>;
 
-    /// Gives one another title and body.
-    async fn rewrite(&self, number: u64, words: &Words) -> Result<Found, Failure>;
+    /// Gives one, as it was found, another title and body.
+    async fn rewrite(&self, found: &Found, words: &Words) -> Result<Found, Failure>;
 
     /// Says something in one.
     async fn comment(&self, number: u64, words: &str) -> Result<(), Failure>;
@@ -54,6 +54,8 @@ pub(crate) struct Branches {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) number: u64,
+    /// Counts its changes, where the forge takes a change of one version only; else 0.
+    pub(crate) version: u64,
     pub(crate) state: RequestState,
     pub(crate) words: Words,
     /// For people, to open in a browser.

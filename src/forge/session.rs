@@ -60,33 +60,29 @@ impl Session {
         words: &Words,
         commit: Oid,
     ) -> Result<Proposed, PortError> {
-        let found = match open_one(order, found) {
-            Some(open) => self.rewritten(open, words).await?,
+        let open = match open_one(order, found) {
+            Some(open) => open,
             None => match self.requests.create(&self.branches, words).await {
-                Ok(made) => made,
+                Ok(made) => return Ok(open_at(made, commit)),
                 Err(refused) if refused.status.is_some_and(may_be_there_already) => {
                     let found = self.requests.list(&self.branches).await?;
                     if let Some(ended) = ended(order, &found) {
                         return Ok(ended);
                     }
-                    let open = open_one(order, found).ok_or(refused.error)?;
-                    self.rewritten(open, words).await?
+                    open_one(order, found).ok_or(refused.error)?
                 }
                 Err(failed) => return Err(failed.error),
             },
         };
-        let found = Found { commit: Some(commit.to_string()), ..found };
-        Ok(Proposed::Open(found.into_request()))
-    }
-
-    async fn rewritten(&self, open: Found, words: &Words) -> Result<Found, PortError> {
-        // Forges may trim texts, and change their line ends.
-        let same =
-            |one: &str, other: &str| one.trim().lines().map(str::trim_end).eq(other.trim().lines().map(str::trim_end));
-        if same(&open.words.title, &words.title) && same(&open.words.body, &words.body) {
-            return Ok(open);
+        if open.words.say(words) {
+            return Ok(open_at(open, commit));
         }
-        Ok(self.requests.rewrite(open.number, words).await?)
+        // This life may be slow, and another one may have gone further since the list was read.
+        let now = self.requests.look(open.number, None).await?.map_or(open, |now| now.value);
+        match words::seq(&now.words.body).filter(|seq| *seq > order.seq) {
+            Some(newer) => Ok(Proposed::Outdated(newer)),
+            None => Ok(open_at(self.requests.rewrite(&now, words).await?, commit)),
+        }
     }
 
     /// This promotion's request. One of this number that was rewritten for another promotion is not.
@@ -136,6 +132,10 @@ pub(crate) fn ended(order: &Order, found: &[Found]) -> Option<Proposed> {
 fn open_one(order: &Order, found: Vec<Found>) -> Option<Found> {
     let open = found.into_iter().filter(|found| found.state == RequestState::Open);
     open.min_by_key(|found| found.promotion() != Some(&order.id))
+}
+
+fn open_at(found: Found, commit: Oid) -> Proposed {
+    Proposed::Open(Found { commit: Some(commit.to_string()), ..found }.into_request())
 }
 
 /// Refusals that forges give where there is an open request already: 409 and 422. 400 and 404 are said of a branch that is not

@@ -13,8 +13,9 @@ use domain::text;
 /// Author and committer of promotions.
 pub(crate) const AUTHOR: &str = "allclear <allclear@users.noreply.allclear.dev>";
 
-/// Begins the line of a request's body with the promotion's id.
+/// Begins the line of a request's body with the promotion's id, and the one with its number.
 const PROMOTION: &str = "promotion: ";
+const SEQ: &str = "seq: ";
 
 /// Longest title, in bytes: GitLab, Gitea and Bitbucket Server take 255 characters.
 const TITLE_BYTES_MAX: usize = 250;
@@ -37,6 +38,14 @@ const PLACE_TRAILER: &str = "Allclear-Environment";
 pub(crate) struct Words {
     pub(crate) title: String,
     pub(crate) body: String,
+}
+
+impl Words {
+    /// Whether these are the same. Forges trim texts, and change their line ends.
+    pub(crate) fn say(&self, other: &Self) -> bool {
+        let lines = |text: &str| text.trim().lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
+        lines(&self.title) == lines(&other.title) && lines(&self.body) == lines(&other.body)
+    }
 }
 
 /// The branch of an environment's promotions.
@@ -68,9 +77,10 @@ pub(crate) fn message(order: &Order) -> String {
 /// What a promotion's request says. `set` are the files that it changes, `left` those that could not be read, with the reason.
 pub(crate) fn request(order: &Order, set: &[&str], left: &[String]) -> Words {
     let mut body = format!(
-        "<details>\n<summary>metadata</summary>\n!!! DO NOT EDIT !!!\n\n{}\n\n{PROMOTION}{}\n</details>\n\n",
+        "<details>\n<summary>metadata</summary>\n!!! DO NOT EDIT !!!\n\n{}\n\n{PROMOTION}{}\n{SEQ}{}\n</details>\n\n",
         place(order),
-        order.id
+        order.id,
+        order.seq
     );
     let mut line = |what: &str, values: &[String]| {
         let shown: Vec<String> = values.iter().take(LISTED_MAX).map(|value| code(value)).collect();
@@ -92,7 +102,16 @@ pub(crate) fn request(order: &Order, set: &[&str], left: &[String]) -> Words {
 
 /// The promotion that a request with this body is for.
 pub(crate) fn promotion(body: &str) -> Option<&str> {
-    body.lines().find_map(|line| line.trim().strip_prefix(PROMOTION)).filter(|id| !id.is_empty())
+    value(body, PROMOTION)
+}
+
+/// The number of that promotion.
+pub(crate) fn seq(body: &str) -> Option<PromotionSeq> {
+    value(body, SEQ)?.parse().ok().map(PromotionSeq)
+}
+
+fn value<'a>(body: &'a str, key: &str) -> Option<&'a str> {
+    body.lines().find_map(|line| line.trim().strip_prefix(key)).filter(|value| !value.is_empty())
 }
 
 /// What to do where no marker was found.

@@ -33,7 +33,7 @@ async fn a_promotion_becomes_one_request_with_the_words_that_others_look_for() {
         let pull = desk.pull();
         assert_eq!((pull.head.as_str(), pull.base.as_str(), pull.state), (HEAD, "main", PullState::Open));
         assert_eq!(pull.title, "Promote shop/web in prod to 1.2.3");
-        let body = "<details>\n<summary>metadata</summary>\n!!! DO NOT EDIT !!!\n\nshop/web/prod\n\npromotion: id-of-1\n\
+        let body = "<details>\n<summary>metadata</summary>\n!!! DO NOT EDIT !!!\n\nshop/web/prod\n\npromotion: id-of-1\nseq: 1\n\
                     </details>\n\n- from: `1.2.2`\n- to: `1.2.3`\n- gates: `soak 30m`\n- approved by: `ann@example.com`\n\
                     - set in: `apps/web/values.yaml`\n";
         assert_eq!(pull.body, body);

@@ -1,6 +1,6 @@
 //! The process ends before or after each of its exchanges, and the next one proposes the same again (PF1, PF3).
 
-use domain::pipeline::proposal::ForgeKind;
+use domain::pipeline::proposal::{ForgeKind, Proposed};
 use domain::ports::pipeline::Forge;
 use sandbox::forge::PullState;
 use sandbox::http::{Action, Fault, When};
@@ -73,6 +73,55 @@ async fn a_lost_answer_to_a_creation_is_found_by_its_id() {
         desk.restart();
         assert_eq!(desk.opened(&order).await.number, 1);
         desk.pull();
+    }
+}
+
+/// The promotion of a slow life, and what a faster one did while it stood still before this exchange (PF2).
+async fn is_overtaken(kind: ForgeKind, is_new: bool, request: usize) -> bool {
+    let desk = Desk::new(kind).await;
+    let fast = desk.other();
+    if !is_new {
+        fast.propose(&desk.order(1, "1.2.3")).await.expect("opened");
+    }
+    let (slow, newer) = (desk.order(2, "1.3.0"), desk.order(3, "1.4.0"));
+    desk.http.end_at(End { request, is_sent: false });
+    let overtake = async {
+        desk.http.ended().await;
+        let made = fast.propose(&newer).await;
+        assert!(matches!(made, Ok(Proposed::Open(_))), "{kind:?} {request}: {made:?}");
+        desk.http.resume();
+        std::future::pending::<()>().await;
+    };
+    let done = tokio::select! {
+        done = desk.forges.propose(&slow) => done,
+        () = overtake => unreachable!("pending"),
+    };
+    let title = desk.pull().title;
+    let message = desk.git(&["show", "-s", "--format=%s", HEAD]);
+    let last = "Promote shop/web in prod to 1.4.0";
+    let is_done = desk.http.sent() <= request;
+    assert!(is_done || (title == last && message == last), "{kind:?} {request}: {title}, {message}, {done:?}");
+    is_done
+}
+
+#[tokio::test]
+async fn a_slow_life_takes_nothing_back_from_a_faster_one() {
+    for request in 0.. {
+        if is_overtaken(ForgeKind::BitbucketServer, false, request).await {
+            break;
+        }
+    }
+    // Other forges have no versions: between the last look and the change one exchange is left.
+    for is_new in [true, false] {
+        let desk = Desk::new(ForgeKind::GitHub).await;
+        if !is_new {
+            desk.other().propose(&desk.order(1, "1.2.3")).await.expect("opened");
+        }
+        desk.opened(&desk.order(2, "1.3.0")).await;
+        let exchanges = desk.http.sent() - usize::from(!is_new);
+        for request in exchanges - 4..exchanges {
+            assert!(!is_overtaken(ForgeKind::GitHub, is_new, request).await);
+        }
     }
 }
 

@@ -111,6 +111,11 @@ impl Desk {
         self.git(&["rev-parse", HEAD])
     }
 
+    /// Another process that does the same.
+    pub fn other(&self) -> Forges {
+        next_life(&Arc::new(Gate::new()), &self.secrets)
+    }
+
     /// What a process does that knows nothing of the one before it.
     pub fn restart(&mut self) {
         self.http = Arc::new(Gate::new());
@@ -146,11 +151,18 @@ pub struct Gate {
     sent: AtomicUsize,
     end: Mutex<Option<End>>,
     ended: Notify,
+    resumed: Notify,
 }
 
 impl Gate {
     fn new() -> Self {
-        Self { plain: Plain::new(), sent: AtomicUsize::new(0), end: Mutex::default(), ended: Notify::new() }
+        Self {
+            plain: Plain::new(),
+            sent: AtomicUsize::new(0),
+            end: Mutex::default(),
+            ended: Notify::new(),
+            resumed: Notify::new(),
+        }
     }
 
     pub fn sent(&self) -> usize {
@@ -163,6 +175,11 @@ impl Gate {
 
     pub fn end_at(&self, end: End) {
         *self.end.lock().expect("lock") = Some(end);
+    }
+
+    /// Goes on where the end is before a request that is not sent.
+    pub fn resume(&self) {
+        self.resumed.notify_one();
     }
 
     pub async fn ended(&self) {
@@ -184,9 +201,11 @@ impl Http for Gate {
         if let Some(end) = end {
             if end.is_sent {
                 send.await?;
+                self.ended.notify_one();
+                return std::future::pending().await;
             }
             self.ended.notify_one();
-            return std::future::pending().await;
+            self.resumed.notified().await;
         }
         send.await
     }
