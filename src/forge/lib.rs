@@ -11,7 +11,20 @@
     )
 )]
 
+mod bitbucket_server;
 pub mod git;
+mod gitea;
+mod github;
+mod gitlab;
+mod keys;
+mod limits;
+mod pace;
+mod place;
+pub mod propose;
+mod requests;
+mod rest;
+mod session;
+mod words;
 
 use async_trait::async_trait;
 use bytes::Bytes;

@@ -11,5 +11,6 @@
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]
 
+mod forges;
 mod git;
 mod scene;

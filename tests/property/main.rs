@@ -17,6 +17,7 @@ mod distribution;
 mod golden;
 mod image;
 mod leaf;
+mod marker;
 mod paths;
 mod record;
 mod roster;

@@ -22,6 +22,7 @@ mod ask;
 mod gates;
 pub mod id;
 pub mod judge;
+pub mod marker;
 mod promises;
 mod promote;
 pub mod proposal;

@@ -1,6 +1,6 @@
 //! What Pipelines need from the outside.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -112,4 +112,14 @@ pub trait Forge: Send + Sync {
     /// # Errors
     /// In words.
     async fn withdraw(&self, order: &Order, number: Option<u64>, why: &str) -> Result<(), PortError>;
+}
+
+/// Secrets of this cluster, read by name when they are used and kept by nobody.
+#[async_trait]
+pub trait Secrets: Send + Sync {
+    /// The content of a Secret.
+    ///
+    /// # Errors
+    /// In words; lasting where it is not there, denied where we have no right to it.
+    async fn read(&self, namespace: &str, name: &str) -> Result<BTreeMap<String, Vec<u8>>, PortError>;
 }

@@ -45,6 +45,8 @@ pub struct Commit {
     pub parents: Vec<Oid>,
     /// Its author as `Name <email>`.
     pub author: String,
+    /// Who made it what it is now, after an amendment somebody else; empty if it does not say.
+    pub committer: String,
     /// Its message; what is not UTF-8 in it is replaced.
     pub message: String,
 }
@@ -305,11 +307,13 @@ impl Commit {
         let text = String::from_utf8_lossy(data);
         let (head, message) = text.split_once("\n\n").unwrap_or((text.trim_end_matches('\n'), ""));
         let values = |key: &'static str| head.lines().filter_map(move |line| line.strip_prefix(key)?.strip_prefix(' '));
-        let author = values("author").next()?;
+        let person =
+            |line: &str| line.rsplit_once('>').map_or_else(|| line.to_owned(), |(name, _when)| format!("{name}>"));
         Some(Self {
             tree: values("tree").next()?.parse().ok()?,
             parents: values("parent").map(str::parse).collect::<Result<_, _>>().ok()?,
-            author: author.rsplit_once('>').map_or_else(|| author.to_owned(), |(name, _when)| format!("{name}>")),
+            author: values("author").next().map(person)?,
+            committer: values("committer").next().map(person).unwrap_or_default(),
             message: message.to_owned(),
         })
     }

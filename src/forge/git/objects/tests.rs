@@ -84,8 +84,13 @@ fn what_the_server_did_not_send_is_missing_in_words() {
 #[test]
 fn a_trailer_is_a_line_of_the_last_paragraph() {
     let trailer = |message: &str| {
-        let commit =
-            Commit { tree: Oid::ZERO, parents: Vec::new(), author: String::new(), message: message.to_owned() };
+        let commit = Commit {
+            tree: Oid::ZERO,
+            parents: Vec::new(),
+            author: String::new(),
+            committer: String::new(),
+            message: message.to_owned(),
+        };
         commit.trailer("Seq").map(str::to_owned)
     };
     assert_eq!(trailer("title\n\nSeq: 7\n").as_deref(), Some("7"));

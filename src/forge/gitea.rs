@@ -1,0 +1,126 @@
+//! Pull requests on Gitea and Forgejo (<https://docs.gitea.com/api>).
+//!
+//! Their lists have no filter by branch: they are read page by page.
+
+use async_trait::async_trait;
+use domain::pipeline::proposal::RequestState;
+use http::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::requests::{Branches, Found, PAGE, Requests, or_empty};
+use crate::rest::{Api, Failure, Versioned};
+use crate::words::Words;
+
+/// Pages of open requests, and pages of ended ones, that are read: 1,000 requests each.
+const PAGES_MAX: usize = 20;
+
+/// One repository's pull requests on Gitea.
+pub(crate) struct Gitea {
+    pub(crate) api: Api,
+}
+
+#[derive(Deserialize)]
+struct Pull {
+    number: u64,
+    html_url: String,
+    state: String,
+    merged: bool,
+    title: String,
+    #[serde(deserialize_with = "or_empty", default)]
+    body: String,
+    created_at: Option<String>,
+    head: Side,
+    base: Side,
+}
+
+#[derive(Deserialize)]
+struct Side {
+    /// The branch's name, also where the branch is gone.
+    label: String,
+    sha: Option<String>,
+    /// Another one's, where it comes from a fork; below zero where that is gone.
+    repo_id: i64,
+}
+
+impl Pull {
+    fn is_between(&self, branches: &Branches) -> bool {
+        let is_here = self.head.repo_id == self.base.repo_id;
+        self.head.label == branches.head && self.base.label == branches.base && is_here
+    }
+
+    /// Whether it is older than what matters.
+    fn is_before(&self, since: i64) -> bool {
+        let at = self.created_at.as_deref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
+        at.is_some_and(|at| at.as_second() < since)
+    }
+}
+
+impl From<Pull> for Found {
+    fn from(pull: Pull) -> Self {
+        let state = match (pull.merged, pull.state.as_str()) {
+            (true, _) => RequestState::Merged,
+            (false, "open") => RequestState::Open,
+            (false, _) => RequestState::Closed,
+        };
+        let words = Words { title: pull.title, body: pull.body };
+        Self { number: pull.number, version: 0, state, words, url: pull.html_url, commit: pull.head.sha }
+    }
+}
+
+impl Gitea {
+    /// Requests of a state between these branches, as far back as something may matter. Lists begin with the newest.
+    async fn listed(&self, state: &str, branches: &Branches, since: i64) -> Result<Vec<Found>, Failure> {
+        let mut found = Vec::new();
+        for page in 1..=PAGES_MAX {
+            let path = format!("/pulls?state={state}&page={page}&limit={PAGE}");
+            let pulls: Vec<Pull> = self.api.get("list pull requests", &path).await?;
+            // A server may have a lower limit than ours: only an empty page is the end.
+            let is_last = pulls.last().is_none_or(|oldest| oldest.is_before(since));
+            found.extend(pulls.into_iter().filter(|pull| pull.is_between(branches)).map(Found::from));
+            if is_last {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
+
+#[async_trait]
+impl Requests for Gitea {
+    async fn list(&self, branches: &Branches) -> Result<Vec<Found>, Failure> {
+        let mut found = self.listed("open", branches, i64::MIN).await?;
+        found.extend(self.listed("closed", branches, branches.since).await?);
+        Ok(found)
+    }
+
+    async fn create(&self, branches: &Branches, words: &Words) -> Result<Found, Failure> {
+        let document = json!({"title": words.title, "body": words.body, "head": branches.head, "base": branches.base});
+        let pull: Pull = self.api.send("open a pull request", Method::POST, "/pulls", &document).await?;
+        Ok(pull.into())
+    }
+
+    async fn rewrite(&self, found: &Found, words: &Words) -> Result<Found, Failure> {
+        let document = json!({"title": words.title, "body": words.body});
+        let path = format!("/pulls/{}", found.number);
+        let pull: Pull = self.api.send("rewrite a pull request", Method::PATCH, &path, &document).await?;
+        Ok(pull.into())
+    }
+
+    async fn comment(&self, number: u64, words: &str) -> Result<(), Failure> {
+        let path = format!("/issues/{number}/comments");
+        let _: Value = self.api.send("comment on a pull request", Method::POST, &path, &json!({"body": words})).await?;
+        Ok(())
+    }
+
+    async fn close(&self, number: u64) -> Result<(), Failure> {
+        let path = format!("/pulls/{number}");
+        let _: Value = self.api.send("close a pull request", Method::PATCH, &path, &json!({"state": "closed"})).await?;
+        Ok(())
+    }
+
+    async fn look(&self, number: u64, _etag: Option<&str>) -> Result<Option<Versioned<Found>>, Failure> {
+        let pull: Pull = self.api.get("look at a pull request", &format!("/pulls/{number}")).await?;
+        Ok(Some(Versioned { value: pull.into(), etag: None }))
+    }
+}

@@ -1,0 +1,103 @@
+//! Pull requests on GitHub and GitHub Enterprise Server (<https://docs.github.com/en/rest/pulls/pulls>).
+
+use async_trait::async_trait;
+use domain::pipeline::proposal::RequestState;
+use http::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::place::encoded;
+use crate::requests::{Branches, Found, PAGE, Requests, or_empty};
+use crate::rest::{Api, Failure, Versioned};
+use crate::words::Words;
+
+/// One repository's pull requests on GitHub.
+pub(crate) struct GitHub {
+    pub(crate) api: Api,
+    /// Whose repository it is: without it GitHub ignores the filter by branch.
+    pub(crate) owner: String,
+}
+
+#[derive(Deserialize)]
+struct Pull {
+    number: u64,
+    html_url: String,
+    state: String,
+    merged_at: Option<String>,
+    title: String,
+    #[serde(deserialize_with = "or_empty", default)]
+    body: String,
+    head: Side,
+    base: Side,
+}
+
+#[derive(Deserialize)]
+struct Side {
+    #[serde(rename = "ref")]
+    branch: String,
+    sha: Option<String>,
+    /// `null` where a fork is gone.
+    repo: Option<Repo>,
+}
+
+#[derive(Deserialize, PartialEq, Eq)]
+struct Repo {
+    id: u64,
+}
+
+impl From<Pull> for Found {
+    fn from(pull: Pull) -> Self {
+        let state = match (pull.state.as_str(), pull.merged_at) {
+            (_, Some(_)) => RequestState::Merged,
+            ("open", None) => RequestState::Open,
+            (_, None) => RequestState::Closed,
+        };
+        let words = Words { title: pull.title, body: pull.body };
+        Self { number: pull.number, version: 0, state, words, url: pull.html_url, commit: pull.head.sha }
+    }
+}
+
+#[async_trait]
+impl Requests for GitHub {
+    async fn list(&self, branches: &Branches) -> Result<Vec<Found>, Failure> {
+        let head = encoded(&format!("{}:{}", self.owner, branches.head));
+        let base = encoded(&branches.base);
+        let path = format!("/pulls?state=all&head={head}&base={base}&sort=created&direction=desc&per_page={PAGE}");
+        let pulls: Vec<Pull> = self.api.get("list pull requests", &path).await?;
+        let is_ours = |pull: &Pull| {
+            pull.head.branch == branches.head && pull.base.branch == branches.base && pull.head.repo == pull.base.repo
+        };
+        Ok(pulls.into_iter().filter(is_ours).map(Found::from).collect())
+    }
+
+    async fn create(&self, branches: &Branches, words: &Words) -> Result<Found, Failure> {
+        let document = json!({"title": words.title, "body": words.body, "head": branches.head, "base": branches.base});
+        let pull: Pull = self.api.send("open a pull request", Method::POST, "/pulls", &document).await?;
+        Ok(pull.into())
+    }
+
+    async fn rewrite(&self, found: &Found, words: &Words) -> Result<Found, Failure> {
+        let document = json!({"title": words.title, "body": words.body});
+        let path = format!("/pulls/{}", found.number);
+        let pull: Pull = self.api.send("rewrite a pull request", Method::PATCH, &path, &document).await?;
+        Ok(pull.into())
+    }
+
+    async fn comment(&self, number: u64, words: &str) -> Result<(), Failure> {
+        let path = format!("/issues/{number}/comments");
+        let _: Value = self.api.send("comment on a pull request", Method::POST, &path, &json!({"body": words})).await?;
+        Ok(())
+    }
+
+    async fn close(&self, number: u64) -> Result<(), Failure> {
+        let path = format!("/pulls/{number}");
+        let _: Value = self.api.send("close a pull request", Method::PATCH, &path, &json!({"state": "closed"})).await?;
+        Ok(())
+    }
+
+    async fn look(&self, number: u64, etag: Option<&str>) -> Result<Option<Versioned<Found>>, Failure> {
+        let path = format!("/pulls/{number}");
+        let pull = self.api.get_changed::<Pull>("look at a pull request", &path, etag).await?;
+        Ok(pull.map(|pull| Versioned { value: pull.value.into(), etag: pull.etag }))
+    }
+}

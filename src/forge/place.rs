@@ -1,0 +1,137 @@
+//! Where a repository is, and what of its URL the APIs of forges need.
+
+use domain::pipeline::proposal::ForgeKind;
+use domain::ports::PortError;
+
+/// A repository's URL in its parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// `https://git.example.com:8443`.
+    origin: String,
+    /// `git.example.com:8443`, for people and for what is counted by host.
+    pub(crate) host: String,
+    /// Where the forge lives on its host: ``, or `/gitea`.
+    context: String,
+    /// The group of the repository, or its groups: `shop`, `shop/teams`.
+    pub(crate) owner: String,
+    /// Its name there, without `.git`.
+    pub(crate) name: String,
+}
+
+impl Place {
+    /// Reads a URL as git clones it. A repository is `owner/name`; on GitLab the owner is all groups; Bitbucket Server has
+    /// `/scm/` before it.
+    pub(crate) fn of(forge: ForgeKind, url: &str) -> Result<Self, PortError> {
+        let refuse = |why: &str| PortError::lasting("failed to use the URL of the repository", why);
+        let uri: http::Uri = url.parse().map_err(|_no_uri| refuse("it is no URL"))?;
+        let scheme = uri.scheme_str().filter(|scheme| ["http", "https"].contains(scheme));
+        let (Some(scheme), Some(authority)) = (scheme, uri.authority()) else {
+            return Err(refuse("only https://HOST/OWNER/NAME is understood"));
+        };
+        if authority.as_str().contains('@') || uri.query().is_some() {
+            return Err(refuse("it holds a user, a password or a query; credentials belong into the Secret"));
+        }
+        let path = uri.path().trim_end_matches('/');
+        let parts: Vec<&str> = path.trim_end_matches(".git").split('/').filter(|part| !part.is_empty()).collect();
+        let (name, above) = parts.split_last().ok_or_else(|| refuse("it names no repository"))?;
+        let owners = match forge {
+            ForgeKind::GitLab => above.len(),
+            ForgeKind::GitHub | ForgeKind::BitbucketServer | ForgeKind::Gitea => 1,
+        };
+        let (context, owner) = above.split_at_checked(above.len().saturating_sub(owners)).unwrap_or_default();
+        let is_scm = |part: &&&str| forge == ForgeKind::BitbucketServer && **part == "scm";
+        let context: Vec<&str> = context.iter().filter(|part| !is_scm(part)).copied().collect();
+        if owner.is_empty() || parts.iter().any(|part| [".", ".."].contains(part)) {
+            return Err(refuse("it names no owner and repository: https://HOST/OWNER/NAME"));
+        }
+        if forge == ForgeKind::GitHub && !context.is_empty() {
+            return Err(refuse("GitHub has repositories of the form https://HOST/OWNER/NAME only"));
+        }
+        Ok(Self {
+            origin: format!("{scheme}://{authority}"),
+            host: authority.to_string(),
+            context: context.iter().map(|part| format!("/{part}")).collect(),
+            owner: owner.join("/"),
+            name: (*name).to_owned(),
+        })
+    }
+
+    /// The address of this repository in the forge's API.
+    pub(crate) fn api(&self, forge: ForgeKind) -> String {
+        let Self { origin, host, context, owner, name } = self;
+        match forge {
+            ForgeKind::GitHub if ["github.com", "www.github.com"].contains(&host.to_ascii_lowercase().as_str()) => {
+                format!("https://api.github.com/repos/{owner}/{name}")
+            }
+            ForgeKind::GitHub => format!("{origin}/api/v3/repos/{owner}/{name}"),
+            ForgeKind::GitLab => format!("{origin}/api/v4/projects/{}", encoded(&format!("{owner}/{name}"))),
+            ForgeKind::BitbucketServer => format!("{origin}{context}/rest/api/1.0/projects/{owner}/repos/{name}"),
+            ForgeKind::Gitea => format!("{origin}{context}/api/v1/repos/{owner}/{name}"),
+        }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}/{}/{}", self.host, self.context, self.owner, self.name)
+    }
+}
+
+/// A text as a part of a path, or as a value of a query
+/// ([RFC 3986, 2.3](https://www.rfc-editor.org/rfc/rfc3986#section-2.3)).
+pub(crate) fn encoded(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_is_found_in_the_api_of_its_forge() {
+        for (forge, url, api) in [
+            (ForgeKind::GitHub, "https://github.com/shop/web.git", "https://api.github.com/repos/shop/web"),
+            (ForgeKind::GitHub, "https://ghe.example.com/shop/web/", "https://ghe.example.com/api/v3/repos/shop/web"),
+            (
+                ForgeKind::GitLab,
+                "https://gl.example.com/a/b/web.git",
+                "https://gl.example.com/api/v4/projects/a%2Fb%2Fweb",
+            ),
+            (
+                ForgeKind::BitbucketServer,
+                "https://bb.example.com:7990/scm/~ann/web.git",
+                "https://bb.example.com:7990/rest/api/1.0/projects/~ann/repos/web",
+            ),
+            (
+                ForgeKind::BitbucketServer,
+                "https://example.com/bitbucket/scm/PRJ/web.git",
+                "https://example.com/bitbucket/rest/api/1.0/projects/PRJ/repos/web",
+            ),
+            (ForgeKind::Gitea, "https://example.com/git/shop/web", "https://example.com/git/api/v1/repos/shop/web"),
+        ] {
+            assert_eq!(Place::of(forge, url).map(|place| place.api(forge)), Ok(api.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_is_no_repository_is_refused_without_its_secrets() {
+        for url in [
+            "",
+            "shop/web",
+            "ssh://git@github.com/shop/web",
+            "https://github.com/web",
+            "https://github.com",
+            "https://u:hunter2@github.com/shop/web",
+            "https://github.com/shop/web?token=hunter2",
+            "https://github.com/a/b/c",
+            "https://github.com/shop/..",
+        ] {
+            let refused = Place::of(ForgeKind::GitHub, url).expect_err(url).to_string();
+            assert!(!refused.contains("hunter2"), "{refused}");
+        }
+    }
+}

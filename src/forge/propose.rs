@@ -1,0 +1,322 @@
+//! A promotion as a pull request: git, markers and a forge together.
+//!
+//! ```text
+//! Secret ─▶ refs ─▶ requests ─▶ base and tip ─▶ files ─▶ markers ─▶ push (old → new) ─▶ open, or rewrite, the request
+//!                      │             │                      └─ same as base: NothingToChange
+//!                      │             └─ tip of a higher seq: Outdated; of a stranger: Foreign
+//!                      └─ ended, with this promotion's id: Closed or Merged
+//! ```
+//!
+//! Each step may be the last one of this life and the first one of the next:
+//!
+//! - Nothing is written before the push, and the push is its own lease.
+//! - The same order makes the same commit on the same base, so a second push finds its branch as it should be.
+//! - A request is known by the promotion's id in its body, in all states; an open one of an earlier promotion of this branch is
+//!   rewritten, for no forge has two open ones from one branch.
+//! - A refusal to create is never believed: the requests are read again.
+//!
+//! Not for when something is proposed (`domain::pipeline`), nor for how often (`pace`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use domain::pipeline::marker::{self, Refused};
+use domain::pipeline::proposal::{ForgeKind, Order, Proposed, RequestState};
+use domain::ports::PortError;
+use domain::ports::pipeline::{Forge, Secrets};
+use domain::text;
+use http::StatusCode;
+
+use crate::Http;
+use crate::bitbucket_server::BitbucketServer;
+use crate::git::{Commit, File, Objects, Oid, Remote};
+use crate::gitea::Gitea;
+use crate::github::GitHub;
+use crate::gitlab::GitLab;
+use crate::keys::Keys;
+use crate::pace::{Errand, Pace};
+use crate::place::Place;
+use crate::requests::{Branches, Found, Requests};
+use crate::rest::{self, Api};
+use crate::session::{Session, attempted, ended, ours};
+use crate::words;
+
+/// Longest time of one call. A promotion in a repository of 2,000 files takes less than a second and eight exchanges.
+const CALL_MAX: Duration = Duration::from_secs(120);
+
+/// Longest wait for other promotions.
+const WAIT_MAX: Duration = Duration::from_secs(600);
+
+/// Files with markers in one repository.
+const MARKED_FILES_MAX: usize = 1_000;
+
+/// Contents without a marker that are remembered, by id: 20 bytes each, as many as a repository may have files.
+const PLAIN_MAX: usize = 200_000;
+
+/// Requests of which the state is remembered with its mark; more than there are environments.
+const SEEN_MAX: usize = 10_000;
+
+/// How far the clocks of a forge and of this cluster may be apart, in seconds.
+const SKEW: i64 = 86_400;
+
+/// Longest reason that is said in a request, in bytes.
+const WHY_BYTES_MAX: usize = 500;
+
+/// All git hosts and forges.
+pub struct Forges {
+    http: Arc<dyn Http>,
+    secrets: Arc<dyn Secrets>,
+    pace: Arc<Pace>,
+    /// Contents of files, without any marker. They never change.
+    plain: Mutex<BTreeSet<Oid>>,
+    /// The states that were looked at, by the request's place in its API, each with its mark.
+    seen: Mutex<BTreeMap<String, (String, RequestState)>>,
+}
+
+/// What an order changes in its base.
+#[derive(Default)]
+struct Edits {
+    changes: BTreeMap<String, Bytes>,
+    /// Files that may have markers and cannot be read, with the reason.
+    left: Vec<String>,
+    /// Markers that were found.
+    markers: usize,
+}
+
+impl Forges {
+    /// All of them, behind this way out, with these Secrets.
+    pub fn new(http: Arc<dyn Http>, secrets: Arc<dyn Secrets>) -> Self {
+        Self { http, secrets, pace: Arc::default(), plain: Mutex::default(), seen: Mutex::default() }
+    }
+
+    /// Does a call when it is its turn, within its time.
+    async fn paced<T>(&self, order: &Order, call: impl Future<Output = Result<T, PortError>>) -> Result<T, PortError> {
+        let place = Place::of(order.repository.forge, &order.repository.url)?;
+        let repository = place.to_string();
+        let errand = Errand { promotion: &order.id, repository: &repository, host: &place.host };
+        let late = |what: &str, most: Duration| {
+            PortError::passing(attempted(order), format!("{what} took longer than {} s", most.as_secs()))
+        };
+        let turn = tokio::time::timeout(WAIT_MAX, self.pace.turn(errand, &attempted(order))).await;
+        let _served = turn.unwrap_or_else(|_elapsed| Err(late("the wait for other promotions", WAIT_MAX)))?;
+        let result = tokio::time::timeout(CALL_MAX, call).await;
+        let result = result.unwrap_or_else(|_elapsed| Err(late("git host and forge together", CALL_MAX)));
+        self.pace.ended(errand, result.as_ref().err());
+        result
+    }
+
+    async fn session(&self, order: &Order) -> Result<Session, PortError> {
+        let kind = order.repository.forge;
+        let place = Place::of(kind, &order.repository.url)?;
+        let name = order.repository.secret.as_deref().filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| {
+            let why = "no Secret is named: set secretRef to one with username, password and token";
+            PortError::lasting(format!("failed to use {place}"), why)
+        })?;
+        let keys = Keys::of(&self.secrets.read(&order.pipeline.namespace, name).await?, order)?;
+        let url = &order.repository.url;
+        let remote = Remote::new(Arc::clone(&self.http), url, Some(&keys.git), keys.authorities.clone())?;
+        let api = place.api(kind);
+        let requests = self.requests(kind, &place, keys)?;
+        let base = order.repository.base.clone();
+        let branches = Branches { head: words::branch(order), base, since: order.started_at.saturating_sub(SKEW) };
+        if branches.head == branches.base {
+            return Err(PortError::lasting(attempted(order), "the base branch is the branch of this promotion"));
+        }
+        Ok(Session { remote, requests, api, branches })
+    }
+
+    fn requests(&self, kind: ForgeKind, place: &Place, keys: Keys) -> Result<Box<dyn Requests>, PortError> {
+        let (scheme, accept) = match kind {
+            ForgeKind::GitHub => ("Bearer", "application/vnd.github+json"),
+            ForgeKind::Gitea => ("token", "application/json"),
+            ForgeKind::GitLab | ForgeKind::BitbucketServer => ("Bearer", "application/json"),
+        };
+        let api = Api {
+            http: Arc::clone(&self.http),
+            root: place.api(kind),
+            name: place.to_string(),
+            host: place.host.clone(),
+            pace: Arc::clone(&self.pace),
+            headers: rest::headers(&format!("{scheme} {}", keys.token), accept)?,
+            secret: keys.token,
+            authorities: keys.authorities,
+        };
+        let (owner, name) = (place.owner.clone(), place.name.clone());
+        Ok(match kind {
+            ForgeKind::GitHub => Box::new(GitHub { api, owner }),
+            ForgeKind::GitLab => Box::new(GitLab { api }),
+            ForgeKind::BitbucketServer => Box::new(BitbucketServer { api, owner, name }),
+            ForgeKind::Gitea => Box::new(Gitea { api }),
+        })
+    }
+
+    async fn proposed(&self, order: &Order) -> Result<Proposed, PortError> {
+        let session = self.session(order).await?;
+        let Branches { head, base, .. } = &session.branches;
+        let names = [base, head].map(|branch| format!("refs/heads/{branch}"));
+        let refs = session.remote.refs(&names.each_ref().map(String::as_str)).await?;
+        let base = refs.branch(base).ok_or_else(|| {
+            PortError::lasting(attempted(order), format!("the repository has no branch {base}; set baseBranch to one"))
+        })?;
+        let tip = refs.branch(head);
+        let found = session.requests.list(&session.branches).await?;
+        if let Some(ended) = ended(order, &found) {
+            return Ok(ended);
+        }
+        let mut objects = session.remote.fetch(&[Some(base), tip].into_iter().flatten().collect()).await?;
+        if let Some(tip) = tip.filter(|tip| *tip != base)
+            && let Some(in_the_way) = in_the_way(order, tip, &objects.commit(tip)?, &found)
+        {
+            return Ok(in_the_way);
+        }
+        let edits = self.edits(order, &session, &mut objects, base).await?;
+        let Some(commit) = session.pushed(order, &objects, base, tip, &edits.changes).await? else {
+            return Ok(Proposed::NothingToChange);
+        };
+        let set: Vec<&str> = edits.changes.keys().map(String::as_str).collect();
+        session.opened(order, found, &words::request(order, &set, &edits.left), commit).await
+    }
+
+    /// Sets the markers of all files below the order's folder.
+    async fn edits(
+        &self,
+        order: &Order,
+        session: &Session,
+        objects: &mut Objects,
+        base: Oid,
+    ) -> Result<Edits, PortError> {
+        let mut files = objects.files(base, order.repository.path.as_deref())?;
+        files.retain(|file| file.path.ends_with(".yaml") || file.path.ends_with(".yml"));
+        {
+            let plain = lock(&self.plain);
+            files.retain(|file| !plain.contains(&file.id));
+        }
+        let wanted = files.iter().map(|file| file.id).collect();
+        session.remote.load(objects, base, &wanted).await?;
+        let (marked, plain): (Vec<&File>, Vec<&File>) =
+            files.iter().partition(|file| objects.content(file.id).is_none_or(marker::may_have_markers));
+        remember(&mut lock(&self.plain), plain.into_iter().map(|file| file.id));
+        if marked.len() > MARKED_FILES_MAX {
+            let why =
+                format!("{} files have markers, more than {MARKED_FILES_MAX}; set path to a folder", marked.len());
+            return Err(PortError::lasting(attempted(order), why));
+        }
+        let mut edits = Edits::default();
+        for file in marked {
+            edits.add(order, file, objects.content(file.id))?;
+        }
+        if edits.markers == 0 {
+            return Err(PortError::lasting(attempted(order), words::no_marker(order, &edits.left)));
+        }
+        Ok(edits)
+    }
+}
+
+impl Edits {
+    fn add(&mut self, order: &Order, file: &File, content: Option<&[u8]>) -> Result<(), PortError> {
+        let path = &file.path;
+        let content =
+            content.ok_or_else(|| PortError::passing(attempted(order), format!("the server did not send {path}")))?;
+        let edited = match std::str::from_utf8(content) {
+            Ok(text) => marker::edit(text, &order.pipeline, &order.environment, &order.revision),
+            Err(_not_text) => Err(Refused::Unreadable { line: 1, reason: "it is no UTF-8".to_owned() }),
+        };
+        match edited {
+            Ok(edited) => {
+                self.markers += edited.markers;
+                if edited.text.as_bytes() != content {
+                    self.changes.insert(path.clone(), edited.text.into());
+                }
+                Ok(())
+            }
+            Err(refused @ Refused::Unreadable { .. }) => {
+                self.left.push(format!("{path}, {refused}"));
+                Ok(())
+            }
+            Err(refused @ Refused::Marker { .. }) => {
+                Err(PortError::lasting(attempted(order), format!("the marker in {path}, {refused}")))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Forge for Forges {
+    async fn propose(&self, order: &Order) -> Result<Proposed, PortError> {
+        self.paced(order, self.proposed(order)).await
+    }
+
+    async fn look(&self, order: &Order, number: u64) -> Result<RequestState, PortError> {
+        let look = async {
+            let session = self.session(order).await?;
+            let key = format!("{}#{number}", session.api);
+            let known = lock(&self.seen).get(&key).cloned();
+            match session.requests.look(number, known.as_ref().map(|(etag, _)| etag.as_str())).await {
+                Ok(None) => known.map(|(_, state)| state).ok_or_else(|| {
+                    PortError::passing(attempted(order), "the forge says that nothing changed, and was not asked that")
+                }),
+                Ok(Some(now)) => {
+                    let mut seen = lock(&self.seen);
+                    if seen.len() >= SEEN_MAX {
+                        seen.clear();
+                    }
+                    seen.remove(&key);
+                    seen.extend(now.etag.map(|etag| (key, (etag, now.value.state))));
+                    Ok(now.value.state)
+                }
+                Err(gone) if gone.status == Some(StatusCode::NOT_FOUND) => {
+                    // A token that was taken away looks the same: the list tells them apart.
+                    session.requests.list(&session.branches).await?;
+                    Ok(RequestState::Closed)
+                }
+                Err(failed) => Err(failed.error),
+            }
+        };
+        self.paced(order, look).await
+    }
+
+    async fn withdraw(&self, order: &Order, number: Option<u64>, why: &str) -> Result<(), PortError> {
+        let withdraw = async {
+            let session = self.session(order).await?;
+            match session.of_promotion(order, number).await? {
+                Some(found) if found.state == RequestState::Merged => return Ok(()),
+                Some(found) if found.state == RequestState::Open => {
+                    session.requests.comment(found.number, &text::clean(why, WHY_BYTES_MAX)).await?;
+                    session.requests.close(found.number).await?;
+                }
+                Some(_) | None => {}
+            }
+            session.remove_branch(order).await
+        };
+        self.paced(order, withdraw).await
+    }
+}
+
+/// Why the branch may not be replaced.
+fn in_the_way(order: &Order, tip: Oid, commit: &Commit, found: &[Found]) -> Option<Proposed> {
+    let id = tip.to_string();
+    let is_merged = |found: &Found| found.state == RequestState::Merged && found.commit.as_ref() == Some(&id);
+    match ours(order, commit) {
+        Some(trailers) if trailers.seq > order.seq => Some(Proposed::Outdated(trailers.seq)),
+        Some(_) => None,
+        // Nothing is lost: it is in the base.
+        None if order.overwrite || found.iter().any(is_merged) => None,
+        None => Some(Proposed::Foreign(words::stranger(&id, &commit.author, &commit.message))),
+    }
+}
+
+fn remember(plain: &mut BTreeSet<Oid>, more: impl Iterator<Item = Oid>) {
+    if plain.len() >= PLAIN_MAX {
+        plain.clear();
+    }
+    plain.extend(more.take(PLAIN_MAX));
+}
+
+/// A panic while it was held cannot leave either memory half-changed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

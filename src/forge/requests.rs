@@ -1,0 +1,85 @@
+//! Pull requests of one repository: what every forge can do, in words that fit all of them.
+
+use async_trait::async_trait;
+use domain::pipeline::proposal::{Request, RequestState};
+use domain::text;
+
+use crate::rest::{Failure, Versioned};
+use crate::words::{self, Words};
+
+/// Requests that a forge is asked for at once; each lists the newest ones first.
+pub(crate) const PAGE: usize = 50;
+
+/// Longest address of a request that is kept, in bytes.
+const URL_BYTES_MAX: usize = 500;
+
+/// The pull requests of one repository.
+///
+/// Every method is one request to the forge, or a few, each harmless when it is repeated but [`Requests::create`] and
+/// [`Requests::comment`]: all forges refuse a second open request from the same branch, and a comment may be read twice.
+#[async_trait]
+pub(crate) trait Requests: Send + Sync {
+    /// Open and ended requests from `branches.head` of this repository into `branches.base`; all that are open, and of the
+    /// ended ones the newest, at least those since `branches.since`.
+    async fn list(&self, branches: &Branches) -> Result<Vec<Found>, Failure>;
+
+    /// Opens one. Any refusal may mean that there is one already.
+    async fn create(&self, branches: &Branches, words: &Words) -> Result<Found, Failure>;
+
+    /// Gives one, as it was found, another title and body.
+    async fn rewrite(&self, found: &Found, words: &Words) -> Result<Found, Failure>;
+
+    /// Says something in one.
+    async fn comment(&self, number: u64, words: &str) -> Result<(), Failure>;
+
+    /// Closes an open one without merging it.
+    async fn close(&self, number: u64) -> Result<(), Failure>;
+
+    /// How one is now; `None` if it is what had this mark.
+    async fn look(&self, number: u64, etag: Option<&str>) -> Result<Option<Versioned<Found>>, Failure>;
+}
+
+/// Between which branches a promotion's request is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Branches {
+    /// What is to be merged.
+    pub(crate) head: String,
+    /// Into what.
+    pub(crate) base: String,
+    /// Requests that ended before this do not matter, in seconds since the Unix epoch.
+    pub(crate) since: i64,
+}
+
+/// A request as its forge has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) number: u64,
+    /// Counts its changes, where the forge takes a change of one version only; else 0.
+    pub(crate) version: u64,
+    pub(crate) state: RequestState,
+    pub(crate) words: Words,
+    /// For people, to open in a browser.
+    pub(crate) url: String,
+    /// The commit at its head.
+    pub(crate) commit: Option<String>,
+}
+
+impl Found {
+    /// The id of the promotion that it is for.
+    pub(crate) fn promotion(&self) -> Option<&str> {
+        words::promotion(&self.words.body)
+    }
+
+    /// What others are told of it.
+    pub(crate) fn into_request(self) -> Request {
+        let is_id = |commit: &String| commit.len() == 40 && commit.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let is_web = self.url.starts_with("https://") || self.url.starts_with("http://");
+        let url = if is_web { text::clean(&self.url, URL_BYTES_MAX) } else { String::new() };
+        Request { url, number: self.number, commit: self.commit.filter(is_id) }
+    }
+}
+
+/// A text that a forge may leave out or answer `null` for.
+pub(crate) fn or_empty<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    serde::Deserialize::deserialize(deserializer).map(Option::<String>::unwrap_or_default)
+}

@@ -1,0 +1,152 @@
+//! One repository, opened for one promotion: its branch and its request.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use domain::pipeline::proposal::{Order, Proposed, RequestState};
+use domain::ports::PortError;
+use http::StatusCode;
+
+use crate::git::{Commit, Draft, Objects, Oid, Pushed, Remote};
+use crate::requests::{Branches, Found, Requests};
+use crate::words::{self, Trailers, Words};
+
+/// One repository, opened.
+pub(crate) struct Session {
+    pub(crate) remote: Remote,
+    pub(crate) requests: Box<dyn Requests>,
+    /// Its address in the API.
+    pub(crate) api: String,
+    pub(crate) branches: Branches,
+}
+
+impl Session {
+    /// Makes the commit and sets the branch to it; `None` if there is nothing to change.
+    pub(crate) async fn pushed(
+        &self,
+        order: &Order,
+        objects: &Objects,
+        base: Oid,
+        tip: Option<Oid>,
+        changes: &BTreeMap<String, Bytes>,
+    ) -> Result<Option<Oid>, PortError> {
+        let message = words::message(order);
+        let draft = Draft { base, parent: base, author: words::AUTHOR, at: order.started_at, message: &message };
+        let Some(built) = objects.build(&draft, changes)? else { return Ok(None) };
+        let moved = || PortError::passing(attempted(order), "the branch moved meanwhile");
+        let head = &self.branches.head;
+        match (self.remote.push(head, tip, Some(&built)).await?, tip) {
+            (Pushed::Done, _) => Ok(Some(built.id)),
+            (Pushed::ForwardOnly, Some(tip)) => {
+                // What is asked for is on the branch already, perhaps on an older base.
+                if objects.build(&Draft { base: tip, parent: tip, ..draft.clone() }, changes)?.is_none() {
+                    return Ok(Some(tip));
+                }
+                let Some(on_top) = objects.build(&Draft { parent: tip, ..draft }, changes)? else { return Ok(None) };
+                match self.remote.push(head, Some(tip), Some(&on_top)).await? {
+                    Pushed::Done => Ok(Some(on_top.id)),
+                    Pushed::Moved(_) | Pushed::ForwardOnly => Err(moved()),
+                }
+            }
+            (Pushed::Moved(_) | Pushed::ForwardOnly, _) => Err(moved()),
+        }
+    }
+
+    /// Makes sure that there is one open request, and that it says what it should.
+    pub(crate) async fn opened(
+        &self,
+        order: &Order,
+        found: Vec<Found>,
+        words: &Words,
+        commit: Oid,
+    ) -> Result<Proposed, PortError> {
+        let open = match open_one(order, found) {
+            Some(open) => open,
+            None => match self.requests.create(&self.branches, words).await {
+                Ok(made) => return Ok(open_at(made, commit)),
+                Err(refused) if refused.status.is_some_and(may_be_there_already) => {
+                    let found = self.requests.list(&self.branches).await?;
+                    if let Some(ended) = ended(order, &found) {
+                        return Ok(ended);
+                    }
+                    open_one(order, found).ok_or(refused.error)?
+                }
+                Err(failed) => return Err(failed.error),
+            },
+        };
+        if open.words.say(words) {
+            return Ok(open_at(open, commit));
+        }
+        // This life may be slow, and another one may have gone further since the list was read.
+        let now = self.requests.look(open.number, None).await?.map_or(open, |now| now.value);
+        match words::seq(&now.words.body).filter(|seq| *seq > order.seq) {
+            Some(newer) => Ok(Proposed::Outdated(newer)),
+            None => Ok(open_at(self.requests.rewrite(&now, words).await?, commit)),
+        }
+    }
+
+    /// This promotion's request. One of this number that was rewritten for another promotion is not.
+    pub(crate) async fn of_promotion(&self, order: &Order, number: Option<u64>) -> Result<Option<Found>, PortError> {
+        let listed = self.requests.list(&self.branches).await?;
+        if let Some(own) = listed.into_iter().find(|found| found.promotion() == Some(&order.id)) {
+            return Ok(Some(own));
+        }
+        let Some(number) = number else { return Ok(None) };
+        match self.requests.look(number, None).await {
+            Err(gone) if gone.status == Some(StatusCode::NOT_FOUND) => Ok(None),
+            looked => {
+                Ok(looked?.map(|now| now.value).filter(|found| found.promotion().is_none_or(|id| id == order.id)))
+            }
+        }
+    }
+
+    /// Removes the promotion's branch, unless somebody else has been there since.
+    pub(crate) async fn remove_branch(&self, order: &Order) -> Result<(), PortError> {
+        let head = &self.branches.head;
+        let Some(tip) = self.remote.refs(&[&format!("refs/heads/{head}")]).await?.branch(head) else { return Ok(()) };
+        let objects = self.remote.fetch(&BTreeSet::from([tip])).await?;
+        let commit = objects.commit(tip)?;
+        if ours(order, &commit).is_some_and(|trailers| trailers.id == order.id) {
+            self.remote.push(head, Some(tip), None).await?;
+        }
+        Ok(())
+    }
+}
+
+/// What a promotion tried that failed.
+pub(crate) fn attempted(order: &Order) -> String {
+    format!("failed to promote {} to {}", words::place(order), order.revision)
+}
+
+/// What became of this promotion's request, if it has ended.
+pub(crate) fn ended(order: &Order, found: &[Found]) -> Option<Proposed> {
+    let own = found.iter().find(|found| found.promotion() == Some(&order.id))?.clone();
+    match own.state {
+        RequestState::Open => None,
+        RequestState::Merged => Some(Proposed::Merged(own.into_request())),
+        RequestState::Closed => Some(Proposed::Closed(own.into_request())),
+    }
+}
+
+/// The open request of the branch: this promotion's, or one of an earlier promotion, which becomes this one's.
+fn open_one(order: &Order, found: Vec<Found>) -> Option<Found> {
+    let open = found.into_iter().filter(|found| found.state == RequestState::Open);
+    open.min_by_key(|found| found.promotion() != Some(&order.id))
+}
+
+fn open_at(found: Found, commit: Oid) -> Proposed {
+    Proposed::Open(Found { commit: Some(commit.to_string()), ..found }.into_request())
+}
+
+/// Refusals that forges give where there is an open request already: 409 and 422. 400 and 404 are said of a branch that is not
+/// there yet.
+fn may_be_there_already(status: StatusCode) -> bool {
+    [StatusCode::CONFLICT, StatusCode::UNPROCESSABLE_ENTITY, StatusCode::BAD_REQUEST].contains(&status)
+}
+
+/// The trailers of a commit that we made for this environment. One that somebody amended has another committer.
+pub(crate) fn ours<'a>(order: &Order, commit: &'a Commit) -> Option<Trailers<'a>> {
+    let trailers = Trailers::of(|key| commit.trailer(key))?;
+    let is_ours = commit.committer == words::AUTHOR && trailers.place == words::place(order);
+    is_ours.then_some(trailers)
+}

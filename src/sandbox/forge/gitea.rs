@@ -1,0 +1,85 @@
+//! Gitea's rules (<https://docs.gitea.com/api>), also Forgejo's.
+
+use serde_json::{Value, json};
+
+use super::super::http::{Reply, Request};
+use super::{Asked, ForgeHost, Pull, PullState, Refusal, State, Wanted, below, json as reply, message, moment};
+
+pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, document: Value) -> Reply {
+    let proof = request.header("authorization").unwrap_or_default();
+    if proof != format!("token {}", host.token) && proof != format!("Bearer {}", host.token) {
+        return message(401, "user does not exist [uid: 0, name: ]");
+    }
+    let no_such = || message(404, "The target couldn't be found.");
+    let Some(path) = below(request, &format!("/api/v1/repos/{}", host.repository)) else { return no_such() };
+    let asked = Asked { request, path, document };
+    match (request.method.as_str(), asked.path.as_slice()) {
+        ("GET", ["pulls"]) => reply(200, &list(host, state, &asked)),
+        ("POST", ["pulls"]) => create(host, state, &asked),
+        ("GET", ["pulls", _]) => asked
+            .number()
+            .and_then(|number| state.pull(number))
+            .map_or_else(no_such, |pull| reply(200, &shown(host, pull))),
+        ("PATCH", ["pulls", _]) => {
+            let Some(pull) = asked.number().and_then(|number| state.changed(number)) else { return no_such() };
+            if asked.text("state").is_some() && pull.state == PullState::Merged {
+                return message(412, "cannot change the state of a merged pull request");
+            }
+            pull.title = asked.text("title").unwrap_or_else(|| pull.title.clone());
+            pull.body = asked.text("body").unwrap_or_else(|| pull.body.clone());
+            if asked.text("state").as_deref() == Some("closed") {
+                pull.state = PullState::Closed;
+            }
+            // Not 200, as its documentation says, too.
+            reply(201, &shown(host, pull))
+        }
+        ("POST", ["issues", _, "comments"]) => {
+            let Some(pull) = asked.number().and_then(|number| state.changed(number)) else { return no_such() };
+            pull.comments.extend(asked.text("body"));
+            reply(201, &json!({"id": pull.comments.len(), "body": asked.text("body")}))
+        }
+        _ => no_such(),
+    }
+}
+
+/// There is no filter by branch.
+fn list(host: &ForgeHost, state: &State, asked: &Asked<'_>) -> Value {
+    let wanted = asked.query("state").unwrap_or("open");
+    let is_wanted = |pull: &&Pull| wanted == "all" || pull.is_open() == (wanted == "open");
+    let found = state.requests.iter().rev().filter(is_wanted).collect();
+    asked.page(found, "limit", 30, 50).into_iter().map(|pull| shown(host, pull)).collect()
+}
+
+fn create(host: &ForgeHost, state: &mut State, asked: &Asked<'_>) -> Reply {
+    let [Some(head), Some(base), Some(title)] = ["head", "base", "title"].map(|key| asked.text(key)) else {
+        return message(422, "[Head]: Required");
+    };
+    let body = asked.text("body").unwrap_or_default();
+    match state.create(&*host.branches, host.kind, Wanted { head, base, title, body }) {
+        Ok(pull) => reply(201, &shown(host, pull)),
+        Err(Refusal::Duplicate(number)) => {
+            message(409, &format!("pull request already exists for these targets [id: {number}, issue_id: {number}]"))
+        }
+        Err(Refusal::Empty) => message(422, "There are no changes between the head and the base"),
+        Err(Refusal::NoHead | Refusal::NoBase) => message(404, "The target couldn't be found."),
+    }
+}
+
+fn shown(host: &ForgeHost, pull: &Pull) -> Value {
+    let is_here = host.branches.tip(&pull.head).is_some();
+    let head = if is_here { pull.head.clone() } else { format!("refs/pull/{}/head", pull.number) };
+    let of_head = if pull.from_fork { 2 } else { 1 };
+    json!({
+        "id": 1_000 + pull.number,
+        "number": pull.number,
+        "html_url": format!("https://gitea.example.com/{}/pulls/{}", host.repository, pull.number),
+        "state": if pull.is_open() { "open" } else { "closed" },
+        "merged": pull.state == PullState::Merged,
+        "mergeable": true,
+        "title": pull.title,
+        "body": pull.body,
+        "created_at": moment(pull.number),
+        "head": {"label": pull.head, "ref": head, "sha": pull.commit, "repo_id": of_head},
+        "base": {"label": pull.base, "ref": pull.base, "sha": host.branches.tip(&pull.base), "repo_id": 1},
+    })
+}

@@ -1,0 +1,105 @@
+//! GitHub's rules (<https://docs.github.com/en/rest/pulls/pulls>).
+
+use serde_json::{Value, json};
+
+use super::super::http::{Reply, Request};
+use super::{Asked, ForgeHost, Pull, PullState, Refusal, State, Wanted, below, json as reply, marked, message, moment};
+
+pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, document: Value) -> Reply {
+    if request.header("user-agent").is_none() {
+        return message(
+            403,
+            "Request forbidden by administrative rules. Please make sure your request has a User-Agent header",
+        );
+    }
+    let proof = request.header("authorization").unwrap_or_default();
+    if proof != format!("Bearer {}", host.token) && proof != format!("token {}", host.token) {
+        return message(401, "Bad credentials");
+    }
+    let Some(path) = below(request, &format!("/api/v3/repos/{}", host.repository)) else {
+        return message(404, "Not Found");
+    };
+    let asked = Asked { request, path, document };
+    let no_such = || message(404, "Not Found");
+    match (request.method.as_str(), asked.path.as_slice()) {
+        ("GET", ["pulls"]) => reply(200, &list(host, state, &asked)),
+        ("POST", ["pulls"]) => create(host, state, &asked),
+        ("GET", ["pulls", _]) => asked
+            .number()
+            .and_then(|number| state.pull(number))
+            .map_or_else(no_such, |pull| marked(request, &shown(host, pull))),
+        ("PATCH", ["pulls", _]) => {
+            let Some(pull) = asked.number().and_then(|number| state.changed(number)) else { return no_such() };
+            pull.title = asked.text("title").unwrap_or_else(|| pull.title.clone());
+            pull.body = asked.text("body").unwrap_or_else(|| pull.body.clone());
+            if asked.text("state").as_deref() == Some("closed") && pull.is_open() {
+                pull.state = PullState::Closed;
+            }
+            reply(200, &shown(host, pull))
+        }
+        ("POST", ["issues", _, "comments"]) => {
+            let Some(pull) = asked.number().and_then(|number| state.changed(number)) else { return no_such() };
+            pull.comments.extend(asked.text("body"));
+            reply(201, &json!({"id": pull.comments.len(), "body": asked.text("body")}))
+        }
+        _ => no_such(),
+    }
+}
+
+fn list(host: &ForgeHost, state: &State, asked: &Asked<'_>) -> Value {
+    let wanted = asked.query("state").unwrap_or("open");
+    let is_wanted = |pull: &&Pull| {
+        // A filter without an owner is ignored.
+        let head = asked.query("head").filter(|head| head.contains(':'));
+        (wanted == "all" || pull.is_open() == (wanted == "open"))
+            && head.is_none_or(|head| head == format!("{}:{}", owner(host), pull.head))
+            && asked.query("base").is_none_or(|base| base == pull.base)
+    };
+    let mut found: Vec<&Pull> = state.requests.iter().filter(is_wanted).collect();
+    if asked.query("direction").unwrap_or("desc") == "desc" {
+        found.reverse();
+    }
+    asked.page(found, "per_page", 30, 100).into_iter().map(|pull| shown(host, pull)).collect()
+}
+
+fn create(host: &ForgeHost, state: &mut State, asked: &Asked<'_>) -> Reply {
+    let [Some(head), Some(base), Some(title)] = ["head", "base", "title"].map(|key| asked.text(key)) else {
+        return message(422, "Validation Failed");
+    };
+    let wanted = Wanted { head: head.clone(), base: base.clone(), title, body: asked.text("body").unwrap_or_default() };
+    let refused = |errors: Value| {
+        let documentation = "https://docs.github.com/rest/pulls/pulls#create-a-pull-request";
+        reply(422, &json!({"message": "Validation Failed", "errors": [errors], "documentation_url": documentation}))
+    };
+    let custom = |message: String| refused(json!({"resource": "PullRequest", "code": "custom", "message": message}));
+    match state.create(&*host.branches, host.kind, wanted) {
+        Ok(pull) => reply(201, &shown(host, pull)),
+        Err(Refusal::Duplicate(_)) => custom(format!("A pull request already exists for {}:{head}.", owner(host))),
+        Err(Refusal::Empty) => custom(format!("No commits between {base} and {head}")),
+        Err(Refusal::NoHead) => refused(json!({"resource": "PullRequest", "field": "head", "code": "invalid"})),
+        Err(Refusal::NoBase) => refused(json!({"resource": "PullRequest", "field": "base", "code": "invalid"})),
+    }
+}
+
+fn owner(host: &ForgeHost) -> &str {
+    host.repository.split('/').next().unwrap_or_default()
+}
+
+fn shown(host: &ForgeHost, pull: &Pull) -> Value {
+    let repository = |id: u64, owner: &str| json!({"id": id, "full_name": host.repository, "owner": {"login": owner}});
+    // A fork may belong to the same organization: then no filter by owner tells it apart.
+    let of_head = repository(if pull.from_fork { 2 } else { 1 }, owner(host));
+    json!({
+        "id": 1_000 + pull.number,
+        "number": pull.number,
+        "html_url": format!("https://github.example.com/{}/pull/{}", host.repository, pull.number),
+        "state": if pull.is_open() { "open" } else { "closed" },
+        "title": pull.title,
+        "body": if pull.body.is_empty() { Value::Null } else { Value::from(pull.body.as_str()) },
+        "draft": false,
+        "created_at": moment(pull.number),
+        "merged_at": (pull.state == PullState::Merged).then(|| moment(pull.number + 1)),
+        "head": {"ref": pull.head, "sha": pull.commit, "label": format!("{}:{}", owner(host), pull.head), "repo": of_head},
+        "base": {"ref": pull.base, "sha": host.branches.tip(&pull.base), "repo": repository(1, owner(host))},
+    })
+}

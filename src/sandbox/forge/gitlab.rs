@@ -1,0 +1,101 @@
+//! GitLab's rules (<https://docs.gitlab.com/api/merge_requests/>).
+
+use serde_json::{Value, json};
+
+use super::super::http::{Reply, Request};
+use super::{Asked, ForgeHost, Pull, PullState, Refusal, State, Wanted, below, json as reply, marked, message, moment};
+
+pub(super) fn answer(host: &ForgeHost, state: &mut State, request: &Request, document: Value) -> Reply {
+    let proof = [request.header("private-token"), request.header("authorization")].map(Option::unwrap_or_default);
+    if proof[0] != host.token && proof[1] != format!("Bearer {}", host.token) {
+        return message(401, "401 Unauthorized");
+    }
+    let project = host.repository.replace('/', "%2F");
+    let Some(path) = below(request, &format!("/api/v4/projects/{project}")) else {
+        return message(404, "404 Project Not Found");
+    };
+    let asked = Asked { request, path, document };
+    let no_such = || message(404, "404 Not found");
+    match (request.method.as_str(), asked.path.as_slice()) {
+        ("GET", ["merge_requests"]) => reply(200, &list(host, state, &asked)),
+        ("POST", ["merge_requests"]) => create(host, state, &asked),
+        ("GET", ["merge_requests", _]) => asked
+            .number()
+            .and_then(|number| state.pull(number))
+            .map_or_else(no_such, |pull| marked(request, &shown(host, pull))),
+        ("PUT", ["merge_requests", _]) => {
+            let Some(pull) = asked.number().and_then(|number| state.changed(number)) else { return no_such() };
+            pull.title = asked.text("title").unwrap_or_else(|| pull.title.clone());
+            pull.body = asked.text("description").unwrap_or_else(|| pull.body.clone());
+            if asked.text("state_event").as_deref() == Some("close") && pull.is_open() {
+                pull.state = PullState::Closed;
+            }
+            reply(200, &shown(host, pull))
+        }
+        ("POST", ["merge_requests", _, "notes"]) => {
+            let Some(pull) = asked.number().and_then(|number| state.changed(number)) else { return no_such() };
+            pull.comments.extend(asked.text("body"));
+            reply(201, &json!({"id": pull.comments.len(), "body": asked.text("body")}))
+        }
+        _ => no_such(),
+    }
+}
+
+fn list(host: &ForgeHost, state: &State, asked: &Asked<'_>) -> Value {
+    let wanted = asked.query("state").unwrap_or("all");
+    let is_wanted = |pull: &&Pull| {
+        (wanted == "all" || wanted == name(pull.state))
+            && asked.query("source_branch").is_none_or(|head| head == pull.head)
+            && asked.query("target_branch").is_none_or(|base| base == pull.base)
+    };
+    let mut found: Vec<&Pull> = state.requests.iter().filter(is_wanted).collect();
+    if asked.query("sort").unwrap_or("desc") == "desc" {
+        found.reverse();
+    }
+    asked.page(found, "per_page", 20, 100).into_iter().map(|pull| shown(host, pull)).collect()
+}
+
+fn create(host: &ForgeHost, state: &mut State, asked: &Asked<'_>) -> Reply {
+    let [Some(head), Some(base), Some(title)] = ["source_branch", "target_branch", "title"].map(|key| asked.text(key))
+    else {
+        return message(400, "title, source_branch, target_branch are missing");
+    };
+    let body = asked.text("description").unwrap_or_default();
+    match state.create(&*host.branches, host.kind, Wanted { head, base, title, body }) {
+        Ok(pull) => reply(201, &shown(host, pull)),
+        Err(Refusal::Duplicate(number)) => {
+            let words = format!("Another open merge request already exists for this source branch: !{number}");
+            reply(409, &json!({"message": [words]}))
+        }
+        Err(Refusal::NoHead | Refusal::NoBase | Refusal::Empty) => {
+            reply(400, &json!({"message": {"base": ["The source or target branch does not exist"]}}))
+        }
+    }
+}
+
+fn name(state: PullState) -> &'static str {
+    match state {
+        PullState::Open => "opened",
+        PullState::Merged => "merged",
+        PullState::Closed => "closed",
+    }
+}
+
+fn shown(host: &ForgeHost, pull: &Pull) -> Value {
+    json!({
+        "id": 1_000 + pull.number,
+        "iid": pull.number,
+        "project_id": 1,
+        "source_project_id": if pull.from_fork { 2 } else { 1 },
+        "target_project_id": 1,
+        "web_url": format!("https://gitlab.example.com/{}/-/merge_requests/{}", host.repository, pull.number),
+        "state": name(pull.state),
+        "title": pull.title,
+        "description": if pull.body.is_empty() { Value::Null } else { Value::from(pull.body.as_str()) },
+        "source_branch": pull.head,
+        "target_branch": pull.base,
+        "sha": pull.commit,
+        "created_at": moment(pull.number),
+        "detailed_merge_status": "mergeable",
+    })
+}
