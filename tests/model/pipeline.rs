@@ -8,7 +8,7 @@ mod world;
 
 use domain::pipeline::spec::Advance;
 use domain::promise::Promise;
-use stateright::{Checker, Expectation, HasDiscoveries, Model, Property};
+use stateright::{Checker, CheckerBuilder, Expectation, HasDiscoveries, Model, Property};
 
 use action::Action;
 use world::{Faults, How, Mutant, State, World};
@@ -49,6 +49,10 @@ impl Model for World {
         Some(next)
     }
 
+    fn within_boundary(&self, state: &State) -> bool {
+        state.object.version <= self.versions
+    }
+
     fn properties(&self) -> Vec<Property<Self>> {
         let property = |(promise, condition): &(Promise, Condition)| Property::always(promise.words(), *condition);
         let mut properties: Vec<_> = PROMISES.iter().chain([&SETTLES]).map(property).collect();
@@ -63,17 +67,24 @@ impl Model for World {
 }
 
 fn search(name: &str, world: World, states: usize) {
-    let checker = world.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    judge(name, world.checker().threads(2), states);
+}
+
+/// The first steps of a world with too many states for a whole search. One thread: where several end is not the same in each run.
+fn begin(name: &str, world: World, depth: usize, states: usize) {
+    judge(name, world.checker().threads(1).target_max_depth(depth), states);
+}
+
+fn judge(name: &str, checker: CheckerBuilder<World>, states: usize) {
+    let checker = checker.finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     eprintln!("pipeline, {name}: {} states", checker.unique_state_count());
     checker.assert_properties();
-    if std::env::var("PIN").is_err() {
-        assert_eq!(checker.unique_state_count(), states);
-    }
+    assert_eq!(checker.unique_state_count(), states);
 }
 
 /// The promises that a search of this world finds broken.
 fn broken(world: World) -> Vec<&'static str> {
-    let checker = world.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_dfs().join();
+    let checker = world.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     checker.discoveries().into_keys().collect()
 }
 
@@ -84,7 +95,16 @@ const ONE: &[u8] = &[1, 2];
 const BACK: &[u8] = &[1, 2, 1];
 
 fn world(head: &'static [u8], how: [How; 2], faults: Faults) -> World {
-    World { advance: Advance::Latest, head, how, faults, lags: false, workers: 1, mutant: Mutant::None }
+    World {
+        advance: Advance::Latest,
+        head,
+        how,
+        faults,
+        lags: false,
+        workers: 1,
+        versions: u64::MAX,
+        mutant: Mutant::None,
+    }
 }
 
 const NO_FAULTS: Faults =
@@ -101,48 +121,48 @@ fn a_notice_promotes_once_where_answers_get_lost_and_lives_end() {
 #[test]
 fn what_is_unknown_or_was_set_back_by_hand_is_left_alone() {
     let how = [How::Notice, How::Notice];
-    search("a target out of sight", world(ONE, how, Faults { unknown: 1, ..NO_FAULTS }), 0);
-    search("set back by hand", world(ONE, how, Faults { rolled_back: 1, ..NO_FAULTS }), 0);
+    search("a target out of sight", world(ONE, how, Faults { unknown: 1, ..NO_FAULTS }), 1154);
+    search("set back by hand", world(ONE, how, Faults { rolled_back: 1, ..NO_FAULTS }), 7077);
 }
 
 #[test]
 fn there_and_back_again_leaves_no_promotion_behind() {
-    let notice = [How::Notice, How::Observed];
-    search("back", world(BACK, notice, NO_FAULTS), 0);
-    search("back, by request", world(BACK, [How::Request, How::Observed], NO_FAULTS), 0);
+    let notice = [How::Notice, How::None];
+    search("back", world(BACK, notice, NO_FAULTS), 400);
+    search("back, by request", world(BACK, [How::Request, How::None], NO_FAULTS), 17661);
     let stepwise = World { advance: Advance::Stepwise, ..world(BACK, [How::Notice, How::Request], NO_FAULTS) };
-    search("back, step by step", stepwise, 0);
+    begin("back, step by step", stepwise, 16, 999);
 }
 
 #[test]
 fn a_yes_counts_for_its_question_and_once() {
-    let manual = [How::ManualNotice, How::Observed];
+    let manual = [How::ManualNotice, How::None];
     search("a yes", world(ONE, [How::ManualNotice, How::Notice], Faults { yes: 2, ..NO_FAULTS }), 2593);
-    search("a yes replayed", world(BACK, manual, Faults { yes: 1, replays: 1, ..NO_FAULTS }), 17468);
-    search("a yes, and a life ends", world(ONE, manual, Faults { yes: 1, crashes: 1, ..NO_FAULTS }), 19513);
+    search("a yes replayed", world(BACK, manual, Faults { yes: 1, replays: 1, ..NO_FAULTS }), 25238);
+    search("a yes, and a life ends", world(ONE, manual, Faults { yes: 1, crashes: 1, ..NO_FAULTS }), 6304);
 }
 
 #[test]
 fn a_request_is_made_once_and_a_person_may_close_it() {
-    let how = [How::Request, How::Observed];
+    let how = [How::Request, How::None];
     search("a request closed", world(ONE, [How::Notice, How::Request], Faults { closed: 1, yes: 1, ..NO_FAULTS }), 782);
     search("a request, answers lost", world(ONE, how, Faults { lost: 1, waits: 2, ..NO_FAULTS }), 857);
-    search("a request, a life ends", world(ONE, how, Faults { crashes: 1, ..NO_FAULTS }), 37586);
+    search("a request, a life ends", world(ONE, how, Faults { crashes: 1, ..NO_FAULTS }), 13885);
 }
 
 #[test]
 fn two_replicas_that_believe_to_lead_promote_once() {
-    let two = |how| World { workers: 2, ..world(ONE, [how, How::Observed], NO_FAULTS) };
-    search("two, by notice", two(How::Notice), 0);
-    search("two, by request", two(How::Request), 0);
+    let two = |how| World { workers: 2, ..world(ONE, [how, How::None], NO_FAULTS) };
+    begin("two, by notice", two(How::Notice), 14, 12336);
+    begin("two, by request", two(How::Request), 14, 32994);
 }
 
 /// Each change of the world breaks a promise: the promises have teeth.
 #[test]
 fn every_mutant_is_caught() {
-    let request = [How::Request, How::Observed];
-    let manual = [How::ManualNotice, How::Observed];
-    let notice = [How::Notice, How::Observed];
+    let request = [How::Request, How::None];
+    let manual = [How::ManualNotice, How::None];
+    let notice = [How::Notice, How::None];
     let late = Faults { crashes: 1, ..NO_FAULTS };
     let cases = [
         (Mutant::NoRecheck, world(BACK, [How::Notice, How::Notice], NO_FAULTS), "PL-2"),
@@ -155,9 +175,9 @@ fn every_mutant_is_caught() {
             "PL-5",
         ),
         (Mutant::AdoptsByBranch, world(BACK, request, NO_FAULTS), "PL-LIVE"),
-        (Mutant::LateOrderPushes, world(&[1, 2, 3], request, late), "PL-LIVE"),
-        (Mutant::ForgetsWhatItReached, world(ONE, notice, Faults { rolled_back: 1, ..late }), "PL-4"),
-        (Mutant::NoWithdrawal, world(BACK, request, NO_FAULTS), "PL-"),
+        (Mutant::LateOrderPushes, World { versions: 14, ..world(&[1, 2, 3], request, late) }, "PL-"),
+        (Mutant::ForgetsWhatWasCompleted, world(ONE, notice, Faults { rolled_back: 1, ..late }), "PL-4"),
+        (Mutant::NoWithdrawal, world(BACK, request, NO_FAULTS), "PL-LIVE"),
     ];
     let missed: Vec<_> = cases
         .into_iter()

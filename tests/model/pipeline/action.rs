@@ -52,7 +52,7 @@ impl State {
         actions.extend((self.head + 1 < world.head.len()).then_some(Action::Move));
         for worker in each() {
             let shown = &self.workers[worker].shown;
-            let seen = (0..3).filter(|target| shown[*target].is_some());
+            let seen = (0..world.size()).filter(|target| shown[*target].is_some());
             actions.extend(seen.filter(|_| left.unknown > 0).map(|target| Action::Lose(worker, target)));
             for (call, effect) in self.workers[worker].calls.iter().enumerate().filter(|_| left.lost > 0) {
                 actions.push(Action::Answer((worker, call), Answer::Lost));
@@ -65,23 +65,25 @@ impl State {
         actions.extend((0..self.late.len()).map(Action::Late));
         let open = |request: &usize| self.requests[*request].is_open();
         actions.extend((0..self.requests.len()).filter(open).filter(|_| left.closed > 0).map(Action::Close));
-        actions.extend((1..3).filter(|_| left.yes > 0).filter(|env| self.question(*env).is_some()).map(Action::Yes));
+        actions.extend(
+            (1..world.size()).filter(|_| left.yes > 0).filter(|env| self.question(*env).is_some()).map(Action::Yes),
+        );
         actions.extend((0..self.past.answered.len()).filter(|_| left.replays > 0).map(Action::Replay));
         let can_roll = |env: &usize| left.rolled_back > 0 && self.truth[*env] != world.head[0] && *env > 0;
-        actions.extend((1..3).filter(can_roll).map(Action::RollBack));
+        actions.extend((1..world.size()).filter(can_roll).map(Action::RollBack));
     }
 
     /// What happens by itself, sooner or later.
     pub fn steady(&self, world: &World, actions: &mut Vec<Action>) {
         for (index, worker) in self.workers.iter().enumerate() {
             actions.extend((0..worker.calls.len()).map(|call| Action::Answer((index, call), Answer::Works)));
-            let stale = (0..3).filter(|env| worker.shown[*env] != Some(self.truth[*env]));
+            let stale = (0..world.size()).filter(|env| worker.shown[*env] != Some(self.truth[*env]));
             actions.extend(stale.map(|env| Action::Show(index, env)));
             let own = self.object.writer == Some(index) && !world.lags;
             let is_seen = own || worker.seen == self.object.version;
             actions.extend((!is_seen).then_some(Action::See(index)));
         }
-        actions.extend((1..3).filter(|env| self.truth[*env] != self.desired[*env]).map(Action::Deploy));
+        actions.extend((1..world.size()).filter(|env| self.truth[*env] != self.desired[*env]).map(Action::Deploy));
         let open = |request: &usize| self.requests[*request].is_open();
         let merges = world.how.contains(&How::Request) || world.how.contains(&How::ManualRequest);
         actions.extend((0..self.requests.len()).filter(|_| merges).filter(open).map(Action::Merge));

@@ -7,7 +7,7 @@ use domain::notice::Kind;
 use domain::pipeline::id::{Environment, PipelineId, PromotionSeq, Revision};
 use domain::pipeline::proposal::{ForgeKind, Order, Proposed, Repository, Request, RequestState};
 use domain::pipeline::spec::{Advance, Answers, EnvironmentSpec, Gates, Object, PromotionSpec, Spec, Strategy};
-use domain::pipeline::status::Status;
+use domain::pipeline::status::{Phase, Status};
 use domain::pipeline::{Effect, Event, Pipeline};
 
 use super::action::{Action, Answer};
@@ -29,13 +29,15 @@ pub struct World {
     pub lags: bool,
     /// Replicas that believe to lead.
     pub workers: usize,
+    /// The object's versions that are looked at: two replicas with other sights could overwrite each other without end.
+    pub versions: u64,
     pub mutant: Mutant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// Nothing is promoted into it.
-    Observed,
+    /// There is no such environment.
+    None,
     Notice,
     ManualNotice,
     Request,
@@ -60,8 +62,8 @@ pub enum Mutant {
     AdoptsByBranch,
     /// A request with a lower number replaces the branch.
     LateOrderPushes,
-    /// What an environment has had is forgotten.
-    ForgetsWhatItReached,
+    /// What was completed is taken for superseded.
+    ForgetsWhatWasCompleted,
     /// Closing a request does nothing.
     NoWithdrawal,
 }
@@ -182,8 +184,13 @@ fn sight(number: u8) -> Sight {
 }
 
 impl World {
+    /// How many environments there are.
+    pub fn size(&self) -> usize {
+        1 + self.how.iter().take_while(|how| **how != How::None).count()
+    }
+
     fn spec(&self) -> Spec {
-        let environments = (0..3).map(|index| EnvironmentSpec {
+        let environments = (0..self.size()).map(|index| EnvironmentSpec {
             name: environment(index),
             targets: vec![target(index)],
             promotion: index.checked_sub(1).and_then(|index| how(self.how[index])),
@@ -203,8 +210,12 @@ impl World {
             answers.approve = answers.approve.and(asked.map(|waiting| waiting.ticket.clone()));
         }
         let mut status = stored.status.clone();
-        if self.mutant == Mutant::ForgetsWhatItReached {
-            status.environments.values_mut().for_each(|known| known.reached = None);
+        if self.mutant == Mutant::ForgetsWhatWasCompleted {
+            for known in status.environments.values_mut() {
+                known.reached = None;
+                let completed = known.promotion.as_mut().filter(|promotion| promotion.phase == Phase::Completed);
+                completed.into_iter().for_each(|promotion| promotion.phase = Phase::Superseded);
+            }
         }
         Object {
             id: PipelineId::new("shop", "web"),
@@ -228,7 +239,7 @@ fn how(how: How) -> Option<PromotionSpec> {
         secret: None,
     };
     let (manual, strategy) = match how {
-        How::Observed => return None,
+        How::None => return None,
         How::Notice => (false, Strategy::Notification),
         How::ManualNotice => (true, Strategy::Notification),
         How::Request => (false, Strategy::PullRequest(repository)),
@@ -514,8 +525,7 @@ impl State {
 
     /// Whether every environment runs what staging does.
     pub fn is_everywhere(&self, world: &World) -> bool {
-        let mut wanted = (1..3).take_while(|env| world.how[env - 1] != How::Observed);
-        self.head + 1 == world.head.len() && wanted.all(|env| self.truth[env] == self.truth[0])
+        self.head + 1 == world.head.len() && (1..world.size()).all(|env| self.truth[env] == self.truth[0])
     }
 
     fn come_to_rest(&mut self, world: &World) {
@@ -539,14 +549,21 @@ impl State {
     pub fn settles(&self, world: &World) -> bool {
         let mut steady = Vec::new();
         self.steady(world, &mut steady);
-        if steady.iter().any(|action| !matches!(action, Action::Wait(_))) {
+        if steady.iter().any(|action| !matches!(action, Action::Wait(_) | Action::Merge(_))) {
             // The state after it is judged.
             return true;
         }
+        // A request that nobody wants any more is not left open for a person to merge.
+        let wanted = |request: &PullRequest| {
+            let known = self.object.status.environment(&environment(request.env));
+            known.and_then(|known| known.open()).is_some_and(|open| open.seq == request.seq)
+        };
+        if self.late.is_empty() && !self.requests.iter().filter(|request| request.is_open()).all(wanted) {
+            return false;
+        }
         let mut end = self.clone();
         end.rest(world);
-        let mut wanted = (1..3).take_while(|env| world.how[env - 1] != How::Observed);
-        let behind = wanted.find(|env| end.truth[*env] != end.truth[0]);
+        let behind = (1..world.size()).find(|env| end.truth[*env] != end.truth[0]);
         // What is set back while it is on its way does not arrive: that is told, and more nobody can do.
         let told = |env| {
             let known = end.object.status.environment(&environment(env));
