@@ -86,7 +86,8 @@ pub fn settled<'a>(environment: &EnvironmentSpec, sights: &'a Sights) -> Result<
             Err(what) => wrong = wrong.or(Some(what)),
             Ok(revision) => match first {
                 Some(other) if other != revision => {
-                    wrong = wrong.or_else(|| Some(What::Differs(target.display_name(), revision.clone(), other.clone())));
+                    wrong =
+                        wrong.or_else(|| Some(What::Differs(target.display_name(), revision.clone(), other.clone())));
                 }
                 Some(_) => {}
                 None => first = Some(revision),
