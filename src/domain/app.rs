@@ -1,17 +1,12 @@
 //! An app as a Pipeline sees it: one object in one target, what it says of itself, and whether it is ready.
 //!
-//! Not for what a sight means for a promotion; that is `pipeline::judge`.
-
-mod object;
-mod ready;
+//! Not for telling whether it is ready, which is `ready`'s, nor for what a sight means for a promotion; that is `pipeline::judge`.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::pipeline::id::Revision;
-
-pub use ready::{REVISION_BYTES_MAX, look};
 
 /// Where a target's objects are read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -44,6 +44,7 @@ pub mod ports;
 pub mod promise;
 pub mod purge;
 pub mod readiness;
+pub mod ready;
 pub mod record;
 pub mod record_codec;
 pub mod refusal;

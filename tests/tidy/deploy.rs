@@ -81,20 +81,23 @@ fn the_account_has_the_rights_it_needs_and_no_other() {
     assert_eq!(namespaced["rules"], json!(rules), "the overlay's Role is the ClusterRole for one namespace");
 }
 
+/// What Pipelines read, and not every cluster has: components allow it, Secrets by their names alone.
+const BY_COMPONENTS: [&str; 2] = ["gitopsclusters", "secrets"];
+
 /// What the adapters read or write, by the plural in their requests, is what the account may: no more, no less.
 #[test]
 fn every_kind_the_adapters_ask_for_is_in_a_role() {
     let mut asked = BTreeSet::new();
     for source in rust(&["src/adapters"]) {
-        for (_, rest) in
-            source.text.match_indices("plural: \"").map(|(at, found)| source.text.split_at(at + found.len()))
-        {
-            asked.extend(rest.split('"').next().map(str::to_owned));
+        for (_, rest) in source.text.match_indices("Resource::new(").map(|(at, _)| source.text.split_at(at)) {
+            // Where the last argument is no literal, the kind comes from data.
+            let named = rest.split(')').next().and_then(|call| call.strip_suffix('"')?.rsplit('"').next());
+            asked.extend(named.map(str::to_owned));
         }
     }
     let granted =
         CLUSTER_RIGHTS.iter().chain(&OWN_RIGHTS).filter_map(|(right, _)| right.split('/').nth(1).map(str::to_owned));
-    let granted: BTreeSet<String> = granted.collect();
+    let granted: BTreeSet<String> = granted.chain(BY_COMPONENTS.map(str::to_owned)).collect();
     assert_eq!(asked, granted);
 }
 

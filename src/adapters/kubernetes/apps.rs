@@ -1,6 +1,6 @@
 //! Objects of apps, of any kind: which resource a kind is, and what is kept of an object.
 //!
-//! Not for whether an app is ready; that is `domain::app`.
+//! Not for whether an app is ready; that is `domain::ready`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,8 +10,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::api::{Api, Resource};
-use domain::app::{Look, TargetKey, look};
+use domain::app::{Look, TargetKey};
 use domain::ports::PortError;
+use domain::ready::look;
 
 /// What an object says to each target that names it.
 pub(super) type Looks = Vec<(TargetKey, Result<Look, String>)>;

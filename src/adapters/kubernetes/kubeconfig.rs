@@ -27,7 +27,7 @@ pub const BYTES_MAX: usize = 64 * 1024;
 /// Which kubeconfigs are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// From whoever may write a Secret.
+    /// From others, who may write Secrets.
     Others,
     /// From a demo or a test of ours: clusters without TLS, on this machine.
     StandIn,
@@ -88,7 +88,7 @@ fn refused_in_cluster(cluster: &Cluster) -> Vec<Refused> {
         other,
     } = cluster;
     vec![
-        (insecure_skip_tls_verify == &Some(true), "insecure-skip-tls-verify (nobody would know who answers)"),
+        (insecure_skip_tls_verify == &Some(true), "insecure-skip-tls-verify (any server could answer)"),
         (is_set(certificate_authority), "certificate-authority (a file of ours; use certificate-authority-data)"),
         (is_set(proxy_url), "proxy-url (what a proxy resolves only it can judge)"),
         (has_unknown(other), "a field of its cluster that is not known"),

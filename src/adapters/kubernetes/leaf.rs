@@ -18,11 +18,12 @@ use super::api::{Api, Clients, Collection, Look, Name, Reach, Reading, Resource,
 use super::apps::{Kinds, Looks, Wanted};
 use super::kubeconfig::{self, Origin};
 use super::leaf_config::{self, Finding};
-use domain::app::{ClusterKey, LeafId, TargetKey, look};
+use domain::app::{ClusterKey, LeafId, TargetKey};
 use domain::leaf;
 use domain::leaf::News;
 use domain::ports::pipeline::{Leaf, Leaves, Link};
 use domain::ports::{Flow, PortError, Retry};
+use domain::ready::look;
 
 /// Reads of one cluster that are under way at a time: a recheck of a thousand targets is no burst.
 const READS_MAX: usize = 8;

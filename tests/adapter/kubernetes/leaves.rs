@@ -79,6 +79,7 @@ async fn until(flow: &mut Flow<News>, end: impl Fn(&News) -> bool) -> Vec<News> 
     let mut said = Vec::new();
     while !said.last().is_some_and(&end) {
         said.push(next(flow).await);
+        assert!(said.len() < 200, "waited in vain; the last was {:?}", said.last());
     }
     said
 }

@@ -7,8 +7,6 @@ mod raw_spec;
 mod raw_status;
 mod read;
 mod remembered;
-#[cfg(test)]
-mod schema;
 
 pub use read::{InvalidSpec, object};
 pub use remembered::{lost, written};
@@ -19,3 +17,6 @@ pub const CRD: &str = include_str!("../../../../deploy/crds/pipelines.yaml");
 /// The same schema for the group `pipelines.weave.works`, over objects that are stored already: without rules that would make the
 /// status of a stored object impossible to write.
 pub const CRD_WEAVE: &str = include_str!("../../../../deploy/crds/pipelines-weave.yaml");
+
+#[cfg(test)]
+mod tests;

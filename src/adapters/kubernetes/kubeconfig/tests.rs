@@ -24,7 +24,7 @@ fn refused(text: &str) -> String {
 const SERVER: &str = "server: https://eu-1.example.com:6443";
 const TOKEN: &str = "token: s3cr3t";
 
-/// A certificate of nobody, and its base64 once more.
+/// What looks like a certificate, in base64 once more.
 fn authority() -> String {
     let der = STANDARD.encode([0x30, 0x03, 0x02, 0x01, 0x01]);
     STANDARD.encode(format!("-----BEGIN CERTIFICATE-----\n{der}\n-----END CERTIFICATE-----\n"))

@@ -108,8 +108,8 @@ fn gates_and_edges_are_read() {
     assert_eq!((purged.workloads, purged.server.as_deref()), (vec!["web".to_owned()], Some("https://eu.example.com")));
 }
 
-#[test]
-fn a_spec_that_cannot_be_used_says_what_is_wrong_and_where() {
+/// A part of the spec, what it is replaced by, and the words that follow.
+fn invalid_specs() -> Vec<(&'static str, Value, &'static str)> {
     let environment = |name: &str| json!({"name": name, "targets": [{"namespace": "x"}]});
     let targets = |count: usize| Value::from_iter((0..count).map(|_| json!({"namespace": "x"})));
     let request = |field: &str, value: &str| {
@@ -117,7 +117,7 @@ fn a_spec_that_cannot_be_used_says_what_is_wrong_and_where() {
         request[field] = json!(value);
         json!({"strategy": {"pull-request": request}})
     };
-    let rows = [
+    vec![
         ("/appRef/name", json!(""), "appRef.name is empty"),
         ("/appRef/name", json!(7), "invalid type"),
         ("/appRef/revisionAt", json!("status"), "appRef.revisionAt is no JSON pointer"),
@@ -172,8 +172,12 @@ fn a_spec_that_cannot_be_used_says_what_is_wrong_and_where() {
         ("/promotion", request("url", "https://me:s3cr3t@git.example.com/a"), "has a user in it"),
         ("/promotion", request("type", "azure-devops"), "azure-devops is not supported"),
         ("/advance", json!("Backwards"), "unknown variant"),
-    ];
-    for (pointer, value, expected) in rows {
+    ]
+}
+
+#[test]
+fn a_spec_that_cannot_be_used_says_what_is_wrong_and_where() {
+    for (pointer, value, expected) in invalid_specs() {
         let why = why(pointer, value);
         assert!(
             why.contains(expected) && why.len() <= remembered::MESSAGE_BYTES_MAX && !why.contains("s3cr3t"),

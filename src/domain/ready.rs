@@ -16,16 +16,18 @@
 //!
 //! Not for the second look; that is `leaf`'s.
 
+mod object;
+
 use serde_json::{Map, Value};
 
-use super::object::{Object, dotted, repeated};
-use super::{AppKind, Look, Present};
+use crate::app::{AppKind, Look, Present};
 use crate::id::WorkloadId;
 use crate::image::{Image, Version};
 use crate::pipeline::id::Revision;
 use crate::readiness::{Standing, pods_wanting, standing};
 use crate::text::is_hidden;
 use crate::workload::{Progressing, Replicas, Workload};
+use object::{Object, dotted, repeated};
 
 /// Longest revision in bytes. A tag of 128 characters with the longest digest has 264; an Application of twelve sources 491.
 pub const REVISION_BYTES_MAX: usize = 512;

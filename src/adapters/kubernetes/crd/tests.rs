@@ -190,13 +190,13 @@ fn weave() -> Value {
 }
 
 const HEAD: &str = "# Made from the types in src/adapters/kubernetes/crd by\n\
-                    # cargo test --lib crd::schema -- --ignored\n";
+                    # cargo test --lib crd::tests -- --ignored\n";
 
 fn yaml(crd: &Value) -> String {
     format!("{HEAD}{}", serde_saphyr::to_string(crd).unwrap())
 }
 
-const REMADE: &str = "made anew by: cargo test --lib crd::schema -- --ignored";
+const REMADE: &str = "made anew by: cargo test --lib crd::tests -- --ignored";
 
 #[test]
 fn the_crds_that_are_shipped_are_those_of_the_types() {
