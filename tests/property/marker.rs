@@ -119,14 +119,16 @@ proptest! {
     fn no_text_is_too_strange(
         parts in prop::collection::vec(
             prop_oneof![
-                2 => Just(format!("{MARK}\n")),
-                2 => Just(format!(" {MARK}\r\n")),
+                4 => Just(format!("tag: 1 {MARK}\n")),
+                2 => Just(format!("key:\n- a {MARK}\n")),
+                1 => Just(format!("{MARK}\n")),
+                1 => Just(format!(" {MARK}\r\n")),
                 1 => Just(MARK.replace("prod", "prod:tag")),
                 4 => filler(),
-                4 => "[-?:,\\[\\]{}#&*!|>'\"%@ \\t\\r\\na-c0-9~.]{0,9}",
+                2 => "[-?:,\\[\\]{}#&*!|>'\"%@ \\t\\r\\na-c0-9~.]{0,9}",
                 1 => any::<String>(),
             ],
-            0..12,
+            0..8,
         ),
         revision in revision(),
     ) {
