@@ -136,7 +136,7 @@ enum Command {
         #[command(subcommand)]
         action: ConfigAction,
     },
-    /// Print the CustomResourceDefinitions of this release, for kubectl apply -f -
+    /// Print the CustomResourceDefinitions of this release, for kubectl apply -f -; nothing acts on Pipelines yet
     Crds {
         /// Those for objects of pipelines.weave.works that are stored already
         #[arg(long)]

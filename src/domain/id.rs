@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::parsed::parsed;
-use crate::pipeline::id::PipelineId;
 
 /// What kind of workload is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -336,6 +335,88 @@ pub fn delivery_id(notice: &NoticeId, hook: &str) -> String {
 /// The hash of a configuration: of its settings, by name.
 pub fn config_hash<'a>(settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     digest("config", settings.into_iter().flat_map(|(name, value)| [name, value]))
+}
+
+/// What an app or a git ref says it is: one text, compared for equality, never ordered.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Revision(pub String);
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The name of an environment; unique in its Pipeline.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Environment(pub String);
+
+impl fmt::Display for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One Pipeline of this cluster. Written `pipeline/shop/web`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PipelineId {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl PipelineId {
+    /// The Pipeline of this name.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+
+    /// Reads what [`fmt::Display`] writes; `None` for everything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (namespace, name) = text.strip_prefix("pipeline/")?.split_once('/')?;
+        let is_part = |part: &str| !part.is_empty() && !part.contains('/');
+        (is_part(namespace) && is_part(name)).then(|| Self::new(namespace, name))
+    }
+}
+
+impl ObjectId for PipelineId {
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    fn display_name(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}
+
+impl fmt::Display for PipelineId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pipeline/{}/{}", self.namespace, self.name)
+    }
+}
+
+/// How many promotions an environment has had: 1 for the first. It never decreases under one UID (PL-3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PromotionSeq(pub u64);
+
+impl fmt::Display for PromotionSeq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PromotionSeq {
+    /// The next one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+/// The name of a promotion: `H(UID, environment, seq)`.
+pub fn promotion_id(uid: &str, environment: &Environment, seq: PromotionSeq) -> String {
+    digest("promotion", [uid, environment.0.as_str(), seq.to_string().as_str()])
 }
 
 #[cfg(test)]

@@ -27,8 +27,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::app::{Look, Sight, TargetKey};
+use crate::id::PipelineId;
 use crate::machine::{Machine, Timestamp};
-use crate::pipeline::id::PipelineId;
 use crate::ports::PortError;
 use crate::promise::Promise;
 use watched::{Seen, Watched};

@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::distribution::DistributionId;
 use crate::host::Host;
-use crate::id::{InvalidationId, NoticeId, Seq, Subject, notice_id};
+use crate::id::{Environment, InvalidationId, NoticeId, Revision, Seq, Subject, notice_id};
 use crate::paths::Path;
-use crate::pipeline::id::{Environment, Revision};
 
 /// Lists the kinds once: each with its name, by which it is serialised too.
 macro_rules! kinds {

@@ -21,9 +21,8 @@ mod object;
 use serde_json::{Map, Value};
 
 use crate::app::{AppKind, Look, Present};
-use crate::id::WorkloadId;
+use crate::id::{Revision, WorkloadId};
 use crate::image::{Image, Version};
-use crate::pipeline::id::Revision;
 use crate::readiness::{Standing, pods_wanting, standing};
 use crate::text::is_hidden;
 use crate::workload::{Progressing, Replicas, Workload};

@@ -20,18 +20,14 @@ pub(crate) struct Telling {
 
 impl Telling {
     /// Of these notices and the loose ones, those that are to be told now.
-    pub(crate) fn tell<'a>(
-        &'a mut self,
-        now: Timestamp,
-        notices: impl Iterator<Item = &'a Notice>,
-    ) -> Vec<Box<Notice>> {
+    pub(crate) fn tell<'a>(&'a mut self, now: Timestamp, notices: impl Iterator<Item = &'a Notice>) -> Vec<Notice> {
         self.calls.values_mut().for_each(|call| call.wake(now));
         let mut due = Vec::new();
         for notice in notices.chain(self.loose.values()) {
             let call = self.calls.entry(notice.id.clone()).or_default();
             if call.is_due(now) {
                 call.asked();
-                due.push(Box::new(notice.clone()));
+                due.push(notice.clone());
             }
         }
         due

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use domain::pipeline::id::{PipelineId, PromotionSeq};
+use domain::id::{PipelineId, PromotionSeq};
 use domain::pipeline::marker;
 use domain::pipeline::proposal::Order;
 use domain::text;
@@ -166,7 +166,7 @@ fn code(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use domain::pipeline::id::{Environment, Revision};
+    use domain::id::{Environment, Revision};
     use domain::pipeline::proposal::{ForgeKind, Repository};
 
     use super::*;

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use domain::app::{AppKind, ClusterKey, Look, Present, Sight, TargetKey};
+use domain::id::{PipelineId, Revision};
 use domain::leaf::{Collection, Effect, Event, Leaf, News, Number, SPARE_FOR, Sights};
 use domain::machine::{Machine, Timestamp};
-use domain::pipeline::id::{PipelineId, Revision};
 use domain::ports::PortError;
 use proptest::prelude::*;
 

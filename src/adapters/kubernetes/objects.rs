@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::api::{Api, Clients, Collection, Look, Name, Reach, Reading, Resource, Tempo, Watches};
 use super::crd;
-use domain::pipeline::id::PipelineId;
+use domain::id::PipelineId;
 use domain::pipeline::spec::Object;
 use domain::ports::pipeline::{ObjectSight, Objects, Written};
 use domain::ports::{Flow, PortError};

@@ -31,9 +31,8 @@ use url::form_urlencoded;
 use crate::config::Secret;
 use domain::delivery::BODY_BYTES_MAX;
 use domain::host::Host;
-use domain::id::{Kind, Subject, WorkloadId};
+use domain::id::{Environment, Kind, PipelineId, Revision, Subject, WorkloadId};
 use domain::notice::{Notice, PurgeFact};
-use domain::pipeline::id::{Environment, PipelineId, Revision};
 use domain::text::{first, visible};
 
 /// What lists are cut to, one after the other, until the document is within its bound.

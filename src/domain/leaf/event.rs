@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::app::{Look, Sight, TargetKey};
-use crate::pipeline::id::PipelineId;
+use crate::id::PipelineId;
 use crate::ports::PortError;
 
 /// What one watch is of: the objects of a kind, in one namespace or in all.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::app::{AppKind, ClusterKey, Present};
-use crate::pipeline::id::Revision;
+use crate::id::Revision;
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_millis(seconds * 1000)

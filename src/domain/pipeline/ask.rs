@@ -1,11 +1,27 @@
 //! Questions to people. A question has a ticket, and an answer that names another ticket is nothing (PL-5).
 
+use crate::id::{Environment, PromotionSeq, Revision, digest};
 use crate::machine::Timestamp;
 use crate::notice::Kind;
 use crate::pipeline::Pipeline;
-use crate::pipeline::id::{Environment, PromotionSeq, Revision, ticket};
 use crate::pipeline::spec::{Answers, EnvironmentSpec};
 use crate::pipeline::status::{Approval, Promotion, Question, Waiting};
+
+/// Hexadecimal digits of a ticket: enough that nobody guesses one, and that a person can copy it.
+const TICKET_DIGITS: usize = 12;
+
+/// What an answer has to name, so that it counts for one question about one promotion and for no other (PL-5).
+pub fn ticket(
+    uid: &str,
+    environment: &Environment,
+    seq: PromotionSeq,
+    revision: &Revision,
+    question: Question,
+) -> String {
+    let seq = seq.to_string();
+    let parts = [uid, environment.0.as_str(), seq.as_str(), revision.0.as_str(), question.name()];
+    digest("ticket", parts).chars().take(TICKET_DIGITS).collect()
+}
 
 impl Question {
     /// What is asked, for people.

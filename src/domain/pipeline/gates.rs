@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use crate::app::{Sight, TargetKey};
 use crate::call::Call;
+use crate::id::{Environment, PromotionSeq, Revision};
 use crate::machine::{Timestamp, millis};
-use crate::pipeline::id::{Environment, PromotionSeq, Revision};
 use crate::pipeline::judge::{self, Edges, Obstacle, Sights};
 use crate::pipeline::spec::{EnvironmentSpec, Spec};
 use crate::pipeline::status::{Phase, Promotion};

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::app::{Present, Sight, TargetKey};
-use crate::pipeline::id::{Environment, Revision};
+use crate::id::{Environment, Revision};
 use crate::pipeline::spec::{EnvironmentSpec, Spec};
 
 /// What is known of every target.
@@ -79,6 +79,9 @@ impl fmt::Display for Obstacle {
 
 /// The revision that all targets of an environment are settled at, or the first that is not. What is unknown comes first: nothing
 /// is concluded from the others then.
+///
+/// # Errors
+/// That one.
 pub fn settled<'a>(environment: &EnvironmentSpec, sights: &'a Sights) -> Result<&'a Revision, Obstacle> {
     let obstacle = |what| Obstacle { environment: environment.name.clone(), what };
     let mut first: Option<&Revision> = None;
@@ -130,7 +133,10 @@ pub fn is_arriving(environment: &EnvironmentSpec, revision: &Revision, sights: &
     environment.targets.iter().any(|target| sights.get(target).and_then(Sight::revision) == Some(revision))
 }
 
-/// The revision that an environment is done at, or why it is not.
+/// The revision that an environment is done at.
+///
+/// # Errors
+/// Why it is not.
 pub fn done<'a>(environment: &EnvironmentSpec, sights: &'a Sights, edges: &Edges) -> Result<&'a Revision, Obstacle> {
     let revision = settled(environment, sights)?;
     let obstacle = |what| Err(Obstacle { environment: environment.name.clone(), what });
@@ -144,7 +150,10 @@ pub fn done<'a>(environment: &EnvironmentSpec, sights: &'a Sights, edges: &Edges
     }
 }
 
-/// The revision that is to be in the environment at `index`, or what stands against it in those before.
+/// The revision that is to be in the environment at `index`.
+///
+/// # Errors
+/// What stands against it in those before.
 pub fn candidate<'a>(spec: &Spec, index: usize, sights: &'a Sights, edges: &Edges) -> Result<&'a Revision, Obstacle> {
     let mut of: Option<&'a Revision> = None;
     for environment in spec.rests_on(index) {

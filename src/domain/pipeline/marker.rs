@@ -29,7 +29,7 @@ use granit_parser::{Event as Token, Parser, ScanError, options};
 
 use self::part::Part;
 use self::scalar::Scalar;
-use crate::pipeline::id::{Environment, PipelineId, Revision};
+use crate::id::{Environment, PipelineId, Revision};
 use crate::text;
 
 /// Largest file that is edited, in bytes: the largest manifests that people keep in git are CRDs of about 1 MiB. Reading one of

@@ -20,7 +20,6 @@
 mod advance;
 mod ask;
 mod gates;
-pub mod id;
 pub mod judge;
 pub mod marker;
 mod promises;
@@ -37,11 +36,10 @@ use std::time::Duration;
 
 use crate::app::{Sight, TargetKey};
 use crate::call::Call;
-use crate::id::NoticeId;
+use crate::id::{Environment, NoticeId, PromotionSeq, Revision};
 use crate::machine::{Machine, Timestamp};
 use crate::notice::Notice;
 use crate::pipeline::gates::Gatekeeper;
-use crate::pipeline::id::{Environment, PromotionSeq, Revision};
 use crate::pipeline::judge::{Obstacle, Sights};
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
 use crate::pipeline::propose::Proposals;
@@ -308,7 +306,7 @@ impl Machine for Pipeline {
             Event::CalendarRead(environment, opening) => self.keeper.calendar_read(now, &environment, opening),
             Event::CalendarFailed(environment, why) => self.keeper.calendar_failed(&environment, &again, why),
             Event::VerdictGiven(environment, seq, opening) => {
-                self.keeper.verdict_given(now, &environment, seq, opening)
+                self.keeper.verdict_given(now, &environment, seq, opening);
             }
             Event::VerdictFailed(environment, seq, why, rest) => {
                 self.keeper.verdict_failed(now, &environment, seq, why, rest);

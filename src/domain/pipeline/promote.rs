@@ -11,10 +11,10 @@
 //! else                               a promotion of R: go on with it, or begin it
 //! ```
 
+use crate::id::{Environment, Revision};
 use crate::machine::Timestamp;
 use crate::notice::Kind;
 use crate::pipeline::gates::Gate;
-use crate::pipeline::id::{Environment, Revision};
 use crate::pipeline::judge::{self, Obstacle, What};
 use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec, Spec};
 use crate::pipeline::status::{Behind, Ended, EnvironmentStatus, HISTORY_MAX, OpenRequest, Phase, Promotion, Question};
@@ -295,7 +295,7 @@ impl Pipeline {
         Some(Pending::Telling)
     }
 
-    fn start(&mut self, now: Timestamp, environment: &EnvironmentSpec, seq: super::id::PromotionSeq) {
+    fn start(&mut self, now: Timestamp, environment: &EnvironmentSpec, seq: crate::id::PromotionSeq) {
         let now_ms = self.wall_ms(now);
         let name = &environment.name;
         let Some(known) = self.status.draft.environments.get_mut(name) else { return };

@@ -2,7 +2,7 @@
 //!
 //! Not for how git and the forges do it; that is the crate `forge`.
 
-use crate::pipeline::id::{Environment, PipelineId, PromotionSeq, Revision};
+use crate::id::{Environment, PipelineId, PromotionSeq, Revision};
 
 /// Where pull requests live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

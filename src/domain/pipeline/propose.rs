@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::call::Call;
+use crate::id::{Environment, PromotionSeq, promotion_id};
 use crate::machine::Timestamp;
 use crate::notice::Kind;
-use crate::pipeline::id::{Environment, PromotionSeq, promotion_id};
 use crate::pipeline::promote::Pending;
 use crate::pipeline::proposal::{Order, Proposed, Repository, Request, RequestState};
 use crate::pipeline::spec::{EnvironmentSpec, PromotionSpec, Spec, Strategy};

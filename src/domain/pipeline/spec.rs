@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::app::TargetKey;
-use crate::pipeline::id::{Environment, Revision};
+use crate::id::{Environment, Revision};
 use crate::pipeline::proposal::Repository;
 
 /// What a Pipeline asks for.
@@ -170,7 +170,7 @@ impl Answers {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Object {
     /// Its name.
-    pub id: crate::pipeline::id::PipelineId,
+    pub id: crate::id::PipelineId,
     /// `metadata.uid`: another one is another Pipeline.
     pub uid: String,
     /// `metadata.generation`.

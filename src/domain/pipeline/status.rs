@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::id::{Environment, PromotionSeq, Revision};
 use crate::notice::Notice;
-use crate::pipeline::id::{Environment, PromotionSeq, Revision};
 
 /// Ended promotions that are kept for people.
 pub const HISTORY_MAX: usize = 10;

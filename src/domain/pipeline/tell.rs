@@ -1,9 +1,8 @@
 //! What a Pipeline announces: notices that are part of its status until the outbox has them.
 
-use crate::id::{NoticeId, Seq, Subject};
+use crate::id::{Environment, NoticeId, PromotionSeq, Seq, Subject, promotion_id};
 use crate::machine::Timestamp;
 use crate::notice::{Kind, Notice, PromotionFact};
-use crate::pipeline::id::{Environment, PromotionSeq, promotion_id};
 use crate::pipeline::spec::or_none;
 use crate::pipeline::status::UNTOLD_MAX;
 use crate::pipeline::{Effect, Pipeline};
@@ -13,7 +12,7 @@ impl Pipeline {
     pub(super) fn tell(&mut self, now: Timestamp) -> Vec<Effect> {
         let draft = &self.status.draft.untold;
         let durable = self.status.durable.untold.iter().filter(|notice| draft.contains(notice));
-        self.telling.tell(now, durable).into_iter().map(Effect::Tell).collect()
+        self.telling.tell(now, durable).into_iter().map(|notice| Effect::Tell(Box::new(notice))).collect()
     }
 
     /// The id of a notice about a promotion; `detail` tells apart several of one kind.

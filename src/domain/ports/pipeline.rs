@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::app::{ClusterKey, Look, TargetKey};
+use crate::id::PipelineId;
 use crate::leaf::{Collection, News};
-use crate::pipeline::id::PipelineId;
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
 use crate::ports::{Flow, PortError};
 

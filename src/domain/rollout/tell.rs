@@ -18,7 +18,7 @@ impl Rollout {
     pub(super) fn tell(&mut self, now: Timestamp) -> Vec<Effect> {
         let still = |notice: &&Notice| self.record.draft.as_ref().is_some_and(|draft| draft.untold.contains(notice));
         let durable = self.record.durable.iter().flat_map(|durable| &durable.untold).filter(still);
-        self.telling.tell(now, durable).into_iter().map(Effect::Tell).collect()
+        self.telling.tell(now, durable).into_iter().map(|notice| Effect::Tell(Box::new(notice))).collect()
     }
 
     /// Writes a notice about the present rollout into the draft, to be told once that is durable.

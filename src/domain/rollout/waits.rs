@@ -272,7 +272,7 @@ impl Attended {
                 self.untold.add(notice);
             }
         }
-        self.untold.tell(now, std::iter::empty()).into_iter().map(Effect::Tell).collect()
+        self.untold.tell(now, std::iter::empty()).into_iter().map(|notice| Effect::Tell(Box::new(notice))).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Pipelines as the API server has them: watched, read, and their status written by compare-and-set.
 
 use allclear::adapters::kubernetes::objects::Pipelines;
-use domain::pipeline::id::{Environment, PipelineId, PromotionSeq, Revision};
+use domain::id::{Environment, PipelineId, PromotionSeq, Revision};
 use domain::pipeline::spec::Object;
 use domain::pipeline::status::{EnvironmentStatus, Phase, Promotion, Status};
 use domain::ports::pipeline::{ObjectSight, Objects, Written};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use domain::pipeline::id::{Environment, PipelineId, PromotionSeq, Revision};
+use domain::id::{Environment, PipelineId, PromotionSeq, Revision};
 use domain::pipeline::proposal::{ForgeKind, Order, Proposed, Repository, Request};
 use domain::ports::PortError;
 use domain::ports::pipeline::{Forge, Secrets};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::pipeline::id::PromotionSeq;
+use domain::id::PromotionSeq;
 use domain::pipeline::status::{Phase, Promotion, Status};
 use domain::promise::Promise;
 

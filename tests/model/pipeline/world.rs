@@ -1,16 +1,15 @@
 //! The world around a Pipeline.
 
 use domain::app::{AppKind, ClusterKey, Present, Sight, TargetKey};
-use domain::id::NoticeId;
+use domain::id::{Environment, NoticeId, PipelineId, Revision};
 use domain::machine::{Machine, Timestamp};
-use domain::notice::Kind;
-use domain::pipeline::id::{Environment, PipelineId, PromotionSeq, Revision};
-use domain::pipeline::proposal::{ForgeKind, Order, Proposed, Repository, Request, RequestState};
+use domain::pipeline::proposal::{ForgeKind, Repository};
 use domain::pipeline::spec::{Advance, Answers, EnvironmentSpec, Gates, Object, PromotionSpec, Spec, Strategy};
 use domain::pipeline::status::{Phase, Status};
 use domain::pipeline::{Effect, Event, Pipeline};
 
 use super::action::{Action, Answer};
+use super::outside::{PullRequest, Standing, failed};
 use super::past::Past;
 
 /// Steps in which everything comes to rest.
@@ -29,7 +28,7 @@ pub struct World {
     pub lags: bool,
     /// Replicas that believe to lead.
     pub workers: usize,
-    /// The object's versions that are looked at: two replicas with other sights could overwrite each other without end.
+    /// The object's versions that are looked at, where that bounds a search.
     pub versions: u64,
     pub mutant: Mutant,
 }
@@ -104,28 +103,6 @@ pub struct Worker {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PullRequest {
-    pub id: String,
-    pub env: usize,
-    pub seq: PromotionSeq,
-    pub revision: u8,
-    pub state: Standing,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Standing {
-    Open,
-    Merged,
-    Closed,
-}
-
-impl PullRequest {
-    pub fn is_open(&self) -> bool {
-        self.state == Standing::Open
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     pub now: Timestamp,
     pub waits: u8,
@@ -179,7 +156,7 @@ fn target(index: usize) -> TargetKey {
     }
 }
 
-fn sight(number: u8) -> Sight {
+pub fn sight(number: u8) -> Sight {
     Sight::Present(Present { uid: "1".to_owned(), unready: None, revision: Ok(revision(number)) })
 }
 
@@ -202,7 +179,7 @@ impl World {
         Spec { environments: environments.collect(), advance: self.advance, suspended: None, passed_over: Vec::new() }
     }
 
-    fn object(&self, stored: &Stored) -> Object {
+    pub fn object(&self, stored: &Stored) -> Object {
         let mut answers = stored.answers.clone();
         if self.mutant == Mutant::TicketIgnored {
             // Whatever was answered counts for what is asked now.
@@ -352,16 +329,18 @@ impl State {
                     self.emit(world, worker, effects);
                 }
             }
-            Action::Crash(worker) => {
-                self.left.crashes -= 1;
-                let reborn = self.worker(world);
-                let dead = std::mem::replace(&mut self.workers[worker], reborn);
-                let sent =
-                    |effect: &Effect| matches!(effect, Effect::Store(..) | Effect::Propose(_) | Effect::Withdraw(..));
-                self.late.extend(dead.calls.into_iter().filter(sent));
-                self.feed(world, worker, Event::PeersRestarted);
-            }
+            Action::Crash(worker) => self.crash(world, worker),
         }
+    }
+
+    /// A life ends, and the next one begins. What it had asked of others may still arrive.
+    fn crash(&mut self, world: &World, worker: usize) {
+        self.left.crashes -= 1;
+        let reborn = self.worker(world);
+        let dead = std::mem::replace(&mut self.workers[worker], reborn);
+        let sent = |effect: &Effect| matches!(effect, Effect::Store(..) | Effect::Propose(_) | Effect::Withdraw(..));
+        self.late.extend(dead.calls.into_iter().filter(sent));
+        self.feed(world, worker, Event::PeersRestarted);
     }
 
     fn say(&mut self, ticket: String) {
@@ -421,108 +400,6 @@ impl State {
         }
     }
 
-    /// Does what is asked, and says how that went.
-    fn perform(&mut self, world: &World, effect: &Effect, worker: Option<usize>) -> Option<Event> {
-        match effect {
-            Effect::Store(status, over) => {
-                if *over != self.object.version.to_string() && world.mutant != Mutant::NoCompareAndSet {
-                    return Some(Event::Conflicted(Box::new(world.object(&self.object))));
-                }
-                self.past.judge_stored(&self.object.status, status, world.how);
-                self.object.status = status.as_ref().clone();
-                self.object.version += 1;
-                self.object.writer = worker;
-                Some(Event::Stored { version: self.object.version.to_string(), whole: true })
-            }
-            Effect::Look => Some(Event::Looked(Some(Box::new(world.object(&self.object))))),
-            Effect::Recheck(name, seq, targets) => {
-                let says = |target: &TargetKey| NAMES.iter().position(|name| *name == target.namespace).unwrap();
-                let truth = |env: usize| match (world.mutant, worker) {
-                    (Mutant::NoRecheck, Some(worker)) => self.workers[worker].shown[env].unwrap_or(self.truth[env]),
-                    _ => self.truth[env],
-                };
-                let fresh = targets.iter().map(|target| (target.clone(), sight(truth(says(target))))).collect();
-                let before = targets.iter().map(says).filter(|env| *env < index(name));
-                let mut really = before.map(|env| self.truth[env]);
-                let first = really.next().filter(|first| really.all(|runs| runs == *first));
-                self.past.reads.extend(first.map(|first| (index(name), *seq, first)));
-                Some(Event::Rechecked(name.clone(), *seq, fresh))
-            }
-            Effect::Propose(order) => {
-                let outcome = self.propose(world, order);
-                Some(Event::Proposed(order.environment.clone(), order.seq, outcome))
-            }
-            Effect::LookAtProposal(order, number) => {
-                let state = match self.requests[usize::try_from(*number).unwrap()].state {
-                    Standing::Open => RequestState::Open,
-                    Standing::Merged => RequestState::Merged,
-                    Standing::Closed => RequestState::Closed,
-                };
-                Some(Event::ProposalSeen(order.environment.clone(), order.seq, state))
-            }
-            Effect::Withdraw(order, ..) => {
-                let ours = |request: &&mut PullRequest| request.id == order.id && request.is_open();
-                let found = self.requests.iter_mut().find(ours).filter(|_| world.mutant != Mutant::NoWithdrawal);
-                found.into_iter().for_each(|request| request.state = Standing::Closed);
-                Some(Event::Withdrawn(order.environment.clone(), order.seq))
-            }
-            Effect::Tell(notice) => {
-                if !self.had.contains(&notice.id) {
-                    self.had.push(notice.id.clone());
-                    self.had.sort();
-                    let promotion = notice.promotion.as_ref();
-                    if notice.kind == Kind::PromotionStarted
-                        && let Some(promotion) = promotion
-                        && matches!(world.how[index(&promotion.environment) - 1], How::Notice | How::ManualNotice)
-                    {
-                        self.desired[index(&promotion.environment)] = number(promotion.revision.as_ref().unwrap());
-                    }
-                }
-                Some(Event::Told(notice.id.clone()))
-            }
-            Effect::ReadCalendar(..)
-            | Effect::AskVerdict(..)
-            | Effect::SeeEdge(..)
-            | Effect::Follow(_)
-            | Effect::End => None,
-        }
-    }
-
-    /// A forge, as `proposal` describes it.
-    fn propose(&mut self, world: &World, order: &Order) -> Proposed {
-        let env = index(&order.environment);
-        let by_branch = world.mutant == Mutant::AdoptsByBranch;
-        let late = world.mutant == Mutant::LateOrderPushes;
-        let says = |number: usize, request: &PullRequest| {
-            let found = Request { url: String::new(), number: number as u64, commit: None };
-            match request.state {
-                Standing::Open => Proposed::Open(found),
-                Standing::Merged => Proposed::Merged(found),
-                Standing::Closed => Proposed::Closed(found),
-            }
-        };
-        let mut own = self.requests.iter().enumerate().filter(|(_, request)| request.env == env);
-        if let Some((number, found)) = own.clone().find(|(_, request)| request.id == order.id || by_branch) {
-            return says(number, found);
-        }
-        if let Some(newer) = own.clone().map(|(_, request)| request.seq).max().filter(|seq| *seq > order.seq && !late) {
-            return Proposed::Outdated(newer);
-        }
-        let wanted = number(&order.revision);
-        if self.desired[env] == wanted {
-            return Proposed::NothingToChange;
-        }
-        self.past.judge_created(env, order.seq);
-        let made = PullRequest { id: order.id.clone(), env, seq: order.seq, revision: wanted, state: Standing::Open };
-        let rewritten = own.find(|(_, request)| request.is_open()).map(|(number, _)| number);
-        let number = rewritten.unwrap_or(self.requests.len());
-        match rewritten {
-            Some(number) => self.requests[number] = made,
-            None => self.requests.push(made),
-        }
-        says(number, &self.requests[number])
-    }
-
     /// Whether every environment runs what staging does.
     pub fn is_everywhere(&self, world: &World) -> bool {
         self.head + 1 == world.head.len() && (1..world.size()).all(|env| self.truth[env] == self.truth[0])
@@ -570,21 +447,5 @@ impl State {
             world.faults.rolled_back > 0 && known.and_then(|known| known.behind).is_some_and(|behind| behind.told)
         };
         behind.is_none_or(|env| end.question(env).is_some() || told(env))
-    }
-}
-
-fn failed(effect: &Effect) -> Option<Event> {
-    let why = "no answer".to_owned();
-    match effect {
-        Effect::Store(..) => Some(Event::StoreFailed(why)),
-        Effect::Look => Some(Event::LookFailed(why)),
-        Effect::Recheck(name, seq, _) => Some(Event::RecheckFailed(name.clone(), *seq, why)),
-        Effect::Propose(order) => Some(Event::ProposeFailed(order.environment.clone(), order.seq, why, false)),
-        Effect::LookAtProposal(order, _) => Some(Event::ProposalUnseen(order.environment.clone(), order.seq, why)),
-        Effect::Withdraw(order, ..) => Some(Event::WithdrawFailed(order.environment.clone(), why)),
-        Effect::Tell(notice) => Some(Event::TellFailed(notice.id.clone(), why)),
-        Effect::ReadCalendar(..) | Effect::AskVerdict(..) | Effect::SeeEdge(..) | Effect::Follow(_) | Effect::End => {
-            None
-        }
     }
 }

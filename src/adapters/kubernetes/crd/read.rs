@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use domain::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
-use domain::pipeline::id::{Environment, PipelineId};
+use domain::id::{Environment, PipelineId};
 use domain::pipeline::proposal::{ForgeKind, Repository};
 use domain::pipeline::spec::{
     Advance, Answers, EnvironmentSpec, Freeze, Gates, Object, PromotionSpec, Purged, Spec, Strategy, VerdictSource,

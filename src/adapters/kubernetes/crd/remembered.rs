@@ -3,8 +3,8 @@
 //! Not for deciding what is in it.
 
 use domain::app::{LeafId, LeafKind};
+use domain::id::{Environment, PromotionSeq, Revision};
 use domain::notice::Notice;
-use domain::pipeline::id::{Environment, PromotionSeq, Revision};
 use domain::pipeline::spec::Object;
 use domain::pipeline::status::{
     Approval, Behind, Condition, ConditionKind, Ended, EnvironmentStatus, OpenRequest, Phase, Promotion, Question,

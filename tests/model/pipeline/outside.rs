@@ -1,0 +1,158 @@
+//! What is outside of a Pipeline: the API server, targets, a forge with its people, and a receiver of notices.
+
+use domain::app::TargetKey;
+use domain::id::PromotionSeq;
+use domain::notice::{Kind, Notice};
+use domain::pipeline::proposal::{Order, Proposed, Request, RequestState};
+use domain::pipeline::{Effect, Event};
+
+use super::world::{How, Mutant, NAMES, State, World, index, number, sight};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PullRequest {
+    pub id: String,
+    pub env: usize,
+    pub seq: PromotionSeq,
+    pub revision: u8,
+    pub state: Standing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Standing {
+    Open,
+    Merged,
+    Closed,
+}
+
+impl PullRequest {
+    pub fn is_open(&self) -> bool {
+        self.state == Standing::Open
+    }
+}
+
+impl State {
+    /// Does what is asked, and says how that went.
+    pub fn perform(&mut self, world: &World, effect: &Effect, worker: Option<usize>) -> Option<Event> {
+        match effect {
+            Effect::Store(status, over) => {
+                if *over != self.object.version.to_string() && world.mutant != Mutant::NoCompareAndSet {
+                    return Some(Event::Conflicted(Box::new(world.object(&self.object))));
+                }
+                self.past.judge_stored(&self.object.status, status, world.how);
+                self.object.status = status.as_ref().clone();
+                self.object.version += 1;
+                self.object.writer = worker;
+                Some(Event::Stored { version: self.object.version.to_string(), whole: true })
+            }
+            Effect::Look => Some(Event::Looked(Some(Box::new(world.object(&self.object))))),
+            Effect::Recheck(name, seq, targets) => {
+                let says = |target: &TargetKey| NAMES.iter().position(|name| *name == target.namespace).unwrap();
+                let truth = |env: usize| match (world.mutant, worker) {
+                    (Mutant::NoRecheck, Some(worker)) => self.workers[worker].shown[env].unwrap_or(self.truth[env]),
+                    _ => self.truth[env],
+                };
+                let fresh = targets.iter().map(|target| (target.clone(), sight(truth(says(target))))).collect();
+                let before = targets.iter().map(says).filter(|env| *env < index(name));
+                let mut really = before.map(|env| self.truth[env]);
+                let first = really.next().filter(|first| really.all(|runs| runs == *first));
+                self.past.reads.extend(first.map(|first| (index(name), *seq, first)));
+                Some(Event::Rechecked(name.clone(), *seq, fresh))
+            }
+            Effect::Propose(order) => {
+                let outcome = self.propose(world, order);
+                Some(Event::Proposed(order.environment.clone(), order.seq, outcome))
+            }
+            Effect::LookAtProposal(order, number) => {
+                let state = match self.requests[usize::try_from(*number).unwrap()].state {
+                    Standing::Open => RequestState::Open,
+                    Standing::Merged => RequestState::Merged,
+                    Standing::Closed => RequestState::Closed,
+                };
+                Some(Event::ProposalSeen(order.environment.clone(), order.seq, state))
+            }
+            Effect::Withdraw(order, ..) => {
+                let ours = |request: &&mut PullRequest| request.id == order.id && request.is_open();
+                let found = self.requests.iter_mut().find(ours).filter(|_| world.mutant != Mutant::NoWithdrawal);
+                found.into_iter().for_each(|request| request.state = Standing::Closed);
+                Some(Event::Withdrawn(order.environment.clone(), order.seq))
+            }
+            Effect::Tell(notice) => {
+                self.receive(world, notice);
+                Some(Event::Told(notice.id.clone()))
+            }
+            Effect::ReadCalendar(..)
+            | Effect::AskVerdict(..)
+            | Effect::SeeEdge(..)
+            | Effect::Follow(_)
+            | Effect::End => None,
+        }
+    }
+
+    /// A program that deploys what it is told, once.
+    fn receive(&mut self, world: &World, notice: &Notice) {
+        if self.had.contains(&notice.id) {
+            return;
+        }
+        self.had.push(notice.id.clone());
+        self.had.sort();
+        let Some(promotion) = notice.promotion.as_ref().filter(|_| notice.kind == Kind::PromotionStarted) else {
+            return;
+        };
+        let env = index(&promotion.environment);
+        if matches!(world.how[env - 1], How::Notice | How::ManualNotice) {
+            self.desired[env] = number(promotion.revision.as_ref().unwrap());
+        }
+    }
+
+    /// A forge, as `proposal` describes it.
+    fn propose(&mut self, world: &World, order: &Order) -> Proposed {
+        let env = index(&order.environment);
+        let by_branch = world.mutant == Mutant::AdoptsByBranch;
+        let late = world.mutant == Mutant::LateOrderPushes;
+        let says = |number: usize, request: &PullRequest| {
+            let found = Request { url: String::new(), number: number as u64, commit: None };
+            match request.state {
+                Standing::Open => Proposed::Open(found),
+                Standing::Merged => Proposed::Merged(found),
+                Standing::Closed => Proposed::Closed(found),
+            }
+        };
+        let mut own = self.requests.iter().enumerate().filter(|(_, request)| request.env == env);
+        if let Some((number, found)) = own.clone().find(|(_, request)| request.id == order.id || by_branch) {
+            return says(number, found);
+        }
+        if let Some(newer) = own.clone().map(|(_, request)| request.seq).max().filter(|seq| *seq > order.seq && !late) {
+            return Proposed::Outdated(newer);
+        }
+        let wanted = number(&order.revision);
+        if self.desired[env] == wanted {
+            return Proposed::NothingToChange;
+        }
+        self.past.judge_created(env, order.seq);
+        let made = PullRequest { id: order.id.clone(), env, seq: order.seq, revision: wanted, state: Standing::Open };
+        let rewritten = own.find(|(_, request)| request.is_open()).map(|(number, _)| number);
+        let number = rewritten.unwrap_or(self.requests.len());
+        match rewritten {
+            Some(number) => self.requests[number] = made,
+            None => self.requests.push(made),
+        }
+        says(number, &self.requests[number])
+    }
+}
+
+/// What is said of a call that was not answered.
+pub fn failed(effect: &Effect) -> Option<Event> {
+    let why = "no answer".to_owned();
+    match effect {
+        Effect::Store(..) => Some(Event::StoreFailed(why)),
+        Effect::Look => Some(Event::LookFailed(why)),
+        Effect::Recheck(name, seq, _) => Some(Event::RecheckFailed(name.clone(), *seq, why)),
+        Effect::Propose(order) => Some(Event::ProposeFailed(order.environment.clone(), order.seq, why, false)),
+        Effect::LookAtProposal(order, _) => Some(Event::ProposalUnseen(order.environment.clone(), order.seq, why)),
+        Effect::Withdraw(order, ..) => Some(Event::WithdrawFailed(order.environment.clone(), why)),
+        Effect::Tell(notice) => Some(Event::TellFailed(notice.id.clone(), why)),
+        Effect::ReadCalendar(..) | Effect::AskVerdict(..) | Effect::SeeEdge(..) | Effect::Follow(_) | Effect::End => {
+            None
+        }
+    }
+}
