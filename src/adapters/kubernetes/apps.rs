@@ -130,7 +130,7 @@ impl Wanted {
         Ok(targets.into_iter().map(said).collect())
     }
 
-    /// The targets that name an object of which only the name can be read, each with why.
+    /// For an object whose name alone can be read: the targets that name it, each with the reason.
     pub fn unreadable(&self, api_version: &str, kind: &str, name: (String, String), why: &str) -> Looks {
         let targets = self.called(api_version, kind, name);
         targets.into_iter().map(|target| (target, Err(why.to_owned()))).collect()

@@ -71,7 +71,7 @@ pub enum Strategy {
 /// What must hold before a promotion starts. All are judged together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Gates {
-    /// The environment before was done at the revision for so long.
+    /// How long the environment before must have been done at the revision.
     pub soak: Duration,
     /// It is in one of these. None: at any time.
     pub windows: Vec<Window>,

@@ -45,7 +45,7 @@ pub struct PipelineStatus {
     pub untold: Vec<Value>,
 }
 
-/// What a status says that nobody has written yet.
+/// What a status says before its first write.
 const fn before_the_first() -> i64 {
     -1
 }
