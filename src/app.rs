@@ -130,6 +130,7 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
         notifier: if config.dry_run { Arc::new(DryNotifier(notifier)) } else { notifier },
         lease,
         boards,
+        promoting: None,
     };
     let grouping = if grouped { Some(grouping(config)?) } else { None };
     let settings = settings(config, member, grouping, outbox);

@@ -432,4 +432,6 @@ pub struct Ports {
     pub lease: Option<Arc<dyn Lease>>,
     /// Where records travel: our own Redis first, where one is configured, then those of the other members.
     pub boards: Vec<Arc<dyn Board>>,
+    /// What Pipelines need; `None`: they are switched off.
+    pub promoting: Option<pipeline::Promoting>,
 }

@@ -196,6 +196,7 @@ impl World {
             notifier: Arc::new(self.clone()),
             lease: None,
             boards: self.boards(),
+            promoting: None,
         }
     }
 

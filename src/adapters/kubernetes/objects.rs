@@ -41,15 +41,6 @@ impl Pipelines {
         }
     }
 
-    /// Whether the API server knows the kind.
-    ///
-    /// # Errors
-    /// When it cannot be asked.
-    pub async fn are_served(&self) -> Result<bool, PortError> {
-        let kinds = self.api.kinds(&self.group, VERSION).await?;
-        Ok(kinds.is_some_and(|all| all.iter().any(|one| one.plural == PLURAL)))
-    }
-
     fn of(&self, namespace: Option<&str>) -> Collection {
         let resource = Resource { group: self.group.clone().into(), version: VERSION.into(), plural: PLURAL.into() };
         Collection { resource, namespace: namespace.map(str::to_owned), only: None }
@@ -67,6 +58,15 @@ impl Pipelines {
 
 #[async_trait]
 impl Objects<Object> for Pipelines {
+    fn group(&self) -> &str {
+        &self.group
+    }
+
+    async fn are_served(&self) -> Result<bool, PortError> {
+        let kinds = self.api.kinds(&self.group, VERSION).await?;
+        Ok(kinds.is_some_and(|all| all.iter().any(|one| one.plural == PLURAL)))
+    }
+
     fn watch(&self) -> Flow<ObjectSight<Object>> {
         let looks = self.watches.watch(self.of(self.namespace.as_deref()), crd::object, Reach::default());
         Box::pin(looks.map(sight))

@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::app::{ClusterKey, Look, TargetKey};
-use crate::id::PipelineId;
+use crate::id::{Environment, PipelineId};
 use crate::leaf::{Collection, News};
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
+use crate::pipeline::spec::{Freeze, Object, Purged, Window};
+use crate::pipeline::{Opening, Question};
 use crate::ports::{Flow, PortError};
 
 /// What a watch of Pipelines says.
@@ -44,6 +47,15 @@ pub enum Written<T> {
 /// The Pipelines of this cluster, each with a status that is ours alone to write.
 #[async_trait]
 pub trait Objects<T: Send + Sync + 'static>: Send + Sync {
+    /// The API group that they are in.
+    fn group(&self) -> &str;
+
+    /// Whether the API server knows the kind.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    async fn are_served(&self) -> Result<bool, PortError>;
+
     /// Watches all of them in scope, for ever.
     fn watch(&self) -> Flow<ObjectSight<T>>;
 
@@ -122,4 +134,66 @@ pub trait Secrets: Send + Sync {
     /// # Errors
     /// In words; lasting where it is not there, denied where we have no right to it.
     async fn read(&self, namespace: &str, name: &str) -> Result<BTreeMap<String, Vec<u8>>, PortError>;
+}
+
+/// The wall clock and the time zones of the world. The only way by which a decision learns what time it is.
+pub trait Calendar: Send + Sync {
+    /// Whether now is in one of the windows (with none: always) and in no freeze, until when that stays so, and why, in words.
+    ///
+    /// # Errors
+    /// In words: a time zone that nobody knows.
+    fn read(&self, windows: &[Window], freezes: &[Freeze]) -> Result<Opening, PortError>;
+}
+
+/// A verdict that could not be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Why, in words.
+    pub why: String,
+    /// Not to be asked again before this time has passed: what the other system demands.
+    pub rest: Duration,
+}
+
+/// Other systems that are asked before a promotion starts.
+#[async_trait]
+pub trait Verdicts: Send + Sync {
+    /// Asks whether a promotion into this environment of this Pipeline may start.
+    ///
+    /// # Errors
+    /// When no clear answer came: then the gate is neither open nor closed.
+    async fn ask(
+        &self,
+        pipeline: &PipelineId,
+        environment: &Environment,
+        question: &Question,
+    ) -> Result<Opening, Unanswered>;
+}
+
+/// Whether the edge serves what the cluster runs.
+#[async_trait]
+pub trait Edges: Send + Sync {
+    /// Looks afresh at these workloads in these namespaces, here or by another allclear. `Ok(Err(why))`: one of them is not fresh.
+    ///
+    /// # Errors
+    /// When that could not be found out.
+    async fn are_fresh(&self, purged: &Purged, namespaces: &BTreeSet<String>) -> Result<Result<(), String>, PortError>;
+}
+
+/// Everything outside that Pipelines need, in one hand.
+#[derive(Clone)]
+pub struct Promoting {
+    /// The objects, one for each API group that is served. Of two objects of one name the one of the earlier group counts.
+    pub objects: Vec<Arc<dyn Objects<Object>>>,
+    /// The clusters of their targets.
+    pub leaves: Arc<dyn Leaves>,
+    /// Git hosts and forges.
+    pub forge: Arc<dyn Forge>,
+    /// Time zones.
+    pub calendar: Arc<dyn Calendar>,
+    /// Other systems.
+    pub verdicts: Arc<dyn Verdicts>,
+    /// The edge.
+    pub edges: Arc<dyn Edges>,
+    /// The kind must be there: that it is not is a trouble, not a cluster without Pipelines.
+    pub required: bool,
 }
