@@ -297,6 +297,7 @@ fn settings(config: &Config, member: Member, grouping: Option<Grouping>, outbox:
         freshness: Freshness { refresh: config.distributions.refresh, miss_refresh: config.distributions.miss_refresh },
         outbox,
         grouping,
+        own_thread: true,
     }
 }
 

@@ -8,6 +8,7 @@ mod board;
 mod dice;
 mod noted;
 mod ports;
+pub mod promoting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -112,6 +113,8 @@ pub struct State {
     group: Option<(Member, Vec<Server>)>,
     /// Whose CloudFront it uses, where that is not its own.
     account: Option<World>,
+    /// What Pipelines meet.
+    pub promotions: promoting::Promotions,
 }
 
 enum Shown {
@@ -154,6 +157,7 @@ impl World {
             dice: Dice(seed),
             group: None,
             account: None,
+            promotions: promoting::Promotions::default(),
         })))
     }
 
@@ -178,6 +182,7 @@ impl World {
         state.before = state.now();
         state.life_began = None;
         state.watches.clear();
+        state.promotions.life_ends();
     }
 
     /// Time passes while no process runs.
@@ -196,7 +201,7 @@ impl World {
             notifier: Arc::new(self.clone()),
             lease: None,
             boards: self.boards(),
-            promoting: None,
+            promoting: self.promoting_ports(),
         }
     }
 
@@ -435,13 +440,17 @@ impl State {
         listing
     }
 
-    fn note_write(&mut self, workload: &WorkloadId, record: Option<&Record>) {
-        for notice in record.iter().flat_map(|record| &record.untold) {
+    fn note_notices(&mut self, untold: &[Notice]) {
+        for notice in untold {
             let known = self.notices.entry(notice.id.clone()).or_insert_with(|| notice.clone());
             if known != notice {
                 self.contradictions.push(format!("{known:?}\n  and {notice:?}"));
             }
         }
+    }
+
+    fn note_write(&mut self, workload: &WorkloadId, record: Option<&Record>) {
+        self.note_notices(record.map_or(&[], |record| record.untold.as_slice()));
         let at = self.now();
         self.written.push(Written { at, workload: workload.clone(), record: record.cloned() });
     }

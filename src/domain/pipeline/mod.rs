@@ -20,6 +20,7 @@
 mod advance;
 mod ask;
 mod gates;
+pub mod groups;
 pub mod judge;
 pub mod marker;
 mod promises;
