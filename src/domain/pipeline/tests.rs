@@ -1,6 +1,7 @@
 //! Stories of one Pipeline: staging, prod in two targets, and a world that does what it is asked.
 
 mod gates;
+mod view;
 
 use super::spec::{Advance, Answers, EnvironmentSpec, Gates, PromotionSpec, Purged, Strategy};
 use super::status::{Phase, Question as Asks};
