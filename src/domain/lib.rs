@@ -24,6 +24,7 @@ pub mod catalog;
 pub mod delivery;
 pub mod distribution;
 pub mod duty;
+pub mod edge;
 pub mod group;
 pub mod horizon;
 pub mod host;
