@@ -2,6 +2,7 @@
 //! actors, serves HTTP beside them, and ends everything in order.
 
 pub mod by_hand;
+pub mod promoting;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -21,7 +21,10 @@ use std::{fmt, io};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::header::{DATE, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
@@ -252,6 +255,32 @@ impl Client {
             None => Ok(()),
         }
     }
+}
+
+/// `Retry-After`, in seconds or as a date (RFC 9110, 10.2.3). A date is compared with the receiver's own `Date`, where
+/// it sends one, so that a wrong clock on either side does no harm.
+pub fn retry_after(headers: &HeaderMap, wall_ms: i64) -> Option<Duration> {
+    let text = |name: HeaderName| headers.get(name)?.to_str().ok();
+    let date = |text: &str| DateTimeParser::new().parse_timestamp(text.trim()).ok();
+    let wanted = text(RETRY_AFTER)?;
+    if let Ok(seconds) = wanted.trim().parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let then = date(wanted)?;
+    let now = text(DATE).and_then(date).or_else(|| Timestamp::from_millisecond(wall_ms).ok())?;
+    // Before now: at once.
+    Some(Duration::try_from(then.duration_since(now)).unwrap_or_default())
+}
+
+/// A value of a header that is left out of every debug output of the HTTP stack.
+///
+/// # Errors
+/// [`Error::Unusable`] where it cannot be sent.
+pub fn header_value(value: &str) -> Result<HeaderValue, Error> {
+    let mut value = HeaderValue::from_str(value)
+        .map_err(|_| Error::Unusable("a header has a value that cannot be sent".to_owned()))?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 impl fmt::Debug for Settings {

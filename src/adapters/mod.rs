@@ -1,13 +1,18 @@
 //! One outside system per file, each behind a port. Adapters do what they are told and report; none decides.
 
+pub mod calendar;
 pub mod clock;
 pub mod cloudfront;
+pub mod dry_promoting;
 pub mod dry_run;
+pub mod edge;
 pub mod forge_http;
+pub mod forge_pool;
 pub mod http;
 pub mod kubernetes;
 pub mod ledger;
 pub mod redis;
+pub mod verdict;
 pub mod webhook;
 
 /// Whom an API server has refused, by its own words (`User "jane" cannot list resource …`), for the advice that follows.

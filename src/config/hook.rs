@@ -212,7 +212,10 @@ pub(super) fn header(name: &str, value: &str) -> Result<(String, String), Refuse
 }
 
 /// A key of Standard Webhooks, or any text, whose bytes are the key then.
-pub(super) fn key(text: &str) -> Result<Secret<Vec<u8>>, Refused> {
+///
+/// # Errors
+/// What is wrong with it, without any of it.
+pub fn key(text: &str) -> Result<Secret<Vec<u8>>, Refused> {
     let Some(encoded) = text.strip_prefix(KEY_PREFIX) else {
         return if text.is_empty() {
             Err(Refused::new(

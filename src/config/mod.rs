@@ -21,6 +21,7 @@ mod hook;
 mod json;
 mod layers;
 mod mask;
+mod pipeline;
 mod problem;
 mod reference;
 mod serving;
@@ -40,8 +41,9 @@ use std::time::Duration;
 pub use address::{RedisAddress, Refused, WebUrl};
 pub use env::{key_of, name_of};
 pub use filter::cap;
-pub use hook::{Hook, HookFormat, HookMethod, WorkloadPattern};
+pub use hook::{Hook, HookFormat, HookMethod, WorkloadPattern, key as webhook_key};
 pub use mask::{MASK, Secret, shown};
+pub use pipeline::{Enabled, Git, Pipeline};
 pub use problem::{Invalid, Place, Problem, Warning};
 pub use reference::{Reference, reference, reference_table};
 pub use show::Effective;
@@ -177,6 +179,10 @@ pub struct Config {
     pub leader: Leader,
     /// Who is told, and how.
     pub webhooks: Webhooks,
+    /// Revisions that move from environment to environment.
+    pub pipeline: Pipeline,
+    /// Where git hosts and forges may be.
+    pub git: Git,
     /// Our own HTTP server.
     pub http: Http,
     /// Our own log.
@@ -375,6 +381,9 @@ pub struct Http {
     pub listen: SocketAddr,
     /// Where API and status page are served, and probes and metrics too.
     pub page: SocketAddr,
+    /// The token by which others may ask, beside the probes, whether the edge is fresh, read from `http.fresh_token_file`; `None`:
+    /// they may not.
+    pub fresh: Option<Secret<String>>,
 }
 
 /// `log.*`

@@ -156,7 +156,8 @@ fn links_to_a_service_whose_name_begins_like_ours_are_passed_over_and_told() {
 #[test]
 fn the_page_is_on_loopback_and_whoever_shows_it_to_the_cluster_is_told_what_that_means() {
     let config = load_with(&[], &[], &[]).unwrap().config;
-    assert_eq!(config.http, Http { listen: "0.0.0.0:8080".parse().unwrap(), page: "127.0.0.1:8081".parse().unwrap() });
+    let (listen, page) = ("0.0.0.0:8080".parse().unwrap(), "127.0.0.1:8081".parse().unwrap());
+    assert_eq!(config.http, Http { listen, page, fresh: None });
     for loopback in ["127.0.0.3:80", "[::1]:8081", "[::ffff:127.0.0.1]:8081"] {
         assert_eq!(warnings(&[], &[("ALLCLEAR__HTTP__PAGE", loopback)]), [""; 0]);
     }

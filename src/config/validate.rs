@@ -9,6 +9,7 @@ use super::address::{RedisAddress, Refused, WebUrl};
 use super::advice;
 use super::group;
 use super::mask::shown;
+use super::pipeline;
 use super::problem::Place;
 use super::serving;
 use super::suggest::{listed, nearest};
@@ -61,7 +62,9 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let ledger = ledger(values);
     let leader = leader(values);
     let webhooks = webhooks(values, read);
-    let http = serving::http(values);
+    let pipeline = pipeline::pipeline(values);
+    let git = pipeline::git(values);
+    let http = serving::http(values, read);
     let log = log(values);
     check_ledger(values, ledger.as_ref(), redis.as_ref(), group.as_ref());
     check_timeouts(values, rollout.as_ref(), group.as_ref());
@@ -79,6 +82,8 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
         ledger: ledger?,
         leader: leader?,
         webhooks: webhooks?,
+        pipeline: pipeline?,
+        git: git?,
         http: http?,
         log: log?,
         dry_run: dry_run?,

@@ -25,6 +25,7 @@ pub mod clusters;
 pub mod delivery;
 pub mod distribution;
 pub mod duty;
+pub mod edge;
 pub mod feature;
 pub mod group;
 pub mod horizon;

@@ -4,20 +4,16 @@
 //!
 //! Not for what a kubeconfig may say; that is `kubeconfig`'s.
 
-use std::collections::BTreeMap;
-
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use futures_util::StreamExt;
 use futures_util::stream::unfold;
 use serde::Deserialize;
 
 use super::api::{Collection, Look, Reach, Reading, Resource, Watches};
 use super::parts::Condition;
+use super::secrets::{self, SECRETS};
 use domain::app::{LeafId, LeafKind};
 use domain::ports::{Flow, PortError};
 
-const SECRETS: Resource = Resource::new("", "v1", "secrets");
 const GITOPS_CLUSTERS: Resource = Resource::new("gitops.weave.works", "v1alpha1", "gitopsclusters");
 
 /// Under which key of a Secret a kubeconfig is, in this order: upstream's own, Cluster API's, and that of Flux.
@@ -89,7 +85,7 @@ impl Search {
                         }
                     }
                 }
-                found = next_of(secret) => return found,
+                found = next_of(secret) => return found.map(|found| found.map_err(secrets::advised)),
             }
         }
     }
@@ -160,15 +156,10 @@ impl<T: Clone + Send + 'static> Followed<T> {
 
 /// Reads the kubeconfig of a Secret. Why it cannot be read never repeats any of it.
 fn secret(json: &str) -> Result<Kubeconfig, String> {
-    #[derive(Deserialize)]
-    struct Secret {
-        data: Option<BTreeMap<String, String>>,
-    }
-    let secret: Secret = serde_json::from_str(json).map_err(|_| "it is not what a Secret is".to_owned())?;
-    let data = secret.data.unwrap_or_default();
+    let data = secrets::data(json)?;
     let found = KEYS.iter().find_map(|key| Some((key, data.get(*key)?)));
     let (key, value) = found.ok_or_else(|| format!("it has none of the keys {}", KEYS.join(", ")))?;
-    STANDARD.decode(value).map(Kubeconfig).map_err(|_| format!("its key {key} is not base64"))
+    secrets::decoded(key, value).map(Kubeconfig)
 }
 
 /// Which Secret a GitopsCluster names, and whether it is to be used.

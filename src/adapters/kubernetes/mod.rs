@@ -21,6 +21,7 @@ pub mod objects;
 mod parts;
 mod pods;
 mod routing;
+pub mod secrets;
 mod serving;
 mod site;
 mod workloads;

@@ -28,6 +28,7 @@ pub struct Pipelines {
     api: Api,
     group: String,
     namespace: Option<String>,
+    confined: bool,
 }
 
 impl Pipelines {
@@ -38,7 +39,20 @@ impl Pipelines {
             api: Api::new(clients.request.clone()),
             group: group.to_owned(),
             namespace: namespace.map(str::to_owned),
+            confined: false,
         }
+    }
+
+    /// The same, where a cluster that another namespace names is wrong in a spec (`pipeline.cross_namespace`).
+    #[must_use]
+    pub fn confined(self) -> Self {
+        Self { confined: true, ..self }
+    }
+
+    /// Reads an object, as far as it may reach.
+    fn decoder(&self) -> impl Fn(&str) -> Result<Object, String> + Clone + Send + Sync + 'static {
+        let confined = self.confined;
+        move |json| crd::object(json).map(|object| if confined { crd::confined(object) } else { object })
     }
 
     fn of(&self, namespace: Option<&str>) -> Collection {
@@ -47,11 +61,11 @@ impl Pipelines {
     }
 
     /// What was written, as it came back, and as it was asked for.
-    fn stored(answered: &Value, status: &Value, attempted: &str) -> Result<Written<Object>, PortError> {
+    fn stored(&self, answered: &Value, status: &Value, attempted: &str) -> Result<Written<Object>, PortError> {
         // The write is done, so it is not to be given up for good, whatever the answer is.
         let unreadable = |why: String| PortError::passing(attempted, format!("its answer cannot be read: {why}"));
         let lost = crd::lost(status, answered.get("status").unwrap_or(&Value::Null));
-        let object = Box::new(crd::object(&answered.to_string()).map_err(unreadable)?);
+        let object = Box::new(self.decoder()(&answered.to_string()).map_err(unreadable)?);
         Ok(if lost.is_empty() { Written::Stored(object) } else { Written::Pruned(object, lost) })
     }
 }
@@ -68,14 +82,14 @@ impl Objects<Object> for Pipelines {
     }
 
     fn watch(&self) -> Flow<ObjectSight<Object>> {
-        let looks = self.watches.watch(self.of(self.namespace.as_deref()), crd::object, Reach::default());
+        let looks = self.watches.watch(self.of(self.namespace.as_deref()), self.decoder(), Reach::default());
         Box::pin(looks.map(sight))
     }
 
     async fn read(&self, id: &PipelineId) -> Result<Option<Object>, PortError> {
         let Some(answer) = self.api.get(&self.of(Some(&id.namespace)), &id.name).await? else { return Ok(None) };
         let unreadable = |why| PortError::lasting(answer.attempted.as_str(), format!("it cannot be read: {why}"));
-        answer.object(crd::object).map(Some).map_err(unreadable)
+        answer.object(self.decoder()).map(Some).map_err(unreadable)
     }
 
     async fn write(&self, object: &Object) -> Result<Written<Object>, PortError> {
@@ -92,7 +106,7 @@ impl Objects<Object> for Pipelines {
             "status": status,
         });
         match self.api.replace_status(&of, name, &body).await {
-            Ok(answer) => Self::stored(&answer.json::<Value>()?, &status, &attempted),
+            Ok(answer) => self.stored(&answer.json::<Value>()?, &status, &attempted),
             // Another version, or another object of the name.
             Err(failed) if matches!(failed.status(), Some(404 | 409)) => {
                 Ok(Written::Conflict(self.read(&object.id).await?.map(Box::new)))

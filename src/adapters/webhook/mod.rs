@@ -4,7 +4,7 @@
 //! `domain::delivery`; what may be connected to is `adapters::http`'s part.
 
 mod body;
-mod sign;
+pub(super) mod sign;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,12 +12,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use jiff::Timestamp;
-use jiff::fmt::rfc2822::DateTimeParser;
 
-use crate::adapters::http::{Answer, Client, Error, Request};
+use crate::adapters::http::{Answer, Client, Error, Request, header_value, retry_after};
 use crate::config::{Hook, HookFormat, HookMethod, Secret};
 use domain::delivery::{Content, Delivery, Reply};
 use domain::notice::Notice;
@@ -25,10 +23,6 @@ use domain::ports::{Clock, Notifier};
 
 const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-
-const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
-const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
-const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
 /// Every configured hook, and the client to call them with.
 pub struct Webhooks {
@@ -82,13 +76,8 @@ impl Webhooks {
         for (name, value) in &hook.headers {
             headers.insert(header_name(name)?, header_value(value.expose())?);
         }
-        let id = delivery.notice.0.as_str();
         let timestamp_s = self.clock.wall_ms().div_euclid(1_000);
-        headers.insert(WEBHOOK_ID, header_value(id)?);
-        headers.insert(WEBHOOK_TIMESTAMP, HeaderValue::from(timestamp_s));
-        if let Some(signature) = sign::signature(&hook.secrets, id, timestamp_s, body.as_bytes()) {
-            headers.insert(WEBHOOK_SIGNATURE, header_value(&signature)?);
-        }
+        sign::sign(&mut headers, &hook.secrets, delivery.notice.0.as_str(), timestamp_s, body.as_bytes())?;
         Ok(Request { method: method(hook.method), url, headers, body: Bytes::from(body), timeout: hook.timeout })
     }
 }
@@ -152,21 +141,6 @@ fn reply(answer: &Answer, wall_ms: i64) -> Reply {
     }
 }
 
-/// `Retry-After`, in seconds or as a date (RFC 9110, 10.2.3). A date is compared with the receiver's own `Date`, where
-/// it sends one, so that a wrong clock on either side does no harm.
-fn retry_after(headers: &HeaderMap, wall_ms: i64) -> Option<Duration> {
-    let text = |name: HeaderName| headers.get(name)?.to_str().ok();
-    let date = |text: &str| DateTimeParser::new().parse_timestamp(text.trim()).ok();
-    let wanted = text(RETRY_AFTER)?;
-    if let Ok(seconds) = wanted.trim().parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let then = date(wanted)?;
-    let now = text(DATE).and_then(date).or_else(|| Timestamp::from_millisecond(wall_ms).ok())?;
-    // Before now: at once.
-    Some(Duration::try_from(then.duration_since(now)).unwrap_or_default())
-}
-
 fn method(method: HookMethod) -> Method {
     match method {
         HookMethod::Get => Method::GET,
@@ -179,12 +153,4 @@ fn method(method: HookMethod) -> Method {
 
 fn header_name(name: &str) -> Result<HeaderName, Error> {
     name.parse().map_err(|_| Error::Unusable("a header has a name that is none".to_owned()))
-}
-
-/// A value that is left out of every debug output of the HTTP stack.
-fn header_value(value: &str) -> Result<HeaderValue, Error> {
-    let mut value = HeaderValue::from_str(value)
-        .map_err(|_| Error::Unusable("a header has a value that cannot be sent".to_owned()))?;
-    value.set_sensitive(true);
-    Ok(value)
 }

@@ -6,16 +6,41 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use sha2::Sha256;
 
+use crate::adapters::http::{Error, header_value};
 use crate::config::Secret;
+
+const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
+
+/// Adds the headers by which a receiver knows a request: its id, the second of the attempt, and, with keys, signatures.
+///
+/// # Errors
+/// When the id cannot be a header.
+pub fn sign(
+    headers: &mut HeaderMap,
+    keys: &[Secret<Vec<u8>>],
+    id: &str,
+    timestamp_s: i64,
+    body: &[u8],
+) -> Result<(), Error> {
+    headers.insert(WEBHOOK_ID, header_value(id)?);
+    headers.insert(WEBHOOK_TIMESTAMP, HeaderValue::from(timestamp_s));
+    if let Some(signature) = signature(keys, id, timestamp_s, body) {
+        headers.insert(WEBHOOK_SIGNATURE, header_value(&signature)?);
+    }
+    Ok(())
+}
 
 /// The value of `webhook-signature`: one signature for each key, so that a receiver may know any of them while keys are
 /// rotated. `None` without keys.
 ///
 /// Signed are the id, the second of the attempt and the body: a recorded request cannot be replayed later, nor its body
 /// be replaced. The query of a GET is not covered; the scheme has no place for it.
-pub fn signature(keys: &[Secret<Vec<u8>>], id: &str, timestamp_s: i64, body: &[u8]) -> Option<String> {
+fn signature(keys: &[Secret<Vec<u8>>], id: &str, timestamp_s: i64, body: &[u8]) -> Option<String> {
     // HMAC takes keys of every length, so none is left out.
     let macs = keys.iter().filter_map(|key| Hmac::<Sha256>::new_from_slice(key.expose()).ok());
     let signatures: Vec<String> = macs

@@ -124,7 +124,18 @@ pub struct Purged {
     /// Names of Deployments in the environment's namespaces.
     pub workloads: Vec<String>,
     /// The allclear that purges for them; `None`: this one.
-    pub server: Option<String>,
+    pub by: Option<PurgedBy>,
+}
+
+/// Another allclear.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PurgedBy {
+    /// Its address.
+    pub server: String,
+    /// The Secret with the token for it.
+    pub secret: Option<String>,
+    /// The namespace of that Secret, which is the Pipeline's.
+    pub namespace: String,
 }
 
 /// What people have written on the object beside its spec.

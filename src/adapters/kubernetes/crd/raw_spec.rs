@@ -320,6 +320,7 @@ pub struct Need {
 
 /// Whose CDN must be fresh.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Purged {
     /// Deployments in the environment's namespaces.
@@ -328,4 +329,6 @@ pub struct Purged {
     /// The allclear that purges for them. Without one, this one.
     #[cfg_attr(test, schemars(length(max = 1024), regex(pattern = "^https://")))]
     pub server: Option<String>,
+    /// The Secret whose key token is sent to that server, which takes it from its http.fresh_token_file.
+    pub secret_ref: Option<SecretRef>,
 }

@@ -11,8 +11,8 @@ use domain::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
 use domain::id::{Environment, PipelineId};
 use domain::pipeline::proposal::{ForgeKind, Repository};
 use domain::pipeline::spec::{
-    Advance, Answers, EnvironmentSpec, Freeze, Gates, Object, PromotionSpec, Purged, Spec, Strategy, VerdictSource,
-    Window,
+    Advance, Answers, EnvironmentSpec, Freeze, Gates, Object, PromotionSpec, Purged, PurgedBy, Spec, Strategy,
+    VerdictSource, Window,
 };
 use domain::text::clean;
 use jiff::Timestamp;
@@ -21,6 +21,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use url::Url;
 
+use super::super::api::is_object_name;
 use super::super::parts::annotations;
 use super::raw_spec as raw;
 use super::remembered;
@@ -112,6 +113,19 @@ pub fn object(json: &str) -> Result<Object, String> {
     })
 }
 
+/// The same object, whose spec is wrong if it names a cluster of another namespace.
+pub fn confined(mut object: Object) -> Object {
+    let is_elsewhere = |target: &TargetKey| match &target.cluster {
+        ClusterKey::Here => None,
+        ClusterKey::Leaf(leaf) => (leaf.namespace != object.id.namespace).then(|| leaf.to_string()),
+    };
+    if let Some(leaf) = object.spec.as_ref().ok().and_then(|spec| spec.targets().find_map(is_elsewhere)) {
+        let why = format!("{leaf} is in another namespace, which pipeline.cross_namespace = false forbids");
+        object.spec = Err(clean(&why, remembered::MESSAGE_BYTES_MAX));
+    }
+    object
+}
+
 /// What is read, and the namespace that references without one mean.
 struct Reader<'a> {
     namespace: &'a str,
@@ -128,6 +142,8 @@ impl Reader<'_> {
                 return invalid(format!("appRef.{what} is empty"));
             }
         }
+        is_shown(&raw.app_ref.api_version, &raw.app_ref.kind)?;
+        object_name(&raw.app_ref.name, "appRef.name")?;
         at_most(ENVIRONMENTS_MAX, raw.environments.len(), "environments")?;
         if raw.environments.is_empty() {
             return invalid("there are no environments");
@@ -177,6 +193,7 @@ impl Reader<'_> {
         };
         let target = |raw: &raw::Target| {
             let cluster = self.cluster(raw.cluster_ref.as_ref())?;
+            object_name(&raw.namespace, "a target's namespace")?;
             Ok(TargetKey { cluster, app: kind.clone(), namespace: raw.namespace.clone(), name: app.name.clone() })
         };
         let stalled_after = duration(&raw.stalled_after, "stalledAfter")?.unwrap_or(STALLED_AFTER);
@@ -190,7 +207,7 @@ impl Reader<'_> {
             promotion: promotion.map(promotion_of).transpose()?,
             gates: raw.gates.as_ref().map(|gates| self.gates(gates)).transpose()?.unwrap_or_default(),
             suspended: raw.suspend,
-            purged: raw.purged.as_ref().map(purged).transpose()?,
+            purged: raw.purged.as_ref().map(|raw| self.purged(raw)).transpose()?,
             stalled_after,
         })
     }
@@ -198,6 +215,8 @@ impl Reader<'_> {
     fn cluster(&self, raw: Option<&raw::ClusterRef>) -> Result<ClusterKey, InvalidSpec> {
         let Some(raw::ClusterRef { api_version: _, kind, name, namespace }) = raw else { return Ok(ClusterKey::Here) };
         let namespace = given(namespace).unwrap_or_else(|| self.namespace.to_owned());
+        object_name(&namespace, "clusterRef.namespace")?;
+        object_name(name, "clusterRef.name")?;
         let kind = match kind {
             raw::ClusterKind::Secret if namespace != self.namespace => {
                 return invalid("the Secret of a clusterRef is in the Pipeline's namespace");
@@ -221,6 +240,21 @@ impl Reader<'_> {
         })
     }
 
+    fn purged(&self, raw: &raw::Purged) -> Result<Purged, InvalidSpec> {
+        at_most(ITEMS_MAX, raw.workloads.len(), "purged.workloads")?;
+        if raw.workloads.is_empty() {
+            return invalid("purged.workloads is empty");
+        }
+        for name in &raw.workloads {
+            object_name(name, "purged.workloads")?;
+        }
+        let by = |server: String| {
+            let secret = raw.secret_ref.as_ref().map(|secret| secret.name.clone());
+            Ok(PurgedBy { server: https(&server, "purged.server")?, secret, namespace: self.namespace.to_owned() })
+        };
+        Ok(Purged { workloads: raw.workloads.clone(), by: given(&raw.server).map(by).transpose()? })
+    }
+
     fn need(&self, raw: &raw::Need) -> Result<TargetKey, InvalidSpec> {
         let app = AppKind {
             api_version: raw.api_version.clone(),
@@ -231,6 +265,9 @@ impl Reader<'_> {
             ready_value: None,
         };
         let namespace = given(&raw.namespace).unwrap_or_else(|| self.namespace.to_owned());
+        is_shown(&raw.api_version, &raw.kind)?;
+        object_name(&namespace, "needs.namespace")?;
+        object_name(&raw.name, "needs.name")?;
         Ok(TargetKey { cluster: self.cluster(raw.cluster_ref.as_ref())?, app, namespace, name: raw.name.clone() })
     }
 }
@@ -265,15 +302,6 @@ fn repository(raw: &raw::PullRequest) -> Result<Repository, InvalidSpec> {
         path: given(&raw.path),
         secret: raw.secret_ref.as_ref().map(|secret| secret.name.clone()),
     })
-}
-
-fn purged(raw: &raw::Purged) -> Result<Purged, InvalidSpec> {
-    at_most(ITEMS_MAX, raw.workloads.len(), "purged.workloads")?;
-    if raw.workloads.is_empty() {
-        return invalid("purged.workloads is empty");
-    }
-    let server = given(&raw.server).map(|url| https(&url, "purged.server")).transpose()?;
-    Ok(Purged { workloads: raw.workloads.clone(), server })
 }
 
 fn verdict(raw: &raw::Verdict) -> Result<VerdictSource, InvalidSpec> {
@@ -325,6 +353,16 @@ fn freeze(raw: &raw::Freeze) -> Result<Freeze, InvalidSpec> {
     }
     let reason = raw.reason.as_deref().unwrap_or("a freeze");
     Ok(Freeze { from, to, reason: clean(reason, WORDS_BYTES_MAX) })
+}
+
+/// What an app says of itself is shown to all who may read the Pipeline. Its author may not read Secrets by that.
+fn is_shown(api_version: &str, kind: &str) -> Result<(), InvalidSpec> {
+    if kind == "Secret" && !api_version.contains('/') { invalid("a Secret is never read as an app") } else { Ok(()) }
+}
+
+/// What becomes a part of a path of the API server's.
+fn object_name(name: &str, what: &str) -> Result<(), InvalidSpec> {
+    if is_object_name(name) { Ok(()) } else { invalid(format!("{what}: {name:?} is no name that an object can have")) }
 }
 
 fn at_most(max: usize, count: usize, what: &str) -> Result<(), InvalidSpec> {

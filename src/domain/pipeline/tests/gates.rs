@@ -94,7 +94,7 @@ fn an_override_opens_time_and_never_readiness() {
 fn a_fresh_edge_is_part_of_done() {
     let mut purged = spec(false);
     for environment in &mut purged.environments {
-        environment.purged = Some(Purged { workloads: vec!["web".to_owned()], server: None });
+        environment.purged = Some(Purged { workloads: vec!["web".to_owned()], by: None });
     }
     let mut story = Story::new(purged);
     let edge = |environment: &str, revision: &str, fresh: Result<(), String>| {

@@ -1,0 +1,167 @@
+//! Whether edges are fresh, as [`Edges`]: read afresh from our own ledger and cluster, or asked of another allclear.
+//!
+//! ```text
+//! GET SERVER/api/v1/fresh/NS/NAME        Authorization: Bearer TOKEN
+//! 200   {"open": true}   or   {"open": false, "reason": "its purge is under way"}
+//! ```
+//!
+//! Not for what makes an edge fresh; that is `domain::edge`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::header::{ACCEPT, AUTHORIZATION};
+use ::http::{HeaderValue, Request, StatusCode};
+use async_trait::async_trait;
+use bytes::Bytes;
+use domain::edge;
+use domain::id::WorkloadId;
+use domain::pipeline::spec::{Purged, PurgedBy};
+use domain::policy::Policy;
+use domain::ports::pipeline::{Edges, Secrets};
+use domain::ports::{ClusterView, Ledger, PortError, Retry};
+use domain::text::clean;
+use forge::Http;
+use serde::Deserialize;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::http::{ANSWER_BYTES_MAX, header_value, retry_after};
+use super::verdict::{host, unsaid};
+
+/// Time between two looks: ten in a second, whoever asks. A look at our own is two reads.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Longest wait for the answer of another allclear.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// The key of a Secret that holds the token for another allclear.
+const TOKEN: &str = "token";
+
+/// Bytes of another allclear's words that are repeated.
+const REASON_BYTES_MAX: usize = 160;
+
+/// All edges, ours and others'.
+pub struct FreshEdges {
+    ledger: Arc<dyn Ledger>,
+    cluster: Arc<dyn ClusterView>,
+    policy: Policy,
+    http: Arc<dyn Http>,
+    secrets: Arc<dyn Secrets>,
+    next: Mutex<Option<Instant>>,
+}
+
+/// What another allclear answers: a verdict.
+#[derive(Deserialize)]
+struct Answered {
+    open: bool,
+    reason: Option<String>,
+}
+
+impl FreshEdges {
+    /// Ours, by this ledger and this cluster, and those that `http` can reach, which judges whom we may talk to.
+    pub fn new(
+        ledger: Arc<dyn Ledger>,
+        cluster: Arc<dyn ClusterView>,
+        policy: Policy,
+        http: Arc<dyn Http>,
+        secrets: Arc<dyn Secrets>,
+    ) -> Self {
+        Self { ledger, cluster, policy, http, secrets, next: Mutex::default() }
+    }
+
+    /// Waits until one more look is in time.
+    async fn paced(&self) {
+        let mut next = self.next.lock().await;
+        if let Some(next) = *next {
+            sleep_until(next).await;
+        }
+        *next = Some(Instant::now() + LOOK_EVERY);
+    }
+
+    /// One of our own.
+    async fn ours(&self, id: &WorkloadId) -> Result<Result<(), String>, PortError> {
+        let (record, workload) = tokio::try_join!(self.ledger.load(id), self.cluster.workload(id))?;
+        Ok(edge::fresh(record.as_ref(), workload.as_ref(), &self.policy))
+    }
+
+    /// One of another allclear's.
+    async fn theirs(
+        &self,
+        by: &PurgedBy,
+        token: Option<&HeaderValue>,
+        id: &WorkloadId,
+    ) -> Result<Result<(), String>, PortError> {
+        let address = format!("{}/api/v1/fresh/{}/{}", by.server.trim_end_matches('/'), id.namespace, id.name);
+        let attempted = "failed to ask another allclear whether its edge is fresh";
+        let mut request = Request::get(address).body(Bytes::new());
+        let request = request.as_mut().map_err(|_| PortError::lasting(attempted, "its address is no URL"))?;
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
+        request.headers_mut().extend(token.map(|token| (AUTHORIZATION, token.clone())));
+        let host = host(request.uri());
+        let exchange = timeout(ANSWER_MAX, self.http.send(std::mem::take(request), None, ANSWER_BYTES_MAX)).await;
+        let answer = exchange.map_err(|_| PortError::passing(attempted, format!("{host} did not answer in time")))?;
+        let answer = answer.map_err(|error| PortError::passing(attempted, unsaid(&host, &error)))?;
+        let failed = |why: String| match retry_after(answer.headers(), 0) {
+            Some(rest) => PortError { retry: Retry::After(rest), ..PortError::passing(attempted, why) },
+            None => PortError::passing(attempted, why),
+        };
+        match answer.status() {
+            StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                let why =
+                    format!("{host} does not accept the token; see purged.secretRef, and http.fresh_token_file there");
+                return Err(PortError::denied(attempted, why));
+            }
+            StatusCode::NOT_FOUND => {
+                let why = format!(
+                    "{host} has no /api/v1/fresh; set http.fresh_token_file there, and name its address of probes"
+                );
+                return Err(failed(why));
+            }
+            status => return Err(failed(format!("{host} answered {status}"))),
+        }
+        let answered: Answered = serde_json::from_slice(answer.body())
+            .map_err(|_| failed(format!("{host} answered no verdict: 200, and not {{\"open\": …}}")))?;
+        let reason =
+            || answered.reason.map_or_else(|| "no reason given".to_owned(), |why| clean(&why, REASON_BYTES_MAX));
+        Ok(if answered.open { Ok(()) } else { Err(format!("{host} says: {}", reason())) })
+    }
+
+    async fn token(&self, by: &PurgedBy) -> Result<Option<HeaderValue>, PortError> {
+        let Some(name) = &by.secret else { return Ok(None) };
+        let secret = self.secrets.read(&by.namespace, name).await?;
+        let attempted = || format!("failed to read the token in Secret {name} in {}", by.namespace);
+        let token = secret.get(TOKEN).and_then(|token| str::from_utf8(token).ok()).map(str::trim).unwrap_or_default();
+        if token.is_empty() {
+            return Err(PortError::lasting(attempted(), format!("it has no key {TOKEN}")));
+        }
+        let value = header_value(&format!("Bearer {token}"));
+        value.map(Some).map_err(|_| PortError::lasting(attempted(), "it has characters that none can have"))
+    }
+}
+
+#[async_trait]
+impl Edges for FreshEdges {
+    async fn are_fresh(&self, purged: &Purged, namespaces: &BTreeSet<String>) -> Result<Result<(), String>, PortError> {
+        let token = match &purged.by {
+            Some(by) => self.token(by).await?,
+            None => None,
+        };
+        for namespace in namespaces {
+            for name in &purged.workloads {
+                let id = WorkloadId::deployment(namespace.as_str(), name.as_str());
+                self.paced().await;
+                let fresh = match &purged.by {
+                    Some(by) => self.theirs(by, token.as_ref(), &id).await?,
+                    None => self.ours(&id).await?,
+                };
+                if let Err(why) = fresh {
+                    return Ok(Err(format!("the edge of {}: {why}", id.display_name())));
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+}

@@ -1,0 +1,75 @@
+//! Secrets of this cluster as [`Secrets`]: read by name when they are used, and kept by nobody.
+//!
+//! Rights to them are given one by one, so a refusal says where the Role for that is. What is in a Secret is in no error.
+//!
+//! Not for kubeconfigs, which are followed; that is `leaf_config`'s.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+
+use super::api::{Api, Clients, Collection, Resource, is_object_name};
+use domain::ports::PortError;
+use domain::ports::pipeline::Secrets;
+
+pub(super) const SECRETS: Resource = Resource::new("", "v1", "secrets");
+
+/// The Secrets of one cluster.
+pub struct KubernetesSecrets(Api);
+
+impl KubernetesSecrets {
+    /// Those of the cluster that these clients talk to. Nothing is asked for yet.
+    pub fn new(clients: &Clients) -> Self {
+        Self(Api::new(clients.request.clone()))
+    }
+}
+
+#[async_trait]
+impl Secrets for KubernetesSecrets {
+    async fn read(&self, namespace: &str, name: &str) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
+        let of = Collection::of(SECRETS, namespace);
+        let attempted = of.attempt_one("get", name).to_string();
+        // People wrote it into a Pipeline, and it becomes a part of a path.
+        if !is_object_name(name) {
+            return Err(PortError::lasting(attempted, "no Secret can have that name"));
+        }
+        let found = self.0.get(&of, name).await.map_err(|failed| advised(failed.error))?;
+        let answer = found.ok_or_else(|| {
+            let why = format!("there is none of that name; create Secret {name} in namespace {namespace}");
+            PortError::lasting(attempted.as_str(), why)
+        })?;
+        let decoded = answer.object(|json| {
+            let data = data(json)?;
+            data.iter().map(|(key, value)| Ok((key.clone(), decoded(key, value)?))).collect()
+        });
+        decoded.map_err(|why: String| PortError::lasting(attempted, why))
+    }
+}
+
+/// Says where the Role is, if a right is missing.
+pub(super) fn advised(error: PortError) -> PortError {
+    if !error.denied {
+        return error;
+    }
+    let cause =
+        format!("{}; deploy/components/secrets has the Role for it: add the name there and apply it", error.cause);
+    PortError { cause, ..error }
+}
+
+/// What is in a Secret, by its keys, still in base64. Why it cannot be read never repeats any of it.
+pub(super) fn data(json: &str) -> Result<BTreeMap<String, String>, String> {
+    #[derive(Deserialize)]
+    struct Secret {
+        data: Option<BTreeMap<String, String>>,
+    }
+    let secret: Secret = serde_json::from_str(json).map_err(|_| "it is not what a Secret is".to_owned())?;
+    Ok(secret.data.unwrap_or_default())
+}
+
+/// The value of a key.
+pub(super) fn decoded(key: &str, value: &str) -> Result<Vec<u8>, String> {
+    STANDARD.decode(value).map_err(|_| format!("its key {key} is not base64"))
+}

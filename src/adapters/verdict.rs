@@ -1,0 +1,177 @@
+//! Verdicts of other systems as [`Verdicts`]: one question over HTTPS, signed as webhooks are, and a strict answer.
+//!
+//! ```text
+//! POST URL   {"pipeline": {"namespace": "shop", "name": "web"}, "environment": "prod", "revision": "1.2.4", "from": "1.2.3", "seq": 7}
+//! 200        {"open": true}   or   {"open": false, "reason": "error budget is used up", "retryAfter": 120}
+//! ```
+//!
+//! `from` is left out where it is not known, and `retryAfter` is in seconds. Whatever is answered otherwise is no answer: a login
+//! page is 200, too.
+//!
+//! Not for what follows from a verdict, nor for how often one is asked for; that is `domain::pipeline::gates`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::http::header::{ACCEPT, CONTENT_TYPE};
+use ::http::{HeaderValue, Request, StatusCode, Uri};
+use async_trait::async_trait;
+use bytes::Bytes;
+use forge::{Http, HttpError};
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+
+use super::http::{ANSWER_BYTES_MAX, retry_after};
+use super::webhook::sign::sign;
+use crate::config::{Secret, webhook_key};
+use domain::id::{Environment, PipelineId, PromotionSeq, Revision, notice_id};
+use domain::pipeline::{Opening, Question};
+use domain::ports::Clock;
+use domain::ports::pipeline::{Secrets, Unanswered, Verdicts};
+use domain::text::clean;
+
+/// The key of a Secret that holds the signing key.
+const KEY: &str = "hmac-key";
+
+/// Questions under way at a time: each has one connection, for at most a minute.
+const ASKED_MAX: usize = 16;
+
+/// Longest rest that an answer can ask of us: a day; a person's poke does not end it.
+const REST_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Bytes of the other system's words that are repeated.
+const REASON_BYTES_MAX: usize = 160;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// All other systems that are asked.
+pub struct HttpVerdicts {
+    http: Arc<dyn Http>,
+    secrets: Arc<dyn Secrets>,
+    clock: Arc<dyn Clock>,
+    asked: Semaphore,
+}
+
+/// What is asked.
+#[derive(Serialize)]
+struct Asked<'a> {
+    pipeline: Subject<'a>,
+    environment: &'a Environment,
+    revision: &'a Revision,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<&'a Revision>,
+    seq: PromotionSeq,
+}
+
+#[derive(Serialize)]
+struct Subject<'a> {
+    namespace: &'a str,
+    name: &'a str,
+}
+
+/// What is answered. Members that are not known are left to later versions.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answered {
+    open: bool,
+    reason: Option<String>,
+    retry_after: Option<u64>,
+}
+
+impl HttpVerdicts {
+    /// Those that can be reached by `http`, which judges whom we may talk to.
+    pub fn new(http: Arc<dyn Http>, secrets: Arc<dyn Secrets>, clock: Arc<dyn Clock>) -> Self {
+        Self { http, secrets, clock, asked: Semaphore::new(ASKED_MAX) }
+    }
+
+    /// The question, signed if a Secret is named.
+    async fn request(
+        &self,
+        pipeline: &PipelineId,
+        environment: &Environment,
+        question: &Question,
+    ) -> Result<Request<Bytes>, String> {
+        let Question { source, seq, revision, from } = question;
+        let PipelineId { namespace, name } = pipeline;
+        let subject = Subject { namespace, name };
+        let asked = Asked { pipeline: subject, environment, revision, from: from.as_ref(), seq: *seq };
+        let body = Bytes::from(serde_json::to_vec(&asked).map_err(|_| "the question cannot be written".to_owned())?);
+        let keys = match &source.secret {
+            Some(secret) => vec![self.key(namespace, secret).await?],
+            None => Vec::new(),
+        };
+        let mut request = Request::post(source.url.as_str()).body(body.clone()).map_err(|_| "its address is no URL")?;
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, JSON);
+        headers.insert(ACCEPT, JSON);
+        // The same question again is no other one.
+        let id = notice_id(&format!("{pipeline}/{environment}/{seq}"), "verdict").0;
+        let timestamp_s = self.clock.wall_ms().div_euclid(1_000);
+        sign(headers, &keys, &id, timestamp_s, &body).map_err(|error| error.to_string())?;
+        Ok(request)
+    }
+
+    async fn key(&self, namespace: &str, name: &str) -> Result<Secret<Vec<u8>>, String> {
+        let mut secret = self.secrets.read(namespace, name).await.map_err(|error| error.to_string())?;
+        let key = secret.remove(KEY).filter(|key| !key.is_empty());
+        let key = key.ok_or_else(|| format!("Secret {name} in {namespace} has no key {KEY}"))?;
+        match str::from_utf8(&key) {
+            Ok(text) if text.starts_with("whsec_") => webhook_key(text.trim_end())
+                .map_err(|refused| format!("{KEY} of Secret {name} in {namespace} {}", refused.message)),
+            Ok(_) | Err(_) => Ok(Secret::new(key)),
+        }
+    }
+}
+
+#[async_trait]
+impl Verdicts for HttpVerdicts {
+    async fn ask(
+        &self,
+        pipeline: &PipelineId,
+        environment: &Environment,
+        question: &Question,
+    ) -> Result<Opening, Unanswered> {
+        let at_once = |why: String| Unanswered { why, rest: Duration::ZERO };
+        // Closed never.
+        let _asked = self.asked.acquire().await;
+        let request = self.request(pipeline, environment, question).await.map_err(at_once)?;
+        let host = host(request.uri());
+        let exchange = self.http.send(request, None, ANSWER_BYTES_MAX);
+        let answer = match tokio::time::timeout(question.source.timeout, exchange).await {
+            Ok(answer) => answer.map_err(|error| at_once(unsaid(&host, &error)))?,
+            Err(_) => return Err(at_once(format!("{host} did not answer within {:?}", question.source.timeout))),
+        };
+        let rest = retry_after(answer.headers(), self.clock.wall_ms()).unwrap_or_default().min(REST_MAX);
+        if answer.status() != StatusCode::OK {
+            return Err(Unanswered { why: format!("{host} answered {}, which is no verdict", answer.status()), rest });
+        }
+        let unread = || Unanswered { why: format!("{host} answered no verdict: 200, and not {{\"open\": …}}"), rest };
+        let answered = serde_json::from_slice(answer.body()).map_err(|_| unread())?;
+        Ok(opening(answered, &host, rest))
+    }
+}
+
+/// What an answer says. `rest`: what its headers ask for.
+fn opening(Answered { open, reason, retry_after }: Answered, host: &str, rest: Duration) -> Opening {
+    let state = if open { "open" } else { "closed" };
+    let reason = reason.filter(|reason| !reason.trim().is_empty());
+    let words = match reason {
+        Some(reason) => format!("{host} says {state}: {}", clean(reason.trim(), REASON_BYTES_MAX)),
+        None => format!("{host} says {state}"),
+    };
+    let rest = retry_after.map_or(rest, |seconds| Duration::from_secs(seconds).min(REST_MAX));
+    Opening { open, changes_after: (!rest.is_zero()).then_some(rest), words }
+}
+
+/// For words: paths and queries may be secret.
+pub(super) fn host(uri: &Uri) -> String {
+    uri.host().unwrap_or_default().to_owned()
+}
+
+/// Why there is no answer.
+pub(super) fn unsaid(host: &str, error: &HttpError) -> String {
+    match error {
+        HttpError::Refused(words) | HttpError::Failed(words) => format!("{host}: {words}"),
+        HttpError::TooLong => format!("{host} answered more than {ANSWER_BYTES_MAX} bytes"),
+    }
+}

@@ -1,0 +1,96 @@
+//! `pipeline.*` and `git.*`: whether revisions are promoted, of which API groups, and where git hosts, forges and other systems may be.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use super::address::Refused;
+use super::values::Values;
+
+/// API groups at most: ours, and the one we took over from.
+const GROUPS_MAX: usize = 8;
+
+/// Hosts at most: one for each git host, forge, verdict and other allclear of a company.
+const HOSTS_MAX: usize = 100;
+
+/// Characters of a DNS name (RFC 1123, 2.1).
+const NAME_CHARS_MAX: usize = 253;
+
+/// `pipeline.*`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pipeline {
+    /// Whether Pipelines are followed.
+    pub enabled: Enabled,
+    /// The API groups they are in, ours first; never empty. Of two objects of one name the one of the earlier group counts.
+    pub groups: Vec<String>,
+    /// A Pipeline may name a GitopsCluster of another namespace.
+    pub cross_namespace: bool,
+}
+
+/// Whether Pipelines are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enabled {
+    /// If the cluster has the kind.
+    Auto,
+    /// Yes: that the cluster does not have the kind is a trouble.
+    On,
+    /// No.
+    Off,
+}
+
+/// `git.*`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Git {
+    /// Hosts, in lower case and without port, that may have private addresses: git hosts, forges, and those that Pipelines ask.
+    pub private_hosts: BTreeSet<String>,
+}
+
+pub(super) fn pipeline(values: &mut Values<'_>) -> Option<Pipeline> {
+    let choices = [("auto", Enabled::Auto), ("on", Enabled::On), ("off", Enabled::Off)];
+    let enabled = values.choice("pipeline.enabled", &choices);
+    let groups = groups(values);
+    let cross_namespace = values.truth("pipeline.cross_namespace");
+    Some(Pipeline { enabled: enabled?, groups: groups?, cross_namespace: cross_namespace? })
+}
+
+fn groups(values: &mut Values<'_>) -> Option<Vec<String>> {
+    let key = "pipeline.groups";
+    let group = |text: &str| match is_dns_name(text) && text.contains('.') {
+        true => Ok(text.to_owned()),
+        false => Err(Refused::new("is not an API group", "write a group such as allclear.dev")),
+    };
+    let groups = values.list(key, "list of API groups", GROUPS_MAX, group)?;
+    let distinct: BTreeSet<&String> = groups.iter().collect();
+    if groups.is_empty() {
+        let fix = "write \"allclear.dev\", or set pipeline.enabled = \"off\"";
+        return values.refuse(key, None, Refused::new("is empty", fix));
+    }
+    if distinct.len() < groups.len() {
+        return values.refuse(key, None, Refused::new("names a group twice", "write each group once"));
+    }
+    Some(groups)
+}
+
+pub(super) fn git(values: &mut Values<'_>) -> Option<Git> {
+    let host = |text: &str| {
+        let host = text.to_ascii_lowercase();
+        match host.trim_matches(['[', ']']).parse() {
+            // As in a URL.
+            Ok(IpAddr::V6(address)) => Ok(format!("[{address}]")),
+            Ok(IpAddr::V4(_)) => Ok(host),
+            Err(_) if is_dns_name(&host) => Ok(host),
+            Err(_) => {
+                Err(Refused::new("is not a host", "write a name such as git.example.com, without scheme and port"))
+            }
+        }
+    };
+    let hosts = values.list("git.private_hosts", "list of hosts", HOSTS_MAX, host)?;
+    Some(Git { private_hosts: hosts.into_iter().collect() })
+}
+
+fn is_dns_name(text: &str) -> bool {
+    let is_label = |label: &str| {
+        let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        !label.is_empty() && label.chars().all(is_inner) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    text.len() <= NAME_CHARS_MAX && text.split('.').all(is_label)
+}
