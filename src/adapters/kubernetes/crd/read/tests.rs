@@ -113,6 +113,30 @@ fn gates_and_edges_are_read() {
     assert_eq!(purged, Purged { workloads: vec!["web".to_owned()], by: Some(by) });
 }
 
+/// What would lead elsewhere in the API server, or show what the Pipeline's author may not read.
+fn wrong_reaches() -> Vec<(&'static str, Value, &'static str)> {
+    vec![
+        ("/environments/1/purged", json!({"workloads": ["../web"]}), "no name that an object can have"),
+        (
+            "/appRef",
+            json!({"apiVersion": "v1", "kind": "Secret", "name": "eu-1", "revisionAt": "/data/value"}),
+            "never read",
+        ),
+        (
+            "/environments/1/gates",
+            json!({"needs": [{"apiVersion": "v1", "kind": "Secret", "name": "eu-1"}]}),
+            "a Secret is never read as an app",
+        ),
+        ("/appRef/name", json!("web/../../../secrets/eu-1"), "no name that an object can have"),
+        ("/environments/0/targets/0/namespace", json!("a/b"), "no name that an object can have"),
+        (
+            "/environments/1/targets/1/clusterRef/name",
+            json!("eu-1,metadata.namespace!=x"),
+            "no name that an object can have",
+        ),
+    ]
+}
+
 /// A part of the spec, what it is replaced by, and the words that follow.
 fn invalid_specs() -> Vec<(&'static str, Value, &'static str)> {
     let environment = |name: &str| json!({"name": name, "targets": [{"namespace": "x"}]});
@@ -165,24 +189,6 @@ fn invalid_specs() -> Vec<(&'static str, Value, &'static str)> {
             "gates.verdict.url is no https address",
         ),
         ("/environments/1/purged", json!({"workloads": []}), "purged.workloads is empty"),
-        ("/environments/1/purged", json!({"workloads": ["../web"]}), "no name that an object can have"),
-        (
-            "/appRef",
-            json!({"apiVersion": "v1", "kind": "Secret", "name": "eu-1", "revisionAt": "/data/value"}),
-            "never read",
-        ),
-        (
-            "/environments/1/gates",
-            json!({"needs": [{"apiVersion": "v1", "kind": "Secret", "name": "eu-1"}]}),
-            "a Secret is never read as an app",
-        ),
-        ("/appRef/name", json!("web/../../../secrets/eu-1"), "no name that an object can have"),
-        ("/environments/0/targets/0/namespace", json!("a/b"), "no name that an object can have"),
-        (
-            "/environments/1/targets/1/clusterRef/name",
-            json!("eu-1,metadata.namespace!=x"),
-            "no name that an object can have",
-        ),
         (
             "/environments/1/targets/1/clusterRef/namespace",
             json!("other"),
@@ -200,7 +206,7 @@ fn invalid_specs() -> Vec<(&'static str, Value, &'static str)> {
 
 #[test]
 fn a_spec_that_cannot_be_used_says_what_is_wrong_and_where() {
-    for (pointer, value, expected) in invalid_specs() {
+    for (pointer, value, expected) in invalid_specs().into_iter().chain(wrong_reaches()) {
         let why = why(pointer, value);
         assert!(
             why.contains(expected) && why.len() <= remembered::MESSAGE_BYTES_MAX && !why.contains("s3cr3t"),
