@@ -18,6 +18,8 @@ use crate::config::{Config, Enabled, Namespaces};
 use domain::pipeline::spec::Object;
 use domain::ports::pipeline::{Forge, Objects, Promoting, Secrets};
 use domain::ports::{Clock, ClusterView, Ledger};
+use forge::Http;
+use forge::propose::Forges;
 
 /// Everything outside that Pipelines need; `None` if they are switched off. Nothing is sent yet. `origin`: where kubeconfigs come
 /// from, and so whether the other systems may be stand-ins without TLS.
@@ -37,16 +39,16 @@ pub fn promoting(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let secrets: Arc<dyn Secrets> = Arc::new(KubernetesSecrets::new(clients));
     let http = ForgeHttp::new(config.git.private_hosts.iter().cloned());
-    let http = Arc::new(match origin {
+    let http: Arc<dyn Http> = Arc::new(match origin {
         Origin::Others => http,
         Origin::StandIn => http.with_plain_http(),
     });
     let forge: Arc<dyn Forge> = if config.dry_run {
         Arc::new(DryForge)
     } else {
-        Arc::new(Pooled::forges(Arc::clone(&http), Arc::clone(&secrets)))
+        Arc::new(Pooled::new(Arc::new(Forges::new(Arc::clone(&http), Arc::clone(&secrets)))))
     };
-    let verdicts = HttpVerdicts::new(http.clone(), Arc::clone(&secrets), Arc::clone(&clock));
+    let verdicts = HttpVerdicts::new(Arc::clone(&http), Arc::clone(&secrets), Arc::clone(&clock));
     Some(Promoting {
         objects: objects(config, clients, &tempo),
         leaves: Arc::new(Clusters::new(clients.clone(), tempo, origin)),
