@@ -55,8 +55,8 @@ fn a_rollout_that_failed_or_was_not_purged_leaves_the_edge_stale() {
             purges: Vec::new(),
             more: 0,
         };
-        let (history, settled) = (vec![closed], None);
-        let done = Record { phase: Phase::Complete, closed: record.seq, history, settled, ..record.clone() };
+        let (history, settled, edge) = (vec![closed], None, Edge::Settled);
+        let done = Record { phase: Phase::Complete, closed: record.seq, history, settled, edge, ..record.clone() };
         edge::fresh(Some(&done), Some(&complete("b", 2)), &Policy::default())
     };
     for outcome in [Outcome::Owed, Outcome::PartlyOwed, Outcome::Partly, Outcome::Impossible, Outcome::RecoveredSkipped]
