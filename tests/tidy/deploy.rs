@@ -81,9 +81,12 @@ fn the_account_has_the_rights_it_needs_and_no_other() {
     assert_eq!(namespaced["rules"], json!(rules), "the overlay's Role is the ClusterRole for one namespace");
 }
 
+/// Each right with its verbs.
+type Rights = &'static [(&'static str, &'static str)];
+
 /// The rights that components, the overlay of the older group and a leaf give, each for itself, by the file of the role. The base names
 /// no Secrets; Secrets are named one by one.
-const MORE_RIGHTS: [(&str, &str, &[(&str, &str)]); 7] = [
+const MORE_RIGHTS: [(&str, &str, Rights); 7] = [
     ("components/apps", "ClusterRole", &APPS),
     ("components/approvals-by-hand", "ClusterRole", &[("allclear.dev/pipelines", "approve get list patch watch")]),
     ("components/gitopsclusters", "ClusterRole", &[("gitops.weave.works/gitopsclusters", "get list watch")]),

@@ -184,9 +184,9 @@ async fn in_a_dry_run_statuses_are_kept_over_the_real_objects_and_nothing_is_wri
     bench.api.apply(suspended).unwrap();
     let mut watch = dry.watch();
     let seen = loop {
-        match tokio::time::timeout(PATIENCE, watch.next()).await.unwrap().unwrap() {
-            ObjectSight::Seen(object) => break object,
-            _ => {}
+        let sight = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap().unwrap();
+        if let ObjectSight::Seen(object) = sight {
+            break object;
         }
     };
     assert_eq!((seen.status.serial, seen.spec.as_ref().unwrap().suspended.is_some()), (1, true));
