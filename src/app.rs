@@ -18,6 +18,7 @@ use crate::actors::{Env, Grouping, Settings};
 use crate::adapters::clock::SystemClock;
 use crate::adapters::cloudfront::{self, CloudFront};
 use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
+use crate::adapters::edge::FreshEdges;
 use crate::adapters::http::{self as outbound, Egress};
 use crate::adapters::kubernetes::{self, Clients, Cluster, Events, KubernetesLease, Scope, Tempo};
 use crate::adapters::ledger::fresh_origin;
@@ -30,7 +31,7 @@ use crate::adapters::redis::board::RedisBoard;
 use crate::adapters::webhook::Webhooks;
 use crate::app::by_hand::ByHand;
 use crate::config::{Config, LedgerBackend, Namespaces, RedisAddress};
-use crate::http::{About, Addresses, Front, ListenError, Serving};
+use crate::http::{About, Addresses, Fresh, Front, ListenError, Serving};
 use crate::telemetry::Metrics;
 use domain::catalog::Freshness;
 use domain::delivery;
@@ -237,8 +238,13 @@ async fn begin(config: &Config, env: Env) -> Result<Running, StartError> {
     let about =
         About { member: env.settings.member.to_string(), group: env.settings.group.clone(), dry_run: config.dry_run };
     let metrics = env.metrics.clone();
+    // In a dry run no edge is ever made fresh.
+    let fresh = config.http.fresh.as_ref().filter(|_| !config.dry_run).map(|token| {
+        let edges = FreshEdges::ours(env.ports.ledger.clone(), env.ports.cluster.clone(), config.policy());
+        Fresh::new(token.expose(), Arc::new(edges))
+    });
     let root = Root::new(env, give_up).start();
-    let front = Front { root: root.clone().recipient(), metrics, about, draining: draining.clone() };
+    let front = Front { root: root.clone().recipient(), metrics, about, fresh, draining: draining.clone() };
     let addresses = Addresses { probes: config.http.listen, page: config.http.page };
     let serving = crate::http::serve(addresses, front).await?;
     let Addresses { probes, page } = serving.addresses();

@@ -42,14 +42,23 @@ const TOKEN: &str = "token";
 /// Bytes of another allclear's words that are repeated.
 const REASON_BYTES_MAX: usize = 160;
 
+/// What is attempted, for errors.
+const ATTEMPTED: &str = "failed to ask another allclear whether its edge is fresh";
+
 /// All edges, ours and others'.
 pub struct FreshEdges {
     ledger: Arc<dyn Ledger>,
     cluster: Arc<dyn ClusterView>,
     policy: Policy,
+    /// The way to other allclears, where they may be asked.
+    others: Option<Others>,
+    next: Mutex<Option<Instant>>,
+}
+
+/// Other allclears.
+struct Others {
     http: Arc<dyn Http>,
     secrets: Arc<dyn Secrets>,
-    next: Mutex<Option<Instant>>,
 }
 
 /// What another allclear answers: a verdict.
@@ -68,7 +77,12 @@ impl FreshEdges {
         http: Arc<dyn Http>,
         secrets: Arc<dyn Secrets>,
     ) -> Self {
-        Self { ledger, cluster, policy, http, secrets, next: Mutex::default() }
+        Self { others: Some(Others { http, secrets }), ..Self::ours(ledger, cluster, policy) }
+    }
+
+    /// Ours alone.
+    pub fn ours(ledger: Arc<dyn Ledger>, cluster: Arc<dyn ClusterView>, policy: Policy) -> Self {
+        Self { ledger, cluster, policy, others: None, next: Mutex::default() }
     }
 
     /// Waits until one more look is in time.
@@ -81,38 +95,39 @@ impl FreshEdges {
     }
 
     /// One of our own.
-    async fn ours(&self, id: &WorkloadId) -> Result<Result<(), String>, PortError> {
+    async fn look(&self, id: &WorkloadId) -> Result<Result<(), String>, PortError> {
         let (record, workload) = tokio::try_join!(self.ledger.load(id), self.cluster.workload(id))?;
         Ok(edge::fresh(record.as_ref(), workload.as_ref(), &self.policy))
     }
+}
 
+impl Others {
     /// One of another allclear's.
-    async fn theirs(
+    async fn ask(
         &self,
         by: &PurgedBy,
         token: Option<&HeaderValue>,
         id: &WorkloadId,
     ) -> Result<Result<(), String>, PortError> {
         let address = format!("{}/api/v1/fresh/{}/{}", by.server.trim_end_matches('/'), id.namespace, id.name);
-        let attempted = "failed to ask another allclear whether its edge is fresh";
         let mut request = Request::get(address).body(Bytes::new());
-        let request = request.as_mut().map_err(|_| PortError::lasting(attempted, "its address is no URL"))?;
+        let request = request.as_mut().map_err(|_| PortError::lasting(ATTEMPTED, "its address is no URL"))?;
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
         request.headers_mut().extend(token.map(|token| (AUTHORIZATION, token.clone())));
         let host = host(request.uri());
         let exchange = timeout(ANSWER_MAX, self.http.send(std::mem::take(request), None, ANSWER_BYTES_MAX)).await;
-        let answer = exchange.map_err(|_| PortError::passing(attempted, format!("{host} did not answer in time")))?;
-        let answer = answer.map_err(|error| PortError::passing(attempted, unsaid(&host, &error)))?;
+        let answer = exchange.map_err(|_| PortError::passing(ATTEMPTED, format!("{host} did not answer in time")))?;
+        let answer = answer.map_err(|error| PortError::passing(ATTEMPTED, unsaid(&host, &error)))?;
         let failed = |why: String| match retry_after(answer.headers(), 0) {
-            Some(rest) => PortError { retry: Retry::After(rest), ..PortError::passing(attempted, why) },
-            None => PortError::passing(attempted, why),
+            Some(rest) => PortError { retry: Retry::After(rest), ..PortError::passing(ATTEMPTED, why) },
+            None => PortError::passing(ATTEMPTED, why),
         };
         match answer.status() {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 let why =
                     format!("{host} does not accept the token; see purged.secretRef, and http.fresh_token_file there");
-                return Err(PortError::denied(attempted, why));
+                return Err(PortError::denied(ATTEMPTED, why));
             }
             StatusCode::NOT_FOUND => {
                 let why = format!(
@@ -145,17 +160,18 @@ impl FreshEdges {
 #[async_trait]
 impl Edges for FreshEdges {
     async fn are_fresh(&self, purged: &Purged, namespaces: &BTreeSet<String>) -> Result<Result<(), String>, PortError> {
-        let token = match &purged.by {
-            Some(by) => self.token(by).await?,
-            None => None,
+        let by = match (&purged.by, &self.others) {
+            (None, _) => None,
+            (Some(by), Some(others)) => Some((by, others, others.token(by).await?)),
+            (Some(_), None) => return Err(PortError::lasting(ATTEMPTED, "only our own edges are known here")),
         };
         for namespace in namespaces {
             for name in &purged.workloads {
                 let id = WorkloadId::deployment(namespace.as_str(), name.as_str());
                 self.paced().await;
-                let fresh = match &purged.by {
-                    Some(by) => self.theirs(by, token.as_ref(), &id).await?,
-                    None => self.ours(&id).await?,
+                let fresh = match &by {
+                    Some((by, others, token)) => others.ask(by, token.as_ref(), &id).await?,
+                    None => self.look(&id).await?,
                 };
                 if let Err(why) = fresh {
                     return Ok(Err(format!("the edge of {}: {why}", id.display_name())));

@@ -9,9 +9,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use domain::pipeline::proposal::{Order, Proposed, RequestState};
 use domain::ports::PortError;
-use domain::ports::pipeline::Forge;
+use domain::ports::pipeline::{Forge, Secrets};
+use forge::propose::Forges;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
+
+use super::forge_http::ForgeHttp;
 
 /// Calls at the same time. Each holds a thread and the trees of its repository.
 const CALLS_MAX: usize = 2;
@@ -29,6 +32,11 @@ impl Pooled {
     /// The same forge, elsewhere.
     pub fn new(forge: Arc<dyn Forge>) -> Self {
         Self { forge, places: Arc::new(Semaphore::new(CALLS_MAX)) }
+    }
+
+    /// All git hosts and forges, by this way out and with these Secrets.
+    pub fn forges(http: Arc<ForgeHttp>, secrets: Arc<dyn Secrets>) -> Self {
+        Self::new(Arc::new(Forges::new(http, secrets)))
     }
 
     async fn run<T, F>(

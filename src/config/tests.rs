@@ -408,3 +408,50 @@ fn a_key_of_any_text_is_shown_on_one_line() {
     assert!(found.len() == 2 && found.iter().all(|problem| problem.len() < 300), "{found:?}");
     assert!(!found.concat().contains(['\u{1b}', '\n']), "{found:?}");
 }
+
+#[test]
+fn pipelines_are_followed_where_there_are_any_unless_configured_otherwise() {
+    let config = load_with(&[], &[], &[]).unwrap().config;
+    let groups = vec!["allclear.dev".to_owned()];
+    assert_eq!(config.pipeline, Pipeline { enabled: Enabled::Auto, groups, cross_namespace: true });
+    assert!(config.git.private_hosts.is_empty() && config.http.fresh.is_none());
+    let file = "[pipeline]\nenabled = \"ON\"\ngroups = [\"allclear.dev\", \"pipelines.weave.works\"]\n\
+                [git]\nprivate_hosts = [\"Git.example.com\", \"10.0.0.7\", \"fd00::7\"]\n";
+    let config = load_with(&[("c.toml", file)], &[], &[]).unwrap().config;
+    assert_eq!((config.pipeline.enabled, config.pipeline.groups.len()), (Enabled::On, 2));
+    let hosts: Vec<&str> = config.git.private_hosts.iter().map(String::as_str).collect();
+    assert_eq!(hosts, ["10.0.0.7", "[fd00::7]", "git.example.com"]);
+    let one = |text: &str, expected: &str| assert_eq!(problems(&[("c.toml", text)], &[]), [expected], "{text}");
+    one("[pipeline]\nenabled = true", "c.toml:2:11: pipeline.enabled: is a truth value; fix: write a text in quotes");
+    one(
+        "[pipeline]\ngroups = []",
+        "c.toml:2:10: pipeline.groups: is empty; fix: write \"allclear.dev\", or set pipeline.enabled = \"off\"",
+    );
+    one(
+        "[pipeline]\ngroups = [\"allclear.dev/v1alpha1\"]",
+        "c.toml:2:10: pipeline.groups: item 1 is not an API group; fix: write a group such as allclear.dev",
+    );
+    one(
+        "[pipeline]\ngroups = [\"a.b\", \"a.b\"]",
+        "c.toml:2:10: pipeline.groups: names a group twice; fix: write each group once",
+    );
+    for host in ["https://git.example.com", "git.example.com:443", "*.example.com", "git example"] {
+        let found = problems(&[("c.toml", &format!("[git]\nprivate_hosts = [\"{host}\"]"))], &[]);
+        assert!(found.len() == 1 && found[0].contains("item 1 is not a host"), "{host}: {found:?}");
+    }
+}
+
+#[test]
+fn the_token_for_asking_after_edges_is_read_from_its_file_and_never_shown() {
+    let file = [("ALLCLEAR__HTTP__FRESH_TOKEN_FILE", "/token")];
+    let loaded = load_with(&[("/token", "hunter2hunter2hunter2hunter2hunter2\n")], &file, &[]).unwrap();
+    let token = loaded.config.http.fresh.clone().unwrap();
+    assert_eq!(token.expose(), "hunter2hunter2hunter2hunter2hunter2");
+    assert!(!format!("{:?}", loaded.config.http).contains("hunter2"));
+    assert!(!loaded.effective.table().contains("hunter2"));
+    for bad in ["hunter2", "", "hunter2hunter2hunter2 hunter2hunter2", "hunter2hunter2hunter2hunter2\nhunter2hunter2"] {
+        let found = problems(&[("/token", bad)], &file);
+        assert!(found[0].contains("names a file that holds no token") && !found[0].contains("hunter2"), "{found:?}");
+    }
+    assert!(problems(&[], &file)[0].contains("cannot be read: there is no such file"));
+}

@@ -29,7 +29,7 @@ use std::time::Duration;
 use crate::app::{Look, Sight, TargetKey};
 use crate::id::PipelineId;
 use crate::machine::{Machine, Timestamp};
-use crate::ports::PortError;
+use crate::ports::answer::PortError;
 use crate::promise::Promise;
 use watched::{Seen, Watched};
 

@@ -7,6 +7,7 @@
 //! Not for requests to the outside; that is `adapters::http`.
 
 mod doors;
+mod fresh;
 mod guests;
 mod page;
 mod reply;
@@ -27,6 +28,7 @@ use crate::actors::observation::Observation;
 use crate::telemetry::Metrics;
 pub use doors::{Addresses, Door, ListenError};
 use doors::{Open, bind};
+pub use fresh::Fresh;
 use guests::Guest;
 pub use page::About;
 
@@ -46,6 +48,8 @@ pub struct Front {
     pub metrics: Arc<Metrics>,
     /// Who this is.
     pub about: About,
+    /// Who may ask whether an edge is fresh; `None`: nobody.
+    pub fresh: Option<Fresh>,
     /// Set when the process has begun to end; it is not ready from then on.
     pub draining: Arc<AtomicBool>,
 }
@@ -101,6 +105,9 @@ async fn answer(request: HttpRequest, window: web::Data<Window>, door: web::Data
     let _answering = request.conn_data::<Guest>().map(Guest::answering);
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return reply::method_not_allowed(request.method());
+    }
+    if let (Some(asked), Some(fresh)) = (request.path().strip_prefix(fresh::PATH), &window.front.fresh) {
+        return fresh.answer(&request, asked).await;
     }
     match (request.path(), *door.get_ref()) {
         ("/livez", _) => health(window.alive().await),

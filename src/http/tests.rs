@@ -1,5 +1,6 @@
 //! Over a real loopback socket, against a root actor that shows what it is told to.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use actix::{Actor, Context, Handler, MessageResult, ResponseFuture};
@@ -10,6 +11,9 @@ use super::*;
 use crate::actors::observation::{DeliverySeen, PurgeSeen};
 use domain::broker::{BoardSeen, MemberSeen, Seen};
 use domain::id::WorkloadId;
+use domain::pipeline::spec::Purged;
+use domain::ports::PortError;
+use domain::ports::pipeline::Edges;
 use domain::rollout::{MemberSummary, PurgeSummary, Stage, Summary};
 use domain::tally::{Ballot, Tally};
 use domain::unwell::{Reason, Unwell};
@@ -45,7 +49,7 @@ impl Handler<Observe> for Mute {
 
 fn front(root: Recipient<Observe>) -> Front {
     let about = About { member: "eu-1".into(), group: "default".into(), dry_run: false };
-    Front { root, metrics: Arc::default(), about, draining: Arc::default() }
+    Front { root, metrics: Arc::default(), about, fresh: None, draining: Arc::default() }
 }
 
 fn showing(observation: Observation) -> Front {
@@ -67,8 +71,14 @@ async fn start(front: Front) -> Serving {
 
 /// The whole answer to one request, head and body.
 async fn ask(address: SocketAddr, method: &str, path: &str) -> String {
+    ask_as(address, method, path, "").await
+}
+
+/// The same, with one more line in the head.
+async fn ask_as(address: SocketAddr, method: &str, path: &str, line: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+    let request =
+        format!("{method} {path} HTTP/1.1\r\n{line}host: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_string(&mut answer));
@@ -368,4 +378,55 @@ async fn the_page_shows_who_is_in_the_group_and_what_holds_it() {
     assert_eq!(json["group"], "default");
     assert_eq!(json["agreement"]["members"][1]["heard_s"], 3);
     serving.stop().await;
+}
+
+/// `shop/web` is fresh, `shop/late` is not, `shop/lost` cannot be read; whatever else is asked about fails the test.
+struct ThreeEdges;
+
+#[async_trait::async_trait]
+impl Edges for ThreeEdges {
+    async fn are_fresh(&self, purged: &Purged, namespaces: &BTreeSet<String>) -> Result<Result<(), String>, PortError> {
+        assert_eq!((namespaces.len(), &purged.by), (1, &None));
+        match (namespaces.first().unwrap().as_str(), purged.workloads[0].as_str()) {
+            ("shop", "web") => Ok(Ok(())),
+            ("shop", "late") => Ok(Err("its purge is under way".to_owned())),
+            ("shop", "lost") => Err(PortError::passing("failed to read the record", "no answer")),
+            other => panic!("{other:?} was asked about"),
+        }
+    }
+}
+
+#[actix::test]
+async fn whether_an_edge_is_fresh_is_answered_to_who_has_the_token() {
+    let path = |name: &str| format!("/api/v1/fresh/{name}");
+    let closed = start(showing(synced())).await;
+    assert!(ask(closed.addresses().probes, "GET", &path("shop/web")).await.starts_with("HTTP/1.1 404"), "it is off");
+    let fresh = Some(Fresh::new("hunter2-hunter2", Arc::new(ThreeEdges)));
+    let serving = start(Front { fresh, ..showing(synced()) }).await;
+    let token = "authorization: Bearer hunter2-hunter2\r\n";
+    for door in [serving.addresses().probes, serving.addresses().page] {
+        let open = ask_as(door, "GET", &path("shop/web"), token).await;
+        assert!(open.starts_with("HTTP/1.1 200") && open.contains("content-type: application/json"), "{open}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(body(&open)).unwrap(), serde_json::json!({"open": true}));
+        let late = ask_as(door, "GET", &path("shop/late"), token).await;
+        let expected = serde_json::json!({"open": false, "reason": "its purge is under way", "retryAfter": 2});
+        assert_eq!(serde_json::from_str::<serde_json::Value>(body(&late)).unwrap(), expected);
+        let lost = ask_as(door, "GET", &path("shop/lost"), token).await;
+        assert!(
+            lost.starts_with("HTTP/1.1 503") && lost.contains("retry-after: 2") && lost.contains("no answer"),
+            "{lost}"
+        );
+    }
+    let probes = serving.addresses().probes;
+    for wrong in
+        ["", "authorization: Bearer hunter2\r\n", "authorization: hunter2-hunter2\r\n", "x-token: hunter2-hunter2\r\n"]
+    {
+        let refused = ask_as(probes, "GET", &path("shop/web"), wrong).await;
+        assert!(refused.starts_with("HTTP/1.1 401") && refused.contains("www-authenticate: Bearer"), "{refused}");
+        assert!(!refused.contains("hunter2"), "{refused}");
+    }
+    for bad in ["", "shop", "shop/", "shop/web/x", "shop/..", "../web", "shop/we%62", "Shop/web"] {
+        assert!(ask_as(probes, "GET", &path(bad), token).await.starts_with("HTTP/1.1 404"), "{bad}");
+    }
+    assert!(ask_as(probes, "POST", &path("shop/web"), token).await.starts_with("HTTP/1.1 405"));
 }

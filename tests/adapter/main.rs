@@ -18,6 +18,7 @@ mod cloudfront;
 mod commands;
 mod explain;
 mod forge_http;
+mod gates;
 mod health;
 mod kubernetes;
 mod kubernetes_conformance;

@@ -81,6 +81,89 @@ fn the_account_has_the_rights_it_needs_and_no_other() {
     assert_eq!(namespaced["rules"], json!(rules), "the overlay's Role is the ClusterRole for one namespace");
 }
 
+/// Each right with its verbs.
+type Rights = &'static [(&'static str, &'static str)];
+
+/// The rights that components, the overlay of the older group and a leaf give, each for itself, by the file of the role. The base names
+/// no Secrets; Secrets are named one by one.
+const MORE_RIGHTS: [(&str, &str, Rights); 7] = [
+    ("components/apps", "ClusterRole", &APPS),
+    ("components/approvals-by-hand", "ClusterRole", &[("allclear.dev/pipelines", "approve get list patch watch")]),
+    ("components/gitopsclusters", "ClusterRole", &[("gitops.weave.works/gitopsclusters", "get list watch")]),
+    (
+        "components/pipelines",
+        "ClusterRole",
+        &[("allclear.dev/pipelines", "get list watch"), ("allclear.dev/pipelines/status", "update")],
+    ),
+    ("components/secrets", "Role", &[("/secrets/eu-1", "get list watch"), ("/secrets/forge", "get list watch")]),
+    (
+        "overlays/weave",
+        "ClusterRole",
+        &[("pipelines.weave.works/pipelines", "get list watch"), ("pipelines.weave.works/pipelines/status", "update")],
+    ),
+    ("leaf", "ClusterRole", &LEAF),
+];
+
+/// Kinds of apps beside the Deployments of the base.
+const APPS: [(&str, &str); 7] = [
+    ("apps/daemonsets", "get list watch"),
+    ("apps/statefulsets", "get list watch"),
+    ("argoproj.io/applications", "get list watch"),
+    ("argoproj.io/rollouts", "get list watch"),
+    ("helm.toolkit.fluxcd.io/helmreleases", "get list watch"),
+    ("infra.contrib.fluxcd.io/terraforms", "get list watch"),
+    ("kustomize.toolkit.fluxcd.io/kustomizations", "get list watch"),
+];
+
+/// In another cluster: the same, and Deployments. No verb that writes.
+const LEAF: [(&str, &str); 8] = {
+    let [daemonsets, statefulsets, applications, rollouts, releases, terraforms, kustomizations] = APPS;
+    let deployments = ("apps/deployments", "get list watch");
+    [daemonsets, deployments, statefulsets, applications, rollouts, releases, terraforms, kustomizations]
+};
+
+#[test]
+fn a_component_gives_what_it_is_for_and_a_leaf_is_only_read() {
+    for (folder, kind, list) in MORE_RIGHTS {
+        let role = of_kind(&format!("deploy/{folder}/role.yaml"), kind);
+        assert_eq!(rights(&role), expected(list), "{folder}");
+    }
+    let roles = files("deploy").into_iter().filter(|file| file.path.ends_with("role.yaml"));
+    let listed: BTreeSet<String> =
+        MORE_RIGHTS.iter().map(|(folder, ..)| format!("deploy/{folder}/role.yaml")).collect();
+    let others = roles.map(|file| file.path).filter(|path| !listed.contains(path));
+    let others: Vec<String> = others.filter(|path| !path.starts_with("deploy/base/")).collect();
+    assert_eq!(others, ["deploy/overlays/namespaced/role.yaml"], "a role that no list holds");
+    for policy in ["approvals", "manual"] {
+        let path = format!("deploy/policies/{policy}.yaml");
+        let (policy, binding) =
+            (of_kind(&path, "ValidatingAdmissionPolicy"), of_kind(&path, "ValidatingAdmissionPolicyBinding"));
+        assert_eq!(binding["spec"]["policyName"], policy["metadata"]["name"]);
+        assert_eq!(
+            (&policy["spec"]["failurePolicy"], &binding["spec"]["validationActions"]),
+            (&json!("Fail"), &json!(["Deny"]))
+        );
+    }
+}
+
+/// Every component names the account of the base, since no transformer of the base reaches it.
+#[test]
+fn a_component_binds_the_account_of_the_base() {
+    let overlays = [
+        "components/apps",
+        "components/gitopsclusters",
+        "components/pipelines",
+        "components/secrets",
+        "overlays/weave",
+    ];
+    for folder in overlays {
+        let bindings =
+            documents(&format!("deploy/{folder}/role.yaml")).into_iter().filter(|one| one["subjects"].is_array());
+        let account = json!([{"kind": "ServiceAccount", "name": "allclear", "namespace": "allclear"}]);
+        assert!(bindings.map(|binding| binding["subjects"].clone()).eq([account]), "{folder}");
+    }
+}
+
 /// What Pipelines read, and not every cluster has: components allow it, Secrets by their names alone.
 const BY_COMPONENTS: [&str; 2] = ["gitopsclusters", "secrets"];
 
@@ -232,14 +315,23 @@ fn the_files_that_are_named_below_the_mount_come_from_somewhere() {
 /// kubectl renders it where there is one (`make manifests`); here, that every file it names is there and none is left over.
 #[test]
 fn the_kustomization_names_every_file_beside_it() {
-    for folder in ["deploy/base", "deploy/overlays/namespaced"] {
+    let all =
+        files("deploy").into_iter().filter_map(|file| Some(file.path.strip_suffix("/kustomization.yaml")?.to_owned()));
+    let all: Vec<String> = all.collect();
+    assert!(all.len() >= 10, "{all:?}");
+    for folder in &all {
         let kustomization = &documents(&format!("{folder}/kustomization.yaml"))[0];
-        let mut named: BTreeSet<String> = strings(&kustomization["resources"]).into_iter().collect();
-        named.remove("../../base");
+        let (resources, components) = (strings(&kustomization["resources"]), strings(&kustomization["components"]));
+        let (elsewhere, here): (Vec<String>, Vec<String>) =
+            resources.into_iter().chain(components).partition(|name| name.starts_with("../../"));
+        let known = elsewhere.iter().map(|name| name.replace("../..", "deploy"));
+        assert!(known.into_iter().all(|name| all.contains(&name)), "{folder}: {elsewhere:?}");
+        let mut named: BTreeSet<String> = here.into_iter().collect();
         for generator in kustomization["configMapGenerator"].as_array().into_iter().flatten() {
             named.extend(strings(&generator["files"]));
         }
-        let beside = files(folder).into_iter().filter_map(|file| Some(file.path.strip_prefix(folder)?[1..].to_owned()));
+        let beside =
+            files(folder).into_iter().filter_map(|file| Some(file.path.strip_prefix(folder.as_str())?[1..].to_owned()));
         let beside: BTreeSet<String> = beside.filter(|name| name != "kustomization.yaml").collect();
         assert_eq!(named, beside, "{folder}");
     }

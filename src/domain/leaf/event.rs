@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::app::{Look, Sight, TargetKey};
 use crate::id::PipelineId;
-use crate::ports::PortError;
+use crate::ports::answer::PortError;
 
 /// What one watch is of: the objects of a kind, in one namespace or in all.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -8,7 +8,7 @@ use super::{NOT_SYNCED, Number, SPARE_FOR, TROUBLE_MAX, TWICE_AFTER};
 use crate::app::{Look, Present, Sight, TargetKey};
 use crate::call::Call;
 use crate::machine::Timestamp;
-use crate::ports::PortError;
+use crate::ports::answer::PortError;
 use crate::retry::SERVICE;
 
 /// Why a target is not ready that has to be seen twice.

@@ -12,7 +12,7 @@ use crate::leaf::{Collection, News};
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
 use crate::pipeline::spec::{Freeze, Object, Purged, Window};
 use crate::pipeline::{Opening, Question};
-use crate::ports::{Flow, PortError};
+use crate::ports::answer::{Flow, PortError};
 
 /// What a watch of Pipelines says.
 #[derive(Clone, Debug)]

@@ -1,5 +1,8 @@
 //! Pipelines as the API server has them: watched, read, and their status written by compare-and-set.
 
+use std::sync::Arc;
+
+use allclear::adapters::dry_promoting::DryObjects;
 use allclear::adapters::kubernetes::objects::Pipelines;
 use domain::id::{Environment, PipelineId, PromotionSeq, Revision};
 use domain::pipeline::spec::Object;
@@ -157,4 +160,61 @@ async fn a_cluster_without_the_crd_is_found_to_be_so() {
     bench.refuse(403, 1, |_| true);
     let words = pipelines.are_served().await.unwrap_err().to_string();
     assert!(words.starts_with("failed to ask which kinds of allclear.dev are served"), "{words}");
+}
+
+#[tokio::test]
+async fn in_a_dry_run_statuses_are_kept_over_the_real_objects_and_nothing_is_written() {
+    let (bench, pipelines, real) = start(OURS).await;
+    let dry = DryObjects::new(Arc::new(pipelines));
+    let writes = bench.api.writes();
+    let object = dry.read(&id()).await.unwrap().unwrap();
+    assert_eq!(object, real);
+    let Written::Stored(stored) = dry.write(&Object { status: status(), ..object.clone() }).await.unwrap() else {
+        panic!("it was the first write")
+    };
+    assert_eq!((&stored.status, stored.version != object.version), (&status(), true));
+    // An earlier sight is one of another version, as with a real write.
+    let Written::Conflict(Some(there)) = dry.write(&Object { status: status(), ..object }).await.unwrap() else {
+        panic!("it was written since")
+    };
+    assert_eq!(there, stored);
+    // A change of the real object shows, under what was kept; then the version is another one again.
+    let mut suspended = pipeline(OURS, "web");
+    suspended["spec"]["suspend"] = json!(true);
+    bench.api.apply(suspended).unwrap();
+    let mut watch = dry.watch();
+    let seen = loop {
+        let sight = tokio::time::timeout(PATIENCE, watch.next()).await.unwrap().unwrap();
+        if let ObjectSight::Seen(object) = sight {
+            break object;
+        }
+    };
+    assert_eq!((seen.status.serial, seen.spec.as_ref().unwrap().suspended.is_some()), (1, true));
+    assert!(matches!(dry.write(&stored).await.unwrap(), Written::Conflict(Some(now)) if now == seen));
+    let later = Status { serial: 2, ..status() };
+    assert!(matches!(dry.write(&Object { status: later, ..*seen }).await.unwrap(), Written::Stored(_)));
+    // Another object of the name begins anew.
+    assert_eq!(bench.api.writes(), writes, "nothing came over the wire");
+    bench.api.delete(Kind::Pipeline, "shop", "web").unwrap();
+    assert_eq!(dry.read(&id()).await.unwrap(), None);
+    bench.api.apply(pipeline(OURS, "web")).unwrap();
+    assert_eq!(dry.read(&id()).await.unwrap().unwrap().status, Status::default());
+}
+
+#[tokio::test]
+async fn a_cluster_of_another_namespace_can_be_forbidden() {
+    let bench = Bench::start().await;
+    bench.api.set_installed(OURS, true);
+    let mut remote = pipeline(OURS, "web");
+    let elsewhere = json!({"kind": "GitopsCluster", "name": "eu-1", "namespace": "infra"});
+    remote["spec"]["environments"][1]["targets"][0]["clusterRef"] = elsewhere;
+    bench.api.apply(remote).unwrap();
+    let pipelines = || Pipelines::new(&bench.clients, OURS, None, brisk());
+    assert!(pipelines().read(&id()).await.unwrap().unwrap().spec.is_ok());
+    let why = pipelines().confined().read(&id()).await.unwrap().unwrap().spec.unwrap_err();
+    assert!(why.contains("GitopsCluster/infra/eu-1") && why.contains("pipeline.cross_namespace"), "{why}");
+    let mut own = pipeline(OURS, "web");
+    own["spec"]["environments"][1]["targets"][0]["clusterRef"] = json!({"kind": "GitopsCluster", "name": "eu-1"});
+    bench.api.apply(own).unwrap();
+    assert!(pipelines().confined().read(&id()).await.unwrap().unwrap().spec.is_ok());
 }

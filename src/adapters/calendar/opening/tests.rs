@@ -129,7 +129,7 @@ fn is_open_by_hand(at: Timestamp, windows: &[(Window, TimeZone)], freezes: &[Fre
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     // Goal: it is open when the clock shows so, and nothing changes before the time that it says, at which something does. Within
     // three days, minute by minute; many of them are around a change of a zone.

@@ -135,3 +135,16 @@ fn a_stand_in_may_be_on_this_machine_and_plain() {
     assert!(read(text.as_bytes(), Origin::StandIn).is_ok());
     assert!(read(text.as_bytes(), Origin::Others).is_err());
 }
+
+#[test]
+fn the_kubeconfig_that_the_manifests_of_a_leaf_tell_how_to_write_is_taken() {
+    let manifest = include_str!("../../../../deploy/leaf/kustomization.yaml");
+    let (_, rest) = manifest.split_once("<<END\n").unwrap();
+    let (text, _) = rest.split_once("#   END\n").unwrap();
+    let text: String = text.lines().map(|line| format!("{}\n", line.trim_start_matches("#   "))).collect();
+    let filled = [("$server", "https://eu-1.example.com:6443"), ("$ca", &authority()), ("$token", SECRET)];
+    let text = filled.into_iter().fold(text, |text, (name, value)| text.replace(name, value));
+    let config = read(text.as_bytes(), Origin::Others).unwrap();
+    assert_eq!(config.cluster_url.to_string(), "https://eu-1.example.com:6443/");
+    assert!(config.root_cert.is_some() && config.auth_info.token.is_some());
+}

@@ -103,9 +103,38 @@ fn gates_and_edges_are_read() {
     assert_eq!((gates.freezes[0].from, gates.freezes[0].to), (1_797_724_800, 1_798_930_800));
     assert_eq!(gates.verdict.unwrap().timeout, Duration::from_secs(3));
     assert_eq!((gates.needs[0].display_name().as_str(), gates.needs[0].app.kind.as_str()), ("prod/web", "Canary"));
-    let purged = json!({"workloads": ["web"], "server": "https://eu.example.com"});
+    let purged = json!({"workloads": ["web"], "server": "https://eu.example.com", "secretRef": {"name": "eu"}});
     let purged = with("/environments/1/purged", purged).spec.unwrap().environments[1].purged.clone().unwrap();
-    assert_eq!((purged.workloads, purged.server.as_deref()), (vec!["web".to_owned()], Some("https://eu.example.com")));
+    let by = PurgedBy {
+        server: "https://eu.example.com".to_owned(),
+        secret: Some("eu".to_owned()),
+        namespace: "shop".to_owned(),
+    };
+    assert_eq!(purged, Purged { workloads: vec!["web".to_owned()], by: Some(by) });
+}
+
+/// What would lead elsewhere in the API server, or show what the Pipeline's author may not read.
+fn wrong_reaches() -> Vec<(&'static str, Value, &'static str)> {
+    vec![
+        ("/environments/1/purged", json!({"workloads": ["../web"]}), "no name that an object can have"),
+        (
+            "/appRef",
+            json!({"apiVersion": "v1", "kind": "Secret", "name": "eu-1", "revisionAt": "/data/value"}),
+            "never read",
+        ),
+        (
+            "/environments/1/gates",
+            json!({"needs": [{"apiVersion": "v1", "kind": "Secret", "name": "eu-1"}]}),
+            "a Secret is never read as an app",
+        ),
+        ("/appRef/name", json!("web/../../../secrets/eu-1"), "no name that an object can have"),
+        ("/environments/0/targets/0/namespace", json!("a/b"), "no name that an object can have"),
+        (
+            "/environments/1/targets/1/clusterRef/name",
+            json!("eu-1,metadata.namespace!=x"),
+            "no name that an object can have",
+        ),
+    ]
 }
 
 /// A part of the spec, what it is replaced by, and the words that follow.
@@ -177,7 +206,7 @@ fn invalid_specs() -> Vec<(&'static str, Value, &'static str)> {
 
 #[test]
 fn a_spec_that_cannot_be_used_says_what_is_wrong_and_where() {
-    for (pointer, value, expected) in invalid_specs() {
+    for (pointer, value, expected) in invalid_specs().into_iter().chain(wrong_reaches()) {
         let why = why(pointer, value);
         assert!(
             why.contains(expected) && why.len() <= remembered::MESSAGE_BYTES_MAX && !why.contains("s3cr3t"),

@@ -1,0 +1,96 @@
+//! Whether the edge is fresh for a workload, for those who wait for that elsewhere: `GET /api/v1/fresh/NS/NAME`.
+//!
+//! They are other allclears (`purged.server`), and tools that ask before they go on. So it is answered where the probes are, to who
+//! has its token, and in the form of a verdict: `{"open": true}`, or `{"open": false, "reason": "…", "retryAfter": 2}`.
+//!
+//! Not for what makes an edge fresh; that is `domain::edge`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::http::{StatusCode, header};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::{reply, within};
+use domain::pipeline::spec::Purged;
+use domain::ports::pipeline::Edges;
+
+/// What its paths begin with.
+pub(super) const PATH: &str = "/api/v1/fresh/";
+
+/// How long an answer may take: a hundred may wait, at ten in a second.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// When to ask again while an edge is not fresh, in seconds.
+const AGAIN_S: u64 = 2;
+
+/// Characters of a namespace or of a name (RFC 1123).
+const NAME_CHARS_MAX: usize = 253;
+
+/// Who may ask, and what is asked then.
+#[derive(Clone)]
+pub struct Fresh {
+    /// The token's digest: comparing digests takes as long for every wrong token.
+    token: [u8; 32],
+    edges: Arc<dyn Edges>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Verdict {
+    open: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u64>,
+}
+
+impl Fresh {
+    /// Answers those who send this token from these edges.
+    pub fn new(token: &str, edges: Arc<dyn Edges>) -> Self {
+        Self { token: Sha256::digest(token).into(), edges }
+    }
+
+    /// Answers a request for what follows [`PATH`].
+    pub(super) async fn answer(&self, request: &HttpRequest, asked: &str) -> HttpResponse {
+        if !self.is_known(request) {
+            let words = "this needs the token of http.fresh_token_file: Authorization: Bearer TOKEN\n";
+            let mut refusal = reply::text(StatusCode::UNAUTHORIZED, words.to_owned());
+            refusal.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+            return refusal;
+        }
+        let Some((namespace, name)) = asked.split_once('/').filter(|(one, other)| is_name(one) && is_name(other))
+        else {
+            return reply::text(StatusCode::NOT_FOUND, format!("ask for {PATH}NAMESPACE/NAME of a Deployment\n"));
+        };
+        let purged = Purged { workloads: vec![name.to_owned()], by: None };
+        let namespaces = BTreeSet::from([namespace.to_owned()]);
+        match within(ANSWER_WITHIN, self.edges.are_fresh(&purged, &namespaces)).await {
+            Some(Ok(Ok(()))) => reply::json(&Verdict { open: true, reason: None, retry_after: None }),
+            Some(Ok(Err(why))) => reply::json(&Verdict { open: false, reason: Some(why), retry_after: Some(AGAIN_S) }),
+            Some(Err(error)) => busy(error.to_string()),
+            None => busy("others are asking, too".to_owned()),
+        }
+    }
+
+    fn is_known(&self, request: &HttpRequest) -> bool {
+        let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token = given.and_then(|value| value.strip_prefix("Bearer "));
+        token.is_some_and(|token| <[u8; 32]>::from(Sha256::digest(token.trim())) == self.token)
+    }
+}
+
+/// It could not be found out. What is open stays closed meanwhile.
+fn busy(why: String) -> HttpResponse {
+    let mut answer = reply::text(StatusCode::SERVICE_UNAVAILABLE, why + "\n");
+    answer.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from(AGAIN_S));
+    answer
+}
+
+fn is_name(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    !text.is_empty() && text.len() <= NAME_CHARS_MAX && text.chars().all(is_inner) && !text.starts_with('.')
+}

@@ -1,0 +1,345 @@
+//! Gates that others judge, on the wire: verdicts and edges of other allclears, with every answer that is none. And forges off the
+//! thread of those who call them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use allclear::adapters::edge::FreshEdges;
+use allclear::adapters::forge_http::ForgeHttp;
+use allclear::adapters::forge_pool::Pooled;
+use allclear::adapters::ledger::memory::MemoryLedger;
+use allclear::adapters::verdict::HttpVerdicts;
+use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
+use domain::id::{Environment, PipelineId, PromotionSeq, Revision};
+use domain::machine::Timestamp;
+use domain::pipeline::proposal::{ForgeKind, Order, Proposed, Repository, RequestState};
+use domain::pipeline::spec::{Purged, PurgedBy, VerdictSource};
+use domain::pipeline::{Opening, Question};
+use domain::policy::Policy;
+use domain::ports::pipeline::{Edges, Forge, Secrets, Unanswered, Verdicts};
+use domain::ports::{Clock, PortError};
+use hmac::{Hmac, KeyInit, Mac};
+use sandbox::http::{Action, Fault, Server, StandIn, When};
+use sandbox::receiver::{Answer, AnswerBody, Receiver};
+use serde_json::{Value, json};
+use sha2::Sha256;
+use support::fakes::World;
+
+/// 2025-11-20T10:00:00Z
+const NOW_MS: i64 = 1_763_632_800_000;
+
+/// What no error may contain.
+const KEY: &str = "hmac-key-hunter2";
+const TOKEN: &str = "token-hunter2";
+
+struct Stopped;
+
+impl Clock for Stopped {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(0)
+    }
+    fn wall_ms(&self) -> i64 {
+        NOW_MS
+    }
+}
+
+/// One Secret, `shop/key`.
+struct Safe;
+
+#[async_trait]
+impl Secrets for Safe {
+    async fn read(&self, namespace: &str, name: &str) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
+        match (namespace, name) {
+            ("shop", "key") => {
+                let pairs = [("hmac-key", KEY), ("token", TOKEN)];
+                Ok(pairs.map(|(key, value)| (key.to_owned(), value.as_bytes().to_vec())).into())
+            }
+            ("shop", "empty") => Ok(BTreeMap::new()),
+            _ => Err(PortError::denied("failed to get secrets", "not yours")),
+        }
+    }
+}
+
+struct Bench {
+    receiver: Arc<Receiver>,
+    server: Server,
+    verdicts: HttpVerdicts,
+    edges: FreshEdges,
+    world: World,
+}
+
+impl Bench {
+    /// Whose hosts may be on loopback if `private`.
+    async fn start(private: bool) -> Self {
+        let receiver = Arc::new(Receiver::new());
+        let server = Server::start(Arc::clone(&receiver) as Arc<dyn StandIn>).await.unwrap();
+        let hosts = private.then(|| "127.0.0.1".to_owned());
+        let http = Arc::new(ForgeHttp::new(hosts).with_plain_http());
+        let verdicts = HttpVerdicts::new(http.clone(), Arc::new(Safe), Arc::new(Stopped));
+        let world = World::new(1);
+        let ledger = Arc::new(MemoryLedger::new("test".into()));
+        let edges = FreshEdges::new(ledger, Arc::new(world.clone()), Policy::default(), http, Arc::new(Safe));
+        Self { receiver, server, verdicts, edges, world }
+    }
+
+    fn answers(&self, status: u16, body: &Value) -> &Self {
+        self.says(Answer::status(status).body(AnswerBody::Full(Bytes::from(body.to_string()))))
+    }
+
+    fn says(&self, answer: Answer) -> &Self {
+        self.receiver.answer_next([answer]);
+        self
+    }
+
+    async fn ask(&self, secret: Option<&str>) -> Result<Opening, Unanswered> {
+        let source = VerdictSource {
+            url: format!("{}/may?token=hunter2", self.server.url()),
+            secret: secret.map(str::to_owned),
+            timeout: Duration::from_secs(5),
+        };
+        self.ask_of(source).await
+    }
+
+    async fn ask_of(&self, source: VerdictSource) -> Result<Opening, Unanswered> {
+        let (revision, from) = (Revision("1.2.4".to_owned()), Some(Revision("1.2.3".to_owned())));
+        let question = Question { source, seq: PromotionSeq(7), revision, from };
+        let answer =
+            self.verdicts.ask(&PipelineId::new("shop", "web"), &Environment("prod".to_owned()), &question).await;
+        if let Err(Unanswered { why, .. }) = &answer {
+            assert!(!why.contains("hunter2"), "{why}");
+        }
+        answer
+    }
+
+    async fn edge(&self, secret: Option<&str>) -> Result<Result<(), String>, PortError> {
+        let by = PurgedBy {
+            server: format!("{}/", self.server.url()),
+            secret: secret.map(str::to_owned),
+            namespace: "shop".to_owned(),
+        };
+        let purged = Purged { workloads: vec!["web".to_owned()], by: Some(by) };
+        let fresh = self.edges.are_fresh(&purged, &BTreeSet::from(["prod".to_owned()])).await;
+        assert!(!format!("{fresh:?}").contains("hunter2"), "{fresh:?}");
+        fresh
+    }
+}
+
+#[tokio::test]
+async fn a_verdict_is_asked_for_by_a_signed_question_and_its_words_are_told() {
+    let bench = Bench::start(true).await;
+    let opening = bench.answers(200, &json!({"open": true, "more": [1]})).ask(Some("key")).await.unwrap();
+    assert_eq!(opening, Opening { open: true, changes_after: None, words: "127.0.0.1 says open".to_owned() });
+    let request = bench.receiver.received().remove(0).request;
+    assert_eq!((request.method.as_str(), request.path.as_str()), ("POST", "/may"));
+    let asked: Value = serde_json::from_slice(&request.body).unwrap();
+    let pipeline = json!({"namespace": "shop", "name": "web"});
+    let expected = json!({"pipeline": pipeline, "environment": "prod", "revision": "1.2.4", "from": "1.2.3", "seq": 7});
+    assert_eq!(asked, expected);
+    // As a receiver with a library of Standard Webhooks checks it.
+    let header = |name: &str| request.header(name).unwrap().to_owned();
+    let (id, second) = (header("webhook-id"), header("webhook-timestamp"));
+    assert_eq!(second, "1763632800");
+    let mut mac = Hmac::<Sha256>::new_from_slice(KEY.as_bytes()).unwrap();
+    mac.update(&[format!("{id}.{second}.").as_bytes(), &request.body].concat());
+    assert_eq!(header("webhook-signature"), format!("v1,{}", BASE64.encode(mac.finalize().into_bytes())));
+
+    let closed = json!({"open": false, "reason": "budget\u{1b}[2J used up", "retryAfter": 90});
+    let closed = bench.answers(200, &closed).ask(None).await.unwrap();
+    assert_eq!((closed.open, closed.changes_after), (false, Some(Duration::from_secs(90))));
+    assert_eq!(closed.words, "127.0.0.1 says closed: budget\\u{1b}[2J used up");
+    assert_eq!(bench.receiver.received()[1].request.header("webhook-signature"), None);
+}
+
+#[tokio::test]
+async fn what_is_no_verdict_is_no_answer() {
+    let bench = Bench::start(true).await;
+    let page = |status: u16, body: &str| Answer::status(status).body(AnswerBody::Full(Bytes::from(body.to_owned())));
+    let endless = AnswerBody::Slow { pause: Duration::ZERO, chunk: Bytes::from(vec![b' '; 8192]), chunks: u64::MAX };
+    for (answer, words) in [
+        (page(200, "<html>Log in</html>"), "no verdict: 200"),
+        (page(200, r#"{"open": "true"}"#), "no verdict: 200"),
+        (page(200, r#"{"opens": true}"#), "no verdict: 200"),
+        (page(200, r#"[{"open": true}]"#), "no verdict: 200"),
+        (page(200, ""), "no verdict: 200"),
+        (page(201, r#"{"open": true}"#), "answered 201"),
+        (page(204, ""), "answered 204"),
+        (Answer::redirect(302, "/login"), "answered 302"),
+        (page(401, r#"{"open": true}"#), "answered 401"),
+        (page(500, r#"{"open": true}"#), "answered 500"),
+        (Answer::status(200).body(endless), "more than 65536 bytes"),
+    ] {
+        let Err(Unanswered { why, rest }) = bench.says(answer).ask(None).await else { panic!("{words}: it was taken") };
+        assert!(why.starts_with("127.0.0.1") && why.contains(words), "{words}: {why}");
+        assert_eq!(rest, Duration::ZERO);
+    }
+    bench.server.inject(Fault::once(When::Before, Action::Cut));
+    assert!(bench.ask(None).await.is_err());
+    assert_eq!(bench.receiver.received().iter().filter(|seen| seen.request.path != "/may").count(), 0, "no redirect");
+}
+
+#[tokio::test]
+async fn the_other_side_says_when_to_ask_again() {
+    let bench = Bench::start(true).await;
+    let date = Answer::status(429)
+        .header("retry-after", "Thu, 20 Nov 2025 10:02:00 GMT")
+        .header("date", "Thu, 20 Nov 2025 10:00:00 GMT");
+    for (answer, seconds) in [
+        (Answer::status(503).header("retry-after", "120"), 120),
+        (date, 120),
+        (Answer::status(503).header("retry-after", "99999999999"), 24 * 60 * 60),
+        (Answer::status(503).header("retry-after", "soon"), 0),
+    ] {
+        let Err(Unanswered { rest, .. }) = bench.says(answer).ask(None).await else { panic!("it was taken") };
+        assert_eq!(rest, Duration::from_secs(seconds));
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_asked_where_that_is_not_allowed_or_the_key_is_missing() {
+    let bench = Bench::start(true).await;
+    for (secret, words) in [("empty", "Secret empty in shop has no key hmac-key"), ("other", "not yours")] {
+        let Err(Unanswered { why, .. }) = bench.ask(Some(secret)).await else { panic!("{secret}: it was asked") };
+        assert!(why.contains(words), "{why}");
+    }
+    assert_eq!(bench.receiver.received().len(), 0);
+    let guarded = Bench::start(false).await;
+    let Err(Unanswered { why, .. }) = guarded.ask(None).await else { panic!("it is private") };
+    assert!(why.contains("127.0.0.1 is") && guarded.receiver.received().is_empty(), "{why}");
+    let silent = AnswerBody::Slow { pause: Duration::from_secs(60), chunk: Bytes::from("x"), chunks: 1 };
+    bench.says(Answer::status(200).body(silent));
+    let source = VerdictSource { url: bench.server.url(), secret: None, timeout: Duration::from_millis(100) };
+    assert!(bench.ask_of(source).await.unwrap_err().why.contains("did not answer within 100ms"));
+}
+
+#[tokio::test]
+async fn another_allclear_is_asked_with_the_token_of_the_pipeline() {
+    let bench = Bench::start(true).await;
+    assert_eq!(bench.answers(200, &json!({"open": true})).edge(Some("key")).await, Ok(Ok(())));
+    let request = bench.receiver.received().remove(0).request;
+    assert_eq!((request.method.as_str(), request.path.as_str()), ("GET", "/api/v1/fresh/prod/web"));
+    assert_eq!(request.header("authorization"), Some(format!("Bearer {TOKEN}").as_str()));
+    let stale = bench.answers(200, &json!({"open": false, "reason": "its purge is under way"})).edge(None).await;
+    assert_eq!(stale, Ok(Err("the edge of prod/web: 127.0.0.1 says: its purge is under way".to_owned())));
+    assert_eq!(bench.receiver.received()[1].request.header("authorization"), None);
+    for (status, words, denied) in [
+        (401, "does not accept the token", true),
+        (404, "http.fresh_token_file", false),
+        (302, "answered 302", false),
+        (500, "answered 500", false),
+    ] {
+        let error = bench.answers(status, &json!({"open": true})).edge(None).await.unwrap_err();
+        assert!(error.to_string().contains(words) && error.denied == denied, "{error}");
+    }
+    assert!(bench.says(Answer::status(200)).edge(None).await.unwrap_err().to_string().contains("no verdict"));
+    assert!(bench.edge(Some("empty")).await.unwrap_err().to_string().contains("it has no key token"));
+    assert!(Bench::start(false).await.edge(None).await.unwrap_err().to_string().contains("127.0.0.1 is"));
+}
+
+#[tokio::test]
+async fn our_own_edges_are_read_afresh_ten_in_a_second() {
+    let bench = Bench::start(true).await;
+    let purged = |names: &[&str]| Purged { workloads: names.iter().map(ToString::to_string).collect(), by: None };
+    let prod = BTreeSet::from(["prod".to_owned()]);
+    let missing = bench.edges.are_fresh(&purged(&["web"]), &prod).await;
+    assert_eq!(
+        missing,
+        Ok(Err("the edge of prod/web: there is no such Deployment in a namespace that allclear watches".to_owned()))
+    );
+    assert_eq!(bench.world.asked("cluster.workload", "deployment/prod/web").len(), 1);
+    let began = Instant::now();
+    for _ in 0..5 {
+        bench.edges.are_fresh(&purged(&["web"]), &prod).await.unwrap().unwrap_err();
+    }
+    assert!(began.elapsed() >= Duration::from_millis(450), "{:?}", began.elapsed());
+}
+
+/// A forge that is busy, and says on which thread.
+#[derive(Default)]
+struct Busy {
+    now: AtomicUsize,
+    most: AtomicUsize,
+    threads: Mutex<BTreeSet<String>>,
+}
+
+#[async_trait]
+impl Forge for Busy {
+    async fn propose(&self, order: &Order) -> Result<Proposed, PortError> {
+        assert!(order.seq != PromotionSeq(13), "a panic of the test's");
+        self.threads.lock().unwrap().insert(format!("{:?}", std::thread::current().id()));
+        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        // Work that gives the thread back only once.
+        std::thread::sleep(Duration::from_millis(30));
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        self.now.fetch_sub(1, Ordering::SeqCst);
+        Ok(Proposed::NothingToChange)
+    }
+
+    async fn look(&self, _: &Order, number: u64) -> Result<RequestState, PortError> {
+        Ok(if number == 7 { RequestState::Merged } else { RequestState::Open })
+    }
+
+    async fn withdraw(&self, _: &Order, _: Option<u64>, why: &str) -> Result<(), PortError> {
+        Err(PortError::lasting("failed", why))
+    }
+}
+
+fn order(seq: u64) -> Order {
+    Order {
+        id: format!("id-{seq}"),
+        pipeline: PipelineId::new("shop", "web"),
+        environment: Environment("prod".to_owned()),
+        seq: PromotionSeq(seq),
+        from: None,
+        revision: Revision("1".to_owned()),
+        repository: Repository {
+            forge: ForgeKind::GitHub,
+            url: "https://git.example.com/shop/web".to_owned(),
+            base: "main".to_owned(),
+            path: None,
+            secret: None,
+        },
+        started_at: 0,
+        approved_by: None,
+        gates: Vec::new(),
+        overwrite: false,
+    }
+}
+
+#[tokio::test]
+async fn a_forge_works_on_other_threads_two_calls_at_a_time() {
+    let busy = Arc::new(Busy::default());
+    let pooled = Arc::new(Pooled::new(busy.clone()));
+    let mut turns = 0;
+    let calls = (0..6).map(|seq| {
+        let pooled = pooled.clone();
+        async move { pooled.propose(&order(seq)).await }
+    });
+    let all = futures_util::future::join_all(calls);
+    let ticking = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            turns += 1;
+        }
+    };
+    tokio::select! {
+        done = all => assert!(done.iter().all(|done| *done == Ok(Proposed::NothingToChange))),
+        () = ticking => {}
+    }
+    assert_eq!(busy.most.load(Ordering::SeqCst), 2);
+    assert!(turns >= 10, "this thread was held up: {turns} turns");
+    let here = format!("{:?}", std::thread::current().id());
+    assert!(!busy.threads.lock().unwrap().contains(&here));
+    assert_eq!(pooled.look(&order(1), 7).await, Ok(RequestState::Merged));
+    assert_eq!(pooled.withdraw(&order(1), None, "why").await.unwrap_err().cause, "why");
+    // A panic is an error, and leaves both places free.
+    for _ in 0..3 {
+        assert!(pooled.propose(&order(13)).await.unwrap_err().to_string().contains("broke off"));
+    }
+    assert_eq!(pooled.propose(&order(1)).await, Ok(Proposed::NothingToChange));
+}
