@@ -298,13 +298,22 @@ impl World {
 
     /// When receivers took deliveries about this workload of this kind.
     pub fn told(&self, name: &str, kind: Kind) -> Vec<Millis> {
+        self.taken(name, kind).into_iter().map(|(at, _)| at).collect()
+    }
+
+    /// The ids of those deliveries: one that was taken twice has the same.
+    pub fn told_ids(&self, name: &str, kind: Kind) -> BTreeSet<String> {
+        self.taken(name, kind).into_iter().map(|(_, id)| id).collect()
+    }
+
+    fn taken(&self, name: &str, kind: Kind) -> Vec<(Millis, String)> {
         let state = self.state();
         let about = |id: &str| state.notices.values().find(|notice| id == format!("{}/ops", notice.id));
         let matching = state
             .delivered
             .iter()
             .filter(|(_, id, _)| about(id).is_some_and(|notice| notice.kind == kind && notice.subject.name() == name));
-        matching.map(|(at, ..)| *at).collect()
+        matching.map(|(at, id, _)| (*at, id.clone())).collect()
     }
 
     /// What happened to one workload, with its times: the effects others must not be able to change.

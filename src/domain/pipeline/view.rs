@@ -55,7 +55,7 @@ pub struct ConditionView {
 }
 
 /// One environment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvironmentView {
     /// Its name.
     pub name: Environment,

@@ -101,7 +101,8 @@ fn a_question_names_the_command_that_answers_it() {
     assert_eq!((question.kind.as_str(), question.revision.0.as_str()), ("Approval", "2"));
     assert_eq!(Some(question.ticket.clone()), story.ticket());
     story.change(|object| {
-        object.answers = Answers { approve: Some(question.ticket), by: Some("anna".to_owned()), overrides: None };
+        object.answers =
+            Answers { approve: Some(question.ticket), by: Some("anna".to_owned()), overrides: None, poked: None };
     });
     let seen = story.prod();
     assert_eq!(seen.question, None);
@@ -162,7 +163,7 @@ fn a_soak_says_when_it_ends_and_a_stopped_line_how_it_goes_on() {
 #[test]
 fn a_stale_edge_is_told_in_the_words_of_the_machine() {
     let mut gated = spec(false);
-    gated.environments[0].purged = Some(Purged { workloads: vec!["web".to_owned()], server: None });
+    gated.environments[0].purged = Some(Purged { workloads: vec!["web".to_owned()], by: None });
     let mut story = Story::new(gated);
     let fresh = |revision: &str, fresh| {
         Event::EdgeSeen(Environment("staging".to_owned()), Revision(revision.to_owned()), fresh)

@@ -238,7 +238,7 @@ fn gates(environment: &EnvironmentSpec) -> Vec<String> {
 
 fn edge(environment: &EnvironmentSpec) -> Option<String> {
     let purged = environment.purged.as_ref()?;
-    let server = purged.server.as_ref().map(|url| format!(" by {}", host(url))).unwrap_or_default();
+    let server = purged.by.as_ref().map(|by| format!(" by {}", host(&by.server))).unwrap_or_default();
     Some(format!("done when the edge of {} is fresh{server}", purged.workloads.join(", ")))
 }
 
