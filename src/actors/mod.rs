@@ -26,24 +26,21 @@ pub mod promoting;
 pub mod rollout;
 pub mod root;
 pub mod shell;
+pub(crate) mod telling;
 pub mod webhook;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::Recipient;
-
 use crate::actors::complaints::Complaints;
-use crate::actors::message::TellNotice;
 use crate::telemetry::Metrics;
 use domain::catalog::Freshness;
-use domain::delivery::{self, Errand, Publication};
+use domain::delivery;
 use domain::id::Member;
 use domain::machine::millis;
-use domain::notice::Notice;
 use domain::policy::Policy;
-use domain::ports::{CdnError, PortError, Ports, Retry, StoreError};
+use domain::ports::{CdnError, PortError, Ports, StoreError};
 use domain::purge::Pace;
 use domain::refusal::Cause;
 use domain::retry;
@@ -66,40 +63,6 @@ impl Env {
     /// How a call to a port ended; see [`Complaints::heard`].
     pub(crate) fn heard(&self, cause: Cause, place: &str, error: Option<&PortError>) -> bool {
         self.complaints.heard(self.ports.clock.now(), cause, place, error)
-    }
-
-    /// Publishes a notice as an Event on the object `uid`, and logs a failure.
-    pub(crate) async fn publish(&self, notice: &Notice, uid: &str) -> Result<(), PortError> {
-        let published = self.ports.events.publish(notice, uid).await;
-        let said = self.heard(Cause::PublishEvents, notice.subject.namespace(), published.as_ref().err());
-        if let Err(error) = &published {
-            self.metrics.failure("publish_event");
-            if !said {
-                tracing::warn!(workload = %notice.subject.display_name(), %error, "could not publish an Event");
-            }
-        }
-        published
-    }
-
-    /// Publishes a notice as an Event on the object `uid`, and hands it to the outbox if the errand says so; what came of both. It
-    /// is for notices that are kept until both have worked.
-    pub(crate) async fn carry(
-        &self,
-        errand: Errand,
-        notice: Box<Notice>,
-        uid: &str,
-        outbox: &Recipient<TellNotice>,
-    ) -> (Publication, Option<Result<(), String>>) {
-        let event = match self.publish(&notice, uid).await {
-            Ok(()) => Publication::Done,
-            Err(error) if error.retry == Retry::Never => Publication::Never,
-            Err(error) => Publication::Failed(error.to_string()),
-        };
-        if !errand.to_outbox {
-            return (event, None);
-        }
-        let handed = outbox.send(TellNotice(notice)).timeout(ANSWER_WITHIN).await;
-        (event, Some(handed.unwrap_or_else(|_| Err("the webhooks' actor is being restarted".to_owned()))))
     }
 
     /// How a call to CloudFront ended, counted where it failed; see [`Complaints::heard_of_cdn`].
@@ -190,16 +153,5 @@ where
                 tokio::time::sleep(wait).await;
             }
         }
-    }
-}
-
-/// Sends a notice that is in no record, as an Event on the object `uid` and to the webhooks that want it. It is not
-/// retried.
-pub(crate) async fn tell_at_once(env: &Env, to: &Recipient<TellNotice>, notice: Notice, uid: &str) {
-    env.metrics.notice(&notice);
-    // What failed is in the log.
-    let _ = env.publish(&notice, uid).await;
-    if !matches!(to.send(TellNotice(Box::new(notice))).timeout(ANSWER_WITHIN).await, Ok(Ok(()))) {
-        env.metrics.failure("tell_notice");
     }
 }

@@ -1,6 +1,7 @@
 //! The parent of all: performs what `domain::duty` decides for this replica. It opens the ledger, builds and rebuilds the
 //! singletons, ends them, and keeps the lease.
 
+mod apart;
 mod leasing;
 mod parent;
 mod tree;

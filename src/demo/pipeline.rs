@@ -1,17 +1,18 @@
 //! The story of a Pipeline: a revision goes from staging to prod, which is in two clusters, by pull requests that a person merges and
 //! a deployer rolls out.
 
+mod props;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
+use self::props::{deploy, manifest, pipeline, refused, secret};
 use crate::demo::life::Life;
 use crate::demo::narration::{COMPLETES_AFTER, LOOK_EVERY, TIMINGS, image, line, program, say};
 use domain::pipeline::view::{EnvironmentView, View};
@@ -19,7 +20,7 @@ use sandbox::cloudfront::Status;
 use sandbox::forge::{ForgeHost, Hosted, Pull, PullState, Site};
 use sandbox::git::GitHost;
 use sandbox::http::{Action, Fault, Server, When};
-use sandbox::kubernetes::{Kind, KubernetesStandIn};
+use sandbox::kubernetes::Kind;
 use sandbox::proxy::{Direction, Mode, Proxy};
 use sandbox::world::{Outside, World};
 
@@ -41,9 +42,6 @@ const TOKEN: &str = "sandbox-token-that-no-log-may-show";
 
 /// No chapter takes longer; one that does has failed.
 const CHAPTER_MAX: Duration = Duration::from_secs(30);
-
-/// How often the deployer looks at the branch.
-const DEPLOY_EVERY: Duration = Duration::from_millis(300);
 
 /// Tells it. Whether it came out as announced; `stay` keeps everything running afterwards.
 pub async fn tell(stay: bool) -> io::Result<bool> {
@@ -83,61 +81,6 @@ struct Story {
     /// Requests and their states, as they were told.
     told: BTreeMap<u64, (String, PullState)>,
     chapters: Vec<Chapter>,
-}
-
-/// What prod runs, as its file says it: the value and the marker behind it.
-fn manifest(tag: &str) -> String {
-    format!("image: {} # {{\"$promotion\": \"{NAMESPACE}:{NAME}:{PROD}:image\"}}\n", image(tag))
-}
-
-fn refused(failure: &impl std::fmt::Debug) -> io::Error {
-    io::Error::other(format!("{failure:?}"))
-}
-
-/// The Pipeline, as a person applies it. `purged`: staging is done only when its edge is fresh.
-fn pipeline(purged: bool, manual: bool) -> Value {
-    let edge = if purged { json!({"workloads": [NAME]}) } else { Value::Null };
-    json!({
-        "apiVersion": "allclear.dev/v1alpha1", "kind": "Pipeline",
-        "metadata": {"namespace": NAMESPACE, "name": NAME},
-        "spec": {
-            "appRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": NAME},
-            "environments": [
-                {"name": STAGING, "targets": [{"namespace": STAGING}], "purged": edge},
-                {"name": PROD, "targets": [
-                    {"namespace": PROD},
-                    {"namespace": PROD, "clusterRef": {"kind": "Secret", "name": "us-1"}},
-                ]},
-            ],
-            "promotion": {"manual": manual, "strategy": {"pull-request": {
-                "type": "gitea", "url": format!("https://{FORGE}/{REPOSITORY}"), "baseBranch": "main",
-                "secretRef": {"name": "forge"},
-            }}},
-        },
-    })
-}
-
-fn secret(name: &str, data: &[(&str, &str)]) -> Value {
-    let data: BTreeMap<_, _> = data.iter().map(|(key, value)| (*key, STANDARD.encode(value))).collect();
-    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": NAMESPACE, "name": name}, "data": data})
-}
-
-/// Rolls out what the branch says, whenever that changes: a small Flux.
-async fn deploy(git: Arc<GitHost>, clusters: Vec<KubernetesStandIn>) {
-    let mut running = String::new();
-    loop {
-        let said = git.git(REPOSITORY, &["show", &format!("main:{FILE}")]).unwrap_or_default();
-        let wanted = said.strip_prefix("image: ").and_then(|rest| rest.split(' ').next()).unwrap_or_default();
-        if !wanted.is_empty() && wanted != running {
-            wanted.clone_into(&mut running);
-            for cluster in &clusters {
-                if let Err(failure) = cluster.set_image(PROD, NAME, NAME, wanted) {
-                    tracing::warn!(?failure, "the deployer could not set an image");
-                }
-            }
-        }
-        sleep(DEPLOY_EVERY).await;
-    }
 }
 
 impl Story {

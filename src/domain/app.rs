@@ -17,6 +17,16 @@ pub enum ClusterKey {
     Leaf(LeafId),
 }
 
+impl ClusterKey {
+    /// The way people say it: `this cluster`, or `Secret/shop/eu-1`.
+    pub fn display_name(&self) -> String {
+        match self {
+            Self::Here => "this cluster".to_owned(),
+            Self::Leaf(leaf) => leaf.to_string(),
+        }
+    }
+}
+
 /// Names a leaf by the object that holds its kubeconfig. Written `Secret/shop/eu-1`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LeafId {

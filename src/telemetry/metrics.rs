@@ -113,15 +113,15 @@ pub struct Metrics {
     held: Family<ByHold, Gauge>,
     paths: Family<ByNamespace, Counter>,
     connections: Family<ByDoor, Counter>,
-    pipelines: Gauge<i64, AtomicI64>,
 }
 
-/// How the watch of workloads goes.
+/// How the watches of workloads and of Pipelines go.
 #[derive(Default)]
 struct Watching {
     relists: Counter<u64, AtomicU64>,
     set_backs: Counter<u64, AtomicU64>,
     blind: Gauge<i64, AtomicI64>,
+    pipelines: Gauge<i64, AtomicI64>,
 }
 
 impl Watching {
@@ -129,6 +129,7 @@ impl Watching {
         registry.register("relists", "Times the cluster was listed afresh", self.relists.clone());
         registry.register("set_backs", "Times the cluster went back, as after a restore", self.set_backs.clone());
         registry.register("watch_blind", "1 while changes of workloads are not noticed", self.blind.clone());
+        registry.register("pipelines", "Pipelines that are attended to", self.pipelines.clone());
     }
 }
 
@@ -160,7 +161,6 @@ impl Default for Metrics {
             held: Family::default(),
             paths: Family::default(),
             connections: Family::default(),
-            pipelines: Gauge::default(),
             registry: Mutex::new(Registry::default()),
         };
         let Self {
@@ -186,7 +186,6 @@ impl Default for Metrics {
             held: _,
             paths: _,
             connections,
-            pipelines,
         } = &metrics;
         registry.register("notices", "Transitions told, by kind", notices.clone());
         registry.register("effects", "Effects performed, by machine and effect", effects.clone());
@@ -204,7 +203,6 @@ impl Default for Metrics {
         let words = "Workloads whose newest rollout did not end well, by reason";
         registry.register("workloads_unwell", words, unwell.clone());
         registry.register("http_connections_closed", "Connections closed for want of places", connections.clone());
-        registry.register("pipelines", "Pipelines that are attended to", pipelines.clone());
         watching.register(&mut registry);
         metrics.register_group(&mut registry);
         Self { registry: Mutex::new(registry), ..metrics }
@@ -351,7 +349,7 @@ impl Metrics {
 
     /// How many Pipelines are attended to.
     pub fn pipelines(&self, count: usize) {
-        self.pipelines.set(i64::try_from(count).unwrap_or(i64::MAX));
+        self.watching.pipelines.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// In what ways the newest rollouts of workloads did not end well.

@@ -10,7 +10,7 @@ use crate::actors::message::{Drain, End, Observe};
 use crate::actors::observation::Observation;
 use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::Drives;
-use crate::actors::tell_at_once;
+use crate::actors::telling::tell_at_once;
 use domain::id::{Seq, WorkloadId};
 use domain::notice::{Kind, Notice};
 use domain::ports::StoreError;

@@ -120,24 +120,16 @@ impl Drives<clusters::Clusters> for Clusters {
                 owner.looked.do_send(Looked(ticket, sights));
             }
             Effect::TellCrashed(cluster, None) => {
-                tracing::error!(cluster = %display_name(&cluster), "the reader of a cluster crashed; it is rebuilt");
+                tracing::error!(cluster = %cluster.display_name(), "the reader of a cluster crashed; it is rebuilt");
             }
             Effect::TellCrashed(cluster, Some(rest)) => {
                 let for_s = rest.as_secs();
                 tracing::error!(
-                    cluster = %display_name(&cluster), for_s,
+                    cluster = %cluster.display_name(), for_s,
                     "the reader of a cluster crashed too often; the cluster is left alone, and its targets are unknown"
                 );
             }
         }
-    }
-}
-
-/// The way people say it.
-pub(super) fn display_name(cluster: &ClusterKey) -> String {
-    match cluster {
-        ClusterKey::Here => "this cluster".to_owned(),
-        ClusterKey::Leaf(leaf) => leaf.to_string(),
     }
 }
 
@@ -180,7 +172,7 @@ impl Handler<Observe> for Clusters {
             self.children.values().map(|child| child.send(observe).timeout(OBSERVE_WITHIN)).collect();
         let rests = "its reader crashed too often and rests for five minutes; the log says why";
         let resting = self.shell.machine().resting().map(|cluster| LeafSeen {
-            name: display_name(cluster),
+            name: cluster.display_name(),
             watches: 0,
             troubles: vec![rests.to_owned()],
         });

@@ -1,17 +1,17 @@
 //! The reader of one cluster: performs what `domain::leaf` decides.
 
+mod mail;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, ActorContext, AsyncContext, Context, Handler, MessageResult, SpawnHandle, StreamHandler};
+use actix::{Actor, ActorContext, AsyncContext, Context, SpawnHandle};
 use futures_util::StreamExt;
 
 use crate::actors::lifecycle::{Obituary, StopListener};
-use crate::actors::message::{End, Observe};
-use crate::actors::observation::{LeafSeen, Observation, PromotingSeen};
-use crate::actors::promoting::clusters::display_name;
-use crate::actors::promoting::message::{Follow, LookAt, Looked, Owner, Reported};
+use crate::actors::message::End;
+use crate::actors::promoting::message::{Looked, Owner, Reported};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use domain::app::{ClusterKey, TargetKey};
@@ -106,7 +106,7 @@ impl LeafActor {
         if trouble == self.said {
             return;
         }
-        let cluster = display_name(&self.cluster);
+        let cluster = self.cluster.display_name();
         match &trouble {
             Some(why) => tracing::warn!(cluster, why, "a cluster with targets of Pipelines cannot be read"),
             None => tracing::info!(cluster, "a cluster with targets of Pipelines can be read again"),
@@ -168,70 +168,5 @@ impl Drives<Machine> for LeafActor {
                 ctx.stop();
             }
         }
-    }
-}
-
-impl StreamHandler<Link> for LeafActor {
-    fn handle(&mut self, link: Link, ctx: &mut Self::Context) {
-        match link {
-            Link::Up(leaf) => {
-                self.leaf = Some(leaf);
-                self.hear(Event::Linked, ctx);
-            }
-            Link::Down(error) => self.unlink(&error, ctx),
-        }
-    }
-
-    /// It never ends by itself; without it, this actor has to be rebuilt.
-    fn finished(&mut self, ctx: &mut Self::Context) {
-        ctx.stop();
-    }
-}
-
-impl StreamHandler<Told> for LeafActor {
-    fn handle(&mut self, Told(number, news): Told, ctx: &mut Self::Context) {
-        if matches!(news, News::Trouble(_)) {
-            self.env.metrics.failure("watch_targets");
-        }
-        self.hear(Event::Told(number, news), ctx);
-    }
-
-    /// See the other one.
-    fn finished(&mut self, ctx: &mut Self::Context) {
-        ctx.stop();
-    }
-}
-
-impl Handler<Follow> for LeafActor {
-    type Result = ();
-
-    fn handle(&mut self, Follow { owner, targets }: Follow, ctx: &mut Self::Context) {
-        let id = owner.id.clone();
-        if targets.is_empty() {
-            self.owners.remove(&id);
-        } else {
-            self.owners.insert(id.clone(), owner);
-        }
-        self.hear(Event::Wanted(id, targets), ctx);
-    }
-}
-
-impl Handler<LookAt> for LeafActor {
-    type Result = ();
-
-    fn handle(&mut self, LookAt { owner, ticket, targets }: LookAt, ctx: &mut Self::Context) {
-        self.feed(Event::LookedFor(owner, ticket, targets), ctx);
-    }
-}
-
-impl Handler<Observe> for LeafActor {
-    type Result = MessageResult<Observe>;
-
-    fn handle(&mut self, _: Observe, _ctx: &mut Self::Context) -> Self::Result {
-        let machine = self.shell.machine();
-        let own =
-            LeafSeen { name: display_name(&self.cluster), watches: machine.watches(), troubles: machine.troubles() };
-        let promoting = PromotingSeen { leaves: vec![own], ..PromotingSeen::default() };
-        MessageResult(Observation { promoting: Some(promoting), ..Observation::default() })
     }
 }

@@ -7,6 +7,7 @@
 pub mod clusters;
 pub mod leaf;
 pub mod message;
+mod parts;
 pub mod pipeline;
 pub mod pipelines;
 
@@ -17,12 +18,10 @@ use actix::{Actor, Addr, Arbiter, AsyncContext, Context, Handler, Recipient, Res
 use futures_util::future::join;
 
 use crate::actors::directory::PeersRestarted;
-use crate::actors::lifecycle::{Obituary, StopListener, StopSignal};
+use crate::actors::lifecycle::StopListener;
 use crate::actors::message::{Died, Observe, TellNotice, Who};
 use crate::actors::observation::{Observation, PromotingSeen};
-use crate::actors::promoting::clusters::Clusters;
-use crate::actors::promoting::message::{Peers, PeersRebuilt};
-use crate::actors::promoting::pipelines::Pipelines;
+use crate::actors::promoting::parts::Built;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use domain::feature::{Effect, Event, Feature, Part};
@@ -46,15 +45,6 @@ pub struct Promoter {
     stop_listener: StopListener,
     feature: Shell<Feature>,
     built: Option<Built>,
-}
-
-/// Both parts. Each ends when its signal is dropped.
-struct Built {
-    groups: BTreeSet<usize>,
-    clusters: Addr<Clusters>,
-    pipelines: Addr<Pipelines>,
-    of_clusters: StopSignal,
-    of_pipelines: StopSignal,
 }
 
 impl Promoter {
@@ -96,83 +86,6 @@ impl Promoter {
                 Event::AskFailed(error.to_string())
             }
         });
-    }
-
-    fn clusters(&self, ctx: &Context<Self>, signal: &StopSignal) -> Addr<Clusters> {
-        let obituary = Obituary::new(ctx.address().recipient(), Who::Part(Part::Clusters));
-        Clusters::new(self.env.clone(), self.promoting.leaves.clone(), signal.listener(), obituary).start()
-    }
-
-    fn pipelines(
-        &self,
-        ctx: &Context<Self>,
-        signal: &StopSignal,
-        clusters: &Addr<Clusters>,
-        groups: BTreeSet<usize>,
-    ) -> Addr<Pipelines> {
-        let obituary = Obituary::new(ctx.address().recipient(), Who::Part(Part::Pipelines));
-        let mut promoting = self.promoting.clone();
-        let mut number = 0..;
-        promoting.objects.retain(|_| number.next().is_some_and(|number| groups.contains(&number)));
-        Pipelines::new(self.env.clone(), promoting, self.peers(clusters), signal.listener(), obituary).start()
-    }
-
-    fn peers(&self, clusters: &Addr<Clusters>) -> Peers {
-        Peers {
-            follow: clusters.clone().recipient(),
-            look_at: clusters.clone().recipient(),
-            tell_notice: self.tell_notice.clone(),
-        }
-    }
-
-    fn build(&mut self, groups: BTreeSet<usize>, ctx: &Context<Self>) {
-        let signal = || StopSignal::under(self.stop_listener.clone());
-        let (of_clusters, of_pipelines) = (signal(), signal());
-        let clusters = self.clusters(ctx, &of_clusters);
-        let pipelines = self.pipelines(ctx, &of_pipelines, &clusters, groups.clone());
-        self.built = Some(Built { groups, clusters, pipelines, of_clusters, of_pipelines });
-    }
-
-    /// Builds a part anew. Readers of clusters are rebuilt with the watch, whose Pipelines would be theirs for ever.
-    fn rebuild(&mut self, part: Part, ctx: &Context<Self>) {
-        self.env.metrics.restart(part.name());
-        tracing::error!(actor = part.name(), "an actor crashed; it is rebuilt");
-        let Some(mut built) = self.built.take() else { return };
-        built.of_clusters = StopSignal::under(self.stop_listener.clone());
-        built.clusters = self.clusters(ctx, &built.of_clusters);
-        if part == Part::Pipelines {
-            built.of_pipelines = StopSignal::under(self.stop_listener.clone());
-            built.pipelines = self.pipelines(ctx, &built.of_pipelines, &built.clusters, built.groups.clone());
-        }
-        self.built = Some(built);
-        self.direct();
-    }
-
-    /// Tells the Pipelines where their peers are. It is told so seldom that it may exceed the mailbox.
-    fn direct(&self) {
-        if let Some(built) = &self.built {
-            built.pipelines.do_send(PeersRebuilt(self.peers(&built.clusters)));
-        }
-    }
-
-    fn end(&mut self, ctx: &mut Context<Self>) {
-        let ended = self.built.take().map(|built| join(built.of_pipelines.end(), built.of_clusters.end()));
-        let ended = async move {
-            if let Some(ended) = ended {
-                ended.await;
-            }
-        };
-        self.ask(ctx, ended, |()| Event::Ended);
-    }
-
-    fn check(&mut self, part: Part, ctx: &mut Context<Self>) {
-        let is_dead = self.built.as_ref().is_some_and(|built| match part {
-            Part::Clusters => !built.clusters.connected(),
-            Part::Pipelines => !built.pipelines.connected(),
-        });
-        if is_dead {
-            self.feed(Event::Crashed(part), ctx);
-        }
     }
 }
 

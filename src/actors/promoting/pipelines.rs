@@ -1,16 +1,17 @@
 //! The watch of Pipelines, and the parent of their actors: performs what `domain::watch` decides. Of two objects of one name the one
 //! of the earlier API group counts (`domain::pipeline::groups`).
 
+mod hearing;
+mod show;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use actix::{Actor, ActorContext, Addr, AsyncContext, Context, Handler, ResponseFuture, StreamHandler};
+use actix::{Actor, Addr, AsyncContext, Context, Handler};
 use futures_util::StreamExt;
-use futures_util::future::join_all;
 
 use crate::actors::lifecycle::{Obituary, StopListener, StopSignal};
-use crate::actors::message::{Died, End, Observe, Who};
-use crate::actors::observation::{Observation, PromotingSeen};
+use crate::actors::message::{Died, End, Who};
 use crate::actors::promoting::message::{ObjectSeen, Peers, PeersRebuilt};
 use crate::actors::promoting::pipeline::PipelineActor;
 use crate::actors::shell::{Drives, Shell};
@@ -18,7 +19,7 @@ use crate::actors::{Env, MAILBOX_MAX};
 use domain::id::{ObjectId, PipelineId};
 use domain::listed::Listed;
 use domain::lives::Lives;
-use domain::pipeline::groups::{Groups, Said};
+use domain::pipeline::groups::Groups;
 use domain::pipeline::spec::Object;
 use domain::ports::pipeline::{ObjectSight, Promoting};
 use domain::watch::{self, Effect, Event, Watch};
@@ -115,54 +116,6 @@ impl Pipelines {
     fn count(&self) {
         self.env.metrics.pipelines(self.children.len());
     }
-
-    fn said(&mut self, said: Said, ctx: &mut Context<Self>) {
-        let event = match said {
-            Said::Seen(object) => {
-                self.crowded = self.children.len() >= PIPELINES_MAX && !self.children.contains_key(&object.id);
-                if self.crowded {
-                    return;
-                }
-                Event::Seen(object)
-            }
-            Said::Gone(id) => Event::Gone(id),
-            Said::Unreadable(id, why) => {
-                self.env.metrics.failure("decode_pipeline");
-                tracing::warn!(pipeline = %id.display_name(), why, "a Pipeline cannot be read; what was read of it before holds");
-                return;
-            }
-            Said::Hidden(id) => {
-                let pipeline = id.display_name();
-                tracing::warn!(pipeline, "a Pipeline does not count, because another API group has one of this name");
-                return;
-            }
-        };
-        self.feed(event, ctx);
-    }
-
-    /// What is wrong with the objects and their watches, in words.
-    fn troubles(&self) -> Vec<String> {
-        let group = |number: usize| self.promoting.objects.get(number).map_or("", |objects| objects.group());
-        let watches = self
-            .groups
-            .troubles()
-            .map(|(number, why)| format!("Pipelines of {} are not watched: {why}", group(number)));
-        let unreadable = self.groups.unreadable().map(|(_, id, why)| format!("{id} cannot be read: {why}"));
-        let hidden = self.groups.hidden().map(|(number, id)| {
-            format!(
-                "{id} of {} does not count: an earlier group has one of this name. Delete one of them",
-                group(number)
-            )
-        });
-        let alone = self.shell.machine().nursery().left_alone();
-        let alone = alone.map(|(id, why)| format!("{id} is left alone for a while: {why}"));
-        let crowded = self.crowded.then(|| {
-            format!(
-                "there are more than {PIPELINES_MAX} Pipelines; the others are not attended to. Use a second allclear"
-            )
-        });
-        watches.chain(unreadable).chain(hidden).chain(alone).chain(crowded).collect()
-    }
 }
 
 impl Actor for Pipelines {
@@ -211,23 +164,6 @@ impl Drives<Watch<watch::Pipelines>> for Pipelines {
     }
 }
 
-impl StreamHandler<Sighted> for Pipelines {
-    fn handle(&mut self, Sighted(number, sight): Sighted, ctx: &mut Self::Context) {
-        if let ObjectSight::Trouble(error) = &sight {
-            self.env.metrics.failure("watch_pipelines");
-            tracing::warn!(%error, "the watch of Pipelines was interrupted; starting it again");
-        }
-        for said in self.groups.hear(number, sight) {
-            self.said(said, ctx);
-        }
-    }
-
-    /// A watch never ends by itself; without one, this actor has to be rebuilt.
-    fn finished(&mut self, ctx: &mut Self::Context) {
-        ctx.stop();
-    }
-}
-
 impl Handler<Died> for Pipelines {
     type Result = ();
 
@@ -244,20 +180,5 @@ impl Handler<PeersRebuilt> for Pipelines {
     fn handle(&mut self, PeersRebuilt(peers): PeersRebuilt, ctx: &mut Self::Context) {
         self.peers = peers;
         self.feed(Event::PeersRebuilt, ctx);
-    }
-}
-
-impl Handler<Observe> for Pipelines {
-    type Result = ResponseFuture<Observation>;
-
-    fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
-        let children: Vec<_> =
-            self.children.values().map(|child| child.send(observe).timeout(OBSERVE_WITHIN)).collect();
-        let own = PromotingSeen { troubles: self.troubles(), ..PromotingSeen::default() };
-        Box::pin(async move {
-            let mut all = Observation { promoting: Some(own), ..Observation::default() };
-            join_all(children).await.into_iter().flatten().for_each(|seen| all.absorb(seen));
-            all
-        })
     }
 }

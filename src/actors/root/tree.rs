@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use actix::{Addr, Arbiter};
+use actix::Addr;
+use futures_util::future::OptionFuture;
 
 use super::Root;
+use super::apart::Apart;
 use super::parent::Parent;
 use crate::actors::Env;
 use crate::actors::cluster_group::ClusterGroupActor;
@@ -13,7 +15,6 @@ use crate::actors::directory::{Directory, PeersRestarted};
 use crate::actors::invalidator::Invalidator;
 use crate::actors::message::{Drain, Observe, Wanted};
 use crate::actors::observation::Observation;
-use crate::actors::promoting::Promoter;
 use crate::actors::webhook::Webhook;
 use domain::duty::Singleton;
 use domain::id::Origin;
@@ -23,7 +24,7 @@ use domain::ports::LedgerContents;
 use domain::roster::Pin;
 
 /// How long an actor may take to show itself before the answer goes without it.
-const OBSERVE_WITHIN: Duration = Duration::from_secs(2);
+pub(super) const OBSERVE_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long writes under way may take at the end (fault K16: ledger flushed within 2 s, exit within 5 s).
 pub(super) const DRAIN_WITHIN: Duration = Duration::from_secs(2);
@@ -39,9 +40,8 @@ pub(super) struct Tree {
     webhook: Addr<Webhook>,
     /// `None` between its death and the ledger's next answer.
     watcher: Option<Addr<DeploymentWatcher>>,
-    /// `None` where Pipelines are switched off. Its thread, if it has one of its own.
-    promoter: Option<Addr<Promoter>>,
-    arbiter: Option<Arbiter>,
+    /// `None` where Pipelines are switched off.
+    apart: Option<Apart>,
     /// The watcher's mailbox was full when a singleton was rebuilt: the new directory must be sent again.
     directory_due: bool,
 }
@@ -51,13 +51,10 @@ impl Tree {
     pub fn new(env: Env, root: Addr<Root>, ledgered: LedgerContents) -> Self {
         let parent = Parent::new(env, root);
         let webhook = parent.webhook();
-        let is_apart = parent.env.ports.promoting.is_some() && parent.env.settings.own_thread;
-        let arbiter = is_apart.then(Arbiter::new);
         let mut tree = Self {
             group: parent.group(&ledgered.origin, ledgered.pin.clone()),
             invalidator: parent.invalidator(),
-            promoter: parent.promoter(webhook.clone().recipient(), arbiter.as_ref()),
-            arbiter,
+            apart: Apart::new(&parent, webhook.clone().recipient()),
             webhook,
             watcher: None,
             directory_due: false,
@@ -122,18 +119,15 @@ impl Tree {
         }
         self.directory_due = true;
         self.send_directory();
-        if let Some(promoter) = &self.promoter {
-            // Told so seldom that it may exceed the mailbox.
-            promoter.do_send(PeersRestarted(self.directory()));
+        if let Some(apart) = &self.apart {
+            apart.direct(self.directory());
         }
     }
 
-    /// Builds what Pipelines need anew if it is dead: as often as we look, and nothing else depends on it.
+    /// Builds what Pipelines need anew if it is dead.
     pub fn revive_promoter(&mut self) {
-        if self.promoter.as_ref().is_some_and(|promoter| !promoter.connected()) {
-            tracing::error!(actor = "promoter", "an actor crashed; it is rebuilt");
-            self.parent.env.metrics.restart("promoter");
-            self.promoter = self.parent.promoter(self.webhook.clone().recipient(), self.arbiter.as_ref());
+        if let Some(apart) = &mut self.apart {
+            apart.revive(&self.parent, || self.webhook.clone().recipient());
         }
     }
 
@@ -166,17 +160,11 @@ impl Tree {
                 None => Err(actix::MailboxError::Closed),
             }
         };
-        let promoter = self.promoter.as_ref().map(|promoter| promoter.send(Observe).timeout(OBSERVE_WITHIN));
-        let promoter = async move {
-            match promoter {
-                Some(promoter) => promoter.await.ok(),
-                None => None,
-            }
-        };
+        let apart = OptionFuture::from(self.apart.as_ref().map(Apart::observe));
         async move {
-            let (watcher, group, invalidator, webhook, promoter) =
-                tokio::join!(watcher, group, invalidator, webhook, promoter);
-            let mut all = promoter.unwrap_or_default();
+            let (watcher, group, invalidator, webhook, apart) =
+                tokio::join!(watcher, group, invalidator, webhook, apart);
+            let mut all = apart.unwrap_or_default();
             for (who, seen) in [
                 (Singleton::Watcher, watcher),
                 (Singleton::Group, group),
@@ -203,12 +191,10 @@ impl Tree {
 
     /// Ends all at once, and waits until the last actor is gone.
     pub fn abandon(self) -> impl Future<Output = ()> {
-        let Self { parent, arbiter, .. } = self;
+        let Self { parent, apart, .. } = self;
         async move {
             parent.stop_signal.end().await;
-            if let Some(arbiter) = arbiter {
-                arbiter.stop();
-            }
+            drop(apart);
         }
     }
 }

@@ -1,0 +1,53 @@
+//! What the watches of Pipelines say.
+
+use actix::{ActorContext, Context, StreamHandler};
+
+use super::{PIPELINES_MAX, Pipelines, Sighted};
+use crate::actors::shell::Drives;
+use domain::id::ObjectId;
+use domain::pipeline::groups::Said;
+use domain::ports::pipeline::ObjectSight;
+use domain::watch::Event;
+
+impl Pipelines {
+    fn said(&mut self, said: Said, ctx: &mut Context<Self>) {
+        let event = match said {
+            Said::Seen(object) => {
+                self.crowded = self.children.len() >= PIPELINES_MAX && !self.children.contains_key(&object.id);
+                if self.crowded {
+                    return;
+                }
+                Event::Seen(object)
+            }
+            Said::Gone(id) => Event::Gone(id),
+            Said::Unreadable(id, why) => {
+                self.env.metrics.failure("decode_pipeline");
+                tracing::warn!(pipeline = %id.display_name(), why, "a Pipeline cannot be read; what was read of it before holds");
+                return;
+            }
+            Said::Hidden(id) => {
+                let pipeline = id.display_name();
+                tracing::warn!(pipeline, "a Pipeline does not count, because another API group has one of this name");
+                return;
+            }
+        };
+        self.feed(event, ctx);
+    }
+}
+
+impl StreamHandler<Sighted> for Pipelines {
+    fn handle(&mut self, Sighted(number, sight): Sighted, ctx: &mut Self::Context) {
+        if let ObjectSight::Trouble(error) = &sight {
+            self.env.metrics.failure("watch_pipelines");
+            tracing::warn!(%error, "the watch of Pipelines was interrupted; starting it again");
+        }
+        for said in self.groups.hear(number, sight) {
+            self.said(said, ctx);
+        }
+    }
+
+    /// A watch never ends by itself; without one, this actor has to be rebuilt.
+    fn finished(&mut self, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}

@@ -1,0 +1,49 @@
+//! What the watch of Pipelines shows of itself.
+
+use actix::{Handler, ResponseFuture};
+use futures_util::future::join_all;
+
+use super::{OBSERVE_WITHIN, PIPELINES_MAX, Pipelines};
+use crate::actors::message::Observe;
+use crate::actors::observation::{Observation, PromotingSeen};
+
+impl Pipelines {
+    /// What is wrong with the objects and their watches, in words.
+    fn troubles(&self) -> Vec<String> {
+        let group = |number: usize| self.promoting.objects.get(number).map_or("", |objects| objects.group());
+        let watches = self
+            .groups
+            .troubles()
+            .map(|(number, why)| format!("Pipelines of {} are not watched: {why}", group(number)));
+        let unreadable = self.groups.unreadable().map(|(_, id, why)| format!("{id} cannot be read: {why}"));
+        let hidden = self.groups.hidden().map(|(number, id)| {
+            format!(
+                "{id} of {} does not count: an earlier group has one of this name. Delete one of them",
+                group(number)
+            )
+        });
+        let alone = self.shell.machine().nursery().left_alone();
+        let alone = alone.map(|(id, why)| format!("{id} is left alone for a while: {why}"));
+        let crowded = self.crowded.then(|| {
+            format!(
+                "there are more than {PIPELINES_MAX} Pipelines; the others are not attended to. Use a second allclear"
+            )
+        });
+        watches.chain(unreadable).chain(hidden).chain(alone).chain(crowded).collect()
+    }
+}
+
+impl Handler<Observe> for Pipelines {
+    type Result = ResponseFuture<Observation>;
+
+    fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
+        let children: Vec<_> =
+            self.children.values().map(|child| child.send(observe).timeout(OBSERVE_WITHIN)).collect();
+        let own = PromotingSeen { troubles: self.troubles(), ..PromotingSeen::default() };
+        Box::pin(async move {
+            let mut all = Observation { promoting: Some(own), ..Observation::default() };
+            join_all(children).await.into_iter().flatten().for_each(|seen| all.absorb(seen));
+            all
+        })
+    }
+}

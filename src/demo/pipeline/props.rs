@@ -1,0 +1,76 @@
+//! What is on the stage: the objects that people apply, and the deployer.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::{FILE, FORGE, NAME, NAMESPACE, PROD, REPOSITORY, STAGING};
+use crate::demo::narration::image;
+use sandbox::git::GitHost;
+use sandbox::kubernetes::KubernetesStandIn;
+
+/// How often the deployer looks at the branch.
+const DEPLOY_EVERY: Duration = Duration::from_millis(300);
+
+/// What prod runs, as its file says it: the value and the marker behind it.
+pub(super) fn manifest(tag: &str) -> String {
+    format!("image: {} # {{\"$promotion\": \"{NAMESPACE}:{NAME}:{PROD}:image\"}}\n", image(tag))
+}
+
+/// A refusal of the cluster, as an error.
+pub(super) fn refused(failure: &impl std::fmt::Debug) -> io::Error {
+    io::Error::other(format!("{failure:?}"))
+}
+
+/// The Pipeline, as a person applies it. `purged`: staging is done only when its edge is fresh.
+pub(super) fn pipeline(purged: bool, manual: bool) -> Value {
+    let edge = if purged { json!({"workloads": [NAME]}) } else { Value::Null };
+    json!({
+        "apiVersion": "allclear.dev/v1alpha1", "kind": "Pipeline",
+        "metadata": {"namespace": NAMESPACE, "name": NAME},
+        "spec": {
+            "appRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": NAME},
+            "environments": [
+                {"name": STAGING, "targets": [{"namespace": STAGING}], "purged": edge},
+                {"name": PROD, "targets": [
+                    {"namespace": PROD},
+                    {"namespace": PROD, "clusterRef": {"kind": "Secret", "name": "us-1"}},
+                ]},
+            ],
+            "promotion": {"manual": manual, "strategy": {"pull-request": {
+                "type": "gitea", "url": format!("https://{FORGE}/{REPOSITORY}"), "baseBranch": "main",
+                "secretRef": {"name": "forge"},
+            }}},
+        },
+    })
+}
+
+/// A Secret beside the Pipeline.
+pub(super) fn secret(name: &str, data: &[(&str, &str)]) -> Value {
+    let data: BTreeMap<_, _> = data.iter().map(|(key, value)| (*key, STANDARD.encode(value))).collect();
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": NAMESPACE, "name": name}, "data": data})
+}
+
+/// Rolls out what the branch says, whenever that changes: a small Flux.
+pub(super) async fn deploy(git: Arc<GitHost>, clusters: Vec<KubernetesStandIn>) {
+    let mut running = String::new();
+    loop {
+        let said = git.git(REPOSITORY, &["show", &format!("main:{FILE}")]).unwrap_or_default();
+        let wanted = said.strip_prefix("image: ").and_then(|rest| rest.split(' ').next()).unwrap_or_default();
+        if !wanted.is_empty() && wanted != running {
+            wanted.clone_into(&mut running);
+            for cluster in &clusters {
+                if let Err(failure) = cluster.set_image(PROD, NAME, NAME, wanted) {
+                    tracing::warn!(?failure, "the deployer could not set an image");
+                }
+            }
+        }
+        sleep(DEPLOY_EVERY).await;
+    }
+}
