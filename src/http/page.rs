@@ -4,6 +4,7 @@
 //! it cannot disagree with `explain` or the logs. Everything is escaped by maud; the style sheet alone is put in as it is.
 
 mod group;
+mod promoting;
 mod rollout;
 
 use std::time::Duration;
@@ -106,6 +107,7 @@ impl Health {
             let rollouts = count(seen.unwell.len(), "workload", "workloads");
             troubles.push(format!("the newest rollout of {rollouts} did not end well; see Needs a look below"));
         }
+        troubles.extend(seen.promoting.iter().flat_map(promoting::troubles));
         let (mood, headline) = match (seen.synced, troubles.len(), seen.rollouts.len()) {
             (false, 0, _) => (Mood::Busy, "Starting: listing the workloads of the cluster".to_owned()),
             (false, _, _) => (Mood::Warn, "Starting, but something is in the way".to_owned()),
@@ -182,6 +184,7 @@ fn body(about: &About, seen: &Observation) -> Markup {
         @for summary in seen.rollouts.iter().take(SHOWN_MAX) { (rollout::card(about, seen, summary)) }
         (more(seen.rollouts.len()))
         @if seen.rollouts.is_empty() { (nothing_in_flight(seen)) }
+        @if let Some(seen) = &seen.promoting { (promoting::section(seen)) }
         @if let Some(group) = &seen.group { (group::section(group)) }
         @if !seen.quarantined.is_empty() { (quarantined(&seen.quarantined)) }
         @let stray: Vec<&PurgeSeen> = seen.purges.iter().filter(|purge| !rollout::owns(seen, purge)).collect();

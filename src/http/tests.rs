@@ -1,5 +1,7 @@
 //! Over a real loopback socket, against a root actor that shows what it is told to.
 
+mod promoting;
+
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 

@@ -12,7 +12,7 @@ use crate::id::{Environment, PipelineId, PromotionSeq, Revision};
 use crate::pipeline::judge::{self, Sights};
 use crate::pipeline::show;
 use crate::pipeline::spec::{EnvironmentSpec, Object, Spec};
-use crate::pipeline::status::{EnvironmentStatus, Promotion, Status, TargetStatus, Waiting};
+use crate::pipeline::status::{ConditionKind, EnvironmentStatus, Promotion, Status, TargetStatus, Waiting};
 
 /// What a person needs to know about one Pipeline. Times are milliseconds since the Unix epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +37,13 @@ pub struct View {
     pub history: Vec<EndedView>,
     /// The targets are shown as they are seen now; otherwise as the status has them.
     pub live: bool,
+}
+
+impl View {
+    /// A person must act.
+    pub fn is_stalled(&self) -> bool {
+        self.conditions.iter().any(|one| one.kind == ConditionKind::Stalled.name() && one.holds)
+    }
 }
 
 /// One condition.
