@@ -88,6 +88,8 @@ pub enum HookFormat {
     Form,
     /// `application/json`: the notice.
     Json,
+    /// `application/json`: an event, as Flux's notification-controller sends it.
+    Flux,
 }
 
 impl HookFormat {
@@ -96,6 +98,7 @@ impl HookFormat {
         match self {
             Self::Form => "form",
             Self::Json => "json",
+            Self::Flux => "flux",
         }
     }
 }
@@ -178,7 +181,8 @@ pub(super) fn format(text: &str) -> Result<HookFormat, Refused> {
     match text.trim().to_ascii_lowercase().as_str() {
         "form" => Ok(HookFormat::Form),
         "json" => Ok(HookFormat::Json),
-        _ => Err(Refused::new("is not a format", "write form or json")),
+        "flux" => Ok(HookFormat::Flux),
+        _ => Err(Refused::new("is not a format", "write form, json or flux")),
     }
 }
 

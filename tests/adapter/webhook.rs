@@ -169,6 +169,18 @@ fn hmac(key: &[u8], message: &[u8]) -> String {
 }
 
 #[tokio::test]
+async fn a_flux_event_is_posted_as_notification_controller_does() {
+    let bench = Bench::start().await;
+    bench.send(Hook { format: HookFormat::Flux, parameters: BTreeMap::new(), ..bench.hook() }).await;
+    let Received { request, .. } = bench.only();
+    assert_eq!(request.header("content-type"), Some("application/json"));
+    assert_eq!(request.header("gotk-component"), Some("allclear"));
+    let event: serde_json::Value = serde_json::from_slice(&request.body).expect("JSON");
+    assert_eq!(event["involvedObject"]["name"], "web");
+    assert_eq!((&event["reason"], &event["severity"]), (&"PurgeCompleted".into(), &"info".into()));
+}
+
+#[tokio::test]
 async fn a_json_notice_is_signed_with_every_key_over_the_bytes_that_travel() {
     let bench = Bench::start().await;
     let keys = [b"a key of more than 24 bytes, new".to_vec(), b"and the one before it".to_vec()];

@@ -4,6 +4,7 @@
 //! `domain::delivery`; what may be connected to is `adapters::http`'s part.
 
 mod body;
+mod flux;
 pub(super) mod sign;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,6 +74,9 @@ impl Webhooks {
                 text
             }
         };
+        if hook.format == HookFormat::Flux {
+            headers.insert(HeaderName::from_static(flux::COMPONENT), HeaderValue::from_static(flux::REPORTER));
+        }
         for (name, value) in &hook.headers {
             headers.insert(header_name(name)?, header_value(value.expose())?);
         }
@@ -89,9 +93,12 @@ impl Notifier for Webhooks {
         subscribed
             .filter_map(|(name, hook)| {
                 let content = match (hook.format, hook.method) {
-                    (HookFormat::Form, _) | (HookFormat::Json, HookMethod::Get) => Content::Parameters,
+                    (HookFormat::Form, _) | (HookFormat::Json | HookFormat::Flux, HookMethod::Get) => {
+                        Content::Parameters
+                    }
                     // Making a document of these texts, numbers and lists does not fail.
                     (HookFormat::Json, _) => Content::Json(body::json(notice).ok()?),
+                    (HookFormat::Flux, _) => Content::Json(flux::event(notice).ok()?),
                 };
                 Some(Delivery::new(notice, name, content))
             })

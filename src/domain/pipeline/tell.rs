@@ -39,6 +39,7 @@ impl Pipeline {
         let detail =
             if kind == Kind::PromotionStarted || kind == Kind::PromotionCompleted { String::new() } else { detail };
         let notice = Notice {
+            seq: Seq(seq.0),
             change: format!("{} → {}", or_none(from), or_none(revision)),
             promotion: Some(PromotionFact {
                 environment: name.clone(),
