@@ -21,6 +21,7 @@ use crate::adapters::cloudfront::{self, CloudFront};
 use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
 use crate::adapters::edge::FreshEdges;
 use crate::adapters::http::{self as outbound, Egress};
+use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::{self, Clients, Cluster, Events, KubernetesLease, Scope, Tempo};
 use crate::adapters::ledger::fresh_origin;
 use crate::adapters::ledger::kubernetes::KubernetesLedger;
@@ -32,7 +33,7 @@ use crate::adapters::redis::board::RedisBoard;
 use crate::adapters::webhook::Webhooks;
 use crate::app::by_hand::ByHand;
 use crate::app::promoting::{Beside, promoting};
-use crate::config::{Config, LedgerBackend, Namespaces, RedisAddress};
+use crate::config::{Config, Enabled, LedgerBackend, Namespaces, RedisAddress};
 use crate::http::{About, Addresses, Fresh, Front, ListenError, Serving};
 use crate::telemetry::Metrics;
 use domain::catalog::Freshness;
@@ -180,6 +181,8 @@ pub struct Views {
     pub cdn: Arc<dyn Cdn>,
     /// The boards; `None` where no Redis is configured.
     pub group: Option<Neighbours>,
+    /// Pipelines; `None` where `pipeline.enabled` is off.
+    pub desk: Option<Desk>,
     /// The namespace of the caller's credentials.
     pub own_namespace: String,
     /// Where the ledger is looked for, in words.
@@ -217,10 +220,16 @@ pub async fn views(
         ledger,
         cdn: Arc::new(CloudFront::new(cloudfront_options(config, None)).await),
         group: neighbours(config, &clients).await?,
+        desk: (config.pipeline.enabled != Enabled::Off).then(|| desk(config, &clients)),
         own_namespace: clients.namespace,
         ledger_place,
         alone: Member(alone(config)),
     })
+}
+
+/// Pipelines, as a person comes to them.
+pub fn desk(config: &Config, clients: &Clients) -> Desk {
+    Desk::new(clients, &config.pipeline.groups, !config.pipeline.cross_namespace)
 }
 
 async fn neighbours(config: &Config, clients: &Clients) -> Result<Option<Neighbours>, StartError> {

@@ -2,6 +2,7 @@
 //! standard error. Exit codes: 0 done, 1 failed, 2 refused (arguments or configuration).
 
 pub mod answer;
+mod arguments;
 pub mod config;
 pub mod consent;
 #[cfg(feature = "demo")]
@@ -10,234 +11,36 @@ pub mod explain;
 pub mod group;
 pub mod ledger;
 mod page;
+pub mod pipeline;
 pub mod read;
 pub mod run;
 pub mod status;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::CommandFactory;
 
-use crate::adapters::kubernetes::crd;
+use crate::adapters::clock::SystemClock;
+use crate::adapters::kubernetes::desk::Desk;
+use crate::adapters::kubernetes::{self, crd};
 use crate::app::by_hand::ByHand;
 use crate::app::{self, Overrides};
-use crate::cli::answer::{Outcome, Output, failed, print};
+use crate::cli::answer::{EXIT_INVALID, Outcome, Output, failed, print, refused};
+use crate::cli::arguments::{Command, ConfigAction, Global, GroupAction, LedgerAction, PipelineAction, WhichPipelines};
 use crate::cli::consent::Consent;
 use crate::config::{Inputs, load, read_file};
+use domain::ports::Clock;
+
+pub use arguments::Cli;
 
 /// Where a pod finds its token; a caller without one is a person.
 const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 /// Where a pod finds the name of its own namespace.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-
-/// Kubernetes says "deployed"; the CDN keeps serving yesterday. allclear watches workloads, waits until a new image tag has
-/// fully rolled out, purges the right CloudFront distribution exactly once, and then calls webhooks.
-#[derive(Debug, Parser)]
-#[command(name = "allclear", version, about, long_about = None, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 done, 1 failed, 2 arguments or configuration refused.")]
-pub struct Cli {
-    #[command(flatten)]
-    global: Global,
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Args)]
-struct Global {
-    /// The configuration file [default: /etc/allclear/config.toml, where it exists]
-    #[arg(long, global = true, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// The kubeconfig [default: KUBECONFIG, ~/.kube/config, or the pod's service account]
-    #[arg(long, global = true, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The kubeconfig's context to use
-    #[arg(long, global = true, value_name = "NAME")]
-    context: Option<String>,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Run the controller, as a pod does; outside of one, the cluster and the ledger's namespace must be named
-    Run {
-        /// Do everything but purge and notify, and say what would have been done
-        #[arg(long)]
-        dry_run: bool,
-        /// Where it keeps its records [default: the configured ledger.namespace, or the pod's own]
-        #[arg(long, value_name = "NAMESPACE")]
-        ledger_namespace: Option<String>,
-        /// Outside a pod: begin a ledger although the cluster has another one. Both purge then, so each rollout twice
-        #[arg(long)]
-        second_ledger: bool,
-    },
-    #[cfg(feature = "demo")]
-    /// See the whole thing work on this machine alone: stand-ins for the cluster, CloudFront and a webhook receiver
-    Demo {
-        /// The story to tell
-        #[arg(value_enum, default_value_t = demo::Story::Rollout)]
-        story: demo::Story,
-        /// Clusters that serve the same site, each with a controller and a Redis of its own; more than one are a group
-        #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(crate::demo::CLUSTERS_MAX)))]
-        clusters: u8,
-        /// Keep running afterwards, and say which address to open
-        #[arg(long)]
-        stay: bool,
-    },
-    /// Answer why a workload was, or was not, purged, and what happens next
-    Explain {
-        /// The workload, as web, shop/web or deployment/web; none for a list of all
-        name: Option<String>,
-        /// Its namespace [default: that of the kubeconfig's context; all for a list]
-        #[arg(short, long)]
-        namespace: Option<String>,
-        /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
-        #[arg(long, value_name = "NAMESPACE")]
-        ledger_namespace: Option<String>,
-        /// How to print it
-        #[arg(short, long, value_enum, default_value = "table")]
-        output: Format,
-    },
-    /// Show every rollout in flight, what it waits for in which cluster, what needs a look, and the Redis servers
-    Status {
-        /// Draw it again every 2 seconds, until Ctrl-C
-        #[arg(short, long)]
-        watch: bool,
-        /// Only of this namespace
-        #[arg(short, long)]
-        namespace: Option<String>,
-        /// Ask a running allclear, by the address of its status page, instead of the cluster and the Redis servers
-        #[arg(long, value_name = "URL")]
-        server: Option<url::Url>,
-        /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
-        #[arg(long, value_name = "NAMESPACE", conflicts_with = "server")]
-        ledger_namespace: Option<String>,
-        /// How to print it
-        #[arg(short, long, value_enum, default_value = "table")]
-        output: Format,
-    },
-    /// Show the group of clusters, or forget a member of it, or have it back
-    Group {
-        /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
-        #[arg(long, global = true, value_name = "NAMESPACE")]
-        ledger_namespace: Option<String>,
-        #[command(subcommand)]
-        action: GroupAction,
-    },
-    /// Show what is kept in the ledger, or take workloads as they are after it was set back
-    Ledger {
-        /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
-        #[arg(long, global = true, value_name = "NAMESPACE")]
-        ledger_namespace: Option<String>,
-        #[command(subcommand)]
-        action: LedgerAction,
-    },
-    /// Show or check the configuration
-    Config {
-        #[command(subcommand)]
-        action: ConfigAction,
-    },
-    /// Print the CustomResourceDefinitions of this release, for kubectl apply -f -; nothing acts on Pipelines yet
-    Crds {
-        /// Those for objects of pipelines.weave.works that are stored already
-        #[arg(long)]
-        weave: bool,
-    },
-    /// Print completions for a shell
-    Completion {
-        /// Which shell
-        shell: clap_complete::Shell,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-enum GroupAction {
-    /// Show its members, as known and as pinned in the ledger, its Redis servers, and what differs
-    Show {
-        /// How to print it
-        #[arg(short, long, value_enum, default_value = "table")]
-        output: Format,
-    },
-    /// Have a forgotten member back, as soon as it reports
-    Add {
-        /// Its name
-        member: String,
-    },
-    /// Take a member that will not come back out of the members that this cluster's ledger has pinned
-    Forget {
-        /// Its name
-        member: String,
-        /// Do it without asking
-        #[arg(long)]
-        yes: bool,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-enum LedgerAction {
-    /// Show the ledger, or the record of one workload with its copies in the Redis servers
-    Show {
-        /// The workload, as web, shop/web or deployment/web; none for the ledger as a whole
-        name: Option<String>,
-        /// Its namespace [default: that of the kubeconfig's context]
-        #[arg(short, long)]
-        namespace: Option<String>,
-        /// How to print it
-        #[arg(short, long, value_enum, default_value = "table")]
-        output: Format,
-    },
-    /// After the ledger was set back (StateRegressed): take a workload as it is, as a new baseline, without a purge
-    Adopt {
-        /// The workload, as web, shop/web or deployment/web
-        #[arg(required_unless_present = "all", conflicts_with = "all")]
-        name: Option<String>,
-        /// Its namespace [default: that of the kubeconfig's context]
-        #[arg(short, long)]
-        namespace: Option<String>,
-        /// Every workload for which a Redis holds newer state than the ledger
-        #[arg(long)]
-        all: bool,
-        /// Do it without asking
-        #[arg(long)]
-        yes: bool,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-enum ConfigAction {
-    /// Show every effective value and the layer it came from; secrets are masked
-    Show {
-        /// How to print it
-        #[arg(short, long, value_enum, default_value = "table")]
-        output: Format,
-    },
-    /// Check the configuration and name everything that is wrong with it
-    Validate {
-        /// How to print it
-        #[arg(short, long, value_enum, default_value = "table")]
-        output: Format,
-    },
-}
-
-/// How an answer is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people
-    Table,
-    /// For programs
-    Json,
-}
-
-impl From<Format> for Output {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Table => Self::Table,
-            Format::Json => Self::Json,
-        }
-    }
-}
 
 /// Does what the command line asks. The environment is given as data.
 pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
@@ -252,7 +55,10 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         }
         #[cfg(feature = "demo")]
         Command::Demo { story, clusters, stay } => demo::demo(story, clusters, stay),
-        Command::Explain { name, namespace, ledger_namespace, output } => {
+        Command::Explain { name: Some(name), server, output, .. } if server.is_some() || pipeline::is_meant(&name) => {
+            explain_pipeline(global, environment, &name, server, output.into())
+        }
+        Command::Explain { name, namespace, ledger_namespace, server: _, output } => {
             let output = output.into();
             look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question| {
                 print(&explain::explain(sources, question, output).await)
@@ -284,6 +90,7 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             })
         }
         Command::Ledger { ledger_namespace, action } => ledger_command(global, environment, ledger_namespace, action),
+        Command::Pipeline { action } => pipeline_command(global, environment, action),
         Command::Config { action } => with_inputs(global, environment, BTreeMap::new(), |inputs| {
             let outcome = match action {
                 ConfigAction::Show { output } => config::show(inputs, output.into()),
@@ -306,8 +113,8 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
 }
 
 impl Global {
-    fn kubernetes(&self) -> crate::adapters::kubernetes::Options {
-        crate::adapters::kubernetes::Options { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() }
+    fn kubernetes(&self) -> kubernetes::Options {
+        kubernetes::Options { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() }
     }
 
     /// Outside a pod, a person starts the controller.
@@ -345,6 +152,89 @@ fn ledger_command(
     }
 }
 
+fn explain_pipeline(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    name: &str,
+    server: Option<url::Url>,
+    output: Output,
+) -> ExitCode {
+    let id = match pipeline::named(name) {
+        Ok(id) => id,
+        Err(why) => return print(&Outcome { code: EXIT_INVALID, ..refused(&why) }),
+    };
+    match server {
+        Some(url) => {
+            let asked = pipeline::Asked::Server(&url);
+            actix::System::new().block_on(async { print(&pipeline::explain(asked, &id, output).await) })
+        }
+        None => at_desk(global, environment, output, async |desk| {
+            pipeline::explain(pipeline::Asked::Desk(desk), &id, output).await
+        }),
+    }
+}
+
+fn pipeline_command(global: Global, environment: BTreeMap<String, String>, action: PipelineAction) -> ExitCode {
+    let asked = match action {
+        PipelineAction::List { namespace, output } => {
+            let output = output.into();
+            return at_desk(global, environment, output, async |desk| {
+                pipeline::list(desk, namespace.as_deref(), output).await
+            });
+        }
+        PipelineAction::Approve { name, environment: into, overrides, yes } => match pipeline::named(&name) {
+            Ok(id) => {
+                return at_desk(global, environment, Output::Table, async |desk| {
+                    pipeline::approve(desk, &id, &into, overrides, Consent::new(yes)).await
+                });
+            }
+            Err(why) => Err(why),
+        },
+        PipelineAction::Poke { which } => {
+            these(which).map(|which| (which, pipeline::Change::Poke(SystemClock::default().wall_ms())))
+        }
+        PipelineAction::Suspend { which, reason } => {
+            these(which).map(|which| (which, pipeline::Change::Suspend(reason)))
+        }
+        PipelineAction::Resume { which } => these(which).map(|which| (which, pipeline::Change::Resume)),
+    };
+    match asked {
+        Ok((which, change)) => {
+            at_desk(global, environment, Output::Table, async |desk| pipeline::change(desk, which, change).await)
+        }
+        Err(why) => print(&Outcome { code: EXIT_INVALID, ..refused(&why) }),
+    }
+}
+
+fn these(which: WhichPipelines) -> Result<pipeline::Which, String> {
+    match which.name {
+        Some(name) => pipeline::named(&name).map(pipeline::Which::One),
+        None => Ok(pipeline::Which::All(which.namespace)),
+    }
+}
+
+/// Connects with the caller's credentials, and has something done with Pipelines.
+fn at_desk(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    output: Output,
+    done: impl AsyncFnOnce(&Desk) -> Outcome,
+) -> ExitCode {
+    let options = global.kubernetes();
+    with_inputs(global, environment, BTreeMap::new(), |inputs| {
+        let loaded = match load(inputs) {
+            Ok(loaded) => loaded,
+            Err(invalid) => return print(&config::refused(&invalid, output)),
+        };
+        actix::System::new().block_on(async {
+            match kubernetes::connect(&options).await {
+                Ok(clients) => print(&done(&app::desk(&loaded.config, &clients)).await),
+                Err(error) => failed(&error),
+            }
+        })
+    })
+}
+
 async fn answer_status(asked: &status::Asked<'_>, watch: bool, output: Output) -> ExitCode {
     if watch { status::watch(asked, output).await } else { print(&status::status(asked, output).await) }
 }
@@ -370,9 +260,9 @@ fn look(
                 Ok(views) => views,
                 Err(error) => return failed(&error),
             };
-            let app::Views { cluster, ledger, cdn, group, own_namespace, ledger_place, alone } = views;
+            let app::Views { cluster, ledger, cdn, group, desk, own_namespace, ledger_place, alone } = views;
             let us = read::Us { member: alone.to_string(), group: loaded.config.group.name.clone() };
-            let sources = read::Sources { cluster, ledger, cdn, group };
+            let sources = read::Sources { cluster, ledger, cdn, group, desk };
             let policy = loaded.config.policy();
             let question = read::Question { namespace, name, own_namespace, policy, ledger_place, us };
             answer(&sources, &question).await
@@ -392,6 +282,8 @@ fn with_inputs(
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
     #[test]

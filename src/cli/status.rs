@@ -6,7 +6,7 @@
 //! `/api/v1/state`, and are printed from it ([`shown`]).
 
 mod gather;
-mod remote;
+pub(crate) mod remote;
 mod shown;
 
 use std::io::{self, IsTerminal, Write};

@@ -50,6 +50,7 @@ impl World {
             ledger: Arc::new(KubernetesLedger::new(clients.request.clone(), "allclear")),
             cdn: Arc::new(cdn),
             group: None,
+            desk: None,
         };
         Self { api, server, account, _edge: edge, sources }
     }

@@ -50,6 +50,7 @@ async fn statuses(world: &World, life: &Life) -> [String; 2] {
         ledger: Arc::new(KubernetesLedger::new(clients.request.clone(), "default")),
         cdn: Arc::new(adapter("http://127.0.0.1:9", "AKIDONE", Default::default()).await),
         group: None,
+        desk: None,
     };
     let question = Question {
         namespace: None,

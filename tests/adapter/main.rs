@@ -23,6 +23,7 @@ mod health;
 mod kubernetes;
 mod kubernetes_conformance;
 mod ledger;
+mod pipelines;
 mod published;
 mod readme;
 mod strangers;

@@ -10,6 +10,7 @@ mod apps;
 mod claims;
 pub mod crd;
 mod decode;
+pub mod desk;
 mod events;
 mod gateway;
 mod gateways;

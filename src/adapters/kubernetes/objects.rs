@@ -56,8 +56,7 @@ impl Pipelines {
     }
 
     fn of(&self, namespace: Option<&str>) -> Collection {
-        let resource = Resource { group: self.group.clone().into(), version: VERSION.into(), plural: PLURAL.into() };
-        Collection { resource, namespace: namespace.map(str::to_owned), only: None }
+        of(&self.group, namespace)
     }
 
     /// What was written, as it came back, and as it was asked for.
@@ -114,6 +113,12 @@ impl Objects<Object> for Pipelines {
             Err(failed) => Err(failed.error),
         }
     }
+}
+
+/// The Pipelines of this group in this namespace; `None`: in all.
+pub(super) fn of(group: &str, namespace: Option<&str>) -> Collection {
+    let resource = Resource { group: group.to_owned().into(), version: VERSION.into(), plural: PLURAL.into() };
+    Collection { resource, namespace: namespace.map(str::to_owned), only: None }
 }
 
 fn sight(look: Look<Object>) -> ObjectSight<Object> {

@@ -252,6 +252,7 @@ impl World {
             ledger: Arc::new(ledger),
             cdn: Arc::new(self.account),
             group: None,
+            desk: None,
         };
         explain(&sources, &question(namespace, name), output).await
     }

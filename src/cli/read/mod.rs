@@ -4,12 +4,14 @@
 pub(crate) mod group_lines;
 pub(crate) mod listed;
 pub(crate) mod listen;
+pub(crate) mod pipeline_lines;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::adapters::kubernetes::desk::Desk;
 use crate::app::Neighbours;
 use domain::id::{Kind, WorkloadId};
 use domain::image::Version;
@@ -28,6 +30,8 @@ pub struct Sources {
     pub cdn: Arc<dyn Cdn>,
     /// The group's boards; `None` where no Redis is configured.
     pub group: Option<Neighbours>,
+    /// Pipelines; `None` where they are not looked at.
+    pub desk: Option<Desk>,
 }
 
 /// What is asked.

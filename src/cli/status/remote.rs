@@ -45,6 +45,10 @@ fn keep(state: &mut Value, namespace: &str) {
             list.retain(|item| namespace_of(item) == Some(namespace));
         }
     }
+    if let Some(pipelines) = fields.get_mut("promoting").and_then(|promoting| promoting.get_mut("pipelines")) {
+        let is_in = |view: &Value| view.pointer("/id/namespace").and_then(Value::as_str) == Some(namespace);
+        pipelines.as_array_mut().into_iter().for_each(|all| all.retain(is_in));
+    }
     fields.remove("workloads");
 }
 
@@ -95,12 +99,14 @@ mod tests {
         let mut state = json!({
             "workloads": 12, "troubles": ["a trouble"], "quarantined": ["deployment/blog/a", "deployment/shop/b"],
             "rollouts": both, "recent": both, "tallies": both, "deliveries": both,
+            "promoting": {"pipelines": [{"id": {"namespace": "shop", "name": "a"}}, {"id": {"namespace": "blog", "name": "b"}}]},
         });
         keep(&mut state, "shop");
         let one = json!([about("deployment/shop/web")]);
         let expected = json!({
             "troubles": ["a trouble"], "quarantined": ["deployment/shop/b"],
             "rollouts": one, "recent": one, "tallies": one, "deliveries": one,
+            "promoting": {"pipelines": [{"id": {"namespace": "shop", "name": "a"}}]},
         });
         assert_eq!(state, expected);
     }

@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Deserialize;
+use serde_json::Value;
 
+use crate::actors::observation::{LeafSeen, PromotingSeen};
 use crate::cli::page::{Page, count};
-use crate::cli::read::group_lines;
+use crate::cli::read::{group_lines, pipeline_lines};
 use domain::broker::Trouble;
+use domain::pipeline::view::View;
 use domain::tally::{Ballot, Executed, ago};
 use domain::text::visible;
 
@@ -30,6 +33,8 @@ pub struct Shown {
     deliveries: Vec<Delivery>,
     quarantined: Vec<String>,
     unwell: Vec<Unwell>,
+    /// Read by itself, so that another form of it hides nothing else.
+    promoting: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -139,6 +144,7 @@ impl fmt::Display for Shown {
             let tally = tallies.iter().find(|tally| tally.workload == rollout.workload);
             self.rollout(&mut Page { f }, rollout, tally)?;
         }
+        self.promoting(&mut Page { f })?;
         let mut page = Page { f };
         let plain = troubles.is_empty() && self.agreement.is_none() && self.boards.is_empty();
         if !(plain && self.deliveries.is_empty() && self.unwell.is_empty() && self.quarantined.is_empty()) {
@@ -159,6 +165,34 @@ impl fmt::Display for Shown {
 }
 
 impl Shown {
+    /// What is said of Pipelines, if it has a form that we know.
+    fn promoted(&self) -> Option<PromotingSeen> {
+        serde_json::from_value(self.promoting.clone()).ok()
+    }
+
+    fn promoting(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        if self.promoting.is_null() {
+            return Ok(());
+        }
+        let Some(PromotingSeen { pipelines, leaves, troubles }) = self.promoted() else {
+            writeln!(page.f)?;
+            return page.part("Pipelines", ["of another form than this version knows; -o json shows them".to_owned()]);
+        };
+        for view in &pipelines {
+            writeln!(page.f)?;
+            pipeline_lines::row(view, page.f)?;
+        }
+        let leaf = |LeafSeen { name, troubles, .. }: &LeafSeen| {
+            troubles.iter().map(|trouble| format!("{name}: {trouble}")).collect::<Vec<_>>()
+        };
+        let leaves: Vec<String> = leaves.iter().flat_map(leaf).collect();
+        if !leaves.is_empty() || !troubles.is_empty() {
+            writeln!(page.f)?;
+        }
+        page.part("Clusters", leaves)?;
+        page.part("Pipelines", troubles)
+    }
+
     fn boards(&self) -> impl Iterator<Item = &Board> {
         self.agreement.as_ref().map_or(&self.boards, |agreement| &agreement.boards).iter()
     }
@@ -180,7 +214,11 @@ impl Shown {
     /// As the page has it: nothing is wrong, and nothing ended badly.
     fn is_well(&self) -> bool {
         let delivered = !self.deliveries.iter().any(|delivery| delivery.given_up);
-        self.troubles.is_empty() && self.unwell.is_empty() && self.quarantined.is_empty() && delivered
+        let promotes = self.promoted().is_none_or(|seen| {
+            let sick = seen.leaves.iter().any(|leaf| !leaf.troubles.is_empty());
+            seen.troubles.is_empty() && !sick && !seen.pipelines.iter().any(View::is_stalled)
+        });
+        self.troubles.is_empty() && self.unwell.is_empty() && self.quarantined.is_empty() && delivered && promotes
     }
 
     fn headline(&self) -> String {

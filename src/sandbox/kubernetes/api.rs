@@ -40,6 +40,9 @@ pub fn answer(stand_in: &KubernetesStandIn, request: &Request) -> Reply {
             return Reply::full(200, JSON, document.to_string());
         }
     }
+    if request.method == http::Method::POST && request.path == "/apis/authentication.k8s.io/v1/selfsubjectreviews" {
+        return Reply::full(201, JSON, self_review(stand_in).to_string());
+    }
     if let Some(answered) = core_events::answer(stand_in, request) {
         return answered.unwrap_or_else(|failure| refusal(&failure));
     }
@@ -51,6 +54,14 @@ pub fn answer(stand_in: &KubernetesStandIn, request: &Request) -> Reply {
         return Reply::full(404, "text/plain; charset=utf-8", "404 page not found\n");
     };
     serve(stand_in, request, &target).unwrap_or_else(|failure| refusal(&failure))
+}
+
+/// Who asks: without authentication everybody is the user of the kubeconfig.
+fn self_review(stand_in: &KubernetesStandIn) -> Value {
+    json!({
+        "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview",
+        "status": {"userInfo": {"username": stand_in.user(), "groups": ["system:authenticated"]}},
+    })
 }
 
 fn refusal(failure: &Failure) -> Reply {

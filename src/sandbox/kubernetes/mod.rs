@@ -159,6 +159,11 @@ impl KubernetesStandIn {
         .to_string()
     }
 
+    /// The only user, as the kubeconfig names it.
+    pub fn user(&self) -> &str {
+        &self.inner.options.cluster
+    }
+
     /// Creates or merges an object, by the rules of the API; `status`, if given, is written too. The namespace is made
     /// if need be. Returns the object as stored.
     ///

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use kube::Client;
-use kube::api::{DeleteParams, GetParams, ListParams, PostParams};
+use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::core::Request;
 use kube::core::request::Error as RequestError;
@@ -116,6 +116,13 @@ impl Api {
     ) -> Result<Answer, CallError> {
         let request = |body| Request::new(of.path()).replace_subresource("status", name, &PostParams::default(), body);
         self.send(of.attempt_one("update the status of", name), json(object).and_then(request)).await
+    }
+
+    /// Changes parts of the object of this name by a JSON merge patch (RFC 7396): if it still has the `resourceVersion` that the
+    /// change has, where that has one.
+    pub async fn merge(&self, of: &Collection, name: &str, change: &serde_json::Value) -> Result<Answer, CallError> {
+        let request = Request::new(of.path()).patch(name, &PatchParams::default(), &Patch::Merge(change));
+        self.send(of.attempt_one("patch", name), request).await
     }
 
     /// Deletes the object of this name, if there is one.

@@ -65,7 +65,13 @@ impl Ledger for Absent {
 #[tokio::test]
 async fn a_missing_ledger_is_not_created_and_where_it_was_looked_for_is_said() {
     let World { cluster, account, .. } = World::new(web());
-    let sources = Sources { cluster: Arc::new(cluster), ledger: Arc::new(Absent), cdn: Arc::new(account), group: None };
+    let sources = Sources {
+        cluster: Arc::new(cluster),
+        ledger: Arc::new(Absent),
+        cdn: Arc::new(account),
+        group: None,
+        desk: None,
+    };
     let outcome = explain(&sources, &question(None, Some("web")), Output::Table).await;
     assert_eq!(outcome.code, 0);
     let words = "Record        missing: there is no ledger in namespace allclear; ledger.namespace";

@@ -1,0 +1,223 @@
+//! Pipelines as a person comes to them, with rights of their own (decision 21): all of them, one of them, and a mark on one. A mark is
+//! an annotation, so the machine alone writes status and what a person says survives a restart of allclear.
+//!
+//! Not for what a mark means; that is `pipeline::ask`'s.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::api::{Api, Clients, Collection, Resource};
+use super::crd;
+use super::objects::of;
+use domain::id::PipelineId;
+use domain::pipeline::spec::Object;
+use domain::ports::PortError;
+
+/// Answers a ticket with yes.
+pub const APPROVE: &str = "allclear.dev/approve";
+/// Who does.
+pub const APPROVED_BY: &str = "allclear.dev/approved-by";
+/// Opens the time and verdict gates of a ticket, too.
+pub const OVERRIDE: &str = "allclear.dev/override";
+/// Asks to look now.
+pub const REQUESTED_AT: &str = "allclear.dev/requested-at";
+/// Nothing new starts, for this reason.
+pub const SUSPEND: &str = "allclear.dev/suspend";
+
+/// Who the API server takes us for (<https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/self-subject-review-v1/>).
+const REVIEWS: Resource = Resource::new("authentication.k8s.io", "v1", "selfsubjectreviews");
+
+/// Where Pipelines are read and marked.
+pub struct Desk {
+    api: Api,
+    groups: Vec<String>,
+    confined: bool,
+}
+
+/// A Pipeline, and the API group that it is in.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The group.
+    pub group: String,
+    /// The object.
+    pub object: Object,
+}
+
+/// All Pipelines that were asked for.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// By name. Of two objects of one name, the one of the earlier group.
+    pub found: Vec<Found>,
+    /// Those that cannot be read, and why.
+    pub unreadable: Vec<(PipelineId, String)>,
+}
+
+/// What became of a mark.
+#[derive(Debug)]
+pub enum Marked {
+    /// It is on the object, which is so now.
+    Done(Box<Found>),
+    /// The object changed since it was read: nothing was written.
+    Changed,
+    /// The object is not there any more.
+    Gone,
+}
+
+/// One change of an annotation; `None` removes it.
+pub type Mark<'a> = (&'a str, Option<&'a str>);
+
+enum Listed {
+    Read(Box<Object>),
+    Unreadable(PipelineId, String),
+}
+
+impl Desk {
+    /// Pipelines of these groups. `confined`: as in [`super::objects::Pipelines::confined`]. Nothing is asked for yet.
+    pub fn new(clients: &Clients, groups: &[String], confined: bool) -> Self {
+        Self { api: Api::new(clients.request.clone()), groups: groups.to_vec(), confined }
+    }
+
+    /// All Pipelines of a namespace, or of all; `None` if the cluster does not have the kind.
+    ///
+    /// # Errors
+    /// In words.
+    pub async fn all(&self, namespace: Option<&str>) -> Result<Option<Listing>, PortError> {
+        let mut listing = None;
+        for group in &self.groups {
+            let mut listed = Vec::new();
+            match self.api.each(&of(group, namespace), entry, |one| listed.push(one)).await {
+                // Rights are judged first: who may not list them learns only elsewhere that there are none.
+                Err(failed) if matches!(failed.status(), Some(403 | 404)) => {
+                    if self.is_served(&of(group, namespace)).await? {
+                        return Err(failed.error);
+                    }
+                }
+                Err(failed) => return Err(failed.error),
+                Ok(Some(why)) => return Err(PortError::lasting(of(group, namespace).attempt("list").to_string(), why)),
+                Ok(None) => self.sort(group, listed, listing.get_or_insert_default()),
+            }
+        }
+        Ok(listing)
+    }
+
+    fn sort(&self, group: &str, listed: Vec<Listed>, into: &mut Listing) {
+        for one in listed {
+            match one {
+                Listed::Unreadable(id, why) => into.unreadable.push((id, why)),
+                Listed::Read(object) if into.found.iter().any(|known| known.object.id == object.id) => {}
+                Listed::Read(object) => into.found.push(self.found(group, *object)),
+            }
+        }
+        into.found.sort_by(|a, b| a.object.id.cmp(&b.object.id));
+    }
+
+    /// One Pipeline; `None` if there is none of this name.
+    ///
+    /// # Errors
+    /// In words, also where the cluster does not have the kind.
+    pub async fn one(&self, id: &PipelineId) -> Result<Option<Found>, PortError> {
+        let mut served = false;
+        for group in &self.groups {
+            let of = of(group, Some(&id.namespace));
+            match self.api.get(&of, &id.name).await? {
+                Some(answer) => {
+                    let unreadable =
+                        |why| PortError::lasting(answer.attempted.as_str(), format!("it cannot be read: {why}"));
+                    return answer
+                        .object(crd::object)
+                        .map(|object| Some(self.found(group, object)))
+                        .map_err(unreadable);
+                }
+                None => served |= self.is_served(&of).await?,
+            }
+        }
+        if served {
+            return Ok(None);
+        }
+        let attempted = of(self.groups.first().map_or("", String::as_str), Some(&id.namespace));
+        Err(PortError::lasting(attempted.attempt_one("get", &id.name).to_string(), ABSENT))
+    }
+
+    async fn is_served(&self, of: &Collection) -> Result<bool, PortError> {
+        let kinds = self.api.kinds(&of.resource.group, &of.resource.version).await?;
+        Ok(kinds.is_some_and(|all| all.iter().any(|one| *one.plural == of.resource.plural)))
+    }
+
+    fn found(&self, group: &str, object: Object) -> Found {
+        let object = if self.confined { crd::confined(object) } else { object };
+        Found { group: group.to_owned(), object }
+    }
+
+    /// Puts marks on a Pipeline; `exact`: only if it is still as it was read.
+    ///
+    /// # Errors
+    /// In words.
+    pub async fn mark(&self, found: &Found, marks: &[Mark<'_>], exact: bool) -> Result<Marked, PortError> {
+        let PipelineId { namespace, name } = &found.object.id;
+        let annotations: serde_json::Map<String, Value> =
+            marks.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+        let mut metadata = json!({"annotations": annotations, "uid": found.object.uid});
+        if exact && let Some(fields) = metadata.as_object_mut() {
+            fields.insert("resourceVersion".to_owned(), json!(found.object.version));
+        }
+        let of = of(&found.group, Some(namespace));
+        match self.api.merge(&of, name, &json!({"metadata": metadata})).await {
+            Ok(answer) => {
+                let unreadable = |why| {
+                    PortError::lasting(
+                        of.attempt_one("patch", name).to_string(),
+                        format!("it is done, and the answer cannot be read: {why}"),
+                    )
+                };
+                Ok(Marked::Done(Box::new(self.found(&found.group, answer.object(crd::object).map_err(unreadable)?))))
+            }
+            Err(failed) if failed.status() == Some(404) => Ok(Marked::Gone),
+            // Another version, or another object of the name.
+            Err(failed) if failed.status() == Some(409) => Ok(Marked::Changed),
+            Err(failed) => Err(failed.error),
+        }
+    }
+
+    /// Who we are, as the API server knows us.
+    ///
+    /// # Errors
+    /// In words.
+    pub async fn who(&self) -> Result<String, PortError> {
+        #[derive(Deserialize)]
+        struct Review {
+            status: Status,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Status {
+            user_info: User,
+        }
+        #[derive(Deserialize)]
+        struct User {
+            username: String,
+        }
+        let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+        let review: Review = self.api.create(&Collection::everywhere(REVIEWS), None, &body).await?.json()?;
+        Ok(review.status.user_info.username)
+    }
+}
+
+/// Why there is nothing to see in a cluster without the kind.
+pub const ABSENT: &str = "this cluster does not have the kind Pipeline; `allclear crds | kubectl apply -f -` adds it";
+
+/// One of a list. One that cannot be read is named, and hides no other.
+fn entry(json: &str) -> Result<Listed, String> {
+    #[derive(Deserialize)]
+    struct Named {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    struct Metadata {
+        namespace: String,
+        name: String,
+    }
+    crd::object(json).map(|object| Listed::Read(Box::new(object))).or_else(|why| {
+        let Named { metadata } = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        Ok(Listed::Unreadable(PipelineId::new(metadata.namespace, metadata.name), why))
+    })
+}

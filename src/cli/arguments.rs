@@ -1,0 +1,279 @@
+//! The arguments of every command, and the words of `--help`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::cli::answer::Output;
+#[cfg(feature = "demo")]
+use crate::cli::demo;
+
+/// Kubernetes says "deployed"; the CDN keeps serving yesterday. allclear watches workloads, waits until a new image tag has
+/// fully rolled out, purges the right CloudFront distribution exactly once, and then calls webhooks.
+#[derive(Debug, Parser)]
+#[command(name = "allclear", version, about, long_about = None, max_term_width = 100)]
+#[command(after_help = "Exit codes: 0 done, 1 failed, 2 arguments or configuration refused.")]
+pub struct Cli {
+    #[command(flatten)]
+    pub(super) global: Global,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Global {
+    /// The configuration file [default: /etc/allclear/config.toml, where it exists]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    /// The kubeconfig [default: KUBECONFIG, ~/.kube/config, or the pod's service account]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(super) kubeconfig: Option<PathBuf>,
+    /// The kubeconfig's context to use
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(super) context: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Run the controller, as a pod does; outside of one, the cluster and the ledger's namespace must be named
+    Run {
+        /// Do everything but purge and notify, and say what would have been done
+        #[arg(long)]
+        dry_run: bool,
+        /// Where it keeps its records [default: the configured ledger.namespace, or the pod's own]
+        #[arg(long, value_name = "NAMESPACE")]
+        ledger_namespace: Option<String>,
+        /// Outside a pod: begin a ledger although the cluster has another one. Both purge then, so each rollout twice
+        #[arg(long)]
+        second_ledger: bool,
+    },
+    #[cfg(feature = "demo")]
+    /// See the whole thing work on this machine alone: stand-ins for the cluster, CloudFront and a webhook receiver
+    Demo {
+        /// The story to tell
+        #[arg(value_enum, default_value_t = demo::Story::Rollout)]
+        story: demo::Story,
+        /// Clusters that serve the same site, each with a controller and a Redis of its own; more than one are a group
+        #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(crate::demo::CLUSTERS_MAX)))]
+        clusters: u8,
+        /// Keep running afterwards, and say which address to open
+        #[arg(long)]
+        stay: bool,
+    },
+    /// Answer why a workload was, or was not, purged, or why a Pipeline does not promote, and what happens next
+    Explain {
+        /// The workload, as web, shop/web or deployment/web, or the Pipeline, as pipeline/shop/web; none for a list of all workloads
+        name: Option<String>,
+        /// Its namespace [default: that of the kubeconfig's context; all for a list]
+        #[arg(short, long)]
+        namespace: Option<String>,
+        /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
+        #[arg(long, value_name = "NAMESPACE")]
+        ledger_namespace: Option<String>,
+        /// Of a Pipeline: ask a running allclear, by the address of its status page, what it sees now
+        #[arg(long, value_name = "URL", conflicts_with = "ledger_namespace")]
+        server: Option<url::Url>,
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
+    },
+    /// Show every rollout in flight and every Pipeline, what each waits for, what needs a look, and the Redis servers
+    Status {
+        /// Draw it again every 2 seconds, until Ctrl-C
+        #[arg(short, long)]
+        watch: bool,
+        /// Only of this namespace
+        #[arg(short, long)]
+        namespace: Option<String>,
+        /// Ask a running allclear, by the address of its status page, instead of the cluster and the Redis servers
+        #[arg(long, value_name = "URL")]
+        server: Option<url::Url>,
+        /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
+        #[arg(long, value_name = "NAMESPACE", conflicts_with = "server")]
+        ledger_namespace: Option<String>,
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
+    },
+    /// Show the group of clusters, or forget a member of it, or have it back
+    Group {
+        /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
+        #[arg(long, global = true, value_name = "NAMESPACE")]
+        ledger_namespace: Option<String>,
+        #[command(subcommand)]
+        action: GroupAction,
+    },
+    /// Show what is kept in the ledger, or take workloads as they are after it was set back
+    Ledger {
+        /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
+        #[arg(long, global = true, value_name = "NAMESPACE")]
+        ledger_namespace: Option<String>,
+        #[command(subcommand)]
+        action: LedgerAction,
+    },
+    /// Show Pipelines, answer what they ask, look now, and stop the line or let it go on
+    Pipeline {
+        #[command(subcommand)]
+        action: PipelineAction,
+    },
+    /// Show or check the configuration
+    Config {
+        #[command(subcommand)]
+        action: ConfigAction,
+    },
+    /// Print the CustomResourceDefinitions of this release, for kubectl apply -f -
+    Crds {
+        /// Those for objects of pipelines.weave.works that are stored already
+        #[arg(long)]
+        weave: bool,
+    },
+    /// Print completions for a shell
+    Completion {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum GroupAction {
+    /// Show its members, as known and as pinned in the ledger, its Redis servers, and what differs
+    Show {
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
+    },
+    /// Have a forgotten member back, as soon as it reports
+    Add {
+        /// Its name
+        member: String,
+    },
+    /// Take a member that will not come back out of the members that this cluster's ledger has pinned
+    Forget {
+        /// Its name
+        member: String,
+        /// Do it without asking
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum LedgerAction {
+    /// Show the ledger, or the record of one workload with its copies in the Redis servers
+    Show {
+        /// The workload, as web, shop/web or deployment/web; none for the ledger as a whole
+        name: Option<String>,
+        /// Its namespace [default: that of the kubeconfig's context]
+        #[arg(short, long)]
+        namespace: Option<String>,
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
+    },
+    /// After the ledger was set back (StateRegressed): take a workload as it is, as a new baseline, without a purge
+    Adopt {
+        /// The workload, as web, shop/web or deployment/web
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        name: Option<String>,
+        /// Its namespace [default: that of the kubeconfig's context]
+        #[arg(short, long)]
+        namespace: Option<String>,
+        /// Every workload for which a Redis holds newer state than the ledger
+        #[arg(long)]
+        all: bool,
+        /// Do it without asking
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PipelineAction {
+    /// Show each Pipeline: its environments from left to right, and what each waits for
+    List {
+        /// Only of this namespace [default: all]
+        #[arg(short, long)]
+        namespace: Option<String>,
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
+    },
+    /// Show what a Pipeline asks about an environment and what follows from a yes, and say it; needs the right to patch pipelines
+    Approve {
+        /// The Pipeline, as shop/web
+        name: String,
+        /// The environment that it asks about
+        environment: String,
+        /// Open its soak, windows, freezes and verdict as well; readiness is never overridden
+        #[arg(long = "override")]
+        overrides: bool,
+        /// Do it without asking
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Have allclear look at a Pipeline now
+    Poke {
+        #[command(flatten)]
+        which: WhichPipelines,
+    },
+    /// Stop the line: no new promotion starts; what was started goes on
+    Suspend {
+        #[command(flatten)]
+        which: WhichPipelines,
+        /// Why, for all who look [default: who did it]
+        #[arg(long, value_name = "WORDS")]
+        reason: Option<String>,
+    },
+    /// Let a stopped line go on
+    Resume {
+        #[command(flatten)]
+        which: WhichPipelines,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct WhichPipelines {
+    /// The Pipeline, as shop/web
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(super) name: Option<String>,
+    /// Every Pipeline
+    #[arg(long)]
+    pub(super) all: bool,
+    /// With --all: only of this namespace
+    #[arg(short, long, requires = "all")]
+    pub(super) namespace: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ConfigAction {
+    /// Show every effective value and the layer it came from; secrets are masked
+    Show {
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
+    },
+    /// Check the configuration and name everything that is wrong with it
+    Validate {
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
+    },
+}
+
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
+impl From<Format> for Output {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Table => Self::Table,
+            Format::Json => Self::Json,
+        }
+    }
+}

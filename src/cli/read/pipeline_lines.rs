@@ -1,0 +1,33 @@
+//! A Pipeline in a few lines, as the list and the status have it.
+
+use std::fmt;
+
+use crate::cli::page::Page;
+use domain::id::ObjectId;
+use domain::pipeline::view::{EnvironmentView, View};
+use domain::text::visible;
+
+/// A Pipeline in a row: its environments from left to right, and below them what waits.
+pub(crate) fn row(view: &View, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let environments: Vec<String> = view.environments.iter().map(brief).collect();
+    writeln!(f, "{}  {}", visible(&view.id.display_name()), visible(&environments.join("  │  ")))?;
+    let mut page = Page { f };
+    page.part("Stopped", view.suspended.clone())?;
+    page.part("Faulty", view.faulty.clone())?;
+    page.part("Not judged", view.unjudged.clone())?;
+    for environment in &view.environments {
+        let waits = environment.waits.iter().filter(|_| view.faulty.is_none());
+        page.part(&environment.name.0, waits.map(|waits| format!("{waits}; {}", environment.next)))?;
+    }
+    Ok(())
+}
+
+/// `prod 1.2 → 1.3 (Waiting)`.
+pub(crate) fn brief(environment: &EnvironmentView) -> String {
+    let at: Vec<&str> = environment.revisions.iter().map(|revision| revision.0.as_str()).collect();
+    let at = if at.is_empty() { "?".to_owned() } else { at.join("+") };
+    let open = environment.promotion.as_ref().filter(|promotion| promotion.open);
+    let moving = open.map(|open| format!(" → {} ({})", open.revision, open.phase));
+    let unready = environment.unsettled.as_ref().filter(|_| open.is_none()).map(|_| " (not ready)".to_owned());
+    format!("{} {at}{}", environment.name, moving.or(unready).unwrap_or_default())
+}

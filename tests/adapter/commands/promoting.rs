@@ -1,0 +1,48 @@
+//! Pipelines in the status: beside rollouts, and in the way of none.
+
+use super::*;
+
+fn pipeline() -> Value {
+    json!({
+        "apiVersion": "allclear.dev/v1alpha1", "kind": "Pipeline", "metadata": {"namespace": "shop", "name": "web"},
+        "spec": {
+            "appRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "environments": [
+                {"name": "staging", "targets": [{"namespace": "staging"}]},
+                {"name": "prod", "targets": [{"namespace": "prod"}]},
+            ],
+            "promotion": {"strategy": {"notification": {}}},
+        },
+        "status": {
+            "serial": 1, "observedGeneration": 1, "latestRevision": "1.3",
+            "environments": {
+                "staging": {"targets": [{"uid": "u", "ready": true, "revision": "1.3"}]},
+                "prod": {"targets": [{"error": "no answer for 30 s"}]},
+            },
+        },
+    })
+}
+
+#[tokio::test]
+async fn status_shows_every_pipeline_and_says_what_it_may_not_read_of_them() {
+    let world = World::start().await;
+    assert!(!world.status(Output::Table).await.out.contains("Pipelines"), "the cluster does not have the kind");
+    world.api.set_installed(GROUP, true);
+    world.api.apply(pipeline()).unwrap();
+    let shown = world.status(Output::Table).await;
+    for words in
+        ["shop/web  staging 1.3  │  prod ?", "prod          prod: prod/web cannot be read: no answer for 30 s;"]
+    {
+        assert!(shown.out.contains(words), "{words}\n{}", shown.out);
+    }
+    let state: Value = serde_json::from_str(&world.status(Output::Json).await.out).unwrap();
+    assert_eq!(state["promoting"]["pipelines"][0]["live"], false);
+    world.forbid(|request| request.path.ends_with("/pipelines"));
+    let denied = world.status(Output::Table).await;
+    assert!(
+        denied.out.contains("  Pipelines     failed to list pipelines.allclear.dev in all namespaces"),
+        "{}",
+        denied.out
+    );
+    assert_eq!(denied.code, shown.code, "nothing else depends on it");
+}

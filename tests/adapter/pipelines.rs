@@ -1,0 +1,280 @@
+//! The commands about Pipelines, through the real adapter and our stand-in of the API server. What the machine would write into a
+//! status is put there by hand.
+
+use allclear::adapters::kubernetes::desk::Desk;
+use allclear::adapters::kubernetes::objects::GROUP;
+use allclear::adapters::kubernetes::{Options, connect};
+use allclear::cli::answer::{Outcome, Output};
+use allclear::cli::consent::Consent;
+use allclear::cli::pipeline::{Asked, Change, Which, approve, change, explain, list, named, question};
+use domain::id::PipelineId;
+use sandbox::http::{Action, Fault, Reply, Request, Server, When};
+use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
+use serde_json::{Value, json};
+
+const THEIRS: &str = "pipelines.weave.works";
+const TICKET: &str = "0123456789ab";
+
+struct World {
+    api: KubernetesStandIn,
+    server: Server,
+    desk: Desk,
+}
+
+fn web() -> PipelineId {
+    PipelineId::new("shop", "web")
+}
+
+fn pipeline(group: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": format!("{group}/v1alpha1"), "kind": "Pipeline",
+        "metadata": {"namespace": "shop", "name": name},
+        "spec": {
+            "appRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "environments": [
+                {"name": "staging", "targets": [{"namespace": "staging"}]},
+                {"name": "prod", "gates": {"soak": "30m"}, "targets": [{"namespace": "prod"}]},
+            ],
+            "promotion": {"manual": true, "strategy": {"notification": {}}},
+        },
+    })
+}
+
+/// What the machine writes while it asks about 1.3 in prod.
+fn asking(ticket: &str, revision: &str) -> Value {
+    let target = |revision: &str| json!([{"uid": "u", "ready": true, "revision": revision}]);
+    json!({"status": {
+        "serial": 2, "observedGeneration": 1, "latestRevision": revision,
+        "environments": {
+            "staging": {"targets": target(revision)},
+            "prod": {
+                "targets": target("1.2"), "seq": 1,
+                "waitingApproval": {"revision": revision, "ticket": ticket, "for": "Approval", "since": "2026-11-22T22:10:00Z"},
+                "promotion": {
+                    "seq": 1, "revision": revision, "from": "1.2", "phase": "Waiting",
+                    "candidateSince": "2026-11-22T22:10:00Z",
+                    "message": "it has not been good for long enough; nobody has said yes",
+                },
+            },
+        },
+    }})
+}
+
+impl World {
+    async fn start() -> Self {
+        let api = KubernetesStandIn::new(StandInOptions::default());
+        let server = api.start().await.unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), api.kubeconfig(&server)).unwrap();
+        let clients = connect(&Options { kubeconfig: Some(file.path().to_owned()), context: None }).await.unwrap();
+        let desk = Desk::new(&clients, &[GROUP.to_owned(), THEIRS.to_owned()], false);
+        Self { api, server, desk }
+    }
+
+    /// With one Pipeline that asks.
+    async fn asking() -> Self {
+        let world = Self::start().await;
+        world.api.set_installed(GROUP, true);
+        world.api.apply(pipeline(GROUP, "web")).unwrap();
+        world.ask(TICKET, "1.3");
+        world
+    }
+
+    fn ask(&self, ticket: &str, revision: &str) {
+        self.api.patch(Kind::Pipeline, "shop", "web", &asking(ticket, revision)).unwrap();
+    }
+
+    fn annotation(&self, name: &str) -> Option<String> {
+        let object = self.api.get(Kind::Pipeline, "shop", "web").unwrap();
+        let value = object["metadata"]["annotations"].get(format!("allclear.dev/{name}"))?;
+        value.as_str().map(str::to_owned)
+    }
+
+    async fn approve(&self, environment: &str, overrides: bool) -> Outcome {
+        approve(&self.desk, &web(), environment, overrides, Consent::Given).await
+    }
+
+    fn forbid(&self, matches: fn(&Request) -> bool) {
+        let body = r#"{"kind":"Status","code":403,"message":"pipelines is forbidden: User \"anna\" cannot do that"}"#;
+        let answer = Action::Answer(Reply::full(403, "application/json", body));
+        self.server.inject(Fault::once(When::Before, answer).matching(matches).times(u32::MAX));
+    }
+}
+
+fn words(outcome: &Outcome) -> String {
+    let all = format!("{}{}", outcome.out, outcome.err);
+    all.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn has(outcome: &Outcome, code: u8, parts: &[&str]) {
+    let words = words(outcome);
+    assert_eq!(outcome.code, code, "{words}");
+    for part in parts {
+        assert!(words.contains(part), "{part:?} is not in {words}");
+    }
+}
+
+#[tokio::test]
+async fn every_pipeline_is_listed_with_what_it_waits_for() {
+    let world = World::asking().await;
+    world.api.apply(pipeline(GROUP, "new")).unwrap();
+    let mut broken = pipeline(GROUP, "broken");
+    broken["status"] = json!({"serial": "many"});
+    world.api.put(broken).unwrap();
+    let listed = list(&world.desk, None, Output::Table).await;
+    let waits = "prod it has not been good for long enough; nobody has said yes; it starts after a yes";
+    has(
+        &listed,
+        1,
+        &["shop/web staging 1.3 │ prod 1.2 → 1.3 (Waiting)", waits, "allclear pipeline approve shop/web prod"],
+    );
+    has(
+        &listed,
+        1,
+        &["shop/new staging ?", "allclear has not judged it yet", "shop/broken cannot be read: its status"],
+    );
+    has(&list(&world.desk, Some("elsewhere"), Output::Table).await, 0, &["no Pipelines"]);
+    let json: Value = serde_json::from_str(&list(&world.desk, None, Output::Json).await.out).unwrap();
+    assert_eq!(json["pipelines"][1]["environments"][1]["question"]["ticket"], TICKET);
+}
+
+#[tokio::test]
+async fn an_explanation_names_each_target_gate_and_question() {
+    let world = World::asking().await;
+    let told = explain(Asked::Desk(&world.desk), &web(), Output::Table).await;
+    has(&told, 0, &["shop/web latest 1.3", "staging/web 1.3: ready", "prod/web 1.2: ready", "by notification"]);
+    has(
+        &told,
+        0,
+        &["soak 30m", "its soak ends 2026-11-22 22:40:00Z", "Approval of 1.3, since 2026-11-22 22:10:00Z", TICKET],
+    );
+    has(&told, 0, &["--server URL asks a running one"]);
+    let missing = explain(Asked::Desk(&world.desk), &PipelineId::new("shop", "wbe"), Output::Table).await;
+    has(&missing, 1, &["there is no Pipeline shop/wbe; `allclear pipeline list`"]);
+}
+
+#[tokio::test]
+async fn a_yes_names_the_ticket_that_was_shown_and_who_says_it() {
+    let world = World::asking().await;
+    let plan = question(&world.desk, &web(), "prod", false).await.map_err(drop).expect("a question").plan();
+    for part in ["shop/web: 1.2 → 1.3 into prod", TICKET, "answered as stand-in", "Its other gates stay: soak 30m."] {
+        assert!(plan.contains(part), "{part:?} is not in {plan}");
+    }
+    let unasked = approve(&world.desk, &web(), "prod", false, Consent::Nobody).await;
+    has(&unasked, 1, &["nothing was changed: there is no terminal"]);
+    assert_eq!(world.annotation("approve"), None);
+    has(&world.approve("prod", false).await, 0, &["stand-in said yes to 1.3 in prod of shop/web"]);
+    let said = ["approve", "approved-by", "override"].map(|name| world.annotation(name));
+    assert_eq!(said, [Some(TICKET.to_owned()), Some("stand-in".to_owned()), None]);
+    has(&world.approve("prod", false).await, 0, &["answered already"]);
+    has(&world.approve("prod", true).await, 0, &["said yes"]);
+    assert_eq!(world.annotation("override").as_deref(), Some(TICKET));
+}
+
+#[tokio::test]
+async fn a_question_that_moved_on_is_not_answered_and_the_new_one_is_shown() {
+    let world = World::asking().await;
+    let shown = question(&world.desk, &web(), "prod", false).await.map_err(drop).expect("a question");
+    world.ask("ba9876543210", "1.4");
+    has(&shown.answer(&world.desk).await, 1, &["moved on while you were asked", "about 1.4 now, ticket ba9876543210"]);
+    assert_eq!(world.annotation("approve"), None);
+    // The same question on an object that changed otherwise is answered.
+    let shown = question(&world.desk, &web(), "prod", false).await.map_err(drop).expect("a question");
+    let touch = json!({"metadata": {"labels": {"touched": "yes"}}});
+    world.api.patch(Kind::Pipeline, "shop", "web", &touch).unwrap();
+    has(&shown.answer(&world.desk).await, 0, &["said yes to 1.4"]);
+    assert_eq!(world.annotation("approve").as_deref(), Some("ba9876543210"));
+}
+
+#[tokio::test]
+async fn what_cannot_be_answered_says_why() {
+    let world = World::asking().await;
+    has(&world.approve("live", false).await, 1, &["shop/web has no environment \"live\"; it has staging, prod"]);
+    has(&world.approve("staging", false).await, 1, &["nobody is asked about staging", "it waits for nothing"]);
+    world.forbid(|request| request.path.ends_with("selfsubjectreviews"));
+    has(&world.approve("prod", false).await, 1, &["nothing was changed: a yes names who says it"]);
+    world.server.clear_faults();
+    world.forbid(|request| request.method == "PATCH");
+    has(&world.approve("prod", false).await, 1, &["failed to patch pipelines.allclear.dev web", "allow", "to patch"]);
+    assert_eq!(world.annotation("approve"), None);
+    assert!(named("web").is_err() && named("a/b/c").is_err());
+    assert_eq!(named("pipeline/shop/web"), Ok(web()));
+}
+
+#[tokio::test]
+async fn a_cluster_without_the_kind_says_how_to_add_it() {
+    let world = World::start().await;
+    let add = "allclear crds | kubectl apply -f -";
+    has(&list(&world.desk, None, Output::Table).await, 1, &[add]);
+    has(&world.approve("prod", false).await, 1, &[add]);
+    has(&change(&world.desk, Which::All(None), Change::Resume).await, 1, &[add]);
+    // Without the right to list them, too: the API server judges that first.
+    world.forbid(|request| request.path.ends_with("/pipelines"));
+    has(&list(&world.desk, None, Output::Table).await, 1, &[add]);
+    world.api.set_installed(GROUP, true);
+    has(&list(&world.desk, None, Output::Table).await, 1, &["forbidden", "to list pipelines"]);
+}
+
+#[tokio::test]
+async fn the_line_is_stopped_and_goes_on_for_one_and_for_all() {
+    let world = World::asking().await;
+    world.api.set_installed(THEIRS, true);
+    world.api.apply(pipeline(THEIRS, "theirs")).unwrap();
+    world.api.apply(pipeline(THEIRS, "web")).unwrap();
+    let audit = Change::Suspend(Some("audit".to_owned()));
+    has(
+        &change(&world.desk, Which::One(web()), audit).await,
+        0,
+        &["shop/web: stopped, so no new promotion starts: audit"],
+    );
+    assert_eq!(world.annotation("suspend").as_deref(), Some("audit"));
+    has(&explain(Asked::Desk(&world.desk), &web(), Output::Table).await, 0, &["Stopped audit"]);
+    has(
+        &change(&world.desk, Which::All(None), Change::Suspend(None)).await,
+        0,
+        &["stopped by stand-in", "2 Pipelines stopped"],
+    );
+    let theirs = world.api.get(Kind::WeavePipeline, "shop", "theirs").unwrap();
+    assert_eq!(theirs["metadata"]["annotations"]["allclear.dev/suspend"], "stopped by stand-in");
+    // Of two objects of one name the one of the earlier group counts.
+    let shadowed = world.api.get(Kind::WeavePipeline, "shop", "web").unwrap();
+    assert_eq!(shadowed["metadata"].get("annotations"), None);
+    has(&change(&world.desk, Which::One(web()), Change::Resume).await, 0, &["shop/web: going on"]);
+    assert_eq!(world.annotation("suspend"), None);
+    world.api.patch(Kind::Pipeline, "shop", "web", &json!({"spec": {"suspend": true}})).unwrap();
+    has(&change(&world.desk, Which::One(web()), Change::Resume).await, 0, &["still stopped: spec.suspend is true"]);
+}
+
+#[tokio::test]
+async fn a_poke_is_a_mark_that_is_never_the_same_twice() {
+    let world = World::asking().await;
+    has(&change(&world.desk, Which::One(web()), Change::Poke(1_700_000_000_123)).await, 0, &["asked to look now"]);
+    assert_eq!(world.annotation("requested-at").as_deref(), Some("2023-11-14T22:13:20.123Z"));
+    has(&change(&world.desk, Which::All(Some("shop".to_owned())), Change::Poke(1_700_000_000_124)).await, 0, &[]);
+    assert_eq!(world.annotation("requested-at").as_deref(), Some("2023-11-14T22:13:20.124Z"));
+}
+
+#[tokio::test]
+async fn a_running_allclear_is_asked_what_it_sees_now() {
+    let world = World::asking().await;
+    let url: url::Url = world.server.url().parse().unwrap();
+    let state = |promoting: Value| {
+        let body = json!({"version": "9", "promoting": promoting}).to_string();
+        let answer = Action::Answer(Reply::full(200, "application/json", body));
+        world.server.clear_faults();
+        let matches = |request: &Request| request.path == "/api/v1/state";
+        world.server.inject(Fault::once(When::Before, answer).matching(matches).times(u32::MAX));
+    };
+    let mut view: Value =
+        serde_json::from_str(&explain(Asked::Desk(&world.desk), &web(), Output::Json).await.out).unwrap();
+    view["live"] = json!(true);
+    state(json!({"pipelines": [view], "leaves": [], "troubles": []}));
+    let told = explain(Asked::Server(&url), &web(), Output::Table).await;
+    has(&told, 0, &["shop/web latest 1.3", "as allclear sees them now", TICKET]);
+    let other = PipelineId::new("shop", "other");
+    has(&explain(Asked::Server(&url), &other, Output::Table).await, 1, &["knows no Pipeline shop/other"]);
+    state(Value::Null);
+    has(&explain(Asked::Server(&url), &web(), Output::Table).await, 1, &["looks at no Pipelines: it stands by"]);
+    state(json!({"pipelines": [{"id": "another form"}]}));
+    has(&explain(Asked::Server(&url), &web(), Output::Table).await, 1, &["of another form than this version knows"]);
+}
