@@ -167,6 +167,9 @@ fn a_component_binds_the_account_of_the_base() {
 /// What Pipelines read, and not every cluster has: components allow it, Secrets by their names alone.
 const BY_COMPONENTS: [&str; 2] = ["gitopsclusters", "secrets"];
 
+/// What commands ask with their caller's rights alone: every account that is known may ask who it is (`system:basic-user`).
+const BY_CALLERS: [&str; 1] = ["selfsubjectreviews"];
+
 /// What the adapters read or write, by the plural in their requests, is what the account may: no more, no less.
 #[test]
 fn every_kind_the_adapters_ask_for_is_in_a_role() {
@@ -180,7 +183,8 @@ fn every_kind_the_adapters_ask_for_is_in_a_role() {
     }
     let granted =
         CLUSTER_RIGHTS.iter().chain(&OWN_RIGHTS).filter_map(|(right, _)| right.split('/').nth(1).map(str::to_owned));
-    let granted: BTreeSet<String> = granted.chain(BY_COMPONENTS.map(str::to_owned)).collect();
+    let beside = BY_COMPONENTS.iter().chain(&BY_CALLERS).map(|plural| (*plural).to_owned());
+    let granted: BTreeSet<String> = granted.chain(beside).collect();
     assert_eq!(asked, granted);
 }
 

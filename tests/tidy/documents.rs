@@ -53,10 +53,11 @@ fn files_that_documents_name_exist() {
 fn links_between_documents_lead_somewhere() {
     let mut missing = Vec::new();
     for document in documents() {
+        let folder = document.path.rsplit_once('/').map_or_else(String::new, |(folder, _)| format!("{folder}/"));
         for (at, line) in document.text.lines().enumerate() {
             for part in line.split("](").skip(1) {
                 let target = part.split([')', '#']).next().unwrap_or_default();
-                if !target.is_empty() && !target.contains("://") && !exists(target) {
+                if !target.is_empty() && !target.contains("://") && !exists(&format!("{folder}{target}")) {
                     missing.push(format!("{}:{}: {target}", document.path, at + 1));
                 }
             }
