@@ -14,7 +14,7 @@ CARGO ?= cargo
 LOCKED := --locked
 # The binary of the process tests, of `scale` and of the demo. One build of it, by `release`.
 BINARY := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/release/allclear
-# The demo takes about 15 seconds on a quiet machine. After this it hangs.
+# The demos take 15 and 40 seconds on a quiet machine. After this they hang.
 DEMO_SECONDS_MAX ?= 120
 # More threads than cores: most tests wait for a peer. With six, tests that measure memory and time begin to disturb each other.
 TEST_THREADS ?= 4
@@ -61,11 +61,14 @@ release: ## Builds target/release/allclear
 	$(CARGO) build $(LOCKED) --quiet --release
 
 .PHONY: smoke
-smoke: release ## Runs the demo of one cluster and that of a group side by side, each with a bound on its time
+smoke: release ## Runs the demos side by side, each with a bound on its time
 	@play() { timeout --kill-after=10 $(DEMO_SECONDS_MAX) $(BINARY) demo "$$@"; }; \
-	group=$$(mktemp); play --clusters 3 > "$$group" 2>&1 & playing=$$!; \
-	play && alone=0 || alone=$$?; wait "$$playing" && clusters=0 || clusters=$$?; \
-	cat "$$group"; rm "$$group"; test "$$alone $$clusters" = '0 0'
+	told=$$(mktemp --directory); trap 'rm -r "$$told"' EXIT; \
+	play --clusters 3 > "$$told/group" 2>&1 & group=$$!; \
+	play pipeline > "$$told/pipeline" 2>&1 & pipeline=$$!; \
+	play && alone=0 || alone=$$?; \
+	wait "$$group" && clusters=0 || clusters=$$?; wait "$$pipeline" && promoted=0 || promoted=$$?; \
+	cat "$$told"/*; test "$$alone $$clusters $$promoted" = '0 0 0'
 
 .PHONY: test-only
 test-only: test-setup release ## Runs all tests, without the checks

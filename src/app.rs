@@ -2,9 +2,10 @@
 //! actors, serves HTTP beside them, and ends everything in order.
 
 pub mod by_hand;
-pub mod promoting;
+mod promoting;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -30,6 +31,7 @@ use crate::adapters::redis::Server;
 use crate::adapters::redis::board::RedisBoard;
 use crate::adapters::webhook::Webhooks;
 use crate::app::by_hand::ByHand;
+use crate::app::promoting::{Beside, promoting};
 use crate::config::{Config, LedgerBackend, Namespaces, RedisAddress};
 use crate::http::{About, Addresses, Fresh, Front, ListenError, Serving};
 use crate::telemetry::Metrics;
@@ -70,6 +72,9 @@ pub struct Overrides {
     pub boards: Vec<Arc<dyn Board>>,
     /// It is started by a person, outside a pod: what has to be so first.
     pub by_hand: Option<ByHand>,
+    /// Where hosts that Pipelines name are stood in for; kubeconfigs may lead to loopback then, too, and nothing needs TLS. Only the
+    /// demo and tests have any.
+    pub stand_ins: Option<BTreeMap<String, SocketAddr>>,
 }
 
 /// Why the program did not start.
@@ -123,16 +128,19 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     let ledger_namespace = config.ledger.namespace.as_deref().unwrap_or(&clients.namespace);
     let lease = lease(config, &clients, ledger_namespace, &clock)?;
     let events = Events::new(clients.request.clone(), &instance());
+    let ledger = ledger(config, &clients, ledger_namespace)?;
+    let cluster: Arc<dyn ClusterView> = Arc::new(Cluster::new(&clients, scope.clone(), overrides.tempo.clone()));
+    let beside = Beside { clock: clock.clone(), ledger: ledger.clone(), cluster: cluster.clone() };
     let ports = Ports {
         clock,
-        cluster: Arc::new(Cluster::new(&clients, scope, overrides.tempo)),
+        cluster,
         events: if config.dry_run { Arc::new(DryEvents) } else { Arc::new(events) as Arc<dyn EventSink> },
-        ledger: ledger(config, &clients, ledger_namespace)?,
+        ledger,
         cdn: if config.dry_run { Arc::new(DryCdn(cdn)) } else { cdn as Arc<dyn Cdn> },
         notifier: if config.dry_run { Arc::new(DryNotifier(notifier)) } else { notifier },
         lease,
         boards,
-        promoting: None,
+        promoting: promoting(config, &clients, &scope, beside, overrides.tempo, overrides.stand_ins),
     };
     let grouping = if grouped { Some(grouping(config)?) } else { None };
     let settings = settings(config, member, grouping, outbox);
@@ -304,6 +312,7 @@ fn settings(config: &Config, member: Member, grouping: Option<Grouping>, outbox:
         freshness: Freshness { refresh: config.distributions.refresh, miss_refresh: config.distributions.miss_refresh },
         outbox,
         grouping,
+        own_thread: true,
     }
 }
 

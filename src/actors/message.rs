@@ -1,15 +1,17 @@
-//! The whole protocol between the actors, on one page. It names no actor. One message is elsewhere: `PeersRestarted`,
-//! beside the directory it carries.
+//! The whole protocol between the actors, on one page. It names no actor. Elsewhere are `PeersRestarted`, beside the directory it
+//! carries, and what the actors of Pipelines tell only each other (`promoting::message`).
 
 use std::collections::BTreeMap;
 
 use actix::{Message, Recipient};
 
 use crate::actors::observation::Observation;
+use domain::app::ClusterKey;
 use domain::catalog::Found;
 use domain::duty::Singleton;
+use domain::feature::Part;
 use domain::group::NumberedView;
-use domain::id::{Origin, Reference, Seq, WorkloadId};
+use domain::id::{Origin, PipelineId, Reference, Seq, WorkloadId};
 use domain::notice::Notice;
 use domain::plan::Plan;
 use domain::purge::{Order, Progress};
@@ -139,6 +141,12 @@ pub enum Who {
     Singleton(Singleton),
     /// The rollout of this workload.
     Rollout(WorkloadId),
+    /// A part of what Pipelines need.
+    Part(Part),
+    /// The actor of this Pipeline.
+    Pipeline(PipelineId),
+    /// The reader of this cluster.
+    Cluster(ClusterKey),
 }
 
 impl Who {
@@ -147,6 +155,9 @@ impl Who {
         match self {
             Self::Singleton(singleton) => singleton.name(),
             Self::Rollout(_) => "rollout",
+            Self::Part(part) => part.name(),
+            Self::Pipeline(_) => "pipeline",
+            Self::Cluster(_) => "leaf",
         }
     }
 }

@@ -5,7 +5,9 @@
 //!       │                     └─ PodWatcher     (one for each namespace with rollouts in flight)
 //!       ├─ ClusterGroupActor  (the group's records)
 //!       ├─ Invalidator        (all purges of the account, and its distributions)
-//!       └─ Webhook            (all deliveries)
+//!       ├─ Webhook            (all deliveries)
+//!       └─ Promoter ─┬─ Pipelines ── PipelineActor   (one for each Pipeline)        on a thread of their own
+//!                    └─ Clusters ─── LeafActor       (one for each cluster with targets)
 //! ```
 //!
 //! A parent builds its children from durable facts, gets a notice of every death ([`lifecycle`]) and builds again,
@@ -20,6 +22,7 @@ pub mod lifecycle;
 pub mod message;
 pub mod observation;
 pub mod pod_watcher;
+pub mod promoting;
 pub mod rollout;
 pub mod root;
 pub mod shell;
@@ -35,12 +38,12 @@ use crate::actors::complaints::Complaints;
 use crate::actors::message::TellNotice;
 use crate::telemetry::Metrics;
 use domain::catalog::Freshness;
-use domain::delivery;
+use domain::delivery::{self, Errand, Publication};
 use domain::id::Member;
 use domain::machine::millis;
 use domain::notice::Notice;
 use domain::policy::Policy;
-use domain::ports::{CdnError, PortError, Ports, StoreError};
+use domain::ports::{CdnError, PortError, Ports, Retry, StoreError};
 use domain::purge::Pace;
 use domain::refusal::Cause;
 use domain::retry;
@@ -78,6 +81,27 @@ impl Env {
         published
     }
 
+    /// Publishes a notice as an Event on the object `uid`, and hands it to the outbox if the errand says so; what came of both. It
+    /// is for notices that are kept until both have worked.
+    pub(crate) async fn carry(
+        &self,
+        errand: Errand,
+        notice: Box<Notice>,
+        uid: &str,
+        outbox: &Recipient<TellNotice>,
+    ) -> (Publication, Option<Result<(), String>>) {
+        let event = match self.publish(&notice, uid).await {
+            Ok(()) => Publication::Done,
+            Err(error) if error.retry == Retry::Never => Publication::Never,
+            Err(error) => Publication::Failed(error.to_string()),
+        };
+        if !errand.to_outbox {
+            return (event, None);
+        }
+        let handed = outbox.send(TellNotice(notice)).timeout(ANSWER_WITHIN).await;
+        (event, Some(handed.unwrap_or_else(|_| Err("the webhooks' actor is being restarted".to_owned()))))
+    }
+
     /// How a call to CloudFront ended, counted where it failed; see [`Complaints::heard_of_cdn`].
     pub(crate) fn heard_of_cdn(&self, right: Cause, place: &str, error: Option<&CdnError>) -> bool {
         if error.is_some() {
@@ -109,6 +133,8 @@ pub struct Settings {
     pub outbox: delivery::Settings,
     /// The group; `None` while alone.
     pub grouping: Option<Grouping>,
+    /// Pipelines get a thread of their own, so that what other clusters send never holds up a purge.
+    pub own_thread: bool,
 }
 
 /// The configuration of a group with other members.

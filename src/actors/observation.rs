@@ -1,11 +1,12 @@
 //! What the actors show of themselves. The status page, the API, commands and tests read the same thing.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use domain::broker::Seen;
 use domain::delivery::{Delivery, State};
 use domain::distribution::DistributionId;
 use domain::id::{Reference, Subject, WorkloadId};
+use domain::pipeline::view::View;
 use domain::rollout::Summary;
 use domain::tally::Tally;
 use domain::unwell::Unwell;
@@ -42,6 +43,30 @@ pub struct Observation {
     /// The group; `None` while alone. In the API its name is next to it, as `group`.
     #[serde(rename = "agreement")]
     pub group: Option<Seen>,
+    /// Promoting; `None` while nothing here looks at Pipelines: the feature is off, its kind is absent, or another replica leads.
+    pub promoting: Option<PromotingSeen>,
+}
+
+/// What is promoted, and the clusters that are looked at for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromotingSeen {
+    /// Every Pipeline.
+    pub pipelines: Vec<View>,
+    /// Every cluster in use; this one is among them.
+    pub leaves: Vec<LeafSeen>,
+    /// What is wrong with promoting as a whole, in words. Purging does not depend on it.
+    pub troubles: Vec<String>,
+}
+
+/// A cluster whose apps are looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeafSeen {
+    /// The way people say it: `this cluster`, or `Secret/shop/eu-1`.
+    pub name: String,
+    /// Watches that are open.
+    pub watches: usize,
+    /// What is wrong with it, in words.
+    pub troubles: Vec<String>,
 }
 
 /// One purge on its way.
@@ -108,6 +133,7 @@ impl Observation {
             deliveries,
             tallies,
             group,
+            promoting,
         } = other;
         self.synced |= synced;
         self.blind = self.blind.take().or(blind);
@@ -123,5 +149,20 @@ impl Observation {
         self.deliveries.extend(deliveries);
         self.tallies.extend(tallies);
         self.group = self.group.take().or(group);
+        if let Some(promoting) = promoting {
+            self.promoting.get_or_insert_default().absorb(promoting);
+        }
+    }
+}
+
+impl PromotingSeen {
+    /// Adds what another actor shows.
+    pub fn absorb(&mut self, other: Self) {
+        let Self { pipelines, leaves, troubles } = other;
+        self.pipelines.extend(pipelines);
+        self.pipelines.sort_by(|a, b| a.id.cmp(&b.id));
+        self.leaves.extend(leaves);
+        self.leaves.sort_by(|a, b| a.name.cmp(&b.name));
+        self.troubles.extend(troubles);
     }
 }

@@ -83,6 +83,7 @@ impl Root {
         }
         if let Some(tree) = &mut self.tree {
             tree.send_directory();
+            tree.revive_promoter();
         }
     }
 }
@@ -131,8 +132,9 @@ impl Handler<Died> for Root {
     fn handle(&mut self, Died { who, end }: Died, ctx: &mut Self::Context) {
         match (who, end) {
             (Who::Singleton(who), End::Crashed) => self.check(who, ctx),
-            // Rollouts are the watcher's children.
-            (Who::Singleton(_), End::Finished(_) | End::Overdrawn | End::Drained) | (Who::Rollout(_), _) => {}
+            // All others are children of singletons.
+            (Who::Singleton(_), End::Finished(_) | End::Overdrawn | End::Drained) => {}
+            (Who::Rollout(_) | Who::Part(_) | Who::Pipeline(_) | Who::Cluster(_), _) => {}
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::actors::{Env, MAILBOX_MAX, retry_until_ok};
 use domain::delivery::{Delivery, Effect, Event, Outbox, Outcome, Report, State};
 use domain::id::NoticeId;
 use domain::machine::Timestamp;
+use domain::notice::Kind;
 use domain::refusal::Cause;
 
 /// The actor. See the module's text.
@@ -145,6 +146,13 @@ impl Handler<TellNotice> for Webhook {
 
     fn handle(&mut self, TellNotice(notice): TellNotice, ctx: &mut Self::Context) -> Self::Result {
         let deliveries = self.env.ports.notifier.deliveries(&notice);
+        if deliveries.is_empty() && notice.kind == Kind::PromotionStarted {
+            let pipeline = notice.subject.display_name();
+            tracing::info!(
+                pipeline,
+                "no webhook has this Pipeline in workloads and promotion.started in events: only an Event tells of it"
+            );
+        }
         let (sender, receiver) = oneshot::channel();
         self.waiting.entry(notice.id.clone()).or_default().push(sender);
         self.feed(Event::Told { notice: notice.id, deliveries }, ctx);

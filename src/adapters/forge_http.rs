@@ -6,7 +6,8 @@
 //!
 //! Not for what is sent and what the answer means; that is the crate `forge`.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub struct ForgeHttp {
     private_hosts: BTreeSet<String>,
     /// Its peers are stand-ins: http is as good as https.
     plain: bool,
+    /// Where hosts of these names are stood in for.
+    stand_ins: BTreeMap<String, SocketAddr>,
     timeout: Duration,
     lookup: Arc<dyn Lookup>,
     /// By whether private addresses are allowed, and by what is trusted beside the system's authorities.
@@ -42,6 +45,7 @@ impl ForgeHttp {
         Self {
             private_hosts: private_hosts.into_iter().collect(),
             plain: false,
+            stand_ins: BTreeMap::new(),
             timeout: EXCHANGE_TIMEOUT,
             lookup: Arc::new(SystemLookup),
             clients: Mutex::default(),
@@ -54,6 +58,12 @@ impl ForgeHttp {
         Self { plain: true, ..self }
     }
 
+    /// The same, with stand-ins on loopback in place of these hosts, by name.
+    #[must_use]
+    pub fn with_stand_ins(self, stand_ins: BTreeMap<String, SocketAddr>) -> Self {
+        Self { plain: true, stand_ins, ..self }
+    }
+
     /// The same, with another bound of time and another resolver.
     #[must_use]
     pub fn with(self, timeout: Duration, lookup: Arc<dyn Lookup>) -> Self {
@@ -61,7 +71,11 @@ impl ForgeHttp {
     }
 
     fn url(&self, uri: &Uri) -> Result<Url, HttpError> {
-        let url = Url::parse(&uri.to_string()).map_err(|_no_url| refused("the address is no URL"))?;
+        let mut url = Url::parse(&uri.to_string()).map_err(|_no_url| refused("the address is no URL"))?;
+        if let Some(stand_in) = url.host_str().and_then(|host| self.stand_ins.get(host)) {
+            let to = format!("http://{stand_in}{}", &url[url::Position::BeforePath..]);
+            url = Url::parse(&to).map_err(|_no_url| refused("the address is no URL"))?;
+        }
         match url.scheme() {
             "https" => Ok(url),
             "http" if self.plain => Ok(url),
@@ -71,7 +85,8 @@ impl ForgeHttp {
 
     /// The client for a host and for what is trusted there.
     fn client(&self, url: &Url, authorities: Option<&Authorities>) -> Result<Client, http::Error> {
-        let allow_private = url.host_str().is_some_and(|host| self.private_hosts.contains(host));
+        let stands_in = |host: &str| self.stand_ins.values().any(|stand_in| stand_in.ip().to_string() == host);
+        let allow_private = url.host_str().is_some_and(|host| self.private_hosts.contains(host) || stands_in(host));
         let authorities = authorities.map(|Authorities(pem)| pem.clone()).unwrap_or_default();
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&(allow_private, authorities.clone())) {

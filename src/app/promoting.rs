@@ -1,9 +1,10 @@
 //! What Pipelines need from the outside, built from the configuration.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::adapters::calendar::WallCalendar;
-use crate::adapters::clock::SystemClock;
 use crate::adapters::dry_promoting::{DryForge, DryObjects};
 use crate::adapters::edge::FreshEdges;
 use crate::adapters::forge_http::ForgeHttp;
@@ -12,37 +13,48 @@ use crate::adapters::kubernetes::kubeconfig::Origin;
 use crate::adapters::kubernetes::leaf::Clusters;
 use crate::adapters::kubernetes::objects::Pipelines;
 use crate::adapters::kubernetes::secrets::KubernetesSecrets;
-use crate::adapters::kubernetes::{Clients, Tempo};
+use crate::adapters::kubernetes::{Clients, Scope, Tempo};
 use crate::adapters::verdict::HttpVerdicts;
-use crate::config::{Config, Enabled, Namespaces};
+use crate::config::{Config, Enabled};
 use domain::pipeline::spec::Object;
 use domain::ports::pipeline::{Forge, Objects, Promoting, Secrets};
 use domain::ports::{Clock, ClusterView, Ledger};
 use forge::Http;
 use forge::propose::Forges;
 
-/// Everything outside that Pipelines need; `None` if they are switched off. Nothing is sent yet. `origin`: where kubeconfigs come
-/// from, and so whether the other systems may be stand-ins without TLS.
-pub fn promoting(
+/// What they share with the rest of the program.
+pub(super) struct Beside {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Where it is written which edges are fresh.
+    pub ledger: Arc<dyn Ledger>,
+    /// This cluster.
+    pub cluster: Arc<dyn ClusterView>,
+}
+
+/// Everything outside that Pipelines need; `None` if they are switched off. Nothing is sent yet. `stand_ins`: see
+/// [`super::Overrides`].
+pub(super) fn promoting(
     config: &Config,
     clients: &Clients,
-    ledger: Arc<dyn Ledger>,
-    cluster: Arc<dyn ClusterView>,
+    scope: &Scope,
+    beside: Beside,
     tempo: Tempo,
-    origin: Origin,
+    stand_ins: Option<BTreeMap<String, SocketAddr>>,
 ) -> Option<Promoting> {
+    let Beside { clock, ledger, cluster } = beside;
     let required = match config.pipeline.enabled {
         Enabled::Off => return None,
         Enabled::Auto => false,
         Enabled::On => true,
     };
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let secrets: Arc<dyn Secrets> = Arc::new(KubernetesSecrets::new(clients));
     let http = ForgeHttp::new(config.git.private_hosts.iter().cloned());
-    let http: Arc<dyn Http> = Arc::new(match origin {
-        Origin::Others => http,
-        Origin::StandIn => http.with_plain_http(),
-    });
+    let (origin, http) = match stand_ins {
+        None => (Origin::Others, http),
+        Some(stand_ins) => (Origin::StandIn, http.with_stand_ins(stand_ins)),
+    };
+    let http: Arc<dyn Http> = Arc::new(http);
     let forge: Arc<dyn Forge> = if config.dry_run {
         Arc::new(DryForge)
     } else {
@@ -50,7 +62,7 @@ pub fn promoting(
     };
     let verdicts = HttpVerdicts::new(Arc::clone(&http), Arc::clone(&secrets), Arc::clone(&clock));
     Some(Promoting {
-        objects: objects(config, clients, &tempo),
+        objects: objects(config, clients, scope, &tempo),
         leaves: Arc::new(Clusters::new(clients.clone(), tempo, origin)),
         forge,
         calendar: Arc::new(WallCalendar::new(clock)),
@@ -61,10 +73,10 @@ pub fn promoting(
 }
 
 /// The Pipelines of each group, in the order of the groups, and of each namespace where namespaces are listed.
-fn objects(config: &Config, clients: &Clients, tempo: &Tempo) -> Vec<Arc<dyn Objects<Object>>> {
-    let namespaces: Vec<Option<&str>> = match &config.watch.namespaces {
-        Namespaces::Listed(names) => names.iter().map(|name| Some(name.as_str())).collect(),
-        Namespaces::All | Namespaces::AllOrOwn => vec![None],
+fn objects(config: &Config, clients: &Clients, scope: &Scope, tempo: &Tempo) -> Vec<Arc<dyn Objects<Object>>> {
+    let namespaces: Vec<Option<&str>> = match scope {
+        Scope::Namespaces(names) => names.iter().map(|name| Some(name.as_str())).collect(),
+        Scope::All => vec![None],
     };
     let places = config.pipeline.groups.iter().flat_map(|group| namespaces.iter().map(move |within| (group, *within)));
     let of = |(group, within): (&String, Option<&str>)| -> Arc<dyn Objects<Object>> {

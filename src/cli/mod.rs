@@ -76,6 +76,9 @@ enum Command {
     #[cfg(feature = "demo")]
     /// See the whole thing work on this machine alone: stand-ins for the cluster, CloudFront and a webhook receiver
     Demo {
+        /// The story to tell
+        #[arg(value_enum, default_value_t = demo::Story::Rollout)]
+        story: demo::Story,
         /// Clusters that serve the same site, each with a controller and a Redis of its own; more than one are a group
         #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(crate::demo::CLUSTERS_MAX)))]
         clusters: u8,
@@ -248,7 +251,7 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             with_inputs(global, environment, flags, |inputs| run::run(inputs, overrides))
         }
         #[cfg(feature = "demo")]
-        Command::Demo { clusters, stay } => demo::demo(clusters, stay),
+        Command::Demo { story, clusters, stay } => demo::demo(story, clusters, stay),
         Command::Explain { name, namespace, ledger_namespace, output } => {
             let output = output.into();
             look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question| {

@@ -40,6 +40,18 @@ impl Life {
     /// # Errors
     /// When it does not start, in its own words.
     pub async fn start(world: &World, extra: &[(&str, &str)]) -> io::Result<Self> {
+        Self::start_among(world, extra, BTreeMap::new()).await
+    }
+
+    /// The same, with stand-ins in place of these hosts, by name.
+    ///
+    /// # Errors
+    /// See [`Life::start`].
+    pub async fn start_among(
+        world: &World,
+        extra: &[(&str, &str)],
+        stand_ins: BTreeMap<String, SocketAddr>,
+    ) -> io::Result<Self> {
         let mut environment: BTreeMap<String, String> = world.environment().into_iter().collect();
         environment.extend(extra.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let inputs = Inputs {
@@ -54,7 +66,13 @@ impl Life {
         let credentials =
             StaticCredentials { access_key_id: world.access_key_id(), secret_access_key: world.secret_access_key() };
         let boards = world.boards.clone();
-        let overrides = Overrides { kubernetes, aws: Some(credentials), boards, ..Overrides::default() };
+        let overrides = Overrides {
+            kubernetes,
+            aws: Some(credentials),
+            boards,
+            stand_ins: Some(stand_ins),
+            ..Overrides::default()
+        };
         let (started, born) = oneshot::channel();
         let (end, ended) = oneshot::channel();
         let thread = std::thread::Builder::new().name("controller".to_owned()).spawn(move || {

@@ -7,11 +7,21 @@ mod alone;
 mod clusters;
 pub mod life;
 mod narration;
+mod pipeline;
 
 use std::io;
 
 /// Clusters the demo can play with.
 pub const CLUSTERS_MAX: u8 = 5;
+
+/// Tells the story of a Pipeline on standard output; `stay` keeps everything running afterwards. Whether every chapter came out as
+/// announced.
+///
+/// # Errors
+/// When a port or a file cannot be had, git is not installed, or the controller does not start.
+pub fn tell_pipeline(stay: bool) -> io::Result<bool> {
+    actix::System::new().block_on(pipeline::tell(stay))
+}
 
 /// Tells the story of this many clusters on standard output; `stay` keeps everything running afterwards. Whether every
 /// chapter came out as announced.

@@ -113,6 +113,7 @@ pub struct Metrics {
     held: Family<ByHold, Gauge>,
     paths: Family<ByNamespace, Counter>,
     connections: Family<ByDoor, Counter>,
+    pipelines: Gauge<i64, AtomicI64>,
 }
 
 /// How the watch of workloads goes.
@@ -159,6 +160,7 @@ impl Default for Metrics {
             held: Family::default(),
             paths: Family::default(),
             connections: Family::default(),
+            pipelines: Gauge::default(),
             registry: Mutex::new(Registry::default()),
         };
         let Self {
@@ -184,6 +186,7 @@ impl Default for Metrics {
             held: _,
             paths: _,
             connections,
+            pipelines,
         } = &metrics;
         registry.register("notices", "Transitions told, by kind", notices.clone());
         registry.register("effects", "Effects performed, by machine and effect", effects.clone());
@@ -201,6 +204,7 @@ impl Default for Metrics {
         let words = "Workloads whose newest rollout did not end well, by reason";
         registry.register("workloads_unwell", words, unwell.clone());
         registry.register("http_connections_closed", "Connections closed for want of places", connections.clone());
+        registry.register("pipelines", "Pipelines that are attended to", pipelines.clone());
         watching.register(&mut registry);
         metrics.register_group(&mut registry);
         Self { registry: Mutex::new(registry), ..metrics }
@@ -343,6 +347,11 @@ impl Metrics {
         self.workloads.set(i64::try_from(records).unwrap_or(i64::MAX));
         self.rollouts.set(i64::try_from(rollouts).unwrap_or(i64::MAX));
         self.quarantined.set(i64::try_from(quarantined).unwrap_or(i64::MAX));
+    }
+
+    /// How many Pipelines are attended to.
+    pub fn pipelines(&self, count: usize) {
+        self.pipelines.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// In what ways the newest rollouts of workloads did not end well.

@@ -20,6 +20,7 @@ mod group;
 mod kills;
 mod leader;
 mod promises;
+mod promoting;
 mod scene;
 mod signals;
 mod strangers;

@@ -8,6 +8,7 @@ mod board;
 mod dice;
 mod noted;
 mod ports;
+pub mod promoting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -112,6 +113,8 @@ pub struct State {
     group: Option<(Member, Vec<Server>)>,
     /// Whose CloudFront it uses, where that is not its own.
     account: Option<World>,
+    /// What Pipelines meet.
+    pub promotions: promoting::Promotions,
 }
 
 enum Shown {
@@ -154,6 +157,7 @@ impl World {
             dice: Dice(seed),
             group: None,
             account: None,
+            promotions: promoting::Promotions::default(),
         })))
     }
 
@@ -178,6 +182,7 @@ impl World {
         state.before = state.now();
         state.life_began = None;
         state.watches.clear();
+        state.promotions.life_ends();
     }
 
     /// Time passes while no process runs.
@@ -196,7 +201,7 @@ impl World {
             notifier: Arc::new(self.clone()),
             lease: None,
             boards: self.boards(),
-            promoting: None,
+            promoting: self.promoting_ports(),
         }
     }
 
@@ -293,13 +298,22 @@ impl World {
 
     /// When receivers took deliveries about this workload of this kind.
     pub fn told(&self, name: &str, kind: Kind) -> Vec<Millis> {
+        self.taken(name, kind).into_iter().map(|(at, _)| at).collect()
+    }
+
+    /// The ids of those deliveries: one that was taken twice has the same.
+    pub fn told_ids(&self, name: &str, kind: Kind) -> BTreeSet<String> {
+        self.taken(name, kind).into_iter().map(|(_, id)| id).collect()
+    }
+
+    fn taken(&self, name: &str, kind: Kind) -> Vec<(Millis, String)> {
         let state = self.state();
         let about = |id: &str| state.notices.values().find(|notice| id == format!("{}/ops", notice.id));
         let matching = state
             .delivered
             .iter()
             .filter(|(_, id, _)| about(id).is_some_and(|notice| notice.kind == kind && notice.subject.name() == name));
-        matching.map(|(at, ..)| *at).collect()
+        matching.map(|(at, id, _)| (*at, id.clone())).collect()
     }
 
     /// What happened to one workload, with its times: the effects others must not be able to change.
@@ -435,13 +449,17 @@ impl State {
         listing
     }
 
-    fn note_write(&mut self, workload: &WorkloadId, record: Option<&Record>) {
-        for notice in record.iter().flat_map(|record| &record.untold) {
+    fn note_notices(&mut self, untold: &[Notice]) {
+        for notice in untold {
             let known = self.notices.entry(notice.id.clone()).or_insert_with(|| notice.clone());
             if known != notice {
                 self.contradictions.push(format!("{known:?}\n  and {notice:?}"));
             }
         }
+    }
+
+    fn note_write(&mut self, workload: &WorkloadId, record: Option<&Record>) {
+        self.note_notices(record.map_or(&[], |record| record.untold.as_slice()));
         let at = self.now();
         self.written.push(Written { at, workload: workload.clone(), record: record.cloned() });
     }

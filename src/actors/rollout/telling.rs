@@ -3,12 +3,8 @@
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::RolloutActor;
-use crate::actors::ANSWER_WITHIN;
-use crate::actors::message::TellNotice;
 use crate::actors::shell::Drives;
-use domain::delivery::Publication;
 use domain::notice::Notice;
-use domain::ports::Retry;
 use domain::rollout::Event;
 
 impl RolloutActor {
@@ -20,18 +16,7 @@ impl RolloutActor {
         let (env, tell_notice) = (self.env.clone(), self.directory.tell_notice.clone());
         let uid = self.shell.as_ref().and_then(|shell| shell.machine().durable()).map(|record| record.uid.clone());
         let id = notice.id.clone();
-        let told = async move {
-            let event = match env.publish(&notice, uid.as_deref().unwrap_or_default()).await {
-                Ok(()) => Publication::Done,
-                Err(error) if error.retry == Retry::Never => Publication::Never,
-                Err(error) => Publication::Failed(error.to_string()),
-            };
-            if !errand.to_outbox {
-                return (event, None);
-            }
-            let handed = tell_notice.send(TellNotice(notice)).timeout(ANSWER_WITHIN).await;
-            (event, Some(handed.unwrap_or_else(|_| Err("the webhooks' actor is being restarted".to_owned()))))
-        };
+        let told = async move { env.carry(errand, notice, uid.as_deref().unwrap_or_default(), &tell_notice).await };
         ctx.spawn(told.into_actor(self).map(move |(event, handed), actor, ctx| {
             let event = match actor.errands.end(&id, event, handed) {
                 Ok(()) => Event::Told(id),

@@ -1,6 +1,6 @@
 //! How each singleton is started: who its parent is, and where the notice of its death goes.
 
-use actix::{Actor, Addr};
+use actix::{Actor, Addr, Arbiter, Recipient};
 
 use super::Root;
 use crate::actors::Env;
@@ -9,7 +9,8 @@ use crate::actors::deployment_watcher::DeploymentWatcher;
 use crate::actors::directory::Directory;
 use crate::actors::invalidator::Invalidator;
 use crate::actors::lifecycle::{Obituary, StopSignal};
-use crate::actors::message::Who;
+use crate::actors::message::{TellNotice, Who};
+use crate::actors::promoting::Promoter;
 use crate::actors::webhook::Webhook;
 use domain::duty::Singleton;
 use domain::id::Origin;
@@ -58,5 +59,15 @@ impl Parent {
     ) -> Addr<DeploymentWatcher> {
         let (env, obituary) = (self.env.clone(), self.obituary(Singleton::Watcher));
         DeploymentWatcher::new(env, directory, ledgered, lives, self.stop_signal.listener(), obituary).start()
+    }
+
+    /// What Pipelines need, where they are not switched off.
+    pub(super) fn promoter(
+        &self,
+        tell_notice: Recipient<TellNotice>,
+        arbiter: Option<&Arbiter>,
+    ) -> Option<Addr<Promoter>> {
+        let promoting = self.env.ports.promoting.clone()?;
+        Some(Promoter::launch(self.env.clone(), promoting, tell_notice, self.stop_signal.listener(), arbiter))
     }
 }

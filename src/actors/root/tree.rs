@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actix::Addr;
+use actix::{Addr, Arbiter};
 
 use super::Root;
 use super::parent::Parent;
@@ -13,6 +13,7 @@ use crate::actors::directory::{Directory, PeersRestarted};
 use crate::actors::invalidator::Invalidator;
 use crate::actors::message::{Drain, Observe, Wanted};
 use crate::actors::observation::Observation;
+use crate::actors::promoting::Promoter;
 use crate::actors::webhook::Webhook;
 use domain::duty::Singleton;
 use domain::id::Origin;
@@ -38,6 +39,9 @@ pub(super) struct Tree {
     webhook: Addr<Webhook>,
     /// `None` between its death and the ledger's next answer.
     watcher: Option<Addr<DeploymentWatcher>>,
+    /// `None` where Pipelines are switched off. Its thread, if it has one of its own.
+    promoter: Option<Addr<Promoter>>,
+    arbiter: Option<Arbiter>,
     /// The watcher's mailbox was full when a singleton was rebuilt: the new directory must be sent again.
     directory_due: bool,
 }
@@ -46,10 +50,15 @@ impl Tree {
     /// All singletons, built from an open ledger.
     pub fn new(env: Env, root: Addr<Root>, ledgered: LedgerContents) -> Self {
         let parent = Parent::new(env, root);
+        let webhook = parent.webhook();
+        let is_apart = parent.env.ports.promoting.is_some() && parent.env.settings.own_thread;
+        let arbiter = is_apart.then(Arbiter::new);
         let mut tree = Self {
             group: parent.group(&ledgered.origin, ledgered.pin.clone()),
             invalidator: parent.invalidator(),
-            webhook: parent.webhook(),
+            promoter: parent.promoter(webhook.clone().recipient(), arbiter.as_ref()),
+            arbiter,
+            webhook,
             watcher: None,
             directory_due: false,
             origin: ledgered.origin.clone(),
@@ -113,6 +122,19 @@ impl Tree {
         }
         self.directory_due = true;
         self.send_directory();
+        if let Some(promoter) = &self.promoter {
+            // Told so seldom that it may exceed the mailbox.
+            promoter.do_send(PeersRestarted(self.directory()));
+        }
+    }
+
+    /// Builds what Pipelines need anew if it is dead: as often as we look, and nothing else depends on it.
+    pub fn revive_promoter(&mut self) {
+        if self.promoter.as_ref().is_some_and(|promoter| !promoter.connected()) {
+            tracing::error!(actor = "promoter", "an actor crashed; it is rebuilt");
+            self.parent.env.metrics.restart("promoter");
+            self.promoter = self.parent.promoter(self.webhook.clone().recipient(), self.arbiter.as_ref());
+        }
     }
 
     /// Sends the watcher the directory, if it may not have the newest. A watcher that does not exist yet is built with
@@ -144,9 +166,17 @@ impl Tree {
                 None => Err(actix::MailboxError::Closed),
             }
         };
+        let promoter = self.promoter.as_ref().map(|promoter| promoter.send(Observe).timeout(OBSERVE_WITHIN));
+        let promoter = async move {
+            match promoter {
+                Some(promoter) => promoter.await.ok(),
+                None => None,
+            }
+        };
         async move {
-            let (watcher, group, invalidator, webhook) = tokio::join!(watcher, group, invalidator, webhook);
-            let mut all = Observation::default();
+            let (watcher, group, invalidator, webhook, promoter) =
+                tokio::join!(watcher, group, invalidator, webhook, promoter);
+            let mut all = promoter.unwrap_or_default();
             for (who, seen) in [
                 (Singleton::Watcher, watcher),
                 (Singleton::Group, group),
@@ -173,6 +203,12 @@ impl Tree {
 
     /// Ends all at once, and waits until the last actor is gone.
     pub fn abandon(self) -> impl Future<Output = ()> {
-        self.parent.stop_signal.end()
+        let Self { parent, arbiter, .. } = self;
+        async move {
+            parent.stop_signal.end().await;
+            if let Some(arbiter) = arbiter {
+                arbiter.stop();
+            }
+        }
     }
 }

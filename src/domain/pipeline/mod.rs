@@ -13,13 +13,14 @@
 //! contain, and `draft`, what it should. Only what is durable is acted upon (PL-1).
 //!
 //! It does: `promote` (what each environment needs), `gates` (may a promotion start), `ask` (questions to people), `propose` (pull
-//! requests), `tell` (notices), `show` (conditions) and `write`. The conductor is `advance`.
+//! requests), `tell` (notices), `show` (conditions) and `write`. `view` puts it into words. The conductor is `advance`.
 //!
 //! Not for reading clusters (`leaf`, `app`), nor for how a pull request is made (the crate `forge`).
 
 mod advance;
 mod ask;
 mod gates;
+pub mod groups;
 pub mod judge;
 pub mod marker;
 mod promises;
@@ -30,6 +31,7 @@ mod show;
 pub mod spec;
 pub mod status;
 mod tell;
+pub mod view;
 mod write;
 
 use std::time::Duration;

@@ -62,6 +62,13 @@ impl Proposals {
         self.0.clear();
     }
 
+    /// Somebody asked for a look: nothing waits for its next time.
+    pub(super) fn hurry(&mut self, now: Timestamp) {
+        for calls in self.0.values_mut() {
+            [&mut calls.propose, &mut calls.look, &mut calls.withdraw].into_iter().for_each(|call| call.hurry(now));
+        }
+    }
+
     pub(super) fn look_failed(
         &mut self,
         environment: &Environment,

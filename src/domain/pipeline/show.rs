@@ -136,8 +136,13 @@ fn short(message: &str) -> String {
     text::clean(message, MESSAGE_BYTES_MAX)
 }
 
+/// What is said of a target that is not there.
+pub(super) fn not_found(target: &TargetKey) -> String {
+    format!("{} {:?} not found", target.app.kind, target.name)
+}
+
 /// A target, for people.
-fn shown(target: &TargetKey, sight: Option<&Sight>) -> TargetStatus {
+pub(super) fn shown(target: &TargetKey, sight: Option<&Sight>) -> TargetStatus {
     let cluster = match &target.cluster {
         ClusterKey::Here => None,
         ClusterKey::Leaf(leaf) => Some(leaf.clone()),
@@ -145,10 +150,7 @@ fn shown(target: &TargetKey, sight: Option<&Sight>) -> TargetStatus {
     let said = match sight {
         None => TargetStatus { error: Some("it was not looked at yet".to_owned()), ..TargetStatus::default() },
         Some(Sight::Unknown(why)) => TargetStatus { error: Some(short(why)), ..TargetStatus::default() },
-        Some(Sight::Absent) => TargetStatus {
-            error: Some(format!("{} {:?} not found", target.app.kind, target.name)),
-            ..TargetStatus::default()
-        },
+        Some(Sight::Absent) => TargetStatus { error: Some(not_found(target)), ..TargetStatus::default() },
         Some(Sight::Present(Present { uid, unready, revision })) => TargetStatus {
             uid: Some(uid.clone()),
             ready: unready.is_none(),

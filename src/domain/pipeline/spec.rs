@@ -147,6 +147,8 @@ pub struct Answers {
     pub overrides: Option<String>,
     /// Who says so.
     pub by: Option<String>,
+    /// When somebody last asked for a look; any text. Another one than before asks again.
+    pub poked: Option<String>,
 }
 
 impl Spec {

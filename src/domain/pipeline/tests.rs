@@ -1,6 +1,7 @@
 //! Stories of one Pipeline: staging, prod in two targets, and a world that does what it is asked.
 
 mod gates;
+mod view;
 
 use super::spec::{Advance, Answers, EnvironmentSpec, Gates, PromotionSpec, Purged, Strategy};
 use super::status::{Phase, Question as Asks};
@@ -240,7 +241,7 @@ fn an_old_yes_is_nothing_for_a_new_revision() {
     assert_eq!(story.phase(), Some(Phase::Waiting));
     let new = story.ticket();
     story.change(|object| {
-        object.answers = Answers { approve: new, by: Some("anna".to_owned()), overrides: None };
+        object.answers = Answers { approve: new, by: Some("anna".to_owned()), overrides: None, poked: None };
     });
     let known =
         story.object.status.environment(&prod()).and_then(|known| known.promotion.clone()).expect("a promotion");

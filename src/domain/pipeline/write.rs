@@ -148,7 +148,12 @@ impl Pipeline {
             }
             return;
         }
+        let is_poked = object.uid == self.object.uid && object.answers.poked != self.object.answers.poked;
         self.take(object);
+        if is_poked {
+            self.keeper.hurry(now);
+            self.proposals.hurry(now);
+        }
     }
 
     /// The object was read afresh.

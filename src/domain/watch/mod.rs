@@ -34,6 +34,7 @@ mod event;
 mod kind;
 mod listings;
 mod nursery;
+mod pipelines;
 mod setback;
 mod troubles;
 
@@ -41,6 +42,7 @@ pub use deployments::Deployments;
 pub use event::{Baseline, Effect, End, Event, Start, Written};
 pub use kind::{Attention, Kind, Latest};
 pub use nursery::{Case, Nursery};
+pub use pipelines::Pipelines;
 pub use troubles::Troubles;
 
 use std::collections::{BTreeMap, BTreeSet};

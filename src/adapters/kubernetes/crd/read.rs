@@ -104,6 +104,7 @@ pub fn object(json: &str) -> Result<Object, String> {
             approve: annotation("approve"),
             overrides: annotation("override"),
             by: annotation("approved-by").map(|by| clean(&by, WORDS_BYTES_MAX)),
+            poked: annotation("requested-at").map(|at| clean(&at, WORDS_BYTES_MAX)),
         },
         status: remembered::read(status.map(RawValue::get), &id.namespace)
             .map_err(|why| format!("its status: {why}"))?,

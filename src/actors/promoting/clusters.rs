@@ -1,0 +1,194 @@
+//! The parent of the readers of clusters: performs what `domain::clusters` decides.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{Actor, Addr, AsyncContext, Context, Handler, ResponseFuture};
+use futures_util::future::join_all;
+
+use crate::actors::lifecycle::{Obituary, StopListener, StopSignal};
+use crate::actors::message::{Died, End, Observe, Who};
+use crate::actors::observation::{LeafSeen, Observation, PromotingSeen};
+use crate::actors::promoting::leaf::LeafActor;
+use crate::actors::promoting::message::{Follow, LookAt, Looked, Owner, Reported};
+use crate::actors::shell::{Drives, Shell};
+use crate::actors::{Env, MAILBOX_MAX};
+use domain::app::ClusterKey;
+use domain::clusters::{self, Effect, Event};
+use domain::id::PipelineId;
+use domain::ports::pipeline::Leaves;
+
+/// How often we check the children: a full mailbox can lose a death notice.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a reader may take to show itself before the answer goes without it.
+const OBSERVE_WITHIN: Duration = Duration::from_millis(500);
+
+/// The actor. See the module's text.
+pub struct Clusters {
+    env: Env,
+    leaves: Arc<dyn Leaves>,
+    stop_listener: StopListener,
+    stop_signal: StopSignal,
+    /// Sent to the parent when this ends.
+    _obituary: Obituary,
+    shell: Shell<clusters::Clusters>,
+    owners: BTreeMap<PipelineId, Owner>,
+    children: BTreeMap<ClusterKey, Addr<LeafActor>>,
+}
+
+impl Clusters {
+    /// A parent without children.
+    pub fn new(env: Env, leaves: Arc<dyn Leaves>, stop_listener: StopListener, obituary: Obituary) -> Self {
+        Self {
+            shell: Shell::new(clusters::Clusters::default(), &env),
+            env,
+            leaves,
+            stop_signal: StopSignal::under(stop_listener.clone()),
+            stop_listener,
+            _obituary: obituary,
+            owners: BTreeMap::new(),
+            children: BTreeMap::new(),
+        }
+    }
+
+    fn start(&mut self, cluster: ClusterKey, ctx: &Context<Self>) {
+        let obituary = Obituary::new(ctx.address().recipient(), Who::Cluster(cluster.clone()));
+        let flow = self.leaves.link(&cluster);
+        let leaf = LeafActor::new(self.env.clone(), cluster.clone(), flow, self.stop_signal.listener(), obituary);
+        self.children.insert(cluster, leaf.start());
+    }
+
+    /// A child may be dead; the notice may also be about an earlier child.
+    fn died(&mut self, cluster: ClusterKey, end: &End, ctx: &mut Context<Self>) {
+        if self.children.get(&cluster).is_none_or(|child| child.connected()) {
+            return;
+        }
+        self.children.remove(&cluster);
+        let event = match end {
+            End::Finished(_) => Event::Ended(cluster),
+            End::Crashed | End::Overdrawn | End::Drained => {
+                self.env.metrics.restart("leaf");
+                Event::Crashed(cluster)
+            }
+        };
+        self.feed(event, ctx);
+    }
+
+    fn sweep(&mut self, ctx: &mut Context<Self>) {
+        let dead = self.children.iter().filter(|(_, child)| !child.connected()).map(|(cluster, _)| cluster.clone());
+        for cluster in dead.collect::<Vec<_>>() {
+            self.died(cluster, &End::Crashed, ctx);
+        }
+    }
+}
+
+impl Actor for Clusters {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX_MAX);
+        self.stop_listener.clone().bind(self, ctx);
+        ctx.run_interval(SWEEP_EVERY, Self::sweep);
+    }
+}
+
+impl Drives<clusters::Clusters> for Clusters {
+    fn shell(&mut self) -> Option<&mut Shell<clusters::Clusters>> {
+        Some(&mut self.shell)
+    }
+
+    /// What is sent here may exceed a mailbox: it is one message for each Pipeline at most, and must not be lost.
+    fn perform(&mut self, effect: Effect, ctx: &mut Context<Self>) {
+        match effect {
+            Effect::Start(cluster) => self.start(cluster, ctx),
+            Effect::Want(cluster, owner, targets) => {
+                let (Some(child), Some(owner)) = (self.children.get(&cluster), self.owners.get(&owner)) else { return };
+                child.do_send(Follow { owner: owner.clone(), targets });
+            }
+            Effect::LookFor(cluster, owner, ticket, targets) => {
+                let Some(child) = self.children.get(&cluster) else { return };
+                child.do_send(LookAt { owner, ticket, targets });
+            }
+            Effect::Report(owner, sights) => {
+                let Some(owner) = self.owners.get(&owner) else { return };
+                owner.reported.do_send(Reported(sights));
+            }
+            Effect::Looked(owner, ticket, sights) => {
+                let Some(owner) = self.owners.get(&owner) else { return };
+                owner.looked.do_send(Looked(ticket, sights));
+            }
+            Effect::TellCrashed(cluster, None) => {
+                tracing::error!(cluster = %display_name(&cluster), "the reader of a cluster crashed; it is rebuilt");
+            }
+            Effect::TellCrashed(cluster, Some(rest)) => {
+                let for_s = rest.as_secs();
+                tracing::error!(
+                    cluster = %display_name(&cluster), for_s,
+                    "the reader of a cluster crashed too often; the cluster is left alone, and its targets are unknown"
+                );
+            }
+        }
+    }
+}
+
+/// The way people say it.
+pub(super) fn display_name(cluster: &ClusterKey) -> String {
+    match cluster {
+        ClusterKey::Here => "this cluster".to_owned(),
+        ClusterKey::Leaf(leaf) => leaf.to_string(),
+    }
+}
+
+impl Handler<Follow> for Clusters {
+    type Result = ();
+
+    fn handle(&mut self, Follow { owner, targets }: Follow, ctx: &mut Self::Context) {
+        let (id, is_last) = (owner.id.clone(), targets.is_empty());
+        self.owners.insert(id.clone(), owner);
+        self.feed(Event::Wanted(id.clone(), targets), ctx);
+        if is_last {
+            self.owners.remove(&id);
+        }
+    }
+}
+
+impl Handler<LookAt> for Clusters {
+    type Result = ();
+
+    fn handle(&mut self, LookAt { owner, ticket, targets }: LookAt, ctx: &mut Self::Context) {
+        self.feed(Event::LookedFor(owner, ticket, targets), ctx);
+    }
+}
+
+impl Handler<Died> for Clusters {
+    type Result = ();
+
+    fn handle(&mut self, Died { who, end }: Died, ctx: &mut Self::Context) {
+        if let Who::Cluster(cluster) = who {
+            self.died(cluster, &end, ctx);
+        }
+    }
+}
+
+impl Handler<Observe> for Clusters {
+    type Result = ResponseFuture<Observation>;
+
+    fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
+        let children: Vec<_> =
+            self.children.values().map(|child| child.send(observe).timeout(OBSERVE_WITHIN)).collect();
+        let rests = "its reader crashed too often and rests for five minutes; the log says why";
+        let resting = self.shell.machine().resting().map(|cluster| LeafSeen {
+            name: display_name(cluster),
+            watches: 0,
+            troubles: vec![rests.to_owned()],
+        });
+        let own = PromotingSeen { leaves: resting.collect(), ..PromotingSeen::default() };
+        Box::pin(async move {
+            let mut all = Observation { promoting: Some(own), ..Observation::default() };
+            join_all(children).await.into_iter().flatten().for_each(|seen| all.absorb(seen));
+            all
+        })
+    }
+}

@@ -1,0 +1,237 @@
+//! The reader of one cluster: performs what `domain::leaf` decides.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler, MessageResult, SpawnHandle, StreamHandler};
+use futures_util::StreamExt;
+
+use crate::actors::lifecycle::{Obituary, StopListener};
+use crate::actors::message::{End, Observe};
+use crate::actors::observation::{LeafSeen, Observation, PromotingSeen};
+use crate::actors::promoting::clusters::display_name;
+use crate::actors::promoting::message::{Follow, LookAt, Looked, Owner, Reported};
+use crate::actors::shell::{Drives, Shell};
+use crate::actors::{Env, MAILBOX_MAX};
+use domain::app::{ClusterKey, TargetKey};
+use domain::id::PipelineId;
+use domain::leaf::{Collection, Effect, Event, Leaf as Machine, News, Number, Sights};
+use domain::ports::pipeline::{Leaf, Link};
+use domain::ports::{Flow, PortError};
+
+/// How often reports that a full mailbox refused are sent again.
+const AGAIN_EVERY: Duration = Duration::from_secs(1);
+
+/// What a watch said.
+struct Told(Number, News);
+
+/// The actor. See the module's text.
+pub struct LeafActor {
+    env: Env,
+    cluster: ClusterKey,
+    /// The way to the cluster, until it is asked for.
+    unused_flow: Option<Flow<Link>>,
+    stop_listener: StopListener,
+    obituary: Obituary,
+    shell: Shell<Machine>,
+    leaf: Option<Arc<dyn Leaf>>,
+    watches: BTreeMap<Number, SpawnHandle>,
+    owners: BTreeMap<PipelineId, Owner>,
+    /// The newest reports that full mailboxes refused.
+    unsent: BTreeMap<PipelineId, Sights>,
+    /// What is wrong, as it was logged last.
+    said: Option<String>,
+}
+
+impl LeafActor {
+    /// A reader of which nothing is wanted yet. `flow` is the way to the cluster.
+    pub fn new(
+        env: Env,
+        cluster: ClusterKey,
+        flow: Flow<Link>,
+        stop_listener: StopListener,
+        obituary: Obituary,
+    ) -> Self {
+        Self {
+            shell: Shell::new(Machine::new(), &env),
+            env,
+            cluster,
+            unused_flow: Some(flow),
+            stop_listener,
+            obituary,
+            leaf: None,
+            watches: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            unsent: BTreeMap::new(),
+            said: None,
+        }
+    }
+
+    fn watch(&mut self, number: Number, of: &Collection, ctx: &mut Context<Self>) {
+        let Some(leaf) = &self.leaf else { return };
+        let told = leaf.watch(of).map(move |news| Told(number, news));
+        self.watches.insert(number, ctx.add_stream(told));
+    }
+
+    fn read(&mut self, number: Number, target: TargetKey, ctx: &mut Context<Self>) {
+        let Some(leaf) = self.leaf.clone() else { return };
+        let metrics = self.env.metrics.clone();
+        self.ask(ctx, async move { leaf.read(&target).await }, move |read| {
+            if read.is_err() {
+                metrics.failure("read_target");
+            }
+            Event::Read(number, read)
+        });
+    }
+
+    fn report(&mut self, owner: PipelineId, sights: Sights) {
+        let Some(to) = self.owners.get(&owner) else { return };
+        self.unsent.remove(&owner);
+        if to.reported.try_send(Reported(sights.clone())).is_err() && to.reported.connected() {
+            self.env.metrics.overflow("pipeline");
+            self.unsent.insert(owner, sights);
+        }
+    }
+
+    fn report_again(&mut self) {
+        for (owner, sights) in std::mem::take(&mut self.unsent) {
+            self.report(owner, sights);
+        }
+    }
+
+    /// Logs what is wrong with the cluster when that becomes something else.
+    fn log(&mut self) {
+        let trouble = self.shell.machine().troubles().into_iter().next();
+        if trouble == self.said {
+            return;
+        }
+        let cluster = display_name(&self.cluster);
+        match &trouble {
+            Some(why) => tracing::warn!(cluster, why, "a cluster with targets of Pipelines cannot be read"),
+            None => tracing::info!(cluster, "a cluster with targets of Pipelines can be read again"),
+        }
+        self.said = trouble;
+    }
+
+    fn hear(&mut self, event: Event, ctx: &mut Context<Self>) {
+        self.feed(event, ctx);
+        self.log();
+    }
+
+    fn unlink(&mut self, error: &PortError, ctx: &mut Context<Self>) {
+        self.env.metrics.failure("reach_cluster");
+        self.leaf = None;
+        self.hear(Event::Unlinked(error.to_string()), ctx);
+    }
+}
+
+impl Actor for LeafActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX_MAX);
+        self.stop_listener.clone().bind(self, ctx);
+        ctx.run_interval(AGAIN_EVERY, |leaf, _| leaf.report_again());
+    }
+}
+
+impl Drives<Machine> for LeafActor {
+    fn shell(&mut self) -> Option<&mut Shell<Machine>> {
+        Some(&mut self.shell)
+    }
+
+    fn perform(&mut self, effect: Effect, ctx: &mut Context<Self>) {
+        match effect {
+            Effect::Connect => {
+                if let Some(flow) = self.unused_flow.take() {
+                    ctx.add_stream(flow);
+                }
+            }
+            Effect::Want(targets) => self.leaf.iter().for_each(|leaf| leaf.want(&targets)),
+            Effect::Watch(number, of) => self.watch(number, &of, ctx),
+            Effect::Unwatch(number) => {
+                if let Some(watch) = self.watches.remove(&number) {
+                    ctx.cancel_future(watch);
+                }
+            }
+            Effect::Read(number, target) => self.read(number, target, ctx),
+            Effect::Report(owner, sights) => self.report(owner, sights),
+            Effect::Looked(owner, ticket, sights) => {
+                // One answer to one question, so it may exceed the mailbox.
+                self.owners.get(&owner).into_iter().for_each(|owner| {
+                    owner.looked.do_send(Looked(ticket, sights.clone()));
+                });
+            }
+            Effect::End => {
+                self.obituary.end = End::Finished(None);
+                ctx.stop();
+            }
+        }
+    }
+}
+
+impl StreamHandler<Link> for LeafActor {
+    fn handle(&mut self, link: Link, ctx: &mut Self::Context) {
+        match link {
+            Link::Up(leaf) => {
+                self.leaf = Some(leaf);
+                self.hear(Event::Linked, ctx);
+            }
+            Link::Down(error) => self.unlink(&error, ctx),
+        }
+    }
+
+    /// It never ends by itself; without it, this actor has to be rebuilt.
+    fn finished(&mut self, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}
+
+impl StreamHandler<Told> for LeafActor {
+    fn handle(&mut self, Told(number, news): Told, ctx: &mut Self::Context) {
+        if matches!(news, News::Trouble(_)) {
+            self.env.metrics.failure("watch_targets");
+        }
+        self.hear(Event::Told(number, news), ctx);
+    }
+
+    /// See the other one.
+    fn finished(&mut self, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}
+
+impl Handler<Follow> for LeafActor {
+    type Result = ();
+
+    fn handle(&mut self, Follow { owner, targets }: Follow, ctx: &mut Self::Context) {
+        let id = owner.id.clone();
+        if targets.is_empty() {
+            self.owners.remove(&id);
+        } else {
+            self.owners.insert(id.clone(), owner);
+        }
+        self.hear(Event::Wanted(id, targets), ctx);
+    }
+}
+
+impl Handler<LookAt> for LeafActor {
+    type Result = ();
+
+    fn handle(&mut self, LookAt { owner, ticket, targets }: LookAt, ctx: &mut Self::Context) {
+        self.feed(Event::LookedFor(owner, ticket, targets), ctx);
+    }
+}
+
+impl Handler<Observe> for LeafActor {
+    type Result = MessageResult<Observe>;
+
+    fn handle(&mut self, _: Observe, _ctx: &mut Self::Context) -> Self::Result {
+        let machine = self.shell.machine();
+        let own =
+            LeafSeen { name: display_name(&self.cluster), watches: machine.watches(), troubles: machine.troubles() };
+        let promoting = PromotingSeen { leaves: vec![own], ..PromotingSeen::default() };
+        MessageResult(Observation { promoting: Some(promoting), ..Observation::default() })
+    }
+}

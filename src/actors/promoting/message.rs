@@ -1,0 +1,76 @@
+//! What the actors of Pipelines tell each other.
+
+use std::collections::BTreeSet;
+
+use actix::{Message, Recipient};
+
+use crate::actors::message::TellNotice;
+use domain::app::TargetKey;
+use domain::id::PipelineId;
+use domain::leaf::Sights;
+use domain::pipeline::spec::Object;
+
+/// Watch → Pipeline: the object was seen, or (`None`) is gone.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct ObjectSeen(pub Option<Box<Object>>);
+
+/// A Pipeline that looks at targets.
+#[derive(Clone)]
+pub struct Owner {
+    /// Which.
+    pub id: PipelineId,
+    /// Where it learns what its targets say.
+    pub reported: Recipient<Reported>,
+    /// Where fresh reads are answered.
+    pub looked: Recipient<Looked>,
+}
+
+/// Pipeline → clusters → leaf: report these from now on, and no others; with none, forget the Pipeline.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Follow {
+    /// Who asks.
+    pub owner: Owner,
+    /// What it wants to know about.
+    pub targets: BTreeSet<TargetKey>,
+}
+
+/// Pipeline → clusters → leaf: read these afresh. Each is answered once, by one [`Looked`] or another, unless the actor that reads
+/// it crashes.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct LookAt {
+    /// Who asks.
+    pub owner: PipelineId,
+    /// Names the question.
+    pub ticket: u64,
+    /// What to read.
+    pub targets: BTreeSet<TargetKey>,
+}
+
+/// Leaf → Pipeline: what its targets say.
+#[derive(Message, Clone)]
+#[rtype(result = "()")]
+pub struct Reported(pub Sights);
+
+/// Leaf → Pipeline: what a fresh read says.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct Looked(pub u64, pub Sights);
+
+/// Where the messages of a Pipeline go.
+#[derive(Clone)]
+pub struct Peers {
+    /// To the clusters.
+    pub follow: Recipient<Follow>,
+    /// To the clusters.
+    pub look_at: Recipient<LookAt>,
+    /// To the sender of webhooks.
+    pub tell_notice: Recipient<TellNotice>,
+}
+
+/// Promoter → watch → Pipeline: an actor was rebuilt and has forgotten what it was asked.
+#[derive(Message, Clone)]
+#[rtype(result = "()")]
+pub struct PeersRebuilt(pub Peers);

@@ -1,0 +1,248 @@
+//! What Pipelines need: performs what `domain::feature` decides. It asks whether their kind is served, and builds, rebuilds and ends the
+//! two parts that attend to them.
+//!
+//! It lives on a thread of its own, so that decoding what other clusters send never holds up a purge. Whatever happens here never ends
+//! the process.
+
+pub mod clusters;
+pub mod leaf;
+pub mod message;
+pub mod pipeline;
+pub mod pipelines;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use actix::{Actor, Addr, Arbiter, AsyncContext, Context, Handler, Recipient, ResponseFuture};
+use futures_util::future::join;
+
+use crate::actors::directory::PeersRestarted;
+use crate::actors::lifecycle::{Obituary, StopListener, StopSignal};
+use crate::actors::message::{Died, Observe, TellNotice, Who};
+use crate::actors::observation::{Observation, PromotingSeen};
+use crate::actors::promoting::clusters::Clusters;
+use crate::actors::promoting::message::{Peers, PeersRebuilt};
+use crate::actors::promoting::pipelines::Pipelines;
+use crate::actors::shell::{Drives, Shell};
+use crate::actors::{Env, MAILBOX_MAX};
+use domain::feature::{Effect, Event, Feature, Part};
+use domain::ports::PortError;
+use domain::ports::pipeline::Promoting;
+
+/// How often we check the parts for a death whose notice was lost.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a part may take to show itself before the answer goes without it.
+const OBSERVE_WITHIN: Duration = Duration::from_secs(1);
+
+/// What to do where no API server has the kind.
+const INSTALL: &str = "install it: allclear crds | kubectl apply -f -";
+
+/// The actor. See the module's text.
+pub struct Promoter {
+    env: Env,
+    promoting: Promoting,
+    tell_notice: Recipient<TellNotice>,
+    stop_listener: StopListener,
+    feature: Shell<Feature>,
+    built: Option<Built>,
+}
+
+/// Both parts. Each ends when its signal is dropped.
+struct Built {
+    groups: BTreeSet<usize>,
+    clusters: Addr<Clusters>,
+    pipelines: Addr<Pipelines>,
+    of_clusters: StopSignal,
+    of_pipelines: StopSignal,
+}
+
+impl Promoter {
+    /// Starts it, on `arbiter` or, without one, on the caller's thread.
+    pub fn launch(
+        env: Env,
+        promoting: Promoting,
+        tell_notice: Recipient<TellNotice>,
+        stop_listener: StopListener,
+        arbiter: Option<&Arbiter>,
+    ) -> Addr<Self> {
+        let feature = Shell::new(Feature::default(), &env);
+        let promoter = Self { env, promoting, tell_notice, stop_listener, feature, built: None };
+        match arbiter {
+            Some(arbiter) => Self::start_in_arbiter(&arbiter.handle(), |_| promoter),
+            None => promoter.start(),
+        }
+    }
+
+    fn ask_what_is_served(&mut self, ctx: &mut Context<Self>) {
+        let Promoting { objects, required, .. } = self.promoting.clone();
+        let metrics = self.env.metrics.clone();
+        let asking = async move {
+            let mut served = BTreeSet::new();
+            for (number, group) in objects.iter().enumerate() {
+                if group.are_served().await? {
+                    served.insert(number);
+                }
+            }
+            Ok::<_, PortError>(served)
+        };
+        self.ask(ctx, asking, move |answer| match answer {
+            Ok(served) if served.is_empty() && required => Event::AskFailed(format!(
+                "pipeline.enabled is \"on\", and the API server does not have the kind; {INSTALL}"
+            )),
+            Ok(served) => Event::Served(served),
+            Err(error) => {
+                metrics.failure("find_pipelines");
+                Event::AskFailed(error.to_string())
+            }
+        });
+    }
+
+    fn clusters(&self, ctx: &Context<Self>, signal: &StopSignal) -> Addr<Clusters> {
+        let obituary = Obituary::new(ctx.address().recipient(), Who::Part(Part::Clusters));
+        Clusters::new(self.env.clone(), self.promoting.leaves.clone(), signal.listener(), obituary).start()
+    }
+
+    fn pipelines(
+        &self,
+        ctx: &Context<Self>,
+        signal: &StopSignal,
+        clusters: &Addr<Clusters>,
+        groups: BTreeSet<usize>,
+    ) -> Addr<Pipelines> {
+        let obituary = Obituary::new(ctx.address().recipient(), Who::Part(Part::Pipelines));
+        let mut promoting = self.promoting.clone();
+        let mut number = 0..;
+        promoting.objects.retain(|_| number.next().is_some_and(|number| groups.contains(&number)));
+        Pipelines::new(self.env.clone(), promoting, self.peers(clusters), signal.listener(), obituary).start()
+    }
+
+    fn peers(&self, clusters: &Addr<Clusters>) -> Peers {
+        Peers {
+            follow: clusters.clone().recipient(),
+            look_at: clusters.clone().recipient(),
+            tell_notice: self.tell_notice.clone(),
+        }
+    }
+
+    fn build(&mut self, groups: BTreeSet<usize>, ctx: &Context<Self>) {
+        let signal = || StopSignal::under(self.stop_listener.clone());
+        let (of_clusters, of_pipelines) = (signal(), signal());
+        let clusters = self.clusters(ctx, &of_clusters);
+        let pipelines = self.pipelines(ctx, &of_pipelines, &clusters, groups.clone());
+        self.built = Some(Built { groups, clusters, pipelines, of_clusters, of_pipelines });
+    }
+
+    /// Builds a part anew. Readers of clusters are rebuilt with the watch, whose Pipelines would be theirs for ever.
+    fn rebuild(&mut self, part: Part, ctx: &Context<Self>) {
+        self.env.metrics.restart(part.name());
+        tracing::error!(actor = part.name(), "an actor crashed; it is rebuilt");
+        let Some(mut built) = self.built.take() else { return };
+        built.of_clusters = StopSignal::under(self.stop_listener.clone());
+        built.clusters = self.clusters(ctx, &built.of_clusters);
+        if part == Part::Pipelines {
+            built.of_pipelines = StopSignal::under(self.stop_listener.clone());
+            built.pipelines = self.pipelines(ctx, &built.of_pipelines, &built.clusters, built.groups.clone());
+        }
+        self.built = Some(built);
+        self.direct();
+    }
+
+    /// Tells the Pipelines where their peers are. It is told so seldom that it may exceed the mailbox.
+    fn direct(&self) {
+        if let Some(built) = &self.built {
+            built.pipelines.do_send(PeersRebuilt(self.peers(&built.clusters)));
+        }
+    }
+
+    fn end(&mut self, ctx: &mut Context<Self>) {
+        let ended = self.built.take().map(|built| join(built.of_pipelines.end(), built.of_clusters.end()));
+        let ended = async move {
+            if let Some(ended) = ended {
+                ended.await;
+            }
+        };
+        self.ask(ctx, ended, |()| Event::Ended);
+    }
+
+    fn check(&mut self, part: Part, ctx: &mut Context<Self>) {
+        let is_dead = self.built.as_ref().is_some_and(|built| match part {
+            Part::Clusters => !built.clusters.connected(),
+            Part::Pipelines => !built.pipelines.connected(),
+        });
+        if is_dead {
+            self.feed(Event::Crashed(part), ctx);
+        }
+    }
+}
+
+impl Actor for Promoter {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX_MAX);
+        self.stop_listener.clone().bind(self, ctx);
+        self.tick(ctx);
+        ctx.run_interval(SWEEP_EVERY, |promoter, ctx| Part::ALL.into_iter().for_each(|part| promoter.check(part, ctx)));
+    }
+}
+
+impl Drives<Feature> for Promoter {
+    fn shell(&mut self) -> Option<&mut Shell<Feature>> {
+        Some(&mut self.feature)
+    }
+
+    fn perform(&mut self, effect: Effect, ctx: &mut Context<Self>) {
+        match effect {
+            Effect::Ask => self.ask_what_is_served(ctx),
+            Effect::Build(groups) => self.build(groups, ctx),
+            Effect::Rebuild(part) => self.rebuild(part, ctx),
+            Effect::End => self.end(ctx),
+            Effect::TellAbsent => tracing::info!("this cluster has no Pipelines: their kind is not installed"),
+            Effect::TellResting(part, rest) => {
+                let (actor, for_s) = (part.name(), rest.as_secs());
+                tracing::error!(actor, for_s, "an actor crashed too often; all Pipelines rest, and purges go on");
+            }
+        }
+    }
+}
+
+impl Handler<Died> for Promoter {
+    type Result = ();
+
+    fn handle(&mut self, Died { who, end: _ }: Died, ctx: &mut Self::Context) {
+        if let Who::Part(part) = who {
+            self.check(part, ctx);
+        }
+    }
+}
+
+impl Handler<PeersRestarted> for Promoter {
+    type Result = ();
+
+    fn handle(&mut self, PeersRestarted(directory): PeersRestarted, _ctx: &mut Self::Context) {
+        self.tell_notice = directory.tell_notice;
+        self.direct();
+    }
+}
+
+impl Handler<Observe> for Promoter {
+    type Result = ResponseFuture<Observation>;
+
+    fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
+        let troubles = self.feature.machine().trouble().into_iter().collect();
+        let own = PromotingSeen { troubles, ..PromotingSeen::default() };
+        let seen = self.built.as_ref().map(|built| {
+            let pipelines = built.pipelines.send(observe).timeout(OBSERVE_WITHIN);
+            join(pipelines, built.clusters.send(observe).timeout(OBSERVE_WITHIN))
+        });
+        Box::pin(async move {
+            let mut all = Observation { promoting: Some(own), ..Observation::default() };
+            if let Some(seen) = seen {
+                let (pipelines, clusters) = seen.await;
+                [pipelines, clusters].into_iter().flatten().for_each(|seen| all.absorb(seen));
+            }
+            all
+        })
+    }
+}

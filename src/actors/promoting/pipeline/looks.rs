@@ -1,0 +1,96 @@
+//! Fresh looks at targets, which several clusters may have to take: one question at a time, answered when all have answered.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use actix::{AsyncContext, Context, Handler, SpawnHandle};
+
+use super::PipelineActor;
+use crate::actors::promoting::message::{LookAt, Looked};
+use crate::actors::shell::Drives;
+use domain::app::{Sight, TargetKey};
+use domain::id::{Environment, PromotionSeq};
+use domain::pipeline::Event;
+
+/// How long all clusters may take. Each read has a bound of 15 s, and a thousand of them take turns.
+const LOOK_WITHIN: Duration = Duration::from_secs(60);
+
+/// What a fresh look is for.
+type For = (Environment, PromotionSeq);
+
+/// The fresh looks of one Pipeline.
+#[derive(Default)]
+pub(super) struct Looks {
+    last: u64,
+    open: Option<Open>,
+    waiting: VecDeque<(For, BTreeSet<TargetKey>)>,
+}
+
+struct Open {
+    ticket: u64,
+    of: For,
+    missing: BTreeSet<TargetKey>,
+    sights: Vec<(TargetKey, Sight)>,
+    bound: SpawnHandle,
+}
+
+impl PipelineActor {
+    pub(super) fn look_afresh(
+        &mut self,
+        environment: Environment,
+        seq: PromotionSeq,
+        targets: Vec<TargetKey>,
+        ctx: &mut Context<Self>,
+    ) {
+        self.looks.waiting.push_back(((environment, seq), targets.into_iter().collect()));
+        self.look_next(ctx);
+    }
+
+    /// A reader answers only the newest question of a Pipeline, so the next one is asked after the answer to this.
+    fn look_next(&mut self, ctx: &mut Context<Self>) {
+        if self.looks.open.is_some() {
+            return;
+        }
+        let Some((of, targets)) = self.looks.waiting.pop_front() else { return };
+        if targets.is_empty() {
+            self.feed(Event::Rechecked(of.0, of.1, Vec::new()), ctx);
+            return self.look_next(ctx);
+        }
+        self.looks.last += 1;
+        let ticket = self.looks.last;
+        let bound = ctx.run_later(LOOK_WITHIN, Self::look_took_too_long);
+        self.looks.open = Some(Open { ticket, of, missing: targets.clone(), sights: Vec::new(), bound });
+        let owner = self.shell.machine().object().id.clone();
+        // One question at a time, so it may exceed the mailbox.
+        self.peers.look_at.do_send(LookAt { owner, ticket, targets });
+    }
+
+    fn look_took_too_long(&mut self, ctx: &mut Context<Self>) {
+        let Some(Open { of: (environment, seq), missing, .. }) = self.looks.open.take() else { return };
+        let names: Vec<_> = missing.iter().take(3).map(TargetKey::display_name).collect();
+        let why = format!("a fresh look at {} took longer than {} s", names.join(", "), LOOK_WITHIN.as_secs());
+        self.feed(Event::RecheckFailed(environment, seq, why), ctx);
+        self.look_next(ctx);
+    }
+}
+
+impl Handler<Looked> for PipelineActor {
+    type Result = ();
+
+    fn handle(&mut self, Looked(ticket, sights): Looked, ctx: &mut Self::Context) {
+        let Some(open) = self.looks.open.as_mut().filter(|open| open.ticket == ticket) else { return };
+        for (target, sight) in sights {
+            if open.missing.remove(&target) {
+                open.sights.push((target, sight));
+            }
+        }
+        if !open.missing.is_empty() {
+            return;
+        }
+        if let Some(Open { of: (environment, seq), sights, bound, .. }) = self.looks.open.take() {
+            ctx.cancel_future(bound);
+            self.feed(Event::Rechecked(environment, seq, sights), ctx);
+        }
+        self.look_next(ctx);
+    }
+}

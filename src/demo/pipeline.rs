@@ -1,0 +1,531 @@
+//! The story of a Pipeline: a revision goes from staging to prod, which is in two clusters, by pull requests that a person merges and
+//! a deployer rolls out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use crate::demo::life::Life;
+use crate::demo::narration::{COMPLETES_AFTER, LOOK_EVERY, TIMINGS, image, line, program, say};
+use domain::pipeline::view::{EnvironmentView, View};
+use sandbox::cloudfront::Status;
+use sandbox::forge::{ForgeHost, Hosted, Pull, PullState, Site};
+use sandbox::git::GitHost;
+use sandbox::http::{Action, Fault, Server, When};
+use sandbox::kubernetes::{Kind, KubernetesStandIn};
+use sandbox::proxy::{Direction, Mode, Proxy};
+use sandbox::world::{Outside, World};
+
+/// Where the Pipeline is, and its name; the app has the same name.
+const NAMESPACE: &str = "shop";
+const NAME: &str = "web";
+const STAGING: &str = "staging";
+const PROD: &str = "prod";
+
+/// The host of git and of its forge, as the Pipeline names it.
+const FORGE: &str = "gitea.example.com";
+const REPOSITORY: &str = "shop/web.git";
+
+/// The file that the deployer rolls out in prod, and its marker.
+const FILE: &str = "prod/web.yaml";
+
+/// The token of the forge; only its Secret may show it.
+const TOKEN: &str = "sandbox-token-that-no-log-may-show";
+
+/// No chapter takes longer; one that does has failed.
+const CHAPTER_MAX: Duration = Duration::from_secs(30);
+
+/// How often the deployer looks at the branch.
+const DEPLOY_EVERY: Duration = Duration::from_millis(300);
+
+/// Tells it. Whether it came out as announced; `stay` keeps everything running afterwards.
+pub async fn tell(stay: bool) -> io::Result<bool> {
+    let mut story = Story::prepare().await?;
+    let told = story.tell().await;
+    let well = story.table()?;
+    told?;
+    if stay {
+        story.stay().await?;
+    }
+    story.end()?;
+    Ok(well)
+}
+
+/// What a chapter announced, and what came of it.
+struct Chapter {
+    title: &'static str,
+    announced: &'static str,
+    came: String,
+    took: Duration,
+}
+
+struct Story {
+    /// The cluster that allclear runs in, and the other one.
+    here: World,
+    there: World,
+    /// The line to the other one.
+    line: Proxy,
+    git: Arc<GitHost>,
+    forge: Arc<ForgeHost>,
+    site: Server,
+    life: Option<Life>,
+    tasks: Vec<JoinHandle<()>>,
+    began: Instant,
+    /// What was said last about prod.
+    state: String,
+    /// Requests and their states, as they were told.
+    told: BTreeMap<u64, (String, PullState)>,
+    chapters: Vec<Chapter>,
+}
+
+/// What prod runs, as its file says it: the value and the marker behind it.
+fn manifest(tag: &str) -> String {
+    format!("image: {} # {{\"$promotion\": \"{NAMESPACE}:{NAME}:{PROD}:image\"}}\n", image(tag))
+}
+
+fn refused(failure: &impl std::fmt::Debug) -> io::Error {
+    io::Error::other(format!("{failure:?}"))
+}
+
+/// The Pipeline, as a person applies it. `purged`: staging is done only when its edge is fresh.
+fn pipeline(purged: bool, manual: bool) -> Value {
+    let edge = if purged { json!({"workloads": [NAME]}) } else { Value::Null };
+    json!({
+        "apiVersion": "allclear.dev/v1alpha1", "kind": "Pipeline",
+        "metadata": {"namespace": NAMESPACE, "name": NAME},
+        "spec": {
+            "appRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": NAME},
+            "environments": [
+                {"name": STAGING, "targets": [{"namespace": STAGING}], "purged": edge},
+                {"name": PROD, "targets": [
+                    {"namespace": PROD},
+                    {"namespace": PROD, "clusterRef": {"kind": "Secret", "name": "us-1"}},
+                ]},
+            ],
+            "promotion": {"manual": manual, "strategy": {"pull-request": {
+                "type": "gitea", "url": format!("https://{FORGE}/{REPOSITORY}"), "baseBranch": "main",
+                "secretRef": {"name": "forge"},
+            }}},
+        },
+    })
+}
+
+fn secret(name: &str, data: &[(&str, &str)]) -> Value {
+    let data: BTreeMap<_, _> = data.iter().map(|(key, value)| (*key, STANDARD.encode(value))).collect();
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": NAMESPACE, "name": name}, "data": data})
+}
+
+/// Rolls out what the branch says, whenever that changes: a small Flux.
+async fn deploy(git: Arc<GitHost>, clusters: Vec<KubernetesStandIn>) {
+    let mut running = String::new();
+    loop {
+        let said = git.git(REPOSITORY, &["show", &format!("main:{FILE}")]).unwrap_or_default();
+        let wanted = said.strip_prefix("image: ").and_then(|rest| rest.split(' ').next()).unwrap_or_default();
+        if !wanted.is_empty() && wanted != running {
+            wanted.clone_into(&mut running);
+            for cluster in &clusters {
+                if let Err(failure) = cluster.set_image(PROD, NAME, NAME, wanted) {
+                    tracing::warn!(?failure, "the deployer could not set an image");
+                }
+            }
+        }
+        sleep(DEPLOY_EVERY).await;
+    }
+}
+
+impl Story {
+    /// Brings up two clusters, git, a forge, a deployer and the controller.
+    async fn prepare() -> io::Result<Self> {
+        let outside = Outside::new(Some(COMPLETES_AFTER)).await?;
+        let here = World::beside("eu-1", TIMINGS, outside.clone()).await?;
+        let there = World::beside("us-1", TIMINGS, outside).await?;
+        here.kubernetes.set_installed("allclear.dev", true);
+        here.add_site(STAGING, NAME, &image("1.0"), "staging.example.com", "E2STAGING")?;
+        here.add_site(PROD, NAME, &image("1.0"), "www.example.com", "E2PROD")?;
+        there.kubernetes.deploy_undated(PROD, NAME, &image("1.0"), 3).map_err(|failure| refused(&failure))?;
+        let git = Arc::new(GitHost::new()?);
+        git.require_basic("oauth2", TOKEN);
+        git.create(REPOSITORY, &[])?;
+        git.commit(REPOSITORY, "main", &[(FILE, manifest("1.0").as_bytes())])?;
+        let branches = Arc::new(Hosted(Arc::clone(&git), REPOSITORY.to_owned()));
+        let forge = Arc::new(ForgeHost::new(sandbox::forge::Kind::Gitea, "shop/web", TOKEN, branches));
+        let site = Server::start(Arc::new(Site { git: Arc::clone(&git), forge: Arc::clone(&forge) })).await?;
+        let wire = Proxy::start(there.api.address())?;
+        let kubeconfig = there.kubernetes.kubeconfig_at(&format!("http://{}", wire.address()));
+        for object in [
+            secret("us-1", &[("kubeconfig", &kubeconfig)]),
+            secret("forge", &[("token", TOKEN)]),
+            pipeline(true, false),
+        ] {
+            here.kubernetes.apply(object).map_err(|failure| refused(&failure))?;
+        }
+        let clusters = vec![here.kubernetes.clone(), there.kubernetes.clone()];
+        let mut tasks = Vec::new();
+        for cluster in clusters.clone() {
+            #[expect(clippy::disallowed_methods, reason = "part of the world that the demo plays; ended with it")]
+            tasks.push(actix::spawn(async move { cluster.run_controller().await }));
+        }
+        #[expect(clippy::disallowed_methods, reason = "part of the world that the demo plays; ended with it")]
+        tasks.push(actix::spawn(deploy(Arc::clone(&git), clusters)));
+        let mut story = Self {
+            here,
+            there,
+            line: wire,
+            git,
+            forge,
+            site,
+            life: None,
+            tasks,
+            began: Instant::now(),
+            state: String::new(),
+            told: BTreeMap::new(),
+            chapters: Vec::new(),
+        };
+        story.introduce()?;
+        story.start().await?;
+        story.until("the Pipeline is seen at rest", |story, view| story.is_settled(view, "1.0")).await?;
+        Ok(story)
+    }
+
+    fn introduce(&self) -> io::Result<()> {
+        say(&format!(
+            "allclear demo pipeline: a revision goes from staging to prod, all on this machine's loopback\n\
+             \n  eu-1        {}   staging/web and prod/web; allclear and the Pipeline {NAMESPACE}/{NAME} are here\
+             \n  us-1        {}   prod/web; allclear may only read here\
+             \n  git, forge  {}   stand in for https://{FORGE}; the branch main says what prod runs\
+             \n  CloudFront  {}   E2STAGING for staging, E2PROD for prod",
+            self.here.api.url(),
+            self.line.address(),
+            self.site.url(),
+            self.here.cdn.url(),
+        ))
+    }
+
+    async fn start(&mut self) -> io::Result<()> {
+        let stand_ins = BTreeMap::from([(FORGE.to_owned(), self.site.address())]);
+        self.life = Some(Life::start_among(&self.here, &[], stand_ins).await?);
+        Ok(())
+    }
+
+    async fn tell(&mut self) -> io::Result<()> {
+        self.promoted("1.1").await?;
+        self.cut_off("1.2").await?;
+        self.approved("1.3", "1.4").await?;
+        self.taken_back("1.5", "1.4").await?;
+        self.killed("1.6").await
+    }
+
+    /// 1: a revision settles in staging, its edge is fresh, a person merges the request, and prod has it.
+    async fn promoted(&mut self, tag: &str) -> io::Result<()> {
+        self.begin("staging, then its edge, then prod: 1.0 → 1.1")?;
+        self.release(tag)?;
+        self.until("a request is open", |story, _| story.open().is_some()).await?;
+        let purged = self.purges("E2STAGING");
+        self.merge()?;
+        self.until("prod has it", move |story, view| story.is_done(view, "1.1")).await?;
+        self.end_chapter(
+            "1 request after 1 purge of staging",
+            format!("{} request after {purged} purge of staging", self.forge.pulls().len()),
+        )
+    }
+
+    /// 2: prod's other cluster cannot be reached: nothing moves, and it says why; then it heals.
+    async fn cut_off(&mut self, tag: &str) -> io::Result<()> {
+        self.begin("prod's second cluster is cut off: nothing moves until it is back")?;
+        for direction in [Direction::ToServer, Direction::ToClient] {
+            self.line.set(direction, Mode::Reset);
+        }
+        self.say("us-1", "the line to its API server is cut")?;
+        self.release(tag)?;
+        self.until("it says why", |_, view| prod(view).waits.is_some_and(|why| why.contains("us-1/prod/web"))).await?;
+        // Long enough for staging to be done, and for anything that should not happen.
+        self.pause(Duration::from_secs(3)).await?;
+        let meanwhile = self.forge.pulls().len();
+        for direction in [Direction::ToServer, Direction::ToClient] {
+            self.line.set(direction, Mode::Pass);
+        }
+        self.say("us-1", "the line is mended")?;
+        self.until("a request is open", |story, _| story.open().is_some()).await?;
+        self.merge()?;
+        self.until("prod has it", |story, view| story.is_done(view, "1.2")).await?;
+        self.end_chapter(
+            "no request while it was away, 1 afterwards",
+            format!("{} while it was away, {} afterwards", many(meanwhile - 1), self.forge.pulls().len() - meanwhile),
+        )
+    }
+
+    /// 3: a person has to say yes; the revision moves meanwhile, and the old yes is void.
+    async fn approved(&mut self, old: &str, new: &str) -> io::Result<()> {
+        self.begin("a person must say yes, and the old yes is nothing for a new revision")?;
+        self.here.kubernetes.apply(pipeline(false, true)).map_err(|failure| refused(&failure))?;
+        self.say("kubectl apply", "promotion.manual: true; from here on without staging's edge, to be quicker")?;
+        self.release(old)?;
+        self.until("it asks", |_, view| prod(view).question.is_some_and(|asked| asked.revision.0 == "1.3")).await?;
+        let first = self.ticket().await;
+        self.release(new)?;
+        self.until("it asks anew", |_, view| prod(view).question.is_some_and(|asked| asked.revision.0 == "1.4"))
+            .await?;
+        let before = self.forge.pulls().len();
+        self.answer(&first)?;
+        self.pause(Duration::from_secs(2)).await?;
+        let by_old = self.forge.pulls().len() - before;
+        let second = self.ticket().await;
+        self.answer(&second)?;
+        self.until("a request is open", |story, _| story.open().is_some()).await?;
+        self.merge()?;
+        self.until("prod has it", |story, view| story.is_done(view, "1.4")).await?;
+        let by_new = self.forge.pulls().len() - before;
+        self.end_chapter(
+            "no request by the old yes, 1 by the new",
+            format!("{} by the old yes, {by_new} by the new", many(by_old)),
+        )
+    }
+
+    /// 4: staging goes back to what prod has: the request that is open is closed.
+    async fn taken_back(&mut self, tag: &str, back: &str) -> io::Result<()> {
+        self.begin("staging is taken back to what prod has: the open request goes")?;
+        self.here.kubernetes.apply(pipeline(false, false)).map_err(|failure| refused(&failure))?;
+        self.release(tag)?;
+        self.until("a request is open", |story, _| story.open().is_some()).await?;
+        self.release(back)?;
+        self.until("the request is closed", |story, _| story.open().is_none()).await?;
+        let ended = self.forge.pulls().last().map(|pull| pull.state);
+        self.end_chapter(
+            "the request is closed, prod stays at 1.4",
+            format!(
+                "{}, prod stays at {}",
+                match ended {
+                    Some(PullState::Closed) => "the request is closed",
+                    Some(PullState::Open) => "the request is open",
+                    Some(PullState::Merged) => "the request is merged",
+                    None => "there is no request",
+                },
+                self.prod_runs()
+            ),
+        )
+    }
+
+    /// 5: the controller dies after the push, when the forge has not heard of the request yet.
+    async fn killed(&mut self, tag: &str) -> io::Result<()> {
+        self.begin("killed between the push and the request: there is one request")?;
+        let is_creation =
+            |request: &sandbox::http::Request| request.method == "POST" && request.path.ends_with("/pulls");
+        self.site.inject(Fault::once(When::Before, Action::Hold).matching(is_creation));
+        let (before, seen) = (self.forge.pulls().len(), self.site.seen().len());
+        self.release(tag)?;
+        let asked = move |story: &Self| {
+            story.site.seen().iter().skip(seen).any(|one| one.method == "POST" && one.path.ends_with("/pulls"))
+        };
+        self.until("the forge is asked", move |story, _| asked(story)).await?;
+        if let Some(life) = self.life.take() {
+            life.kill()?;
+        }
+        self.say("kill -9", "the branch is pushed; the forge never heard of a request")?;
+        self.start().await?;
+        self.say("restart", "a new controller reads the Pipeline's status and goes on")?;
+        self.until("a request is open", |story, _| story.open().is_some()).await?;
+        self.merge()?;
+        self.until("prod has it", |story, view| story.is_done(view, "1.6")).await?;
+        self.end_chapter("1 request", format!("{} request", self.forge.pulls().len() - before))
+    }
+
+    fn begin(&mut self, title: &'static str) -> io::Result<()> {
+        say(&format!("\n{}. {title}", self.chapters.len() + 1))?;
+        self.began = Instant::now();
+        self.state.clear();
+        self.chapters.push(Chapter { title, announced: "", came: String::new(), took: Duration::ZERO });
+        Ok(())
+    }
+
+    fn end_chapter(&mut self, announced: &'static str, came: String) -> io::Result<()> {
+        let took = self.began.elapsed();
+        if let Some(chapter) = self.chapters.last_mut() {
+            *chapter = Chapter { announced, came, took, ..*chapter };
+        }
+        Ok(())
+    }
+
+    /// Waits until something is so, and tells what happens meanwhile.
+    async fn until(&mut self, what: &str, is_so: impl Fn(&Self, &View) -> bool) -> io::Result<()> {
+        let deadline = Instant::now() + CHAPTER_MAX;
+        loop {
+            let view = self.listen().await?;
+            if view.is_some_and(|view| is_so(self, &view)) {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(io::Error::other(format!("waited {} s in vain until {what}", CHAPTER_MAX.as_secs())));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn pause(&mut self, time: Duration) -> io::Result<()> {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            self.listen().await?;
+            sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    /// Tells what is new about prod and its requests.
+    async fn listen(&mut self) -> io::Result<Option<View>> {
+        let Some(life) = &self.life else { return Ok(None) };
+        let seen = life.observe().await;
+        for pull in self.forge.pulls() {
+            let now = (pull.title.clone(), pull.state);
+            if self.told.get(&pull.number) == Some(&now) {
+                continue;
+            }
+            let what = match pull.state {
+                PullState::Open => "request open",
+                PullState::Merged => "request merged",
+                PullState::Closed => "request closed",
+            };
+            if !self.chapters.is_empty() {
+                self.say(what, &format!("#{} {}", pull.number, pull.title))?;
+            }
+            self.told.insert(pull.number, now);
+        }
+        let Some(view) = seen.promoting.and_then(|promoting| promoting.pipelines.into_iter().next()) else {
+            return Ok(None);
+        };
+        let EnvironmentView { waits, next, .. } = prod(&view);
+        let state = waits.unwrap_or(next);
+        if state != self.state && !self.chapters.is_empty() {
+            self.say("prod", &state)?;
+            self.state = state;
+        }
+        Ok(Some(view))
+    }
+
+    fn release(&self, tag: &str) -> io::Result<()> {
+        self.here.kubernetes.set_image(STAGING, NAME, NAME, &image(tag)).map_err(|failure| refused(&failure))?;
+        self.say("staging", &format!("kubectl -n {STAGING} set image deployment/{NAME} {NAME}={}", image(tag)))
+    }
+
+    fn merge(&self) -> io::Result<()> {
+        let Some(pull) = self.open() else { return Ok(()) };
+        self.forge.merge(pull.number);
+        self.say("a person merges", &format!("#{}; the deployer rolls it out in both clusters", pull.number))
+    }
+
+    /// Answers a ticket as `kubectl annotate` does.
+    fn answer(&self, ticket: &str) -> io::Result<()> {
+        let annotations = json!({"allclear.dev/approve": ticket, "allclear.dev/approved-by": "ann"});
+        let change = json!({"metadata": {"annotations": annotations}});
+        let answered = self.here.kubernetes.patch(Kind::Pipeline, NAMESPACE, NAME, &change);
+        answered.map_err(|failure| refused(&failure))?;
+        self.say("ann says yes", &format!("kubectl annotate pipeline {NAME} allclear.dev/approve={ticket}"))
+    }
+
+    async fn ticket(&self) -> String {
+        let Some(life) = &self.life else { return String::new() };
+        let seen = life.observe().await.promoting.unwrap_or_default();
+        let question = seen.pipelines.first().and_then(|view| prod(view).question);
+        question.map(|question| question.ticket).unwrap_or_default()
+    }
+
+    fn open(&self) -> Option<Pull> {
+        self.forge.pulls().into_iter().find(|pull| pull.state == PullState::Open)
+    }
+
+    fn purges(&self, distribution: &str) -> usize {
+        let all = self.here.cloudfront.invalidations();
+        all.iter().filter(|purge| purge.distribution == distribution && purge.status == Status::Completed).count()
+    }
+
+    fn prod_runs(&self) -> String {
+        let running: BTreeSet<String> = [&self.here, &self.there]
+            .into_iter()
+            .filter_map(|world| world.kubernetes.get(Kind::Deployment, PROD, NAME))
+            .map(|object| {
+                object
+                    .pointer("/spec/template/spec/containers/0/image")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            })
+            .map(|image| image.rsplit_once(':').map(|(_, tag)| tag.to_owned()).unwrap_or_default())
+            .collect();
+        running.into_iter().collect::<Vec<_>>().join(" and ")
+    }
+
+    /// Whether all environments are settled at this revision.
+    fn is_settled(&self, view: &View, tag: &str) -> bool {
+        self.life.is_some()
+            && view.environments.iter().all(|environment| {
+                environment.unsettled.is_none() && environment.revisions.iter().all(|revision| revision.0 == tag)
+            })
+    }
+
+    /// Whether prod is done at this revision.
+    fn is_done(&self, view: &View, tag: &str) -> bool {
+        self.is_settled(view, tag) && prod(view).promotion.is_some_and(|promotion| promotion.phase == "Completed")
+    }
+
+    fn say(&self, what: &str, text: &str) -> io::Result<()> {
+        line(self.began, what, text)
+    }
+
+    /// Prints what was announced beside what happened; whether they agree.
+    fn table(&self) -> io::Result<bool> {
+        let mut table = comfy_table::Table::new();
+        table.load_style(comfy_table::presets::NOTHING);
+        table.set_header(["", "chapter", "came", "time", ""]);
+        let mut well = self.chapters.len() == 5;
+        for (number, Chapter { title, announced, came, took }) in self.chapters.iter().enumerate() {
+            let right = !announced.is_empty() && announced == came;
+            well &= right;
+            table.add_row([
+                format!("{}", number + 1),
+                (*title).to_owned(),
+                came.clone(),
+                format!("{:.1} s", took.as_secs_f64()),
+                if right { "as announced".to_owned() } else { format!("NOT AS ANNOUNCED: {announced}") },
+            ]);
+        }
+        say(&format!("\n{table}"))?;
+        Ok(well)
+    }
+
+    async fn stay(&self) -> io::Result<()> {
+        let Some(life) = &self.life else { return Ok(()) };
+        let kubeconfig = self.here.kubeconfig();
+        let kubeconfig = kubeconfig.display();
+        say(&format!(
+            "\nStill running; end it with Ctrl-C.\n\
+             \n  status page   http://{}/\
+             \n  ask why       {} --kubeconfig {kubeconfig} explain pipeline/{NAMESPACE}/{NAME}\
+             \n  new revision  kubectl --kubeconfig {kubeconfig} -n {STAGING} set image deployment/{NAME} {NAME}={}\
+             \n  the request   merge it by pushing to main, or close it: {}",
+            life.address(),
+            program(),
+            image("1.7"),
+            self.git.directory(REPOSITORY).display(),
+        ))?;
+        tokio::signal::ctrl_c().await
+    }
+
+    fn end(self) -> io::Result<()> {
+        self.tasks.iter().for_each(JoinHandle::abort);
+        self.life.map_or(Ok(()), Life::stop)
+    }
+}
+
+/// Prod is the last environment of the Pipeline that is played with.
+fn prod(view: &View) -> EnvironmentView {
+    view.environments.last().cloned().unwrap_or_default()
+}
+
+fn many(requests: usize) -> String {
+    if requests == 0 { "no request".to_owned() } else { format!("{requests} requests") }
+}

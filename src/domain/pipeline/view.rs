@@ -1,0 +1,322 @@
+//! One Pipeline for people: where each revision is, what it waits for, and what comes next. The page, the API and the commands show
+//! the same thing.
+//!
+//! Nothing is decided here. Reasons are the machine's own, from its status, or those of [`judge`] over the same sights.
+
+mod words;
+
+use serde::{Deserialize, Serialize};
+
+use crate::app::{ClusterKey, Present, Sight, TargetKey};
+use crate::id::{Environment, PipelineId, PromotionSeq, Revision};
+use crate::pipeline::judge::{self, Sights};
+use crate::pipeline::show;
+use crate::pipeline::spec::{EnvironmentSpec, Object, Spec};
+use crate::pipeline::status::{EnvironmentStatus, Promotion, Status, TargetStatus, Waiting};
+
+/// What a person needs to know about one Pipeline. Times are milliseconds since the Unix epoch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct View {
+    /// Its name.
+    pub id: PipelineId,
+    /// A person stopped it, for this reason.
+    pub suspended: Option<String>,
+    /// What is wrong with its spec: nothing is judged then.
+    pub faulty: Option<String>,
+    /// What is shown is older than the spec, and why.
+    pub unjudged: Option<String>,
+    /// The revision of the first environment, once it is settled.
+    pub latest: Option<Revision>,
+    /// As in its status.
+    pub conditions: Vec<ConditionView>,
+    /// In the order of the spec. Without a usable spec: those that are remembered, by name.
+    pub environments: Vec<EnvironmentView>,
+    /// Environments without a target, which are passed over.
+    pub passed_over: Vec<Environment>,
+    /// Ended promotions, newest first.
+    pub history: Vec<EndedView>,
+    /// The targets are shown as they are seen now; otherwise as the status has them.
+    pub live: bool,
+}
+
+/// One condition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConditionView {
+    /// `Ready`, `PromotionPending` or `Stalled`.
+    pub kind: String,
+    /// Whether it holds.
+    pub holds: bool,
+    /// One word.
+    pub reason: String,
+    /// One sentence.
+    pub message: String,
+    /// Since when it holds, or does not.
+    pub since_ms: i64,
+}
+
+/// One environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EnvironmentView {
+    /// Its name.
+    pub name: Environment,
+    /// What its targets say, each revision once; empty if none says any.
+    pub revisions: Vec<Revision>,
+    /// Why its targets are not all ready at one revision; `None` if they are.
+    pub unsettled: Option<String>,
+    /// What keeps a revision from it, in one sentence; `None` if nothing does.
+    pub waits: Option<String>,
+    /// What comes next, or what to do, in one sentence.
+    pub next: String,
+    /// How a revision gets into it, and what must hold before that, in words; the first environment has none.
+    pub gates: Vec<String>,
+    /// Its newest promotion.
+    pub promotion: Option<PromotionView>,
+    /// What a person is asked.
+    pub question: Option<QuestionView>,
+    /// The pull request that is open for it.
+    pub request: Option<RequestView>,
+    /// In the order of the spec.
+    pub targets: Vec<TargetView>,
+}
+
+/// One promotion.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromotionView {
+    /// Its number in the environment.
+    pub seq: PromotionSeq,
+    /// What is promoted.
+    pub revision: Revision,
+    /// What the environment said when it began.
+    pub from: Option<Revision>,
+    /// How far it has got.
+    pub phase: String,
+    /// It goes on.
+    pub open: bool,
+    /// What it waits for or how it ended; empty before it was judged.
+    pub message: String,
+    /// When its soak ends, while it waits for that.
+    pub soak_ends_ms: Option<i64>,
+    /// When it was started.
+    pub started_ms: Option<i64>,
+    /// Who said yes, as they stated, and when. Empty if they did not say who.
+    pub approved: Option<(String, i64)>,
+}
+
+/// A question to a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionView {
+    /// `Approval`, `Again`, `Left` or `Overwrite`.
+    pub kind: String,
+    /// What is asked, in words.
+    pub words: String,
+    /// What an answer has to name.
+    pub ticket: String,
+    /// About which revision.
+    pub revision: Revision,
+    /// Since when.
+    pub since_ms: i64,
+}
+
+/// A pull request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestView {
+    /// Its address.
+    pub url: String,
+    /// The forge's number.
+    pub number: u64,
+}
+
+/// One target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetView {
+    /// The way people say it: `prod/web`, or `eu-1/prod/web` in another cluster.
+    pub name: String,
+    /// Its revision.
+    pub revision: Option<Revision>,
+    /// Whether it is ready.
+    pub ready: bool,
+    /// Why it is not ready, or cannot be read.
+    pub error: Option<String>,
+}
+
+/// A promotion that has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndedView {
+    /// Into which environment.
+    pub environment: Environment,
+    /// Its number.
+    pub seq: PromotionSeq,
+    /// What was promoted.
+    pub revision: Revision,
+    /// How it ended.
+    pub outcome: String,
+    /// Who said yes.
+    pub by: Option<String>,
+    /// When.
+    pub at_ms: i64,
+}
+
+/// Puts a Pipeline into words: the object, what it is known to remember, and what its targets say now. Without that, what they said
+/// when the status was written.
+pub fn view(object: &Object, status: &Status, live: Option<&Sights>) -> View {
+    let (suspended, passed_over, environments) = match &object.spec {
+        Ok(spec) => {
+            let sights = live.cloned().unwrap_or_else(|| remembered(spec, status));
+            let scene = words::Scene { object, spec, status, sights: &sights };
+            let indices = 0..spec.environments.len();
+            let environments = indices.filter_map(|index| scene.environment(index)).collect();
+            (spec.suspended.clone(), spec.passed_over.clone(), environments)
+        }
+        Err(_) => {
+            (None, Vec::new(), status.environments.iter().map(|(name, known)| unspecified(name, known)).collect())
+        }
+    };
+    View {
+        id: object.id.clone(),
+        suspended,
+        faulty: object.spec.as_ref().err().cloned(),
+        unjudged: unjudged(object, status),
+        latest: status.latest.clone(),
+        conditions: conditions(status),
+        environments,
+        passed_over,
+        history: status.history.iter().rev().map(ended).collect(),
+        live: live.is_some(),
+    }
+}
+
+fn unjudged(object: &Object, status: &Status) -> Option<String> {
+    // Before its first status an object has the CRD's default of -1, or none at all.
+    if status.serial == 0 && status.observed_generation <= 0 {
+        return Some("allclear has not judged it yet: it does within seconds where it runs and leads".to_owned());
+    }
+    (status.observed_generation < object.generation)
+        .then(|| "its spec was changed, and allclear has not judged that yet".to_owned())
+}
+
+/// What the status says of each target, as sights. A status of another spec says nothing of them.
+fn remembered(spec: &Spec, status: &Status) -> Sights {
+    let mut sights = Sights::new();
+    for environment in &spec.environments {
+        let known = status.environment(&environment.name).map(|known| known.targets.as_slice()).unwrap_or_default();
+        if known.len() != environment.targets.len() {
+            continue;
+        }
+        for (target, said) in environment.targets.iter().zip(known) {
+            if said.cluster.as_ref() == leaf(target) {
+                sights.insert(target.clone(), sight(target, said));
+            }
+        }
+    }
+    sights
+}
+
+const fn leaf(target: &TargetKey) -> Option<&crate::app::LeafId> {
+    match &target.cluster {
+        ClusterKey::Here => None,
+        ClusterKey::Leaf(leaf) => Some(leaf),
+    }
+}
+
+fn sight(target: &TargetKey, said: &TargetStatus) -> Sight {
+    let error = said.error.clone();
+    match &said.uid {
+        Some(uid) => {
+            let why = || error.clone().unwrap_or_else(|| "the status does not say why".to_owned());
+            let revision = said.revision.clone().ok_or_else(why);
+            Sight::Present(Present { uid: uid.clone(), unready: (!said.ready).then(why), revision })
+        }
+        None if error.as_deref() == Some(&show::not_found(target)) => Sight::Absent,
+        None => Sight::Unknown(error.unwrap_or_else(|| "it was not looked at yet".to_owned())),
+    }
+}
+
+fn targets(environment: &EnvironmentSpec, sights: &Sights) -> Vec<TargetView> {
+    let shown = |target: &TargetKey| {
+        let TargetStatus { ready, revision, error, .. } = show::shown(target, sights.get(target));
+        TargetView { name: target.display_name(), revision, ready, error }
+    };
+    environment.targets.iter().map(shown).collect()
+}
+
+fn revisions(environment: &EnvironmentSpec, sights: &Sights) -> Vec<Revision> {
+    let mut all = Vec::new();
+    for revision in environment.targets.iter().filter_map(|target| sights.get(target).and_then(Sight::revision)) {
+        if !all.contains(revision) {
+            all.push(revision.clone());
+        }
+    }
+    all
+}
+
+fn unsettled(environment: &EnvironmentSpec, sights: &Sights) -> Option<String> {
+    judge::settled(environment, sights).err().map(|obstacle| obstacle.to_string())
+}
+
+/// An environment of an object whose spec cannot be used: only what is remembered of it.
+fn unspecified(name: &Environment, known: &EnvironmentStatus) -> EnvironmentView {
+    EnvironmentView {
+        name: name.clone(),
+        revisions: known.reached.iter().cloned().collect(),
+        unsettled: None,
+        waits: Some("the spec cannot be used".to_owned()),
+        next: "it goes on when the spec is mended".to_owned(),
+        gates: Vec::new(),
+        promotion: known.promotion.as_ref().map(|promotion| self::promotion(promotion, None)),
+        question: known.waiting.as_ref().map(question),
+        request: request(known),
+        targets: Vec::new(),
+    }
+}
+
+fn promotion(promotion: &Promotion, soak_ends_ms: Option<i64>) -> PromotionView {
+    PromotionView {
+        seq: promotion.seq,
+        revision: promotion.revision.clone(),
+        from: promotion.from.clone(),
+        phase: promotion.phase.name().to_owned(),
+        open: promotion.phase.is_open(),
+        message: promotion.message.clone(),
+        soak_ends_ms,
+        started_ms: promotion.started_ms,
+        approved: promotion.approval.as_ref().map(|yes| (yes.by.clone().unwrap_or_default(), yes.at_ms)),
+    }
+}
+
+fn question(waiting: &Waiting) -> QuestionView {
+    QuestionView {
+        kind: waiting.question.name().to_owned(),
+        words: waiting.question.words().to_owned(),
+        ticket: waiting.ticket.clone(),
+        revision: waiting.revision.clone(),
+        since_ms: waiting.since_ms,
+    }
+}
+
+/// The pull request, if it is known to be there.
+fn request(known: &EnvironmentStatus) -> Option<RequestView> {
+    let request = known.request.as_ref()?;
+    Some(RequestView { url: request.url.clone(), number: request.number? })
+}
+
+fn conditions(status: &Status) -> Vec<ConditionView> {
+    let shown = |one: &crate::pipeline::status::Condition| ConditionView {
+        kind: one.kind.name().to_owned(),
+        holds: one.holds,
+        reason: one.reason.clone(),
+        message: one.message.clone(),
+        since_ms: one.since_ms,
+    };
+    status.conditions.iter().map(shown).collect()
+}
+
+fn ended(ended: &crate::pipeline::status::Ended) -> EndedView {
+    EndedView {
+        environment: ended.environment.clone(),
+        seq: ended.seq,
+        revision: ended.revision.clone(),
+        outcome: ended.outcome.name().to_owned(),
+        by: ended.by.clone(),
+        at_ms: ended.at_ms,
+    }
+}

@@ -1,0 +1,398 @@
+//! What Pipelines meet: objects that an API server keeps, apps in several clusters, a forge that keeps one request for each
+//! environment, and others who are asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::app::{AppKind, ClusterKey, LeafId, LeafKind, Look, Present, TargetKey};
+use domain::id::{Environment, PipelineId, PromotionSeq, Revision};
+use domain::leaf::{Collection, News};
+use domain::pipeline::proposal::{Order, Proposed, Request, RequestState};
+use domain::pipeline::spec::{
+    Advance, Answers, EnvironmentSpec, Freeze, Gates, Object, PromotionSpec, Purged, Spec, Strategy, Window,
+};
+use domain::pipeline::status::{Phase, Status};
+use domain::pipeline::{Opening, Question};
+use domain::ports::pipeline::{
+    Calendar, Edges, Forge, Leaf, Leaves, Link, ObjectSight, Objects, Promoting, Unanswered, Verdicts, Written,
+};
+use domain::ports::{Flow, PortError};
+use futures_util::stream::poll_fn;
+use tokio::sync::mpsc;
+
+use super::{Millis, SIMULATED, World, failed};
+
+/// A channel into a flow; `None` makes its reader panic.
+type Out<T> = mpsc::UnboundedSender<Option<T>>;
+
+fn flow<T: Send + 'static>(mut receiver: mpsc::UnboundedReceiver<Option<T>>, what: &'static str) -> Flow<T> {
+    Box::pin(poll_fn(move |context| {
+        receiver.poll_recv(context).map(|said| match said {
+            Some(Some(said)) => Some(said),
+            Some(None) => panic!("{SIMULATED} in {what}"),
+            None => None,
+        })
+    }))
+}
+
+/// All of it.
+#[derive(Default)]
+pub struct Promotions {
+    /// Whether the feature is switched on.
+    pub on: bool,
+    /// Whether the API server has the kind.
+    pub served: bool,
+    objects: BTreeMap<PipelineId, Object>,
+    version: u64,
+    watches: Vec<Out<ObjectSight<Object>>>,
+    targets: BTreeMap<TargetKey, Look>,
+    leaf_watches: Vec<(ClusterKey, Collection, Out<News>)>,
+    links: Vec<(ClusterKey, Out<Link>)>,
+    down: BTreeSet<ClusterKey>,
+    /// Every status that was written, in its order.
+    pub written: Vec<(Millis, PipelineId, Status)>,
+    /// The requests there are, by the id of their promotion.
+    pub requests: BTreeMap<String, (Order, RequestState)>,
+    /// Whether the edge is fresh, or why not.
+    pub edge: Option<String>,
+    /// Fresh reads of targets.
+    pub reads: Vec<(Millis, TargetKey)>,
+}
+
+/// The Deployment `web` of this namespace, here or in the cluster of this name.
+pub fn target(cluster: Option<&str>, namespace: &str) -> TargetKey {
+    let app = AppKind {
+        api_version: "apps/v1".to_owned(),
+        kind: "Deployment".to_owned(),
+        container: None,
+        revision_at: None,
+        ready_at: None,
+        ready_value: None,
+    };
+    let leaf = |name: &str| LeafId { kind: LeafKind::Secret, namespace: "shop".to_owned(), name: name.to_owned() };
+    let cluster = cluster.map_or(ClusterKey::Here, |name| ClusterKey::Leaf(leaf(name)));
+    TargetKey { cluster, app, namespace: namespace.to_owned(), name: "web".to_owned() }
+}
+
+/// An environment that is promoted into by a notification.
+pub fn environment(name: &str, targets: &[TargetKey]) -> EnvironmentSpec {
+    EnvironmentSpec {
+        name: Environment(name.to_owned()),
+        targets: targets.to_vec(),
+        promotion: Some(PromotionSpec { manual: false, strategy: Strategy::Notification }),
+        gates: Gates::default(),
+        suspended: false,
+        purged: None,
+        stalled_after: Duration::from_hours(1),
+    }
+}
+
+/// A Pipeline as a person applied it.
+pub fn pipeline(name: &str, environments: Vec<EnvironmentSpec>) -> Object {
+    let spec = Spec { environments, advance: Advance::Latest, suspended: None, passed_over: Vec::new() };
+    Object {
+        id: PipelineId::new("shop", name),
+        uid: format!("{name}-uid"),
+        generation: 1,
+        version: String::new(),
+        spec: Ok(spec),
+        answers: Answers::default(),
+        status: Status { observed_generation: -1, ..Status::default() },
+        deleting: false,
+    }
+}
+
+impl Promotions {
+    pub(super) fn life_ends(&mut self) {
+        self.watches.clear();
+        self.leaf_watches.clear();
+        self.links.clear();
+    }
+
+    fn show(&mut self, id: &PipelineId) {
+        let Some(object) = self.objects.get(id).cloned() else { return };
+        let seen = || ObjectSight::Seen(Box::new(object.clone()));
+        self.watches.retain(|watch| watch.send(Some(seen())).is_ok());
+    }
+
+    fn news(&self, of: &Collection, cluster: &ClusterKey) -> Vec<(TargetKey, Result<Look, String>)> {
+        let within = |target: &TargetKey| {
+            target.cluster == *cluster
+                && target.app.kind == of.kind
+                && of.namespace.as_ref().is_none_or(|namespace| *namespace == target.namespace)
+        };
+        let looks = self.targets.iter().filter(|(target, _)| within(target));
+        looks.map(|(target, look)| (target.clone(), Ok(look.clone()))).collect()
+    }
+}
+
+impl World {
+    fn promoting(&self) -> Promoting {
+        Promoting {
+            objects: vec![Arc::new(self.clone())],
+            leaves: Arc::new(self.clone()),
+            forge: Arc::new(self.clone()),
+            calendar: Arc::new(self.clone()),
+            verdicts: Arc::new(self.clone()),
+            edges: Arc::new(self.clone()),
+            required: false,
+        }
+    }
+
+    /// What Pipelines meet, where the feature is on.
+    pub(super) fn promoting_ports(&self) -> Option<Promoting> {
+        self.state().promotions.on.then(|| self.promoting())
+    }
+
+    /// A person applies a Pipeline, or changes it; the status stays.
+    pub fn apply(&self, object: Object) {
+        let mut state = self.state();
+        let promotions = &mut state.promotions;
+        (promotions.on, promotions.served) = (true, true);
+        promotions.version += 1;
+        let version = promotions.version.to_string();
+        let known = promotions.objects.get(&object.id);
+        let status = known.map_or_else(|| object.status.clone(), |known| known.status.clone());
+        let id = object.id.clone();
+        promotions.objects.insert(id.clone(), Object { version, status, ..object });
+        promotions.show(&id);
+    }
+
+    /// A person deletes a Pipeline.
+    pub fn unapply(&self, id: &PipelineId) {
+        let mut state = self.state();
+        state.promotions.objects.remove(id);
+        state.promotions.watches.retain(|watch| watch.send(Some(ObjectSight::Gone(id.clone()))).is_ok());
+    }
+
+    /// The Pipeline of this name in `shop`, as the API server has it.
+    pub fn applied(&self, name: &str) -> Option<Object> {
+        self.state().promotions.objects.get(&PipelineId::new("shop", name)).cloned()
+    }
+
+    /// How far the newest promotion into an environment is.
+    pub fn phase(&self, name: &str, environment: &str) -> Option<(PromotionSeq, Revision, Phase)> {
+        let object = self.applied(name)?;
+        let known = object.status.environment(&Environment(environment.to_owned()))?.promotion.clone()?;
+        Some((known.seq, known.revision, known.phase))
+    }
+
+    /// An app is at this revision, and ready or not.
+    pub fn deploy(&self, target: &TargetKey, revision: &str, ready: bool) {
+        let unready = (!ready).then(|| "1 of 3 pods are available".to_owned());
+        let present = Present {
+            uid: format!("{}-{}", target.display_name(), target.app.kind),
+            unready,
+            revision: Ok(Revision(revision.to_owned())),
+        };
+        let look = Look { present, twice: false };
+        let mut state = self.state();
+        let promotions = &mut state.promotions;
+        promotions.targets.insert(target.clone(), look.clone());
+        let concerns = |cluster: &ClusterKey, of: &Collection| {
+            *cluster == target.cluster && of.namespace.as_ref().is_none_or(|namespace| *namespace == target.namespace)
+        };
+        promotions.leaf_watches.retain(|(cluster, of, out)| {
+            !concerns(cluster, of) || out.send(Some(News::Seen(vec![(target.clone(), Ok(look.clone()))]))).is_ok()
+        });
+    }
+
+    /// The way to a cluster is cut, or mended.
+    pub fn cut(&self, cluster: &ClusterKey, down: bool) {
+        let mut state = self.state();
+        let promotions = &mut state.promotions;
+        if down {
+            promotions.down.insert(cluster.clone());
+        } else {
+            promotions.down.remove(cluster);
+        }
+        let world = self.clone();
+        promotions.links.retain(|(of, out)| *of != *cluster || out.send(Some(world.way(cluster, down))).is_ok());
+    }
+
+    /// The reader of the Pipelines' watch panics, or that of a cluster's apps.
+    pub fn panic_promoting(&self, of_clusters: bool) {
+        let mut state = self.state();
+        if of_clusters {
+            state.promotions.leaf_watches.retain(|(.., out)| out.send(None).is_ok());
+        } else {
+            state.promotions.watches.retain(|out| out.send(None).is_ok());
+        }
+    }
+
+    fn way(&self, cluster: &ClusterKey, down: bool) -> Link {
+        if down {
+            return Link::Down(failed("leaf.connect"));
+        }
+        Link::Up(Arc::new(FakeLeaf { world: self.clone(), cluster: cluster.clone() }))
+    }
+}
+
+#[async_trait]
+impl Objects<Object> for World {
+    fn group(&self) -> &'static str {
+        "allclear.dev"
+    }
+
+    async fn are_served(&self) -> Result<bool, PortError> {
+        self.port("pipelines.served", "").await?;
+        Ok(self.state().promotions.served)
+    }
+
+    fn watch(&self) -> Flow<ObjectSight<Object>> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut state = self.state();
+        let objects = state.promotions.objects.values().map(|object| ObjectSight::Seen(Box::new(object.clone())));
+        let listing = std::iter::once(ObjectSight::Restarted).chain(objects).chain([ObjectSight::Synced]);
+        for sight in listing {
+            let _ = sender.send(Some(sight));
+        }
+        state.promotions.watches.push(sender);
+        flow(receiver, "the watch of Pipelines")
+    }
+
+    async fn read(&self, id: &PipelineId) -> Result<Option<Object>, PortError> {
+        let lost = self.port("pipelines.read", &id.to_string()).await?;
+        let object = self.state().promotions.objects.get(id).cloned();
+        if lost { Err(failed("pipelines.read")) } else { Ok(object) }
+    }
+
+    async fn write(&self, object: &Object) -> Result<Written<Object>, PortError> {
+        let lost = self.port("pipelines.write", &object.id.to_string()).await?;
+        let written = {
+            let mut state = self.state();
+            let now = state.now();
+            state.note_notices(&object.status.untold);
+            let promotions = &mut state.promotions;
+            let version = (promotions.version + 1).to_string();
+            match promotions.objects.get_mut(&object.id) {
+                Some(known) if known.version == object.version && known.uid == object.uid => {
+                    known.version = version;
+                    known.status = object.status.clone();
+                    let known = Box::new(known.clone());
+                    promotions.version += 1;
+                    promotions.written.push((now, object.id.clone(), object.status.clone()));
+                    promotions.show(&object.id);
+                    Written::Stored(known)
+                }
+                known => Written::Conflict(known.map(|known| Box::new(known.clone()))),
+            }
+        };
+        if lost { Err(failed("pipelines.write")) } else { Ok(written) }
+    }
+}
+
+impl Leaves for World {
+    fn link(&self, cluster: &ClusterKey) -> Flow<Link> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let down = self.state().promotions.down.contains(cluster);
+        let _ = sender.send(Some(self.way(cluster, down)));
+        self.state().promotions.links.push((cluster.clone(), sender));
+        flow(receiver, "the way to a cluster")
+    }
+}
+
+/// One of the clusters.
+struct FakeLeaf {
+    world: World,
+    cluster: ClusterKey,
+}
+
+#[async_trait]
+impl Leaf for FakeLeaf {
+    fn want(&self, _: &BTreeSet<TargetKey>) {}
+
+    fn watch(&self, of: &Collection) -> Flow<News> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut state = self.world.state();
+        let seen = state.promotions.news(of, &self.cluster);
+        for news in [News::Restarted, News::Seen(seen), News::Synced] {
+            let _ = sender.send(Some(news));
+        }
+        state.promotions.leaf_watches.push((self.cluster.clone(), of.clone(), sender));
+        flow(receiver, "a watch of apps")
+    }
+
+    async fn read(&self, target: &TargetKey) -> Result<Option<Look>, PortError> {
+        let lost = self.world.port("leaf.read", &target.display_name()).await?;
+        let mut state = self.world.state();
+        let now = state.now();
+        state.promotions.reads.push((now, target.clone()));
+        let is_down = state.promotions.down.contains(&self.cluster);
+        let look = state.promotions.targets.get(target).cloned();
+        if lost || is_down { Err(failed("leaf.read")) } else { Ok(look) }
+    }
+}
+
+#[async_trait]
+impl Forge for World {
+    async fn propose(&self, order: &Order) -> Result<Proposed, PortError> {
+        let lost = self.port("forge.propose", &order.pipeline.to_string()).await?;
+        let proposed = {
+            let mut state = self.state();
+            let requests = &mut state.promotions.requests;
+            let of_branch = |known: &Order| known.pipeline == order.pipeline && known.environment == order.environment;
+            let newest = requests.values().filter(|(known, _)| of_branch(known)).map(|(known, _)| known.seq).max();
+            let number = u64::try_from(requests.len()).unwrap_or_default() + 1;
+            let request =
+                |number| Request { url: format!("https://git.example.com/pull/{number}"), number, commit: None };
+            match (requests.get(&order.id).map(|(_, state)| *state), newest) {
+                (Some(RequestState::Open), _) => Proposed::Open(request(number - 1)),
+                (Some(RequestState::Merged), _) => Proposed::Merged(request(number - 1)),
+                (Some(RequestState::Closed), _) => Proposed::Closed(request(number - 1)),
+                (None, Some(newest)) if newest > order.seq => Proposed::Outdated(newest),
+                (None, _) => {
+                    // The branch has one open request: it is rewritten.
+                    requests.retain(|_, (known, state)| !of_branch(known) || *state != RequestState::Open);
+                    requests.insert(order.id.clone(), (order.clone(), RequestState::Open));
+                    Proposed::Open(request(number))
+                }
+            }
+        };
+        if lost { Err(failed("forge.propose")) } else { Ok(proposed) }
+    }
+
+    async fn look(&self, order: &Order, _number: u64) -> Result<RequestState, PortError> {
+        let lost = self.port("forge.look", &order.pipeline.to_string()).await?;
+        let state = self.state().promotions.requests.get(&order.id).map_or(RequestState::Closed, |(_, state)| *state);
+        if lost { Err(failed("forge.look")) } else { Ok(state) }
+    }
+
+    async fn withdraw(&self, order: &Order, _number: Option<u64>, _why: &str) -> Result<(), PortError> {
+        let lost = self.port("forge.withdraw", &order.pipeline.to_string()).await?;
+        if let Some((_, state)) = self.state().promotions.requests.get_mut(&order.id) {
+            *state = RequestState::Closed;
+        }
+        if lost { Err(failed("forge.withdraw")) } else { Ok(()) }
+    }
+}
+
+impl Calendar for World {
+    fn read(&self, _: &[Window], _: &[Freeze]) -> Result<Opening, PortError> {
+        Ok(Opening { open: true, changes_after: None, words: "open".to_owned() })
+    }
+}
+
+#[async_trait]
+impl Verdicts for World {
+    async fn ask(&self, pipeline: &PipelineId, _: &Environment, _: &Question) -> Result<Opening, Unanswered> {
+        let unanswered = |error: PortError| Unanswered { why: error.to_string(), rest: Duration::from_secs(10) };
+        self.port("verdict.ask", &pipeline.to_string()).await.map_err(unanswered)?;
+        Ok(Opening { open: true, changes_after: None, words: "open".to_owned() })
+    }
+}
+
+#[async_trait]
+impl Edges for World {
+    async fn are_fresh(&self, _: &Purged, _: &BTreeSet<String>) -> Result<Result<(), String>, PortError> {
+        self.port("edge.see", "").await?;
+        Ok(self.state().promotions.edge.clone().map_or(Ok(()), Err))
+    }
+}
+
+/// What the promotions of one Pipeline ended as, by environment: how often each.
+pub fn outcomes(object: &Object) -> BTreeMap<(Environment, PromotionSeq), Phase> {
+    object.status.history.iter().map(|ended| ((ended.environment.clone(), ended.seq), ended.outcome)).collect()
+}
