@@ -19,8 +19,6 @@ use crate::config::{Config, Enabled};
 use domain::pipeline::spec::Object;
 use domain::ports::pipeline::{Forge, Objects, Promoting, Secrets};
 use domain::ports::{Clock, ClusterView, Ledger};
-use forge::Http;
-use forge::propose::Forges;
 
 /// What they share with the rest of the program.
 pub(super) struct Beside {
@@ -54,13 +52,13 @@ pub(super) fn promoting(
         None => (Origin::Others, http),
         Some(stand_ins) => (Origin::StandIn, http.with_stand_ins(stand_ins)),
     };
-    let http: Arc<dyn Http> = Arc::new(http);
+    let http = Arc::new(http);
     let forge: Arc<dyn Forge> = if config.dry_run {
         Arc::new(DryForge)
     } else {
-        Arc::new(Pooled::new(Arc::new(Forges::new(Arc::clone(&http), Arc::clone(&secrets)))))
+        Arc::new(Pooled::forges(Arc::clone(&http), Arc::clone(&secrets)))
     };
-    let verdicts = HttpVerdicts::new(Arc::clone(&http), Arc::clone(&secrets), Arc::clone(&clock));
+    let verdicts = HttpVerdicts::new(http.clone(), Arc::clone(&secrets), Arc::clone(&clock));
     Some(Promoting {
         objects: objects(config, clients, scope, &tempo),
         leaves: Arc::new(Clusters::new(clients.clone(), tempo, origin)),
