@@ -33,8 +33,9 @@ use domain::text::clean;
 /// The key of a Secret that holds the signing key.
 const KEY: &str = "hmac-key";
 
-/// Questions under way at a time: each has one connection, for at most a minute.
-const ASKED_MAX: usize = 16;
+/// Questions under way at a time: each has one connection, for at most a minute. So many that a system that is silent keeps the
+/// questions of 500 Pipelines to others waiting for a minute or two.
+const ASKED_MAX: usize = 64;
 
 /// Longest rest that an answer can ask of us: a day; a person's poke does not end it.
 const REST_MAX: Duration = Duration::from_secs(24 * 60 * 60);

@@ -79,6 +79,10 @@ fn an_hour_that_a_clock_skips_is_in_no_window_and_one_shown_twice_is_in_it_twice
         assert!(at(time(now), &night, &[]).open, "{now}");
     }
     assert_eq!(at(time("2026-10-25T00:00:00Z"), &night, &[]).changes_after, Some(Duration::from_secs(2 * 60 * 60)));
+    let brief = [window(&[6], "02:30", "02:45", BERLIN)];
+    let after = |now: &str| at(time(now), &brief, &[]).changes_after.map(|after| after.as_secs() / 60);
+    let (first, between, second) = ("2026-10-25T00:30:00Z", "2026-10-25T00:45:00Z", "2026-10-25T01:30:00Z");
+    assert_eq!((after(first), after(between), after(second)), (Some(15), Some(45), Some(15)));
 }
 
 #[test]
@@ -102,7 +106,9 @@ const ZONES: [&str; 7] =
 
 fn any_window() -> impl Strategy<Value = (Window, TimeZone)> {
     let days = proptest::collection::btree_set(0_u8..7, 1..7);
-    (days, 0_u16..1440, 0_u16..=1440, 0..ZONES.len()).prop_map(|(days, from, to, zone)| {
+    // Most changes of zones are in the first hours of a day.
+    let (from, to) = (prop_oneof![0_u16..1440, 0_u16..200], prop_oneof![0_u16..=1440, 0_u16..200]);
+    (days, from, to, 0..ZONES.len()).prop_map(|(days, from, to, zone)| {
         let window = Window { days: days.into_iter().collect(), from, to, zone: ZONES[zone].to_owned() };
         (window, TimeZone::get(ZONES[zone]).unwrap())
     })
