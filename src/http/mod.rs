@@ -12,7 +12,6 @@ mod guests;
 mod page;
 mod reply;
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -162,7 +161,7 @@ impl Window {
             // The one who asked may have stopped waiting.
             let _ = turned.send(());
         });
-        match within(self.turn_within, turn).await {
+        match reply::within(self.turn_within, turn).await {
             Some(Ok(())) if spawned => Ok("alive"),
             Some(_) => Err(vec!["the event loop of the actors has ended".to_owned()]),
             None => Err(vec![format!("the event loop of the actors has not turned for {:?}", self.turn_within)]),
@@ -194,7 +193,7 @@ impl Window {
     }
 
     async fn observe(&self) -> Result<Observation, String> {
-        match within(OBSERVE_WITHIN, self.front.root.send(Observe)).await {
+        match reply::within(OBSERVE_WITHIN, self.front.root.send(Observe)).await {
             Some(Ok(seen)) => Ok(seen),
             Some(Err(_)) if self.draining() => Err("shutting down".to_owned()),
             Some(Err(error)) => Err(format!("the root actor does not answer: {error}")),
@@ -205,10 +204,6 @@ impl Window {
     fn draining(&self) -> bool {
         self.front.draining.load(Ordering::Relaxed)
     }
-}
-
-async fn within<T>(time: Duration, asked: impl Future<Output = T>) -> Option<T> {
-    actix_rt::time::timeout(time, asked).await.ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The answers, each with the headers that keep a browser from doing anything but showing it.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use actix_web::http::{Method, StatusCode, header};
 use actix_web::{HttpResponse, HttpResponseBuilder};
@@ -25,6 +26,11 @@ static CONTENT_SECURITY_POLICY: LazyLock<String> = LazyLock::new(|| {
          frame-ancestors 'none'"
     )
 });
+
+/// What was asked for, unless that takes longer than this.
+pub async fn within<T>(time: Duration, asked: impl Future<Output = T>) -> Option<T> {
+    actix_rt::time::timeout(time, asked).await.ok()
+}
 
 /// Plain words.
 pub fn text(status: StatusCode, text: String) -> HttpResponse {

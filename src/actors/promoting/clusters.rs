@@ -11,7 +11,7 @@ use crate::actors::lifecycle::{Obituary, StopListener, StopSignal};
 use crate::actors::message::{Died, End, Observe, Who};
 use crate::actors::observation::{LeafSeen, Observation, PromotingSeen};
 use crate::actors::promoting::leaf::LeafActor;
-use crate::actors::promoting::message::{Follow, LookAt, Looked, Owner, Reported};
+use crate::actors::promoting::message::{Follow, LookAt, Looked, Owner, Reported, insist};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use domain::app::ClusterKey;
@@ -99,25 +99,24 @@ impl Drives<clusters::Clusters> for Clusters {
         Some(&mut self.shell)
     }
 
-    /// What is sent here may exceed a mailbox: it is one message for each Pipeline at most, and must not be lost.
     fn perform(&mut self, effect: Effect, ctx: &mut Context<Self>) {
         match effect {
             Effect::Start(cluster) => self.start(cluster, ctx),
             Effect::Want(cluster, owner, targets) => {
                 let (Some(child), Some(owner)) = (self.children.get(&cluster), self.owners.get(&owner)) else { return };
-                child.do_send(Follow { owner: owner.clone(), targets });
+                insist(&child.clone().recipient(), Follow { owner: owner.clone(), targets });
             }
             Effect::LookFor(cluster, owner, ticket, targets) => {
                 let Some(child) = self.children.get(&cluster) else { return };
-                child.do_send(LookAt { owner, ticket, targets });
+                insist(&child.clone().recipient(), LookAt { owner, ticket, targets });
             }
             Effect::Report(owner, sights) => {
                 let Some(owner) = self.owners.get(&owner) else { return };
-                owner.reported.do_send(Reported(sights));
+                insist(&owner.reported, Reported(sights));
             }
             Effect::Looked(owner, ticket, sights) => {
                 let Some(owner) = self.owners.get(&owner) else { return };
-                owner.looked.do_send(Looked(ticket, sights));
+                insist(&owner.looked, Looked(ticket, sights));
             }
             Effect::TellCrashed(cluster, None) => {
                 tracing::error!(cluster = %cluster.display_name(), "the reader of a cluster crashed; it is rebuilt");

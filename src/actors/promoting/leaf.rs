@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 
 use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::End;
-use crate::actors::promoting::message::{Looked, Owner, Reported};
+use crate::actors::promoting::message::{Looked, Owner, Reported, insist};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use domain::app::{ClusterKey, TargetKey};
@@ -158,10 +158,9 @@ impl Drives<Machine> for LeafActor {
             Effect::Read(number, target) => self.read(number, target, ctx),
             Effect::Report(owner, sights) => self.report(owner, sights),
             Effect::Looked(owner, ticket, sights) => {
-                // One answer to one question, so it may exceed the mailbox.
-                self.owners.get(&owner).into_iter().for_each(|owner| {
-                    owner.looked.do_send(Looked(ticket, sights.clone()));
-                });
+                if let Some(owner) = self.owners.get(&owner) {
+                    insist(&owner.looked, Looked(ticket, sights));
+                }
             }
             Effect::End => {
                 self.obituary.end = End::Finished(None);

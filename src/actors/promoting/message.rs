@@ -10,6 +10,19 @@ use domain::id::PipelineId;
 use domain::leaf::Sights;
 use domain::pipeline::spec::Object;
 
+/// Sends what must not be lost and is bounded by its nature: one message for each Pipeline at most. So it may exceed a mailbox. An
+/// actor that is dead is rebuilt, and is told again then.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "see above; a burst of 2,000 Pipelines at a start is no reason to try again"
+)]
+pub(in crate::actors) fn insist<M>(to: &Recipient<M>, message: M)
+where
+    M: Message<Result = ()> + Send,
+{
+    to.do_send(message);
+}
+
 /// Watch → Pipeline: the object was seen, or (`None`) is gone.
 #[derive(Message)]
 #[rtype(result = "()")]

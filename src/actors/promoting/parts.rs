@@ -9,7 +9,7 @@ use super::Promoter;
 use crate::actors::lifecycle::{Obituary, StopSignal};
 use crate::actors::message::Who;
 use crate::actors::promoting::clusters::Clusters;
-use crate::actors::promoting::message::{Peers, PeersRebuilt};
+use crate::actors::promoting::message::{Peers, PeersRebuilt, insist};
 use crate::actors::promoting::pipelines::Pipelines;
 use crate::actors::shell::Drives;
 use domain::feature::{Event, Part};
@@ -74,10 +74,10 @@ impl Promoter {
         self.direct();
     }
 
-    /// Tells the Pipelines where their peers are. It is told so seldom that it may exceed the mailbox.
+    /// Tells the Pipelines where their peers are.
     pub(super) fn direct(&self) {
         if let Some(built) = &self.built {
-            built.pipelines.do_send(PeersRebuilt(self.peers(&built.clusters)));
+            insist(&built.pipelines.clone().recipient(), PeersRebuilt(self.peers(&built.clusters)));
         }
     }
 

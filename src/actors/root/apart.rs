@@ -9,6 +9,7 @@ use crate::actors::directory::{Directory, PeersRestarted};
 use crate::actors::message::{Observe, TellNotice};
 use crate::actors::observation::Observation;
 use crate::actors::promoting::Promoter;
+use crate::actors::promoting::message::insist;
 
 /// The promoter, and its thread if it has one. The thread ends when this is dropped.
 pub(super) struct Apart {
@@ -43,9 +44,9 @@ impl Apart {
         }
     }
 
-    /// Tells it where its peers are. It is told so seldom that it may exceed the mailbox.
+    /// Tells it where its peers are.
     pub fn direct(&self, directory: Directory) {
-        self.promoter.do_send(PeersRestarted(directory));
+        insist(&self.promoter.clone().recipient(), PeersRestarted(directory));
     }
 
     /// What it shows; nothing if it does not answer.

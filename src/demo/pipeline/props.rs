@@ -57,10 +57,10 @@ pub(super) fn secret(name: &str, data: &[(&str, &str)]) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": NAMESPACE, "name": name}, "data": data})
 }
 
-/// Rolls out what the branch says, whenever that changes: a small Flux.
+/// Rolls out what the branch says, whenever that changes, until nobody else needs git: a small Flux.
 pub(super) async fn deploy(git: Arc<GitHost>, clusters: Vec<KubernetesStandIn>) {
     let mut running = String::new();
-    loop {
+    while Arc::strong_count(&git) > 1 {
         let said = git.git(REPOSITORY, &["show", &format!("main:{FILE}")]).unwrap_or_default();
         let wanted = said.strip_prefix("image: ").and_then(|rest| rest.split(' ').next()).unwrap_or_default();
         if !wanted.is_empty() && wanted != running {

@@ -6,7 +6,7 @@ use std::future::ready;
 use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::PipelineActor;
-use crate::actors::promoting::message::{Follow, Owner};
+use crate::actors::promoting::message::{Follow, Owner, insist};
 use crate::actors::shell::Drives;
 use domain::app::TargetKey;
 use domain::id::{Environment, ObjectId, Revision};
@@ -52,11 +52,11 @@ impl PipelineActor {
         self.ask(ctx, writing, |event| event);
     }
 
-    /// Has the clusters report these. It is said again after they were rebuilt, so it may exceed their mailbox.
+    /// Has the clusters report these.
     pub(super) fn follow(&self, targets: Vec<TargetKey>, ctx: &Context<Self>) {
         let (reported, looked) = (ctx.address().recipient(), ctx.address().recipient());
         let owner = Owner { id: self.shell.machine().object().id.clone(), reported, looked };
-        self.peers.follow.do_send(Follow { owner, targets: targets.into_iter().collect() });
+        insist(&self.peers.follow, Follow { owner, targets: targets.into_iter().collect() });
     }
 
     pub(super) fn look(&mut self, ctx: &mut Context<Self>) {

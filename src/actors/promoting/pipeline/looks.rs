@@ -6,7 +6,7 @@ use std::time::Duration;
 use actix::{AsyncContext, Context, Handler, SpawnHandle};
 
 use super::PipelineActor;
-use crate::actors::promoting::message::{LookAt, Looked};
+use crate::actors::promoting::message::{LookAt, Looked, insist};
 use crate::actors::shell::Drives;
 use domain::app::{Sight, TargetKey};
 use domain::id::{Environment, PromotionSeq};
@@ -61,8 +61,7 @@ impl PipelineActor {
         let bound = ctx.run_later(LOOK_WITHIN, Self::look_took_too_long);
         self.looks.open = Some(Open { ticket, of, missing: targets.clone(), sights: Vec::new(), bound });
         let owner = self.shell.machine().object().id.clone();
-        // One question at a time, so it may exceed the mailbox.
-        self.peers.look_at.do_send(LookAt { owner, ticket, targets });
+        insist(&self.peers.look_at, LookAt { owner, ticket, targets });
     }
 
     fn look_took_too_long(&mut self, ctx: &mut Context<Self>) {
