@@ -14,7 +14,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::{reply, within};
+use super::reply;
 use domain::pipeline::spec::Purged;
 use domain::ports::pipeline::Edges;
 
@@ -68,7 +68,8 @@ impl Fresh {
         };
         let purged = Purged { workloads: vec![name.to_owned()], by: None };
         let namespaces = BTreeSet::from([namespace.to_owned()]);
-        match within(ANSWER_WITHIN, self.edges.are_fresh(&purged, &namespaces)).await {
+        let look = self.edges.are_fresh(&purged, &namespaces);
+        match actix_rt::time::timeout(ANSWER_WITHIN, look).await.ok() {
             Some(Ok(Ok(()))) => reply::json(&Verdict { open: true, reason: None, retry_after: None }),
             Some(Ok(Err(why))) => reply::json(&Verdict { open: false, reason: Some(why), retry_after: Some(AGAIN_S) }),
             Some(Err(error)) => busy(error.to_string()),
