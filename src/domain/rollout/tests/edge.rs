@@ -28,10 +28,14 @@ fn the_edge_is_fresh_from_the_end_of_a_purge_to_the_next_change() {
     let order =
         story.effects.iter().find_map(|e| if let Effect::Purge(order) = e { Some(order.clone()) } else { None });
     let reference = order.expect("a purge").reference.clone();
+    let open = story.record().votes.clone();
     story.step(Event::Purged(reference.clone(), Progress::Created("I1".into())));
     stale(&story, "is under way");
     story.step(Event::Purged(reference, Progress::Completed));
     assert_eq!((story.last(), fresh(&story)), (Some(&Outcome::Purged), Ok(())));
+    let owed = Record { owed: open, ..story.record().clone() };
+    let said = edge::fresh(Some(&owed), story.cluster.as_ref(), &Policy::default()).unwrap_err();
+    assert!(said.contains("a purge is owed"), "{said}");
     story.held.clear();
     story.see(half("a", 3));
     stale(&story, "is not complete");
