@@ -16,6 +16,8 @@
 //! 3. LF-3: trouble with a collection touches its own targets only.
 //! 4. Only a read by name, or the watch's own word, says that a target is absent. Objects that no target named are dropped while
 //!    they are decoded, so a listing that does not show a target may have come before somebody wanted it.
+//!    The same holds for what a watch says of a target that was wanted after the watch had begun: it may be from an earlier time, and
+//!    what came between was dropped. So such a target is read by name until an answer is newer than all that was said.
 //! 5. What must be seen twice is ready only after a fresh read has said the same as the look before it, ten seconds later.
 //!
 //! Not for what a sight means, nor for several clusters.
@@ -165,6 +167,11 @@ impl Leaf {
             known.or_insert(Target { owners: BTreeSet::new(), said }).owners.insert(owner.clone());
         }
         self.targets.retain(|_, target| !target.owners.is_empty());
+        // An answer from before says nothing to those who want it again.
+        self.reads.retain(|_, purpose| match purpose {
+            Purpose::Own(_, target) => self.targets.contains_key(target),
+            Purpose::Asked(..) => true,
+        });
         if targets.is_empty() {
             self.fresh.remove(owner);
         } else {
@@ -230,6 +237,7 @@ impl Leaf {
 
     fn end(&mut self, of: &Collection, effects: &mut Vec<Effect>) -> bool {
         let ended = self.watches.remove(of);
+        self.reads.retain(|_, purpose| !matches!(purpose, Purpose::Own(watched, _) if watched == of));
         effects.extend(ended.iter().map(|watch| Effect::Unwatch(watch.number)));
         ended.is_some()
     }

@@ -254,6 +254,30 @@ fn trouble_before_the_first_listing_is_said_at_once() {
 }
 
 #[test]
+fn what_a_watch_says_of_a_target_that_came_late_may_be_old_so_it_is_read() {
+    let (first, late) = (web("shop"), TargetKey { name: "late".to_owned(), ..web("shop") });
+    let mut bench = Bench::of(&[first.clone()]);
+    bench.tell("Deployment", News::Restarted);
+    bench.tell("Deployment", News::Seen(vec![(first.clone(), Ok(look("1", false)))]));
+    bench.tell("Deployment", News::Synced);
+    bench.step(Event::Wanted(shop(), [first, late.clone()].into()));
+    let asked = bench.reads.remove(&late).expect("it is read by name");
+    // Both were said before it was wanted. It was made anew meanwhile, and that was left out.
+    bench.tell("Deployment", News::Gone { namespace: "shop".to_owned(), name: "late".to_owned() });
+    assert!(matches!(bench.reports.last(), Some((_, sights)) if matches!(sights[&late], Sight::Unknown(_))));
+    bench.step(Event::Read(asked, Ok(None)));
+    let again = bench.reads.remove(&late).expect("what was under way may be as old");
+    bench.step(Event::Read(again, Ok(Some(look("2", false)))));
+    let is_there = |bench: &Bench, revision: &str| {
+        let (_, sights) = bench.reports.last().expect("it was reported");
+        sights[&late].revision().is_some_and(|said| said.0 == revision)
+    };
+    assert!(is_there(&bench, "2"));
+    bench.tell("Deployment", News::Seen(vec![(late.clone(), Ok(look("3", false)))]));
+    assert!(is_there(&bench, "3"), "from now on the watch is believed");
+}
+
+#[test]
 fn what_must_be_seen_twice_is_ready_after_ten_seconds_and_a_fresh_read() {
     let mut bench = Bench::of(&[web("prod")]);
     bench.tell("Deployment", News::Restarted);

@@ -33,6 +33,9 @@ struct Known {
     confirmed: bool,
     /// Seen since the last listing began; otherwise it is read by name once the listing is complete.
     shown: bool,
+    /// It was wanted after the watch had begun, and no read by name has told since how it is. What the watch says of it may be from
+    /// before, with everything between left out.
+    late: bool,
     read: Call,
 }
 
@@ -52,13 +55,25 @@ pub(super) struct Watched {
     synced: bool,
     trouble: Option<Trouble>,
     known: BTreeMap<TargetKey, Known>,
+    /// It was begun for targets that are known; others are late.
+    begun: bool,
     /// Since when no target needs it.
     spare: Option<Timestamp>,
 }
 
 impl Known {
+    /// The watch says this of it.
+    fn hear(&mut self, now: Timestamp, seen: Seen) {
+        if self.late {
+            // A read that is under way may be answered with what was before this.
+            self.read.outdate();
+        } else {
+            self.see(now, seen);
+        }
+    }
+
     fn see(&mut self, now: Timestamp, seen: Seen) {
-        self.shown = true;
+        (self.shown, self.late) = (true, false);
         if self.seen.as_ref() != Some(&seen) {
             (self.seen, self.since, self.confirmed) = (Some(seen), now, false);
         }
@@ -92,13 +107,15 @@ pub(super) fn present(look: &Look, confirmed: bool) -> Sight {
 
 impl Watched {
     pub fn new(number: Number) -> Self {
-        Self { number, synced: false, trouble: None, known: BTreeMap::new(), spare: None }
+        Self { number, synced: false, trouble: None, known: BTreeMap::new(), begun: false, spare: None }
     }
 
     /// These targets are in its collection, and no others.
     pub fn concerns<'a>(&mut self, targets: impl Iterator<Item = &'a TargetKey>) {
         let mut known = std::mem::take(&mut self.known);
-        self.known = targets.map(|target| (target.clone(), known.remove(target).unwrap_or_default())).collect();
+        let late = std::mem::replace(&mut self.begun, true);
+        let new = || Known { late, ..Known::default() };
+        self.known = targets.map(|target| (target.clone(), known.remove(target).unwrap_or_else(new))).collect();
     }
 
     /// A target needs it, or none does.
@@ -120,12 +137,16 @@ impl Watched {
     }
 
     pub fn restarted(&mut self) {
-        self.known.values_mut().for_each(|known| known.shown = false);
+        for known in self.known.values_mut() {
+            known.shown = false;
+            // It may be answered with what was before the listing.
+            known.read.outdate();
+        }
     }
 
     pub fn see(&mut self, now: Timestamp, target: &TargetKey, seen: Seen) {
         if let Some(known) = self.known.get_mut(target) {
-            known.see(now, seen);
+            known.hear(now, seen);
         }
     }
 
@@ -134,7 +155,7 @@ impl Watched {
         let is_it = |target: &TargetKey| target.namespace == namespace && target.name == name;
         let mut gone = Vec::new();
         for (target, known) in self.known.iter_mut().filter(|(target, _)| is_it(target)) {
-            known.see(now, Seen::Absent);
+            known.hear(now, Seen::Absent);
             gone.push(target.clone());
         }
         gone
@@ -156,7 +177,11 @@ impl Watched {
             Ok(look) => look.map_or(Seen::Absent, Seen::There),
             Err(error) => return known.read.failed(SERVICE.from(now, &target.name), error.to_string()),
         };
+        let is_outdated = known.read.is_outdated();
         known.read.answered();
+        if is_outdated {
+            return;
+        }
         if !known.shown {
             known.see(now, answer);
         } else if known.second_look().is_some_and(|due| due <= now) {
