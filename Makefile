@@ -1,7 +1,8 @@
 # What people and CI type. CI calls only these targets, so what passes here passes there.
 #
-# Cold, on 2 cores, `make test` builds twice: once for the tests, with the linter as the compiler (dev), and once for the binary
-# that the process tests and the demo run (release). Each is reused by whatever comes later.
+# Cold, `make test` builds everything once, with the linter as the compiler (dev): the tests, and the binary that the process tests
+# and the demos run. It judges more than a release does: overflows, and the promises of ARCHITECTURE.md. `make smoke` plays the same
+# demos with the release.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -12,13 +13,13 @@ SHELL := /bin/bash
 CARGO ?= cargo
 # Never resolve anew: what is tested is what Cargo.lock says.
 LOCKED := --locked
-# The binary of the process tests, of `scale` and of the demo. One build of it, by `release`.
+# What `smoke`, `strangers` and `skew` run. One build of it, by `release`.
 BINARY := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/release/allclear
 # The demos take 15 and 40 seconds on a quiet machine. After this they hang.
 DEMO_SECONDS_MAX ?= 120
 # More threads than cores: most tests wait for a peer. With six, tests that measure memory and time begin to disturb each other.
 TEST_THREADS ?= 4
-RUN_TESTS = RUST_TEST_THREADS=$(TEST_THREADS) ALLCLEAR_BIN=$(BINARY) $(CARGO) test $(LOCKED) --workspace --no-fail-fast -- --quiet
+RUN_TESTS = RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test $(LOCKED) --workspace --no-fail-fast -- --quiet
 # Clippy's driver compiles what it checks. Tests that are built by it need no second build of every dependency for a check alone,
 # which is a quarter of a cold run. The arguments are those of `cargo clippy -- -D warnings`. It optimizes less, and that is all.
 LINTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings
@@ -30,15 +31,9 @@ help: ## Lists what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: test-setup fmt built smoke ## Everything that must pass before a merge
+test: test-setup fmt linted ## Everything that must pass before a merge
+	$(call play,$(patsubst %/release/allclear,%/debug/allclear,$(BINARY)))
 	$(LINTED) $(RUN_TESTS)
-
-# Side by side, because each has minutes in which it compiles one large crate on one core. Both always end by themselves.
-.PHONY: built
-built: ## Builds the tests, checks everything, and builds the release
-	@$(MAKE) --no-print-directory release & release=$$!; \
-	$(MAKE) --no-print-directory linted && tests=0 || tests=$$?; \
-	wait "$$release" && binary=0 || binary=$$?; test "$$tests $$binary" = '0 0'
 
 .PHONY: linted
 linted: ## Builds the tests and checks everything meanwhile, as `lint` does
@@ -60,18 +55,23 @@ lint: ## Runs clippy; a warning is an error
 release: ## Builds target/release/allclear
 	$(CARGO) build $(LOCKED) --quiet --release
 
+# Plays the demos side by side, each with a bound on its time: $(call play,BINARY)
+define play
+@play() { timeout --kill-after=10 $(DEMO_SECONDS_MAX) $(1) demo "$$@"; }; \
+told=$$(mktemp --directory); trap 'rm -r "$$told"' EXIT; \
+play --clusters 3 > "$$told/group" 2>&1 & group=$$!; \
+play pipeline > "$$told/pipeline" 2>&1 & pipeline=$$!; \
+play && alone=0 || alone=$$?; \
+wait "$$group" && clusters=0 || clusters=$$?; wait "$$pipeline" && promoted=0 || promoted=$$?; \
+cat "$$told"/*; test "$$alone $$clusters $$promoted" = '0 0 0'
+endef
+
 .PHONY: smoke
 smoke: release ## Runs the demos side by side, each with a bound on its time
-	@play() { timeout --kill-after=10 $(DEMO_SECONDS_MAX) $(BINARY) demo "$$@"; }; \
-	told=$$(mktemp --directory); trap 'rm -r "$$told"' EXIT; \
-	play --clusters 3 > "$$told/group" 2>&1 & group=$$!; \
-	play pipeline > "$$told/pipeline" 2>&1 & pipeline=$$!; \
-	play && alone=0 || alone=$$?; \
-	wait "$$group" && clusters=0 || clusters=$$?; wait "$$pipeline" && promoted=0 || promoted=$$?; \
-	cat "$$told"/*; test "$$alone $$clusters $$promoted" = '0 0 0'
+	$(call play,$(BINARY))
 
 .PHONY: test-only
-test-only: test-setup release ## Runs all tests, without the checks
+test-only: test-setup ## Runs all tests, without the checks
 	$(CARGO) test $(LOCKED) --quiet --workspace --no-run
 	$(RUN_TESTS)
 
