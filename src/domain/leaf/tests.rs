@@ -256,7 +256,7 @@ fn trouble_before_the_first_listing_is_said_at_once() {
 #[test]
 fn what_a_watch_says_of_a_target_that_came_late_may_be_old_so_it_is_read() {
     let (first, late) = (web("shop"), TargetKey { name: "late".to_owned(), ..web("shop") });
-    let mut bench = Bench::of(&[first.clone()]);
+    let mut bench = Bench::of(std::slice::from_ref(&first));
     bench.tell("Deployment", News::Restarted);
     bench.tell("Deployment", News::Seen(vec![(first.clone(), Ok(look("1", false)))]));
     bench.tell("Deployment", News::Synced);
