@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use sandbox::cloudfront::Distribution;
 use sandbox::http::Seen;
-use sandbox::kubernetes::{Kind, Timings};
+use sandbox::kubernetes::{Kind, KubernetesStandIn, Timings};
 use sandbox::world::World;
 use serde_json::Value;
 use support::fixture::{CONTAINER, deployment, image, name, namespace};
@@ -22,7 +22,7 @@ const SHARED: &str = "E0SHARED";
 
 /// From one pod's readiness to the next. Long enough that the ledger's writes about the one are over by the other, as
 /// they always are in a real cluster.
-const POD_READY: Duration = Duration::from_millis(100);
+pub const POD_READY: Duration = Duration::from_millis(100);
 
 /// How long CloudFront takes, far less than in earnest.
 const COMPLETES_AFTER: Duration = Duration::from_secs(1);
@@ -30,12 +30,70 @@ const COMPLETES_AFTER: Duration = Duration::from_secs(1);
 /// How often the Deployment controller looks, and so how exactly the moment of completion is known.
 const STEP_EVERY: Duration = Duration::from_millis(5);
 
-/// No rollout here takes longer.
+/// Nothing that is waited for takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The stand-ins, filled.
 pub struct Cluster {
-    world: World,
+    /// All that is outside of the controller.
+    pub world: World,
+}
+
+/// A Deployment in a cluster.
+#[derive(Clone)]
+pub struct App {
+    /// The cluster.
+    pub cluster: KubernetesStandIn,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl App {
+    fn is_complete(&self) -> bool {
+        let object = self.cluster.get(Kind::Deployment, &self.namespace, &self.name).unwrap_or_default();
+        let count = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64);
+        count("/metadata/generation") == count("/status/observedGeneration")
+            && ["replicas", "updatedReplicas", "availableReplicas"]
+                .iter()
+                .all(|field| count(&format!("/status/{field}")) == count("/spec/replicas"))
+    }
+}
+
+/// Releases new images, one for each app, at once, and waits until all are complete; returns when the last one became so.
+pub async fn release(apps: &[(App, String)]) -> io::Result<Instant> {
+    for (App { cluster, namespace, name }, image) in apps {
+        cluster.set_image(namespace, name, CONTAINER, image).map_err(refused)?;
+    }
+    let from = Instant::now();
+    loop {
+        let before = Instant::now();
+        for (app, _) in apps {
+            app.cluster.step();
+        }
+        if apps.iter().all(|(app, _)| app.is_complete()) {
+            return Ok(before);
+        }
+        if from.elapsed() > PATIENCE {
+            return Err(io::Error::other("the Deployments do not roll out"));
+        }
+        tokio::time::sleep(STEP_EVERY).await;
+    }
+}
+
+/// Looks until it is there.
+pub async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> io::Result<T> {
+    let from = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return Ok(found);
+        }
+        if from.elapsed() > PATIENCE {
+            return Err(io::Error::other(format!("waited in vain for {what}")));
+        }
+        tokio::time::sleep(STEP_EVERY).await;
+    }
 }
 
 /// One rollout, from the fact that completed it to the request that purged it.
@@ -94,47 +152,24 @@ impl Cluster {
     /// Releases a new version of these Deployments at once and waits until all are complete; returns when the last one
     /// became so.
     pub async fn release(&self, numbers: std::ops::Range<usize>, tag: &str) -> io::Result<Instant> {
-        for number in numbers.clone() {
-            let image = image(number, tag);
-            let set = self.world.kubernetes.set_image(&namespace(number), &name(number), CONTAINER, &image);
-            set.map_err(refused)?;
-        }
-        let from = Instant::now();
-        loop {
-            let before = Instant::now();
-            self.world.kubernetes.step();
-            if numbers.clone().all(|number| self.is_complete(number)) {
-                return Ok(before);
-            }
-            if from.elapsed() > PATIENCE {
-                return Err(io::Error::other(format!("Deployments {numbers:?} do not roll out")));
-            }
-            tokio::time::sleep(STEP_EVERY).await;
-        }
-    }
-
-    fn is_complete(&self, number: usize) -> bool {
-        let object = self.world.kubernetes.get(Kind::Deployment, &namespace(number), &name(number)).unwrap_or_default();
-        let count = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64);
-        count("/metadata/generation") == count("/status/observedGeneration")
-            && ["replicas", "updatedReplicas", "availableReplicas"]
-                .iter()
-                .all(|field| count(&format!("/status/{field}")) == count("/spec/replicas"))
+        let app = |number| {
+            let cluster = self.world.kubernetes.clone();
+            (App { cluster, namespace: namespace(number), name: name(number) }, image(number, tag))
+        };
+        release(&numbers.map(app).collect::<Vec<_>>()).await
     }
 
     /// Rolls one Deployment out, one that has a distribution of its own, and waits for the purge.
     pub async fn roll_out(&self, number: usize, tag: &str) -> io::Result<Purge> {
         let complete = self.release(number..number + 1, tag).await?;
         let path = format!("/2020-05-31/distribution/{}/invalidation", distribution(number));
-        while complete.elapsed() < PATIENCE {
+        let look = || {
             let seen = self.world.cdn.seen();
-            let creation = seen.iter().find(|seen| seen.method == "POST" && seen.path == path);
-            if let Some(received) = creation.map(|creation| creation.at) {
-                return Ok(Purge { complete, received });
-            }
-            tokio::time::sleep(STEP_EVERY).await;
-        }
-        Err(io::Error::other(format!("Deployment {number} is complete and was not purged")))
+            let creation = |seen: &&Seen| seen.method == "POST" && seen.path == path && seen.at >= complete;
+            seen.iter().find(creation).map(|creation| creation.at)
+        };
+        let received = until("the purge of a Deployment that is complete", look).await?;
+        Ok(Purge { complete, received })
     }
 
     /// Invalidations of the distribution that many share.
@@ -164,6 +199,7 @@ fn distribution(number: usize) -> String {
     format!("E{number:013}")
 }
 
-fn refused(failure: sandbox::kubernetes::Failure) -> io::Error {
+/// What a stand-in refused.
+pub fn refused(failure: sandbox::kubernetes::Failure) -> io::Error {
     io::Error::other(format!("the stand-in refused it: {failure:?}"))
 }

@@ -1,8 +1,8 @@
 //! The whole process in a large cluster: `make scale`.
 //!
 //! The stand-ins (10,000 Deployments of 6 KiB, each with a Service and an Ingress, and 501 distributions) live in this
-//! process; the controller is the release binary, started and ended like in earnest, and looked at from outside only. The
-//! figures are printed beside their aims; nothing fails by time.
+//! process; the controller is the release binary, started and ended like in earnest, and looked at from outside only. In the
+//! chapter about Pipelines it is this program (see `stand_in`). The figures are printed beside their aims; nothing fails by time.
 //!
 //! `ALLCLEAR_BIN` names another binary than the one built with this program. Times include what the stand-ins
 //! take on the same processors, so they are upper bounds.
@@ -14,8 +14,11 @@
 
 mod cluster;
 mod peers;
+mod pipelines;
+mod stand_in;
 
 use std::io;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use cluster::{Cluster, DEPLOYMENTS, Purge};
@@ -33,12 +36,24 @@ const RELEASED: usize = 20;
 /// How long it is left alone before it counts as idle.
 const IDLE: Duration = Duration::from_secs(30);
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> io::Result<()> {
+fn main() -> ExitCode {
+    if let Some(code) = stand_in::live() {
+        return code;
+    }
     // `cargo test --all-targets` runs every bench for a moment, without this argument; there is no moment of this one.
     if !std::env::args().any(|argument| argument == "--bench") {
-        return Ok(());
+        return ExitCode::SUCCESS;
     }
+    match tokio::runtime::Builder::new_current_thread().enable_all().build().and_then(|on| on.block_on(measure())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn measure() -> io::Result<()> {
     let program = program();
     let mut report = Report::default();
     report.machine("before");
@@ -47,10 +62,11 @@ async fn main() -> io::Result<()> {
     println!("filled the stand-ins with {DEPLOYMENTS} Deployments in {}", seconds(from.elapsed()));
     cold_start(&program, &cluster, &mut report).await?;
     let controller = warm_start(&program, &cluster, &mut report).await?;
-    let slowest = one_after_another(&cluster, &mut report).await?;
+    let slowest = one_after_another(&cluster, "2026.11.21-5e6f7a8", "", &mut report).await?;
     all_together(&cluster, &controller, &mut report).await?;
     report.line("stopping (SIGTERM)", seconds(controller.stop().await?), "≤ 5 s");
     in_a_group(&program, &cluster, &mut report).await?;
+    pipelines::measure(&cluster, &mut report).await?;
     report.machine("after");
     println!("{}", report.table);
     println!("the slowest rollout, from the status that completed it to the creation of its invalidation:");
@@ -88,22 +104,15 @@ async fn warm_start(program: &str, cluster: &Cluster, report: &mut Report) -> io
     Ok(controller)
 }
 
-/// Measures the way from the last fact to the purge; returns what happened on the longest.
-async fn one_after_another(cluster: &Cluster, report: &mut Report) -> io::Result<Vec<String>> {
+/// Measures the way from the last fact to the purge, `beside` what else happens; returns what happened on the longest.
+async fn one_after_another(cluster: &Cluster, tag: &str, beside: &str, report: &mut Report) -> io::Result<Vec<String>> {
     let mut purges = Vec::new();
     for number in 0..ROLLOUTS {
-        purges.push(cluster.roll_out(number, "2026.11.21-5e6f7a8").await?);
+        purges.push(cluster.roll_out(number, tag).await?);
     }
     purges.sort_by_key(Purge::latency);
-    let percentile = |percent: usize| {
-        let rank = (purges.len() * percent).div_ceil(100).saturating_sub(1);
-        purges.get(rank).map(Purge::latency).unwrap_or_default()
-    };
     let aims = [(50, ""), (90, ""), (99, "≤ 250 ms"), (100, "")];
-    for (percent, aim) in aims {
-        let what = format!("last fact to CreateInvalidation, p{percent} of {ROLLOUTS} rollouts");
-        report.line(&what, format!("{} ms", percentile(percent).as_millis()), aim);
-    }
+    report.percentiles(&format!("last fact to CreateInvalidation{beside}"), purges.iter().map(Purge::latency), &aims);
     Ok(purges.last().map(|slowest| cluster.requests(slowest)).unwrap_or_default())
 }
 
@@ -164,6 +173,17 @@ impl Report {
     fn line(&mut self, what: &str, found: String, aim: &str) {
         println!("{what}: {found}");
         self.table.add_row([what, &found, aim]);
+    }
+
+    /// The times, by percentile.
+    fn percentiles(&mut self, what: &str, times: impl Iterator<Item = Duration>, aims: &[(usize, &str)]) {
+        let mut times: Vec<Duration> = times.collect();
+        times.sort();
+        for (percent, aim) in aims {
+            let rank = (times.len() * percent).div_ceil(100).saturating_sub(1);
+            let found = times.get(rank).copied().unwrap_or_default();
+            self.line(&format!("{what}, p{percent} of {}", times.len()), format!("{} ms", found.as_millis()), aim);
+        }
     }
 
     fn memory(&mut self, what: &str, Memory { resident, anonymous, peak }: Memory, aim: &str) {

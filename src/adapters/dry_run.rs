@@ -10,6 +10,8 @@ use domain::distribution::{Distribution, DistributionId};
 use domain::id::{InvalidationId, Reference};
 use domain::notice::Notice;
 use domain::paths::PathSet;
+use domain::pipeline::remark::Remark;
+use domain::pipeline::spec::Object;
 use domain::ports::{Cdn, CdnError, EventSink, Found, Invalidation, InvalidationStatus, Notifier, PortError};
 
 /// Lists the real distributions and creates nothing.
@@ -70,6 +72,11 @@ pub struct DryEvents;
 impl EventSink for DryEvents {
     async fn publish(&self, notice: &Notice, _: &str) -> Result<(), PortError> {
         tracing::debug!(kind = notice.kind.name(), "dry run: would publish an Event");
+        Ok(())
+    }
+
+    async fn remark(&self, remark: &Remark, _: &Object, _: i64) -> Result<(), PortError> {
+        tracing::debug!(reason = remark.reason, "dry run: would publish an Event");
         Ok(())
     }
 }

@@ -143,6 +143,16 @@ impl Sight {
         }
     }
 
+    /// What is known, in one word.
+    pub const fn standing(&self) -> &'static str {
+        match self {
+            Self::Unknown(_) => "unknown",
+            Self::Absent => "absent",
+            Self::Present(Present { unready: None, revision: Ok(_), .. }) => "ready",
+            Self::Present(_) => "not_ready",
+        }
+    }
+
     /// The revision it says, ready or not.
     pub fn revision(&self) -> Option<&Revision> {
         match self {

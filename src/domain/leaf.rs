@@ -131,6 +131,16 @@ impl Leaf {
         }
     }
 
+    /// How the cluster is reached, in one word.
+    pub fn standing(&self) -> &'static str {
+        match &self.link {
+            Link::Unused | Link::Connecting => "connecting",
+            Link::Down(_) => "down",
+            Link::Up if self.watches.values().any(|watched| watched.trouble().is_some()) => "troubled",
+            Link::Up => "up",
+        }
+    }
+
     /// What is wrong with the cluster or its watches, each in words, for people.
     pub fn troubles(&self) -> Vec<String> {
         match &self.link {

@@ -21,6 +21,8 @@ use crate::lives::LifeNote;
 use crate::machine::Timestamp;
 use crate::notice::Notice;
 use crate::paths::PathSet;
+use crate::pipeline::remark::Remark;
+use crate::pipeline::spec::Object;
 use crate::readiness::Pod;
 use crate::record::Record;
 use crate::roster::{Heartbeat, Pin};
@@ -119,6 +121,9 @@ pub trait ClusterView: Send + Sync {
 pub trait EventSink: Send + Sync {
     /// Publishes a notice as an Event on its workload. Publishing the same notice twice is one Event.
     async fn publish(&self, notice: &Notice, workload_uid: &str) -> Result<(), PortError>;
+
+    /// Publishes a remark on a Pipeline, whose status is what it is about, at this time of the wall's clock.
+    async fn remark(&self, remark: &Remark, on: &Object, at_ms: i64) -> Result<(), PortError>;
 }
 
 /// A compare-and-set that was not carried out.

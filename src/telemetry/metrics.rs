@@ -12,6 +12,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::promoting::Promotions;
 use domain::notice::{Notice, Severity};
 use domain::promise::Promise;
 use domain::roster;
@@ -106,6 +107,8 @@ pub struct Metrics {
     quarantined: Gauge<i64, AtomicI64>,
     unwell: Family<ByEnd, Gauge>,
     watching: Watching,
+    /// Those of Pipelines.
+    pub promotions: Promotions,
     board_calls: Family<ByCall, Counter>,
     board_failures: Family<ByReason, Counter>,
     board_rejections: Family<ByBoard, Counter>,
@@ -115,13 +118,12 @@ pub struct Metrics {
     connections: Family<ByDoor, Counter>,
 }
 
-/// How the watches of workloads and of Pipelines go.
+/// How the watches of workloads go.
 #[derive(Default)]
 struct Watching {
     relists: Counter<u64, AtomicU64>,
     set_backs: Counter<u64, AtomicU64>,
     blind: Gauge<i64, AtomicI64>,
-    pipelines: Gauge<i64, AtomicI64>,
 }
 
 impl Watching {
@@ -129,7 +131,6 @@ impl Watching {
         registry.register("relists", "Times the cluster was listed afresh", self.relists.clone());
         registry.register("set_backs", "Times the cluster went back, as after a restore", self.set_backs.clone());
         registry.register("watch_blind", "1 while changes of workloads are not noticed", self.blind.clone());
-        registry.register("pipelines", "Pipelines that are attended to", self.pipelines.clone());
     }
 }
 
@@ -154,6 +155,7 @@ impl Default for Metrics {
             quarantined: Gauge::default(),
             unwell: Family::default(),
             watching: Watching::default(),
+            promotions: Promotions::default(),
             board_calls: Family::default(),
             board_failures: Family::default(),
             board_rejections: Family::default(),
@@ -177,8 +179,9 @@ impl Default for Metrics {
             deliveries,
             quarantined,
             unwell,
-            watching,
-            // These are registered with the group's.
+            // These are registered together.
+            watching: _,
+            promotions: _,
             board_calls: _,
             board_failures: _,
             board_rejections: _,
@@ -203,15 +206,16 @@ impl Default for Metrics {
         let words = "Workloads whose newest rollout did not end well, by reason";
         registry.register("workloads_unwell", words, unwell.clone());
         registry.register("http_connections_closed", "Connections closed for want of places", connections.clone());
-        watching.register(&mut registry);
-        metrics.register_group(&mut registry);
+        metrics.register_parts(&mut registry);
         Self { registry: Mutex::new(registry), ..metrics }
     }
 }
 
 impl Metrics {
-    /// Those of the group and its boards.
-    fn register_group(&self, registry: &mut Registry) {
+    /// Those of the watches, of Pipelines, and of the group and its boards.
+    fn register_parts(&self, registry: &mut Registry) {
+        self.watching.register(registry);
+        self.promotions.register(registry);
         let Self { board_calls, board_failures, board_rejections, board_answered, held, paths, .. } = self;
         registry.register("board_calls", "Calls to a Redis of the group that were answered", board_calls.clone());
         registry.register("board_failures", "Calls to a Redis of the group that failed", board_failures.clone());
@@ -345,11 +349,6 @@ impl Metrics {
         self.workloads.set(i64::try_from(records).unwrap_or(i64::MAX));
         self.rollouts.set(i64::try_from(rollouts).unwrap_or(i64::MAX));
         self.quarantined.set(i64::try_from(quarantined).unwrap_or(i64::MAX));
-    }
-
-    /// How many Pipelines are attended to.
-    pub fn pipelines(&self, count: usize) {
-        self.watching.pipelines.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
     /// In what ways the newest rollouts of workloads did not end well.

@@ -5,9 +5,11 @@
 
 mod lines;
 mod metrics;
+mod promoting;
 
 pub use lines::lines;
 pub use metrics::Metrics;
+pub use promoting::Share;
 
 use std::io::IsTerminal;
 

@@ -19,7 +19,7 @@ pub const DISTRIBUTION: &str = "E2PROCESS";
 pub const IMAGE: &str = "registry.example.com:5000/shop/web";
 
 /// The namespace of the ledger, as [`World::environment`] sets it.
-const LEDGER_NAMESPACE: &str = "default";
+pub const LEDGER_NAMESPACE: &str = "default";
 
 /// A cluster in which a rollout of three pods takes a tenth of a second.
 const TIMINGS: Timings = Timings {

@@ -17,8 +17,9 @@ use std::time::Duration;
 use allclear::adapters::ledger::memory::MemoryLedger;
 use domain::delivery::{Content, Delivery};
 use domain::distribution::Distribution;
-use domain::id::{Member, NoticeId, Origin, Reference, Seq, WorkloadId};
+use domain::id::{Member, NoticeId, Origin, PipelineId, Reference, Seq, WorkloadId};
 use domain::notice::{Kind, Notice};
+use domain::pipeline::remark::Remark;
 use domain::ports::{CdnError, Ledger, PortError, Ports, Sight, StoreError};
 use domain::purge::CdnErrorClass;
 use domain::readiness::Pod;
@@ -99,6 +100,8 @@ pub struct State {
     pub delivered: Vec<(Millis, String, Content)>,
     /// Notices that became Events, with their times.
     pub published: Vec<(Millis, NoticeId, Notice)>,
+    /// Remarks that became Events.
+    pub remarked: Vec<(PipelineId, Remark)>,
     /// Every notice the ledger has held.
     pub notices: BTreeMap<NoticeId, Notice>,
     /// Notices of one id with two contents.
@@ -150,6 +153,7 @@ impl World {
             written: Vec::new(),
             delivered: Vec::new(),
             published: Vec::new(),
+            remarked: Vec::new(),
             notices: BTreeMap::new(),
             contradictions: Vec::new(),
             plan: Vec::new(),

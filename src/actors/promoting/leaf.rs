@@ -14,6 +14,7 @@ use crate::actors::message::End;
 use crate::actors::promoting::message::{Looked, Owner, Reported, insist};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
+use crate::telemetry::Share;
 use domain::app::{ClusterKey, TargetKey};
 use domain::id::PipelineId;
 use domain::leaf::{Collection, Effect, Event, Leaf as Machine, News, Number, Sights};
@@ -42,6 +43,7 @@ pub struct LeafActor {
     unsent: BTreeMap<PipelineId, Sights>,
     /// What is wrong, as it was logged last.
     said: Option<String>,
+    counted: Share,
 }
 
 impl LeafActor {
@@ -55,6 +57,7 @@ impl LeafActor {
     ) -> Self {
         Self {
             shell: Shell::new(Machine::new(), &env),
+            counted: env.metrics.promotions.leaves(),
             env,
             cluster,
             unused_flow: Some(flow),
@@ -116,6 +119,7 @@ impl LeafActor {
 
     fn hear(&mut self, event: Event, ctx: &mut Context<Self>) {
         self.feed(event, ctx);
+        self.counted.set([self.shell.machine().standing()].into_iter());
         self.log();
     }
 

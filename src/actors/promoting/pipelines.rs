@@ -114,7 +114,7 @@ impl Pipelines {
     }
 
     fn count(&self) {
-        self.env.metrics.pipelines(self.children.len());
+        self.env.metrics.promotions.pipelines(self.children.len());
     }
 }
 

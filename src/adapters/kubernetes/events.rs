@@ -16,13 +16,18 @@
 //!
 //! Not for deciding what to publish, nor for retries.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use kube::Client;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::api::{Api, Collection, Resource};
-use domain::id::{Kind as WorkloadKind, Subject, WorkloadId};
+use domain::id::{Kind as WorkloadKind, PipelineId, Subject, WorkloadId};
 use domain::notice::{Kind, Notice};
+use domain::pipeline::remark::Remark;
+use domain::pipeline::spec::Object;
 use domain::ports::{EventSink, PortError};
 use domain::text::{clean, head};
 
@@ -56,44 +61,101 @@ impl Events {
         Self { api: Api::new(client).up_to(BYTES_MAX), instance: head(instance, INSTANCE_BYTES_MAX).to_owned() }
     }
 
-    fn body(&self, notice: &Notice, workload_uid: &str) -> Value {
-        let (namespace, name) = (notice.subject.namespace(), notice.subject.name());
-        let (api_version, kind) = match &notice.subject {
-            Subject::Workload(WorkloadId { kind: WorkloadKind::Deployment, .. }) => ("apps/v1", "Deployment"),
-            Subject::Pipeline(_) => ("allclear.dev/v1alpha1", "Pipeline"),
-        };
+    fn body(&self, on: Involved<'_>, said: &Said<'_>) -> Value {
         json!({
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"namespace": namespace, "name": name_of(notice)},
-            "eventTime": micro_time(notice.at_ms),
-            "firstTimestamp": time(notice.at_ms),
-            "lastTimestamp": time(notice.at_ms),
+            "metadata": {"namespace": on.namespace, "name": said.name, "annotations": said.annotations},
+            "eventTime": micro_time(said.at_ms),
+            "firstTimestamp": time(said.at_ms),
+            "lastTimestamp": time(said.at_ms),
             "count": 1,
             "reportingComponent": CONTROLLER,
             "reportingInstance": self.instance,
-            "reason": notice.kind.reason(),
-            "action": action(notice.kind),
-            "type": if notice.kind.is_warning() { "Warning" } else { "Normal" },
+            "reason": said.reason,
+            "action": said.action,
+            "type": if said.is_warning { "Warning" } else { "Normal" },
             // `kubectl describe` prints it as it is, between lines of its own.
-            "message": clean(&format!("{} ({})", notice.message, notice.change), MESSAGE_BYTES_MAX),
-            "involvedObject": {
-                "apiVersion": api_version, "kind": kind,
-                "namespace": namespace, "name": name, "uid": workload_uid,
-            },
+            "message": clean(&said.message, MESSAGE_BYTES_MAX),
+            "involvedObject": on,
         })
     }
+
+    async fn create(&self, on: Involved<'_>, said: &Said<'_>) -> Result<(), PortError> {
+        let collection = Collection::of(EVENTS, on.namespace);
+        match self.api.create(&collection, None, &self.body(on, said)).await {
+            // Already there: an earlier attempt succeeded, and its answer was lost or forgotten.
+            Err(failed) if failed.status() != Some(409) => Err(failed.error),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+}
+
+/// The object that an Event is about.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Involved<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    namespace: &'a str,
+    name: &'a str,
+    uid: &'a str,
+}
+
+impl<'a> Involved<'a> {
+    const fn pipeline(id: &'a PipelineId, uid: &'a str) -> Self {
+        let (namespace, name) = (id.namespace.as_str(), id.name.as_str());
+        Self { api_version: "allclear.dev/v1alpha1", kind: "Pipeline", namespace, name, uid }
+    }
+
+    fn of(subject: &'a Subject, uid: &'a str) -> Self {
+        match subject {
+            Subject::Workload(WorkloadId { kind: WorkloadKind::Deployment, namespace, name }) => {
+                Self { api_version: "apps/v1", kind: "Deployment", namespace, name, uid }
+            }
+            Subject::Pipeline(id) => Self::pipeline(id, uid),
+        }
+    }
+}
+
+/// What an Event says.
+struct Said<'a> {
+    name: String,
+    at_ms: i64,
+    reason: &'a str,
+    action: &'a str,
+    is_warning: bool,
+    message: String,
+    annotations: BTreeMap<&'a str, &'a str>,
 }
 
 #[async_trait]
 impl EventSink for Events {
     async fn publish(&self, notice: &Notice, workload_uid: &str) -> Result<(), PortError> {
-        let collection = Collection::of(EVENTS, notice.subject.namespace());
-        match self.api.create(&collection, None, &self.body(notice, workload_uid)).await {
-            // Already there: an earlier attempt succeeded, and its answer was lost or forgotten.
-            Err(failed) if failed.status() != Some(409) => Err(failed.error),
-            Ok(_) | Err(_) => Ok(()),
-        }
+        let said = Said {
+            name: name_of(notice),
+            at_ms: notice.at_ms,
+            reason: notice.kind.reason(),
+            action: action(notice.kind),
+            is_warning: notice.kind.is_warning(),
+            message: format!("{} ({})", notice.message, notice.change),
+            annotations: BTreeMap::new(),
+        };
+        self.create(Involved::of(&notice.subject, workload_uid), &said).await
+    }
+
+    async fn remark(&self, remark: &Remark, on: &Object, at_ms: i64) -> Result<(), PortError> {
+        let annotations = remark.annotations.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let said = Said {
+            name: name_at(&on.id.name, at_ms, 0, &remark.id(on)),
+            at_ms,
+            reason: remark.reason,
+            action: "Promotion",
+            is_warning: remark.is_warning,
+            message: remark.message.clone(),
+            annotations,
+        };
+        self.create(Involved::pipeline(&on.id, &on.uid), &said).await
     }
 }
 
@@ -104,11 +166,15 @@ impl EventSink for Events {
 /// Time and kind are part of the notice, so a repeated notice has the same name. A name may hold lower-case letters,
 /// digits, `-` and `.`; the id's underscore may not be in one.
 fn name_of(notice: &Notice) -> String {
-    let at_ms = u64::try_from(notice.at_ms).unwrap_or_default();
-    let at_ns = at_ms.saturating_mul(1_000_000).saturating_add(notice.kind.place().into());
     let id: String = notice.id.0.chars().filter(char::is_ascii_alphanumeric).collect();
-    let ending = format!("{at_ns:016x}.{}", head(&id, NAME_BYTES_MAX / 2).to_ascii_lowercase());
-    let name = head(notice.subject.name(), NAME_BYTES_MAX - ending.len() - 1);
+    let id = head(&id, NAME_BYTES_MAX / 2).to_ascii_lowercase();
+    name_at(notice.subject.name(), notice.at_ms, notice.kind.place().into(), &id)
+}
+
+fn name_at(name: &str, at_ms: i64, place: u64, id: &str) -> String {
+    let at_ns = u64::try_from(at_ms).unwrap_or_default().saturating_mul(1_000_000).saturating_add(place);
+    let ending = format!("{at_ns:016x}.{id}");
+    let name = head(name, NAME_BYTES_MAX - ending.len() - 1);
     format!("{}.{ending}", name.trim_end_matches(['-', '.']))
 }
 

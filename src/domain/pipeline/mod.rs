@@ -27,6 +27,7 @@ mod promises;
 mod promote;
 pub mod proposal;
 mod propose;
+pub mod remark;
 mod show;
 pub mod spec;
 pub mod status;

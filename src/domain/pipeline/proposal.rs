@@ -17,6 +17,18 @@ pub enum ForgeKind {
     Gitea,
 }
 
+impl ForgeKind {
+    /// Its name in a spec.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::GitHub => "github",
+            Self::GitLab => "gitlab",
+            Self::BitbucketServer => "bitbucket-server",
+            Self::Gitea => "gitea",
+        }
+    }
+}
+
 /// A repository, and where in it is looked for markers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Repository {
@@ -87,6 +99,20 @@ pub enum Proposed {
     Foreign(String),
 }
 
+impl Proposed {
+    /// One word, for counts.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Open(_) => "open",
+            Self::NothingToChange => "nothing_to_change",
+            Self::Closed(_) => "closed",
+            Self::Merged(_) => "merged",
+            Self::Outdated(_) => "outdated",
+            Self::Foreign(_) => "foreign",
+        }
+    }
+}
+
 /// How an open request stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RequestState {
@@ -96,4 +122,15 @@ pub enum RequestState {
     Merged,
     /// It was closed without a merge, or is gone.
     Closed,
+}
+
+impl RequestState {
+    /// One word, for counts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Merged => "merged",
+            Self::Closed => "closed",
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Stories of one Pipeline: staging, prod in two targets, and a world that does what it is asked.
 
 mod gates;
+mod remark;
 mod view;
 
 use super::spec::{Advance, Answers, EnvironmentSpec, Gates, PromotionSpec, Purged, Strategy};
@@ -83,6 +84,7 @@ struct Story {
     truth: Sights,
     asked: Vec<Effect>,
     told: Vec<(Kind, String)>,
+    remarks: Vec<remark::Said>,
     writes: usize,
     /// The CRD keeps what is written.
     whole: bool,
@@ -104,8 +106,8 @@ impl Story {
         let truth = ["staging", "prod-a", "prod-b"].map(|namespace| (target(namespace), at("1"))).into();
         let now = Timestamp::from_millis(0);
         let machine = Pipeline::new(0, object.clone());
-        let mut story =
-            Self { machine, now, object, truth, asked: Vec::new(), told: Vec::new(), writes: 0, whole: true };
+        let (asked, told, remarks) = (Vec::new(), Vec::new(), Vec::new());
+        let mut story = Self { machine, now, object, truth, asked, told, remarks, writes: 0, whole: true };
         story.feed(Event::PeersRestarted);
         story.show_all();
         story.pass(MINUTE);
@@ -124,7 +126,8 @@ impl Story {
                 Effect::Store(status, over) => {
                     assert_eq!(over, self.object.version, "written over what it has not seen");
                     self.writes += 1;
-                    self.object.status = *status;
+                    let before = std::mem::replace(&mut self.object.status, *status);
+                    self.remark(&before);
                     self.object.version = format!("w{}", self.writes);
                     self.feed(Event::Stored { version: self.object.version.clone(), whole: self.whole });
                 }

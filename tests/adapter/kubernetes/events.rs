@@ -3,6 +3,7 @@
 use allclear::adapters::kubernetes::Events;
 use domain::id::{NoticeId, Seq};
 use domain::notice::{Kind as NoticeKind, Notice};
+use domain::pipeline::remark::Remark;
 use domain::ports::{EventSink, Retry};
 use sandbox::http::{Action, Fault, When};
 use sandbox::kubernetes::Kind;
@@ -35,7 +36,13 @@ fn deploy(bench: &Bench) -> String {
 
 /// What the API server lists for `kubectl describe` of a Deployment (`searchEvents` in kubectl's `pkg/describe`).
 async fn listed(bench: &Bench, uid: &str) -> Vec<Value> {
-    let about = ["kind%3DDeployment", "name%3Dweb", "namespace%3Dshop"].map(|term| format!("involvedObject.{term},"));
+    listed_of(bench, "Deployment", uid).await
+}
+
+/// The same of another kind.
+async fn listed_of(bench: &Bench, kind: &str, uid: &str) -> Vec<Value> {
+    let about = [&format!("kind%3D{kind}"), "name%3Dweb", "namespace%3Dshop"];
+    let about = about.map(|term| format!("involvedObject.{term},"));
     let path =
         format!("/api/v1/namespaces/shop/events?fieldSelector={}involvedObject.uid%3D{uid}&limit=500", about.concat());
     let request = http::Request::get(path).body(Vec::new()).unwrap();
@@ -145,4 +152,33 @@ async fn an_event_that_may_not_be_made_names_the_missing_right() {
     let error = events.publish(&notice("x"), "u").await.unwrap_err();
     assert!(error.retry == Retry::Never && error.denied);
     assert!(error.to_string().ends_with("allow the owner of these credentials to create events in shop"), "{error}");
+}
+
+#[tokio::test]
+async fn a_remark_is_an_event_with_annotations_on_its_pipeline() {
+    let bench = Bench::start().await;
+    deploy(&bench);
+    let events = Events::new(bench.clients.request.clone(), "allclear-6f7-x2");
+    let remark = Remark {
+        reason: "Promote",
+        is_warning: false,
+        message: "Promote pipeline shop/web to prod with version 1.1".to_owned(),
+        annotations: vec![("environment", "prod".to_owned()), ("version", "1.1".to_owned())],
+    };
+    let mut pipeline = support::fakes::promoting::pipeline("web", Vec::new());
+    for _ in 0..2 {
+        events.remark(&remark, &pipeline, 1_700_000_000_123).await.unwrap();
+    }
+    pipeline.status.serial += 1;
+    events.remark(&remark, &pipeline, 1_700_000_000_123).await.unwrap();
+    let seen = listed_of(&bench, "Pipeline", &pipeline.uid).await;
+    assert_eq!(seen.len(), 2, "one for each change of status: {seen:#?}");
+    let event = &seen[0];
+    let said = ["reason", "type", "message"].map(|field| event[field].as_str().unwrap());
+    assert_eq!(said, ["Promote", "Normal", remark.message.as_str()]);
+    assert_eq!(event["metadata"]["annotations"], json!({"environment": "prod", "version": "1.1"}));
+    let on = json!({
+        "apiVersion": "allclear.dev/v1alpha1", "kind": "Pipeline", "namespace": "shop", "name": "web", "uid": pipeline.uid,
+    });
+    assert_eq!(event["involvedObject"], on);
 }

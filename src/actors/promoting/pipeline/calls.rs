@@ -11,7 +11,7 @@ use crate::actors::shell::Drives;
 use domain::app::TargetKey;
 use domain::id::{Environment, ObjectId, Revision};
 use domain::notice::Notice;
-use domain::pipeline::proposal::Order;
+use domain::pipeline::proposal::{Order, Proposed};
 use domain::pipeline::spec::{Freeze, Object, Window};
 use domain::pipeline::status::Status;
 use domain::pipeline::{Event, Question};
@@ -22,13 +22,14 @@ impl PipelineActor {
     /// Writes the status over this version of the object.
     pub(super) fn store(&mut self, status: Status, version: String, ctx: &mut Context<Self>) {
         let objects = self.objects.clone();
+        let before = self.shell.machine().durable().clone();
         let object = Object { status, version, ..self.shell.machine().object().clone() };
         let (env, pipeline) = (self.env.clone(), object.id.display_name());
         let writing = async move {
             let from = env.ports.clock.now();
             let written = objects.write(&object).await;
             env.metrics.took("store_status", env.ports.clock.now().since(from));
-            match written {
+            let event = match written {
                 Ok(Written::Stored(object)) => Event::Stored { version: object.version, whole: true },
                 Ok(Written::Pruned(object, lost)) => {
                     env.metrics.failure("store_status_pruned");
@@ -47,9 +48,12 @@ impl PipelineActor {
                     tracing::warn!(pipeline, %error, "could not write the status of a Pipeline; trying again");
                     Event::StoreFailed(error.to_string())
                 }
-            }
+            };
+            (event, object)
         };
-        self.ask(ctx, writing, |event| event);
+        ctx.spawn(writing.into_actor(self).map(move |(event, object), actor, ctx| {
+            actor.stored(event, &object, &before, ctx);
+        }));
     }
 
     /// Has the clusters report these.
@@ -122,6 +126,8 @@ impl PipelineActor {
             let from = env.ports.clock.now();
             let proposed = forge.propose(&order).await;
             env.metrics.took("propose", env.ports.clock.now().since(from));
+            let outcome = proposed.as_ref().map_or("failed", Proposed::name);
+            env.metrics.promotions.forge_call(order.repository.forge, outcome);
             let Order { environment, seq, .. } = *order;
             match proposed {
                 Ok(proposed) => Event::Proposed(environment, seq, proposed),
@@ -138,6 +144,7 @@ impl PipelineActor {
         let (forge, metrics) = (self.promoting.forge.clone(), self.env.metrics.clone());
         let looking = async move {
             let seen = forge.look(&order, number).await;
+            metrics.promotions.forge_call(order.repository.forge, seen.as_ref().map_or("failed", |state| state.name()));
             let Order { environment, seq, .. } = *order;
             match seen {
                 Ok(state) => Event::ProposalSeen(environment, seq, state),
@@ -154,6 +161,8 @@ impl PipelineActor {
         let (forge, metrics) = (self.promoting.forge.clone(), self.env.metrics.clone());
         let withdrawing = async move {
             let withdrawn: Result<(), PortError> = forge.withdraw(&order, number, &why).await;
+            let outcome = if withdrawn.is_ok() { "withdrawn" } else { "failed" };
+            metrics.promotions.forge_call(order.repository.forge, outcome);
             let Order { environment, seq, .. } = *order;
             match withdrawn {
                 Ok(()) => Event::Withdrawn(environment, seq),

@@ -23,6 +23,7 @@ impl Handler<Reported> for PipelineActor {
 
     fn handle(&mut self, Reported(sights): Reported, ctx: &mut Self::Context) {
         self.feed(Event::Reported(sights.into_iter().collect()), ctx);
+        self.count_targets();
     }
 }
 

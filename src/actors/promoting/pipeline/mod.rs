@@ -3,6 +3,7 @@
 mod calls;
 mod looks;
 mod mail;
+mod shown;
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::End;
 use crate::actors::promoting::message::Peers;
 use crate::actors::promoting::pipeline::looks::Looks;
+use crate::actors::promoting::pipeline::shown::Counted;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use domain::delivery::Errands;
@@ -30,6 +32,7 @@ pub struct PipelineActor {
     shell: Shell<Pipeline>,
     errands: Errands,
     looks: Looks,
+    counted: Counted,
 }
 
 impl PipelineActor {
@@ -47,6 +50,7 @@ impl PipelineActor {
         let epoch_ms = clock.wall_ms().saturating_sub_unsigned(clock.now().as_millis());
         Self {
             shell: Shell::new(Pipeline::new(epoch_ms, object), &env),
+            counted: Counted::new(&env.metrics),
             env,
             promoting,
             objects,
