@@ -164,6 +164,8 @@ impl Cluster {
         let complete = self.release(number..number + 1, tag).await?;
         let path = format!("/2020-05-31/distribution/{}/invalidation", distribution(number));
         let look = || {
+            // Old pods end after the last new one is available.
+            self.world.kubernetes.step();
             let seen = self.world.cdn.seen();
             let creation = |seen: &&Seen| seen.method == "POST" && seen.path == path && seen.at >= complete;
             seen.iter().find(creation).map(|creation| creation.at)

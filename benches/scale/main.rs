@@ -4,6 +4,8 @@
 //! process; the controller is the release binary, started and ended like in earnest, and looked at from outside only. In the
 //! chapter about Pipelines it is this program (see `stand_in`). The figures are printed beside their aims; nothing fails by time.
 //!
+//! With the argument `pipelines` only the last chapter is measured.
+//!
 //! `ALLCLEAR_BIN` names another binary than the one built with this program. Times include what the stand-ins
 //! take on the same processors, so they are upper bounds.
 #![allow(
@@ -60,6 +62,12 @@ async fn measure() -> io::Result<()> {
     let from = Instant::now();
     let cluster = Cluster::fill(ROLLOUTS, RELEASED).await?;
     println!("filled the stand-ins with {DEPLOYMENTS} Deployments in {}", seconds(from.elapsed()));
+    if std::env::args().any(|argument| argument == "pipelines") {
+        pipelines::measure(&cluster, &mut report).await?;
+        report.machine("after");
+        println!("{}", report.table);
+        return Ok(());
+    }
     cold_start(&program, &cluster, &mut report).await?;
     let controller = warm_start(&program, &cluster, &mut report).await?;
     let slowest = one_after_another(&cluster, "2026.11.21-5e6f7a8", "", &mut report).await?;

@@ -114,7 +114,7 @@ impl<'a> Fleet<'a> {
         let site = Server::start(Arc::new(Site { git, forge: Arc::clone(&forge) })).await?;
         let hook = json!({
             "name": "deployer", "url": cluster.world.hook.url(), "method": "POST", "headers": {}, "format": "json",
-            "workloads": ["*/*"], "events": ["promotion.started"],
+            "workloads": ["*"], "events": ["promotion.started"],
         });
         cluster.world.subscribe(&json!([hook]))?;
         Ok(Self { cluster, others, forge, site })

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use domain::delivery::{Delivery, Reply};
 use domain::distribution::{Distribution, DistributionId};
-use domain::id::{InvalidationId, Reference};
-use domain::notice::Notice;
+use domain::id::{InvalidationId, Reference, Subject};
+use domain::notice::{Kind, Notice};
 use domain::paths::PathSet;
 use domain::pipeline::remark::Remark;
 use domain::pipeline::spec::Object;
@@ -52,6 +52,10 @@ pub struct DryNotifier(pub Arc<dyn Notifier>);
 
 #[async_trait]
 impl Notifier for DryNotifier {
+    fn hears(&self, subject: &Subject, kind: Kind) -> bool {
+        self.0.hears(subject, kind)
+    }
+
     fn deliveries(&self, notice: &Notice) -> Vec<Delivery> {
         for delivery in self.0.deliveries(notice) {
             let (hook, kind) = (delivery.hook, delivery.kind.name());

@@ -3,6 +3,8 @@
 //! Not for telling whether it is ready, which is `ready`'s, nor for what a sight means for a promotion; that is `pipeline::judge`.
 
 use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -79,9 +81,28 @@ pub struct AppKind {
     pub ready_value: Option<String>,
 }
 
-/// One object that somebody wants to know about.
+impl AppKind {
+    /// A kind whose revision and readiness are where its kind has them.
+    pub fn new(api_version: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            container: None,
+            revision_at: None,
+            ready_at: None,
+            ready_value: None,
+        }
+    }
+}
+
+/// One object that somebody wants to know about. Clones share what it says: a Pipeline, the reader of the cluster, its watches and
+/// their decoder hold it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TargetKey {
+pub struct TargetKey(Arc<TargetParts>);
+
+/// What a [`TargetKey`] says.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TargetParts {
     /// In which cluster.
     pub cluster: ClusterKey,
     /// What kind of object.
@@ -92,7 +113,26 @@ pub struct TargetKey {
     pub name: String,
 }
 
+impl From<TargetParts> for TargetKey {
+    fn from(parts: TargetParts) -> Self {
+        Self(Arc::new(parts))
+    }
+}
+
+impl Deref for TargetKey {
+    type Target = TargetParts;
+
+    fn deref(&self) -> &TargetParts {
+        &self.0
+    }
+}
+
 impl TargetKey {
+    /// The object of this name.
+    pub fn new(cluster: ClusterKey, app: AppKind, namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        TargetParts { cluster, app, namespace: namespace.into(), name: name.into() }.into()
+    }
+
     /// The way people say it: `prod/web`, or `eu-1/prod/web` in a leaf.
     pub fn display_name(&self) -> String {
         match &self.cluster {

@@ -53,7 +53,7 @@ pub const TROUBLE_MAX: Duration = Duration::from_secs(30);
 pub const TWICE_AFTER: Duration = Duration::from_secs(10);
 
 /// What users of `pipelines.weave.works` look for where nothing is known yet.
-const NOT_SYNCED: &str = "Target cluster client is not synced";
+pub(crate) const NOT_SYNCED: &str = "Target cluster client is not synced";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Link {
@@ -221,16 +221,21 @@ impl Leaf {
 
     /// The collections that the targets need.
     fn needed(&self) -> BTreeSet<Collection> {
-        let mut needed = BTreeSet::new();
-        let mut wide: BTreeMap<Collection, BTreeSet<Collection>> = BTreeMap::new();
-        for [narrow, all] in self.targets.keys().map(Collection::both) {
-            wide.entry(all).or_default().insert(narrow);
+        let mut kinds: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+        for target in self.targets.keys() {
+            kinds.entry((&target.app.api_version, &target.app.kind)).or_default().insert(&target.namespace);
         }
-        for (all, narrow) in wide {
-            if narrow.len() > NAMESPACES_MAX && !self.refused.contains(&all) {
-                needed.insert(all);
+        let mut needed = BTreeSet::new();
+        for ((api_version, kind), namespaces) in kinds {
+            let of = |namespace: Option<&str>| Collection {
+                api_version: api_version.to_owned(),
+                kind: kind.to_owned(),
+                namespace: namespace.map(str::to_owned),
+            };
+            if namespaces.len() > NAMESPACES_MAX && !self.refused.contains(&of(None)) {
+                needed.insert(of(None));
             } else {
-                needed.extend(narrow);
+                needed.extend(namespaces.into_iter().map(|namespace| of(Some(namespace))));
             }
         }
         needed

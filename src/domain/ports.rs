@@ -14,12 +14,12 @@ use async_trait::async_trait;
 use crate::delivery::{Delivery, Reply};
 use crate::distribution::{Distribution, DistributionId};
 use crate::horizon::Mark;
-use crate::id::{InvalidationId, Member, Origin, Reference, Seq, WorkloadId};
+use crate::id::{InvalidationId, Member, Origin, Reference, Seq, Subject, WorkloadId};
 use crate::lease::{Claim, Replica};
 use crate::listed::{Listed, Scope};
 use crate::lives::LifeNote;
 use crate::machine::Timestamp;
-use crate::notice::Notice;
+use crate::notice::{Kind, Notice};
 use crate::paths::PathSet;
 use crate::pipeline::remark::Remark;
 use crate::pipeline::spec::Object;
@@ -282,6 +282,8 @@ pub trait Cdn: Send + Sync {
 pub trait Notifier: Send + Sync {
     /// The deliveries a notice causes: one for each hook that subscribes to it, body included. Empty for most.
     fn deliveries(&self, notice: &Notice) -> Vec<Delivery>;
+    /// Whether any hook subscribes to notices of this kind about this subject.
+    fn hears(&self, subject: &Subject, kind: Kind) -> bool;
     /// Sends one delivery once and reports how the receiver took it.
     async fn send(&self, delivery: &Delivery) -> Reply;
 }

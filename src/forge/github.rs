@@ -2,11 +2,10 @@
 
 use async_trait::async_trait;
 use domain::pipeline::proposal::RequestState;
-use http::Method;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use crate::place::encoded;
+use crate::pulls;
 use crate::requests::{Branches, Found, PAGE, Requests, or_empty};
 use crate::rest::{Api, Failure, Versioned};
 use crate::words::Words;
@@ -71,28 +70,19 @@ impl Requests for GitHub {
     }
 
     async fn create(&self, branches: &Branches, words: &Words) -> Result<Found, Failure> {
-        let document = json!({"title": words.title, "body": words.body, "head": branches.head, "base": branches.base});
-        let pull: Pull = self.api.send("open a pull request", Method::POST, "/pulls", &document).await?;
-        Ok(pull.into())
+        pulls::create::<Pull>(&self.api, branches, words).await
     }
 
     async fn rewrite(&self, found: &Found, words: &Words) -> Result<Found, Failure> {
-        let document = json!({"title": words.title, "body": words.body});
-        let path = format!("/pulls/{}", found.number);
-        let pull: Pull = self.api.send("rewrite a pull request", Method::PATCH, &path, &document).await?;
-        Ok(pull.into())
+        pulls::rewrite::<Pull>(&self.api, found.number, words).await
     }
 
     async fn comment(&self, number: u64, words: &str) -> Result<(), Failure> {
-        let path = format!("/issues/{number}/comments");
-        let _: Value = self.api.send("comment on a pull request", Method::POST, &path, &json!({"body": words})).await?;
-        Ok(())
+        pulls::comment(&self.api, number, words).await
     }
 
     async fn close(&self, number: u64) -> Result<(), Failure> {
-        let path = format!("/pulls/{number}");
-        let _: Value = self.api.send("close a pull request", Method::PATCH, &path, &json!({"state": "closed"})).await?;
-        Ok(())
+        pulls::close(&self.api, number).await
     }
 
     async fn look(&self, number: u64, etag: Option<&str>) -> Result<Option<Versioned<Found>>, Failure> {

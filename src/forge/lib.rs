@@ -21,6 +21,7 @@ mod limits;
 mod pace;
 mod place;
 pub mod propose;
+mod pulls;
 mod requests;
 mod rest;
 mod session;

@@ -53,7 +53,7 @@ fn asking(ticket: &str, revision: &str) -> Value {
                 "promotion": {
                     "seq": 1, "revision": revision, "from": "1.2", "phase": "Waiting",
                     "candidateSince": "2026-11-22T22:10:00Z",
-                    "message": "it has not been good for long enough; nobody has said yes",
+                    "message": "it has not been good for long enough; it waits for a yes",
                 },
             },
         },
@@ -122,7 +122,7 @@ async fn every_pipeline_is_listed_with_what_it_waits_for() {
     broken["status"] = json!({"serial": "many"});
     world.api.put(broken).unwrap();
     let listed = list(&world.desk, None, Output::Table).await;
-    let waits = "prod it has not been good for long enough; nobody has said yes; it starts after a yes";
+    let waits = "prod it has not been good for long enough; it waits for a yes; it starts after a yes";
     has(
         &listed,
         1,

@@ -338,6 +338,10 @@ async fn a_notice_goes_to_the_hooks_that_subscribe_to_it_and_to_no_other() {
     };
     assert_eq!(names(&notice()), ["web", "web#2", "all", "exact"]);
     assert_eq!(names(&Notice { late: true, ..notice() }), ["all", "exact"], "the old form is skipped for good");
+    let hears =
+        |namespace: &str, name: &str, kind| webhooks.hears(&WorkloadId::deployment(namespace, name).into(), kind);
+    assert!(hears("shop", "web", Kind::PurgeCompleted) && hears("else", "where", Kind::PurgeFailed));
+    assert!(!hears("shop", "web", Kind::PromotionStarted), "no hook has it in its events");
     let unknown = Delivery { hook: "removed".to_owned(), ..webhooks.deliveries(&notice()).remove(0) };
     assert_eq!(webhooks.send(&unknown).await, Reply::UnknownHook);
 }

@@ -15,15 +15,8 @@ const TARGETS: usize = 3;
 const KINDS: [&str; TARGETS] = ["Application", "Application", "Deployment"];
 
 fn target(index: usize) -> TargetKey {
-    let app = AppKind {
-        api_version: "example.com/v1".to_owned(),
-        kind: KINDS[index].to_owned(),
-        container: None,
-        revision_at: None,
-        ready_at: None,
-        ready_value: None,
-    };
-    TargetKey { cluster: ClusterKey::Here, app, namespace: "prod".to_owned(), name: format!("app-{index}") }
+    let app = AppKind::new("example.com/v1", KINDS[index]);
+    TargetKey::new(ClusterKey::Here, app, "prod", format!("app-{index}"))
 }
 
 /// What an object of this revision says.

@@ -154,15 +154,8 @@ mod tests {
     use serde_json::json;
 
     fn target(kind: &str, name: &str) -> TargetKey {
-        let app = AppKind {
-            api_version: "apps/v1".to_owned(),
-            kind: kind.to_owned(),
-            container: None,
-            revision_at: None,
-            ready_at: None,
-            ready_value: None,
-        };
-        TargetKey { cluster: ClusterKey::Here, app, namespace: "prod".to_owned(), name: name.to_owned() }
+        let app = AppKind::new("apps/v1", kind);
+        TargetKey::new(ClusterKey::Here, app, "prod", name)
     }
 
     #[test]
@@ -173,10 +166,8 @@ mod tests {
         assert!(read(other).is_err(), "a watch says whose object cannot be read");
         let web = json!({"metadata": {"namespace": "prod", "name": "web", "uid": "u-1"}, "spec": {}, "status": {"replicas": "three"}}).to_string();
         assert_eq!(read(&web), Ok(Vec::new()));
-        let twice = TargetKey {
-            app: AppKind { container: Some("web".to_owned()), ..target("Deployment", "web").app },
-            ..target("Deployment", "web")
-        };
+        let named = AppKind { container: Some("web".to_owned()), ..AppKind::new("apps/v1", "Deployment") };
+        let twice = TargetKey::new(ClusterKey::Here, named, "prod", "web");
         wanted.set([target("Deployment", "web"), twice.clone(), target("StatefulSet", "web")].iter());
         let looks = read(&web).unwrap();
         let names: Vec<&TargetKey> = looks.iter().map(|(target, _)| target).collect();

@@ -19,7 +19,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use crate::adapters::http::{Answer, Client, Error, Request, header_value, retry_after};
 use crate::config::{Hook, HookFormat, HookMethod, Secret};
 use domain::delivery::{Content, Delivery, Reply};
-use domain::notice::Notice;
+use domain::id::Subject;
+use domain::notice::{Kind, Notice};
 use domain::ports::{Clock, Notifier};
 
 const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
@@ -88,6 +89,10 @@ impl Webhooks {
 
 #[async_trait]
 impl Notifier for Webhooks {
+    fn hears(&self, subject: &Subject, kind: Kind) -> bool {
+        self.hooks.iter().any(|(_, hook)| is_about(hook, subject, kind))
+    }
+
     fn deliveries(&self, notice: &Notice) -> Vec<Delivery> {
         let subscribed = self.hooks.iter().filter(|(_, hook)| subscribes(hook, notice));
         subscribed
@@ -123,10 +128,13 @@ impl Notifier for Webhooks {
 }
 
 fn subscribes(hook: &Hook, notice: &Notice) -> bool {
-    hook.events.contains(&notice.kind)
-        // The old program had given up on it by then (decision 17).
-        && !(hook.is_old_form && notice.late)
-        && hook.workloads.iter().any(|pattern| pattern.matches(notice.subject.namespace(), notice.subject.name()))
+    // The old program had given up on a late one by then (decision 17).
+    is_about(hook, &notice.subject, notice.kind) && !(hook.is_old_form && notice.late)
+}
+
+fn is_about(hook: &Hook, subject: &Subject, kind: Kind) -> bool {
+    hook.events.contains(&kind)
+        && hook.workloads.iter().any(|pattern| pattern.matches(subject.namespace(), subject.name()))
 }
 
 fn content(delivery: &Delivery, parameters: &BTreeMap<String, Secret<String>>) -> Result<(String, HeaderValue), Error> {

@@ -6,15 +6,8 @@ fn leaf(name: &str) -> ClusterKey {
 }
 
 fn target(cluster: ClusterKey, name: &str) -> TargetKey {
-    let app = AppKind {
-        api_version: "apps/v1".to_owned(),
-        kind: "Deployment".to_owned(),
-        container: None,
-        revision_at: None,
-        ready_at: None,
-        ready_value: None,
-    };
-    TargetKey { cluster, app, namespace: "prod".to_owned(), name: name.to_owned() }
+    let app = AppKind::new("apps/v1", "Deployment");
+    TargetKey::new(cluster, app, "prod", name)
 }
 
 fn owner(name: &str) -> PipelineId {

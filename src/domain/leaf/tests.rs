@@ -7,18 +7,16 @@ fn at(seconds: u64) -> Timestamp {
 }
 
 fn kind(kind: &str) -> AppKind {
-    AppKind {
-        api_version: "apps/v1".to_owned(),
-        kind: kind.to_owned(),
-        container: None,
-        revision_at: None,
-        ready_at: None,
-        ready_value: None,
-    }
+    AppKind::new("apps/v1", kind)
+}
+
+/// The same with another name.
+fn called(name: &str, target: &TargetKey) -> TargetKey {
+    TargetKey::new(target.cluster.clone(), target.app.clone(), target.namespace.as_str(), name)
 }
 
 fn target(of: &str, namespace: &str) -> TargetKey {
-    TargetKey { cluster: ClusterKey::Here, app: kind(of), namespace: namespace.to_owned(), name: "web".to_owned() }
+    TargetKey::new(ClusterKey::Here, kind(of), namespace, "web")
 }
 
 fn web(namespace: &str) -> TargetKey {
@@ -179,10 +177,7 @@ fn only_a_read_by_name_makes_a_target_absent_that_a_listing_did_not_show() {
     assert_eq!(bench.said(&web("prod")), "absent");
 
     // A target that is wanted later was dropped when its object was decoded.
-    bench.step(Event::Wanted(
-        PipelineId::new("shop", "api"),
-        [TargetKey { name: "api".to_owned(), ..web("prod") }].into(),
-    ));
+    bench.step(Event::Wanted(PipelineId::new("shop", "api"), [called("api", &web("prod"))].into()));
     assert_eq!(bench.watches.len(), 1, "the same watch");
     assert_eq!(bench.reads.len(), 1);
 }
@@ -212,8 +207,8 @@ fn what_a_new_listing_does_not_show_is_kept_until_it_is_read() {
 
 #[test]
 fn an_object_that_cannot_be_read_is_unknown_and_costs_itself_only() {
-    let mut bench = Bench::of(&[web("prod"), TargetKey { name: "api".to_owned(), ..web("prod") }]);
-    let api = TargetKey { name: "api".to_owned(), ..web("prod") };
+    let mut bench = Bench::of(&[web("prod"), called("api", &web("prod"))]);
+    let api = called("api", &web("prod"));
     bench.tell("Deployment", News::Restarted);
     bench.show(&api, look("2.0", false));
     bench.tell("Deployment", News::Seen(vec![(web("prod"), Err(".status.replicas is not a whole number".to_owned()))]));
@@ -255,7 +250,7 @@ fn trouble_before_the_first_listing_is_said_at_once() {
 
 #[test]
 fn what_a_watch_says_of_a_target_that_came_late_may_be_old_so_it_is_read() {
-    let (first, late) = (web("shop"), TargetKey { name: "late".to_owned(), ..web("shop") });
+    let (first, late) = (web("shop"), called("late", &web("shop")));
     let mut bench = Bench::of(std::slice::from_ref(&first));
     bench.tell("Deployment", News::Restarted);
     bench.tell("Deployment", News::Seen(vec![(first.clone(), Ok(look("1", false)))]));

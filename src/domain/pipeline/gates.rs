@@ -61,7 +61,7 @@ impl fmt::Display for Gate {
             Self::Suspended(why) => write!(f, "suspended: {why}"),
             Self::Soak(_) => f.write_str("it has not been good for long enough"),
             Self::Calendar(words) | Self::Verdict(words) | Self::Needs(words) => f.write_str(words),
-            Self::Approval => f.write_str("nobody has said yes"),
+            Self::Approval => f.write_str("it waits for a yes"),
         }
     }
 }

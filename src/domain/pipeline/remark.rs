@@ -6,8 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::app::{ClusterKey, TargetKey};
+use crate::app::{ClusterKey, TargetKey, TargetParts};
 use crate::id::{ObjectId, digest};
+use crate::leaf::NOT_SYNCED;
+use crate::pipeline::show::NOT_LOOKED_AT;
 use crate::pipeline::spec::{EnvironmentSpec, Object, Strategy};
 use crate::pipeline::status::{Ended, EnvironmentStatus, Status, TargetStatus};
 
@@ -84,14 +86,15 @@ fn unread<'a>(
     })
 }
 
-/// Why a target cannot be read; `None` if it was read, ready or not.
+/// Why a target cannot be read; `None` if it was read, ready or not, or is being looked at for the first time.
 fn unreadable(said: &TargetStatus) -> Option<&String> {
-    said.error.as_ref().filter(|_| said.uid.is_none())
+    let is_new = |why: &str| why == NOT_SYNCED || why == NOT_LOOKED_AT;
+    said.error.as_ref().filter(|why| said.uid.is_none() && !is_new(why))
 }
 
 /// `CLUSTER-NAMESPACE/CLUSTER:NAMESPACE/NAME`, or `NAMESPACE/NAME` in this cluster.
 fn place(target: &TargetKey) -> String {
-    let TargetKey { cluster, namespace, name, .. } = target;
+    let TargetParts { cluster, namespace, name, .. } = &**target;
     match cluster {
         ClusterKey::Here => format!("{namespace}/{name}"),
         ClusterKey::Leaf(leaf) => format!("{}/{}:{namespace}/{name}", leaf.namespace, leaf.name),

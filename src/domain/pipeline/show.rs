@@ -136,6 +136,9 @@ fn short(message: &str) -> String {
     text::clean(message, MESSAGE_BYTES_MAX)
 }
 
+/// What is said of a target before anything is known of it.
+pub(super) const NOT_LOOKED_AT: &str = "it was not looked at yet";
+
 /// What is said of a target that is not there.
 pub(super) fn not_found(target: &TargetKey) -> String {
     format!("{} {:?} not found", target.app.kind, target.name)
@@ -148,7 +151,7 @@ pub(super) fn shown(target: &TargetKey, sight: Option<&Sight>) -> TargetStatus {
         ClusterKey::Leaf(leaf) => Some(leaf.clone()),
     };
     let said = match sight {
-        None => TargetStatus { error: Some("it was not looked at yet".to_owned()), ..TargetStatus::default() },
+        None => TargetStatus { error: Some(NOT_LOOKED_AT.to_owned()), ..TargetStatus::default() },
         Some(Sight::Unknown(why)) => TargetStatus { error: Some(short(why)), ..TargetStatus::default() },
         Some(Sight::Absent) => TargetStatus { error: Some(not_found(target)), ..TargetStatus::default() },
         Some(Sight::Present(Present { uid, unready, revision })) => TargetStatus {

@@ -15,15 +15,8 @@ use crate::pipeline::proposal::{ForgeKind, Repository, Request};
 const MINUTE: Duration = Duration::from_mins(1);
 
 fn target(namespace: &str) -> TargetKey {
-    let app = AppKind {
-        api_version: "apps/v1".to_owned(),
-        kind: "Deployment".to_owned(),
-        container: None,
-        revision_at: None,
-        ready_at: None,
-        ready_value: None,
-    };
-    TargetKey { cluster: ClusterKey::Here, app, namespace: namespace.to_owned(), name: "web".to_owned() }
+    let app = AppKind::new("apps/v1", "Deployment");
+    TargetKey::new(ClusterKey::Here, app, namespace, "web")
 }
 
 fn at(revision: &str) -> Sight {

@@ -39,6 +39,14 @@ pub struct View {
     pub live: bool,
 }
 
+/// What only a running allclear knows.
+pub struct Live<'a> {
+    /// What the targets say.
+    pub sights: &'a Sights,
+    /// No webhook takes notifications of this Pipeline.
+    pub unheard: bool,
+}
+
 impl View {
     /// A person must act.
     pub fn is_stalled(&self) -> bool {
@@ -165,11 +173,12 @@ pub struct EndedView {
 
 /// Puts a Pipeline into words: the object, what it is known to remember, and what its targets say now. Without that, what they said
 /// when the status was written.
-pub fn view(object: &Object, status: &Status, live: Option<&Sights>) -> View {
+pub fn view(object: &Object, status: &Status, live: Option<Live<'_>>) -> View {
     let (suspended, passed_over, environments) = match &object.spec {
         Ok(spec) => {
-            let sights = live.cloned().unwrap_or_else(|| remembered(spec, status));
-            let scene = words::Scene { object, spec, status, sights: &sights };
+            let sights = live.as_ref().map_or_else(|| remembered(spec, status), |live| live.sights.clone());
+            let unheard = live.as_ref().is_some_and(|live| live.unheard);
+            let scene = words::Scene { object, spec, status, sights: &sights, unheard };
             let indices = 0..spec.environments.len();
             let environments = indices.filter_map(|index| scene.environment(index)).collect();
             (spec.suspended.clone(), spec.passed_over.clone(), environments)
@@ -218,7 +227,7 @@ fn remembered(spec: &Spec, status: &Status) -> Sights {
     sights
 }
 
-const fn leaf(target: &TargetKey) -> Option<&crate::app::LeafId> {
+fn leaf(target: &TargetKey) -> Option<&crate::app::LeafId> {
     match &target.cluster {
         ClusterKey::Here => None,
         ClusterKey::Leaf(leaf) => Some(leaf),

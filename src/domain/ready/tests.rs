@@ -3,14 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 
 fn kind(api_version: &str, kind: &str) -> AppKind {
-    AppKind {
-        api_version: api_version.to_owned(),
-        kind: kind.to_owned(),
-        container: None,
-        revision_at: None,
-        ready_at: None,
-        ready_value: None,
-    }
+    AppKind::new(api_version, kind)
 }
 
 /// An object with fields replaced by JSON pointer; the parent of each is there.

@@ -22,15 +22,9 @@ fn eu(kind: LeafKind) -> ClusterKey {
 }
 
 fn target(api_version: &str, kind: &str, name: &str) -> TargetKey {
-    let app = AppKind {
-        api_version: api_version.to_owned(),
-        kind: kind.to_owned(),
-        container: None,
-        revision_at: None,
-        ready_at: None,
-        ready_value: None,
-    };
-    TargetKey { cluster: eu(LeafKind::Secret), app, namespace: "prod".to_owned(), name: name.to_owned() }
+    let app = AppKind::new(api_version, kind);
+    let cluster = eu(LeafKind::Secret);
+    TargetKey::new(cluster, app, "prod", name)
 }
 
 fn collection(target: &TargetKey, namespace: Option<&str>) -> Collection {

@@ -141,19 +141,7 @@ pub fn number(revision: &Revision) -> u8 {
 }
 
 fn target(index: usize) -> TargetKey {
-    TargetKey {
-        cluster: ClusterKey::Here,
-        app: AppKind {
-            api_version: "apps/v1".to_owned(),
-            kind: "Deployment".to_owned(),
-            container: None,
-            revision_at: None,
-            ready_at: None,
-            ready_value: None,
-        },
-        namespace: NAMES[index].to_owned(),
-        name: "web".to_owned(),
-    }
+    TargetKey::new(ClusterKey::Here, AppKind::new("apps/v1", "Deployment"), NAMES[index], "web")
 }
 
 pub fn sight(number: u8) -> Sight {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use domain::delivery::{Content, Delivery, Reply};
 use domain::distribution::{Distribution, DistributionId};
-use domain::id::{InvalidationId, Reference, Seq, WorkloadId};
+use domain::id::{InvalidationId, Reference, Seq, Subject, WorkloadId};
 use domain::listed::Scope;
 use domain::lives::LifeNote;
 use domain::machine::Timestamp;
@@ -349,6 +349,10 @@ impl Cdn for World {
 
 #[async_trait]
 impl Notifier for World {
+    fn hears(&self, _: &Subject, _: Kind) -> bool {
+        true
+    }
+
     /// Two hooks: `ops` hears everything, `site` that the edge is fresh.
     fn deliveries(&self, notice: &Notice) -> Vec<Delivery> {
         if let Some(Fault::Panic) = self.state().next_planned("notifier.deliveries", &notice.subject.to_string()) {

@@ -63,17 +63,10 @@ pub struct Promotions {
 
 /// The Deployment `web` of this namespace, here or in the cluster of this name.
 pub fn target(cluster: Option<&str>, namespace: &str) -> TargetKey {
-    let app = AppKind {
-        api_version: "apps/v1".to_owned(),
-        kind: "Deployment".to_owned(),
-        container: None,
-        revision_at: None,
-        ready_at: None,
-        ready_value: None,
-    };
+    let app = AppKind::new("apps/v1", "Deployment");
     let leaf = |name: &str| LeafId { kind: LeafKind::Secret, namespace: "shop".to_owned(), name: name.to_owned() };
     let cluster = cluster.map_or(ClusterKey::Here, |name| ClusterKey::Leaf(leaf(name)));
-    TargetKey { cluster, app, namespace: namespace.to_owned(), name: "web".to_owned() }
+    TargetKey::new(cluster, app, namespace, "web")
 }
 
 /// An environment that is promoted into by a notification.

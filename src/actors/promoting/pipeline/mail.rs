@@ -7,8 +7,10 @@ use crate::actors::message::Observe;
 use crate::actors::observation::{Observation, PromotingSeen};
 use crate::actors::promoting::message::{ObjectSeen, PeersRebuilt, Reported};
 use crate::actors::shell::Drives;
+use domain::id::Subject;
+use domain::notice::Kind;
 use domain::pipeline::Event;
-use domain::pipeline::view::view;
+use domain::pipeline::view::{Live, view};
 
 impl Handler<ObjectSeen> for PipelineActor {
     type Result = ();
@@ -43,8 +45,11 @@ impl Handler<Observe> for PipelineActor {
         let machine = self.shell.machine();
         let trouble =
             machine.trouble().map(|why| format!("the status of {} cannot be written: {why}", machine.object().id));
+        let subject = Subject::Pipeline(machine.object().id.clone());
+        let unheard = !self.env.ports.notifier.hears(&subject, Kind::PromotionStarted);
+        let live = Live { sights: machine.sights(), unheard };
         let promoting = PromotingSeen {
-            pipelines: vec![view(machine.object(), machine.durable(), Some(machine.sights()))],
+            pipelines: vec![view(machine.object(), machine.durable(), Some(live))],
             troubles: trouble.into_iter().collect(),
             ..PromotingSeen::default()
         };

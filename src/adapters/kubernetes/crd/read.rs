@@ -194,7 +194,7 @@ impl Reader<'_> {
         let target = |raw: &raw::Target| {
             let cluster = self.cluster(raw.cluster_ref.as_ref())?;
             object_name(&raw.namespace, "a target's namespace")?;
-            Ok(TargetKey { cluster, app: kind.clone(), namespace: raw.namespace.clone(), name: app.name.clone() })
+            Ok(TargetKey::new(cluster, kind.clone(), raw.namespace.clone(), app.name.clone()))
         };
         let stalled_after = duration(&raw.stalled_after, "stalledAfter")?.unwrap_or(STALLED_AFTER);
         if stalled_after < STALLED_AFTER_MIN {
@@ -256,19 +256,12 @@ impl Reader<'_> {
     }
 
     fn need(&self, raw: &raw::Need) -> Result<TargetKey, InvalidSpec> {
-        let app = AppKind {
-            api_version: raw.api_version.clone(),
-            kind: raw.kind.clone(),
-            container: None,
-            revision_at: None,
-            ready_at: None,
-            ready_value: None,
-        };
+        let app = AppKind::new(raw.api_version.clone(), raw.kind.clone());
         let namespace = given(&raw.namespace).unwrap_or_else(|| self.namespace.to_owned());
         is_shown(&raw.api_version, &raw.kind)?;
         object_name(&namespace, "needs.namespace")?;
         object_name(&raw.name, "needs.name")?;
-        Ok(TargetKey { cluster: self.cluster(raw.cluster_ref.as_ref())?, app, namespace, name: raw.name.clone() })
+        Ok(TargetKey::new(self.cluster(raw.cluster_ref.as_ref())?, app, namespace, raw.name.clone()))
     }
 }
 

@@ -75,7 +75,8 @@ fn a_cluster_that_cannot_be_read_is_remarked_once_for_all_its_targets() {
     let leaf = LeafId { kind: LeafKind::GitopsCluster, namespace: "fleet".to_owned(), name: "eu-1".to_owned() };
     let mut spec = spec(false);
     for target in &mut spec.environments[1].targets {
-        target.cluster = ClusterKey::Leaf(leaf.clone());
+        let (app, namespace, name) = (target.app.clone(), target.namespace.clone(), target.name.clone());
+        *target = TargetKey::new(ClusterKey::Leaf(leaf.clone()), app, namespace, name);
     }
     let targets = spec.environments[1].targets.clone();
     let mut story = Story::new(spec);
@@ -87,6 +88,10 @@ fn a_cluster_that_cannot_be_read_is_remarked_once_for_all_its_targets() {
     let why = "GitopsCluster.gitops.weave.works \"eu-1\" not found";
     let lost = format!("!GetClusterError: Failed to get cluster fleet/eu-1 for pipeline shop/web: {why}");
     let unknown = || Sight::Unknown(why.to_owned());
+    let not_synced = || Sight::Unknown(crate::leaf::NOT_SYNCED.to_owned());
+    let quiet = see(&mut story, [not_synced(), not_synced()]);
+    assert_eq!(quiet, [UPDATED], "what begins is no failure");
+    see(&mut story, [at("1"), at("1")]);
     assert_eq!(see(&mut story, [unknown(), unknown()]), [lost.as_str(), UPDATED]);
     let gone = "!GetAppError: Failed to get application object fleet/eu-1:prod-a/web for pipeline shop/web: Deployment \"web\" not found";
     assert_eq!(see(&mut story, [Sight::Absent, at("1")]), [gone]);

@@ -1,16 +1,20 @@
 //! What people are shown, in each phase and for each question.
 
 use super::*;
-use crate::pipeline::view::{EnvironmentView, View, view};
+use crate::pipeline::view::{EnvironmentView, Live, View, view};
 
 impl Story {
     /// The view by what its targets say now. Once the status is written it is the same without them.
     fn view(&mut self) -> View {
         self.pass(Duration::from_secs(2));
-        let live = view(&self.object, &self.object.status, Some(self.machine.sights()));
+        let live = view(&self.object, &self.object.status, Some(self.live(false)));
         let remembered = view(&self.object, &self.object.status, None);
         assert_eq!(View { live: false, ..live.clone() }, remembered);
         live
+    }
+
+    fn live(&self, unheard: bool) -> Live<'_> {
+        Live { sights: self.machine.sights(), unheard }
     }
 
     fn prod(&mut self) -> EnvironmentView {
@@ -47,6 +51,20 @@ fn a_quiet_pipeline_says_when_it_moves() {
     assert_eq!(environments[1].gates, ["by notification"]);
     let targets: Vec<_> = environments[1].targets.iter().map(|one| (one.name.as_str(), one.ready)).collect();
     assert_eq!(targets, [("prod-a/web", true), ("prod-b/web", true)]);
+}
+
+#[test]
+fn a_notification_that_no_webhook_takes_is_said_to_be_one() {
+    let mut story = Story::new(spec(false));
+    story.pass(Duration::from_secs(2));
+    let how = |story: &Story| {
+        let view = view(&story.object, &story.object.status, Some(story.live(true)));
+        view.environments[1].gates.clone()
+    };
+    let words = "by notification, but no webhook has this Pipeline in workloads and promotion.started in events: only an Event tells of it";
+    assert_eq!(how(&story), [words]);
+    let by_request = Story::new(by_request());
+    assert!(how(&by_request)[0].starts_with("by pull request"), "what needs no webhook does not ask for one");
 }
 
 #[test]
@@ -96,7 +114,7 @@ fn a_question_names_the_command_that_answers_it() {
     let mut story = Story::new(spec(true));
     story.show("staging", at("2"));
     let next = format!("it starts after a yes, when its other gates are open: {APPROVE}");
-    assert_eq!(story.words(), said("nobody has said yes", &next));
+    assert_eq!(story.words(), said("it waits for a yes", &next));
     let question = story.prod().question.expect("a question");
     assert_eq!((question.kind.as_str(), question.revision.0.as_str()), ("Approval", "2"));
     assert_eq!(Some(question.ticket.clone()), story.ticket());

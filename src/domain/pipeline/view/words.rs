@@ -16,6 +16,8 @@ pub(super) struct Scene<'a> {
     pub(super) spec: &'a Spec,
     pub(super) status: &'a Status,
     pub(super) sights: &'a Sights,
+    /// No webhook takes notifications of this Pipeline.
+    pub(super) unheard: bool,
 }
 
 impl Scene<'_> {
@@ -32,7 +34,7 @@ impl Scene<'_> {
             unsettled: unsettled(spec, self.sights),
             next: self.next(spec, known, index, waits.as_deref(), obstacle.as_ref()),
             waits,
-            gates: if index == 0 { edge(spec).into_iter().collect() } else { gates(spec) },
+            gates: if index == 0 { edge(spec).into_iter().collect() } else { gates(spec, self.unheard) },
             promotion: known.promotion.as_ref().map(|one| promotion(one, soak_ends_ms(spec, one))),
             question: known.waiting.as_ref().map(question),
             request: request(known),
@@ -217,11 +219,16 @@ fn soak_ends_ms(environment: &EnvironmentSpec, promotion: &Promotion) -> Option<
     Some(since.saturating_add(soak))
 }
 
+/// What is said of a notification that reaches no program.
+const UNHEARD: &str = "by notification, but no webhook has this Pipeline in workloads and promotion.started in events: only an Event tells \
+                       of it";
+
 /// How a revision gets into an environment, and what must hold before.
-fn gates(environment: &EnvironmentSpec) -> Vec<String> {
+fn gates(environment: &EnvironmentSpec, unheard: bool) -> Vec<String> {
     let mut all = Vec::new();
     let Some(how) = &environment.promotion else { return all };
     all.push(match &how.strategy {
+        Strategy::Notification if unheard => UNHEARD.to_owned(),
         Strategy::Notification => "by notification".to_owned(),
         Strategy::PullRequest(repository) => format!("by pull request into {} of {}", repository.base, repository.url),
     });
