@@ -41,6 +41,9 @@ const POKE_KEY: &str = "the-key-of-a-forge-0123456789";
 /// How long an outcome is waited for here.
 const SHOWN_WITHIN: Duration = Duration::from_secs(3);
 
+/// Long enough for a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 struct Mute;
 
 impl Actor for Mute {
@@ -147,6 +150,16 @@ impl Bench {
         let object = self.api.get(Kind::Pipeline, "default", "app").unwrap();
         let value = object["metadata"].get("annotations")?.get(format!("allclear.dev/{name}"))?;
         value.as_str().map(str::to_owned)
+    }
+
+    /// Waits until this is the text of an annotation, or any text is.
+    async fn marked(&self, name: &str, value: Option<&str>) {
+        let came = tokio::time::timeout(PATIENCE, async {
+            while self.annotation(name).is_none_or(|found| value.is_some_and(|value| found != value)) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        });
+        assert!(came.await.is_ok(), "{name} was never {value:?}");
     }
 
     /// What the machine writes about prod.

@@ -103,7 +103,40 @@ pub(super) fn answer(body: &[u8]) -> Option<Answer> {
 
 #[cfg(test)]
 mod tests {
+    use actix_web::FromRequest;
+    use actix_web::dev;
+    use actix_web::error::PayloadError;
+    use actix_web::test::TestRequest;
+    use futures_util::stream;
+
     use super::*;
+
+    /// A body that comes in these pieces, and then stays away, or ends.
+    async fn payload(pieces: Vec<Result<&'static [u8], PayloadError>>, ends: bool) -> Payload {
+        let pieces = stream::iter(pieces.into_iter().map(|piece| piece.map(Bytes::from_static)));
+        let stream = if ends { pieces.boxed_local() } else { pieces.chain(stream::pending()).boxed_local() };
+        let request = TestRequest::default().to_http_request();
+        Payload::from_request(&request, &mut dev::Payload::from(stream)).await.unwrap()
+    }
+
+    // Time is paused: what waits for ten seconds is through with it at once.
+    #[tokio::test(start_paused = true)]
+    async fn a_body_is_read_within_its_bounds() {
+        const LARGE: &[u8] = &[b' '; BODY_BYTES_MAX];
+        let whole = read(&mut payload(vec![Ok(b"a"), Ok(b"b")], true).await, Some("2")).await;
+        assert_eq!(whole, Ok(Bytes::from_static(b"ab")));
+        assert_eq!(
+            read(&mut payload(vec![Ok(LARGE)], true).await, None).await.map(|body| body.len()),
+            Ok(BODY_BYTES_MAX)
+        );
+        assert_eq!(read(&mut payload(vec![Ok(LARGE), Ok(b"b")], false).await, None).await, Err(Unread::Long));
+        assert_eq!(read(&mut payload(Vec::new(), false).await, Some("262145")).await, Err(Unread::Long));
+        let began = tokio::time::Instant::now();
+        assert_eq!(read(&mut payload(vec![Ok(b"a")], false).await, Some("2")).await, Err(Unread::Slow));
+        assert_eq!(began.elapsed(), BODY_WITHIN);
+        let broken = vec![Ok(&b"a"[..]), Err(PayloadError::Incomplete(None))];
+        assert_eq!(read(&mut payload(broken, true).await, None).await, Err(Unread::Broken));
+    }
 
     #[test]
     fn an_event_is_what_flux_sends_and_what_go_reads() {

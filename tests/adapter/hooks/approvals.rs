@@ -39,9 +39,7 @@ async fn say_yes(bench: &Bench, path: &str, key: &str, body: &str) -> Answer {
 
 /// Does what the machine does when a yes has come: it takes it, and makes a pull request.
 async fn take(bench: &Bench) {
-    while bench.annotation("approve").as_deref() != Some(TICKET) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    bench.marked("approve", Some(TICKET)).await;
     let done = promotion("Proposed", Some(TICKET));
     bench.say(&json!({"promotion": done, "waitingApproval": null, "pullRequest": request()}));
 }

@@ -72,9 +72,7 @@ async fn what_comes_of_a_promotion_is_answered_when_the_status_shows_it() {
     bench.api.apply(pipeline(&notification())).unwrap();
     // TestPromotionStarted: 201 and Location. The machine makes the request while we wait.
     let (answer, ()) = futures_util::join!(promote_now(&bench), async {
-        while bench.annotation("requested-at").is_none() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        bench.marked("requested-at", None).await;
         bench.say(&json!({"seq": 1, "promotion": promotion("Started", None)}));
         tokio::time::sleep(Duration::from_millis(700)).await;
         bench.say(&json!({"promotion": promotion("Proposed", None), "pullRequest": request()}));

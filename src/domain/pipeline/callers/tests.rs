@@ -173,6 +173,7 @@ fn what_came_of_it_is_read_from_the_newest_promotion_of_that_revision() {
     assert_eq!(of("5.0.0", Phase::Proposed, Some(request(2))), url());
     assert_eq!(of("5.0.0", Phase::Landed, Some(request(2))), url());
     assert_eq!(of("5.0.0", Phase::Landed, None), Shown::Done);
+    assert_eq!(of("5.0.0", Phase::Landed, Some(request(1))), Shown::Done, "the request is an earlier promotion's");
     assert_eq!(of("5.0.0", Phase::Completed, None), Shown::Done);
     assert_eq!(of("5.0.0", Phase::Started, Some(request(1))), Shown::Nothing, "the request is an earlier promotion's");
     let unknown = OpenRequest { number: None, ..request(2) };
