@@ -32,8 +32,9 @@ use crate::adapters::redis::Server;
 use crate::adapters::redis::board::RedisBoard;
 use crate::adapters::webhook::Webhooks;
 use crate::app::by_hand::ByHand;
-use crate::app::promoting::{Beside, promoting};
+use crate::app::promoting::{Beside, hooks, promoting};
 use crate::config::{Config, Enabled, LedgerBackend, Namespaces, RedisAddress};
+use crate::http::hooks::Hooks;
 use crate::http::{About, Addresses, Fresh, Front, ListenError, Serving};
 use crate::telemetry::Metrics;
 use domain::catalog::Freshness;
@@ -119,7 +120,6 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
         beside.look_around(config, &clients).await?;
     }
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let metrics = Arc::new(Metrics::default());
     let (notifier, outbox) = webhooks(config, clock.clone())?;
     let scope = scope(config, &clients).await?;
     let cdn = Arc::new(CloudFront::new(cloudfront_options(config, overrides.aws)).await);
@@ -143,10 +143,12 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
         boards,
         promoting: promoting(config, &clients, &scope, beside, overrides.tempo, overrides.stand_ins),
     };
+    let metrics = Arc::new(Metrics::default());
+    let hooks = hooks(config, &clients, &scope, &ports.clock, &metrics);
     let grouping = if grouped { Some(grouping(config)?) } else { None };
     let settings = settings(config, member, grouping, outbox);
     let env = Env { ports, metrics, settings: Arc::new(settings), complaints: Arc::default() };
-    begin(config, env).await
+    begin(config, env, hooks).await
 }
 
 /// The group as it is configured, to listen to.
@@ -249,7 +251,7 @@ async fn neighbours(config: &Config, clients: &Clients) -> Result<Option<Neighbo
     }))
 }
 
-async fn begin(config: &Config, env: Env) -> Result<Running, StartError> {
+async fn begin(config: &Config, env: Env, hooks: Option<Hooks>) -> Result<Running, StartError> {
     let (give_up, given_up) = oneshot::channel();
     let draining = Arc::new(AtomicBool::new(false));
     let about =
@@ -261,12 +263,14 @@ async fn begin(config: &Config, env: Env) -> Result<Running, StartError> {
         Fresh::new(token.expose(), Arc::new(edges))
     });
     let root = Root::new(env, give_up).start();
-    let front = Front { root: root.clone().recipient(), metrics, about, fresh, draining: draining.clone() };
-    let addresses = Addresses { probes: config.http.listen, page: config.http.page };
+    let front = Front { root: root.clone().recipient(), metrics, about, fresh, hooks, draining: draining.clone() };
+    let addresses = Addresses { probes: config.http.listen, page: config.http.page, hooks: config.hooks.listen };
     let serving = crate::http::serve(addresses, front).await?;
-    let Addresses { probes, page } = serving.addresses();
-    // Tests and the demo read both from this line.
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), address = %probes, %page, dry_run = config.dry_run, "started");
+    let Addresses { probes, page, hooks } = serving.addresses();
+    let hooks = hooks.map(tracing::field::display);
+    let dry_run = config.dry_run;
+    // Tests and the demo read the addresses from this line.
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), address = %probes, %page, hooks, dry_run, "started");
     Ok(Running { root, serving, draining, given_up })
 }
 

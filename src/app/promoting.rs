@@ -9,13 +9,16 @@ use crate::adapters::dry_promoting::{DryForge, DryObjects};
 use crate::adapters::edge::FreshEdges;
 use crate::adapters::forge_http::ForgeHttp;
 use crate::adapters::forge_pool::Pooled;
+use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::kubeconfig::Origin;
 use crate::adapters::kubernetes::leaf::Clusters;
 use crate::adapters::kubernetes::objects::Pipelines;
 use crate::adapters::kubernetes::secrets::KubernetesSecrets;
 use crate::adapters::kubernetes::{Clients, Scope, Tempo};
 use crate::adapters::verdict::HttpVerdicts;
-use crate::config::{Config, Enabled};
+use crate::config::{self, Config, Enabled};
+use crate::http::hooks::{Hooks, Key, Network, SHOWN_WITHIN, Trust};
+use crate::telemetry::Metrics;
 use domain::pipeline::spec::Object;
 use domain::ports::pipeline::{Forge, Objects, Promoting, Secrets};
 use domain::ports::{Clock, ClusterView, Ledger};
@@ -64,6 +67,40 @@ pub(super) fn promoting(
         verdicts: Arc::new(verdicts),
         edges: Arc::new(FreshEdges::new(ledger, cluster, config.policy(), http, secrets)),
         required,
+    })
+}
+
+/// What the endpoints for other programs need; `None` if there are none, or nothing may be written.
+pub(super) fn hooks(
+    config: &Config,
+    clients: &Clients,
+    scope: &Scope,
+    clock: &Arc<dyn Clock>,
+    metrics: &Arc<Metrics>,
+) -> Option<Hooks> {
+    let config::Hooks { listen, keys, allow_unsigned, empty_approvals, trusted_proxies } = &config.hooks;
+    listen.as_ref()?;
+    if config.dry_run || config.pipeline.enabled == Enabled::Off {
+        tracing::info!("hooks.listen has no effect in a dry run, nor where pipeline.enabled is off");
+        return None;
+    }
+    let trust = Trust {
+        keys: keys.iter().filter_map(|key| Key::of(key.expose().as_bytes())).collect(),
+        allow_unsigned: *allow_unsigned,
+        empty_approvals: *empty_approvals,
+        proxies: trusted_proxies.iter().map(|(address, bits)| Network { address: *address, bits: *bits }).collect(),
+        namespaces: match scope {
+            Scope::All => None,
+            Scope::Namespaces(names) => Some(names.clone()),
+        },
+    };
+    Some(Hooks {
+        marks: Arc::new(Desk::new(clients, &config.pipeline.groups, !config.pipeline.cross_namespace)),
+        secrets: Arc::new(KubernetesSecrets::new(clients)),
+        clock: clock.clone(),
+        metrics: metrics.clone(),
+        trust,
+        shown_within: SHOWN_WITHIN,
     })
 }
 

@@ -46,6 +46,7 @@ pub use mask::{MASK, Secret, shown};
 pub use pipeline::{Enabled, Git, Pipeline};
 pub use problem::{Invalid, Place, Problem, Warning};
 pub use reference::{Reference, reference, reference_table};
+pub use serving::Hooks;
 pub use show::Effective;
 
 use domain::paths::PathSet;
@@ -185,6 +186,8 @@ pub struct Config {
     pub git: Git,
     /// Our own HTTP server.
     pub http: Http,
+    /// Requests of other programs.
+    pub hooks: Hooks,
     /// Our own log.
     pub log: Log,
     /// Do everything but purge, vote and notify; records are kept in memory then, whatever `ledger` says.

@@ -455,3 +455,24 @@ fn the_token_for_asking_after_edges_is_read_from_its_file_and_never_shown() {
     }
     assert!(problems(&[], &file)[0].contains("cannot be read: there is no such file"));
 }
+
+#[test]
+fn requests_of_other_programs_have_a_port_of_their_own_and_keys_that_are_never_shown() {
+    assert_eq!(load_with(&[], &[], &[]).unwrap().config.hooks.listen, None);
+    let settings = "[hooks]\nlisten = \"0.0.0.0:8082\"\nkey_file = \"/keys\"\ntrusted_proxies = [\"10.0.0.0/8\"]";
+    let keys = "hunter2hunter2hunter2\n\n  hunter3hunter3hunter3\r\n";
+    let loaded = load_with(&[("c.toml", settings), ("/keys", keys)], &[], &[]).unwrap();
+    let exposed: Vec<&str> = loaded.config.hooks.keys.iter().map(|key| key.expose().as_str()).collect();
+    assert_eq!(exposed, ["hunter2hunter2hunter2", "hunter3hunter3hunter3"]);
+    assert!(!format!("{:?}{}", loaded.config.hooks, loaded.effective.table()).contains("hunter"));
+    for bad in ["hunter2", "hunter2hunter2 hunter2", "hunter2hunter2hunter2\nhunter3", ""] {
+        let found = problems(&[("c.toml", settings), ("/keys", bad)], &[]);
+        assert!(found.len() == 1 && found[0].contains("hooks.key_file") && !found[0].contains("hunter"), "{found:?}");
+    }
+    for taken in ["127.0.0.1:8081", "0.0.0.0:8080"] {
+        let found = problems(&[], &[("ALLCLEAR__HOOKS__LISTEN", taken)]);
+        assert!(found[0].contains("takes the port of http.listen or of http.page"), "{found:?}");
+    }
+    let open = "[hooks]\nlisten = \"0.0.0.0:8082\"\nallow_unsigned = true\nempty_approvals = true\n[pipeline]\nenabled = \"off\"";
+    assert_eq!(load_with(&[("c.toml", open)], &[], &[]).unwrap().warnings.len(), 3);
+}

@@ -65,6 +65,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let pipeline = pipeline::pipeline(values);
     let git = pipeline::git(values);
     let http = serving::http(values, read);
+    let hooks = serving::hooks(values, http.as_ref(), pipeline.as_ref(), read);
     let log = log(values);
     check_ledger(values, ledger.as_ref(), redis.as_ref(), group.as_ref());
     check_timeouts(values, rollout.as_ref(), group.as_ref());
@@ -85,6 +86,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
         pipeline: pipeline?,
         git: git?,
         http: http?,
+        hooks: hooks?,
         log: log?,
         dry_run: dry_run?,
     })

@@ -98,6 +98,11 @@ impl Life {
         self.addresses.page
     }
 
+    /// Where requests of other programs are taken; `None`: nowhere.
+    pub fn hooks(&self) -> Option<SocketAddr> {
+        self.addresses.hooks
+    }
+
     /// Where probes and metrics are.
     pub fn probes(&self) -> SocketAddr {
         self.addresses.probes

@@ -1,4 +1,4 @@
-//! The two doors: probes and metrics on the pod's address, everything else on loopback.
+//! The doors: probes and metrics on the pod's address, the page on loopback, and, where configured, requests of other programs.
 //!
 //! Each is a server of its own, with its own thread and places: whatever is connected to the page can take none of the
 //! kubelet's. What the doors show, and to whom it is none of their business, is in `mod.rs`.
@@ -30,6 +30,8 @@ pub enum Door {
     Probes,
     /// Everything.
     Page,
+    /// Requests of other programs, which lead to marks on objects (`hooks`).
+    Hooks,
 }
 
 impl Door {
@@ -38,6 +40,7 @@ impl Door {
         match self {
             Self::Probes => "probes",
             Self::Page => "page",
+            Self::Hooks => "hooks",
         }
     }
 
@@ -46,6 +49,7 @@ impl Door {
         match self {
             Self::Probes => "http.listen (ALLCLEAR__HTTP__LISTEN)",
             Self::Page => "http.page (ALLCLEAR__HTTP__PAGE)",
+            Self::Hooks => "hooks.listen (ALLCLEAR__HOOKS__LISTEN)",
         }
     }
 
@@ -57,6 +61,9 @@ impl Door {
             Self::Probes => Bounds { all: 64, peer: 8 },
             // By port-forward everybody comes from 127.0.0.1: ten browsers with six connections each.
             Self::Page => Bounds { all: 128, peer: 64 },
+            // Two replicas of an Ingress controller keep some connections each; all others open one for a request. Each may send a
+            // body of 256 KiB: 16 MiB in all.
+            Self::Hooks => Bounds { all: 64, peer: 32 },
         }
     }
 
@@ -68,6 +75,8 @@ impl Door {
             Self::Probes => Duration::from_secs(5),
             // One refresh of the page comes every two seconds.
             Self::Page => Duration::from_secs(15),
+            // An Ingress controller keeps its connections for the next request.
+            Self::Hooks => Duration::from_secs(30),
         }
     }
 
@@ -76,7 +85,7 @@ impl Door {
         match self {
             // Half of what the probes of deploy/base wait in all.
             Self::Probes => Duration::from_millis(2_500),
-            Self::Page => Duration::from_secs(5),
+            Self::Page | Self::Hooks => Duration::from_secs(5),
         }
     }
 }
@@ -88,6 +97,8 @@ pub struct Addresses {
     pub probes: SocketAddr,
     /// Of [`Door::Page`]: loopback.
     pub page: SocketAddr,
+    /// Of [`Door::Hooks`]; `None`: it is not there.
+    pub hooks: Option<SocketAddr>,
 }
 
 /// An address cannot be listened on.

@@ -14,6 +14,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use super::names::is_name;
 use super::reply;
 use domain::pipeline::spec::Purged;
 use domain::ports::pipeline::Edges;
@@ -26,9 +27,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// When to ask again while an edge is not fresh, in seconds.
 const AGAIN_S: u64 = 2;
-
-/// Characters of a namespace or of a name (RFC 1123).
-const NAME_CHARS_MAX: usize = 253;
 
 /// Who may ask, and what is asked then.
 #[derive(Clone)]
@@ -88,9 +86,4 @@ fn busy(why: String) -> HttpResponse {
     let mut answer = reply::text(StatusCode::SERVICE_UNAVAILABLE, why + "\n");
     answer.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from(AGAIN_S));
     answer
-}
-
-fn is_name(text: &str) -> bool {
-    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
-    !text.is_empty() && text.len() <= NAME_CHARS_MAX && text.chars().all(is_inner) && !text.starts_with('.')
 }

@@ -1,6 +1,7 @@
 //! What people and probes see over HTTP: health, metrics, the state as JSON and the status page.
 //!
-//! Only `GET` and `HEAD`, and nothing here changes anything: who reaches a port can look, not touch. Any pod may reach the
+//! Only `GET` and `HEAD`, and nothing here changes anything: who reaches a port can look, not touch (but for `hooks`, which has a port of
+//! its own, and is off unless configured). Any pod may reach the
 //! pod's address, so what names workloads is shown on loopback only, unless configured otherwise (`doors`). Each server
 //! has a thread of its own, so it still answers — and `/livez` says so — when the thread of the actors is blocked.
 //!
@@ -9,6 +10,8 @@
 mod doors;
 mod fresh;
 mod guests;
+pub mod hooks;
+mod names;
 mod page;
 mod reply;
 
@@ -29,6 +32,7 @@ pub use doors::{Addresses, Door, ListenError};
 use doors::{Open, bind};
 pub use fresh::Fresh;
 use guests::Guest;
+use hooks::{Hooks, Porter};
 pub use page::About;
 
 /// How long the actors' event loop may take for one turn before the process counts as hung. A turn is microseconds; a
@@ -49,6 +53,8 @@ pub struct Front {
     pub about: About,
     /// Who may ask whether an edge is fresh; `None`: nobody.
     pub fresh: Option<Fresh>,
+    /// What the endpoints for other programs need; `None`: there are none, whatever their address.
+    pub hooks: Option<Hooks>,
     /// Set when the process has begun to end; it is not ready from then on.
     pub draining: Arc<AtomicBool>,
 }
@@ -57,38 +63,53 @@ pub struct Front {
 pub struct Serving {
     probes: Open,
     page: Open,
+    hooks: Option<Open>,
 }
 
 /// Starts to listen and to serve. Must be called on the thread of the actors: its event loop is what `/livez` watches.
 ///
 /// # Errors
-/// If an address cannot be listened on; then the other one accepts no connection either.
+/// If an address cannot be listened on; then the others accept no connection either.
 #[expect(clippy::unused_async, reason = "async, so that it cannot be called where no event loop is")]
 pub async fn serve(addresses: Addresses, front: Front) -> Result<Serving, ListenError> {
     listen(addresses, front, TURN_WITHIN)
 }
 
 fn listen(addresses: Addresses, front: Front, turn_within: Duration) -> Result<Serving, ListenError> {
+    let metrics = front.metrics.clone();
+    let porter = front.hooks.clone().zip(addresses.hooks).map(|(hooks, address)| {
+        let porter = web::Data::new(Porter::new(hooks));
+        let answering = move |app: &mut web::ServiceConfig| {
+            app.app_data(porter.clone()).default_service(web::to(hooks::answer));
+        };
+        bind(Door::Hooks, address, metrics.clone(), answering)
+    });
+    let porter = porter.transpose()?;
     let window = web::Data::new(Window { front, actors: Arbiter::current(), turn_within });
-    let metrics = window.front.metrics.clone();
     let answering = move |app: &mut web::ServiceConfig| {
         app.app_data(window.clone()).default_service(web::to(answer));
     };
     let probes = bind(Door::Probes, addresses.probes, metrics.clone(), answering.clone())?;
     let page = bind(Door::Page, addresses.page, metrics, answering)?;
-    Ok(Serving { probes: probes.open(), page: page.open() })
+    Ok(Serving { probes: probes.open(), page: page.open(), hooks: porter.map(doors::Bound::open) })
 }
 
 impl Serving {
     /// Where it listens; the ports are the real ones, also if 0 was asked for.
     pub fn addresses(&self) -> Addresses {
-        Addresses { probes: self.probes.address, page: self.page.address }
+        let hooks = self.hooks.as_ref().map(|hooks| hooks.address);
+        Addresses { probes: self.probes.address, page: self.page.address, hooks }
     }
 
     /// Stops listening, lets the requests under way end, and ends.
     pub async fn stop(self) {
-        let Self { probes, page } = self;
-        tokio::join!(probes.close(), page.close());
+        let Self { probes, page, hooks } = self;
+        let hooks = async {
+            if let Some(hooks) = hooks {
+                hooks.close().await;
+            }
+        };
+        tokio::join!(probes.close(), page.close(), hooks);
     }
 }
 
@@ -99,16 +120,25 @@ struct Window {
     turn_within: Duration,
 }
 
-/// Every path there is.
-async fn answer(request: HttpRequest, window: web::Data<Window>, door: web::Data<Door>) -> HttpResponse {
+/// Every path there is. No request here has a body.
+async fn answer(
+    request: HttpRequest,
+    payload: web::Payload,
+    window: web::Data<Window>,
+    door: web::Data<Door>,
+) -> HttpResponse {
+    reply::ending(answered(&request, &window, **door).await, payload)
+}
+
+async fn answered(request: &HttpRequest, window: &Window, door: Door) -> HttpResponse {
     let _answering = request.conn_data::<Guest>().map(Guest::answering);
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return reply::method_not_allowed(request.method());
     }
     if let (Some(asked), Some(fresh)) = (request.path().strip_prefix(fresh::PATH), &window.front.fresh) {
-        return fresh.answer(&request, asked).await;
+        return fresh.answer(request, asked).await;
     }
-    match (request.path(), *door.get_ref()) {
+    match (request.path(), door) {
         ("/livez", _) => health(window.alive().await),
         ("/readyz", _) => health(window.ready().await),
         ("/metrics", _) => reply::metrics(window.front.metrics.text()),

@@ -1,9 +1,13 @@
 //! The answers, each with the headers that keep a browser from doing anything but showing it.
 
+use std::pin::Pin;
 use std::sync::LazyLock;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::http::{Method, StatusCode, header};
+use actix_web::web::{Bytes, Payload};
 use actix_web::{HttpResponse, HttpResponseBuilder};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -30,6 +34,29 @@ static CONTENT_SECURITY_POLICY: LazyLock<String> = LazyLock::new(|| {
 /// What was asked for, unless that takes longer than this.
 pub async fn within<T>(time: Duration, asked: impl Future<Output = T>) -> Option<T> {
     actix_rt::time::timeout(time, asked).await.ok()
+}
+
+/// An answer that ends its connection where the request's body was not read to its end. Without that actix reads on and throws away,
+/// for as long as somebody sends (actix-http 3.20, `should_close_for_unread_payload`: it looks whether the body is still held).
+pub fn ending(answer: HttpResponse, payload: Payload) -> HttpResponse {
+    answer.map_body(|_, body| BoxBody::new(Holding { body, _payload: Box::new(payload) }))
+}
+
+struct Holding {
+    body: BoxBody,
+    _payload: Box<Payload>,
+}
+
+impl MessageBody for Holding {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        self.body.size()
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        Pin::new(&mut self.body).poll_next(context)
+    }
 }
 
 /// Plain words.
@@ -68,6 +95,7 @@ pub fn not_found(path: &str, door: Door) -> HttpResponse {
             "here are /livez, /readyz and /metrics; the status page and /api/v1/state are at http.page, port 8081 unless \
              configured otherwise, which kubectl port-forward reaches"
         }
+        Door::Hooks => "requests of other programs are taken here",
     };
     text(StatusCode::NOT_FOUND, format!("there is nothing at {path:?}; {here}\n"))
 }

@@ -51,7 +51,7 @@ impl Handler<Observe> for Mute {
 
 fn front(root: Recipient<Observe>) -> Front {
     let about = About { member: "eu-1".into(), group: "default".into(), dry_run: false };
-    Front { root, metrics: Arc::default(), about, fresh: None, draining: Arc::default() }
+    Front { root, metrics: Arc::default(), about, fresh: None, hooks: None, draining: Arc::default() }
 }
 
 fn showing(observation: Observation) -> Front {
@@ -64,7 +64,7 @@ fn synced() -> Observation {
 
 fn anywhere() -> Addresses {
     let address = "127.0.0.1:0".parse().unwrap();
-    Addresses { probes: address, page: address }
+    Addresses { probes: address, page: address, hooks: None }
 }
 
 async fn start(front: Front) -> Serving {

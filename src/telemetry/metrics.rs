@@ -88,6 +88,13 @@ struct ByDoor {
     closed: &'static str,
 }
 
+/// A request at one of the endpoints for other programs. A code is one of a dozen.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ByAnswer {
+    door: &'static str,
+    code: u16,
+}
+
 /// Upper bounds in seconds: a loopback write to half a minute, doubling.
 const SECONDS_BUCKETS: [f64; 14] = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0];
 
@@ -115,7 +122,22 @@ pub struct Metrics {
     board_answered: Family<ByBoard, Gauge>,
     held: Family<ByHold, Gauge>,
     paths: Family<ByNamespace, Counter>,
+    doors: Doors,
+}
+
+/// What happens at our own doors.
+#[derive(Default)]
+struct Doors {
     connections: Family<ByDoor, Counter>,
+    requests: Family<ByAnswer, Counter>,
+}
+
+impl Doors {
+    fn register(&self, registry: &mut Registry) {
+        let Self { connections, requests } = self;
+        registry.register("http_connections_closed", "Connections closed for want of places", connections.clone());
+        registry.register("hook_requests", "Requests of other programs, by endpoint and answer", requests.clone());
+    }
 }
 
 /// How the watches of workloads go.
@@ -162,7 +184,7 @@ impl Default for Metrics {
             board_answered: Family::default(),
             held: Family::default(),
             paths: Family::default(),
-            connections: Family::default(),
+            doors: Doors::default(),
             registry: Mutex::new(Registry::default()),
         };
         let Self {
@@ -188,7 +210,7 @@ impl Default for Metrics {
             board_answered: _,
             held: _,
             paths: _,
-            connections,
+            doors: _,
         } = &metrics;
         registry.register("notices", "Transitions told, by kind", notices.clone());
         registry.register("effects", "Effects performed, by machine and effect", effects.clone());
@@ -205,15 +227,15 @@ impl Default for Metrics {
         registry.register("workloads_quarantined", words, quarantined.clone());
         let words = "Workloads whose newest rollout did not end well, by reason";
         registry.register("workloads_unwell", words, unwell.clone());
-        registry.register("http_connections_closed", "Connections closed for want of places", connections.clone());
         metrics.register_parts(&mut registry);
         Self { registry: Mutex::new(registry), ..metrics }
     }
 }
 
 impl Metrics {
-    /// Those of the watches, of Pipelines, and of the group and its boards.
+    /// Those of the doors, of the watches, of Pipelines, and of the group and its boards.
     fn register_parts(&self, registry: &mut Registry) {
+        self.doors.register(registry);
         self.watching.register(registry);
         self.promotions.register(registry);
         let Self { board_calls, board_failures, board_rejections, board_answered, held, paths, .. } = self;
@@ -291,7 +313,12 @@ impl Metrics {
     /// A connection to a door was closed, because its peer (`peer`) or all (`all`) had as many as they may: one that was `idle`,
     /// or, where none was, the `new` one.
     pub fn connection_closed(&self, door: &'static str, bound: &'static str, closed: &'static str) {
-        self.connections.get_or_create(&ByDoor { door, bound, closed }).inc();
+        self.doors.connections.get_or_create(&ByDoor { door, bound, closed }).inc();
+    }
+
+    /// A request of another program was answered.
+    pub fn hook_request(&self, door: &'static str, code: u16) {
+        self.doors.requests.get_or_create(&ByAnswer { door, code }).inc();
     }
 
     /// A mailbox was full.

@@ -20,6 +20,7 @@ mod explain;
 mod forge_http;
 mod gates;
 mod health;
+mod hooks;
 mod kubernetes;
 mod kubernetes_conformance;
 mod ledger;

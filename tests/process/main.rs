@@ -17,6 +17,7 @@ mod by_hand;
 mod defects;
 mod faults;
 mod group;
+mod hooks;
 mod kills;
 mod leader;
 mod promises;

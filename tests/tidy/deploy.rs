@@ -86,10 +86,15 @@ type Rights = &'static [(&'static str, &'static str)];
 
 /// The rights that components, the overlay of the older group and a leaf give, each for itself, by the file of the role. The base names
 /// no Secrets; Secrets are named one by one.
-const MORE_RIGHTS: [(&str, &str, Rights); 7] = [
+const MORE_RIGHTS: [(&str, &str, Rights); 8] = [
     ("components/apps", "ClusterRole", &APPS),
     ("components/approvals-by-hand", "ClusterRole", &[("allclear.dev/pipelines", "approve get list patch watch")]),
     ("components/gitopsclusters", "ClusterRole", &[("gitops.weave.works/gitopsclusters", "get list watch")]),
+    (
+        "components/hooks",
+        "ClusterRole",
+        &[("allclear.dev/pipelines", "patch"), ("pipelines.weave.works/pipelines", "patch")],
+    ),
     (
         "components/pipelines",
         "ClusterRole",
@@ -152,6 +157,7 @@ fn a_component_binds_the_account_of_the_base() {
     let overlays = [
         "components/apps",
         "components/gitopsclusters",
+        "components/hooks",
         "components/pipelines",
         "components/secrets",
         "overlays/weave",
@@ -280,6 +286,25 @@ fn the_pod_gets_no_variables_for_services_and_lets_only_scrapers_in() {
     assert_eq!(rules[0]["ports"], json!([{"port": "http", "protocol": "TCP"}]));
     let service = of_kind("deploy/base/service.yaml", "Service");
     assert_eq!(service["spec"]["ports"], json!([{"name": "http", "port": 8080, "targetPort": "http"}]));
+}
+
+/// The port that is opened is the one that the Service and the policy name, and nobody but those named may come to it.
+#[test]
+fn the_endpoints_for_other_programs_are_opened_for_those_that_are_named() {
+    let component = file("deploy/components/hooks/kustomization.yaml").text;
+    for line in ["value: 0.0.0.0:8082", "name: hooks", "containerPort: 8082"] {
+        assert!(component.contains(line), "{line}");
+    }
+    let service = of_kind("deploy/components/hooks/service.yaml", "Service");
+    assert_eq!(service["spec"]["ports"], json!([{"name": "hooks", "port": 8082, "targetPort": "hooks"}]));
+    let policy = of_kind("deploy/components/hooks/network-policy.yaml", "NetworkPolicy");
+    let rules = policy["spec"]["ingress"].as_array().unwrap();
+    assert_eq!((rules.len(), &rules[0]["ports"]), (1, &json!([{"port": "hooks", "protocol": "TCP"}])));
+    let from = rules[0]["from"].as_array().unwrap();
+    let named = |peer: &Value| !peer["namespaceSelector"]["matchLabels"].as_object().unwrap().is_empty();
+    assert!(!from.is_empty() && from.iter().all(named), "{from:?}");
+    let selected = |object: &Value| object["app.kubernetes.io/name"] == json!("allclear");
+    assert!(selected(&service["spec"]["selector"]) && selected(&policy["spec"]["podSelector"]["matchLabels"]));
 }
 
 /// A release gives them by digest.

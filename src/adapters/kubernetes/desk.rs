@@ -1,17 +1,21 @@
-//! Pipelines as a person comes to them, with rights of their own (decision 21): all of them, one of them, and a mark on one. A mark is
-//! an annotation, so the machine alone writes status and what a person says survives a restart of allclear.
+//! Pipelines as a person comes to them, with rights of their own (decision 21), or a request with ours: all of them, one of them, and a
+//! mark on one. A mark is an annotation, so the machine alone writes status and what a person says survives a restart of allclear.
 //!
 //! Not for what a mark means; that is `pipeline::ask`'s.
 
+use async_trait::async_trait;
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::api::{Api, Clients, Collection, Resource};
+use super::api::{Answer, Api, Clients, Collection, Resource};
 use super::crd;
 use super::objects::of;
 use domain::id::PipelineId;
+use domain::pipeline::callers::{self, Called};
 use domain::pipeline::spec::Object;
 use domain::ports::PortError;
+use domain::ports::pipeline::Marks;
 
 /// Answers a ticket with yes.
 pub const APPROVE: &str = "allclear.dev/approve";
@@ -60,6 +64,12 @@ pub enum Marked {
     /// The object changed since it was read: nothing was written.
     Changed,
     /// The object is not there any more.
+    Gone,
+}
+
+enum Patched {
+    Done(Answer),
+    Changed,
     Gone,
 }
 
@@ -116,6 +126,16 @@ impl Desk {
     /// # Errors
     /// In words, also where the cluster does not have the kind.
     pub async fn one(&self, id: &PipelineId) -> Result<Option<Found>, PortError> {
+        let read = self.first(id, crd::object).await?;
+        Ok(read.map(|(group, object)| self.found(group, object)))
+    }
+
+    /// What `read` makes of the first object of this name, and the group that it is in.
+    async fn first<T>(
+        &self,
+        id: &PipelineId,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<(&str, T)>, PortError> {
         let mut served = false;
         for group in &self.groups {
             let of = of(group, Some(&id.namespace));
@@ -123,10 +143,7 @@ impl Desk {
                 Some(answer) => {
                     let unreadable =
                         |why| PortError::lasting(answer.attempted.as_str(), format!("it cannot be read: {why}"));
-                    return answer
-                        .object(crd::object)
-                        .map(|object| Some(self.found(group, object)))
-                        .map_err(unreadable);
+                    return answer.object(read).map(|read| Some((group.as_str(), read))).map_err(unreadable);
                 }
                 None => served |= self.is_served(&of).await?,
             }
@@ -153,27 +170,32 @@ impl Desk {
     /// # Errors
     /// In words.
     pub async fn mark(&self, found: &Found, marks: &[Mark<'_>], exact: bool) -> Result<Marked, PortError> {
-        let PipelineId { namespace, name } = &found.object.id;
-        let annotations: serde_json::Map<String, Value> =
-            marks.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-        let mut metadata = json!({"annotations": annotations, "uid": found.object.uid});
-        if exact && let Some(fields) = metadata.as_object_mut() {
-            fields.insert("resourceVersion".to_owned(), json!(found.object.version));
-        }
-        let of = of(&found.group, Some(namespace));
-        match self.api.merge(&of, name, &json!({"metadata": metadata})).await {
-            Ok(answer) => {
+        match self.patch(&found.group, &found.object, marks, exact).await? {
+            Patched::Done(answer) => {
                 let unreadable = |why| {
-                    PortError::lasting(
-                        of.attempt_one("patch", name).to_string(),
-                        format!("it is done, and the answer cannot be read: {why}"),
-                    )
+                    let why = format!("it is done, and the answer cannot be read: {why}");
+                    PortError::lasting(answer.attempted.as_str(), why)
                 };
                 Ok(Marked::Done(Box::new(self.found(&found.group, answer.object(crd::object).map_err(unreadable)?))))
             }
-            Err(failed) if failed.status() == Some(404) => Ok(Marked::Gone),
+            Patched::Changed => Ok(Marked::Changed),
+            Patched::Gone => Ok(Marked::Gone),
+        }
+    }
+
+    async fn patch(&self, group: &str, object: &Object, marks: &[Mark<'_>], exact: bool) -> Result<Patched, PortError> {
+        let PipelineId { namespace, name } = &object.id;
+        let annotations: serde_json::Map<String, Value> =
+            marks.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+        let mut metadata = json!({"annotations": annotations, "uid": object.uid});
+        if exact && let Some(fields) = metadata.as_object_mut() {
+            fields.insert("resourceVersion".to_owned(), json!(object.version));
+        }
+        match self.api.merge(&of(group, Some(namespace)), name, &json!({"metadata": metadata})).await {
+            Ok(answer) => Ok(Patched::Done(answer)),
+            Err(failed) if failed.status() == Some(404) => Ok(Patched::Gone),
             // Another version, or another object of the name.
-            Err(failed) if failed.status() == Some(409) => Ok(Marked::Changed),
+            Err(failed) if failed.status() == Some(409) => Ok(Patched::Changed),
             Err(failed) => Err(failed.error),
         }
     }
@@ -200,6 +222,45 @@ impl Desk {
         let review: Review = self.api.create(&Collection::everywhere(REVIEWS), None, &body).await?.json()?;
         Ok(review.status.user_info.username)
     }
+}
+
+/// With our own rights: what others ask for by a request.
+#[async_trait]
+impl Marks for Desk {
+    async fn read(&self, id: &PipelineId) -> Result<Option<Called>, PortError> {
+        let called = self.first(id, crd::called).await?;
+        Ok(called.map(|(group, called)| {
+            let object = if self.confined { crd::confined(called.object) } else { called.object };
+            Called { group: group.to_owned(), object, ..called }
+        }))
+    }
+
+    async fn mark(&self, called: &Called, mark: &callers::Mark) -> Result<bool, PortError> {
+        let at;
+        let marks = match mark {
+            callers::Mark::Look(at_ms) => {
+                at = requested_at(*at_ms);
+                vec![(REQUESTED_AT, Some(at.as_str()))]
+            }
+            callers::Mark::Yes { ticket, by } => {
+                vec![(APPROVE, Some(ticket.as_str())), (APPROVED_BY, Some(by.as_str()))]
+            }
+        };
+        match self.patch(&called.group, &called.object, &marks, false).await {
+            Ok(Patched::Done(_)) => Ok(true),
+            Ok(Patched::Changed | Patched::Gone) => Ok(false),
+            Err(error) if error.denied => {
+                let cause = format!("{}; deploy/components/hooks gives the right to it", error.cause);
+                Err(PortError { cause, ..error })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// How the time of a wish to look now is written: as RFC 3339 has it, to the millisecond.
+pub fn requested_at(at_ms: i64) -> String {
+    Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
 }
 
 /// Why there is nothing to see in a cluster without the kind.

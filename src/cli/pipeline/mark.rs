@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use crate::adapters::kubernetes::desk::{ABSENT, Desk, Found, Listing, Mark, Marked, REQUESTED_AT, SUSPEND};
+use crate::adapters::kubernetes::desk::{
+    ABSENT, Desk, Found, Listing, Mark, Marked, REQUESTED_AT, SUSPEND, requested_at,
+};
 use crate::cli::answer::{EXIT_FAILED, Outcome, refused};
 use crate::cli::page::count;
-use crate::cli::pipeline::text::instant;
 use crate::cli::pipeline::{missing, one};
 use domain::id::{ObjectId, PipelineId};
 
@@ -72,7 +73,7 @@ async fn apply(desk: &Desk, found: &Found, change: &Change) -> Result<String, St
     let at;
     let mark: Mark<'_> = match change {
         Change::Poke(at_ms) => {
-            at = instant(*at_ms);
+            at = requested_at(*at_ms);
             (REQUESTED_AT, Some(at.as_str()))
         }
         Change::Suspend(reason) => (SUSPEND, Some(reason.as_deref().unwrap_or_default())),

@@ -23,11 +23,6 @@ pub(super) struct Listed {
 #[serde(transparent)]
 pub(super) struct Explained(pub(super) View);
 
-/// As RFC 3339 has it, to the millisecond.
-pub(super) fn instant(at_ms: i64) -> String {
-    Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
-}
-
 /// `2026-11-22 22:10:05Z`.
 pub(super) fn time(at_ms: i64) -> String {
     let at = Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::UNIX_EPOCH);

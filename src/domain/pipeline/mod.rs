@@ -19,6 +19,7 @@
 
 mod advance;
 mod ask;
+pub mod callers;
 mod gates;
 pub mod groups;
 pub mod judge;

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use crate::app::{ClusterKey, Look, TargetKey};
 use crate::id::{Environment, PipelineId};
 use crate::leaf::{Collection, News};
+use crate::pipeline::callers::{Called, Mark};
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
 use crate::pipeline::spec::{Freeze, Object, Purged, Window};
 use crate::pipeline::{Opening, Question};
@@ -70,6 +71,22 @@ pub trait Objects<T: Send + Sync + 'static>: Send + Sync {
     /// # Errors
     /// In words. The status may have been written nevertheless.
     async fn write(&self, object: &T) -> Result<Written<T>, PortError>;
+}
+
+/// Pipelines, for those who ask by a request: read afresh, and marked. What a mark means is the machine's to say.
+#[async_trait]
+pub trait Marks: Send + Sync {
+    /// Reads one afresh, not from any cache; `None` if there is none of this name.
+    ///
+    /// # Errors
+    /// In words, also where the cluster does not have the kind, or the object cannot be read.
+    async fn read(&self, id: &PipelineId) -> Result<Option<Called>, PortError>;
+
+    /// Puts a mark on the object that was read; `false` if that one is not there any more.
+    ///
+    /// # Errors
+    /// In words.
+    async fn mark(&self, called: &Called, mark: &Mark) -> Result<bool, PortError>;
 }
 
 /// The way to a leaf.

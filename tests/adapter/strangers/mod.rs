@@ -4,4 +4,5 @@ mod boards;
 mod crowding;
 mod doors;
 mod egress;
+mod hooks;
 mod sites;

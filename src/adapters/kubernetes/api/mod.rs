@@ -19,7 +19,7 @@ mod watch;
 
 use std::time::Duration;
 
-pub(crate) use call::{Api, CallError};
+pub(crate) use call::{Answer, Api, CallError};
 pub(crate) use connect::unusable;
 pub use connect::{Clients, Error as ConnectError, Options, connect, connect_judged};
 pub(crate) use failure::{Collection, NAMESPACES, Resource};

@@ -8,7 +8,7 @@ mod raw_status;
 mod read;
 mod remembered;
 
-pub use read::{InvalidSpec, confined, object};
+pub use read::{InvalidSpec, called, confined, object};
 pub use remembered::{lost, written};
 
 /// The CRD of `allclear.dev`, for `kubectl apply -f`.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use domain::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
 use domain::id::{Environment, PipelineId};
+use domain::pipeline::callers::{App, Called, CalledEnvironment, How};
 use domain::pipeline::proposal::{ForgeKind, Repository};
 use domain::pipeline::spec::{
     Advance, Answers, EnvironmentSpec, Freeze, Gates, Object, PromotionSpec, Purged, PurgedBy, Spec, Strategy,
@@ -110,6 +111,33 @@ pub fn object(json: &str) -> Result<Object, String> {
             .map_err(|why| format!("its status: {why}"))?,
         deleting: metadata.deletion_timestamp.is_some(),
         id,
+    })
+}
+
+/// A Pipeline as those see it who ask by a request. Its group is not known here.
+///
+/// # Errors
+/// When it cannot be read, or its spec names no app and no environments, in words.
+pub fn called(json: &str) -> Result<Called, String> {
+    let RawObject { spec, .. } = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let spec = spec.ok_or_else(|| "spec is missing".to_owned())?;
+    let raw: raw::PipelineSpec = serde_json::from_str(spec.get()).map_err(|error| format!("its spec: {error}"))?;
+    let how = |raw: &raw::Promotion| How {
+        secret: raw.strategy.secret_ref.as_ref().map(|secret| secret.name.clone()),
+        is_complete: raw.strategy.pull_request.is_some() || raw.strategy.notification.is_some(),
+    };
+    let environment = |raw: &raw::Environment| CalledEnvironment {
+        name: Environment(raw.name.clone()),
+        namespaces: raw.targets.iter().map(|target| target.namespace.clone()).collect(),
+        promotion: raw.promotion.as_ref().map(how),
+    };
+    let raw::AppRef { api_version, kind, name, .. } = &raw.app_ref;
+    Ok(Called {
+        group: String::new(),
+        object: object(json)?,
+        app: App { api_version: api_version.clone(), kind: kind.clone(), name: name.clone() },
+        environments: raw.environments.iter().map(environment).collect(),
+        promotion: raw.promotion.as_ref().map(how),
     })
 }
 

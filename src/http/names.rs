@@ -1,0 +1,10 @@
+//! Names of objects in paths of requests.
+
+/// Characters of a namespace or of a name (RFC 1123).
+const NAME_CHARS_MAX: usize = 253;
+
+/// Whether a text can be the name of an object of Kubernetes, and so a part of a path that is asked of the API server.
+pub(super) fn is_name(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    !text.is_empty() && text.len() <= NAME_CHARS_MAX && text.chars().all(is_inner) && !text.starts_with('.')
+}
