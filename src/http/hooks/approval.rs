@@ -9,9 +9,9 @@ use actix_web::http::StatusCode;
 use super::promotion::{outcome, usable};
 use super::refusals::Told;
 use super::signature::{is_older, older, standard};
-use super::{Porter, Proof, Sent, body, unknown};
+use super::{Next, Porter, Proof, Sent, body, unknown};
 use domain::id::PipelineId;
-use domain::pipeline::callers::{Mark, Yes};
+use domain::pipeline::callers::{Called, Mark, NOT_WAITING, Yes};
 use domain::text::clean;
 
 /// Bytes of the name of who says yes. With what is said of the key it stays below what the status keeps.
@@ -40,10 +40,7 @@ impl Porter {
         let proof = self.prove(&called, secret, judged).await?;
         let answer = body::answer(&sent.body);
         if answer.is_none() && !is_empty {
-            return Err(not_waiting(
-                "its body is no {\"ticket\": …, \"by\": …}",
-                domain::pipeline::callers::NOT_WAITING,
-            ));
+            return Err(not_waiting("its body is no {\"ticket\": …, \"by\": …}", NOT_WAITING));
         }
         let ticket = answer.as_ref().map(|answer| answer.ticket.as_str());
         let yes = called.approve(environment, revision, ticket).map_err(|words| {
@@ -57,15 +54,21 @@ impl Porter {
         };
         let by = named(answer.and_then(|answer| answer.by), &proof);
         tracing::info!(pipeline = %id, environment, revision, ticket, by, "a request said yes");
-        self.mark(&called, &Mark::Yes { ticket: ticket.clone(), by }).await?;
-        let shown = |called: &_| shown(called, environment, revision, &ticket);
-        Ok(self.wait(id, shown).await)
+        let mark = Mark::Yes { ticket: ticket.clone(), by };
+        self.mark(&called, &mark).await?;
+        let next = |called: &Called| next(called, environment, revision, &ticket, &mark);
+        Ok(self.wait(id, next).await)
     }
 }
 
-/// What has come of a yes, once the question is not open any more.
-fn shown(called: &domain::pipeline::callers::Called, environment: &str, revision: &str, ticket: &str) -> Option<Told> {
-    if called.is_open(environment, ticket) { None } else { outcome(called, environment, revision) }
+/// What has come of a yes, once the question is not open any more. An object has room for one answer: where another environment's took
+/// its place before anybody had read it, as while no replica leads, it is given again.
+fn next(called: &Called, environment: &str, revision: &str, ticket: &str, mark: &Mark) -> Next {
+    match called.is_open(environment, ticket) {
+        true if called.object.answers.approve(ticket) => Next::Wait,
+        true => Next::Mark(mark.clone()),
+        false => outcome(called, environment, revision).map_or(Next::Wait, Next::Told),
+    }
 }
 
 /// Who said yes: the name that was given, and what stands for it.

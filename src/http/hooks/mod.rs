@@ -284,22 +284,35 @@ impl Porter {
         }
     }
 
-    /// Reads the status until `shown` finds in it what has come of a request.
-    async fn wait(&self, id: &PipelineId, shown: impl Fn(&Called) -> Option<Told>) -> Told {
+    /// Reads the status until `next` finds in it what has come of a request.
+    async fn wait(&self, id: &PipelineId, next: impl Fn(&Called) -> Next) -> Told {
         let later = || Told::done(StatusCode::ACCEPTED, "");
         let Ok(_place) = self.waiting.try_acquire() else { return later() };
         let looks = async {
             loop {
-                if let Ok(called) = self.called(id).await
-                    && let Some(told) = shown(&called)
-                {
-                    return told;
+                if let Ok(called) = self.called(id).await {
+                    match next(&called) {
+                        Next::Told(told) => return told,
+                        // Where that fails, the next look comes to the same.
+                        Next::Mark(mark) => drop(self.mark(&called, &mark).await),
+                        Next::Wait => {}
+                    }
                 }
                 actix_rt::time::sleep(LOOK_EVERY).await;
             }
         };
         reply::within(self.hooks.shown_within, looks).await.unwrap_or_else(later)
     }
+}
+
+/// What follows from a look at the status.
+enum Next {
+    /// That is what came of it.
+    Told(Told),
+    /// The mark is not there any more, and nobody has acted on it.
+    Mark(Mark),
+    /// Nothing came of it yet.
+    Wait,
 }
 
 /// A request with all its parts.

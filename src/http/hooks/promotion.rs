@@ -5,7 +5,7 @@ use actix_web::http::StatusCode;
 
 use super::refusals::Told;
 use super::signature::older;
-use super::{Porter, Sent, body};
+use super::{Next, Porter, Sent, body};
 use domain::id::PipelineId;
 use domain::pipeline::callers::{Called, Mark, NO_REVISION, NO_STRATEGY, Shown};
 
@@ -28,7 +28,7 @@ impl Porter {
         usable(&called, into)?;
         self.mark(&called, &Mark::Look(self.hooks.clock.wall_ms())).await?;
         tracing::debug!(pipeline = %id, source, into, "a request to promote made us look");
-        Ok(self.wait(id, |called| shown(called, into, &revision)).await)
+        Ok(self.wait(id, |called| shown(called, into, &revision).map_or(Next::Wait, Next::Told)).await)
     }
 }
 

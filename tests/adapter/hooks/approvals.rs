@@ -157,3 +157,19 @@ async fn a_revision_may_have_a_slash() {
     assert_eq!(bench.annotation("approve").as_deref(), Some(TICKET));
     bench.stop().await;
 }
+
+/// Two environments ask, nobody leads, and both get a yes: an object has room for one.
+#[actix::test]
+async fn a_yes_that_another_one_has_replaced_is_given_again() {
+    let bench = asking(closed(), true).await;
+    let yes = approve_body(TICKET);
+    let other = json!({"metadata": {"annotations": {"allclear.dev/approve": "ba9876543210", "allclear.dev/approved-by": "bert"}}});
+    let (answer, ()) = futures_util::join!(say_yes(&bench, PATH, KEY, &yes), async {
+        bench.marked("approve", Some(TICKET)).await;
+        bench.api.patch(Kind::Pipeline, "default", "app", &other).unwrap();
+        take(&bench).await;
+    });
+    assert_eq!(answer.code, 201, "{}", answer.body);
+    assert_eq!(bench.annotation("approved-by").as_deref(), Some("anna, with the key of Secret app"));
+    bench.stop().await;
+}

@@ -118,6 +118,7 @@ async fn a_flood_without_a_key_asks_the_api_server_little_and_takes_no_probe_its
     let life = life(&world).await;
     let to = life.hooks().unwrap();
     let (before, _) = asked(&world);
+    let began = Instant::now();
     let path = "/promotion/shop/web/a";
     let flood = async {
         let mut codes = Vec::new();
@@ -128,11 +129,14 @@ async fn a_flood_without_a_key_asks_the_api_server_little_and_takes_no_probe_its
     };
     let (codes, answered) = tokio::join!(flood, probed(&life));
     let taken = codes.iter().filter(|code| **code == 401).count();
-    assert!(taken <= 40 && codes.iter().all(|code| [401, 429].contains(code)), "{taken} {codes:?}");
-    let (reads, _) = asked(&world);
+    // Twenty in each window of 30 s, of which a machine that is slow needs more.
+    let windows = usize::try_from(began.elapsed().as_secs() / 30 + 2).unwrap();
+    let most = 20 * windows;
+    assert!(taken <= most && codes.iter().all(|code| [401, 429].contains(code)), "{taken} {codes:?}");
+    let reads = asked(&world).0 - before;
     println!("T18: probes answered within 1 s in a flood of 600 requests {answered} (aim {PROBES})");
-    println!("T18: reads of the API server for 600 requests without a key {} (aim 40 at most)", reads - before);
-    assert_eq!((answered, reads - before <= 40), (PROBES, true), "{reads}");
+    println!("T18: reads of the API server for 600 requests without a key {reads} (aim {most} at most)");
+    assert_eq!((answered, reads <= most), (PROBES, true), "{reads}");
     // Another client is served at once.
     assert_eq!(post("127.0.0.9:0", to, path, "", "{}").await, 401);
     let many = (10..250).map(|last| async move { post(&format!("127.0.1.{last}:0"), to, path, "", "{}").await });
