@@ -172,10 +172,26 @@ impl Desk {
                 Ok(Marked::Done(Box::new(self.found(&found.group, answer.object(crd::object).map_err(unreadable)?))))
             }
             Err(failed) if failed.status() == Some(404) => Ok(Marked::Gone),
-            // Another version, or another object of the name.
+            // Another version.
             Err(failed) if failed.status() == Some(409) => Ok(Marked::Changed),
+            // A patch that names another object of this name would change its UID, which is wrong for good.
+            Err(failed) if failed.status() == Some(422) && self.is_another(&of, found).await? => Ok(Marked::Changed),
             Err(failed) => Err(failed.error),
         }
+    }
+
+    /// Whether the object of this name is not the one that was found.
+    async fn is_another(&self, of: &Collection, found: &Found) -> Result<bool, PortError> {
+        #[derive(Deserialize)]
+        struct Named {
+            metadata: Metadata,
+        }
+        #[derive(Deserialize)]
+        struct Metadata {
+            uid: String,
+        }
+        let Some(answer) = self.api.get(of, &found.object.id.name).await? else { return Ok(true) };
+        Ok(answer.json::<Named>()?.metadata.uid != found.object.uid)
     }
 
     /// Who we are, as the API server knows us.
