@@ -76,7 +76,7 @@ impl Events {
             "action": action(notice.kind),
             "type": if notice.kind.is_warning() { "Warning" } else { "Normal" },
             // `kubectl describe` prints it as it is, between lines of its own.
-            "message": clean(&format!("{} ({})", notice.message, notice.change), MESSAGE_BYTES_MAX),
+            "message": clean(&words(notice), MESSAGE_BYTES_MAX),
             "involvedObject": {
                 "apiVersion": api_version, "kind": kind,
                 "namespace": namespace, "name": name, "uid": workload_uid,
@@ -95,6 +95,14 @@ impl EventSink for Events {
             Ok(_) | Err(_) => Ok(()),
         }
     }
+}
+
+/// The message, with the change that it is about, if it is about one.
+fn words(notice: &Notice) -> String {
+    if notice.change.is_empty() {
+        return notice.message.clone();
+    }
+    format!("{} ({})", notice.message, notice.change)
 }
 
 /// `web.`, the time, and the notice's id. The time is written as Kubernetes does for its own Events (client-go,

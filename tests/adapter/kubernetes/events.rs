@@ -146,3 +146,12 @@ async fn an_event_that_may_not_be_made_names_the_missing_right() {
     assert!(error.retry == Retry::Never && error.denied);
     assert!(error.to_string().ends_with("allow the owner of these credentials to create events in shop"), "{error}");
 }
+
+#[tokio::test]
+async fn what_is_about_no_change_names_none() {
+    let bench = Bench::start().await;
+    let uid = deploy(&bench);
+    let events = Events::new(bench.clients.request.clone(), "one");
+    events.publish(&Notice { change: String::new(), ..notice("it was restored") }, &uid).await.unwrap();
+    assert_eq!(listed(&bench, &uid).await[0]["message"], "it was restored");
+}
