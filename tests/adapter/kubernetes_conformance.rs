@@ -6,6 +6,8 @@
 //! Checks never look at each other's objects: each has a name of its own, which is also the label of what it makes.
 
 mod errors;
+mod kinds;
+mod pipelines;
 mod read;
 mod support;
 mod watch;
@@ -17,7 +19,7 @@ use self::support::{Api, Check, run};
 
 /// Every check, with its name.
 fn checks() -> Vec<(&'static str, Check)> {
-    [errors::CHECKS, read::CHECKS, watch::CHECKS, write::CHECKS].concat()
+    [errors::CHECKS, pipelines::CHECKS, read::CHECKS, watch::CHECKS, write::CHECKS].concat()
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! The commands about Pipelines, through the real adapter and our stand-in of the API server. What the machine would write into a
 //! status is put there by hand.
 
-use allclear::adapters::kubernetes::desk::Desk;
+use allclear::adapters::kubernetes::desk::{Desk, Marked, SUSPEND};
 use allclear::adapters::kubernetes::objects::GROUP;
 use allclear::adapters::kubernetes::{Options, connect};
 use allclear::cli::answer::{Outcome, Output};
@@ -252,6 +252,25 @@ async fn a_poke_is_a_mark_that_is_never_the_same_twice() {
     assert_eq!(world.annotation("requested-at").as_deref(), Some("2023-11-14T22:13:20.123Z"));
     has(&change(&world.desk, Which::All(Some("shop".to_owned())), Change::Poke(1_700_000_000_124)).await, 0, &[]);
     assert_eq!(world.annotation("requested-at").as_deref(), Some("2023-11-14T22:13:20.124Z"));
+}
+
+/// A real server calls a patch with the UID of another object invalid, and no conflict (checked against one).
+#[tokio::test]
+async fn a_mark_is_never_put_on_another_object_of_the_name() {
+    let world = World::asking().await;
+    let Ok(Some(found)) = world.desk.one(&web()).await else { panic!("it is there") };
+    world.api.delete(Kind::Pipeline, "shop", "web").unwrap();
+    let mark = async |found| world.desk.mark(found, &[(SUSPEND, Some("audit"))], false).await;
+    assert!(matches!(mark(&found).await, Ok(Marked::Gone)));
+    world.api.apply(pipeline(GROUP, "web")).unwrap();
+    assert!(matches!(mark(&found).await, Ok(Marked::Changed)));
+    assert_eq!(world.annotation("suspend"), None);
+    // What is invalid otherwise is an error, and is told.
+    let Ok(Some(found)) = world.desk.one(&web()).await else { panic!("it is there") };
+    let body = r#"{"kind":"Status","code":422,"message":"spec.suspend: must be a boolean"}"#;
+    let answer = Action::Answer(Reply::full(422, "application/json", body));
+    world.server.inject(Fault::once(When::Before, answer).matching(|request| request.method == "PATCH"));
+    assert!(mark(&found).await.unwrap_err().to_string().contains("must be a boolean"));
 }
 
 #[tokio::test]

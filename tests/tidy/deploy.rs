@@ -88,7 +88,14 @@ type Rights = &'static [(&'static str, &'static str)];
 /// no Secrets; Secrets are named one by one.
 const MORE_RIGHTS: [(&str, &str, Rights); 8] = [
     ("components/apps", "ClusterRole", &APPS),
-    ("components/approvals-by-hand", "ClusterRole", &[("allclear.dev/pipelines", "approve get list patch watch")]),
+    (
+        "components/approvals-by-hand",
+        "ClusterRole",
+        &[
+            ("allclear.dev/pipelines", "approve get list patch watch"),
+            ("pipelines.weave.works/pipelines", "approve get list patch watch"),
+        ],
+    ),
     ("components/gitopsclusters", "ClusterRole", &[("gitops.weave.works/gitopsclusters", "get list watch")]),
     (
         "components/hooks",

@@ -191,13 +191,30 @@ impl Desk {
         if exact && let Some(fields) = metadata.as_object_mut() {
             fields.insert("resourceVersion".to_owned(), json!(object.version));
         }
-        match self.api.merge(&of(group, Some(namespace)), name, &json!({"metadata": metadata})).await {
+        let of = of(group, Some(namespace));
+        match self.api.merge(&of, name, &json!({"metadata": metadata})).await {
             Ok(answer) => Ok(Patched::Done(answer)),
             Err(failed) if failed.status() == Some(404) => Ok(Patched::Gone),
-            // Another version, or another object of the name.
+            // Another version.
             Err(failed) if failed.status() == Some(409) => Ok(Patched::Changed),
+            // A patch that names another object of this name would change its UID, which is wrong for good.
+            Err(failed) if failed.status() == Some(422) && self.is_another(&of, object).await? => Ok(Patched::Changed),
             Err(failed) => Err(failed.error),
         }
+    }
+
+    /// Whether the object of this name is not the one that was found.
+    async fn is_another(&self, of: &Collection, object: &Object) -> Result<bool, PortError> {
+        #[derive(Deserialize)]
+        struct Named {
+            metadata: Metadata,
+        }
+        #[derive(Deserialize)]
+        struct Metadata {
+            uid: String,
+        }
+        let Some(answer) = self.api.get(of, &object.id.name).await? else { return Ok(true) };
+        Ok(answer.json::<Named>()?.metadata.uid != object.uid)
     }
 
     /// Who we are, as the API server knows us.

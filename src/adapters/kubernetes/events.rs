@@ -138,7 +138,7 @@ impl EventSink for Events {
             reason: notice.kind.reason(),
             action: action(notice.kind),
             is_warning: notice.kind.is_warning(),
-            message: format!("{} ({})", notice.message, notice.change),
+            message: words(notice),
             annotations: BTreeMap::new(),
         };
         self.create(Involved::of(&notice.subject, workload_uid), &said).await
@@ -157,6 +157,14 @@ impl EventSink for Events {
         };
         self.create(Involved::pipeline(&on.id, &on.uid), &said).await
     }
+}
+
+/// The message, with the change that it is about, if it is about one.
+fn words(notice: &Notice) -> String {
+    if notice.change.is_empty() {
+        return notice.message.clone();
+    }
+    format!("{} ({})", notice.message, notice.change)
 }
 
 /// `web.`, the time, and the notice's id. The time is written as Kubernetes does for its own Events (client-go,

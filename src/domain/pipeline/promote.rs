@@ -280,7 +280,10 @@ impl Pipeline {
         if !closed.is_empty() {
             return Some(Pending::Gates(closed));
         }
-        if self.status.pruned || self.object.deleting {
+        if self.object.deleting {
+            return Some(Pending::Recheck(Some("nothing starts in a Pipeline that is being deleted".to_owned())));
+        }
+        if self.status.pruned {
             return Some(Pending::Recheck(Some("nothing starts while its status cannot be kept".to_owned())));
         }
         if !self.keeper.agreed(name, seq) {

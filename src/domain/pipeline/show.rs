@@ -12,6 +12,9 @@ use crate::text;
 /// Bytes of a message; a status of 20 environments with 50 targets stays below 400 KB.
 const MESSAGE_BYTES_MAX: usize = 200;
 
+/// The reason of a condition: the object does not keep what we write.
+pub(super) const PRUNED: &str = "StatusPruned";
+
 impl Pipeline {
     /// Writes into the draft what people see.
     /// At a start what was written by an earlier life stands until every target was looked at.
@@ -104,8 +107,9 @@ impl Pipeline {
         }
         if self.status.pruned {
             return stalled(
-                "StatusPruned",
-                "the CRD drops what allclear must remember, so nothing is promoted: apply deploy/overlays/weave",
+                PRUNED,
+                "the CRD drops what allclear must remember, so nothing is promoted: apply that of this version, which \
+                 `allclear crds` prints (for pipelines.weave.works `allclear crds --weave`)",
             );
         }
         for pending in judged.iter().flatten() {

@@ -1,11 +1,12 @@
 //! Stories of one Pipeline: staging, prod in two targets, and a world that does what it is asked.
 
 mod gates;
+mod kept;
 mod remark;
 mod view;
 
 use super::spec::{Advance, Answers, EnvironmentSpec, Gates, PromotionSpec, Purged, Strategy};
-use super::status::{Phase, Question as Asks};
+use super::status::{EnvironmentStatus, Phase, Question as Asks, TargetStatus};
 use super::*;
 use crate::app::{AppKind, ClusterKey, Present};
 use crate::id::PipelineId;
@@ -81,6 +82,21 @@ struct Story {
     writes: usize,
     /// The CRD keeps what is written.
     whole: bool,
+    /// A watch shows what was written before the answer comes.
+    is_seen_first: bool,
+    /// No write is answered well.
+    failing: bool,
+}
+
+/// What the older controller's CRD keeps of a status.
+fn pruned(mut status: Status) -> Status {
+    for environment in status.environments.values_mut() {
+        let targets = std::mem::take(&mut environment.targets).into_iter();
+        let targets = targets.map(|target| TargetStatus { uid: None, ..target }).collect();
+        *environment = EnvironmentStatus { targets, ..EnvironmentStatus::default() };
+    }
+    let Status { observed_generation, conditions, environments, .. } = status;
+    Status { observed_generation, conditions, environments, ..Status::default() }
 }
 
 impl Story {
@@ -99,8 +115,19 @@ impl Story {
         let truth = ["staging", "prod-a", "prod-b"].map(|namespace| (target(namespace), at("1"))).into();
         let now = Timestamp::from_millis(0);
         let machine = Pipeline::new(0, object.clone());
-        let (asked, told, remarks) = (Vec::new(), Vec::new(), Vec::new());
-        let mut story = Self { machine, now, object, truth, asked, told, remarks, writes: 0, whole: true };
+        let mut story = Self {
+            machine,
+            now,
+            object,
+            truth,
+            asked: Vec::new(),
+            told: Vec::new(),
+            remarks: Vec::new(),
+            writes: 0,
+            whole: true,
+            is_seen_first: false,
+            failing: false,
+        };
         story.feed(Event::PeersRestarted);
         story.show_all();
         story.pass(MINUTE);
@@ -119,9 +146,17 @@ impl Story {
                 Effect::Store(status, over) => {
                     assert_eq!(over, self.object.version, "written over what it has not seen");
                     self.writes += 1;
-                    let before = std::mem::replace(&mut self.object.status, *status);
+                    if self.failing {
+                        self.feed(Event::StoreFailed("forbidden".to_owned()));
+                        continue;
+                    }
+                    let status = if self.whole { *status } else { pruned(*status) };
+                    let before = std::mem::replace(&mut self.object.status, status);
                     self.remark(&before);
                     self.object.version = format!("w{}", self.writes);
+                    if self.is_seen_first {
+                        self.see();
+                    }
                     self.feed(Event::Stored { version: self.object.version.clone(), whole: self.whole });
                 }
                 Effect::Recheck(environment, seq, targets) => {
@@ -327,18 +362,6 @@ fn a_spec_that_cannot_be_used_is_told_once_and_moves_nothing() {
     story.pass(Duration::from_hours(3));
     assert_eq!((story.phase(), story.count(Kind::PipelineFaulty)), (None, 1));
     assert!(story.condition("InvalidSpec").is_some_and(|words| words.contains("no such zone")));
-}
-
-#[test]
-fn what_cannot_be_kept_is_not_acted_on() {
-    let mut story = Story::new(spec(false));
-    story.whole = false;
-    story.show("staging", unready("2"));
-    story.pass(MINUTE);
-    story.show("staging", at("2"));
-    story.pass(Duration::from_hours(3));
-    assert_eq!(story.count(Kind::PromotionStarted), 0);
-    assert!(story.condition("StatusPruned").is_some());
 }
 
 #[test]

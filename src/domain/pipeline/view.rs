@@ -204,7 +204,7 @@ pub fn view(object: &Object, status: &Status, live: Option<Live<'_>>) -> View {
 fn unjudged(object: &Object, status: &Status) -> Option<String> {
     // Before its first status an object has the CRD's default of -1, or none at all.
     if status.serial == 0 && status.observed_generation <= 0 {
-        return Some("allclear has not judged it yet: it does within seconds where it runs and leads".to_owned());
+        return Some("allclear has not judged it yet: it does within half a minute where it runs and leads".to_owned());
     }
     (status.observed_generation < object.generation)
         .then(|| "its spec was changed, and allclear has not judged that yet".to_owned())
@@ -236,11 +236,13 @@ fn leaf(target: &TargetKey) -> Option<&crate::app::LeafId> {
 
 fn sight(target: &TargetKey, said: &TargetStatus) -> Sight {
     let error = said.error.clone();
-    match &said.uid {
+    // A CRD that drops our fields keeps no UID; that an app was read shows in what it says.
+    let read = said.uid.clone().or_else(|| (error.is_none() && said.revision.is_some()).then(String::new));
+    match read {
         Some(uid) => {
             let why = || error.clone().unwrap_or_else(|| "the status does not say why".to_owned());
             let revision = said.revision.clone().ok_or_else(why);
-            Sight::Present(Present { uid: uid.clone(), unready: (!said.ready).then(why), revision })
+            Sight::Present(Present { uid, unready: (!said.ready).then(why), revision })
         }
         None if error.as_deref() == Some(&show::not_found(target)) => Sight::Absent,
         None => Sight::Unknown(error.unwrap_or_else(|| "it was not looked at yet".to_owned())),

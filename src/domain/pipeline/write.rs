@@ -28,6 +28,8 @@ pub(super) struct OwnStatus {
     pub(super) draft: Status,
     /// The object does not keep what we write: its CRD has no room for it.
     pub(super) pruned: bool,
+    /// It may have room by now: what it did not keep is written once more.
+    again: bool,
     /// The version of the object that `durable` was read from.
     version: String,
     writing: Option<Box<Status>>,
@@ -43,6 +45,7 @@ impl OwnStatus {
             draft: status.clone(),
             durable: status,
             pruned: false,
+            again: false,
             version,
             writing: None,
             call: Call::default(),
@@ -57,17 +60,18 @@ impl OwnStatus {
             return None;
         }
         if self.writing.is_none() {
-            if self.draft == self.durable {
+            if self.draft == self.durable && !self.again {
                 self.unshown_since = None;
                 return None;
             }
-            if self.draft.decisive() == self.durable.decisive() {
+            if self.draft.decisive() == self.durable.decisive() && !self.again {
                 let since = *self.unshown_since.get_or_insert(now);
                 if now < since.after(SHOW_AFTER) {
                     return None;
                 }
             }
             self.unshown_since = None;
+            self.again = false;
             self.draft.serial = self.durable.serial.saturating_add(1);
             self.writing = Some(Box::new(self.draft.clone()));
         }
@@ -122,6 +126,12 @@ impl OwnStatus {
         self.writing.as_deref() == Some(status)
     }
 
+    /// Somebody asks: a write that rests after a failure is made at once, and one that was not kept is made again.
+    fn hurry(&mut self, now: Timestamp) {
+        self.call.hurry(now);
+        self.again = self.pruned;
+    }
+
     /// Ends a rest that is over.
     pub(super) fn wake(&mut self, now: Timestamp) {
         self.call.wake(now);
@@ -149,8 +159,12 @@ impl Pipeline {
             return;
         }
         let is_poked = object.uid == self.object.uid && object.answers.poked != self.object.answers.poked;
+        // A listing that shows again what is known: it follows a change of the CRD, whose watches the API server ends.
+        let is_listed_again = object.uid == self.object.uid && object.version == self.object.version;
         self.take(object);
+        self.status.again |= is_listed_again && self.status.pruned;
         if is_poked {
+            self.status.hurry(now);
             self.keeper.hurry(now);
             self.proposals.hurry(now);
         }
@@ -210,6 +224,8 @@ impl Pipeline {
         }
         let (status, version) = (object.status.clone(), object.version.clone());
         if self.status.is_written(&status) {
+            // A watch may be faster than the answer: all of it is there.
+            self.status.pruned = false;
             self.status.landed(version);
         } else if self.status.pruned || status == self.status.durable {
             self.status.rebase(version);

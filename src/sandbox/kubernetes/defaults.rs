@@ -4,6 +4,8 @@
 //! object. They are those of Kubernetes 1.33 for the fields our programs and `kubectl rollout` read; not a schema
 //! validation, and unknown fields are kept.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::failure::Failure;
@@ -34,7 +36,7 @@ pub fn fill(kind: Kind, object: &mut Value) {
             ensure(object, "", "spec");
             set(object, "/spec", "finalizers", json!(["kubernetes"]));
         }
-        Kind::Secret => set(object, "", "type", json!("Opaque")),
+        Kind::Secret => secret(object),
         Kind::ConfigMap
         | Kind::ServiceAccount
         | Kind::Role
@@ -159,6 +161,17 @@ fn workload(kind: Kind, name: &str, object: &Value, previous: Option<&Value>) ->
         return invalid("spec.selector", "FieldValueInvalid", "Invalid value: field is immutable");
     }
     Ok(())
+}
+
+fn secret(object: &mut Value) {
+    set(object, "", "type", json!("Opaque"));
+    // Plain text is for writing alone, and what is read is encoded.
+    let plain = object.as_object_mut().and_then(|fields| fields.remove("stringData"));
+    let Some(Value::Object(plain)) = plain else { return };
+    ensure(object, "", "data");
+    for (key, value) in plain {
+        object["data"][key] = json!(STANDARD.encode(value.as_str().unwrap_or_default()));
+    }
 }
 
 fn deployment(object: &mut Value) {

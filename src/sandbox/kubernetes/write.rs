@@ -160,6 +160,12 @@ impl Writer<'_> {
         if text(&object, "/metadata/resourceVersion") != previous.version.to_string() {
             return Err(Failure::conflict(kind, &key.name));
         }
+        // Of an update it is a precondition, of a patch a field like others, which nobody may change.
+        let uid = text(&object, "/metadata/uid");
+        if !uid.is_empty() && uid != previous.uid {
+            let why = format!("Invalid value: \"{uid}\": field is immutable");
+            return Err(Failure::invalid(kind, &key.name, "metadata.uid", "FieldValueInvalid", &why));
+        }
         Ok((self.replace(&previous, object, part)?, false))
     }
 

@@ -182,3 +182,12 @@ async fn a_remark_is_an_event_with_annotations_on_its_pipeline() {
     });
     assert_eq!(event["involvedObject"], on);
 }
+
+#[tokio::test]
+async fn what_is_about_no_change_names_none() {
+    let bench = Bench::start().await;
+    let uid = deploy(&bench);
+    let events = Events::new(bench.clients.request.clone(), "one");
+    events.publish(&Notice { change: String::new(), ..notice("it was restored") }, &uid).await.unwrap();
+    assert_eq!(listed(&bench, &uid).await[0]["message"], "it was restored");
+}

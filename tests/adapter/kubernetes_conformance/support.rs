@@ -12,6 +12,8 @@ use kube::core::Status;
 use sandbox::kubernetes::KubernetesStandIn;
 use serde_json::{Value, json};
 
+use super::kinds::Kinds;
+
 /// Longest time one check may take, in seconds: a hang is a failure. The slowest waits of a real server in here are the
 /// three seconds it gives a resourceVersion from the future.
 const CHECK_SECONDS_MAX: u64 = 30;
@@ -62,6 +64,7 @@ pub async fn run(mut api: Api, checks: Vec<(&'static str, Check)>) -> Report {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "allclear-check-"}});
     let made = api.post("/api/v1/namespaces", &namespace).await.unwrap();
     api.namespace = made["metadata"]["name"].as_str().unwrap().to_owned();
+    let kinds = Kinds::add(&api).await;
     let mut report = Report::default();
     for (name, check) in checks {
         if name.ends_with("_on_demand") && api.stand_in.is_none() {
@@ -82,6 +85,7 @@ pub async fn run(mut api: Api, checks: Vec<(&'static str, Check)>) -> Report {
         }
     }
     api.delete(&format!("/api/v1/namespaces/{}", api.namespace)).await.unwrap();
+    kinds.remove(&api).await;
     report
 }
 

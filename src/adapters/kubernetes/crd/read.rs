@@ -42,6 +42,9 @@ const VERDICT_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 /// What a person's words in a suspension are cut to.
 const WORDS_BYTES_MAX: usize = 160;
 const MINUTES_OF_DAY: u16 = 24 * 60;
+/// What to do about a status that is not ours: nothing else than a hand or a later version writes one.
+const MEND_STATUS: &str = "If a later version wrote it, use that one; if it was edited, put it back (kubectl edit \
+                           --subresource=status), or remove it, and every question is asked anew";
 
 /// What is wrong with a spec, and where.
 #[derive(Debug, PartialEq, Eq)]
@@ -108,7 +111,7 @@ pub fn object(json: &str) -> Result<Object, String> {
             poked: annotation("requested-at").map(|at| clean(&at, WORDS_BYTES_MAX)),
         },
         status: remembered::read(status.map(RawValue::get), &id.namespace)
-            .map_err(|why| format!("its status: {why}"))?,
+            .map_err(|why| format!("its status: {why}. {MEND_STATUS}"))?,
         deleting: metadata.deletion_timestamp.is_some(),
         id,
     })

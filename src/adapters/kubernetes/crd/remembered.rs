@@ -19,6 +19,10 @@ use super::raw_status as raw;
 /// Most of what is said about a Pipeline in one place.
 pub(super) const MESSAGE_BYTES_MAX: usize = 200;
 
+/// Most that is counted: whole numbers above it are not the same to every reader of JSON
+/// (<https://www.rfc-editor.org/rfc/rfc8259#section-6>), and a write a second would take 285 million years.
+const COUNT_MAX: u64 = 1 << 53;
+
 /// Fields that a refusing CRD is told about by name; more of them are one thing.
 const LOST_MAX: usize = 5;
 
@@ -290,8 +294,13 @@ fn number(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
+/// What nobody counted up to can only have been edited, and could not be counted on from.
 fn count(number: i64, what: &str) -> Result<u64, String> {
-    u64::try_from(number).map_err(|_| format!("{what} is negative"))
+    match u64::try_from(number) {
+        Err(_) => Err(format!("{what} is negative")),
+        Ok(count) if count > COUNT_MAX => Err(format!("{what} is {count}, and nothing was counted so far")),
+        Ok(count) => Ok(count),
+    }
 }
 
 /// A time with its milliseconds; years beyond 9999 have none.

@@ -4,6 +4,8 @@
 //! nothing is null, and nothing is a choice of types. What the types cannot say is added here: rules in CEL, the kind of a list,
 //! columns, and the status that a new object has.
 
+mod nonsense;
+
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};

@@ -6,6 +6,7 @@ use super::{EnvironmentView, promotion, question, request, revisions, targets, u
 use crate::id::ObjectId;
 use crate::machine::millis;
 use crate::pipeline::judge::{self, Edges, Obstacle, Sights, What};
+use crate::pipeline::show::PRUNED;
 use crate::pipeline::spec::{EnvironmentSpec, Object, Spec, Strategy, Window};
 use crate::pipeline::status::{EnvironmentStatus, Phase, Promotion, Question, Status};
 use crate::rollout;
@@ -84,6 +85,13 @@ impl Scene<'_> {
         conditions.chain(open.map(|promotion| promotion.message.as_str()))
     }
 
+    /// Why nothing is kept, if that is so: then nothing is promoted, whatever else holds.
+    fn pruned(&self) -> Option<&str> {
+        let conditions = &self.status.conditions;
+        let pruned = conditions.iter().find(|condition| condition.reason == PRUNED && condition.holds);
+        pruned.map(|condition| condition.message.as_str())
+    }
+
     fn waits(
         &self,
         environment: &EnvironmentSpec,
@@ -93,6 +101,9 @@ impl Scene<'_> {
     ) -> Option<String> {
         if index == 0 || environment.promotion.is_none() {
             return None;
+        }
+        if let Some(pruned) = self.pruned() {
+            return Some(pruned.to_owned());
         }
         if let Some(open) = known.open() {
             let unsaid = open.message.is_empty();
@@ -115,6 +126,12 @@ impl Scene<'_> {
         let Some(how) = &environment.promotion else {
             return "nothing is promoted into it: it has no `promotion`, and is only observed".to_owned();
         };
+        if self.pruned().is_some() {
+            return format!(
+                "it goes on by itself after that; `allclear pipeline poke {}` looks at once",
+                self.object.id.display_name()
+            );
+        }
         if let Some(waiting) = &known.waiting {
             return self.answer(environment, waiting.question);
         }

@@ -125,6 +125,7 @@ fn a_status_that_is_not_ours_is_refused_in_words() {
     };
     for (pointer, value, expected) in [
         ("/serial", json!(-1), "serial is negative"),
+        ("/serial", json!(i64::MAX), "serial is 9223372036854775807, and nothing was counted so far"),
         ("/environments/prod/promotion/phase", json!("Dancing"), "environment prod: \"Dancing\" is no phase"),
         ("/environments/prod/promotion/seq", json!(-1), "promotion.seq is negative"),
         ("/environments/prod/promotion/startedAt", json!("yesterday"), "is no time"),
