@@ -219,7 +219,7 @@ impl<'a> Fleet<'a> {
 
     /// Measures the way from the last fact about staging to the pull request.
     async fn propose(&self, report: &mut Report) -> io::Result<()> {
-        let strategy = json!({"pull-request": {
+        let strategy = json!({"notification": null, "pull-request": {
             "type": "gitea", "url": format!("https://{FORGE}/{REPOSITORY}"), "baseBranch": "main",
             "secretRef": {"name": "forge"},
         }});

@@ -23,6 +23,7 @@
 //! Not for what a sight means, nor for several clusters.
 
 mod event;
+mod wants;
 mod watched;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -163,111 +164,6 @@ impl Leaf {
     fn number(&mut self) -> Number {
         self.last = Number(self.last.0.saturating_add(1));
         self.last
-    }
-
-    fn want(&mut self, now: Timestamp, owner: &PipelineId, targets: BTreeSet<TargetKey>, effects: &mut Vec<Effect>) {
-        for target in self.wanted.remove(owner).unwrap_or_default() {
-            if let Some(known) = self.targets.get_mut(&target) {
-                known.owners.remove(owner);
-            }
-        }
-        for target in &targets {
-            let said = Sight::Unknown(NOT_SYNCED.to_owned());
-            let known = self.targets.entry(target.clone());
-            known.or_insert(Target { owners: BTreeSet::new(), said }).owners.insert(owner.clone());
-        }
-        self.targets.retain(|_, target| !target.owners.is_empty());
-        // An answer from before says nothing to those who want it again.
-        self.reads.retain(|_, purpose| match purpose {
-            Purpose::Own(_, target) => self.targets.contains_key(target),
-            Purpose::Asked(..) => true,
-        });
-        if targets.is_empty() {
-            self.fresh.remove(owner);
-        } else {
-            self.wanted.insert(owner.clone(), targets);
-        }
-        self.unused = self.targets.is_empty().then(|| self.unused.unwrap_or(now));
-        match self.link {
-            Link::Unused if !self.targets.is_empty() => {
-                self.link = Link::Connecting;
-                effects.push(Effect::Connect);
-            }
-            Link::Unused | Link::Connecting | Link::Down(_) => {}
-            Link::Up => {
-                effects.push(Effect::Want(self.targets.keys().cloned().collect()));
-                self.plan(now, effects);
-            }
-        }
-    }
-
-    /// Begins the watches that are needed, and notes those that are not.
-    fn plan(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
-        let needed = self.needed();
-        for (of, watch) in &mut self.watches {
-            watch.used(now, needed.contains(of));
-        }
-        for of in needed {
-            if !self.watches.contains_key(&of) && self.has_room(effects) {
-                let number = self.number();
-                effects.push(Effect::Watch(number, of.clone()));
-                self.watches.insert(of, Watched::new(number));
-            }
-        }
-        for (of, watch) in &mut self.watches {
-            watch.concerns(self.targets.keys().filter(|target| of.contains(target)));
-        }
-    }
-
-    /// The collections that the targets need.
-    fn needed(&self) -> BTreeSet<Collection> {
-        let mut kinds: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
-        for target in self.targets.keys() {
-            kinds.entry((&target.app.api_version, &target.app.kind)).or_default().insert(&target.namespace);
-        }
-        let mut needed = BTreeSet::new();
-        for ((api_version, kind), namespaces) in kinds {
-            let of = |namespace: Option<&str>| Collection {
-                api_version: api_version.to_owned(),
-                kind: kind.to_owned(),
-                namespace: namespace.map(str::to_owned),
-            };
-            if namespaces.len() > NAMESPACES_MAX && !self.refused.contains(&of(None)) {
-                needed.insert(of(None));
-            } else {
-                needed.extend(namespaces.into_iter().map(|namespace| of(Some(namespace))));
-            }
-        }
-        needed
-    }
-
-    /// Whether one more watch may be begun; a spare one makes room for it.
-    fn has_room(&mut self, effects: &mut Vec<Effect>) -> bool {
-        if self.watches.len() < WATCHES_MAX {
-            return true;
-        }
-        let spare = self.watches.iter().find(|(_, watch)| watch.is_spare()).map(|(of, _)| of.clone());
-        spare.is_some_and(|of| self.end(&of, effects))
-    }
-
-    fn end(&mut self, of: &Collection, effects: &mut Vec<Effect>) -> bool {
-        let ended = self.watches.remove(of);
-        self.reads.retain(|_, purpose| !matches!(purpose, Purpose::Own(watched, _) if watched == of));
-        effects.extend(ended.iter().map(|watch| Effect::Unwatch(watch.number)));
-        ended.is_some()
-    }
-
-    /// What was known by the way to the cluster that is over.
-    fn forget(&mut self, effects: &mut Vec<Effect>) {
-        let watches = std::mem::take(&mut self.watches);
-        effects.extend(watches.values().map(|watch| Effect::Unwatch(watch.number)));
-        self.refused.clear();
-        for (number, purpose) in std::mem::take(&mut self.reads) {
-            if let Purpose::Asked(owner, target) = purpose {
-                let lost = Sight::Unknown("the way to its cluster changed meanwhile".to_owned());
-                self.found(&owner, number, target, lost, effects);
-            }
-        }
     }
 
     fn look_for(&mut self, owner: PipelineId, ticket: u64, targets: BTreeSet<TargetKey>, effects: &mut Vec<Effect>) {
@@ -435,10 +331,7 @@ impl Machine for Leaf {
     fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
         let mut effects = Vec::new();
         let (touched, also) = match event {
-            Event::Wanted(owner, targets) => {
-                self.want(now, &owner, targets, &mut effects);
-                (Touched::All, Some(owner))
-            }
+            Event::Wanted(owner, targets) => (self.want(now, &owner, targets, &mut effects), Some(owner)),
             Event::LookedFor(owner, ticket, targets) => {
                 self.look_for(owner, ticket, targets, &mut effects);
                 (Touched::These(Vec::new()), None)

@@ -88,7 +88,8 @@ async fn serving(api: &Api, group: &str, version: &str, kind: &str) -> Result<Op
 #[derive(Clone, Default)]
 pub(super) struct Wanted(Arc<Mutex<Names>>);
 
-type Names = BTreeMap<(String, String), Vec<TargetKey>>;
+/// Sorted by namespace and name.
+type Names = Vec<TargetKey>;
 
 #[derive(Deserialize)]
 struct Named<'a> {
@@ -107,10 +108,8 @@ struct Identity<'a> {
 impl Wanted {
     /// These, and no others.
     pub fn set<'a>(&self, targets: impl Iterator<Item = &'a TargetKey>) {
-        let mut names = Names::new();
-        for target in targets {
-            names.entry((target.namespace.clone(), target.name.clone())).or_default().push(target.clone());
-        }
+        let mut names: Names = targets.cloned().collect();
+        names.sort_by(|one, other| name_of(one).cmp(&name_of(other)));
         *self.names() = names;
     }
 
@@ -138,13 +137,19 @@ impl Wanted {
 
     fn called(&self, api_version: &str, kind: &str, name: (String, String)) -> Vec<TargetKey> {
         let names = self.names();
-        let all = names.get(&name).into_iter().flatten();
+        let name = (name.0.as_str(), name.1.as_str());
+        let first = names.partition_point(|target| name_of(target) < name);
+        let all = names.iter().skip(first).take_while(|target| name_of(target) == name);
         all.filter(|target| target.app.api_version == api_version && target.app.kind == kind).cloned().collect()
     }
 
     fn names(&self) -> std::sync::MutexGuard<'_, Names> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn name_of(target: &TargetKey) -> (&str, &str) {
+    (&target.namespace, &target.name)
 }
 
 #[cfg(test)]

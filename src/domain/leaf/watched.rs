@@ -55,8 +55,6 @@ pub(super) struct Watched {
     synced: bool,
     trouble: Option<Trouble>,
     known: BTreeMap<TargetKey, Known>,
-    /// It was begun for targets that are known; others are late.
-    begun: bool,
     /// Since when no target needs it.
     spare: Option<Timestamp>,
 }
@@ -106,16 +104,23 @@ pub(super) fn present(look: &Look, confirmed: bool) -> Sight {
 }
 
 impl Watched {
-    pub fn new(number: Number) -> Self {
-        Self { number, synced: false, trouble: None, known: BTreeMap::new(), begun: false, spare: None }
+    /// A watch that begins, and the targets of its collection.
+    pub fn new<'a>(number: Number, targets: impl Iterator<Item = &'a TargetKey>) -> Self {
+        let known = targets.map(|target| (target.clone(), Known::default())).collect();
+        Self { number, synced: false, trouble: None, known, spare: None }
     }
 
-    /// These targets are in its collection, and no others.
+    /// These targets are in its collection, too: what it said before it did not say of them.
     pub fn concerns<'a>(&mut self, targets: impl Iterator<Item = &'a TargetKey>) {
-        let mut known = std::mem::take(&mut self.known);
-        let late = std::mem::replace(&mut self.begun, true);
-        let new = || Known { late, ..Known::default() };
-        self.known = targets.map(|target| (target.clone(), known.remove(target).unwrap_or_else(new))).collect();
+        let new = |target: &TargetKey| (target.clone(), Known { late: true, ..Known::default() });
+        self.known.extend(targets.map(new));
+    }
+
+    /// These are not wanted any more.
+    pub fn concerns_no_more<'a>(&mut self, targets: impl Iterator<Item = &'a TargetKey>) {
+        for target in targets {
+            self.known.remove(target);
+        }
     }
 
     /// A target needs it, or none does.
