@@ -159,9 +159,14 @@ async fn a_yes_to_the_replica_that_stands_by_moves_prod_once_and_is_nothing_late
     assert_eq!(send(to, PATH, &yes).await, 422, "the same revision, another question");
     let after = scene.world.kubernetes.get(Kind::Pipeline, NAMESPACE, NAME).expect("it is there")["metadata"].clone();
     assert_eq!(before["annotations"], after["annotations"]);
+    // What was written last may not be read yet.
+    let told = async || {
+        let said = second.log();
+        let refused = said.iter().filter(|line| line.contains("a request was refused")).count();
+        refused >= 4 && said.iter().any(|line| line.contains("a request said yes"))
+    };
+    until("all refusals are in the log", &both, told).await;
     let said = second.log();
-    let refused = said.iter().filter(|line| line.contains("a request was refused")).count();
-    assert!(refused >= 4 && said.iter().any(|line| line.contains("a request said yes")), "{}", second.tail());
     let shown = [KEY.to_owned(), BASE64.encode(KEY), yes.headers[2].1.clone()];
     let leaks =
         first.log().into_iter().chain(said).filter(|line| shown.iter().any(|secret| line.contains(secret.as_str())));

@@ -1,4 +1,4 @@
-//! Windows and freezes as [`Calendar`], on jiff and the time zones of the system.
+//! Windows and freezes as [`Calendar`], on jiff and the time zones of the system, or where it has none, of the build.
 //!
 //! What is open is decided in `opening`, from the time alone; here it is only asked what time it is.
 
@@ -30,7 +30,8 @@ impl Calendar for WallCalendar {
         let zoned = |window: &Window| {
             // jiff remembers the zones that it has read from disk.
             let zone = TimeZone::get(&window.zone);
-            let unknown = |_| failed(format!("this system knows no time zone {:?}; does it have tzdata?", window.zone));
+            let unknown =
+                |_| failed(format!("there is no time zone {:?}; write one such as Europe/Berlin", window.zone));
             Ok((window.clone(), zone.map_err(unknown)?))
         };
         let windows: Vec<(Window, TimeZone)> = windows.iter().map(zoned).collect::<Result<_, PortError>>()?;

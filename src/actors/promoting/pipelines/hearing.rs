@@ -10,6 +10,11 @@ use domain::ports::pipeline::ObjectSight;
 use domain::watch::Event;
 
 impl Pipelines {
+    /// What is wrong with the watch of this group.
+    fn trouble(&self, number: usize) -> Option<String> {
+        self.groups.troubles().find(|(troubled, _)| *troubled == number).map(|(_, why)| why.to_owned())
+    }
+
     fn said(&mut self, said: Said, ctx: &mut Context<Self>) {
         let event = match said {
             Said::Seen(object) => {
@@ -37,12 +42,20 @@ impl Pipelines {
 
 impl StreamHandler<Sighted> for Pipelines {
     fn handle(&mut self, Sighted(number, sight): Sighted, ctx: &mut Self::Context) {
-        if let ObjectSight::Trouble(error) = &sight {
+        if matches!(sight, ObjectSight::Trouble(_)) {
             self.env.metrics.failure("watch_pipelines");
-            tracing::warn!(%error, "the watch of Pipelines was interrupted; starting it again");
         }
+        let before = self.trouble(number);
         for said in self.groups.hear(number, sight) {
             self.said(said, ctx);
+        }
+        // A watch that fails is tried again for ever: one line for each reason.
+        match (before, self.trouble(number)) {
+            (before, Some(why)) if before.as_ref() != Some(&why) => {
+                tracing::warn!(group = self.group(number), why, "Pipelines are not watched; trying again");
+            }
+            (Some(_), None) => tracing::info!(group = self.group(number), "Pipelines are watched again"),
+            (_, Some(_)) | (None, None) => {}
         }
     }
 

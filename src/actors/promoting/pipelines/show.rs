@@ -8,18 +8,21 @@ use crate::actors::message::Observe;
 use crate::actors::observation::{Observation, PromotingSeen};
 
 impl Pipelines {
+    /// The name of the API group of this number.
+    pub(super) fn group(&self, number: usize) -> &str {
+        self.promoting.objects.get(number).map_or("", |objects| objects.group())
+    }
+
     /// What is wrong with the objects and their watches, in words.
     fn troubles(&self) -> Vec<String> {
-        let group = |number: usize| self.promoting.objects.get(number).map_or("", |objects| objects.group());
-        let watches = self
-            .groups
-            .troubles()
-            .map(|(number, why)| format!("Pipelines of {} are not watched: {why}", group(number)));
+        let watches = self.groups.troubles();
+        let watches =
+            watches.map(|(number, why)| format!("Pipelines of {} are not watched: {why}", self.group(number)));
         let unreadable = self.groups.unreadable().map(|(_, id, why)| format!("{id} cannot be read: {why}"));
         let hidden = self.groups.hidden().map(|(number, id)| {
             format!(
                 "{id} of {} does not count: an earlier group has one of this name. Delete one of them",
-                group(number)
+                self.group(number)
             )
         });
         let alone = self.shell.machine().nursery().left_alone();

@@ -49,7 +49,7 @@ pub struct AppRef {
     /// Where its revision is, as a JSON pointer. Needed for kinds that are not known.
     #[cfg_attr(test, schemars(length(max = 512), regex(pattern = r"^(/([^~/]|~[01])*)+$")))]
     pub revision_at: Option<String>,
-    /// Where it says that it is ready, as a JSON pointer. Without one, kinds that are not known have a condition Ready.
+    /// JSON pointer to what says that the app is ready. Without one: the condition Ready, for kinds that allclear does not know.
     #[cfg_attr(test, schemars(length(max = 512), regex(pattern = r"^(/([^~/]|~[01])*)+$")))]
     pub ready_at: Option<String>,
     /// What stands there if it is ready: True, unless given.
@@ -215,7 +215,7 @@ pub struct SecretRef {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Gates {
-    /// The environment before was done at the revision for so long without a break: 30m, up to 30d.
+    /// How long the environment before must have been at the revision, without a break: 30m, up to 30d.
     #[cfg_attr(test, schemars(length(max = 32)))]
     pub soak: Option<String>,
     /// It is in one of these parts of the week.
