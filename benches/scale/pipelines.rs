@@ -238,7 +238,7 @@ impl<'a> Fleet<'a> {
         Ok(())
     }
 
-    /// Measures the core while another cluster sends what nobody asked for, and all Pipelines are edited.
+    /// Measures the core while Deployments that no Pipeline names change in another cluster, and all Pipelines are edited.
     async fn under_noise(&self, report: &mut Report) -> io::Result<()> {
         let (quiet, made) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let Some((other, _)) = self.others.first() else { return Ok(()) };
@@ -300,7 +300,7 @@ const READY: &str = r#"allclear_targets{standing="ready"}"#;
 /// Our own writes when all Pipelines are edited.
 const PIPELINES_U64: u64 = PIPELINES as u64;
 
-/// Changes Deployments that nobody asked for, until it is quiet.
+/// Changes Deployments that no Pipeline names, until it is told to stop.
 fn make_noise(cluster: &KubernetesStandIn, quiet: &AtomicBool, made: &AtomicUsize) {
     let from = Instant::now();
     while !quiet.load(Ordering::Relaxed) && from.elapsed() < NOISE_MAX {
