@@ -258,6 +258,13 @@ fn actors_of_pipelines_that_crash_until_they_must_rest_cost_no_purge_anything_an
 }
 
 #[test]
+fn a_parent_of_clusters_that_is_rebuilt_is_told_anew_what_is_wanted() {
+    let (world, happened) = play(by_notice("web"), Some(("leaves.link", 1, Fault::Panic)));
+    assert!(happened, "it crashed while it began with the second cluster");
+    check(&world, "the parent of the readers crashed");
+}
+
+#[test]
 fn a_cluster_without_the_kind_is_quiet_and_notices_when_it_is_installed() {
     let world = at_rest(by_notice("web"));
     world.state().promotions.served = false;

@@ -22,7 +22,7 @@ use domain::ports::{Flow, PortError};
 use futures_util::stream::poll_fn;
 use tokio::sync::mpsc;
 
-use super::{Millis, SIMULATED, World, failed};
+use super::{Fault, Millis, SIMULATED, World, failed};
 
 /// A channel into a flow; `None` makes its reader panic.
 type Out<T> = mpsc::UnboundedSender<Option<T>>;
@@ -279,6 +279,9 @@ impl Objects<Object> for World {
 
 impl Leaves for World {
     fn link(&self, cluster: &ClusterKey) -> Flow<Link> {
+        if let Some(Fault::Panic) = self.state().next_planned("leaves.link", &cluster.display_name()) {
+            panic!("{SIMULATED} in leaves.link");
+        }
         let (sender, receiver) = mpsc::unbounded_channel();
         let down = self.state().promotions.down.contains(cluster);
         let _ = sender.send(Some(self.way(cluster, down)));
