@@ -28,7 +28,7 @@ impl fmt::Display for Kind {
 }
 
 /// Names an object of a namespace.
-pub trait ObjectId: Clone + fmt::Debug + fmt::Display + Ord + Hash {
+pub trait ObjectId: Clone + fmt::Debug + fmt::Display + Ord + Hash + Send + Sync + 'static {
     /// The namespace that the object is in.
     fn namespace(&self) -> &str;
 
@@ -104,6 +104,8 @@ pub enum Subject {
     Workload(WorkloadId),
     /// A Pipeline of this cluster.
     Pipeline(PipelineId),
+    /// A Repo of this cluster.
+    Repo(RepoId),
 }
 
 impl Subject {
@@ -112,6 +114,7 @@ impl Subject {
         match self {
             Self::Workload(id) => &id.namespace,
             Self::Pipeline(id) => &id.namespace,
+            Self::Repo(id) => &id.namespace,
         }
     }
 
@@ -120,6 +123,7 @@ impl Subject {
         match self {
             Self::Workload(id) => &id.name,
             Self::Pipeline(id) => &id.name,
+            Self::Repo(id) => &id.name,
         }
     }
 
@@ -128,6 +132,7 @@ impl Subject {
         match self {
             Self::Workload(id) => id.display_name(),
             Self::Pipeline(id) => id.display_name(),
+            Self::Repo(id) => id.display_name(),
         }
     }
 
@@ -136,8 +141,11 @@ impl Subject {
     /// # Errors
     /// Everything else.
     pub fn parse(text: &str) -> Result<Self, NotAWorkload> {
-        match PipelineId::parse(text) {
-            Some(id) => Ok(Self::Pipeline(id)),
+        if let Some(id) = PipelineId::parse(text) {
+            return Ok(Self::Pipeline(id));
+        }
+        match RepoId::parse(text) {
+            Some(id) => Ok(Self::Repo(id)),
             None => WorkloadId::parse(text).map(Self::Workload),
         }
     }
@@ -148,6 +156,7 @@ impl fmt::Display for Subject {
         match self {
             Self::Workload(id) => id.fmt(f),
             Self::Pipeline(id) => id.fmt(f),
+            Self::Repo(id) => id.fmt(f),
         }
     }
 }
@@ -162,7 +171,7 @@ impl PartialEq<WorkloadId> for Subject {
     fn eq(&self, other: &WorkloadId) -> bool {
         match self {
             Self::Workload(id) => id == other,
-            Self::Pipeline(_) => false,
+            Self::Pipeline(_) | Self::Repo(_) => false,
         }
     }
 }
@@ -357,43 +366,57 @@ impl fmt::Display for Environment {
     }
 }
 
-/// One Pipeline of this cluster. Written `pipeline/shop/web`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct PipelineId {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
+/// Declares the name of an object of one of our kinds, written with that kind first.
+macro_rules! object_id {
+    ($(#[$doc:meta])* $type:ident, $kind:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub struct $type {
+            /// Its namespace.
+            pub namespace: String,
+            /// Its name.
+            pub name: String,
+        }
+
+        impl $type {
+            /// The one of this name.
+            pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+                Self { namespace: namespace.into(), name: name.into() }
+            }
+
+            /// Reads what [`fmt::Display`] writes; `None` for everything else.
+            pub fn parse(text: &str) -> Option<Self> {
+                let (namespace, name) = text.strip_prefix(concat!($kind, "/"))?.split_once('/')?;
+                let is_part = |part: &str| !part.is_empty() && !part.contains('/');
+                (is_part(namespace) && is_part(name)).then(|| Self::new(namespace, name))
+            }
+        }
+
+        impl ObjectId for $type {
+            fn namespace(&self) -> &str {
+                &self.namespace
+            }
+
+            fn display_name(&self) -> String {
+                format!("{}/{}", self.namespace, self.name)
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!($kind, "/{}/{}"), self.namespace, self.name)
+            }
+        }
+    };
 }
 
-impl PipelineId {
-    /// The Pipeline of this name.
-    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { namespace: namespace.into(), name: name.into() }
-    }
-
-    /// Reads what [`fmt::Display`] writes; `None` for everything else.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (namespace, name) = text.strip_prefix("pipeline/")?.split_once('/')?;
-        let is_part = |part: &str| !part.is_empty() && !part.contains('/');
-        (is_part(namespace) && is_part(name)).then(|| Self::new(namespace, name))
-    }
+object_id! {
+    /// One Pipeline of this cluster. Written `pipeline/shop/web`.
+    PipelineId, "pipeline"
 }
-
-impl ObjectId for PipelineId {
-    fn namespace(&self) -> &str {
-        &self.namespace
-    }
-
-    fn display_name(&self) -> String {
-        format!("{}/{}", self.namespace, self.name)
-    }
-}
-
-impl fmt::Display for PipelineId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "pipeline/{}/{}", self.namespace, self.name)
-    }
+object_id! {
+    /// One Repo of this cluster. Written `repo/platform/infra`.
+    RepoId, "repo"
 }
 
 /// How many promotions an environment has had: 1 for the first. It never decreases under one UID (PL-3).
@@ -412,6 +435,29 @@ impl PromotionSeq {
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
+}
+
+/// How many runs a Repo has had: 1 for the first. It never decreases under one UID (RP-2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunSeq(pub u64);
+
+impl fmt::Display for RunSeq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl RunSeq {
+    /// The next one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+/// The name of a run: `H(UID, seq)`.
+pub fn run_id(uid: &str, seq: RunSeq) -> String {
+    digest("run", [uid, seq.to_string().as_str()])
 }
 
 /// The name of a promotion: `H(UID, environment, seq)`.
@@ -460,6 +506,12 @@ mod tests {
         let web = Subject::from(WorkloadId::deployment("shop", "web"));
         assert_eq!(web.to_string(), "deployment/shop/web");
         assert_eq!("deployment/shop/web".parse(), Ok(web));
-        assert!("shop/web".parse::<Subject>().is_err());
+        for subject in
+            [Subject::Pipeline(PipelineId::new("shop", "web")), Subject::Repo(RepoId::new("platform", "infra"))]
+        {
+            assert_eq!(subject.to_string().parse(), Ok(subject));
+        }
+        assert_eq!(Subject::Repo(RepoId::new("platform", "infra")).to_string(), "repo/platform/infra");
+        assert!(["shop/web", "repo/platform", "repo//infra"].iter().all(|text| text.parse::<Subject>().is_err()));
     }
 }

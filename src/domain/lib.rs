@@ -51,6 +51,7 @@ pub mod ready;
 pub mod record;
 pub mod record_codec;
 pub mod refusal;
+pub mod repo;
 pub mod retry;
 pub mod rollout;
 pub mod roster;

@@ -83,6 +83,20 @@ kinds! {
     PromotionStalled = "promotion.stalled",
     /// Something about the Pipeline cannot be used.
     PipelineFaulty = "pipeline.faulty",
+    /// A run waits for a person.
+    RunWaiting = "run.waiting",
+    /// A Job of a run was started.
+    RunStarted = "run.started",
+    /// A commit was applied, or there was nothing to apply.
+    RunCompleted = "run.completed",
+    /// A run failed, or its Job is gone.
+    RunFailed = "run.failed",
+    /// A run waits for longer than its Repo allows.
+    RunStalled = "run.stalled",
+    /// Another commit took the place of a run before anything was applied.
+    RunSuperseded = "run.superseded",
+    /// Something about the Repo cannot be used.
+    RepoFaulty = "repo.faulty",
 }
 
 /// How much something matters.
@@ -100,14 +114,18 @@ impl Kind {
     /// How much it matters to the operator (decision 37).
     pub const fn severity(self) -> Severity {
         match self {
-            Self::PurgeFailed | Self::PurgeOwed | Self::WorkloadFaulty | Self::PipelineFaulty => Severity::Error,
+            Self::PurgeFailed | Self::PurgeOwed | Self::WorkloadFaulty | Self::PipelineFaulty | Self::RepoFaulty => {
+                Severity::Error
+            }
             Self::RolloutFailed
             | Self::RolloutStuck
             | Self::GroupStalled
             | Self::GroupInDoubt
             | Self::PurgeStalled
             | Self::PromotionFailed
-            | Self::PromotionStalled => Severity::Warn,
+            | Self::PromotionStalled
+            | Self::RunFailed
+            | Self::RunStalled => Severity::Warn,
             Self::RolloutStarted
             | Self::RolloutSuperseded
             | Self::RolloutCompleted
@@ -117,7 +135,11 @@ impl Kind {
             | Self::PromotionWaiting
             | Self::PromotionStarted
             | Self::PromotionCompleted
-            | Self::PromotionWithdrawn => Severity::Info,
+            | Self::PromotionWithdrawn
+            | Self::RunWaiting
+            | Self::RunStarted
+            | Self::RunCompleted
+            | Self::RunSuperseded => Severity::Info,
         }
     }
 
@@ -146,6 +168,13 @@ impl Kind {
             Self::PromotionStarted => 18,
             Self::PromotionStalled => 19,
             Self::PromotionCompleted => 20,
+            Self::RepoFaulty => 21,
+            Self::RunSuperseded => 22,
+            Self::RunFailed => 23,
+            Self::RunWaiting => 24,
+            Self::RunStarted => 25,
+            Self::RunStalled => 26,
+            Self::RunCompleted => 27,
         }
     }
 
@@ -201,6 +230,32 @@ pub struct Notice {
     /// The promotion concerned, of a Pipeline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promotion: Option<PromotionFact>,
+    /// The run concerned, of a Repo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunFact>,
+}
+
+/// A run, as a notice mentions it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunFact {
+    /// The commit.
+    pub revision: Revision,
+    /// `plan` or `apply`.
+    pub action: String,
+    /// Which Job of the action: 1 for the first.
+    pub attempt: u32,
+    /// The Job's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    /// What an answer has to name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
+    /// What the plan would change, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// Commits that were never run, because this one took their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<Revision>,
 }
 
 /// A promotion, as a notice mentions it.
@@ -272,6 +327,9 @@ mod tests {
             Kind::PurgeStalled => Severity::Warn,
             // The same of Pipelines.
             Kind::PipelineFaulty => Severity::Error,
+            Kind::RepoFaulty => Severity::Error,
+            Kind::RunFailed => Severity::Warn,
+            Kind::RunStalled => Severity::Warn,
             Kind::PromotionFailed => Severity::Warn,
             Kind::PromotionStalled => Severity::Warn,
             // Transitions, in which nothing is wrong.
@@ -285,6 +343,10 @@ mod tests {
             Kind::PromotionStarted => Severity::Info,
             Kind::PromotionCompleted => Severity::Info,
             Kind::PromotionWithdrawn => Severity::Info,
+            Kind::RunWaiting => Severity::Info,
+            Kind::RunStarted => Severity::Info,
+            Kind::RunCompleted => Severity::Info,
+            Kind::RunSuperseded => Severity::Info,
         }
     }
 
@@ -297,7 +359,7 @@ mod tests {
         let as_severe = |severity| Kind::ALL.into_iter().filter(|kind| kind.severity() == severity).count();
         assert_eq!(
             [Severity::Error, Severity::Warn, Severity::Info].map(as_severe),
-            [4, 7, 10],
+            [5, 9, 14],
             "a kind is not in ALL"
         );
     }

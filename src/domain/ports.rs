@@ -5,6 +5,7 @@
 
 pub mod answer;
 pub mod pipeline;
+pub mod repo;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

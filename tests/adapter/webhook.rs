@@ -108,6 +108,7 @@ fn notice() -> Notice {
         cut: false,
         late: false,
         promotion: None,
+        run: None,
     }
 }
 

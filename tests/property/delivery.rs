@@ -88,6 +88,7 @@ fn deliveries(notice: usize, hooks: u8) -> (NoticeId, Vec<Delivery>) {
         cut: false,
         late: false,
         promotion: None,
+        run: None,
     };
     let chosen = HOOKS.iter().enumerate().filter(|(place, _)| hooks & (1 << place) != 0);
     let body = |hook: &str| Content::Json(format!("{}/{hook}", notice.id));

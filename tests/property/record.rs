@@ -157,7 +157,7 @@ prop_compose! {
     ) -> Notice {
         let subject = WorkloadId::deployment("shop", "web").into();
         let hosts = hosts.into_iter().collect();
-        Notice { id: NoticeId(id), kind, at_ms, subject, seq, rollout, change, message, hosts, purges, cut, late, promotion: None }
+        Notice { id: NoticeId(id), kind, at_ms, subject, seq, rollout, change, message, hosts, purges, cut, late, promotion: None, run: None }
     }
 }
 

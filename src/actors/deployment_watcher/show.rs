@@ -65,6 +65,7 @@ impl DeploymentWatcher {
             cut: false,
             late: false,
             promotion: None,
+            run: None,
         };
         let (env, to, uid) = (self.env.clone(), self.directory.tell_notice.clone(), uid.to_owned());
         let telling = async move { tell_at_once(&env, &to, notice, &uid).await };

@@ -24,7 +24,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::api::{Api, Collection, Resource};
-use domain::id::{Kind as WorkloadKind, PipelineId, Subject, WorkloadId};
+use domain::id::{Kind as WorkloadKind, PipelineId, RepoId, Subject, WorkloadId};
 use domain::notice::{Kind, Notice};
 use domain::pipeline::remark::Remark;
 use domain::pipeline::spec::Object;
@@ -114,6 +114,9 @@ impl<'a> Involved<'a> {
                 Self { api_version: "apps/v1", kind: "Deployment", namespace, name, uid }
             }
             Subject::Pipeline(id) => Self::pipeline(id, uid),
+            Subject::Repo(RepoId { namespace, name }) => {
+                Self { api_version: "allclear.dev/v1alpha1", kind: "Repo", namespace, name, uid }
+            }
         }
     }
 }
@@ -207,7 +210,13 @@ const fn action(kind: Kind) -> &'static str {
         | Kind::PromotionWithdrawn
         | Kind::PromotionFailed
         | Kind::PromotionStalled => "Promotion",
-        Kind::WorkloadFaulty | Kind::PipelineFaulty => "Configuration",
+        Kind::RunWaiting
+        | Kind::RunStarted
+        | Kind::RunCompleted
+        | Kind::RunFailed
+        | Kind::RunStalled
+        | Kind::RunSuperseded => "Run",
+        Kind::WorkloadFaulty | Kind::PipelineFaulty | Kind::RepoFaulty => "Configuration",
     }
 }
 
@@ -245,6 +254,7 @@ mod tests {
             cut: false,
             late: false,
             promotion: None,
+            run: None,
         }
     }
 

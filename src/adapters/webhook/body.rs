@@ -19,6 +19,14 @@
 //!  "ticket": "0123456789ab", "pullRequest": "https://git.example.com/shop/pull/7", "change": "…", "message": "…"}
 //! ```
 //!
+//! Of a run of a Repo:
+//!
+//! ```json
+//! {"repo": {"namespace": "platform", "name": "infra"}, "revision": "3f0c…", "action": "apply", "attempt": 1, "seq": 7,
+//!  "job": "infra-0123456789ab", "ticket": "0123456789ab", "plan": "2 to add, 1 to change, 0 to destroy", "skipped": ["9a1b…"],
+//!  "message": "…"}
+//! ```
+//!
 //! Members are added in later versions, never renamed or removed. `parameters` is there if the hook has any, and
 //! `data.truncated` if lists were cut to keep the notice or the document within its bound.
 
@@ -31,8 +39,8 @@ use url::form_urlencoded;
 use crate::config::Secret;
 use domain::delivery::BODY_BYTES_MAX;
 use domain::host::Host;
-use domain::id::{Environment, Kind, PipelineId, Revision, Subject, WorkloadId};
-use domain::notice::{Notice, PurgeFact};
+use domain::id::{Environment, Kind, PipelineId, RepoId, Revision, Subject, WorkloadId};
+use domain::notice::{Notice, PurgeFact, RunFact};
 use domain::text::{first, visible};
 
 /// What lists are cut to, one after the other, until the document is within its bound.
@@ -54,6 +62,7 @@ struct Document<'a> {
 enum Data<'a> {
     Rollout(Rollout<'a>),
     Promotion(Promotion<'a>),
+    Run(Box<Run<'a>>),
 }
 
 #[derive(Serialize)]
@@ -79,7 +88,7 @@ struct Workload<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Promotion<'a> {
-    pipeline: Pipeline<'a>,
+    pipeline: Named<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     environment: Option<&'a Environment>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,9 +105,18 @@ struct Promotion<'a> {
 }
 
 #[derive(Serialize)]
-struct Pipeline<'a> {
+struct Named<'a> {
     namespace: &'a str,
     name: &'a str,
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    repo: Named<'a>,
+    #[serde(flatten)]
+    fact: Option<&'a RunFact>,
+    seq: u64,
+    message: &'a str,
 }
 
 /// The JSON document of a notice. The same notice gives the same bytes, at most [`BODY_BYTES_MAX`] of them.
@@ -141,7 +159,7 @@ fn document(notice: &Notice, items: usize, chars: usize) -> Result<String, serde
             Subject::Pipeline(PipelineId { namespace, name }) => {
                 let fact = notice.promotion.as_ref();
                 Data::Promotion(Promotion {
-                    pipeline: Pipeline { namespace, name },
+                    pipeline: Named { namespace, name },
                     environment: fact.map(|fact| &fact.environment),
                     revision: fact.and_then(|fact| fact.revision.as_ref()),
                     from: fact.and_then(|fact| fact.from.as_ref()),
@@ -152,6 +170,12 @@ fn document(notice: &Notice, items: usize, chars: usize) -> Result<String, serde
                     message: first(&message, chars),
                 })
             }
+            Subject::Repo(RepoId { namespace, name }) => Data::Run(Box::new(Run {
+                repo: Named { namespace, name },
+                fact: notice.run.as_ref(),
+                seq: notice.seq.0,
+                message: first(&message, chars),
+            })),
         },
     };
     serde_json::to_string(&document)
@@ -206,6 +230,7 @@ mod tests {
             cut: false,
             late: false,
             promotion: None,
+            run: None,
         }
     }
 

@@ -77,7 +77,23 @@ fn cut(notice: &Notice, chars: usize) -> Result<String, serde_json::Error> {
             let (api_version, uid) = ("allclear.dev/v1alpha1", Some(notice.rollout.as_str()));
             Involved { api_version, kind: "Pipeline", namespace: &id.namespace, name: &id.name, uid }
         }
+        Subject::Repo(id) => Involved {
+            api_version: "allclear.dev/v1alpha1",
+            kind: "Repo",
+            namespace: &id.namespace,
+            name: &id.name,
+            uid: None,
+        },
     };
+    if let Some(fact) = &notice.run {
+        let known = [
+            ("allclear.dev/revision", Some(fact.revision.0.as_str())),
+            ("allclear.dev/action", Some(fact.action.as_str())),
+            ("allclear.dev/ticket", fact.ticket.as_deref()),
+            ("allclear.dev/job", fact.job.as_deref()),
+        ];
+        metadata.extend(known.into_iter().filter_map(|(name, value)| Some((name, short(value?)))));
+    }
     if let Some(fact) = &notice.promotion {
         let known = [
             ("allclear.dev/environment", Some(fact.environment.0.as_str())),
@@ -129,6 +145,7 @@ mod tests {
             cut: false,
             late: false,
             promotion: Some(fact),
+            run: None,
         }
     }
 

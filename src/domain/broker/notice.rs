@@ -34,6 +34,7 @@ impl Broker {
             cut: false,
             late: false,
             promotion: None,
+            run: None,
         };
         Some((notice, record.uid.clone()))
     }

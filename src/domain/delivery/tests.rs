@@ -20,6 +20,7 @@ fn notice(name: &str) -> Notice {
         cut: false,
         late: false,
         promotion: None,
+        run: None,
     }
 }
 

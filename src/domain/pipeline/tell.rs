@@ -80,6 +80,7 @@ impl Pipeline {
             cut: false,
             late: false,
             promotion: None,
+            run: None,
         }
     }
 

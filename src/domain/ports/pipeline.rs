@@ -7,25 +7,51 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::app::{ClusterKey, Look, TargetKey};
-use crate::id::{Environment, PipelineId};
+use crate::id::{Environment, ObjectId, PipelineId, RepoId};
 use crate::leaf::{Collection, News};
 use crate::pipeline::callers::{Called, Mark};
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
 use crate::pipeline::spec::{Freeze, Object, Purged, Window};
 use crate::pipeline::{Opening, Question};
 use crate::ports::answer::{Flow, PortError};
+use crate::repo;
 
-/// What a watch of Pipelines says.
+/// An object of a kind of ours, which the API server keeps for us.
+pub trait Kept: Clone + std::fmt::Debug + Send + Sync + 'static {
+    /// Names it.
+    type Id: ObjectId;
+
+    /// Its name.
+    fn id(&self) -> &Self::Id;
+}
+
+impl Kept for Object {
+    type Id = PipelineId;
+
+    fn id(&self) -> &PipelineId {
+        &self.id
+    }
+}
+
+impl Kept for repo::spec::Object {
+    type Id = RepoId;
+
+    fn id(&self) -> &RepoId {
+        &self.id
+    }
+}
+
+/// What a watch of such objects says.
 #[derive(Clone, Debug)]
-pub enum ObjectSight<T> {
+pub enum ObjectSight<T: Kept> {
     /// A new listing begins: what is not seen before its [`ObjectSight::Synced`] does not exist any more.
     Restarted,
     /// An object as it is now.
     Seen(Box<T>),
     /// An object that cannot be read, and why.
-    Unreadable(PipelineId, String),
+    Unreadable(T::Id, String),
     /// An object was deleted.
-    Gone(PipelineId),
+    Gone(T::Id),
     /// All objects have been seen at least once since [`ObjectSight::Restarted`]; also said when a watch that was in trouble
     /// goes on without a new listing.
     Synced,
@@ -45,9 +71,9 @@ pub enum Written<T> {
     Conflict(Option<Box<T>>),
 }
 
-/// The Pipelines of this cluster, each with a status that is ours alone to write.
+/// The objects of one of our kinds in this cluster, each with a status that is ours alone to write.
 #[async_trait]
-pub trait Objects<T: Send + Sync + 'static>: Send + Sync {
+pub trait Objects<T: Kept>: Send + Sync {
     /// The API group that they are in.
     fn group(&self) -> &str;
 
@@ -64,7 +90,7 @@ pub trait Objects<T: Send + Sync + 'static>: Send + Sync {
     ///
     /// # Errors
     /// In words.
-    async fn read(&self, id: &PipelineId) -> Result<Option<T>, PortError>;
+    async fn read(&self, id: &T::Id) -> Result<Option<T>, PortError>;
 
     /// Writes the object's status, if the object is still of the version that it says. Everything else of it is left alone.
     ///

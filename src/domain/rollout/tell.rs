@@ -48,6 +48,7 @@ impl Rollout {
             cut: false,
             late: false,
             promotion: None,
+            run: None,
         });
     }
 
@@ -89,6 +90,7 @@ impl Rollout {
             // Hooks in the old form are called for owed purges, however late (decision 29).
             late: kind == Kind::PurgeCompleted && vote.stalled && vote.owed_ms == 0,
             promotion: None,
+            run: None,
         };
         draft.untold.push(notice);
     }

@@ -321,6 +321,7 @@ impl Unloaded {
             cut: false,
             late: false,
             promotion: None,
+            run: None,
         });
         (self.failures, notice)
     }
@@ -399,6 +400,7 @@ impl Rollout {
             cut: false,
             late: false,
             promotion: None,
+            run: None,
         }
     }
 }

@@ -26,6 +26,7 @@ fn notice(message: &str) -> Notice {
         cut: false,
         late: false,
         promotion: None,
+        run: None,
     }
 }
 

@@ -216,6 +216,7 @@ pub fn delivery(kind: Kind, body: &str) -> Delivery {
         cut: false,
         late: false,
         promotion: None,
+        run: None,
     };
     Delivery::new(&notice, "release-bot", Content::Json(body.to_owned()))
 }

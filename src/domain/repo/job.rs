@@ -1,0 +1,198 @@
+//! A Job as a run knows it: what is ordered, what is seen of it, and its name.
+//!
+//! Not for what a Job consists of; that is the adapter's one template.
+
+use crate::id::{RepoId, Revision, RunSeq, digest};
+use crate::repo::spec::{Runner, Wanted};
+use crate::repo::status::Action;
+
+/// Hexadecimal digits of the hash in a Job's name.
+const HASH_DIGITS: usize = 12;
+
+/// A Job's name is a label of its pods, which has 63 characters at most; this is what the Repo's name may take of it.
+const PREFIX_CHARS_MAX: usize = 63 - HASH_DIGITS - 1;
+
+/// The name of the Job of this attempt (RP-2). It holds no commit: A, B and A again are three runs.
+pub fn name(repo: &RepoId, uid: &str, seq: RunSeq, action: Action, attempt: u32) -> String {
+    let (seq, attempt) = (seq.to_string(), attempt.to_string());
+    let hash = digest("job", [uid, seq.as_str(), action.name(), attempt.as_str()]);
+    let prefix: String = repo.name.replace('.', "-").chars().take(PREFIX_CHARS_MAX).collect();
+    format!("{}-{}", prefix.trim_end_matches('-'), hash.chars().take(HASH_DIGITS).collect::<String>())
+}
+
+/// A Job that is to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Order {
+    /// Its name.
+    pub name: String,
+    /// For which Repo.
+    pub repo: RepoId,
+    /// That Repo's UID.
+    pub uid: String,
+    /// The number of the run.
+    pub seq: RunSeq,
+    /// What it does.
+    pub action: Action,
+    /// Which Job of the action.
+    pub attempt: u32,
+    /// The commit that it fetches, and no other (RP-7).
+    pub revision: Revision,
+    /// From where.
+    pub url: String,
+    /// Where the commit is looked for if the server gives out none by its id.
+    pub wanted: Wanted,
+    /// The folder in which commands run.
+    pub path: String,
+    /// The Secret with what git needs.
+    pub secret: Option<String>,
+    /// What runs.
+    pub runner: Runner,
+    /// Terraform's workspace.
+    pub workspace: Option<String>,
+    /// A plan is made, also before an apply.
+    pub planned: bool,
+    /// What was said yes to: an apply whose own plan is another one ends before it begins (RP-6).
+    pub fingerprint: Option<String>,
+}
+
+/// A Job of a Repo, as it was seen once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Job {
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// `metadata.resourceVersion`, against which it is started.
+    pub version: String,
+    /// The UID of its controller.
+    pub owner: Option<String>,
+    /// The number of its run.
+    pub seq: RunSeq,
+    /// What it does.
+    pub action: Action,
+    /// Which Job of the action.
+    pub attempt: u32,
+    /// The commit.
+    pub revision: Revision,
+    /// We have started it, or tried to: the mark is written with the start (RP-3).
+    pub marked: bool,
+    /// It makes no pod.
+    pub suspended: bool,
+    /// It has a deletion timestamp.
+    pub deleting: bool,
+    /// Pods that are neither ended nor told to end.
+    pub active: u32,
+    /// Pods that were told to end and have not.
+    pub terminating: u32,
+    /// It has ended, by its condition.
+    pub end: Option<End>,
+}
+
+/// How a Job ended.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum End {
+    /// `Complete`.
+    Complete,
+    /// `Failed`: the condition's reason and message.
+    Failed(String, String),
+}
+
+/// What is seen of a Job's pods. A guarded Job has one at most; a second one is the API server's, and is said.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pod {
+    /// Its name.
+    pub name: String,
+    /// It has not ended: neither `Succeeded` nor `Failed`, or it is being deleted.
+    pub alive: bool,
+    /// Why it does not run, in words: the scheduler's, or a container's.
+    pub waits: Option<String>,
+    /// Why it was ended from outside: evicted, preempted, its node went.
+    pub disrupted: Option<String>,
+    /// Its containers, in the order in which they run.
+    pub steps: Vec<Step>,
+}
+
+/// A container of ours or of the user's.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Step {
+    /// Which.
+    pub kind: StepKind,
+    /// How far it is.
+    pub state: StepState,
+}
+
+/// The containers of a Job, in the order in which they run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StepKind {
+    /// Fetches the commit.
+    Source,
+    /// The user's `prepare`.
+    Prepare,
+    /// The user's `plan`.
+    Plan,
+    /// Says what a plan would change.
+    Report,
+    /// Compares an apply's own plan with what was said yes to.
+    Verify,
+    /// The user's `apply`.
+    Apply,
+}
+
+impl StepKind {
+    /// Every step.
+    pub const ALL: [Self; 6] = [Self::Source, Self::Prepare, Self::Plan, Self::Report, Self::Verify, Self::Apply];
+
+    /// The container's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Source => "source",
+            Self::Prepare => "prepare",
+            Self::Plan => "plan",
+            Self::Report => "report",
+            Self::Verify => "verify",
+            Self::Apply => "apply",
+        }
+    }
+
+    /// The step of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|step| step.name() == name)
+    }
+}
+
+/// How far a container is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum StepState {
+    /// It has not begun.
+    Waiting,
+    /// It runs.
+    Running,
+    /// It ended with this code, this reason of the kubelet (`OOMKilled`), and what it wrote to its termination message.
+    Ended(i32, String, String),
+}
+
+/// The code with which `verify` ends a Job whose plan is not the one that was said yes to.
+pub const PLAN_DIFFERS: i32 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_attempt_has_a_name_of_its_own_that_a_label_can_hold() {
+        let repo = RepoId::new("platform", "infra");
+        let of = |seq, action, attempt| name(&repo, "uid-1", RunSeq(seq), action, attempt);
+        let names = [
+            of(1, Action::Apply, 1),
+            of(1, Action::Apply, 2),
+            of(1, Action::Plan, 1),
+            of(2, Action::Apply, 1),
+            name(&repo, "uid-2", RunSeq(1), Action::Apply, 1),
+        ];
+        let distinct: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len());
+        assert!(names.iter().all(|name| name.starts_with("infra-") && name.len() == "infra-".len() + 12), "{names:?}");
+        let long = name(&RepoId::new("platform", "a.b".repeat(60)), "uid-1", RunSeq(1), Action::Apply, 1);
+        assert!(long.len() <= 63 && !long.contains('.') && !long.contains("--"), "{long}");
+    }
+}

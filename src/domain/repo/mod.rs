@@ -1,0 +1,5 @@
+//! A commit is applied by a Job, once: what a `Repo` decides.
+
+pub mod job;
+pub mod spec;
+pub mod status;

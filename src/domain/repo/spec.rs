@@ -1,0 +1,221 @@
+//! What a `Repo` asks for, read and checked: the URL is one we may use, names fit, durations are within their limits, and each action
+//! has a command.
+//!
+//! Not for the form in which people write it; that is the adapter's.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::id::{RepoId, Revision, digest};
+use crate::pipeline::spec::{Answers, Freeze, VerdictSource, Window};
+use crate::repo::status::Status;
+
+/// What a Repo asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Spec {
+    /// Where the repository is, as git clones it.
+    pub url: String,
+    /// Which of its commits is wanted.
+    pub wanted: Wanted,
+    /// The folder in which commands run, relative to the repository's root; empty for the root.
+    pub path: String,
+    /// How often we look for a new commit.
+    pub interval: Duration,
+    /// The Secret with what git needs, in the Repo's namespace.
+    pub secret: Option<String>,
+    /// What a person is asked before an apply.
+    pub approval: Approving,
+    /// What runs.
+    pub runner: Runner,
+    /// Terraform's workspace.
+    pub workspace: Option<String>,
+    /// How often an apply that failed is repeated by itself.
+    pub retry: Retry,
+    /// What must hold before an apply starts.
+    pub gates: Gates,
+    /// Nothing new starts, for this reason.
+    pub suspended: Option<String>,
+    /// Ended Jobs that are kept.
+    pub keep: Keep,
+    /// A wait longer than this is told.
+    pub stalled_after: Duration,
+}
+
+/// Which commit is wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Wanted {
+    /// That of the branch which the remote's `HEAD` names.
+    #[default]
+    Head,
+    /// That of a branch.
+    Branch(String),
+    /// That of a tag.
+    Tag(String),
+    /// This one.
+    Commit(Revision),
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Head => f.write_str("HEAD"),
+            Self::Branch(name) => write!(f, "branch {name}"),
+            Self::Tag(name) => write!(f, "tag {name}"),
+            Self::Commit(revision) => write!(f, "commit {revision}"),
+        }
+    }
+}
+
+/// What a person is asked before an apply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Approving {
+    /// Nothing: a commit is applied at once.
+    #[default]
+    Auto,
+    /// A yes to the commit.
+    Revision,
+    /// A yes to what a plan says it would change.
+    Plan,
+}
+
+impl Approving {
+    /// Its name in a spec.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "Auto",
+            Self::Revision => "Revision",
+            Self::Plan => "Plan",
+        }
+    }
+}
+
+/// What fills the commands in, and how a plan is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Preset {
+    /// Terraform, or what has its command line. The plan is its JSON.
+    #[default]
+    Terraform,
+    /// Any commands. The plan is any text.
+    Command,
+}
+
+impl Preset {
+    /// Its name in a spec.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Terraform => "Terraform",
+            Self::Command => "Command",
+        }
+    }
+}
+
+/// What runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Runner {
+    /// How its plan is read.
+    pub preset: Preset,
+    /// The image of the user's containers.
+    pub image: String,
+    /// Their commands, whole.
+    pub steps: Steps,
+    /// The ServiceAccount; `None`: the namespace's default one.
+    pub service_account: Option<String>,
+    /// The pod gets the ServiceAccount's token for the API server.
+    pub kubernetes_token: bool,
+    /// How long a Job may take from its start.
+    pub deadline: Duration,
+    /// How long its programs may take to end after they are told to.
+    pub grace: Duration,
+    /// Kubernetes' own parts of the pod, as one JSON object that the template takes apart: `env`, `envFrom`, `mounts`, `resources`,
+    /// `nodeSelector`, `tolerations`, `imagePullSecrets`. Empty for none.
+    pub extras: String,
+}
+
+/// Commands with their arguments. An empty one is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Steps {
+    /// Before everything else.
+    pub prepare: Vec<String>,
+    /// Says what would change.
+    pub plan: Vec<String>,
+    /// Changes it.
+    pub apply: Vec<String>,
+}
+
+/// How often an apply that had begun and failed is repeated by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Retry {
+    /// So often.
+    pub limit: u32,
+    /// After so long the first time; doubling, up to an hour.
+    pub backoff: Duration,
+}
+
+/// What must hold before an apply starts. All are judged together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Gates {
+    /// It is in one of these. None: at any time.
+    pub windows: Vec<Window>,
+    /// It is in none of these.
+    pub freezes: Vec<Freeze>,
+    /// Another system agrees.
+    pub verdict: Option<VerdictSource>,
+}
+
+/// Ended Jobs that are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Keep {
+    /// Of those that succeeded.
+    pub succeeded: usize,
+    /// Of those that failed.
+    pub failed: usize,
+}
+
+impl Spec {
+    /// What a run of it would do to a commit, beside the commit: another folder or workspace is other work, so the same commit is
+    /// run again for it.
+    pub fn work(&self) -> String {
+        digest("work", [self.path.as_str(), self.workspace.as_deref().unwrap_or_default()])
+    }
+
+    /// All that what would run depends on, beside the commit. A yes is a yes to this, too.
+    pub fn settings(&self) -> String {
+        let Runner { preset, image, steps, service_account, kubernetes_token, deadline: _, grace: _, extras } =
+            &self.runner;
+        let Steps { prepare, plan, apply } = steps;
+        let counts = [prepare.len(), plan.len(), apply.len()].map(|count| count.to_string());
+        let words = [prepare, plan, apply].into_iter().flatten().map(String::as_str);
+        let fixed = [
+            self.path.as_str(),
+            self.workspace.as_deref().unwrap_or_default(),
+            self.approval.name(),
+            preset.name(),
+            image,
+            service_account.as_deref().unwrap_or_default(),
+            if *kubernetes_token { "token" } else { "" },
+            extras,
+        ];
+        digest("settings", fixed.into_iter().chain(counts.iter().map(String::as_str)).chain(words))
+    }
+}
+
+/// A Repo, as the API server has it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Object {
+    /// Its name.
+    pub id: RepoId,
+    /// `metadata.uid`: another one is another Repo.
+    pub uid: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `metadata.resourceVersion`, against which a status is written.
+    pub version: String,
+    /// What it asks for, or what is wrong with that.
+    pub spec: Result<Spec, String>,
+    /// What people have answered.
+    pub answers: Answers,
+    /// What it remembers.
+    pub status: Status,
+    /// It has a deletion timestamp.
+    pub deleting: bool,
+}
