@@ -2,6 +2,8 @@
 //!
 //! Not for parsing what users write; that is `workload`, `image`, `host` and `paths`.
 
+mod objects;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::Hash;
@@ -10,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::parsed::parsed;
+
+pub use objects::{Environment, PipelineId, PromotionSeq, RepoId, Revision, RunSeq, promotion_id, run_id};
 
 /// What kind of workload is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -344,125 +348,6 @@ pub fn delivery_id(notice: &NoticeId, hook: &str) -> String {
 /// The hash of a configuration: of its settings, by name.
 pub fn config_hash<'a>(settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     digest("config", settings.into_iter().flat_map(|(name, value)| [name, value]))
-}
-
-/// What an app or a git ref says it is: one text, compared for equality, never ordered.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Revision(pub String);
-
-impl fmt::Display for Revision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// The name of an environment; unique in its Pipeline.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Environment(pub String);
-
-impl fmt::Display for Environment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// Declares the name of an object of one of our kinds, written with that kind first.
-macro_rules! object_id {
-    ($(#[$doc:meta])* $type:ident, $kind:literal) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        pub struct $type {
-            /// Its namespace.
-            pub namespace: String,
-            /// Its name.
-            pub name: String,
-        }
-
-        impl $type {
-            /// The one of this name.
-            pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
-                Self { namespace: namespace.into(), name: name.into() }
-            }
-
-            /// Reads what [`fmt::Display`] writes; `None` for everything else.
-            pub fn parse(text: &str) -> Option<Self> {
-                let (namespace, name) = text.strip_prefix(concat!($kind, "/"))?.split_once('/')?;
-                let is_part = |part: &str| !part.is_empty() && !part.contains('/');
-                (is_part(namespace) && is_part(name)).then(|| Self::new(namespace, name))
-            }
-        }
-
-        impl ObjectId for $type {
-            fn namespace(&self) -> &str {
-                &self.namespace
-            }
-
-            fn display_name(&self) -> String {
-                format!("{}/{}", self.namespace, self.name)
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!($kind, "/{}/{}"), self.namespace, self.name)
-            }
-        }
-    };
-}
-
-object_id! {
-    /// One Pipeline of this cluster. Written `pipeline/shop/web`.
-    PipelineId, "pipeline"
-}
-object_id! {
-    /// One Repo of this cluster. Written `repo/platform/infra`.
-    RepoId, "repo"
-}
-
-/// How many promotions an environment has had: 1 for the first. It never decreases under one UID (PL-3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct PromotionSeq(pub u64);
-
-impl fmt::Display for PromotionSeq {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl PromotionSeq {
-    /// The next one.
-    #[must_use]
-    pub const fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
-    }
-}
-
-/// How many runs a Repo has had: 1 for the first. It never decreases under one UID (RP-2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct RunSeq(pub u64);
-
-impl fmt::Display for RunSeq {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl RunSeq {
-    /// The next one.
-    #[must_use]
-    pub const fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
-    }
-}
-
-/// The name of a run: `H(UID, seq)`.
-pub fn run_id(uid: &str, seq: RunSeq) -> String {
-    digest("run", [uid, seq.to_string().as_str()])
-}
-
-/// The name of a promotion: `H(UID, environment, seq)`.
-pub fn promotion_id(uid: &str, environment: &Environment, seq: PromotionSeq) -> String {
-    digest("promotion", [uid, environment.0.as_str(), seq.to_string().as_str()])
 }
 
 #[cfg(test)]

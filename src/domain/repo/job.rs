@@ -2,9 +2,9 @@
 //!
 //! Not for what a Job consists of; that is the adapter's one template.
 
-use crate::id::{RepoId, Revision, RunSeq, digest};
-use crate::repo::spec::{Runner, Wanted};
-use crate::repo::status::Action;
+use crate::id::{RepoId, Revision, digest};
+use crate::repo::spec::{Runner, Source};
+use crate::repo::status::Attempt;
 
 /// Hexadecimal digits of the hash in a Job's name.
 const HASH_DIGITS: usize = 12;
@@ -13,9 +13,10 @@ const HASH_DIGITS: usize = 12;
 const PREFIX_CHARS_MAX: usize = 63 - HASH_DIGITS - 1;
 
 /// The name of the Job of this attempt (RP-2). It holds no commit: A, B and A again are three runs.
-pub fn name(repo: &RepoId, uid: &str, seq: RunSeq, action: Action, attempt: u32) -> String {
-    let (seq, attempt) = (seq.to_string(), attempt.to_string());
-    let hash = digest("job", [uid, seq.as_str(), action.name(), attempt.as_str()]);
+pub fn name(repo: &RepoId, uid: &str, attempt: Attempt) -> String {
+    let Attempt { seq, action, number } = attempt;
+    let (seq, number) = (seq.to_string(), number.to_string());
+    let hash = digest("job", [uid, seq.as_str(), action.name(), number.as_str()]);
     let prefix: String = repo.name.replace('.', "-").chars().take(PREFIX_CHARS_MAX).collect();
     format!("{}-{}", prefix.trim_end_matches('-'), hash.chars().take(HASH_DIGITS).collect::<String>())
 }
@@ -29,22 +30,12 @@ pub struct Order {
     pub repo: RepoId,
     /// That Repo's UID.
     pub uid: String,
-    /// The number of the run.
-    pub seq: RunSeq,
-    /// What it does.
-    pub action: Action,
-    /// Which Job of the action.
-    pub attempt: u32,
+    /// Which of its Jobs.
+    pub attempt: Attempt,
     /// The commit that it fetches, and no other (RP-7).
     pub revision: Revision,
-    /// From where.
-    pub url: String,
-    /// Where the commit is looked for if the server gives out none by its id.
-    pub wanted: Wanted,
-    /// The folder in which commands run.
-    pub path: String,
-    /// The Secret with what git needs.
-    pub secret: Option<String>,
+    /// From where. The ref is where the commit is looked for if the server gives out none by its id.
+    pub source: Source,
     /// What runs.
     pub runner: Runner,
     /// Terraform's workspace.
@@ -66,12 +57,8 @@ pub struct Job {
     pub version: String,
     /// The UID of its controller.
     pub owner: Option<String>,
-    /// The number of its run.
-    pub seq: RunSeq,
-    /// What it does.
-    pub action: Action,
-    /// Which Job of the action.
-    pub attempt: u32,
+    /// Which of the Repo's Jobs.
+    pub attempt: Attempt,
     /// The commit.
     pub revision: Revision,
     /// We have started it, or tried to: the mark is written with the start (RP-3).
@@ -80,12 +67,19 @@ pub struct Job {
     pub suspended: bool,
     /// It has a deletion timestamp.
     pub deleting: bool,
-    /// Pods that are neither ended nor told to end.
-    pub active: u32,
-    /// Pods that were told to end and have not.
-    pub terminating: u32,
+    /// Its pods that have not ended, by its own status.
+    pub pods: Pods,
     /// It has ended, by its condition.
     pub end: Option<End>,
+}
+
+/// Pods of a Job that have not ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Pods {
+    /// Those that were not told to end.
+    pub active: u32,
+    /// Those that were, and have not.
+    pub terminating: u32,
 }
 
 /// How a Job ended.
@@ -177,22 +171,25 @@ pub const PLAN_DIFFERS: i32 = 3;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::RunSeq;
+    use crate::repo::status::Action;
 
     #[test]
     fn each_attempt_has_a_name_of_its_own_that_a_label_can_hold() {
         let repo = RepoId::new("platform", "infra");
-        let of = |seq, action, attempt| name(&repo, "uid-1", RunSeq(seq), action, attempt);
+        let attempt = |seq, action, number| Attempt { seq: RunSeq(seq), action, number };
+        let of = |seq, action, number| name(&repo, "uid-1", attempt(seq, action, number));
         let names = [
             of(1, Action::Apply, 1),
             of(1, Action::Apply, 2),
             of(1, Action::Plan, 1),
             of(2, Action::Apply, 1),
-            name(&repo, "uid-2", RunSeq(1), Action::Apply, 1),
+            name(&repo, "uid-2", attempt(1, Action::Apply, 1)),
         ];
         let distinct: std::collections::BTreeSet<_> = names.iter().collect();
         assert_eq!(distinct.len(), names.len());
         assert!(names.iter().all(|name| name.starts_with("infra-") && name.len() == "infra-".len() + 12), "{names:?}");
-        let long = name(&RepoId::new("platform", "a.b".repeat(60)), "uid-1", RunSeq(1), Action::Apply, 1);
+        let long = name(&RepoId::new("platform", "a.b".repeat(60)), "uid-1", attempt(1, Action::Apply, 1));
         assert!(long.len() <= 63 && !long.contains('.') && !long.contains("--"), "{long}");
     }
 }

@@ -13,16 +13,10 @@ use crate::repo::status::Status;
 /// What a Repo asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
-    /// Where the repository is, as git clones it.
-    pub url: String,
-    /// Which of its commits is wanted.
-    pub wanted: Wanted,
-    /// The folder in which commands run, relative to the repository's root; empty for the root.
-    pub path: String,
+    /// Where commits come from.
+    pub source: Source,
     /// How often we look for a new commit.
     pub interval: Duration,
-    /// The Secret with what git needs, in the Repo's namespace.
-    pub secret: Option<String>,
     /// What a person is asked before an apply.
     pub approval: Approving,
     /// What runs.
@@ -39,6 +33,19 @@ pub struct Spec {
     pub keep: Keep,
     /// A wait longer than this is told.
     pub stalled_after: Duration,
+}
+
+/// Where commits come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Source {
+    /// Where the repository is, as git clones it.
+    pub url: String,
+    /// Which of its commits is wanted.
+    pub wanted: Wanted,
+    /// The folder in which commands run, relative to the repository's root; empty for the root.
+    pub path: String,
+    /// The Secret with what git needs, in the Repo's namespace.
+    pub secret: Option<String>,
 }
 
 /// Which commit is wanted.
@@ -175,7 +182,7 @@ impl Spec {
     /// What a run of it would do to a commit, beside the commit: another folder or workspace is other work, so the same commit is
     /// run again for it.
     pub fn work(&self) -> String {
-        digest("work", [self.path.as_str(), self.workspace.as_deref().unwrap_or_default()])
+        digest("work", [self.source.path.as_str(), self.workspace.as_deref().unwrap_or_default()])
     }
 
     /// All that what would run depends on, beside the commit. A yes is a yes to this, too.
@@ -186,7 +193,7 @@ impl Spec {
         let counts = [prepare.len(), plan.len(), apply.len()].map(|count| count.to_string());
         let words = [prepare, plan, apply].into_iter().flatten().map(String::as_str);
         let fixed = [
-            self.path.as_str(),
+            self.source.path.as_str(),
             self.workspace.as_deref().unwrap_or_default(),
             self.approval.name(),
             preset.name(),

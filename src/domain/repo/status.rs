@@ -65,18 +65,12 @@ pub struct Next {
 /// What is done for one change of the wanted commit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Run {
-    /// Its number.
-    pub seq: RunSeq,
+    /// Its number, and which Job is its newest, or its next.
+    pub attempt: Attempt,
     /// The commit.
     pub revision: Revision,
-    /// [`Spec::work`](super::spec::Spec::work) when it began; empty for a run of the program before ours.
-    pub work: String,
-    /// [`Spec::settings`](super::spec::Spec::settings) when it began, or when its newest Job was ordered.
-    pub settings: String,
-    /// What its newest Job does, or its next one.
-    pub action: Action,
-    /// The number of that Job among those of the action: 1 for the first.
-    pub attempt: u32,
+    /// What it was begun for, beside the commit.
+    pub terms: Terms,
     /// How far it has got.
     pub phase: Phase,
     /// Its newest Job.
@@ -85,10 +79,8 @@ pub struct Run {
     pub plan: Option<Plan>,
     /// Who said yes.
     pub approval: Option<Approval>,
-    /// Attempts in a row that failed, by which the next one is delayed.
-    pub failures: u32,
-    /// Not started again before this time, in milliseconds since the Unix epoch.
-    pub not_before_ms: Option<i64>,
+    /// What failed attempts come to.
+    pub failing: Failing,
     /// When its newest Job was ordered, in milliseconds since the Unix epoch.
     pub started_ms: Option<i64>,
     /// When it ended, in milliseconds since the Unix epoch.
@@ -97,6 +89,37 @@ pub struct Run {
     pub skipped: Vec<Revision>,
     /// What it waits for or how it ended, in one sentence.
     pub message: String,
+}
+
+/// Names a Job of a Repo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Attempt {
+    /// The number of the run.
+    pub seq: RunSeq,
+    /// What the Job does.
+    pub action: Action,
+    /// Its number among the Jobs of this action in this run: 1 for the first.
+    pub number: u32,
+}
+
+/// What a run was begun for, beside the commit. Empty for a run of the program before ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Terms {
+    /// [`Spec::work`](super::spec::Spec::work).
+    pub work: String,
+    /// [`Spec::settings`](super::spec::Spec::settings), also of its newest Job.
+    pub settings: String,
+}
+
+/// What failed attempts of a run come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Failing {
+    /// Attempts in a row that failed before an apply had begun.
+    pub before: u32,
+    /// Applies that had begun and failed.
+    pub applies: u32,
+    /// The next attempt is not made before this time, in milliseconds since the Unix epoch.
+    pub not_before_ms: Option<i64>,
 }
 
 /// What a Job does.
