@@ -19,7 +19,7 @@ use domain::delivery::{Content, Delivery};
 use domain::distribution::Distribution;
 use domain::id::{Member, NoticeId, Origin, PipelineId, Reference, Seq, WorkloadId};
 use domain::notice::{Kind, Notice};
-use domain::pipeline::remark::Remark;
+use domain::remark::Remark;
 use domain::ports::{CdnError, Ledger, PortError, Ports, Sight, StoreError};
 use domain::purge::CdnErrorClass;
 use domain::readiness::Pod;
@@ -101,7 +101,7 @@ pub struct State {
     /// Notices that became Events, with their times.
     pub published: Vec<(Millis, NoticeId, Notice)>,
     /// Remarks that became Events.
-    pub remarked: Vec<(PipelineId, Remark)>,
+    pub remarked: Vec<(Subject, Remark)>,
     /// Every notice the ledger has held.
     pub notices: BTreeMap<NoticeId, Notice>,
     /// Notices of one id with two contents.

@@ -373,9 +373,9 @@ impl Calendar for World {
 
 #[async_trait]
 impl Verdicts for World {
-    async fn ask(&self, pipeline: &PipelineId, _: &Environment, _: &Question) -> Result<Opening, Unanswered> {
+    async fn ask(&self, asking: &Asking) -> Result<Opening, Unanswered> {
         let unanswered = |error: PortError| Unanswered { why: error.to_string(), rest: Duration::from_secs(10) };
-        self.port("verdict.ask", &pipeline.to_string()).await.map_err(unanswered)?;
+        self.port("verdict.ask", &asking.subject.to_string()).await.map_err(unanswered)?;
         Ok(Opening { open: true, changes_after: None, words: "open".to_owned() })
     }
 }
