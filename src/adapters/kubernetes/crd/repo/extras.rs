@@ -9,7 +9,7 @@ use domain::text::is_hidden;
 use serde_json::{Map, Value, json};
 
 use super::super::checks::{InvalidSpec, at_most, invalid, object_name};
-use super::raw_spec::{Mount, Runner};
+use super::raw_spec::{Mount, RunnerSpec};
 
 /// Entries of one list. The CRD says the same.
 const ENTRIES_MAX: usize = 50;
@@ -21,8 +21,8 @@ const EXTRAS_BYTES_MAX: usize = 16 * 1024;
 const WORKSPACE: &str = "workspace";
 
 /// The extras of a runner; empty for none.
-pub fn extras(raw: &Runner) -> Result<String, InvalidSpec> {
-    let Runner { env, env_from, mounts, resources, node_selector, tolerations, image_pull_secrets, .. } = raw;
+pub fn extras(raw: &RunnerSpec) -> Result<String, InvalidSpec> {
+    let RunnerSpec { env, env_from, mounts, resources, node_selector, tolerations, image_pull_secrets, .. } = raw;
     let mut parts = Map::new();
     let mut put = |name: &str, count: usize, value: Value| {
         at_most(ENTRIES_MAX, count, &format!("runner.{name}"))?;

@@ -37,7 +37,7 @@ pub struct RepoSpec {
     pub approval: Approving,
     /// What runs.
     #[serde(default)]
-    pub runner: Runner,
+    pub runner: RunnerSpec,
     /// TF_WORKSPACE for the commands.
     #[cfg_attr(test, schemars(length(max = 90), regex(pattern = "^[A-Za-z0-9._~-]*$")))]
     pub workspace: Option<String>,
@@ -87,7 +87,7 @@ pub enum Approving {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[cfg_attr(test, derive(JsonSchema))]
-pub struct Runner {
+pub struct RunnerSpec {
     /// What fills the steps and the image that are not given. Terraform: init, plan and apply of Terraform. Command: nothing.
     pub preset: Preset,
     /// The image of the containers with your commands. Needed for Command.

@@ -45,7 +45,7 @@ pub struct RepoStatus {
     pub next: Option<Next>,
     /// The newest run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub run: Option<Run>,
+    pub run: Option<RunStatus>,
     /// How many runs there were.
     #[serde(default)]
     #[cfg_attr(test, schemars(range(min = 0)))]
@@ -133,7 +133,7 @@ pub struct Next {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(JsonSchema))]
-pub struct Run {
+pub struct RunStatus {
     /// Its number.
     #[cfg_attr(test, schemars(range(min = 0)))]
     pub seq: i64,

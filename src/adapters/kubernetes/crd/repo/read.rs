@@ -107,7 +107,7 @@ fn spec_of(raw: &raw::RepoSpec, metadata: &Metadata, installation: &Installation
     })
 }
 
-fn runner(raw: &raw::Runner, approval: Approving, installation: &Installation) -> Result<Runner, InvalidSpec> {
+fn runner(raw: &raw::RunnerSpec, approval: Approving, installation: &Installation) -> Result<Runner, InvalidSpec> {
     let preset = match raw.preset {
         raw::Preset::Terraform => Preset::Terraform,
         raw::Preset::Command => Preset::Command,

@@ -152,7 +152,7 @@ fn next(raw: raw::Next) -> Result<Next, String> {
     })
 }
 
-fn run(raw: raw::Run) -> Result<Run, String> {
+fn run(raw: raw::RunStatus) -> Result<Run, String> {
     let approval = |one: raw::Approval| {
         Ok::<_, String>(Approval { by: one.by, ticket: one.ticket, at_ms: ms(&one.at)?, overrides: one.overrides })
     };
@@ -184,11 +184,11 @@ fn run(raw: raw::Run) -> Result<Run, String> {
     })
 }
 
-fn write_run(run: &Run) -> raw::Run {
+fn write_run(run: &Run) -> raw::RunStatus {
     let Run { attempt, revision, terms, phase, job, plan, approval, failing, .. } = run;
     let Run { started_ms, ended_ms, skipped, message, .. } = run;
     let counted = |of: fn(&Counts) -> u32| plan.as_ref()?.counts.as_ref().map(of).map(i64::from);
-    raw::Run {
+    raw::RunStatus {
         seq: number(attempt.seq.0),
         revision: text(revision),
         action: attempt.action.name().to_owned(),
