@@ -16,6 +16,7 @@
 
 pub mod adoption;
 pub mod app;
+mod asked;
 pub mod board;
 pub mod broker;
 pub mod budget;
@@ -28,6 +29,7 @@ pub mod duty;
 pub mod edge;
 pub mod feature;
 pub mod group;
+pub mod groups;
 pub mod horizon;
 pub mod host;
 pub mod id;
@@ -38,6 +40,7 @@ pub mod listed;
 pub mod lives;
 pub mod machine;
 pub mod notice;
+mod own_status;
 mod parsed;
 pub mod paths;
 pub mod pipeline;

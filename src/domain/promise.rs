@@ -80,6 +80,15 @@ promises! {
     StandsUntilLeft, "PL-6", "a started promotion stands until the environment before it settles elsewhere";
     UnknownDecidesNothing, "PL-7", "what is unknown starts and withdraws nothing";
     PromotedInTheEnd, "PL-LIVE", "without further faults a revision is everywhere, or something that was told holds it";
+    JobsDurable, "RP-1", "a Job is made or started only once that is durable";
+    RunSeqsRise, "RP-2", "the numbers of a Repo's runs never decrease";
+    RunsInOrder, "RP-2", "a number means one run, and its phases have one order";
+    StartedOnce, "RP-3", "a Job is started once, while it is suspended, as the one whose UID is stored";
+    OneAtATime, "RP-4", "one started Job of a Repo at most has not ended";
+    LeftAlone, "RP-5", "a started Job is not touched before its end is stored";
+    AppliedAsPlanned, "RP-6", "an apply under Plan has a yes for its run and fingerprint";
+    NewestNext, "RP-8", "the newest head is run next, and those it replaced are named";
+    RunInTheEnd, "RP-LIVE", "without further faults the wanted commit is run, or something that was told holds it";
     SeenThisWay, "LF-1", "a target is there only by a look of the present way to its cluster, after its collection was synced";
     SpareWatchesEnd, "LF-2", "a watch that no target needs ends after two minutes";
     TroubleStaysHome, "LF-3", "trouble with a collection touches its own targets only";

@@ -19,6 +19,7 @@ mod image;
 mod leaf;
 mod marker;
 mod paths;
+mod plan;
 mod record;
 mod roster;
 mod site;

@@ -1,5 +1,5 @@
 //! The watch of Pipelines, and the parent of their actors: performs what `domain::watch` decides. Of two objects of one name the one
-//! of the earlier API group counts (`domain::pipeline::groups`).
+//! of the earlier API group counts (`domain::groups`).
 
 mod hearing;
 mod show;
@@ -16,10 +16,10 @@ use crate::actors::promoting::message::{ObjectSeen, Peers, PeersRebuilt};
 use crate::actors::promoting::pipeline::PipelineActor;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
+use domain::groups::Groups;
 use domain::id::{ObjectId, PipelineId};
 use domain::listed::Listed;
 use domain::lives::Lives;
-use domain::pipeline::groups::Groups;
 use domain::pipeline::spec::Object;
 use domain::ports::pipeline::{ObjectSight, Promoting};
 use domain::watch::{self, Effect, Event, Watch};
@@ -45,7 +45,7 @@ pub struct Pipelines {
     stop_signal: StopSignal,
     /// Sent to the parent when this ends.
     _obituary: Obituary,
-    groups: Groups,
+    groups: Groups<Object>,
     shell: Shell<Watch<watch::Pipelines>>,
     children: BTreeMap<PipelineId, Addr<PipelineActor>>,
     /// Pipelines for which there is no room.

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use crate::app::{Sight, TargetKey};
-use crate::call::Call;
 use crate::machine::Timestamp;
 use crate::pipeline::promote::Pending;
 use crate::pipeline::spec::Spec;
@@ -23,7 +22,7 @@ impl Pipeline {
         self.keeper.wake(now);
         self.proposals.wake(now);
         effects.extend(self.look(now));
-        if !self.doubt.gone {
+        if !self.gone {
             effects.extend(self.follow());
             let judged = match self.object.spec.clone() {
                 Ok(spec) => self.judge(now, &spec, &mut effects),
@@ -35,12 +34,12 @@ impl Pipeline {
             self.show(now, &judged);
         }
         effects.extend(self.tell(now));
-        if self.doubt.gone {
+        if self.gone {
             self.ended = self.telling.is_done();
             effects.extend(self.ended.then_some(Effect::End));
         } else {
             self.ended = false;
-            effects.extend(self.status.flush(now));
+            effects.extend(self.status.flush(now).map(|(status, version)| Effect::Store(status, version)));
         }
         effects
     }
@@ -59,11 +58,7 @@ impl Pipeline {
 
     /// Looks at the object for ourselves, in doubt.
     fn look(&mut self, now: Timestamp) -> Option<Effect> {
-        let is_due = self.doubt.look.deadline().is_some_and(|at| at <= now);
-        is_due.then(|| {
-            self.doubt.look.asked();
-            Effect::Look
-        })
+        self.status.begin_look(now).then_some(Effect::Look)
     }
 
     /// Asks for the targets that the spec has now, if they are others than before.
@@ -93,10 +88,5 @@ impl Pipeline {
     /// Something will have changed by then without an event.
     pub(super) fn wake_at(&mut self, at: Timestamp) {
         self.time.alarm = Some(self.time.alarm.map_or(at, |earlier| earlier.min(at)));
-    }
-
-    /// Whether a look at the object is on its way, or due.
-    pub(super) fn is_looking(&self) -> bool {
-        self.doubt.look != Call::default()
     }
 }

@@ -8,6 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::app::{Sight, TargetKey};
+use crate::asked::Asked;
 use crate::call::Call;
 use crate::id::{Environment, PromotionSeq, Revision};
 use crate::machine::{Timestamp, millis};
@@ -15,13 +16,6 @@ use crate::pipeline::judge::{self, Edges, Obstacle, Sights};
 use crate::pipeline::spec::{EnvironmentSpec, Spec};
 use crate::pipeline::status::{Phase, Promotion};
 use crate::pipeline::{Effect, Opening, Pipeline, Question};
-
-/// How long another's word counts. A calendar is read again at its boundary, and this often in any case, so that a clock that was
-/// set is noticed.
-const VALID: Duration = Duration::from_mins(5);
-
-/// The shortest time between two questions to another system.
-const VERDICT_PAUSE: Duration = Duration::from_secs(10);
 
 /// How often the edge is looked at while something waits for it.
 const EDGE_PAUSE: Duration = Duration::from_secs(2);
@@ -86,43 +80,6 @@ struct Doors {
     edge: Call,
 }
 
-/// A question, and the last answer while it counts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Asked {
-    call: Call,
-    opening: Option<Opening>,
-}
-
-impl Asked {
-    /// Whether it must be asked now. An answer that is out of date is forgotten.
-    fn is_due(&mut self, now: Timestamp) -> bool {
-        if !self.call.is_due(now) {
-            return false;
-        }
-        self.opening = None;
-        self.call.asked();
-        true
-    }
-
-    fn answered(&mut self, opening: Opening, again: Timestamp) {
-        self.opening = Some(opening);
-        self.call.answered_until(again);
-    }
-
-    /// What it says while it is closed.
-    fn closed(&self, asked: &str) -> Option<String> {
-        match &self.opening {
-            Some(opening) if opening.open => None,
-            Some(opening) => Some(opening.words.clone()),
-            None => Some(
-                self.call
-                    .last_reason()
-                    .map_or_else(|| format!("{asked} was not asked yet"), |why| format!("{asked}: {why}")),
-            ),
-        }
-    }
-}
-
 impl Gatekeeper {
     /// What is known of the edges.
     pub(super) const fn edges(&self) -> &Edges {
@@ -162,8 +119,7 @@ impl Gatekeeper {
     }
 
     pub(super) fn calendar_read(&mut self, now: Timestamp, environment: &Environment, opening: Opening) {
-        let valid = opening.changes_after.map_or(VALID, |after| after.min(VALID));
-        self.doors(environment).calendar.answered(opening, now.after(valid.max(Duration::from_secs(1))));
+        self.doors(environment).calendar.read(now, opening);
     }
 
     pub(super) fn calendar_failed(
@@ -184,8 +140,7 @@ impl Gatekeeper {
     ) {
         let doors = self.doors(environment);
         if doors.verdict_of == seq {
-            let valid = if opening.open { VALID } else { opening.changes_after.unwrap_or(VERDICT_PAUSE) };
-            doors.verdict.answered(opening, now.after(valid.clamp(VERDICT_PAUSE, VALID)));
+            doors.verdict.given(now, opening);
         }
     }
 
@@ -199,7 +154,7 @@ impl Gatekeeper {
     ) {
         let doors = self.doors(environment);
         if doors.verdict_of == seq {
-            doors.verdict.call.failed(|_| now.after(rest.max(VERDICT_PAUSE)), why);
+            doors.verdict.refused(now, why, rest);
         }
     }
 

@@ -21,7 +21,6 @@ mod advance;
 mod ask;
 pub mod callers;
 mod gates;
-pub mod groups;
 pub mod judge;
 pub mod marker;
 mod promises;
@@ -43,13 +42,13 @@ use crate::call::Call;
 use crate::id::{Environment, NoticeId, PromotionSeq, Revision};
 use crate::machine::{Machine, Timestamp};
 use crate::notice::Notice;
+use crate::own_status::OwnStatus;
 use crate::pipeline::gates::Gatekeeper;
 use crate::pipeline::judge::{Obstacle, Sights};
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
 use crate::pipeline::propose::Proposals;
 use crate::pipeline::spec::{Freeze, Object, Spec, VerdictSource, Window};
 use crate::pipeline::status::Status;
-use crate::pipeline::write::OwnStatus;
 use crate::promise::Promise;
 use crate::retry;
 use crate::telling::Telling;
@@ -62,14 +61,14 @@ pub struct Pipeline {
     time: Time,
     /// The newest sight of the object, without its status.
     object: Object,
-    status: OwnStatus,
+    status: OwnStatus<Status>,
     sights: Sights,
     /// What was asked to be followed last.
     following: Option<Vec<TargetKey>>,
     keeper: Gatekeeper,
     proposals: Proposals,
     telling: Telling,
-    doubt: Doubt,
+    gone: bool,
     /// What is wrong with the object, and was told.
     faulty: Option<String>,
     ended: bool,
@@ -84,16 +83,6 @@ struct Time {
     started: Option<Timestamp>,
     /// When something will have changed without an event.
     alarm: Option<Timestamp>,
-}
-
-/// Whether the object is what we take it for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Doubt {
-    /// A look of our own.
-    look: Call,
-    /// Looks in a row that showed an older status than ours.
-    older: u8,
-    gone: bool,
 }
 
 /// What can happen to a Pipeline.
@@ -239,7 +228,7 @@ impl Pipeline {
             keeper: Gatekeeper::default(),
             proposals: Proposals::default(),
             telling: Telling::default(),
-            doubt: Doubt::default(),
+            gone: false,
             faulty: None,
             ended: false,
         }
@@ -298,9 +287,9 @@ impl Machine for Pipeline {
         let again = self.again(now);
         match event {
             Event::Seen(object) => self.seen(now, *object),
-            Event::Missed => self.doubt.look = Call::due(now),
+            Event::Missed => self.status.look_now(now),
             Event::Looked(object) => self.looked(now, object.map(|object| *object)),
-            Event::LookFailed(why) => self.doubt.look.failed(&again, why),
+            Event::LookFailed(why) => self.status.look_failed(&again, why),
             Event::Stored { version, whole } => self.status.stored(version, whole),
             Event::Conflicted(object) => self.conflicted(now, *object),
             Event::StoreFailed(why) => self.status.failed(&again, &why),
@@ -350,7 +339,7 @@ impl Machine for Pipeline {
         if self.ended {
             return None;
         }
-        let calls = self.telling.calls().chain([&self.doubt.look]).filter_map(Call::deadline);
+        let calls = self.telling.calls().filter_map(Call::deadline);
         let own = [self.status.deadline(), self.keeper.deadline(), self.proposals.deadline(), self.time.alarm];
         calls.chain(own.into_iter().flatten()).min()
     }

@@ -292,23 +292,6 @@ impl Status {
     pub fn environment(&self, name: &Environment) -> Option<&EnvironmentStatus> {
         self.environments.get(name)
     }
-
-    /// The same without what is only for people, so that two can be compared by what later decisions rest on.
-    #[must_use]
-    pub fn decisive(&self) -> Self {
-        let mut decisive = self.clone();
-        decisive.serial = 0;
-        decisive.conditions.clear();
-        decisive.latest = None;
-        decisive.observed_generation = 0;
-        for environment in decisive.environments.values_mut() {
-            environment.targets.clear();
-            if let Some(promotion) = &mut environment.promotion {
-                promotion.message.clear();
-            }
-        }
-        decisive
-    }
 }
 
 impl EnvironmentStatus {

@@ -1,5 +1,352 @@
-//! A commit is applied by a Job, once: what a `Repo` decides.
+//! A new commit runs a Job, once: what a `Repo` decides.
+//!
+//! ```text
+//! head moved ─▶ Waiting ── gates open; a yes, if Revision ──▶ Starting ─▶ Started ── ended ──▶ Succeeded
+//!                  ▲                                                        ├── the apply had not begun, or retry left ──▶ Waiting
+//!                  │ again                                                  ├──▶ Failed  (asks a person)
+//!                  └──────────────────────────────────────────────────      └──▶ Lost    (a started Job is gone: asks a person)
+//!
+//! Plan: Waiting ─▶ Starting(plan) ─▶ Started(plan) ─▶ Planned ── yes to the fingerprint ──▶ Waiting ─▶ Starting(apply) ─▶ …
+//!                                          └── no changes ──▶ Succeeded    └── its own plan differs ──▶ Planned, another ticket
+//!
+//! every phase before Started, and Planned ── another head, folder, workspace or runner ──▶ Superseded, named in the next run
+//! ```
+//!
+//! - RP-1: one writer; the status is a compare-and-set, and durable before anything follows from it.
+//! - RP-2: a Job's name is made of the Repo's UID and the attempt ([`job::name`]), so there is at most one Job for each.
+//! - RP-3: a Job is made suspended, its UID is stored, and only then it is started, by a compare-and-set that marks it.
+//! - RP-4: at most one started Job of a Repo has not ended. Ended: a terminal condition, and no pod active or terminating.
+//! - RP-5: a started Job is never started again, suspended, deleted or replaced before its end is stored. One that vanished, or that
+//!   somebody suspended, is reported and left to a person.
+//! - RP-6: an apply under `Plan` starts only with a yes for this run and fingerprint, and compares the fingerprint itself.
+//! - RP-7: a Job fetches the commit of its run or fails.
+//! - RP-8: only the newest head waits behind a run; the commits it replaced are named.
+//!
+//! Everything is judged anew after each event: nothing is decided from the difference of two sights. It does: `head` (which commit is
+//! wanted), `run` (what becomes of the newest run), `outcome` (how a Job ended), `jobs` (which Jobs there are), `gates`, `ask`, `tell`,
+//! `show` and `write`. The conductor is `advance`.
+//!
+//! Not for how a Job is made, nor for how a commit is found: those are ports.
 
+mod advance;
+mod ask;
+mod gates;
+mod head;
 pub mod job;
+mod jobs;
+mod outcome;
+pub mod plan;
+mod promises;
+mod run;
+mod show;
 pub mod spec;
 pub mod status;
+mod tell;
+mod write;
+
+use std::time::Duration;
+
+use crate::call::Call;
+use crate::id::{NoticeId, Revision, RunSeq};
+use crate::machine::{Machine, Timestamp};
+use crate::notice::Notice;
+use crate::own_status::OwnStatus;
+use crate::pipeline::Opening;
+use crate::pipeline::spec::{Freeze, VerdictSource, Window};
+use crate::ports::repo::{Found, Made, Start, Unresolved};
+use crate::promise::Promise;
+use crate::repo::gates::Gatekeeper;
+use crate::repo::head::Looking;
+use crate::repo::job::{Job, Order, Pod};
+use crate::repo::jobs::Jobs;
+use crate::repo::run::Stand;
+use crate::repo::spec::{Object, Spec};
+use crate::repo::status::Status;
+use crate::retry;
+use crate::telling::Telling;
+
+pub use promises::may_follow;
+
+/// The machine of one object. See the module's text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Repo {
+    time: Time,
+    /// The newest sight of the object, without its status.
+    object: Object,
+    status: OwnStatus<Status>,
+    looking: Looking,
+    jobs: Jobs,
+    keeper: Gatekeeper,
+    telling: Telling,
+    /// Where it stands, as it was judged last.
+    stand: Stand,
+    /// What is wrong with the object, and was told.
+    faulty: Option<String>,
+    gone: bool,
+    ended: bool,
+}
+
+/// What it knows of time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Time {
+    /// The wall clock at timestamp zero, in milliseconds since the Unix epoch.
+    epoch_ms: i64,
+    /// When something will have changed without an event.
+    alarm: Option<Timestamp>,
+}
+
+/// What can happen to a Repo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A watch showed the object.
+    Seen(Box<Object>),
+    /// A watch showed that it is gone.
+    Missed,
+    /// An [`Effect::Look`] was answered: `None` if the object does not exist.
+    Looked(Option<Box<Object>>),
+    /// It was not, for this reason.
+    LookFailed(String),
+    /// The write under way is durable, as this version of the object. `whole`: the object holds all that was written.
+    Stored {
+        /// The object's new `metadata.resourceVersion`.
+        version: String,
+        /// What was written came back in the answer.
+        whole: bool,
+    },
+    /// Another writer was first; this is the object now.
+    Conflicted(Box<Object>),
+    /// The write has an unknown outcome, for this reason.
+    StoreFailed(String),
+    /// An [`Effect::Resolve`] was answered.
+    Resolved(Found),
+    /// It was not.
+    ResolveFailed(Unresolved),
+    /// These are all Jobs of the Repo.
+    JobsListed(Vec<Job>),
+    /// One of them, as it is now.
+    JobSeen(Box<Job>),
+    /// The Job of this name is gone.
+    JobGone(String),
+    /// Jobs are not watched, for this reason; it is tried again.
+    JobsUnseen(String),
+    /// An [`Effect::Make`] of this name was answered.
+    Made(String, Made),
+    /// It was not, for this reason.
+    MakeFailed(String, String),
+    /// An [`Effect::Start`] of this name was answered.
+    StartAnswered(String, Start),
+    /// It was not, for this reason.
+    StartFailed(String, String),
+    /// An [`Effect::LookAtJob`] of this name was answered: `None` if there is no such Job.
+    JobLooked(String, Option<Box<Job>>),
+    /// It was not, for this reason.
+    JobLookFailed(String, String),
+    /// An [`Effect::ReadPods`] of the Job of this UID was answered.
+    PodsRead(String, Vec<Pod>),
+    /// It was not, for this reason.
+    PodsFailed(String, String),
+    /// An [`Effect::Remove`] of the Job of this name was carried out.
+    Removed(String),
+    /// It was not, for this reason.
+    RemoveFailed(String, String),
+    /// An [`Effect::ReadCalendar`] was answered.
+    CalendarRead(Opening),
+    /// It was not, for this reason.
+    CalendarFailed(String),
+    /// An [`Effect::AskVerdict`] was answered.
+    VerdictGiven(RunSeq, Opening),
+    /// It was not, for this reason; not to be asked again before this time has passed.
+    VerdictFailed(RunSeq, String, Duration),
+    /// A notice is on its way in the durable outbox.
+    Told(NoticeId),
+    /// It is not, for this reason.
+    TellFailed(NoticeId, String),
+}
+
+/// What a Repo wants done.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Write the status over this version of the object.
+    Store(Box<Status>, String),
+    /// Read the object afresh.
+    Look,
+    /// Find the commit that is wanted.
+    Resolve,
+    /// Say which Jobs there are, now and whenever one changes; or stop that.
+    WatchJobs(bool),
+    /// Make this Job, suspended, or find it.
+    Make(Box<Order>),
+    /// Start this Job, if it still is as it was seen.
+    Start(Box<Job>),
+    /// Read the Job of this name afresh.
+    LookAtJob(String),
+    /// Read the pods of the Job of this name and UID afresh.
+    ReadPods(String, String),
+    /// Remove the Job of this name and UID.
+    Remove(String, String),
+    /// Say whether it is in a window and in no freeze.
+    ReadCalendar(Vec<Window>, Vec<Freeze>),
+    /// Ask another system.
+    AskVerdict(Box<Question>),
+    /// Tell a notice.
+    Tell(Box<Notice>),
+    /// Nothing is left to do: the machine may be dropped.
+    End,
+}
+
+/// What another system is asked before an apply starts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Question {
+    /// Whom.
+    pub source: VerdictSource,
+    /// The run's number.
+    pub seq: RunSeq,
+    /// The commit.
+    pub revision: Revision,
+    /// The commit that was applied last.
+    pub from: Option<Revision>,
+}
+
+impl Effect {
+    /// The metric label.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Store(..) => "store",
+            Self::Look => "look",
+            Self::Resolve => "resolve",
+            Self::WatchJobs(_) => "watch_jobs",
+            Self::Make(_) => "make_job",
+            Self::Start(_) => "start_job",
+            Self::LookAtJob(_) => "look_at_job",
+            Self::ReadPods(..) => "read_pods",
+            Self::Remove(..) => "remove_job",
+            Self::ReadCalendar(..) => "read_calendar",
+            Self::AskVerdict(_) => "ask_verdict",
+            Self::Tell(_) => "tell",
+            Self::End => "end",
+        }
+    }
+}
+
+impl Repo {
+    /// The machine of an object as it was just seen.
+    pub fn new(epoch_ms: i64, object: Object) -> Self {
+        Self {
+            time: Time { epoch_ms, alarm: None },
+            status: OwnStatus::resumed(object.status.clone(), object.version.clone()),
+            object,
+            looking: Looking::default(),
+            jobs: Jobs::default(),
+            keeper: Gatekeeper::default(),
+            telling: Telling::default(),
+            stand: Stand::default(),
+            faulty: None,
+            gone: false,
+            ended: false,
+        }
+    }
+
+    /// The newest sight of the object. Its status may be older than [`Repo::durable`].
+    pub const fn object(&self) -> &Object {
+        &self.object
+    }
+
+    /// What the object is known to hold.
+    pub const fn durable(&self) -> &Status {
+        &self.status.durable
+    }
+
+    /// When the next look at git was due, and how late it is made: for the metric. `None` while none is due.
+    pub fn look_due(&self) -> Option<Timestamp> {
+        self.looking.due()
+    }
+
+    fn wall_ms(&self, now: Timestamp) -> i64 {
+        self.time.epoch_ms.saturating_add_unsigned(now.as_millis())
+    }
+
+    /// When the wall clock says so; not before now.
+    fn at_wall(&self, now: Timestamp, wall_ms: i64) -> Timestamp {
+        let left = wall_ms.saturating_sub(self.wall_ms(now));
+        now.after(Duration::from_millis(u64::try_from(left).unwrap_or_default()))
+    }
+
+    /// When a call that failed now is made again.
+    fn again(&self, now: Timestamp) -> impl Fn(u32) -> Timestamp + use<> {
+        retry::SERVICE.from(now, &self.object.uid)
+    }
+
+    /// Something will have changed by then without an event.
+    fn wake_at(&mut self, at: Timestamp) {
+        self.time.alarm = Some(self.time.alarm.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    fn spec(&self) -> Option<&Spec> {
+        self.object.spec.as_ref().ok()
+    }
+}
+
+impl Machine for Repo {
+    type Event = Event;
+    type Effect = Effect;
+
+    fn step(&mut self, now: Timestamp, event: Event) -> Vec<Effect> {
+        let again = self.again(now);
+        match event {
+            Event::Seen(object) => self.seen(now, *object),
+            Event::Missed => self.status.look_now(now),
+            Event::Looked(object) => self.looked(now, object.map(|object| *object)),
+            Event::LookFailed(why) => self.status.look_failed(&again, why),
+            Event::Stored { version, whole } => self.status.stored(version, whole),
+            Event::Conflicted(object) => self.conflicted(now, *object),
+            Event::StoreFailed(why) => self.status.failed(&again, &why),
+            Event::Resolved(found) => self.resolved(now, found),
+            Event::ResolveFailed(unresolved) => self.resolve_failed(now, unresolved),
+            Event::JobsListed(all) => self.jobs.listed(all),
+            Event::JobSeen(job) => self.jobs.seen(*job),
+            Event::JobGone(name) => self.jobs.gone(&name),
+            Event::JobsUnseen(why) => self.jobs.unseen(why),
+            Event::Made(name, made) => self.jobs.made(now, &name, made),
+            Event::MakeFailed(name, why) => self.jobs.make_failed(&name, &again, why),
+            Event::StartAnswered(name, start) => self.jobs.start_answered(&name, start),
+            Event::StartFailed(name, why) => self.jobs.start_failed(&name, &again, why),
+            Event::JobLooked(name, job) => self.jobs.looked(&name, job.map(|job| *job)),
+            Event::JobLookFailed(name, why) => self.jobs.look_failed(&name, &again, why),
+            Event::PodsRead(uid, pods) => self.jobs.pods_read(now, &uid, pods),
+            Event::PodsFailed(uid, why) => self.jobs.pods_failed(&uid, &again, why),
+            Event::Removed(name) => self.jobs.removed(&name),
+            Event::RemoveFailed(name, why) => self.jobs.remove_failed(&name, &again, why),
+            Event::CalendarRead(opening) => self.keeper.calendar.read(now, opening),
+            Event::CalendarFailed(why) => self.keeper.calendar.call.failed(&again, why),
+            Event::VerdictGiven(seq, opening) => self.keeper.verdict_given(now, seq, opening),
+            Event::VerdictFailed(seq, why, rest) => self.keeper.verdict_failed(now, seq, why, rest),
+            Event::Told(id) => {
+                self.telling.told(&id);
+                self.status.draft.untold.retain(|notice| notice.id != id);
+            }
+            Event::TellFailed(id, why) => self.telling.failed(&id, &again, &why),
+        }
+        self.advance(now)
+    }
+
+    fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
+        self.advance(now)
+    }
+
+    fn breaks(&self, effect: &Effect) -> Vec<Promise> {
+        promises::broken_by(self, effect)
+    }
+
+    fn next_deadline(&self) -> Option<Timestamp> {
+        if self.ended {
+            return None;
+        }
+        let telling = self.telling.calls().filter_map(Call::deadline);
+        let looking = self.looking.deadline().filter(|_| !self.gone);
+        let own = [self.status.deadline(), looking, self.jobs.deadline(), self.keeper.deadline(), self.time.alarm];
+        telling.chain(own.into_iter().flatten()).min()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -170,7 +170,7 @@ pub struct Gates {
 }
 
 /// Ended Jobs that are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Keep {
     /// Of those that succeeded.
     pub succeeded: usize,

@@ -1,6 +1,8 @@
 //! What a `Repo` remembers: the object's status. All that later decisions rest on is in it, and is durable before anything follows
 //! from it (RP-1).
 
+use std::fmt;
+
 use crate::id::{Revision, RunSeq};
 use crate::notice::Notice;
 
@@ -96,10 +98,10 @@ pub struct Run {
 pub struct Attempt {
     /// The number of the run.
     pub seq: RunSeq,
+    /// The Job's number among those of this run: 1 for the first, 0 before there is one.
+    pub number: u32,
     /// What the Job does.
     pub action: Action,
-    /// Its number among the Jobs of this action in this run: 1 for the first.
-    pub number: u32,
 }
 
 /// What a run was begun for, beside the commit. Empty for a run of the program before ours.
@@ -232,6 +234,13 @@ pub struct Counts {
     pub change: u32,
     /// Resources to be destroyed.
     pub destroy: u32,
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { add, change, destroy } = self;
+        write!(f, "{add} to add, {change} to change, {destroy} to destroy")
+    }
 }
 
 /// A person's yes.

@@ -4,8 +4,9 @@ use actix::{ActorContext, Context, StreamHandler};
 
 use super::{PIPELINES_MAX, Pipelines, Sighted};
 use crate::actors::shell::Drives;
+use domain::groups::Said;
 use domain::id::ObjectId;
-use domain::pipeline::groups::Said;
+use domain::pipeline::spec::Object;
 use domain::ports::pipeline::ObjectSight;
 use domain::watch::Event;
 
@@ -15,7 +16,7 @@ impl Pipelines {
         self.groups.troubles().find(|(troubled, _)| *troubled == number).map(|(_, why)| why.to_owned())
     }
 
-    fn said(&mut self, said: Said, ctx: &mut Context<Self>) {
+    fn said(&mut self, said: Said<Object>, ctx: &mut Context<Self>) {
         let event = match said {
             Said::Seen(object) => {
                 self.crowded = self.children.len() >= PIPELINES_MAX && !self.children.contains_key(&object.id);

@@ -1,48 +1,54 @@
-//! Which object counts where several API groups have one of the same name: that of the first group. So a Pipeline that is moved
-//! from `pipelines.weave.works` by applying it once more under our group does not promote everything twice.
+//! The objects of one of our kinds, by what the watches of all their places say: API groups, and namespaces where those are listed.
+//! Where two groups have an object of the same name, that of the first one counts. So a Pipeline that is moved from
+//! `pipelines.weave.works` by applying it once more under our group does not promote everything twice.
 //!
 //! Not for how objects are watched.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::id::PipelineId;
-use crate::pipeline::spec::Object;
 use crate::ports::PortError;
-use crate::ports::pipeline::ObjectSight;
+use crate::ports::pipeline::{Kept, ObjectSight};
 
 /// The objects of all groups, by what their watches have said.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Groups(Vec<Group>);
+#[derive(Clone, Debug)]
+pub struct Groups<T: Kept>(Vec<Group<T>>);
 
 /// The objects of one group.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct Group {
+#[derive(Clone, Debug)]
+struct Group<T: Kept> {
     /// All that exist, with what the watch has shown of those that do not count.
-    objects: BTreeMap<PipelineId, Option<Box<Object>>>,
-    unreadable: BTreeMap<PipelineId, String>,
+    objects: BTreeMap<T::Id, Option<Box<T>>>,
+    unreadable: BTreeMap<T::Id, String>,
     /// Those that the listing under way has not shown yet.
-    unseen: Option<BTreeSet<PipelineId>>,
+    unseen: Option<BTreeSet<T::Id>>,
     trouble: Option<String>,
     synced: bool,
 }
 
 /// What follows for the object that counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum Said<T: Kept> {
     /// It is like this now.
-    Seen(Box<Object>),
+    Seen(Box<T>),
     /// It is gone, in every group.
-    Gone(PipelineId),
+    Gone(T::Id),
     /// It cannot be read, and why.
-    Unreadable(PipelineId, String),
+    Unreadable(T::Id, String),
     /// It does not count, because an earlier group has one of this name.
-    Hidden(PipelineId),
+    Hidden(T::Id),
 }
 
-impl Groups {
+impl<T: Kept> Default for Group<T> {
+    fn default() -> Self {
+        let (objects, unreadable) = (BTreeMap::new(), BTreeMap::new());
+        Self { objects, unreadable, unseen: None, trouble: None, synced: false }
+    }
+}
+
+impl<T: Kept> Groups<T> {
     /// So many groups, of which nothing is known.
     pub fn new(count: usize) -> Self {
-        Self(vec![Group::default(); count])
+        Self((0..count).map(|_| Group::default()).collect())
     }
 
     /// Whether everything was listed once.
@@ -51,7 +57,7 @@ impl Groups {
     }
 
     /// Objects that cannot be read, and why; and the group they are in.
-    pub fn unreadable(&self) -> impl Iterator<Item = (usize, &PipelineId, &str)> {
+    pub fn unreadable(&self) -> impl Iterator<Item = (usize, &T::Id, &str)> {
         let all = self.0.iter().enumerate();
         all.flat_map(|(number, group)| group.unreadable.iter().map(move |(id, why)| (number, id, why.as_str())))
     }
@@ -62,7 +68,7 @@ impl Groups {
     }
 
     /// Objects that do not count, and the group they are in.
-    pub fn hidden(&self) -> impl Iterator<Item = (usize, &PipelineId)> {
+    pub fn hidden(&self) -> impl Iterator<Item = (usize, &T::Id)> {
         let all = self.0.iter().enumerate();
         all.flat_map(move |(number, group)| {
             group.objects.keys().filter(move |id| self.has_earlier(number, id)).map(move |id| (number, id))
@@ -70,16 +76,16 @@ impl Groups {
     }
 
     /// The group whose object of this name counts.
-    pub fn of(&self, id: &PipelineId) -> Option<usize> {
+    pub fn of(&self, id: &T::Id) -> Option<usize> {
         self.0.iter().position(|group| group.objects.contains_key(id))
     }
 
-    fn has_earlier(&self, number: usize, id: &PipelineId) -> bool {
+    fn has_earlier(&self, number: usize, id: &T::Id) -> bool {
         self.of(id).is_some_and(|first| first < number)
     }
 
     /// Takes in what the watch of a group has said.
-    pub fn hear(&mut self, number: usize, sight: ObjectSight<Object>) -> Vec<Said> {
+    pub fn hear(&mut self, number: usize, sight: ObjectSight<T>) -> Vec<Said<T>> {
         let Some(group) = self.0.get_mut(number) else { return Vec::new() };
         match sight {
             ObjectSight::Restarted => {
@@ -87,8 +93,8 @@ impl Groups {
                 Vec::new()
             }
             ObjectSight::Seen(object) => {
-                group.unreadable.remove(&object.id);
-                self.there(number, object.id.clone(), Some(object))
+                group.unreadable.remove(object.id());
+                self.there(number, object.id().clone(), Some(object))
             }
             ObjectSight::Unreadable(id, why) => {
                 group.unreadable.insert(id.clone(), why);
@@ -108,7 +114,7 @@ impl Groups {
         }
     }
 
-    fn there(&mut self, number: usize, id: PipelineId, object: Option<Box<Object>>) -> Vec<Said> {
+    fn there(&mut self, number: usize, id: T::Id, object: Option<Box<T>>) -> Vec<Said<T>> {
         let is_hidden = self.has_earlier(number, &id);
         let Some(group) = self.0.get_mut(number) else { return Vec::new() };
         group.unseen.iter_mut().for_each(|unseen| _ = unseen.remove(&id));
@@ -122,7 +128,7 @@ impl Groups {
         vec![object.map_or_else(|| Said::Unreadable(id, why), Said::Seen)]
     }
 
-    fn gone(&mut self, number: usize, id: &PipelineId) -> Vec<Said> {
+    fn gone(&mut self, number: usize, id: &T::Id) -> Vec<Said<T>> {
         let was_hidden = self.has_earlier(number, id);
         let Some(group) = self.0.get_mut(number) else { return Vec::new() };
         group.unreadable.remove(id);
@@ -138,7 +144,8 @@ impl Groups {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::spec::Answers;
+    use crate::id::PipelineId;
+    use crate::pipeline::spec::{Answers, Object};
     use crate::pipeline::status::Status;
 
     fn id() -> PipelineId {
@@ -158,7 +165,7 @@ mod tests {
         })
     }
 
-    fn uids(said: Vec<Said>) -> Vec<String> {
+    fn uids(said: Vec<Said<Object>>) -> Vec<String> {
         let words = said.into_iter().map(|said| match said {
             Said::Seen(object) => object.uid,
             Said::Gone(_) => "gone".to_owned(),

@@ -1,0 +1,70 @@
+//! A gate that somebody else judges: it is asked while something waits for it, and the answer counts for a bounded time. What is stale
+//! opens nothing.
+
+use std::time::Duration;
+
+use crate::call::Call;
+use crate::machine::Timestamp;
+use crate::pipeline::Opening;
+
+/// How long another's word counts. A calendar is read again at its boundary, and this often in any case, so that a clock that was
+/// set is noticed.
+const VALID: Duration = Duration::from_mins(5);
+
+/// The shortest time between two questions to another system.
+const VERDICT_PAUSE: Duration = Duration::from_secs(10);
+
+/// A question, and the last answer while it counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Asked {
+    /// The question.
+    pub(crate) call: Call,
+    opening: Option<Opening>,
+}
+
+impl Asked {
+    /// Whether it must be asked now. An answer that is out of date is forgotten.
+    pub(crate) fn is_due(&mut self, now: Timestamp) -> bool {
+        if !self.call.is_due(now) {
+            return false;
+        }
+        self.opening = None;
+        self.call.asked();
+        true
+    }
+
+    fn answered(&mut self, opening: Opening, again: Timestamp) {
+        self.opening = Some(opening);
+        self.call.answered_until(again);
+    }
+
+    /// What it says while it is closed.
+    pub(crate) fn closed(&self, asked: &str) -> Option<String> {
+        match &self.opening {
+            Some(opening) if opening.open => None,
+            Some(opening) => Some(opening.words.clone()),
+            None => Some(
+                self.call
+                    .last_reason()
+                    .map_or_else(|| format!("{asked} was not asked yet"), |why| format!("{asked}: {why}")),
+            ),
+        }
+    }
+
+    /// A calendar was read.
+    pub(crate) fn read(&mut self, now: Timestamp, opening: Opening) {
+        let valid = opening.changes_after.map_or(VALID, |after| after.min(VALID));
+        self.answered(opening, now.after(valid.max(Duration::from_secs(1))));
+    }
+
+    /// Another system has given its verdict.
+    pub(crate) fn given(&mut self, now: Timestamp, opening: Opening) {
+        let valid = if opening.open { VALID } else { opening.changes_after.unwrap_or(VERDICT_PAUSE) };
+        self.answered(opening, now.after(valid.clamp(VERDICT_PAUSE, VALID)));
+    }
+
+    /// Another system has given none, for this reason, and is not to be asked again before this time has passed.
+    pub(crate) fn refused(&mut self, now: Timestamp, why: String, rest: Duration) {
+        self.call.failed(|_| now.after(rest.max(VERDICT_PAUSE)), why);
+    }
+}

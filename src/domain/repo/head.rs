@@ -1,0 +1,166 @@
+//! Which commit is wanted: git is asked at an interval, and at once when somebody asks for it. Looking is not written; only another
+//! commit is.
+
+use std::time::Duration;
+
+use crate::call::Call;
+use crate::id::Revision;
+use crate::machine::{Timestamp, millis};
+use crate::ports::repo::{Found, Unresolved};
+use crate::repo::spec::{Spec, Wanted};
+use crate::repo::status::{Head, Next, SKIPPED_MAX};
+use crate::repo::{Effect, Repo};
+use crate::retry::{Backoff, jitter};
+
+/// Failed looks of one Repo: at its own interval first, then rarer, to half an hour.
+const FAILED_CAP: Duration = Duration::from_mins(30);
+
+/// Longest time over which the first looks of a process are spread, so that a start does not ask for all at once.
+const SPREAD_MAX: Duration = Duration::from_mins(1);
+
+/// Failures in a row after which people are told that git does not answer: one is no news.
+const FAILURES_SHOWN: u32 = 3;
+
+/// The looks at git.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Looking {
+    call: Call,
+    /// A look was planned since this life began.
+    begun: bool,
+    /// Looks so far, by which they are spread.
+    count: u32,
+    /// Only a person can mend the last failure.
+    lasting: bool,
+}
+
+impl Looking {
+    /// When the next look is due.
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        self.call.deadline()
+    }
+
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        self.call.deadline()
+    }
+
+    /// Somebody asks: a look is made at once.
+    pub(super) fn hurry(&mut self, now: Timestamp) {
+        self.call.hurry(now);
+    }
+
+    /// Commits come from elsewhere: what was asked for before says nothing.
+    pub(super) fn is_elsewhere(&mut self, now: Timestamp) {
+        self.lasting = false;
+        if self.call.is_asked() {
+            self.call.outdate();
+        } else {
+            self.call = Call::due(now);
+            self.begun = true;
+        }
+    }
+
+    /// Why no commit can be found, if people have to know that by now, and whether a person must mend it.
+    pub(super) fn trouble(&self) -> Option<(&str, bool)> {
+        let why = self.call.reason()?;
+        (self.lasting || self.call.failures() >= FAILURES_SHOWN).then_some((why, self.lasting))
+    }
+}
+
+impl Repo {
+    /// Asks for the wanted commit, when that is due.
+    pub(super) fn look_for_head(&mut self, now: Timestamp, spec: &Spec) -> Option<Effect> {
+        if let Wanted::Commit(revision) = &spec.source.wanted {
+            self.looking = Looking { begun: true, count: self.looking.count, ..Looking::default() };
+            self.head_is(now, revision.clone(), "the spec");
+            return None;
+        }
+        let looking = &mut self.looking;
+        if !looking.begun {
+            looking.begun = true;
+            let spread = millis(spec.interval.min(SPREAD_MAX)).max(1);
+            // A Repo that was never looked at is new: a person waits for it.
+            let wait = if self.status.durable.head.is_none() { 0 } else { jitter(&self.object.uid, 0) % spread };
+            looking.call = Call::due(now.after(Duration::from_millis(wait)));
+        }
+        looking.call.wake(now);
+        if !looking.call.is_due(now) {
+            return None;
+        }
+        looking.call.asked();
+        Some(Effect::Resolve)
+    }
+
+    pub(super) fn resolved(&mut self, now: Timestamp, found: Found) {
+        let is_outdated = self.looking.call.is_outdated();
+        let interval = self.spec().map_or(SPREAD_MAX, |spec| spec.interval);
+        self.looking.count = self.looking.count.wrapping_add(1);
+        self.looking.lasting = false;
+        if is_outdated {
+            self.looking.call = Call::due(now);
+            return;
+        }
+        // Ten percent either way, so that Repos that began together do not stay together.
+        let tenth = millis(interval) / 10;
+        let shift = jitter(&self.object.uid, self.looking.count) % (2 * tenth).max(1);
+        let next = Duration::from_millis(millis(interval).saturating_sub(tenth).saturating_add(shift));
+        self.looking.call.answered_until(now.after(next));
+        self.head_is(now, found.revision, &found.name);
+    }
+
+    pub(super) fn resolve_failed(&mut self, now: Timestamp, unresolved: Unresolved) {
+        let Unresolved { why, lasting, rest } = unresolved;
+        if self.looking.call.is_outdated() {
+            self.looking.call = Call::due(now);
+            return;
+        }
+        let interval = self.spec().map_or(SPREAD_MAX, |spec| spec.interval);
+        let backoff = Backoff { base: interval / 2, cap: FAILED_CAP.max(interval) };
+        let again = backoff.from(now, &self.object.uid);
+        self.looking.call.failed(|failures| again(failures).max(now.after(rest)), why.clone());
+        self.looking.lasting = lasting;
+        if lasting {
+            self.tell_faulty(now, &format!("the commit cannot be found: {why}"));
+        }
+    }
+
+    /// The wanted commit was seen.
+    fn head_is(&mut self, now: Timestamp, revision: Revision, name: &str) {
+        let draft = &mut self.status.draft;
+        if draft.head.as_ref().is_some_and(|head| head.revision == revision && head.name == name) {
+            return;
+        }
+        let seen_ms = self.time.epoch_ms.saturating_add_unsigned(now.as_millis());
+        draft.head = Some(Head { revision, name: name.to_owned(), seen_ms });
+    }
+
+    /// Keeps in mind which commit follows on a run that cannot be disturbed, and whose places it took (RP-8).
+    pub(super) fn queue_head(&mut self, now: Timestamp) {
+        let since_ms = self.wall_ms(now);
+        let draft = &mut self.status.draft;
+        let (Some(head), Some(run)) = (&draft.head, &draft.run) else { return };
+        let waits = run.phase.is_open() && head.revision != run.revision;
+        let known = draft.next.take();
+        if !waits {
+            // Between two runs what was skipped is still to be named.
+            draft.next = known.filter(|next| !run.phase.is_open() && next.revision == head.revision);
+            return;
+        }
+        draft.next = Some(match known {
+            Some(next) if next.revision == head.revision => next,
+            Some(next) => {
+                let skipped = skipping(next.skipped, next.revision);
+                Next { revision: head.revision.clone(), since_ms, skipped }
+            }
+            None => Next { revision: head.revision.clone(), since_ms, skipped: Vec::new() },
+        });
+    }
+}
+
+/// The commits that one takes the place of, with one more; the newest are kept.
+pub(super) fn skipping(mut skipped: Vec<Revision>, one: Revision) -> Vec<Revision> {
+    skipped.retain(|known| *known != one);
+    skipped.push(one);
+    let spare = skipped.len().saturating_sub(SKIPPED_MAX);
+    skipped.drain(..spare);
+    skipped
+}

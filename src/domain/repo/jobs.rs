@@ -1,0 +1,295 @@
+//! The Jobs of a Repo, as far as they are known, and the calls about the one that matters now.
+//!
+//! What a watch shows may be older than an answer of our own: a Job that was started or has ended is never taken for one that was not.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::call::Call;
+use crate::machine::Timestamp;
+use crate::ports::repo::{Made, Start};
+use crate::repo::job::{Job, Pod};
+
+/// How long we leave another's Job alone that has a name of ours, before we try again: a person has to remove it.
+const TAKEN_PAUSE: Duration = Duration::from_mins(1);
+
+/// How soon pods are looked at again that are about to end.
+const ENDING_PAUSE: Duration = Duration::from_secs(2);
+
+/// How often the pods of a running Job are looked at, for words.
+const WORDS_PAUSE: Duration = Duration::from_mins(1);
+
+/// How soon after a Job was started its pod is looked at first: an image that cannot be pulled shows by then.
+pub(super) const WORDS_AFTER: Duration = Duration::from_secs(15);
+
+/// The Jobs of a Repo.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Jobs {
+    watching: bool,
+    /// The watch is still that of another object of this name.
+    misdirected: bool,
+    /// By name; `None` until they were listed.
+    known: Option<BTreeMap<String, Job>>,
+    /// Why they are not watched.
+    trouble: Option<String>,
+    present: Present,
+    /// The Job that is being removed.
+    removing: Option<String>,
+    pub(super) remove: Call,
+}
+
+/// The Job that matters now.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Present {
+    /// Its name.
+    name: String,
+    pub(super) make: Call,
+    pub(super) start: Call,
+    pub(super) look: Call,
+    pub(super) pods: Call,
+    /// Its name is another's.
+    pub(super) taken: bool,
+    /// A fresh look did not find it.
+    pub(super) absent: bool,
+    /// What is known of it is out of date: it is looked at before anything is done with it.
+    pub(super) outdated: bool,
+    /// What its pods were like, and whether that was read after its end.
+    pub(super) read: Option<(Vec<Pod>, bool)>,
+    /// The pods are being read after its end.
+    at_end: bool,
+}
+
+impl Jobs {
+    /// Whether a watch is under way, also that of another object of this name.
+    pub(super) const fn is_watching(&self) -> bool {
+        self.watching || self.misdirected
+    }
+
+    /// Whether they are to be watched from now on; says so if that is another thing than before.
+    pub(super) fn watch(&mut self, wanted: bool) -> Option<bool> {
+        if self.watching == wanted && !self.misdirected {
+            return None;
+        }
+        (self.watching, self.misdirected) = (wanted, false);
+        if !wanted {
+            (self.known, self.trouble) = (None, None);
+        }
+        Some(wanted)
+    }
+
+    /// The object of this name is another one now: its Jobs are others, too.
+    pub(super) fn belong_to_another(&mut self, was_watching: bool) {
+        self.misdirected = was_watching;
+    }
+
+    /// All that there are; `None` until they were listed.
+    pub(super) const fn known(&self) -> Option<&BTreeMap<String, Job>> {
+        self.known.as_ref()
+    }
+
+    /// Why they cannot be listed.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    /// The Job of this name and the calls about it. What was asked about another is forgotten.
+    pub(super) fn focus(&mut self, name: &str) -> (Option<Job>, &mut Present) {
+        if self.present.name != name {
+            self.present = Present { name: name.to_owned(), ..Present::default() };
+        }
+        (self.known.as_ref().and_then(|known| known.get(name)).cloned(), &mut self.present)
+    }
+
+    pub(super) fn listed(&mut self, all: Vec<Job>) {
+        if !self.watching {
+            return;
+        }
+        let before = self.known.take().unwrap_or_default();
+        self.known = Some(BTreeMap::new());
+        for job in all {
+            let newer = before.get(&job.name).filter(|known| is_stale(known, &job)).cloned();
+            self.seen(newer.unwrap_or(job));
+        }
+        self.trouble = None;
+    }
+
+    pub(super) fn seen(&mut self, job: Job) {
+        let Some(known) = &mut self.known else { return };
+        if known.get(&job.name).is_some_and(|known| is_stale(known, &job)) {
+            return;
+        }
+        if self.present.name == job.name {
+            self.present.absent = false;
+        }
+        known.insert(job.name.clone(), job);
+    }
+
+    pub(super) fn gone(&mut self, name: &str) {
+        if let Some(known) = &mut self.known {
+            known.remove(name);
+        }
+    }
+
+    pub(super) fn unseen(&mut self, why: String) {
+        self.trouble = Some(why);
+    }
+
+    fn present(&mut self, name: &str) -> Option<&mut Present> {
+        Some(&mut self.present).filter(|present| present.name == name)
+    }
+
+    pub(super) fn made(&mut self, now: Timestamp, name: &str, made: Made) {
+        match made {
+            Made::Ours(job) => {
+                if let Some(present) = self.present(name) {
+                    present.make.answered();
+                    present.taken = false;
+                }
+                self.seen(*job);
+            }
+            Made::Taken => {
+                if let Some(present) = self.present(name) {
+                    present.taken = true;
+                    present.make.answered_until(now.after(TAKEN_PAUSE));
+                }
+            }
+        }
+    }
+
+    pub(super) fn make_failed(&mut self, name: &str, again: impl FnOnce(u32) -> Timestamp, why: String) {
+        if let Some(present) = self.present(name) {
+            present.make.failed(again, why);
+        }
+    }
+
+    pub(super) fn start_answered(&mut self, name: &str, start: Start) {
+        if let Some(present) = self.present(name) {
+            present.start.answered();
+            present.outdated = start == Start::Refused;
+        }
+        if let Start::Done(job) = start {
+            self.seen(*job);
+        }
+    }
+
+    pub(super) fn start_failed(&mut self, name: &str, again: impl FnOnce(u32) -> Timestamp, why: String) {
+        if let Some(present) = self.present(name) {
+            present.start.failed(again, why);
+        }
+    }
+
+    pub(super) fn looked(&mut self, name: &str, job: Option<Job>) {
+        if let Some(present) = self.present(name) {
+            present.look.answered();
+            present.outdated = false;
+            present.absent = job.is_none();
+        }
+        match job {
+            Some(job) => {
+                // Fresher than whatever a watch has shown: another Job of this name, too.
+                if self.known.as_ref().and_then(|known| known.get(name)).is_some_and(|known| known.uid != job.uid) {
+                    self.gone(name);
+                }
+                self.seen(job);
+            }
+            None => self.gone(name),
+        }
+    }
+
+    pub(super) fn look_failed(&mut self, name: &str, again: impl FnOnce(u32) -> Timestamp, why: String) {
+        if let Some(present) = self.present(name) {
+            present.look.failed(again, why);
+        }
+    }
+
+    fn present_of(&mut self, uid: &str) -> Option<&mut Present> {
+        let known = self.known.as_ref()?.get(&self.present.name);
+        known.is_none_or(|job| job.uid == uid).then_some(&mut self.present)
+    }
+
+    pub(super) fn pods_read(&mut self, now: Timestamp, uid: &str, pods: Vec<Pod>) {
+        let Some(present) = self.present_of(uid) else { return };
+        let is_ending = present.at_end && pods.iter().any(|pod| pod.alive);
+        present.pods.answered_until(now.after(if is_ending { ENDING_PAUSE } else { WORDS_PAUSE }));
+        present.read = Some((pods, present.at_end && !is_ending));
+    }
+
+    pub(super) fn pods_failed(&mut self, uid: &str, again: impl FnOnce(u32) -> Timestamp, why: String) {
+        if let Some(present) = self.present_of(uid) {
+            present.pods.failed(again, why);
+        }
+    }
+
+    /// Whether a removal has not been answered.
+    pub(super) const fn is_removing(&self) -> bool {
+        self.removing.is_some()
+    }
+
+    /// The Job that is removed now, if none is under way.
+    pub(super) fn begin_removal(&mut self, now: Timestamp, name: &str) -> bool {
+        self.remove.wake(now);
+        if !self.remove.is_due(now) {
+            return false;
+        }
+        self.removing = Some(name.to_owned());
+        self.remove.asked();
+        true
+    }
+
+    pub(super) fn removed(&mut self, name: &str) {
+        if self.removing.as_deref() == Some(name) {
+            self.removing = None;
+            self.remove.answered();
+        }
+        self.gone(name);
+    }
+
+    pub(super) fn remove_failed(&mut self, name: &str, again: impl FnOnce(u32) -> Timestamp, why: String) {
+        if self.removing.as_deref() == Some(name) {
+            self.remove.failed(again, why);
+        }
+    }
+
+    /// Somebody asks: what rests is tried at once.
+    pub(super) fn hurry(&mut self, now: Timestamp) {
+        let Present { make, start, look, pods, .. } = &mut self.present;
+        [make, start, look, pods, &mut self.remove].into_iter().for_each(|call| call.hurry(now));
+    }
+
+    /// Ends every rest that is over, so that no deadline stays in the past.
+    pub(super) fn wake(&mut self, now: Timestamp) {
+        let Present { make, start, look, pods, .. } = &mut self.present;
+        [make, start, look, pods, &mut self.remove].into_iter().for_each(|call| call.wake(now));
+    }
+
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        let Present { make, start, look, pods, .. } = &self.present;
+        [make, start, look, pods, &self.remove].into_iter().filter_map(Call::deadline).min()
+    }
+}
+
+impl Present {
+    /// Whether its pods are to be read now, after its end or before it; then they are being read.
+    pub(super) fn begin_pods(&mut self, now: Timestamp, at_end: bool) -> bool {
+        if at_end && !self.at_end && !self.pods.is_asked() {
+            self.pods.hurry(now);
+            self.pods.wake(now);
+        }
+        if !self.pods.is_due(now) {
+            return false;
+        }
+        self.at_end = at_end;
+        self.pods.asked();
+        true
+    }
+
+    /// Its pods, as they were after its end, with none alive.
+    pub(super) fn last_pods(&self) -> Option<&[Pod]> {
+        self.read.as_ref().filter(|(_, at_end)| *at_end).map(|(pods, _)| pods.as_slice())
+    }
+}
+
+/// Whether a sight of a Job is older than what is known of it.
+fn is_stale(known: &Job, seen: &Job) -> bool {
+    known.uid == seen.uid && ((known.marked && !seen.marked) || (known.end.is_some() && seen.end.is_none()))
+}

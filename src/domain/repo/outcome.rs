@@ -1,0 +1,175 @@
+//! How a Job ended, and what follows for its run.
+
+use std::time::Duration;
+
+use crate::machine::{Timestamp, millis};
+use crate::notice::Kind;
+use crate::repo::Repo;
+use crate::repo::job::{End, Job, PLAN_DIFFERS, Pod, Step, StepKind, StepState};
+use crate::repo::plan::{Message, Planned};
+use crate::repo::status::{Action, Phase, Plan};
+use crate::text;
+
+/// Attempts that failed before an apply had begun: nothing has changed, so they are repeated, at first after so long …
+const BEFORE_BASE: Duration = Duration::from_secs(30);
+/// … and at last after so long.
+const BEFORE_CAP: Duration = Duration::from_mins(30);
+
+/// Longest pause between two applies.
+const APPLIES_CAP: Duration = Duration::from_hours(1);
+
+/// Bytes of a container's words that are repeated.
+const WORDS_BYTES_MAX: usize = 200;
+
+/// What a Job that has ended comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// It applied, and says this.
+    Applied(String),
+    /// There is nothing to apply.
+    Unchanged,
+    /// This would be changed.
+    Planned(Plan),
+    /// It failed before anything was applied.
+    Before(String),
+    /// An apply had begun, or may have.
+    Broken(String),
+}
+
+/// What came of a Job whose pods have ended.
+fn outcome(job: &Job, pods: &[Pod]) -> Outcome {
+    let steps: Vec<&Step> = pods.iter().flat_map(|pod| &pod.steps).collect();
+    let said = |kind: StepKind| {
+        steps.iter().rev().find(|step| step.kind == kind).and_then(|step| match &step.state {
+            StepState::Ended(code, _, message) => Some((*code, message.as_str())),
+            StepState::Waiting | StepState::Running => None,
+        })
+    };
+    let planned = |message: &str| match Message::parse(message) {
+        Ok(Message::Planned(Planned { empty: true, .. }) | Message::Differs(Planned { empty: true, .. })) => {
+            Outcome::Unchanged
+        }
+        Ok(
+            Message::Planned(Planned { fingerprint, counts, empty: false })
+            | Message::Differs(Planned { fingerprint, counts, empty: false }),
+        ) => Outcome::Planned(Plan { fingerprint, counts, job: job.name.clone() }),
+        Err(why) => Outcome::Before(format!("the plan was not reported: {why}")),
+    };
+    match (&job.end, job.attempt.action) {
+        (Some(End::Complete), Action::Apply) => {
+            Outcome::Applied(said(StepKind::Apply).map(|(_, message)| shown(message)).unwrap_or_default())
+        }
+        (Some(End::Complete), Action::Plan) => planned(said(StepKind::Report).map_or("", |(_, message)| message)),
+        (Some(End::Failed(reason, message)), action) => {
+            if let Some((PLAN_DIFFERS, message)) = said(StepKind::Verify) {
+                return planned(message);
+            }
+            let why = why(reason, message, pods, &steps);
+            if action == Action::Apply && has_begun(&steps) { Outcome::Broken(why) } else { Outcome::Before(why) }
+        }
+        (None, _) => Outcome::Before("it has not ended".to_owned()),
+    }
+}
+
+/// Whether the user's `apply` has begun, or nothing can be said about it.
+fn has_begun(steps: &[&Step]) -> bool {
+    let mut applies = steps.iter().filter(|step| step.kind == StepKind::Apply).peekable();
+    applies.peek().is_none() || applies.any(|step| step.state != StepState::Waiting)
+}
+
+/// Why a Job failed: the first of its steps that did, or what was done to it from outside.
+fn why(reason: &str, message: &str, pods: &[Pod], steps: &[&Step]) -> String {
+    if reason == "DeadlineExceeded" {
+        return "it took longer than runner.deadline".to_owned();
+    }
+    if let Some(disrupted) = pods.iter().find_map(|pod| pod.disrupted.as_ref()) {
+        return format!("its pod was ended from outside: {disrupted}");
+    }
+    let failed = steps.iter().find_map(|step| match &step.state {
+        StepState::Ended(code, reason, message) if *code != 0 => Some((step.kind, code, reason, message)),
+        _ => None,
+    });
+    match failed {
+        Some((kind, code, reason, message)) => {
+            let (kind, message) = (kind.name(), shown(message));
+            let reason = if reason.is_empty() || reason == "Error" { String::new() } else { format!(" ({reason})") };
+            let message = if message.is_empty() { String::new() } else { format!(": {message}") };
+            format!("step {kind} ended with code {code}{reason}{message}")
+        }
+        None => format!("{reason}: {}", shown(message)),
+    }
+}
+
+fn shown(message: &str) -> String {
+    text::clean(message.trim(), WORDS_BYTES_MAX)
+}
+
+/// How long an attempt rests that failed so often: doubling, up to the cap.
+fn rest(base: Duration, cap: Duration, failures: u32) -> i64 {
+    let doubled =
+        millis(base).saturating_mul(1_u64.checked_shl(failures.saturating_sub(1).min(32)).unwrap_or(u64::MAX));
+    i64::try_from(doubled.min(millis(cap))).unwrap_or(i64::MAX)
+}
+
+impl Repo {
+    /// Records what a Job came to.
+    pub(super) fn conclude(&mut self, now: Timestamp, job: &Job, pods: &[Pod]) {
+        let log = |step: StepKind| {
+            format!("kubectl logs -n {} job/{} -c {}", self.object.id.namespace, job.name, step.name())
+        };
+        let applied = log(StepKind::Apply);
+        match outcome(job, pods) {
+            Outcome::Applied(said) => {
+                let message = if said.is_empty() { applied } else { format!("{said}; {applied}") };
+                self.end(now, Phase::Succeeded, &message);
+                self.announce(now, Kind::RunCompleted, "", &message);
+            }
+            Outcome::Unchanged => {
+                self.end(now, Phase::Succeeded, "the plan changes nothing");
+                self.announce(now, Kind::RunCompleted, "", "the plan changes nothing");
+            }
+            Outcome::Planned(plan) => {
+                let Some(run) = &mut self.status.draft.run else { return };
+                run.phase = Phase::Planned;
+                run.failing.before = 0;
+                (run.plan, run.approval) = (Some(plan), None);
+            }
+            Outcome::Before(why) => {
+                let wall_ms = self.wall_ms(now);
+                let Some(run) = &mut self.status.draft.run else { return };
+                run.phase = Phase::Waiting;
+                run.failing.before = run.failing.before.saturating_add(1);
+                let rest = rest(BEFORE_BASE, BEFORE_CAP, run.failing.before);
+                run.failing.not_before_ms = Some(wall_ms.saturating_add(rest));
+                let message = format!("{why}. Nothing was changed; it is tried again in {} s", rest / 1_000);
+                run.message.clone_from(&message);
+                if run.failing.before == 1 {
+                    self.announce(now, Kind::RunFailed, &job.attempt.number.to_string(), &message);
+                }
+            }
+            Outcome::Broken(why) => self.broken(now, job, &format!("{why}; {applied}")),
+        }
+    }
+
+    /// An apply had begun and failed.
+    fn broken(&mut self, now: Timestamp, job: &Job, why: &str) {
+        let (wall_ms, retry) = (self.wall_ms(now), self.spec().map(|spec| spec.retry));
+        let Some(run) = &mut self.status.draft.run else { return };
+        run.failing.applies = run.failing.applies.saturating_add(1);
+        let number = job.attempt.number.to_string();
+        match retry.filter(|retry| run.failing.applies <= retry.limit) {
+            Some(retry) => {
+                let rest = rest(retry.backoff, APPLIES_CAP, run.failing.applies);
+                run.phase = Phase::Waiting;
+                run.failing.not_before_ms = Some(wall_ms.saturating_add(rest));
+                let message = format!("{why}. It is tried again in {} s", rest / 1_000);
+                run.message.clone_from(&message);
+                self.announce(now, Kind::RunFailed, &number, &message);
+            }
+            None => {
+                self.end(now, Phase::Failed, why);
+                self.announce(now, Kind::RunFailed, &number, why);
+            }
+        }
+    }
+}

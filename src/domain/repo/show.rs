@@ -1,0 +1,143 @@
+//! What people see of a Repo: the conditions, and what a run waits for. And that something is waited for too long, which is told once.
+
+use crate::machine::{Timestamp, millis};
+use crate::notice::Kind;
+use crate::repo::Repo;
+use crate::repo::run::Stand;
+use crate::repo::status::{Condition, ConditionKind, Late, Phase, Question};
+use crate::text;
+
+/// Bytes of a message.
+const MESSAGE_BYTES_MAX: usize = 400;
+
+/// The reason of a condition: the object does not keep what we write.
+const PRUNED: &str = "StatusPruned";
+
+/// What is said while the object does not keep what we write.
+const APPLY_CRD: &str = "the CRD drops what allclear must remember, so nothing is run: apply that of this version, which `allclear crds` \
+                         prints";
+
+impl Repo {
+    /// Writes into the draft what people see.
+    pub(super) fn show(&mut self, now: Timestamp) {
+        self.status.draft.observed_generation = self.object.generation;
+        let words = short(&self.words());
+        if let Some(run) = self.status.draft.run.as_mut().filter(|run| run.phase.is_open()) {
+            run.message.clone_from(&words);
+        }
+        let ready = self.ready(&words);
+        self.watch_the_clock(now, &ready);
+        let mut conditions = vec![ready];
+        conditions.extend(self.stalled());
+        let since_ms = self.wall_ms(now);
+        let earlier = std::mem::take(&mut self.status.draft.conditions);
+        for condition in &mut conditions {
+            let same = earlier.iter().find(|one| one.kind == condition.kind && one.holds == condition.holds);
+            condition.since_ms = same.map_or(since_ms, |same| same.since_ms);
+        }
+        self.status.draft.conditions = conditions;
+    }
+
+    fn ready(&self, words: &str) -> Condition {
+        let ready = |holds, reason: &str, message: &str| condition(ConditionKind::Ready, holds, reason, message);
+        if let Err(why) = &self.object.spec {
+            return ready(Some(false), "InvalidSpec", why);
+        }
+        if self.status.pruned {
+            return ready(Some(false), PRUNED, APPLY_CRD);
+        }
+        let run = self.status.draft.run.as_ref();
+        let git = self.looking.trouble().filter(|_| !run.is_some_and(|run| run.phase.is_open()));
+        if let Some((why, _)) = git {
+            return ready(Some(false), "GitFailed", &format!("the wanted commit is not known: {why}"));
+        }
+        let ended = run.filter(|run| !run.phase.is_open()).map(|run| (run.phase, run.message.as_str()));
+        match (&self.stand, ended) {
+            (Stand::Suspended(_), _) => ready(Some(false), "Suspended", words),
+            (Stand::Done, Some((Phase::Succeeded, message))) => ready(Some(true), "Applied", message),
+            (Stand::Done | Stand::Asked(Question::Again), Some((Phase::Lost, message))) => {
+                ready(Some(false), "RunLost", &format!("{message}: {words}"))
+            }
+            (Stand::Done | Stand::Asked(Question::Again), Some((_, message))) => {
+                ready(Some(false), "RunFailed", &format!("{message}: {words}"))
+            }
+            (Stand::Asked(_), _) => ready(Some(false), "WaitingForApproval", words),
+            (Stand::Gates(_), _) => ready(Some(false), "GateClosed", words),
+            (Stand::Resting | Stand::Taken(_), _) => ready(Some(false), "RunFailed", words),
+            (
+                Stand::Looking
+                | Stand::Done
+                | Stand::Listing(_)
+                | Stand::Behind(_)
+                | Stand::Making(_)
+                | Stand::Starting(_)
+                | Stand::Running(_)
+                | Stand::Ending
+                | Stand::Held
+                | Stand::Vanished,
+                _,
+            ) => ready(None, "Running", words),
+        }
+    }
+
+    /// Whether a person must act, and why.
+    fn stalled(&self) -> Option<Condition> {
+        let stalled = |reason: &str, words: &str| Some(condition(ConditionKind::Stalled, Some(true), reason, words));
+        if let Err(why) = &self.object.spec {
+            return stalled("InvalidSpec", why);
+        }
+        if self.status.pruned {
+            return stalled(PRUNED, APPLY_CRD);
+        }
+        if let Some((why, true)) = self.looking.trouble() {
+            return stalled("GitFailed", why);
+        }
+        let words = self.words();
+        match &self.stand {
+            Stand::Asked(Question::Again) => {
+                let lost = self.status.draft.run.as_ref().is_some_and(|run| run.phase == Phase::Lost);
+                stalled(if lost { "RunLost" } else { "RunFailed" }, &words)
+            }
+            Stand::Taken(_) => stalled("ErrResourceExists", &words),
+            Stand::Held => stalled("JobSuspended", &words),
+            _ if self.status.draft.late.is_some_and(|late| late.told) => stalled("WaitingTooLong", &words),
+            _ => None,
+        }
+    }
+
+    /// Tells, once, that the wanted commit has not been applied for longer than the spec allows.
+    fn watch_the_clock(&mut self, now: Timestamp, ready: &Condition) {
+        let is_waiting =
+            ready.holds != Some(true) && !matches!(self.stand, Stand::Suspended(_)) && self.spec().is_some();
+        if !is_waiting {
+            self.status.draft.late = None;
+            return;
+        }
+        let Some(bound) = self.spec().map(|spec| spec.stalled_after) else { return };
+        let since_ms = self.wall_ms(now);
+        let late = *self.status.draft.late.get_or_insert(Late { since_ms, told: false });
+        if late.told {
+            return;
+        }
+        let until = late.since_ms.saturating_add_unsigned(millis(bound));
+        if until > since_ms {
+            let at = self.at_wall(now, until);
+            return self.wake_at(at);
+        }
+        self.status.draft.late = Some(Late { told: true, ..late });
+        let message = format!("waiting since {} minutes: {}", (since_ms - late.since_ms) / 60_000, ready.message);
+        if self.status.draft.run.is_some() {
+            self.announce(now, Kind::RunStalled, &late.since_ms.to_string(), &message);
+        } else {
+            self.tell_faulty(now, &message);
+        }
+    }
+}
+
+fn condition(kind: ConditionKind, holds: Option<bool>, reason: &str, message: &str) -> Condition {
+    Condition { kind, holds, reason: reason.to_owned(), message: short(message), since_ms: 0 }
+}
+
+fn short(message: &str) -> String {
+    text::clean(message, MESSAGE_BYTES_MAX)
+}
