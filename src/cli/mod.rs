@@ -99,8 +99,8 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             print(&outcome)
         }),
         Command::Crds { weave } => {
-            let out = if weave { crd::CRD_WEAVE } else { crd::CRD };
-            print(&Outcome { out: out.to_owned(), err: String::new(), code: 0 })
+            let out = if weave { crd::CRD_WEAVE.to_owned() } else { [crd::CRD, crd::repo::CRD].join("---\n") };
+            print(&Outcome { out, err: String::new(), code: 0 })
         }
         Command::Completion { shell } => {
             // Into memory first: the library panics where its reader has gone away.

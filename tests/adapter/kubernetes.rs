@@ -18,6 +18,7 @@ mod lease;
 mod leaves;
 mod pipelines;
 mod reading;
+mod repos;
 mod secrets;
 mod serving;
 mod strangers;

@@ -86,7 +86,7 @@ type Rights = &'static [(&'static str, &'static str)];
 
 /// The rights that components, the overlay of the older group and a leaf give, each for itself, by the file of the role. The base names
 /// no Secrets; Secrets are named one by one.
-const MORE_RIGHTS: [(&str, &str, Rights); 8] = [
+const MORE_RIGHTS: [(&str, &str, Rights); 10] = [
     ("components/apps", "ClusterRole", &APPS),
     (
         "components/approvals-by-hand",
@@ -106,6 +106,16 @@ const MORE_RIGHTS: [(&str, &str, Rights); 8] = [
         "components/pipelines",
         "ClusterRole",
         &[("allclear.dev/pipelines", "get list watch"), ("allclear.dev/pipelines/status", "update")],
+    ),
+    (
+        "components/repo",
+        "ClusterRole",
+        &[("allclear.dev/repos", "get list watch"), ("allclear.dev/repos/status", "update")],
+    ),
+    (
+        "components/repo-namespace",
+        "Role",
+        &[("/pods", "get list"), ("/secrets/git", "get"), ("batch/jobs", "create delete get list patch watch")],
     ),
     ("components/secrets", "Role", &[("/secrets/eu-1", "get list watch"), ("/secrets/forge", "get list watch")]),
     (
@@ -166,6 +176,8 @@ fn a_component_binds_the_account_of_the_base() {
         "components/gitopsclusters",
         "components/hooks",
         "components/pipelines",
+        "components/repo",
+        "components/repo-namespace",
         "components/secrets",
         "overlays/weave",
     ];
@@ -312,6 +324,20 @@ fn the_endpoints_for_other_programs_are_opened_for_those_that_are_named() {
     assert!(!from.is_empty() && from.iter().all(named), "{from:?}");
     let selected = |object: &Value| object["app.kubernetes.io/name"] == json!("allclear");
     assert!(selected(&service["spec"]["selector"]) && selected(&policy["spec"]["podSelector"]["matchLabels"]));
+}
+
+/// Jobs fetch with the very image that made them: an overlay takes it from the Deployment, and no file names it twice.
+#[test]
+fn the_steps_of_a_job_run_the_image_of_the_deployment() {
+    let component = &documents("deploy/components/repo/kustomization.yaml")[0];
+    let variable = "ALLCLEAR__REPO__STEP_IMAGE";
+    assert!(component["patches"][0]["patch"].as_str().unwrap().contains(&format!("name: {variable}")));
+    let replacement = &component["replacements"][0];
+    let container = "spec.template.spec.containers.[name=allclear]";
+    assert_eq!(replacement["source"]["fieldPath"], json!(format!("{container}.image")));
+    assert_eq!(replacement["targets"][0]["fieldPaths"], json!([format!("{container}.env.[name={variable}].value")]));
+    let deployment = of_kind("deploy/base/deployment.yaml", "Deployment");
+    assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["name"], json!("allclear"));
 }
 
 /// A release gives them by digest.

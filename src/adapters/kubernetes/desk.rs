@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::api::{Answer, Api, Clients, Collection, Resource};
 use super::crd;
-use super::objects::of;
+use super::objects::{PipelineKind, of};
 use domain::id::PipelineId;
 use domain::pipeline::callers::{self, Called};
 use domain::pipeline::spec::Object;
@@ -95,15 +95,20 @@ impl Desk {
         let mut listing = None;
         for group in &self.groups {
             let mut listed = Vec::new();
-            match self.api.each(&of(group, namespace), entry, |one| listed.push(one)).await {
+            match self.api.each(&of::<PipelineKind>(group, namespace), entry, |one| listed.push(one)).await {
                 // Rights are judged first: who may not list them learns only elsewhere that there are none.
                 Err(failed) if matches!(failed.status(), Some(403 | 404)) => {
-                    if self.is_served(&of(group, namespace)).await? {
+                    if self.is_served(&of::<PipelineKind>(group, namespace)).await? {
                         return Err(failed.error);
                     }
                 }
                 Err(failed) => return Err(failed.error),
-                Ok(Some(why)) => return Err(PortError::lasting(of(group, namespace).attempt("list").to_string(), why)),
+                Ok(Some(why)) => {
+                    return Err(PortError::lasting(
+                        of::<PipelineKind>(group, namespace).attempt("list").to_string(),
+                        why,
+                    ));
+                }
                 Ok(None) => self.sort(group, listed, listing.get_or_insert_default()),
             }
         }
@@ -138,7 +143,7 @@ impl Desk {
     ) -> Result<Option<(&str, T)>, PortError> {
         let mut served = false;
         for group in &self.groups {
-            let of = of(group, Some(&id.namespace));
+            let of = of::<PipelineKind>(group, Some(&id.namespace));
             match self.api.get(&of, &id.name).await? {
                 Some(answer) => {
                     let unreadable =
@@ -151,7 +156,7 @@ impl Desk {
         if served {
             return Ok(None);
         }
-        let attempted = of(self.groups.first().map_or("", String::as_str), Some(&id.namespace));
+        let attempted = of::<PipelineKind>(self.groups.first().map_or("", String::as_str), Some(&id.namespace));
         Err(PortError::lasting(attempted.attempt_one("get", &id.name).to_string(), ABSENT))
     }
 
@@ -191,7 +196,7 @@ impl Desk {
         if exact && let Some(fields) = metadata.as_object_mut() {
             fields.insert("resourceVersion".to_owned(), json!(object.version));
         }
-        let of = of(group, Some(namespace));
+        let of = of::<PipelineKind>(group, Some(namespace));
         match self.api.merge(&of, name, &json!({"metadata": metadata})).await {
             Ok(answer) => Ok(Patched::Done(answer)),
             Err(failed) if failed.status() == Some(404) => Ok(Patched::Gone),

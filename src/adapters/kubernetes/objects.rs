@@ -1,7 +1,8 @@
-//! The Pipelines of this cluster as [`Objects`]: watched, read, and written to by compare-and-set on their `resourceVersion`.
+//! The objects of our own kinds as [`Objects`]: watched, read, and written to by compare-and-set on their `resourceVersion`. What makes
+//! one kind another is a [`Kind`].
 //!
-//! Group and plural are data, since objects of `pipelines.weave.works` are served as well. Under that group's own CRD the API server
-//! drops the fields that only we have, and says so only by what it answers: so the answer is compared with what was written.
+//! The group is data, since objects of `pipelines.weave.works` are served as well. Under that group's own CRD the API server drops
+//! the fields that only we have, and says so only by what it answers: so the answer is compared with what was written.
 //!
 //! Not for what is in an object; that is `crd`'s.
 
@@ -11,118 +12,238 @@ use serde_json::{Value, json};
 
 use super::api::{Api, Clients, Collection, Look, Name, Reach, Reading, Resource, Tempo, Watches};
 use super::crd;
-use domain::id::PipelineId;
-use domain::pipeline::spec::Object;
-use domain::ports::pipeline::{ObjectSight, Objects, Written};
+use super::crd::repo::Installation;
+use domain::id::{ObjectId, PipelineId, RepoId};
+use domain::pipeline;
+use domain::ports::pipeline::{Kept, ObjectSight, Objects, Written};
 use domain::ports::{Flow, PortError};
+use domain::repo;
 
 /// The group that is ours.
 pub const GROUP: &str = "allclear.dev";
 
 const VERSION: &str = "v1alpha1";
-const PLURAL: &str = "pipelines";
 
-/// The Pipelines of one group, in one namespace or in all.
-pub struct Pipelines {
+/// One of our kinds: its names, and how its objects are read and written.
+pub trait Kind: Clone + Send + Sync + 'static {
+    /// Its objects.
+    type Object: Kept;
+
+    /// Its name in objects.
+    const NAME: &'static str;
+    /// Its name in addresses.
+    const PLURAL: &'static str;
+
+    /// The object of this name.
+    fn id(namespace: String, name: String) -> <Self::Object as Kept>::Id;
+
+    /// The object's name without its namespace.
+    fn name(id: &<Self::Object as Kept>::Id) -> &str;
+
+    /// The object's UID and `resourceVersion`.
+    fn version(object: &Self::Object) -> (&str, &str);
+
+    /// Reads an object.
+    ///
+    /// # Errors
+    /// In words.
+    fn read(&self, json: &str) -> Result<Self::Object, String>;
+
+    /// The object's status as it stands in it.
+    ///
+    /// # Errors
+    /// When it has no form in JSON.
+    fn written(object: &Self::Object) -> serde_json::Result<Value>;
+}
+
+/// The kind `Pipeline`.
+#[derive(Clone, Debug, Default)]
+pub struct PipelineKind {
+    /// A cluster that another namespace names is wrong in a spec (`pipeline.cross_namespace`).
+    confined: bool,
+}
+
+impl Kind for PipelineKind {
+    type Object = pipeline::spec::Object;
+
+    const NAME: &'static str = "Pipeline";
+    const PLURAL: &'static str = "pipelines";
+
+    fn id(namespace: String, name: String) -> PipelineId {
+        PipelineId { namespace, name }
+    }
+
+    fn name(id: &PipelineId) -> &str {
+        &id.name
+    }
+
+    fn version(object: &Self::Object) -> (&str, &str) {
+        (&object.uid, &object.version)
+    }
+
+    fn read(&self, json: &str) -> Result<Self::Object, String> {
+        crd::object(json).map(|object| if self.confined { crd::confined(object) } else { object })
+    }
+
+    fn written(object: &Self::Object) -> serde_json::Result<Value> {
+        serde_json::to_value(crd::written(object))
+    }
+}
+
+/// The kind `Repo`.
+#[derive(Clone, Debug, Default)]
+pub struct RepoKind {
+    installation: Installation,
+}
+
+impl Kind for RepoKind {
+    type Object = repo::spec::Object;
+
+    const NAME: &'static str = "Repo";
+    const PLURAL: &'static str = "repos";
+
+    fn id(namespace: String, name: String) -> RepoId {
+        RepoId { namespace, name }
+    }
+
+    fn name(id: &RepoId) -> &str {
+        &id.name
+    }
+
+    fn version(object: &Self::Object) -> (&str, &str) {
+        (&object.uid, &object.version)
+    }
+
+    fn read(&self, json: &str) -> Result<Self::Object, String> {
+        crd::repo::object(json, &self.installation)
+    }
+
+    fn written(object: &Self::Object) -> serde_json::Result<Value> {
+        serde_json::to_value(crd::repo::written(object))
+    }
+}
+
+/// The objects of one kind and group, in one namespace or in all.
+pub struct Served<K> {
     watches: Watches,
     api: Api,
     group: String,
     namespace: Option<String>,
-    confined: bool,
+    kind: K,
 }
+
+/// The Pipelines of one group, in one namespace or in all.
+pub type Pipelines = Served<PipelineKind>;
+
+/// The Repos of this cluster, in one namespace or in all.
+pub type Repos = Served<RepoKind>;
 
 impl Pipelines {
     /// The Pipelines of this group in this namespace; `None`: in all. Nothing is asked for yet.
     pub fn new(clients: &Clients, group: &str, namespace: Option<&str>, tempo: Tempo) -> Self {
-        Self {
-            watches: Watches::new(clients.watch.clone(), tempo),
-            api: Api::new(clients.request.clone()),
-            group: group.to_owned(),
-            namespace: namespace.map(str::to_owned),
-            confined: false,
-        }
+        Self::of_kind(clients, group, namespace, tempo, PipelineKind::default())
     }
 
     /// The same, where a cluster that another namespace names is wrong in a spec (`pipeline.cross_namespace`).
     #[must_use]
     pub fn confined(self) -> Self {
-        Self { confined: true, ..self }
+        Self { kind: PipelineKind { confined: true }, ..self }
+    }
+}
+
+impl Repos {
+    /// The Repos in this namespace; `None`: in all. Nothing is asked for yet.
+    pub fn new(clients: &Clients, namespace: Option<&str>, tempo: Tempo, installation: Installation) -> Self {
+        Self::of_kind(clients, GROUP, namespace, tempo, RepoKind { installation })
+    }
+}
+
+impl<K: Kind> Served<K> {
+    fn of_kind(clients: &Clients, group: &str, namespace: Option<&str>, tempo: Tempo, kind: K) -> Self {
+        Self {
+            watches: Watches::new(clients.watch.clone(), tempo),
+            api: Api::new(clients.request.clone()),
+            group: group.to_owned(),
+            namespace: namespace.map(str::to_owned),
+            kind,
+        }
     }
 
     /// Reads an object, as far as it may reach.
-    fn decoder(&self) -> impl Fn(&str) -> Result<Object, String> + Clone + Send + Sync + 'static {
-        let confined = self.confined;
-        move |json| crd::object(json).map(|object| if confined { crd::confined(object) } else { object })
+    fn decoder(&self) -> impl Fn(&str) -> Result<K::Object, String> + Clone + Send + Sync + use<K> {
+        let kind = self.kind.clone();
+        move |json| kind.read(json)
     }
 
     fn of(&self, namespace: Option<&str>) -> Collection {
-        of(&self.group, namespace)
+        of::<K>(&self.group, namespace)
     }
 
     /// What was written, as it came back, and as it was asked for.
-    fn stored(&self, answered: &Value, status: &Value, attempted: &str) -> Result<Written<Object>, PortError> {
+    fn stored(&self, answered: &Value, status: &Value, attempted: &str) -> Result<Written<K::Object>, PortError> {
         // The write is done, so it is not to be given up for good, whatever the answer is.
         let unreadable = |why: String| PortError::passing(attempted, format!("its answer cannot be read: {why}"));
         let lost = crd::lost(status, answered.get("status").unwrap_or(&Value::Null));
-        let object = Box::new(self.decoder()(&answered.to_string()).map_err(unreadable)?);
+        let object = Box::new(self.kind.read(&answered.to_string()).map_err(unreadable)?);
         Ok(if lost.is_empty() { Written::Stored(object) } else { Written::Pruned(object, lost) })
     }
 }
 
 #[async_trait]
-impl Objects<Object> for Pipelines {
+impl<K: Kind> Objects<K::Object> for Served<K> {
     fn group(&self) -> &str {
         &self.group
     }
 
     async fn are_served(&self) -> Result<bool, PortError> {
         let kinds = self.api.kinds(&self.group, VERSION).await?;
-        Ok(kinds.is_some_and(|all| all.iter().any(|one| one.plural == PLURAL)))
+        Ok(kinds.is_some_and(|all| all.iter().any(|one| one.plural == K::PLURAL)))
     }
 
-    fn watch(&self) -> Flow<ObjectSight<Object>> {
+    fn watch(&self) -> Flow<ObjectSight<K::Object>> {
         let looks = self.watches.watch(self.of(self.namespace.as_deref()), self.decoder(), Reach::default());
-        Box::pin(looks.map(sight))
+        Box::pin(looks.map(sight::<K>))
     }
 
-    async fn read(&self, id: &PipelineId) -> Result<Option<Object>, PortError> {
-        let Some(answer) = self.api.get(&self.of(Some(&id.namespace)), &id.name).await? else { return Ok(None) };
+    async fn read(&self, id: &<K::Object as Kept>::Id) -> Result<Option<K::Object>, PortError> {
+        let Some(answer) = self.api.get(&self.of(Some(id.namespace())), K::name(id)).await? else { return Ok(None) };
         let unreadable = |why| PortError::lasting(answer.attempted.as_str(), format!("it cannot be read: {why}"));
         answer.object(self.decoder()).map(Some).map_err(unreadable)
     }
 
-    async fn write(&self, object: &Object) -> Result<Written<Object>, PortError> {
-        let PipelineId { namespace, name } = &object.id;
+    async fn write(&self, object: &K::Object) -> Result<Written<K::Object>, PortError> {
+        let id = object.id();
+        let (namespace, name) = (id.namespace(), K::name(id));
         let of = self.of(Some(namespace));
         let attempted = of.attempt_one("update the status of", name).to_string();
-        let status = serde_json::to_value(crd::written(object));
-        let status = status.map_err(|error| PortError::lasting(attempted.as_str(), error))?;
+        let status = K::written(object).map_err(|error| PortError::lasting(attempted.as_str(), error))?;
+        let (uid, version) = K::version(object);
         // A write of a status takes nothing else from what it is sent.
         let body = json!({
             "apiVersion": format!("{}/{VERSION}", self.group),
-            "kind": "Pipeline",
-            "metadata": {"namespace": namespace, "name": name, "uid": object.uid, "resourceVersion": object.version},
+            "kind": K::NAME,
+            "metadata": {"namespace": namespace, "name": name, "uid": uid, "resourceVersion": version},
             "status": status,
         });
         match self.api.replace_status(&of, name, &body).await {
             Ok(answer) => self.stored(&answer.json::<Value>()?, &status, &attempted),
             // Another version, or another object of the name.
             Err(failed) if matches!(failed.status(), Some(404 | 409)) => {
-                Ok(Written::Conflict(self.read(&object.id).await?.map(Box::new)))
+                Ok(Written::Conflict(self.read(id).await?.map(Box::new)))
             }
             Err(failed) => Err(failed.error),
         }
     }
 }
 
-/// The Pipelines of this group in this namespace; `None`: in all.
-pub(super) fn of(group: &str, namespace: Option<&str>) -> Collection {
-    let resource = Resource { group: group.to_owned().into(), version: VERSION.into(), plural: PLURAL.into() };
+/// The objects of this kind and group in this namespace; `None`: in all.
+pub(super) fn of<K: Kind>(group: &str, namespace: Option<&str>) -> Collection {
+    let resource = Resource { group: group.to_owned().into(), version: VERSION.into(), plural: K::PLURAL.into() };
     Collection { resource, namespace: namespace.map(str::to_owned), only: None }
 }
 
-fn sight(look: Look<Object>) -> ObjectSight<Object> {
-    let id = |Name { namespace, name }: Name| PipelineId::new(namespace, name);
+fn sight<K: Kind>(look: Look<K::Object>) -> ObjectSight<K::Object> {
+    let id = |Name { namespace, name }: Name| K::id(namespace, name);
     match look {
         Look::Restarted => ObjectSight::Restarted,
         Look::Seen(Reading::Read(object)) => ObjectSight::Seen(Box::new(object)),

@@ -59,7 +59,8 @@ pub fn fill(kind: Kind, object: &mut Value) {
         | Kind::Kustomization
         | Kind::Application
         | Kind::ArgoRollout
-        | Kind::GitopsCluster => {}
+        | Kind::GitopsCluster
+        | Kind::Repo => {}
         Kind::StatefulSet => set(object, "/spec", "replicas", json!(1)),
     }
 }
@@ -73,7 +74,7 @@ pub fn initial_status(kind: Kind) -> Option<Value> {
         Kind::Deployment => Some(json!({})),
         Kind::ReplicaSet => Some(json!({"replicas": 0})),
         Kind::StatefulSet | Kind::DaemonSet => Some(json!({})),
-        Kind::Pipeline | Kind::WeavePipeline => Some(json!({"observedGeneration": -1})),
+        Kind::Pipeline | Kind::WeavePipeline | Kind::Repo => Some(json!({"observedGeneration": -1})),
         Kind::ConfigMap
         | Kind::Secret
         | Kind::ServiceAccount

@@ -68,6 +68,8 @@ pub enum Kind {
     ArgoRollout,
     /// `gitops.weave.works/v1alpha1` GitopsCluster.
     GitopsCluster,
+    /// `allclear.dev/v1alpha1` Repo.
+    Repo,
 }
 
 /// What raises `metadata.generation`. Observed on kube-apiserver 1.36.
@@ -237,6 +239,7 @@ static DAEMON_SET: Description = Description {
     ..core("daemonsets", "daemonset", "DaemonSet")
 };
 static PIPELINE: Description = custom("allclear.dev", "v1alpha1", "pipelines", "pipeline", "Pipeline");
+static REPO: Description = custom("allclear.dev", "v1alpha1", "repos", "repo", "Repo");
 static WEAVE_PIPELINE: Description = custom("pipelines.weave.works", "v1alpha1", "pipelines", "pipeline", "Pipeline");
 static HELM_RELEASE: Description = Description {
     short_names: &["hr"],
@@ -254,7 +257,7 @@ static GITOPS_CLUSTER: Description =
 
 impl Kind {
     /// Every kind, in table order.
-    pub const ALL: [Kind; 30] = [
+    pub const ALL: [Kind; 31] = [
         Kind::Namespace,
         Kind::Pod,
         Kind::Service,
@@ -285,6 +288,7 @@ impl Kind {
         Kind::Application,
         Kind::ArgoRollout,
         Kind::GitopsCluster,
+        Kind::Repo,
     ];
 
     /// The row of the table.
@@ -320,6 +324,7 @@ impl Kind {
             Kind::Application => &APPLICATION,
             Kind::ArgoRollout => &ARGO_ROLLOUT,
             Kind::GitopsCluster => &GITOPS_CLUSTER,
+            Kind::Repo => &REPO,
         }
     }
 

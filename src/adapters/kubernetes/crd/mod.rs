@@ -1,15 +1,22 @@
-//! The custom resource `Pipeline`: its raw types, what they mean to the domain, and the CRD that is made from them.
+//! The custom resources `Pipeline` and, in `repo`, `Repo`: their raw types, what they mean to the domain, and the CRDs that are made
+//! from them.
 //!
 //! The raw types end in this folder. The CRDs of `deploy/crds` are compared with the types by a test, so that what is shipped needs
 //! no generator.
 
+mod checks;
+mod metadata;
 mod raw_spec;
 mod raw_status;
 mod read;
 mod remembered;
+pub mod repo;
+mod values;
 
-pub use read::{InvalidSpec, called, confined, object};
-pub use remembered::{lost, written};
+pub use checks::InvalidSpec;
+pub use read::{called, confined, object};
+pub use remembered::written;
+pub use values::lost;
 
 /// The CRD of `allclear.dev`, for `kubectl apply -f`.
 pub const CRD: &str = include_str!("../../../../deploy/crds/pipelines.yaml");

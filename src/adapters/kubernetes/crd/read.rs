@@ -3,88 +3,33 @@
 //!
 //! The API server has checked most of it by the CRD. It is checked again, because another CRD may serve the kind.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::time::Duration;
+use std::collections::BTreeSet;
 
 use domain::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
 use domain::id::{Environment, PipelineId};
 use domain::pipeline::callers::{App, Called, CalledEnvironment, How};
 use domain::pipeline::proposal::{ForgeKind, Repository};
 use domain::pipeline::spec::{
-    Advance, Answers, EnvironmentSpec, Freeze, Gates, Object, PromotionSpec, Purged, PurgedBy, Spec, Strategy,
-    VerdictSource, Window,
+    Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Purged, PurgedBy, Spec, Strategy,
 };
 use domain::text::clean;
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
-use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use url::Url;
 
-use super::super::api::is_object_name;
-use super::super::parts::annotations;
+use super::checks::{
+    ITEMS_MAX, InvalidSpec, at_most, duration, freeze, given, https, invalid, object_name, stalled_after, verdict,
+    window,
+};
+use super::metadata::{Metadata, RawObject};
 use super::raw_spec as raw;
 use super::remembered;
+use super::values::MESSAGE_BYTES_MAX;
 
-const PREFIX: &str = "allclear.dev/";
 const ENVIRONMENTS_MAX: usize = 20;
 const TARGETS_MAX: usize = 50;
-/// Of windows, freezes and needs of one environment, and workloads of an edge.
-const ITEMS_MAX: usize = 20;
 const NAME_CHARS_MAX: usize = 63;
-/// Longest duration in a spec.
-const DURATION_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-const STALLED_AFTER: Duration = Duration::from_secs(60 * 60);
-const STALLED_AFTER_MIN: Duration = Duration::from_secs(60);
-const VERDICT_TIMEOUT: Duration = Duration::from_secs(10);
-const VERDICT_TIMEOUT_MAX: Duration = Duration::from_secs(60);
-/// What a person's words in a suspension are cut to.
-const WORDS_BYTES_MAX: usize = 160;
-const MINUTES_OF_DAY: u16 = 24 * 60;
 /// What to do about a status that is not ours: nothing else than a hand or a later version writes one.
 const MEND_STATUS: &str = "If a later version wrote it, use that one; if it was edited, put it back (kubectl edit \
                            --subresource=status), or remove it, and every question is asked anew";
-
-/// What is wrong with a spec, and where.
-#[derive(Debug, PartialEq, Eq)]
-pub struct InvalidSpec(String);
-
-impl fmt::Display for InvalidSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-fn invalid<T>(what: impl Into<String>) -> Result<T, InvalidSpec> {
-    Err(InvalidSpec(what.into()))
-}
-
-#[derive(Deserialize)]
-struct RawObject<'a> {
-    metadata: Metadata,
-    #[serde(borrow)]
-    spec: Option<&'a RawValue>,
-    #[serde(borrow)]
-    status: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    namespace: String,
-    name: String,
-    uid: String,
-    generation: Option<i64>,
-    resource_version: String,
-    deletion_timestamp: Option<serde::de::IgnoredAny>,
-    #[serde(default, deserialize_with = "own_annotations")]
-    annotations: BTreeMap<String, String>,
-}
-
-fn own_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
-    annotations(deserializer, |key| key.starts_with(PREFIX))
-}
 
 /// Reads a Pipeline.
 ///
@@ -92,27 +37,21 @@ fn own_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMa
 /// When its metadata or its status cannot be read, in words.
 pub fn object(json: &str) -> Result<Object, String> {
     let RawObject { metadata, spec, status } = serde_json::from_str(json).map_err(|error| error.to_string())?;
-    let id = PipelineId::new(metadata.namespace, metadata.name);
-    let annotation = |name: &str| metadata.annotations.get(&format!("{PREFIX}{name}")).cloned();
+    let id = PipelineId::new(metadata.namespace.as_str(), metadata.name.as_str());
     let raw: Result<raw::PipelineSpec, InvalidSpec> = match spec {
         Some(spec) => serde_json::from_str(spec.get()).map_err(|error| InvalidSpec(error.to_string())),
         None => invalid("spec is missing"),
     };
-    let spec = raw.and_then(|raw| Reader { namespace: &id.namespace, raw: &raw }.spec(annotation("suspend")));
+    let spec = raw.and_then(|raw| Reader { metadata: &metadata, raw: &raw }.spec());
     Ok(Object {
+        answers: metadata.answers(),
+        deleting: metadata.is_deleting(),
         uid: metadata.uid,
         generation: metadata.generation.unwrap_or_default(),
         version: metadata.resource_version,
-        spec: spec.map_err(|why| clean(&why.0, remembered::MESSAGE_BYTES_MAX)),
-        answers: Answers {
-            approve: annotation("approve"),
-            overrides: annotation("override"),
-            by: annotation("approved-by").map(|by| clean(&by, WORDS_BYTES_MAX)),
-            poked: annotation("requested-at").map(|at| clean(&at, WORDS_BYTES_MAX)),
-        },
+        spec: spec.map_err(|why| clean(&why.0, MESSAGE_BYTES_MAX)),
         status: remembered::read(status.map(RawValue::get), &id.namespace)
             .map_err(|why| format!("its status: {why}. {MEND_STATUS}"))?,
-        deleting: metadata.deletion_timestamp.is_some(),
         id,
     })
 }
@@ -152,19 +91,19 @@ pub fn confined(mut object: Object) -> Object {
     };
     if let Some(leaf) = object.spec.as_ref().ok().and_then(|spec| spec.targets().find_map(is_elsewhere)) {
         let why = format!("{leaf} is in another namespace, which pipeline.cross_namespace = false forbids");
-        object.spec = Err(clean(&why, remembered::MESSAGE_BYTES_MAX));
+        object.spec = Err(clean(&why, MESSAGE_BYTES_MAX));
     }
     object
 }
 
-/// What is read, and the namespace that references without one mean.
+/// What is read, and whose it is: references without a namespace mean that one.
 struct Reader<'a> {
-    namespace: &'a str,
+    metadata: &'a Metadata,
     raw: &'a raw::PipelineSpec,
 }
 
 impl Reader<'_> {
-    fn spec(&self, suspended: Option<String>) -> Result<Spec, InvalidSpec> {
+    fn spec(&self) -> Result<Spec, InvalidSpec> {
         let raw = self.raw;
         for (what, value) in
             [("apiVersion", &raw.app_ref.api_version), ("kind", &raw.app_ref.kind), ("name", &raw.app_ref.name)]
@@ -188,14 +127,13 @@ impl Reader<'_> {
         }
         let (with, without): (Vec<_>, Vec<_>) = raw.environments.iter().partition(|one| !one.targets.is_empty());
         let environments: Result<Vec<_>, _> = with.into_iter().map(|one| self.environment(one)).collect();
-        let said = suspended.map(|words| clean(&words, WORDS_BYTES_MAX));
         Ok(Spec {
             environments: environments?,
             advance: match raw.advance {
                 raw::Advance::Latest => Advance::Latest,
                 raw::Advance::Stepwise => Advance::Stepwise,
             },
-            suspended: said.or(raw.suspend.then(|| "spec.suspend is true".to_owned())),
+            suspended: self.metadata.suspended(raw.suspend),
             passed_over: without.into_iter().map(|one| Environment(one.name.clone())).collect(),
         })
     }
@@ -227,10 +165,6 @@ impl Reader<'_> {
             object_name(&raw.namespace, "a target's namespace")?;
             Ok(TargetKey::new(cluster, kind.clone(), raw.namespace.clone(), app.name.clone()))
         };
-        let stalled_after = duration(&raw.stalled_after, "stalledAfter")?.unwrap_or(STALLED_AFTER);
-        if stalled_after < STALLED_AFTER_MIN {
-            return invalid("stalledAfter is shorter than 1m");
-        }
         let promotion = raw.promotion.as_ref().or(self.raw.promotion.as_ref());
         Ok(EnvironmentSpec {
             name: Environment(raw.name.clone()),
@@ -239,17 +173,17 @@ impl Reader<'_> {
             gates: raw.gates.as_ref().map(|gates| self.gates(gates)).transpose()?.unwrap_or_default(),
             suspended: raw.suspend,
             purged: raw.purged.as_ref().map(|raw| self.purged(raw)).transpose()?,
-            stalled_after,
+            stalled_after: stalled_after(&raw.stalled_after)?,
         })
     }
 
     fn cluster(&self, raw: Option<&raw::ClusterRef>) -> Result<ClusterKey, InvalidSpec> {
         let Some(raw::ClusterRef { api_version: _, kind, name, namespace }) = raw else { return Ok(ClusterKey::Here) };
-        let namespace = given(namespace).unwrap_or_else(|| self.namespace.to_owned());
+        let namespace = given(namespace).unwrap_or_else(|| self.metadata.namespace.clone());
         object_name(&namespace, "clusterRef.namespace")?;
         object_name(name, "clusterRef.name")?;
         let kind = match kind {
-            raw::ClusterKind::Secret if namespace != self.namespace => {
+            raw::ClusterKind::Secret if namespace != self.metadata.namespace => {
                 return invalid("the Secret of a clusterRef is in the Pipeline's namespace");
             }
             raw::ClusterKind::Secret => LeafKind::Secret,
@@ -281,14 +215,18 @@ impl Reader<'_> {
         }
         let by = |server: String| {
             let secret = raw.secret_ref.as_ref().map(|secret| secret.name.clone());
-            Ok(PurgedBy { server: https(&server, "purged.server")?, secret, namespace: self.namespace.to_owned() })
+            Ok(PurgedBy {
+                server: https(&server, "purged.server")?,
+                secret,
+                namespace: self.metadata.namespace.clone(),
+            })
         };
         Ok(Purged { workloads: raw.workloads.clone(), by: given(&raw.server).map(by).transpose()? })
     }
 
     fn need(&self, raw: &raw::Need) -> Result<TargetKey, InvalidSpec> {
         let app = AppKind::new(raw.api_version.clone(), raw.kind.clone());
-        let namespace = given(&raw.namespace).unwrap_or_else(|| self.namespace.to_owned());
+        let namespace = given(&raw.namespace).unwrap_or_else(|| self.metadata.namespace.clone());
         is_shown(&raw.api_version, &raw.kind)?;
         object_name(&namespace, "needs.namespace")?;
         object_name(&raw.name, "needs.name")?;
@@ -328,74 +266,9 @@ fn repository(raw: &raw::PullRequest) -> Result<Repository, InvalidSpec> {
     })
 }
 
-fn verdict(raw: &raw::Verdict) -> Result<VerdictSource, InvalidSpec> {
-    let timeout = duration(&raw.timeout, "gates.verdict.timeout")?.unwrap_or(VERDICT_TIMEOUT);
-    if timeout.is_zero() || timeout > VERDICT_TIMEOUT_MAX {
-        return invalid("gates.verdict.timeout is not between 0 and 1m");
-    }
-    let secret = raw.secret_ref.as_ref().map(|secret| secret.name.clone());
-    Ok(VerdictSource { url: https(&raw.url, "gates.verdict.url")?, secret, timeout })
-}
-
-fn window(raw: &raw::Window) -> Result<Window, InvalidSpec> {
-    let zone = given(&raw.time_zone).unwrap_or_else(|| "UTC".to_owned());
-    if TimeZone::get(&zone).is_err() {
-        return invalid(format!("no time zone is named {zone:?}; see https://www.iana.org/time-zones"));
-    }
-    let mut days: Vec<u8> = raw.days.iter().map(|day| *day as u8).collect();
-    if days.is_empty() {
-        days.extend(0..7);
-    }
-    let from = minutes(&raw.from)?;
-    if from == MINUTES_OF_DAY {
-        return invalid("a window begins at 24:00; say 00:00 of the next day");
-    }
-    Ok(Window { days, from, to: minutes(&raw.to)?, zone })
-}
-
-/// Minutes after midnight of `09:30`.
-fn minutes(text: &str) -> Result<u16, InvalidSpec> {
-    let read = || {
-        let (hours, minutes) = text.split_once(':')?;
-        let digits = |part: &str| (part.len() == 2).then(|| part.parse::<u16>().ok()).flatten();
-        let (hours, minutes) = (digits(hours)?, digits(minutes)?);
-        let sum = hours * 60 + minutes;
-        (minutes < 60 && sum <= MINUTES_OF_DAY).then_some(sum)
-    };
-    read().ok_or_else(|| InvalidSpec(format!("{text:?} is no time of a day, such as 09:30")))
-}
-
-fn freeze(raw: &raw::Freeze) -> Result<Freeze, InvalidSpec> {
-    let at = |text: &str| {
-        let read: Result<Timestamp, _> = text.parse();
-        read.map(Timestamp::as_second)
-            .map_err(|_| InvalidSpec(format!("{text:?} is no time, such as 2026-12-20T00:00:00Z")))
-    };
-    let (from, to) = (at(&raw.from)?, at(&raw.to)?);
-    if to <= from {
-        return invalid(format!("the freeze from {} ends before it begins", raw.from));
-    }
-    let reason = raw.reason.as_deref().unwrap_or("a freeze");
-    Ok(Freeze { from, to, reason: clean(reason, WORDS_BYTES_MAX) })
-}
-
 /// What an app says of itself is shown to all who may read the Pipeline. Its author may not read Secrets by that.
 fn is_shown(api_version: &str, kind: &str) -> Result<(), InvalidSpec> {
     if kind == "Secret" && !api_version.contains('/') { invalid("a Secret is never read as an app") } else { Ok(()) }
-}
-
-/// What becomes a part of a path of the API server's.
-fn object_name(name: &str, what: &str) -> Result<(), InvalidSpec> {
-    if is_object_name(name) { Ok(()) } else { invalid(format!("{what}: {name:?} is no name that an object can have")) }
-}
-
-fn at_most(max: usize, count: usize, what: &str) -> Result<(), InvalidSpec> {
-    if count > max { invalid(format!("{count} {what}, {max} at most")) } else { Ok(()) }
-}
-
-/// An empty text means the same as none, as everywhere in Kubernetes.
-fn given(text: &Option<String>) -> Option<String> {
-    text.clone().filter(|text| !text.is_empty())
 }
 
 fn pointer(text: &Option<String>, field: &str) -> Result<Option<String>, InvalidSpec> {
@@ -405,27 +278,6 @@ fn pointer(text: &Option<String>, field: &str) -> Result<Option<String>, Invalid
         }
         pointer => Ok(pointer),
     }
-}
-
-fn duration(text: &Option<String>, field: &str) -> Result<Option<Duration>, InvalidSpec> {
-    let Some(text) = given(text) else { return Ok(None) };
-    match humantime::parse_duration(&text) {
-        Ok(duration) if duration <= DURATION_MAX => Ok(Some(duration)),
-        Ok(_) => invalid(format!("{field} is longer than 30d")),
-        Err(_) => invalid(format!("{field} is no duration, such as 30m")),
-    }
-}
-
-/// An https address without a user in it: a password would be in a spec that many may read.
-fn https(text: &str, field: &str) -> Result<String, InvalidSpec> {
-    let url = Url::parse(text).map_err(|_| InvalidSpec(format!("{field} is no URL")))?;
-    if url.scheme() != "https" || url.host().is_none() {
-        return invalid(format!("{field} is no https address"));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return invalid(format!("{field} has a user in it; credentials are in a Secret"));
-    }
-    Ok(text.to_owned())
 }
 
 #[cfg(test)]

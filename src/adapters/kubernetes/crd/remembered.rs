@@ -10,21 +10,11 @@ use domain::pipeline::status::{
     Approval, Behind, Condition, ConditionKind, Ended, EnvironmentStatus, OpenRequest, Phase, Promotion, Question,
     Status, TargetStatus, Waiting,
 };
-use jiff::Timestamp;
 use serde_json::Value;
 
 use super::raw_spec::{ClusterKind, ClusterRef};
 use super::raw_status as raw;
-
-/// Most of what is said about a Pipeline in one place.
-pub(super) const MESSAGE_BYTES_MAX: usize = 200;
-
-/// Most that is counted: whole numbers above it are not the same to every reader of JSON
-/// (<https://www.rfc-editor.org/rfc/rfc8259#section-6>), and a write a second would take 285 million years.
-const COUNT_MAX: u64 = 1 << 53;
-
-/// Fields that a refusing CRD is told about by name; more of them are one thing.
-const LOST_MAX: usize = 5;
+use super::values::{at, count, ms, number};
 
 /// Reads the status of an object; without one it is that of a Pipeline that nobody has judged yet. `namespace` is the Pipeline's.
 ///
@@ -92,35 +82,6 @@ pub fn written(object: &Object) -> raw::PipelineStatus {
         history: history.iter().map(ended).collect(),
         // A notice is plain data: it has no form that JSON has not.
         untold: untold.iter().filter_map(|notice| serde_json::to_value(notice).ok()).collect(),
-    }
-}
-
-/// What was written and is not in the answer, by its place: the API server drops what its CRD does not have.
-pub fn lost(written: &Value, answered: &Value) -> Vec<String> {
-    let mut lost = Vec::new();
-    find_lost(written, answered, "status", &mut lost);
-    lost
-}
-
-fn find_lost(written: &Value, answered: &Value, place: &str, lost: &mut Vec<String>) {
-    match (written, answered) {
-        (Value::Object(written), Value::Object(answered)) => {
-            for (name, value) in written {
-                let place = format!("{place}.{name}");
-                match answered.get(name) {
-                    Some(answered) => find_lost(value, answered, &place, lost),
-                    None if lost.len() < LOST_MAX => lost.push(place),
-                    None => return,
-                }
-            }
-        }
-        (Value::Array(written), Value::Array(answered)) if written.len() == answered.len() => {
-            for (written, answered) in written.iter().zip(answered) {
-                find_lost(written, answered, place, lost);
-            }
-        }
-        (written, answered) if written != answered && lost.len() < LOST_MAX => lost.push(place.to_owned()),
-        _ => {}
     }
 }
 
@@ -287,30 +248,6 @@ fn revision(text: Option<String>) -> Option<Revision> {
 
 fn text(revision: &Revision) -> String {
     revision.0.clone()
-}
-
-/// A number of the CRD, which knows no unsigned ones.
-fn number(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-/// What nobody counted up to can only have been edited, and could not be counted on from.
-fn count(number: i64, what: &str) -> Result<u64, String> {
-    match u64::try_from(number) {
-        Err(_) => Err(format!("{what} is negative")),
-        Ok(count) if count > COUNT_MAX => Err(format!("{what} is {count}, and nothing was counted so far")),
-        Ok(count) => Ok(count),
-    }
-}
-
-/// A time with its milliseconds; years beyond 9999 have none.
-fn at(at_ms: i64) -> String {
-    Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::MAX).to_string()
-}
-
-fn ms(text: &str) -> Result<i64, String> {
-    let read: Result<Timestamp, _> = text.parse();
-    read.map(Timestamp::as_millisecond).map_err(|_| format!("{text:?} is no time"))
 }
 
 #[cfg(test)]

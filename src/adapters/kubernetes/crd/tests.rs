@@ -5,6 +5,7 @@
 //! columns, and the status that a new object has.
 
 mod nonsense;
+mod repos;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -12,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::raw_spec::PipelineSpec;
 use super::raw_status::PipelineStatus;
-use super::{CRD, CRD_WEAVE};
+use super::{CRD, CRD_WEAVE, repo};
 
 const SPEC: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
 const STATUS: &str = "/spec/versions/0/schema/openAPIV3Schema/properties/status";
@@ -69,6 +70,11 @@ fn structural(schema: Value) -> Value {
     if let Some(Value::Array(values)) = fields.get_mut("enum") {
         values.retain(|value| !value.is_null());
     }
+    // What Kubernetes checks itself, once it is in a Job.
+    if !fields.contains_key("type") {
+        fields.insert("type".to_owned(), json!("object"));
+        fields.insert("x-kubernetes-preserve-unknown-fields".to_owned(), json!(true));
+    }
     fields.remove("title");
     // Only what a person would not guess is written into an object by the server.
     if fields.get("default").is_some_and(|default| default != "Latest") {
@@ -112,43 +118,50 @@ fn column(name: &str, at: &str, priority: u8, kind: &str) -> Value {
     column
 }
 
-fn crd(group: &str) -> Value {
-    let condition = |kind: &str, field: &str| format!(".status.conditions[?(@.type==\"{kind}\")].{field}");
-    let mut status = schema_of::<PipelineStatus>();
+/// Of one of the object's conditions.
+fn condition(kind: &str, field: &str) -> String {
+    format!(".status.conditions[?(@.type==\"{kind}\")].{field}")
+}
+
+/// What makes one kind another than the others.
+struct Kind {
+    group: &'static str,
+    name: &'static str,
+    description: &'static str,
+    columns: Vec<Value>,
+    spec: Value,
+    status: Value,
+}
+
+fn crd(of: Kind) -> Value {
+    let Kind { group, name, description, columns, spec, mut status } = of;
+    let (singular, plural) = (name.to_lowercase(), format!("{}s", name.to_lowercase()));
     status["default"] = json!({"observedGeneration": -1});
     status["properties"]["conditions"]["x-kubernetes-list-type"] = json!("map");
     status["properties"]["conditions"]["x-kubernetes-list-map-keys"] = json!(["type"]);
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("pipelines.{group}")},
+        "metadata": {"name": format!("{plural}.{group}")},
         "spec": {
             "group": group,
-            "names": {"kind": "Pipeline", "listKind": "PipelineList", "plural": "pipelines", "singular": "pipeline"},
+            "names": {"kind": name, "listKind": format!("{name}List"), "plural": plural, "singular": singular},
             "scope": "Namespaced",
             "versions": [{
                 "name": "v1alpha1",
                 "served": true,
                 "storage": true,
                 "subresources": {"status": {}},
-                "additionalPrinterColumns": [
-                    column("App Kind", ".spec.appRef.kind", 0, "string"),
-                    column("App Name", ".spec.appRef.name", 0, "string"),
-                    column("Age", ".metadata.creationTimestamp", 0, "date"),
-                    column("Ready", &condition("Ready", "status"), 0, "string"),
-                    column("Status", &condition("Ready", "message"), 0, "string"),
-                    column("Latest", ".status.latestRevision", 1, "string"),
-                    column("Waiting", &condition("PromotionPending", "message"), 1, "string"),
-                ],
+                "additionalPrinterColumns": columns,
                 "schema": {"openAPIV3Schema": {
-                    "description": "A revision of an app moves from environment to environment.",
+                    "description": description,
                     "type": "object",
                     "required": ["spec"],
                     "properties": {
                         "apiVersion": {"type": "string"},
                         "kind": {"type": "string"},
                         "metadata": {"type": "object"},
-                        "spec": schema_of::<PipelineSpec>(),
+                        "spec": spec,
                         "status": status,
                     },
                 }},
@@ -157,9 +170,28 @@ fn crd(group: &str) -> Value {
     })
 }
 
+fn pipelines(group: &'static str) -> Value {
+    crd(Kind {
+        group,
+        name: "Pipeline",
+        description: "A revision of an app moves from environment to environment.",
+        columns: vec![
+            column("App Kind", ".spec.appRef.kind", 0, "string"),
+            column("App Name", ".spec.appRef.name", 0, "string"),
+            column("Age", ".metadata.creationTimestamp", 0, "date"),
+            column("Ready", &condition("Ready", "status"), 0, "string"),
+            column("Status", &condition("Ready", "message"), 0, "string"),
+            column("Latest", ".status.latestRevision", 1, "string"),
+            column("Waiting", &condition("PromotionPending", "message"), 1, "string"),
+        ],
+        spec: schema_of::<PipelineSpec>(),
+        status: schema_of::<PipelineStatus>(),
+    })
+}
+
 /// The CRD of our own group.
 fn own() -> Value {
-    let mut crd = crd("allclear.dev");
+    let mut crd = pipelines("allclear.dev");
     let spec = crd.pointer_mut(SPEC).unwrap();
     let rule = |rule: &str, message: &str| json!({"rule": rule, "message": message});
     let mut used = 0;
@@ -179,7 +211,7 @@ fn own() -> Value {
 /// The CRD for objects of `pipelines.weave.works` that are stored already. Nothing that is new may refuse them: their own status
 /// would be impossible to write.
 fn weave() -> Value {
-    let mut crd = crd("pipelines.weave.works");
+    let mut crd = pipelines("pipelines.weave.works");
     crd.pointer_mut(&format!("{}/required", SPEC.trim_end_matches("/properties/spec"))).unwrap().take();
     let root = crd.pointer_mut(SPEC.trim_end_matches("/properties/spec")).unwrap();
     root.as_object_mut().unwrap().remove("required");
@@ -204,6 +236,7 @@ const REMADE: &str = "made anew by: cargo test --lib crd::tests -- --ignored";
 fn the_crds_that_are_shipped_are_those_of_the_types() {
     assert!(yaml(&own()) == CRD, "deploy/crds/pipelines.yaml is {REMADE}");
     assert!(yaml(&weave()) == CRD_WEAVE, "deploy/crds/pipelines-weave.yaml is {REMADE}");
+    assert!(yaml(&repos::own()) == repo::CRD, "deploy/crds/repos.yaml is {REMADE}");
 }
 
 #[test]
@@ -212,6 +245,7 @@ fn make_the_crds() {
     let to = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/crds/");
     std::fs::write(format!("{to}pipelines.yaml"), yaml(&own())).unwrap();
     std::fs::write(format!("{to}pipelines-weave.yaml"), yaml(&weave())).unwrap();
+    std::fs::write(format!("{to}repos.yaml"), yaml(&repos::own())).unwrap();
 }
 
 /// What every structural schema obeys, and what `kubectl apply` warns of.
@@ -241,7 +275,7 @@ fn the_crds_are_structural() {
         "x-kubernetes-preserve-unknown-fields",
         "nullable",
     ];
-    for mut crd in [own(), weave()] {
+    for mut crd in [own(), weave(), repos::own()] {
         for place in [SPEC, STATUS] {
             each(crd.pointer_mut(place).unwrap(), "", &mut |name, fields| {
                 let unknown: Vec<&String> = fields.keys().filter(|key| !KNOWN.contains(&key.as_str())).collect();

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -209,7 +211,7 @@ fn a_spec_that_cannot_be_used_says_what_is_wrong_and_where() {
     for (pointer, value, expected) in invalid_specs().into_iter().chain(wrong_reaches()) {
         let why = why(pointer, value);
         assert!(
-            why.contains(expected) && why.len() <= remembered::MESSAGE_BYTES_MAX && !why.contains("s3cr3t"),
+            why.contains(expected) && why.len() <= MESSAGE_BYTES_MAX && !why.contains("s3cr3t"),
             "{expected}: {why}"
         );
     }

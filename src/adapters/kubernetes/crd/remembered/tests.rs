@@ -1,5 +1,7 @@
 use serde_json::json;
 
+use super::super::lost;
+
 use super::*;
 
 /// A status with something in every field.

@@ -4,18 +4,19 @@
 
 use std::time::Duration;
 
-use domain::id::PipelineId;
+use domain::id::{PipelineId, RepoId};
 use domain::machine::{Machine, Timestamp};
 use domain::pipeline::spec::Object;
 use domain::pipeline::{Effect, Event, Pipeline};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
+use super::super::repo::{self, Installation};
 use super::super::{CRD, CRD_WEAVE, object, written};
 use super::{SPEC, STATUS};
 
 /// What strings are made of that nobody means.
-const TEXTS: [&str; 25] = [
+const TEXTS: [&str; 27] = [
     "",
     " ",
     "web",
@@ -41,6 +42,8 @@ const TEXTS: [&str; 25] = [
     "/spec/~2/~",
     "{{ .Values.tag }}",
     "null",
+    "-x..y.lock/",
+    "ssh://git@git.example.com/a/b",
 ];
 
 /// A generator that a seed decides: <https://prng.di.unimi.it/splitmix64.c>.
@@ -94,6 +97,7 @@ impl Dice {
             _ => match schema["enum"].as_array() {
                 Some(choices) => self.one(choices),
                 None if schema["format"] == "date-time" && self.below(4) > 0 => json!("2026-12-20T00:00:00Z"),
+                None if self.below(4) == 0 => json!("0123456789abcdef0123456789abcdef01234567"),
                 None if self.below(2) == 0 => json!(format!("n{}", self.below(3))),
                 None => json!(self.text()),
             },
@@ -189,6 +193,28 @@ proptest! {
         let status = dice.value(&schema(CRD, STATUS), wrong);
         match object(&document(&spec, &status)) {
             Ok(read) => live(read)?,
+            Err(why) => prop_assert!(why.contains("its status: ") && why.contains("--subresource=status"), "{}", why),
+        }
+    }
+
+    #[test]
+    fn whatever_a_repo_says_it_is_there_or_refused_in_words_and_what_was_read_is_written_again(
+        seed in any::<u64>(), wrong in 0_u64..12,
+    ) {
+        let mut dice = Dice(seed);
+        let spec = dice.value(&schema(repo::CRD, SPEC), wrong);
+        let status = dice.value(&schema(repo::CRD, STATUS), if seed % 2 == 0 { 0 } else { wrong });
+        let read = |status: &Value| repo::object(&document(&spec, status), &Installation::default());
+        let without = read(&Value::Null).map_err(TestCaseError::fail)?;
+        prop_assert_eq!(&without.id, &RepoId::new("shop", "web"));
+        if let Err(why) = &without.spec {
+            prop_assert!(!why.is_empty() && why.len() <= 200 && !why.contains('\n'), "{:?}", why);
+        }
+        match read(&status) {
+            Ok(first) => {
+                let again = read(&serde_json::to_value(repo::written(&first)).unwrap()).map_err(TestCaseError::fail)?;
+                prop_assert_eq!(&again.status, &first.status);
+            }
             Err(why) => prop_assert!(why.contains("its status: ") && why.contains("--subresource=status"), "{}", why),
         }
     }

@@ -1,0 +1,77 @@
+//! What objects of all our kinds have in common: who they are, and what people have answered on them. Spec and status stay text.
+//!
+//! Not for what is in a spec or a status.
+
+use std::collections::BTreeMap;
+
+use domain::pipeline::spec::Answers;
+use domain::text::clean;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::super::parts::annotations;
+
+const PREFIX: &str = "allclear.dev/";
+/// What a person's words are cut to.
+pub const WORDS_BYTES_MAX: usize = 160;
+
+/// An object.
+#[derive(Deserialize)]
+pub struct RawObject<'a> {
+    /// Who it is.
+    pub metadata: Metadata,
+    /// What it asks for.
+    #[serde(borrow)]
+    pub spec: Option<&'a RawValue>,
+    /// What it remembers.
+    #[serde(borrow)]
+    pub status: Option<&'a RawValue>,
+}
+
+/// Who it is.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metadata {
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+    #[serde(default)]
+    pub generation: Option<i64>,
+    pub resource_version: String,
+    deletion_timestamp: Option<IgnoredAny>,
+    #[serde(default, deserialize_with = "own_annotations")]
+    annotations: BTreeMap<String, String>,
+}
+
+fn own_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+    annotations(deserializer, |key| key.starts_with(PREFIX))
+}
+
+impl Metadata {
+    /// Whether it is being deleted.
+    pub fn is_deleting(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+
+    /// What people have answered.
+    pub fn answers(&self) -> Answers {
+        let words = |name: &str| self.annotation(name).map(|words| clean(words, WORDS_BYTES_MAX));
+        Answers {
+            approve: self.annotation("approve").map(str::to_owned),
+            overrides: self.annotation("override").map(str::to_owned),
+            by: words("approved-by"),
+            poked: words("requested-at"),
+        }
+    }
+
+    /// Why nothing new starts: a person's words, or that the spec says so.
+    pub fn suspended(&self, by_spec: bool) -> Option<String> {
+        let said = self.annotation("suspend").map(|words| clean(words, WORDS_BYTES_MAX));
+        said.or(by_spec.then(|| "spec.suspend is true".to_owned()))
+    }
+
+    fn annotation(&self, name: &str) -> Option<&str> {
+        self.annotations.get(&format!("{PREFIX}{name}")).map(String::as_str)
+    }
+}

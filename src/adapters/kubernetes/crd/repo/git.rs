@@ -1,0 +1,116 @@
+//! What a Repo says about git, checked: an address that we may use, names that git can have, and a folder of the repository.
+//!
+//! Not for asking git.
+
+use domain::id::Revision;
+use domain::repo::spec::{Source, Wanted};
+use domain::text::is_hidden;
+use url::Url;
+
+use super::super::checks::{InvalidSpec, given, https, invalid, object_name};
+use super::raw_spec as raw;
+
+/// Longest address and longest path of a folder, in bytes.
+const TEXT_BYTES_MAX: usize = 1024;
+
+/// Longest name of a branch or a tag, in bytes: that of a file on the usual file systems, which is what git keeps them as.
+const REF_BYTES_MAX: usize = 255;
+
+/// Hexadecimal digits of a commit's id. Repositories with SHA-256 ids have 64, and are refused.
+const COMMIT_DIGITS: usize = 40;
+
+/// What to do where an address is one of SSH.
+const NO_SSH: &str =
+    "SSH is not supported: give the https address, and a secretRef with username and password or with bearerToken";
+
+/// Where commits come from.
+pub fn source(raw: &raw::RepoSpec) -> Result<Source, InvalidSpec> {
+    let secret = raw.secret_ref.as_ref().map(|secret| secret.name.clone());
+    if let Some(name) = &secret {
+        object_name(name, "secretRef.name")?;
+    }
+    Ok(Source { url: address(&raw.url)?, wanted: wanted(raw.wanted.as_ref())?, path: folder(&raw.path)?, secret })
+}
+
+/// Whether this is a commit's id, as we write it.
+pub fn is_commit(text: &str) -> bool {
+    text.len() == COMMIT_DIGITS && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn address(text: &str) -> Result<String, InvalidSpec> {
+    if text.is_empty() {
+        return invalid("url is empty");
+    }
+    if text.len() > TEXT_BYTES_MAX {
+        return invalid(format!("url is longer than {TEXT_BYTES_MAX} bytes"));
+    }
+    // A URL's parser takes line breaks out, so that it would not see what git sees.
+    if text.chars().any(|character| is_hidden(character) || character.is_whitespace()) {
+        return invalid("url has blanks or hidden characters in it");
+    }
+    let is_scp = !text.contains("://") && text.split_once(':').is_some_and(|(host, _)| !host.contains('/'));
+    if is_scp || text.starts_with("ssh://") || text.starts_with("git+ssh://") {
+        return invalid(NO_SSH);
+    }
+    let text = https(text, "url")?;
+    let url = Url::parse(&text).map_err(|_| InvalidSpec("url is no URL".to_owned()))?;
+    if url.query().is_some() || url.fragment().is_some() {
+        return invalid("url has a query or a fragment in it: leave out ? and # and what follows");
+    }
+    if url.path() == "/" {
+        return invalid("url names a host and no repository");
+    }
+    Ok(text)
+}
+
+fn wanted(raw: Option<&raw::Ref>) -> Result<Wanted, InvalidSpec> {
+    let Some(raw::Ref { branch, tag, commit }) = raw else { return Ok(Wanted::Head) };
+    match (given(branch), given(tag), given(commit)) {
+        (None, None, None) => Ok(Wanted::Head),
+        (Some(branch), None, None) => Ok(Wanted::Branch(ref_name(branch, "branch")?)),
+        (None, Some(tag), None) => Ok(Wanted::Tag(ref_name(tag, "tag")?)),
+        (None, None, Some(commit)) if is_commit(&commit) => Ok(Wanted::Commit(Revision(commit))),
+        (None, None, Some(_)) => {
+            invalid(format!("ref.commit is no commit's id: {COMMIT_DIGITS} digits of 0-9 and a-f, whole"))
+        }
+        _ => invalid("ref is at most one of branch, tag and commit"),
+    }
+}
+
+/// A name that git accepts (<https://git-scm.com/docs/git-check-ref-format>), and that no command takes for an option.
+fn ref_name(name: String, what: &str) -> Result<String, InvalidSpec> {
+    let is_part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
+    let is_refused = |character: char| {
+        is_hidden(character)
+            || character.is_whitespace()
+            || matches!(character, '~' | '^' | ':' | '?' | '*' | '[' | '\\')
+    };
+    let is_name = name.len() <= REF_BYTES_MAX
+        && !name.starts_with('-')
+        && !name.ends_with('.')
+        && name != "@"
+        && !name.contains("..")
+        && !name.contains("@{")
+        && !name.contains(is_refused)
+        && name.split('/').all(is_part);
+    if is_name { Ok(name) } else { invalid(format!("ref.{what} is no name that git accepts for a {what}: {name:?}")) }
+}
+
+/// A folder of the repository without anything that leads out of it; empty for the root.
+fn folder(text: &Option<String>) -> Result<String, InvalidSpec> {
+    let Some(text) = given(text) else { return Ok(String::new()) };
+    if text.len() > TEXT_BYTES_MAX {
+        return invalid(format!("path is longer than {TEXT_BYTES_MAX} bytes"));
+    }
+    if text.starts_with('/') {
+        return invalid("path is relative to the repository's root: leave out the / at its beginning");
+    }
+    if text.contains(|character| is_hidden(character) || character == '\\') {
+        return invalid("path has hidden characters or a \\ in it");
+    }
+    let parts: Vec<&str> = text.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    if parts.contains(&"..") {
+        return invalid("path has .. in it, which would lead out of the repository");
+    }
+    Ok(parts.join("/"))
+}

@@ -1,0 +1,19 @@
+//! The custom resource `Repo`: its raw types, what they mean to the domain, and its CRD.
+
+mod extras;
+mod git;
+mod raw_spec;
+mod raw_status;
+mod read;
+mod remembered;
+
+pub use read::{Installation, object};
+pub use remembered::written;
+
+#[cfg(test)]
+pub(super) use raw_spec::RepoSpec;
+#[cfg(test)]
+pub(super) use raw_status::RepoStatus;
+
+/// The CRD, for `kubectl apply -f`.
+pub const CRD: &str = include_str!("../../../../../deploy/crds/repos.yaml");

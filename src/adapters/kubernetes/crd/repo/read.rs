@@ -1,0 +1,243 @@
+//! A Repo's JSON, read and checked. What is wrong with its spec is part of what was read: the object still has a status, which says
+//! so. A status that cannot be read makes the whole object unreadable, for nothing may be decided without what it remembers.
+//!
+//! The API server has checked most of it by the CRD. It is checked again, because another CRD may serve the kind.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use domain::id::RepoId;
+use domain::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Spec, Steps};
+use domain::text::{clean, is_hidden};
+use serde_json::value::RawValue;
+
+use super::super::checks::{
+    ITEMS_MAX, InvalidSpec, at_most, duration, freeze, given, invalid, object_name, stalled_after, verdict, window,
+};
+use super::super::metadata::{Metadata, RawObject};
+use super::super::values::MESSAGE_BYTES_MAX;
+use super::extras::extras;
+use super::git::source;
+use super::{raw_spec as raw, remembered};
+
+const INTERVAL: Duration = Duration::from_secs(60);
+const INTERVAL_MIN: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(60 * 60);
+const GRACE: Duration = Duration::from_secs(5 * 60);
+const BACKOFF: Duration = Duration::from_secs(60);
+const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(60 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Attempts of an apply after the first.
+const RETRIES: RangeInclusive<i64> = 0..=10;
+/// Ended Jobs that may be kept, and are kept unless a spec says otherwise.
+const KEPT: RangeInclusive<i64> = 0..=50;
+const KEEP: i64 = 3;
+/// Words of one command, and bytes of one of them.
+const WORDS_MAX: usize = 100;
+const WORD_BYTES_MAX: usize = 4096;
+/// Longest name of an image, in bytes: a registry's host, a path and a digest.
+const IMAGE_BYTES_MAX: usize = 512;
+/// Longest name of a workspace (<https://developer.hashicorp.com/terraform/cloud-docs/workspaces/create>).
+const WORKSPACE_BYTES_MAX: usize = 90;
+/// What to do about a status that is not ours: nothing else than a hand or a later version writes one.
+const MEND_STATUS: &str = "If a later version wrote it, use that one; if it was edited, put it back (kubectl edit \
+                           --subresource=status), or remove it: then the newest commit is run once more";
+
+/// What this installation of allclear adds to each spec.
+#[derive(Clone, Debug, Default)]
+pub struct Installation {
+    /// The image of the preset Terraform.
+    pub terraform_image: String,
+    /// The namespace that allclear itself runs in, if that is known. No Repo is run there.
+    pub namespace: Option<String>,
+}
+
+/// Reads a Repo.
+///
+/// # Errors
+/// When its metadata or its status cannot be read, in words.
+pub fn object(json: &str, installation: &Installation) -> Result<Object, String> {
+    let RawObject { metadata, spec, status } = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    let raw: Result<raw::RepoSpec, InvalidSpec> = match spec {
+        Some(spec) => serde_json::from_str(spec.get()).map_err(|error| InvalidSpec(error.to_string())),
+        None => invalid("spec is missing"),
+    };
+    let spec = raw.and_then(|raw| spec_of(&raw, &metadata, installation));
+    Ok(Object {
+        id: RepoId::new(metadata.namespace.as_str(), metadata.name.as_str()),
+        answers: metadata.answers(),
+        deleting: metadata.is_deleting(),
+        uid: metadata.uid,
+        generation: metadata.generation.unwrap_or_default(),
+        version: metadata.resource_version,
+        spec: spec.map_err(|why| clean(&why.0, MESSAGE_BYTES_MAX)),
+        status: remembered::read(status.map(RawValue::get))
+            .map_err(|why| format!("its status: {why}. {MEND_STATUS}"))?,
+    })
+}
+
+fn spec_of(raw: &raw::RepoSpec, metadata: &Metadata, installation: &Installation) -> Result<Spec, InvalidSpec> {
+    if installation.namespace.as_ref() == Some(&metadata.namespace) {
+        return invalid(
+            "Repos are refused in the namespace of allclear itself: those who may push to its ref could use allclear's \
+             own account. Create it in another namespace",
+        );
+    }
+    let approval = match raw.approval {
+        raw::Approving::Auto => Approving::Auto,
+        raw::Approving::Revision => Approving::Revision,
+        raw::Approving::Plan => Approving::Plan,
+    };
+    Ok(Spec {
+        source: source(raw)?,
+        interval: between(&raw.interval, "interval", INTERVAL, INTERVAL_MIN..=DAY)?,
+        approval,
+        runner: runner(&raw.runner, approval, installation)?,
+        workspace: workspace(&raw.workspace)?,
+        retry: retry(&raw.retry)?,
+        gates: gates(&raw.gates)?,
+        suspended: metadata.suspended(raw.suspend),
+        keep: Keep {
+            succeeded: kept(raw.keep.succeeded, "keep.succeeded")?,
+            failed: kept(raw.keep.failed, "keep.failed")?,
+        },
+        stalled_after: stalled_after(&raw.stalled_after)?,
+    })
+}
+
+fn runner(raw: &raw::RunnerSpec, approval: Approving, installation: &Installation) -> Result<Runner, InvalidSpec> {
+    let preset = match raw.preset {
+        raw::Preset::Terraform => Preset::Terraform,
+        raw::Preset::Command => Preset::Command,
+    };
+    let image = match (given(&raw.image), preset) {
+        (Some(image), Preset::Terraform | Preset::Command) => image,
+        (None, Preset::Terraform) => installation.terraform_image.clone(),
+        (None, Preset::Command) => return invalid("runner.image is missing, which the preset Command needs"),
+    };
+    if image.len() > IMAGE_BYTES_MAX || image.contains(|one: char| is_hidden(one) || one.is_whitespace()) {
+        return invalid("runner.image is no name of an image");
+    }
+    if let Some(name) = given(&raw.service_account_name) {
+        object_name(&name, "runner.serviceAccountName")?;
+    }
+    Ok(Runner {
+        preset,
+        image,
+        steps: steps(&raw.steps, preset, approval)?,
+        service_account: given(&raw.service_account_name),
+        kubernetes_token: raw.kubernetes_token,
+        deadline: between(&raw.deadline, "runner.deadline", DEADLINE, MINUTE..=DAY)?,
+        grace: between(&raw.grace, "runner.grace", GRACE, Duration::ZERO..=HOUR)?,
+        extras: extras(raw)?,
+    })
+}
+
+/// The commands: those of the spec before those of the preset.
+fn steps(raw: &raw::Steps, preset: Preset, approval: Approving) -> Result<Steps, InvalidSpec> {
+    let presets = match preset {
+        Preset::Terraform => terraform(approval),
+        Preset::Command => Steps::default(),
+    };
+    let steps = Steps {
+        prepare: command(&raw.prepare, "prepare", presets.prepare)?,
+        plan: command(&raw.plan, "plan", presets.plan)?,
+        apply: command(&raw.apply, "apply", presets.apply)?,
+    };
+    if steps.apply.is_empty() {
+        return invalid("runner.steps.apply is missing, and nothing would be done");
+    }
+    if approval == Approving::Plan && steps.plan.is_empty() {
+        return invalid("runner.steps.plan is missing, which approval: Plan needs");
+    }
+    Ok(steps)
+}
+
+/// The steps of Terraform. A plan file exists only where a plan is asked for.
+fn terraform(approval: Approving) -> Steps {
+    const PLAN: &str = "terraform plan -input=false -no-color -out=/workspace/out/plan.bin && \
+                        terraform show -json /workspace/out/plan.bin > /workspace/out/plan.json";
+    let last = match approval {
+        Approving::Plan => ["-no-color", "/workspace/out/plan.bin"],
+        Approving::Auto | Approving::Revision => ["-auto-approve", "-no-color"],
+    };
+    Steps {
+        prepare: words(&["terraform", "init", "-input=false", "-no-color"]),
+        plan: words(&["sh", "-c", PLAN]),
+        apply: words(&["terraform", "apply", "-input=false"]).into_iter().chain(words(&last)).collect(),
+    }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn command(raw: &Option<Vec<String>>, step: &str, preset: Vec<String>) -> Result<Vec<String>, InvalidSpec> {
+    let Some(command) = raw else { return Ok(preset) };
+    at_most(WORDS_MAX, command.len(), &format!("words of runner.steps.{step}"))?;
+    if command.iter().any(|word| word.len() > WORD_BYTES_MAX || word.contains('\0')) {
+        return invalid(format!(
+            "a word of runner.steps.{step} is longer than {WORD_BYTES_MAX} bytes or has a zero byte in it"
+        ));
+    }
+    if command.first().is_some_and(String::is_empty) {
+        return invalid(format!(
+            "runner.steps.{step} begins with an empty word; it is a list of words, the program first"
+        ));
+    }
+    Ok(command.clone())
+}
+
+fn workspace(text: &Option<String>) -> Result<Option<String>, InvalidSpec> {
+    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'~' | b'-');
+    match given(text) {
+        Some(name) if name.len() > WORKSPACE_BYTES_MAX || !name.bytes().all(is_known) => invalid(format!(
+            "workspace is no name of a workspace, which has up to 90 letters, digits, ., _, ~ and -: {name:?}"
+        )),
+        name => Ok(name),
+    }
+}
+
+fn retry(raw: &raw::Retry) -> Result<Retry, InvalidSpec> {
+    let limit = Some(raw.limit).filter(|limit| RETRIES.contains(limit)).and_then(|limit| u32::try_from(limit).ok());
+    let Some(limit) = limit else { return invalid("retry.limit is not between 0 and 10") };
+    Ok(Retry { limit, backoff: between(&raw.backoff, "retry.backoff", BACKOFF, SECOND..=HOUR)? })
+}
+
+fn gates(raw: &raw::Gates) -> Result<Gates, InvalidSpec> {
+    at_most(ITEMS_MAX, raw.windows.len(), "windows")?;
+    at_most(ITEMS_MAX, raw.freezes.len(), "freezes")?;
+    Ok(Gates {
+        windows: raw.windows.iter().map(window).collect::<Result<_, _>>()?,
+        freezes: raw.freezes.iter().map(freeze).collect::<Result<_, _>>()?,
+        verdict: raw.verdict.as_ref().map(verdict).transpose()?,
+    })
+}
+
+fn kept(raw: Option<i64>, field: &str) -> Result<usize, InvalidSpec> {
+    let kept = Some(raw.unwrap_or(KEEP)).filter(|count| KEPT.contains(count));
+    match kept.and_then(|count| usize::try_from(count).ok()) {
+        Some(count) => Ok(count),
+        None => invalid(format!("{field} is not between 0 and 50")),
+    }
+}
+
+/// A duration within its limits, both included.
+fn between(
+    text: &Option<String>,
+    field: &str,
+    otherwise: Duration,
+    limits: RangeInclusive<Duration>,
+) -> Result<Duration, InvalidSpec> {
+    let duration = duration(text, field)?.unwrap_or(otherwise);
+    if limits.contains(&duration) {
+        return Ok(duration);
+    }
+    let words = |limit: &Duration| humantime::format_duration(*limit).to_string();
+    invalid(format!("{field} is not between {} and {}", words(limits.start()), words(limits.end())))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,319 @@
+use domain::id::Revision;
+use domain::repo::spec::Wanted;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// The Repo of the document's first page.
+fn example() -> Value {
+    json!({
+        "apiVersion": "allclear.dev/v1alpha1", "kind": "Repo",
+        "metadata": {
+            "name": "infra", "namespace": "platform", "uid": "u-1", "generation": 3, "resourceVersion": "99",
+            "annotations": {
+                "allclear.dev/approve": "0123456789ab", "allclear.dev/approved-by": "jane",
+                "allclear.dev/requested-at": "now",
+            },
+        },
+        "spec": {"url": "https://git.example.com/platform/infra.git"},
+        "status": {"observedGeneration": -1},
+    })
+}
+
+fn installation() -> Installation {
+    Installation {
+        terraform_image: "registry.example.com/terraform:1".to_owned(),
+        namespace: Some("allclear-system".to_owned()),
+    }
+}
+
+/// The example with these fields in its spec.
+fn with(fields: &Value) -> Object {
+    let mut object = example();
+    for (name, value) in fields.as_object().unwrap() {
+        object["spec"][name] = value.clone();
+    }
+    super::object(&object.to_string(), &installation()).unwrap()
+}
+
+fn spec(fields: &Value) -> Spec {
+    with(fields).spec.unwrap()
+}
+
+#[test]
+fn a_manifest_of_the_program_before_ours_means_the_same() {
+    let object = with(&json!({}));
+    assert_eq!(object.id, RepoId::new("platform", "infra"));
+    assert_eq!(
+        (object.uid.as_str(), object.generation, object.version.as_str(), object.deleting),
+        ("u-1", 3, "99", false)
+    );
+    assert_eq!(
+        (object.answers.approve.as_deref(), object.answers.poked.as_deref()),
+        (Some("0123456789ab"), Some("now"))
+    );
+    assert_eq!((object.status.observed_generation, &object.status.run), (-1, &None));
+    let spec = object.spec.unwrap();
+    assert_eq!(
+        (spec.source.url.as_str(), &spec.source.wanted),
+        ("https://git.example.com/platform/infra.git", &Wanted::Head)
+    );
+    assert_eq!((spec.approval, spec.interval, spec.stalled_after), (Approving::Auto, MINUTE, HOUR));
+    assert_eq!((spec.runner.image.as_str(), spec.runner.extras.as_str()), ("registry.example.com/terraform:1", ""));
+    assert_eq!((spec.runner.deadline, spec.runner.grace), (HOUR, 5 * MINUTE));
+    assert_eq!((spec.retry, spec.keep), (Retry { limit: 0, backoff: MINUTE }, Keep { succeeded: 3, failed: 3 }));
+    assert_eq!(spec.runner.steps.prepare.join(" "), "terraform init -input=false -no-color");
+    assert_eq!(spec.runner.steps.apply.join(" "), "terraform apply -input=false -auto-approve -no-color");
+}
+
+#[test]
+fn a_plan_that_is_asked_for_is_what_is_applied() {
+    let steps = spec(&json!({"approval": "Plan"})).runner.steps;
+    assert_eq!(steps.apply.join(" "), "terraform apply -input=false -no-color /workspace/out/plan.bin");
+    let [shell, flag, script] = &steps.plan[..] else { panic!("{steps:?}") };
+    assert_eq!((shell.as_str(), flag.as_str()), ("sh", "-c"));
+    assert_eq!(
+        script,
+        "terraform plan -input=false -no-color -out=/workspace/out/plan.bin && terraform show -json \
+         /workspace/out/plan.bin > /workspace/out/plan.json"
+    );
+    assert!(spec(&json!({"approval": "Revision"})).runner.steps.apply.contains(&"-auto-approve".to_owned()));
+}
+
+#[test]
+fn a_step_that_is_given_replaces_that_of_the_preset_and_an_empty_one_leaves_it_out() {
+    let steps = spec(&json!({"runner": {"steps": {"prepare": [], "apply": ["make", "apply"]}}})).runner.steps;
+    assert_eq!((steps.prepare.len(), steps.apply.join(" ").as_str(), steps.plan.len()), (0, "make apply", 3));
+    let command = json!({"preset": "Command", "image": "node:24", "steps": {"apply": ["npm", "run", "publish"]}});
+    let runner = spec(&json!({"runner": command})).runner;
+    assert_eq!((runner.preset, runner.image.as_str()), (Preset::Command, "node:24"));
+    assert_eq!((runner.steps.prepare.len(), runner.steps.plan.len(), runner.steps.apply.len()), (0, 0, 3));
+}
+
+#[test]
+fn everything_that_can_be_said_is_read() {
+    let spec = spec(&json!({
+        "ref": {"tag": "v1.2"}, "path": "./envs//prod/", "interval": "30s", "secretRef": {"name": "git"},
+        "approval": "Revision", "workspace": "prod", "retry": {"limit": 2, "backoff": "30s"}, "suspend": true,
+        "keep": {"succeeded": 0, "failed": 50}, "stalledAfter": "2h",
+        "gates": {
+            "windows": [{"days": ["Mon"], "from": "09:00", "to": "17:00"}],
+            "freezes": [{"from": "2026-12-20T00:00:00Z", "to": "2027-01-03T00:00:00Z", "reason": "holidays"}],
+            "verdict": {"url": "https://gate.example.com/x", "secretRef": {"name": "gate"}},
+        },
+        "runner": {"serviceAccountName": "deployer", "kubernetesToken": true, "deadline": "2h", "grace": "0s"},
+    }));
+    assert_eq!((&spec.source.wanted, spec.source.path.as_str()), (&Wanted::Tag("v1.2".to_owned()), "envs/prod"));
+    assert_eq!((spec.source.secret.as_deref(), spec.workspace.as_deref()), (Some("git"), Some("prod")));
+    assert_eq!((spec.interval, spec.stalled_after), (Duration::from_secs(30), 2 * HOUR));
+    assert_eq!(spec.retry, Retry { limit: 2, backoff: Duration::from_secs(30) });
+    assert_eq!(
+        (spec.keep, spec.suspended.as_deref()),
+        (Keep { succeeded: 0, failed: 50 }, Some("spec.suspend is true"))
+    );
+    assert_eq!((spec.gates.windows.len(), spec.gates.freezes.len(), spec.gates.verdict.is_some()), (1, 1, true));
+    assert_eq!((spec.runner.service_account.as_deref(), spec.runner.kubernetes_token), (Some("deployer"), true));
+    assert_eq!((spec.runner.deadline, spec.runner.grace), (2 * HOUR, Duration::ZERO));
+}
+
+#[test]
+fn what_kubernetes_has_of_its_own_comes_in_one_form() {
+    let runner = json!({
+        "tolerations": [{"key": "a", "operator": "Exists"}],
+        "env": [{"value": "eu", "name": "TF_VAR_region"}], "nodeSelector": {"b": "2", "a": "1"}, "envFrom": [],
+        "mounts": [{"secret": {"secretName": "vars"}, "mountPath": "/etc/vars", "readOnly": true}],
+        "imagePullSecrets": [{"name": "pull"}], "resources": {},
+    });
+    assert_eq!(
+        spec(&json!({"runner": runner})).runner.extras,
+        r#"{"env":[{"name":"TF_VAR_region","value":"eu"}],"imagePullSecrets":[{"name":"pull"}],"#.to_owned()
+            + r#""mounts":[{"mountPath":"/etc/vars","readOnly":true,"secret":{"secretName":"vars"}}],"#
+            + r#""nodeSelector":{"a":"1","b":"2"},"tolerations":[{"key":"a","operator":"Exists"}]}"#
+    );
+}
+
+#[test]
+fn names_that_git_accepts_are_taken_as_they_are() {
+    for name in ["main", "feature/a-b", "release-1.2", "ünï", "a@b", "v1.0.0+build"] {
+        assert_eq!(spec(&json!({"ref": {"branch": name}})).source.wanted, Wanted::Branch(name.to_owned()));
+    }
+    let commit = "0123456789abcdef0123456789abcdef01234567";
+    let wanted = spec(&json!({"ref": {"commit": commit, "branch": ""}})).source.wanted;
+    assert_eq!(wanted, Wanted::Commit(Revision(commit.to_owned())));
+}
+
+/// Fields of a spec, and words of what is said about them.
+fn invalid_sources() -> Vec<(Value, &'static str)> {
+    let url = |url: &str| json!({"url": url});
+    let path = |path: &str| json!({"path": path});
+    let mut all = vec![
+        (url(""), "url is empty"),
+        (url("ssh://git@git.example.com/a/b"), "SSH is not supported"),
+        (url("git@git.example.com:a/b.git"), "SSH is not supported"),
+        (url("http://git.example.com/a/b"), "no https address"),
+        (url("file:///etc"), "no https address"),
+        (url("/srv/git/a.git"), "url is no URL"),
+        (url("https://me@git.example.com/a/b"), "has a user in it"),
+        (url("https://me:s3cr3t@git.example.com/a/b"), "has a user in it"),
+        (url("https://git.example.com/a/b?token=s3cr3t"), "a query or a fragment"),
+        (url("https://git.example.com/a/b#x"), "a query or a fragment"),
+        (url("https://git.example.com/"), "names a host and no repository"),
+        (url("https://git.example.com/a\n/b"), "blanks or hidden characters"),
+        (url("https://git.example.com/a b"), "blanks or hidden characters"),
+        (url(&format!("https://git.example.com/{}", "a".repeat(1100))), "url is longer than"),
+        (path("/etc"), "relative to the repository's root"),
+        (path("a/../../b"), "lead out of the repository"),
+        (path("a\u{0}b"), "hidden characters"),
+        (path(&"a/".repeat(600)), "path is longer than"),
+        (json!({"secretRef": {"name": "../other/git"}}), "secretRef.name"),
+        (json!({"ref": {"branch": "main", "tag": "v1"}}), "at most one of"),
+        (json!({"ref": {"commit": "abc"}}), "no commit's id"),
+        (json!({"ref": {"commit": "0123456789ABCDEF0123456789abcdef01234567"}}), "no commit's id"),
+    ];
+    let names = [
+        "-x",
+        "--upload-pack=sh",
+        "a..b",
+        "a b",
+        "a~1",
+        "a^",
+        "a:b",
+        "a?",
+        "a*",
+        "a[",
+        "a\\b",
+        "a.lock",
+        "a.lock/b",
+        "a/",
+        "/a",
+        "a//b",
+        ".a",
+        "a/.b",
+        "a.",
+        "@",
+        "a@{1}",
+        "a\u{7f}",
+        "a\nb",
+    ];
+    all.extend(names.map(|name| (json!({"ref": {"branch": name}}), "no name that git accepts for a branch")));
+    all.push((json!({"ref": {"tag": "a".repeat(256)}}), "no name that git accepts for a tag"));
+    all
+}
+
+fn invalid_runners() -> Vec<(Value, &'static str)> {
+    let runner = |fields: Value| json!({"runner": fields});
+    let mounts = |fields: Value| json!({"runner": {"mounts": [fields]}});
+    let at = |path: &str| json!({"runner": {"mounts": [{"mountPath": path, "emptyDir": {}}]}});
+    let many = |count: usize| Value::from_iter((0..count).map(|_| json!({"name": "A", "value": "b"})));
+    vec![
+        (runner(json!({"preset": "Command", "steps": {"apply": ["make"]}})), "runner.image is missing"),
+        (runner(json!({"preset": "Command", "image": "a"})), "runner.steps.apply is missing"),
+        (runner(json!({"preset": "Shell"})), "unknown variant"),
+        (runner(json!({"steps": {"apply": []}})), "runner.steps.apply is missing"),
+        (runner(json!({"steps": {"apply": ["", "-c"]}})), "begins with an empty word"),
+        (runner(json!({"steps": {"apply": vec!["a"; 101]}})), "101 words of runner.steps.apply, 100 at most"),
+        (runner(json!({"steps": {"apply": ["a".repeat(5000)]}})), "is longer than 4096"),
+        (runner(json!({"image": "a b"})), "no name of an image"),
+        (runner(json!({"serviceAccountName": "a/b"})), "runner.serviceAccountName"),
+        (runner(json!({"deadline": "59s"})), "runner.deadline is not between 1m and 1day"),
+        (runner(json!({"grace": "61m"})), "runner.grace is not between 0s and 1h"),
+        (runner(json!({"env": many(51)})), "51 runner.env, 50 at most"),
+        (runner(json!({"env": [{"value": "b"}]})), "has no name"),
+        (runner(json!({"env": ["A=b"]})), "an entry of runner.env is no object"),
+        (runner(json!({"envFrom": [7]})), "an entry of runner.envFrom is no object"),
+        (runner(json!({"resources": [1]})), "runner.resources is no object"),
+        (runner(json!({"imagePullSecrets": [{"name": ""}]})), "runner.imagePullSecrets"),
+        (runner(json!({"env": [{"name": "A", "value": "x".repeat(17_000)}]})), "16384 at most"),
+        (mounts(json!({"mountPath": "/a"})), "not exactly one of"),
+        (mounts(json!({"mountPath": "/a", "emptyDir": {}, "secret": {"secretName": "b"}})), "not exactly one of"),
+        (mounts(json!({"mountPath": "/a", "hostPath": {"path": "/"}})), "not exactly one of"),
+        (mounts(json!({"mountPath": "/a", "secret": "b"})), "not exactly one of"),
+        (mounts(json!({"mountPath": "/a", "emptyDir": {}, "subPath": "../b"})), "leads out of the volume"),
+        (at("a"), "does not begin with /"),
+        (at("/"), "an empty part"),
+        (at("/a/../workspace"), "an empty part"),
+        (at("//workspace"), "an empty part"),
+        (at("/a:b"), "an empty part"),
+        (at("/workspace"), "where allclear mounts something itself"),
+        (at("/workspace/out"), "where allclear mounts something itself"),
+        (at("/tmp"), "where allclear mounts something itself"),
+        (
+            runner(json!({"mounts": [{"mountPath": "/a", "emptyDir": {}}, {"mountPath": "/a", "emptyDir": {}}]})),
+            "two of runner.mounts are at /a",
+        ),
+    ]
+}
+
+fn invalid_others() -> Vec<(Value, &'static str)> {
+    vec![
+        (json!({"interval": "29s"}), "interval is not between 30s and 1day"),
+        (json!({"interval": "25h"}), "interval is not between"),
+        (json!({"interval": "often"}), "interval is no duration"),
+        (json!({"stalledAfter": "10s"}), "stalledAfter is shorter than 1m"),
+        (json!({"approval": "Maybe"}), "unknown variant"),
+        (
+            json!({"approval": "Plan", "runner": {"preset": "Command", "image": "a", "steps": {"apply": ["make"]}}}),
+            "runner.steps.plan is missing",
+        ),
+        (json!({"approval": "Plan", "runner": {"steps": {"plan": []}}}), "runner.steps.plan is missing"),
+        (json!({"workspace": "a/b"}), "no name of a workspace"),
+        (json!({"retry": {"limit": 11}}), "retry.limit is not between 0 and 10"),
+        (json!({"retry": {"limit": -1}}), "retry.limit is not between 0 and 10"),
+        (json!({"retry": {"backoff": "2h"}}), "retry.backoff is not between"),
+        (json!({"keep": {"failed": 51}}), "keep.failed is not between 0 and 50"),
+        (json!({"keep": {"succeeded": -1}}), "keep.succeeded is not between 0 and 50"),
+        (json!({"gates": {"windows": vec![json!({"from": "09:00", "to": "10:00"}); 21]}}), "21 windows, 20 at most"),
+        (json!({"gates": {"verdict": {"url": "http://gate.example.com"}}}), "gates.verdict.url is no https address"),
+    ]
+}
+
+#[test]
+fn a_spec_that_cannot_be_used_says_what_is_wrong_and_where() {
+    for (fields, expected) in invalid_sources().into_iter().chain(invalid_runners()).chain(invalid_others()) {
+        let why = with(&fields).spec.expect_err(expected);
+        assert!(
+            why.contains(expected) && why.len() <= MESSAGE_BYTES_MAX && !why.contains("s3cr3t") && !why.contains('\n'),
+            "{expected}: {why}"
+        );
+    }
+}
+
+#[test]
+fn what_is_at_a_limit_is_within_it() {
+    for fields in [
+        json!({"interval": "24h", "keep": {"succeeded": 50}, "retry": {"limit": 10, "backoff": "1h"}}),
+        json!({"runner": {"deadline": "24h", "grace": "1h", "steps": {"apply": vec!["a"; 100]}}}),
+        json!({"runner": {"env": vec![json!({"name": "A"}); 50]}, "ref": {"tag": "a".repeat(255)}}),
+        json!({"runner": {"mounts": [{"mountPath": "/workspaces/a", "emptyDir": {}}, {"mountPath": "/tmp/b", "emptyDir": {}}]}}),
+    ] {
+        assert!(with(&fields).spec.is_ok(), "{fields}: {:?}", with(&fields).spec);
+    }
+}
+
+#[test]
+fn a_repo_in_allclears_own_namespace_is_refused() {
+    let mut object = example();
+    object["metadata"]["namespace"] = json!("allclear-system");
+    let refused = super::object(&object.to_string(), &installation()).unwrap();
+    assert!(refused.spec.unwrap_err().starts_with("Repos are refused in the namespace of allclear itself: "));
+    let elsewhere = Installation { namespace: None, ..installation() };
+    assert!(super::object(&object.to_string(), &elsewhere).unwrap().spec.is_ok());
+}
+
+#[test]
+fn what_cannot_be_named_or_remembered_is_no_object() {
+    for (pointer, value) in [
+        ("/metadata/uid", json!(7)),
+        ("/metadata/resourceVersion", json!(null)),
+        ("/status/serial", json!(-1)),
+        ("/status/run", json!([])),
+    ] {
+        let mut object = example();
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        object.pointer_mut(parent).unwrap()[field] = value;
+        assert!(super::object(&object.to_string(), &installation()).is_err(), "{pointer}");
+    }
+    let mut without = example();
+    without.as_object_mut().unwrap().remove("spec");
+    assert_eq!(object(&without.to_string(), &installation()).unwrap().spec, Err("spec is missing".to_owned()));
+}

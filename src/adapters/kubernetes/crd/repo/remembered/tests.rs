@@ -1,0 +1,181 @@
+use serde_json::json;
+
+use super::super::{Installation, object};
+use super::*;
+
+fn commit(digit: &str) -> Revision {
+    Revision(digit.repeat(40))
+}
+
+/// A status with something in every field.
+fn full() -> Status {
+    let notice = json!({
+        "id": "n-1", "kind": "promotion.started", "at_ms": 5, "workload": "pipeline/shop/web", "seq": 4, "rollout": "p-1",
+        "change": "prod: 1.2 → 1.3", "message": "it begins", "promotion": {"environment": "prod", "revision": "1.3"},
+    });
+    let run = Run {
+        attempt: Attempt { seq: RunSeq(4), action: Action::Plan, number: 2 },
+        revision: commit("a"),
+        terms: Terms { work: "w".to_owned(), settings: "s".to_owned() },
+        phase: Phase::Planned,
+        job: Some(JobRef { name: "infra-0123456789ab".to_owned(), uid: Some("j-1".to_owned()) }),
+        plan: Some(Plan {
+            fingerprint: "f".to_owned(),
+            counts: Some(Counts { add: 1, change: 0, destroy: 3 }),
+            job: "infra-0123456789ab".to_owned(),
+        }),
+        approval: Some(Approval { by: Some("jane".to_owned()), ticket: "t".to_owned(), at_ms: 1, overrides: true }),
+        failing: Failing { before: 1, applies: 2, not_before_ms: Some(1_700_000_000_999) },
+        started_ms: Some(1_700_000_001_000),
+        ended_ms: Some(1_700_000_002_000),
+        skipped: vec![commit("b")],
+        message: "waits".to_owned(),
+    };
+    Status {
+        serial: 12,
+        observed_generation: 3,
+        head: Some(Head { revision: commit("c"), name: "refs/heads/main".to_owned(), seen_ms: 1_700_000_000_123 }),
+        next: Some(Next { revision: commit("c"), since_ms: -5, skipped: vec![commit("d")] }),
+        run: Some(run),
+        seq: RunSeq(4),
+        waiting: Some(Waiting { question: Question::Plan, ticket: "0123456789ab".to_owned(), since_ms: 9 }),
+        late: Some(Late { since_ms: 7, told: true }),
+        history: vec![Ended {
+            seq: RunSeq(3),
+            revision: commit("e"),
+            outcome: Phase::Lost,
+            by: Some("jane".to_owned()),
+            skipped: vec![commit("f")],
+            at_ms: 1_699_999_999_999,
+        }],
+        untold: vec![serde_json::from_value(notice).unwrap()],
+        conditions: vec![
+            Condition {
+                kind: ConditionKind::Ready,
+                holds: None,
+                reason: "Running".to_owned(),
+                message: "infra runs".to_owned(),
+                since_ms: 1_700_000_000_001,
+            },
+            Condition {
+                kind: ConditionKind::Stalled,
+                holds: Some(true),
+                reason: "RunFailed".to_owned(),
+                message: "somebody must look".to_owned(),
+                since_ms: 1,
+            },
+        ],
+    }
+}
+
+fn repo(status: &Value) -> Result<Object, String> {
+    let object_json = json!({
+        "metadata": {"namespace": "platform", "name": "infra", "uid": "u-1", "resourceVersion": "1"},
+        "spec": {"url": "https://git.example.com/platform/infra"},
+        "status": status,
+    });
+    object(&object_json.to_string(), &Installation::default())
+}
+
+fn json_of(status: &Status) -> Value {
+    let object = repo(&Value::Null).unwrap();
+    serde_json::to_value(written(&Object { status: status.clone(), ..object })).unwrap()
+}
+
+#[test]
+fn what_was_written_is_read_again_as_it_was() {
+    let full = full();
+    let mut more: Vec<Status> = Phase::ALL.map(|phase| with_phase(&full, phase)).into();
+    let without_counts = |run: Run| Run { plan: run.plan.map(|plan| Plan { counts: None, ..plan }), ..run };
+    more.push(Status { run: full.run.clone().map(without_counts), ..full.clone() });
+    more.push(Status { run: None, ..full });
+    more.push(Status { observed_generation: -1, ..Status::default() });
+    for status in more {
+        assert_eq!(read(Some(&json_of(&status).to_string())), Ok(status));
+    }
+    for none in [None, Some("null"), Some("{}")] {
+        assert_eq!(read(none), Ok(Status { observed_generation: -1, ..Status::default() }));
+    }
+}
+
+fn with_phase(status: &Status, phase: Phase) -> Status {
+    Status { run: status.run.clone().map(|run| Run { phase, ..run }), ..status.clone() }
+}
+
+#[test]
+fn those_who_read_the_fields_of_the_program_before_ours_still_can() {
+    let json = json_of(&full());
+    assert_eq!((&json["gitSHA"], &json["runJobName"]), (&json!("a".repeat(40)), &json!("infra-0123456789ab")));
+    assert_eq!(json["shortRevision"], "aaaaaaaaaaaa");
+    for (phase, name) in [
+        (Phase::Waiting, "New"),
+        (Phase::Starting, "Pending"),
+        (Phase::Planned, "Pending"),
+        (Phase::Started, "Running"),
+        (Phase::Succeeded, "Completed"),
+        (Phase::Failed, "Failed"),
+        (Phase::Lost, "Failed"),
+    ] {
+        assert_eq!(json_of(&with_phase(&full(), phase))["runStatus"], name);
+    }
+    let seen = json_of(&Status { run: None, ..full() });
+    assert_eq!((&seen["runStatus"], &seen["gitSHA"]), (&json!("New"), &json!("c".repeat(40))));
+    assert_eq!(json_of(&Status::default()).get("runStatus"), None);
+}
+
+#[test]
+fn a_status_of_the_program_before_ours_counts_as_run() {
+    let earlier = |status: &str| {
+        let status = json!({"runStatus": status, "gitSHA": "a".repeat(40), "runJobName": "infra-x"});
+        repo(&status).unwrap().status
+    };
+    for (status, phase, message) in [
+        ("Completed", Phase::Succeeded, "the program before allclear ran it (Job infra-x)"),
+        ("Running", Phase::Succeeded, "the program before allclear was running it, and it counts as run (Job infra-x)"),
+        ("Failed", Phase::Failed, "the program before allclear ran it, and it failed (Job infra-x)"),
+    ] {
+        let read = earlier(status);
+        let run = read.run.expect(status);
+        assert_eq!((run.phase, &run.revision, run.message.as_str()), (phase, &commit("a"), message));
+        assert_eq!((run.attempt.seq, &run.terms, &run.job), (RunSeq(0), &Terms::default(), &None));
+        assert_eq!((read.serial, read.seq, read.observed_generation), (0, RunSeq(0), -1));
+    }
+    for status in ["New", "Pending", ""] {
+        assert_eq!(earlier(status).run, None, "{status}");
+    }
+    // Without its commit nothing is known, and running it once more would be a guess.
+    let why = repo(&json!({"runStatus": "Running"})).unwrap_err();
+    assert!(why.contains("gitSHA: \"\" is no commit's id") && why.contains("--subresource=status"), "{why}");
+}
+
+#[test]
+fn a_status_that_is_not_ours_is_refused_in_words() {
+    let broken = |pointer: &str, value: Value| {
+        let mut json = json_of(&full());
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        json.pointer_mut(parent).unwrap()[field] = value;
+        repo(&json).expect_err(pointer)
+    };
+    for (pointer, value, expected) in [
+        ("/serial", json!(-1), "serial is negative"),
+        ("/serial", json!(i64::MAX), "serial is 9223372036854775807, and nothing was counted so far"),
+        ("/seq", json!(-1), "seq is negative"),
+        ("/run/seq", json!(-1), "run.seq is negative"),
+        ("/run/attempt", json!(1_i64 << 40), "run.attempt is 1099511627776"),
+        ("/run/phase", json!("Dancing"), "\"Dancing\" is no phase of a run"),
+        ("/run/action", json!("destroy"), "\"destroy\" is no action"),
+        ("/run/revision", json!("main"), "run.revision: \"main\" is no commit's id"),
+        ("/run/revision", json!("--upload-pack=sh"), "is no commit's id"),
+        ("/run/skipped", json!(["x"]), "run.skipped: \"x\" is no commit's id"),
+        ("/run/startedAt", json!("yesterday"), "is no time"),
+        ("/run/plan/add", json!(-1), "run.plan.add is -1"),
+        ("/next/revision", json!(""), "next.revision"),
+        ("/head/revision", json!("HEAD"), "head.revision"),
+        ("/waitingApproval/for", json!("Fun"), "is no question"),
+        ("/untold", json!([{}]), "untold: missing field"),
+        ("/conditions", json!("none"), "invalid type"),
+    ] {
+        let why = broken(pointer, value);
+        assert!(why.contains(expected) && why.contains("then the newest commit is run once more"), "{expected}: {why}");
+    }
+}
