@@ -28,8 +28,8 @@ pub mod rollout;
 pub mod root;
 pub mod running;
 pub mod shell;
-pub mod tending;
 pub(crate) mod telling;
+pub mod tending;
 pub mod webhook;
 
 use std::collections::BTreeSet;

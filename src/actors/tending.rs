@@ -18,7 +18,6 @@ use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use crate::telemetry::Metrics;
 use domain::groups::Groups;
-use domain::id::ObjectId;
 use domain::listed::Listed;
 use domain::lives::Lives;
 use domain::ports::pipeline::{Kept, ObjectSight, Objects};
@@ -38,7 +37,7 @@ pub trait Tended: Unpin + 'static {
     /// An object.
     type Object: Kept;
     /// Where the messages of its actor go.
-    type Peers: Clone + Send + 'static;
+    type Peers: Clone + Send + Unpin + 'static;
     /// Its actor.
     type Child: Actor<Context = Context<Self::Child>>
         + Handler<ObjectSeen<Self::Object>>

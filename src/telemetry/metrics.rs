@@ -208,6 +208,7 @@ impl Default for Metrics {
             // These are registered together.
             watching: _,
             promotions: _,
+            runs: _,
             board_calls: _,
             board_failures: _,
             board_rejections: _,

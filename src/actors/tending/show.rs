@@ -28,9 +28,7 @@ impl<T: Tended> Tending<T> {
         let alone = self.shell.machine().nursery().left_alone();
         let alone = alone.map(|(id, why)| format!("{id} is left alone for a while: {why}"));
         let crowded = self.crowded.then(|| {
-            format!(
-                "there are more than {OBJECTS_MAX} {name}s; the others are not attended to. Use a second allclear"
-            )
+            format!("there are more than {OBJECTS_MAX} {name}s; the others are not attended to. Use a second allclear")
         });
         watches.chain(unreadable).chain(hidden).chain(alone).chain(crowded).collect()
     }

@@ -11,37 +11,72 @@ use async_trait::async_trait;
 use crate::app::{ClusterKey, Look, TargetKey};
 use crate::id::{Environment, ObjectId, PipelineId, RepoId, Revision, Subject};
 use crate::leaf::{Collection, News};
+use crate::pipeline::Opening;
 use crate::pipeline::callers::{Called, Mark};
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
-use crate::pipeline::Opening;
 use crate::pipeline::spec::{Freeze, Object, Purged, VerdictSource, Window};
+use crate::pipeline::status::Status;
 use crate::ports::answer::{Flow, PortError};
 use crate::repo;
 
 /// An object of a kind of ours, which the API server keeps for us.
-pub trait Kept: Clone + Debug + Eq + Hash + Send + Sync + 'static {
+pub trait Kept: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static {
     /// Names it.
     type Id: ObjectId;
 
+    /// What it remembers, which is ours alone to write.
+    type Status: Clone + Send + Sync + 'static;
+
     /// Its name.
     fn id(&self) -> &Self::Id;
+
+    /// Which object it is, and at which version.
+    fn identity(&self) -> Identity<'_>;
+
+    /// What it remembers.
+    fn status(&self) -> &Self::Status;
+
+    /// Puts another status in the place of its own, as of this version.
+    fn overlay(&mut self, status: Self::Status, version: String);
 }
 
-impl Kept for Object {
-    type Id = PipelineId;
-
-    fn id(&self) -> &PipelineId {
-        &self.id
-    }
+/// Which object, and at which version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity<'a> {
+    /// `metadata.uid`.
+    pub uid: &'a str,
+    /// `metadata.resourceVersion`.
+    pub version: &'a str,
 }
 
-impl Kept for repo::spec::Object {
-    type Id = RepoId;
+/// Both kinds have the same fields for it.
+macro_rules! kept {
+    ($object:ty, $id:ty, $status:ty) => {
+        impl Kept for $object {
+            type Id = $id;
+            type Status = $status;
 
-    fn id(&self) -> &RepoId {
-        &self.id
-    }
+            fn id(&self) -> &$id {
+                &self.id
+            }
+
+            fn identity(&self) -> Identity<'_> {
+                Identity { uid: &self.uid, version: &self.version }
+            }
+
+            fn status(&self) -> &$status {
+                &self.status
+            }
+
+            fn overlay(&mut self, status: $status, version: String) {
+                (self.status, self.version) = (status, version);
+            }
+        }
+    };
 }
+
+kept!(Object, PipelineId, Status);
+kept!(repo::spec::Object, RepoId, repo::status::Status);
 
 /// What a watch of such objects says.
 #[derive(Clone, Debug)]

@@ -26,7 +26,11 @@ pub fn remarks(status: &Status, before: &Status) -> Vec<Remark> {
         remarks.push(Remark { reason: TAKEN, is_warning: true, message, annotations: Vec::new() });
     }
     let succeeded = |status: &Status| {
-        status.run.as_ref().filter(|run| run.phase == Phase::Succeeded).map(|run| (run.attempt.seq, run.revision.clone()))
+        status
+            .run
+            .as_ref()
+            .filter(|run| run.phase == Phase::Succeeded)
+            .map(|run| (run.attempt.seq, run.revision.clone()))
     };
     if succeeded(status).is_some() && succeeded(status) != succeeded(before) {
         let message = "Repo synced successfully".to_owned();

@@ -13,7 +13,6 @@ use domain::lives::LifeNote;
 use domain::machine::Timestamp;
 use domain::notice::{Kind, Notice};
 use domain::paths::PathSet;
-use domain::remark::{Remark, Remarked};
 use domain::ports::{
     Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger,
     LedgerContents, Notifier, PinError, PodSight, PortError, Sight, StoreError,
@@ -21,6 +20,7 @@ use domain::ports::{
 use domain::purge::CdnErrorClass;
 use domain::readiness::Pod;
 use domain::record::Record;
+use domain::remark::{Remark, Remarked};
 use domain::roster::Pin;
 use domain::serving::Serving;
 use domain::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, SiteFacts};

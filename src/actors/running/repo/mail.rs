@@ -22,11 +22,7 @@ impl Handler<ObjectSeen<Object>> for RepoActor {
 impl Handler<PeersRebuilt<Recipient<TellNotice>>> for RepoActor {
     type Result = ();
 
-    fn handle(
-        &mut self,
-        PeersRebuilt(tell_notice): PeersRebuilt<Recipient<TellNotice>>,
-        ctx: &mut Self::Context,
-    ) {
+    fn handle(&mut self, PeersRebuilt(tell_notice): PeersRebuilt<Recipient<TellNotice>>, ctx: &mut Self::Context) {
         self.tell_notice = tell_notice;
         self.tick(ctx);
     }
