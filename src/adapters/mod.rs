@@ -12,6 +12,7 @@ pub mod http;
 pub mod kubernetes;
 pub mod ledger;
 pub mod redis;
+pub mod source;
 pub mod verdict;
 pub mod webhook;
 

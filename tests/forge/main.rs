@@ -1,4 +1,4 @@
-//! Promotions against real peers on loopback: git hosts, and forges.
+//! Fetches and promotions against real peers on loopback: git hosts, and forges.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -14,3 +14,4 @@
 mod forges;
 mod git;
 mod scene;
+mod snapshot;
