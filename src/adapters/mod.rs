@@ -8,6 +8,7 @@ pub mod dry_run;
 pub mod edge;
 pub mod forge_http;
 pub mod forge_pool;
+pub mod heads;
 pub mod http;
 pub mod kubernetes;
 pub mod ledger;

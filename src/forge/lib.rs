@@ -1,6 +1,6 @@
-//! Git over HTTP, and what is made of it: whole commits, and promotions as pull requests on forges.
+//! Git over HTTP, and what is made of it: looks at refs, whole commits, and promotions as pull requests on forges.
 //!
-//! Not for when a promotion is proposed; that is `domain`. Nor for whom we may connect to: [`Http`] judges that.
+//! Not for when a promotion is proposed or a ref looked at; that is `domain`. Nor for whom we may connect to: [`Http`] judges that.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,
@@ -16,8 +16,11 @@ pub mod git;
 mod gitea;
 mod github;
 mod gitlab;
+pub mod heads;
+mod hosts;
 pub mod keys;
 mod limits;
+mod near;
 mod pace;
 mod place;
 pub mod propose;
