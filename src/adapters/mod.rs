@@ -9,10 +9,12 @@ pub mod dry_running;
 pub mod edge;
 pub mod forge_http;
 pub mod forge_pool;
+pub mod heads;
 pub mod http;
 pub mod kubernetes;
 pub mod ledger;
 pub mod redis;
+pub mod source;
 pub mod verdict;
 pub mod webhook;
 

@@ -15,6 +15,7 @@ pub mod pipeline;
 pub mod read;
 pub mod run;
 pub mod status;
+mod step;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -98,6 +99,7 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             };
             print(&outcome)
         }),
+        Command::Step { step } => print(&step::step(step)),
         Command::Crds { weave } => {
             let out = if weave { crd::CRD_WEAVE.to_owned() } else { [crd::CRD, crd::repo::CRD].join("---\n") };
             print(&Outcome { out, err: String::new(), code: 0 })

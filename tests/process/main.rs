@@ -24,4 +24,5 @@ mod promises;
 mod promoting;
 mod scene;
 mod signals;
+mod steps;
 mod strangers;
