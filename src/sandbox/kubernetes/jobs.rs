@@ -20,7 +20,13 @@ impl KubernetesStandIn {
         self.wake();
     }
 
-    /// Ends the container that runs in the pod of this Job; false if none does.
+    /// Lets no pod of a Job be made from now on, as a quota without room does, or lets them be made again.
+    pub fn refuse_job_pods(&self, refuse: bool) {
+        self.controller().jobs.refuse_pods(refuse);
+        self.wake();
+    }
+
+    /// Ends the container that was started in the pod of this Job and has not ended; false if there is none.
     pub fn finish(&self, namespace: &str, job: &str, end: End) -> bool {
         let (uid, pods) = self.job(namespace, job);
         let finished = self.controller().jobs.finish(&uid, &pods, end);

@@ -28,6 +28,8 @@ use pod::PodRun;
 #[derive(Debug, Default)]
 pub struct Jobs {
     script: Option<Script>,
+    /// Pods are refused, as by a quota: the Job controller goes on trying, and only its Events say so.
+    refuses_pods: bool,
     known: BTreeMap<String, Key>,
     dirty: BTreeSet<String>,
     due: BTreeMap<String, Duration>,
@@ -63,13 +65,23 @@ impl Jobs {
         self.dirty.extend(self.known.keys().cloned());
     }
 
-    /// Ends the container that runs in the pod of this Job; false if none does.
+    /// Ends the container that was started in one of these pods of this Job, and has not ended; false if there is none.
     pub fn finish(&mut self, uid: &str, pods: &[Arc<Object>], end: End) -> bool {
-        let mut runs = pods.iter().filter(|pod| self.runs.get(&pod.uid).is_some_and(|run| run.running().is_some()));
-        let Some(pod) = runs.next().map(|pod| pod.uid.clone()) else { return false };
-        self.runs.entry(pod).and_modify(|run| run.decide(Outcome::Ends(Duration::ZERO, end)));
-        self.dirty.insert(uid.to_owned());
-        true
+        for pod in pods {
+            let Some(run) = self.runs.get_mut(&pod.uid) else { continue };
+            if run.is_at_work() {
+                run.decide(Outcome::Ends(Duration::ZERO, end));
+                self.dirty.insert(uid.to_owned());
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Refuses pods from now on, or lets them be made.
+    pub fn refuse_pods(&mut self, refuse: bool) {
+        self.refuses_pods = refuse;
+        self.look_again();
     }
 
     /// The container that runs in one of these pods.
@@ -265,7 +277,7 @@ impl Jobs {
                 suspend(&mut value, suspended, &writer.now);
                 let replaces = text(&value, "/spec/podReplacementPolicy") != "Failed" || terminating == 0;
                 let deleting = is_ending(&value);
-                if !suspended && active == 0 && replaces && !deleting {
+                if !suspended && active == 0 && replaces && !deleting && !self.refuses_pods {
                     self.make_pod(writer, &value, next, now)?;
                     active = 1;
                 }

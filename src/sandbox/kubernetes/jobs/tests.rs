@@ -258,3 +258,46 @@ fn a_container_that_cannot_start_says_why_until_it_can() {
     cluster.settle();
     assert_eq!(conditions(&cluster, "infra").last().unwrap(), "Complete=True CompletionsReached");
 }
+
+#[test]
+fn a_job_whose_pod_is_refused_waits_for_it() {
+    let cluster = cluster();
+    cluster.refuse_job_pods(true);
+    let uid = start(&cluster, "infra");
+    cluster.settle();
+    assert_eq!(
+        (pods(&cluster).len(), conditions(&cluster, "infra")),
+        (0, vec!["Suspended=False JobResumed".to_owned()])
+    );
+    cluster.refuse_job_pods(false);
+    cluster.settle();
+    assert_eq!((pods(&cluster).len(), cluster.pods_ever(&uid)), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn by_itself_a_job_takes_as_long_as_its_script_says_and_an_end_that_comes_early_counts() {
+    let cluster = cluster();
+    let late = cluster.clone();
+    cluster.set_job_script(Some(Script::new(move |run| match run.container.as_str() {
+        "source" => Outcome::Ends(Duration::from_secs(3), End::default()),
+        _ => {
+            // What a demo does that runs a program: it answers later, or at once, from another task.
+            let (late, run) = (late.clone(), run.clone());
+            std::thread::spawn(move || assert!(late.finish(&run.namespace, &run.job, End::default().saying("ran"))));
+            Outcome::Holds
+        }
+    })));
+    start(&cluster, "infra");
+    let began = tokio::time::Instant::now();
+    let complete = async {
+        while !conditions(&cluster, "infra").contains(&"Complete=True CompletionsReached".to_owned()) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        () = cluster.run_controller() => {}
+        () = complete => {}
+    }
+    assert!(began.elapsed() >= Duration::from_secs(3));
+    assert_eq!(pods(&cluster)[0]["status"]["containerStatuses"][0]["state"]["terminated"]["message"], "ran");
+}

@@ -68,6 +68,12 @@ impl PodRun {
         Some(text(&running.spec, "/name"))
     }
 
+    /// Whether a container was started and has not ended, also if no client can see it yet.
+    pub fn is_at_work(&mut self) -> bool {
+        let outcome = self.current().and_then(|current| current.outcome.as_ref());
+        outcome.is_some_and(|outcome| !matches!(outcome, Outcome::Waits(..)))
+    }
+
     /// Decides what becomes of the container that is to start, or that runs.
     pub fn decide(&mut self, outcome: Outcome) {
         if let Some(current) = self.current() {
