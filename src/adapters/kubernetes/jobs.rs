@@ -200,7 +200,8 @@ fn advised(error: PortError, namespace: &str) -> PortError {
     if !error.denied {
         return error;
     }
-    let cause = format!("{}; deploy/components/repo has the Role for it: apply it in {namespace}", error.cause);
+    let cause =
+        format!("{}; deploy/components/repo-namespace has the Role for it: apply it in {namespace}", error.cause);
     PortError { cause, ..error }
 }
 

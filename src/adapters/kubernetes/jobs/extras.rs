@@ -31,6 +31,8 @@ pub(super) struct Extras {
 pub(super) struct Mount {
     /// Where.
     pub mount_path: String,
+    /// Which part of the volume; the whole if none is named.
+    pub sub_path: Option<String>,
     /// It cannot be written to.
     #[serde(default)]
     pub read_only: bool,

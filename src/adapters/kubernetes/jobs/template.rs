@@ -1,4 +1,4 @@
-//! The one template: what a Job of a Repo consists of (repo.md §6.2).
+//! The one template: what a Job of a Repo consists of.
 //!
 //! Its guards make one pod of it, ever, as far as Kubernetes lets them: no retries, no second pod before the first has ended, and the
 //! Job fails with its pod. Its pod passes the restricted profile of the Pod Security Standards.
@@ -8,7 +8,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::extras::{Extras, Mount};
+use super::extras::Extras;
 use super::{ACTION, ATTEMPT, REPO_UID, REVISION, SEQ};
 use domain::repo::job::{Order, StepKind};
 use domain::repo::spec::Wanted;
@@ -96,7 +96,8 @@ fn labels(order: &Order) -> Map<String, Value> {
 }
 
 fn pod(order: &Order, extras: &Extras, before: Vec<Value>, last: Value) -> Value {
-    let mut volumes = vec![json!({"name": "workspace", "emptyDir": {}}), json!({"name": "tmp", "emptyDir": {}})];
+    let mut volumes: Vec<Value> =
+        ["workspace", "out", "tmp"].map(|name| json!({"name": name, "emptyDir": {}})).to_vec();
     if let Some(name) = &order.source.secret {
         volumes.push(json!({"name": "git", "secret": {"secretName": name, "defaultMode": SECRET_MODE}}));
     }
@@ -187,7 +188,7 @@ fn own(image: &str, kind: StepKind, arguments: &[String]) -> Value {
         "securityContext": security(),
         // Fetching holds some pages of the pack, and the rest goes to the disk.
         "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
-        "volumeMounts": [mounted("workspace", WORKSPACE, true), mounted("tmp", "/tmp", false)],
+        "volumeMounts": [mounted("out", OUT, true), mounted("tmp", "/tmp", false)],
     })
 }
 
@@ -195,9 +196,14 @@ fn own(image: &str, kind: StepKind, arguments: &[String]) -> Value {
 fn users(order: &Order, extras: &Extras, kind: StepKind, command: &[String]) -> Value {
     let path = order.source.path.trim_matches('/');
     let directory = if path.is_empty() { SOURCE.to_owned() } else { format!("{SOURCE}/{path}") };
-    let mut mounts = vec![mounted("workspace", WORKSPACE, false), mounted("tmp", "/tmp", false)];
-    let of_extra = |(at, mount): (usize, &Mount)| mounted(&volume_name(at), &mount.mount_path, mount.read_only);
-    mounts.extend(extras.mounts.iter().enumerate().map(of_extra));
+    // What a plan writes has a volume of its own, so that its folder is there from the beginning.
+    let fixed = [("workspace", WORKSPACE), ("out", OUT), ("tmp", "/tmp")];
+    let mut mounts = fixed.map(|(volume, path)| mounted(volume, path, false)).to_vec();
+    mounts.extend(extras.mounts.iter().enumerate().map(|(at, mount)| {
+        let mut mounted = mounted(&volume_name(at), &mount.mount_path, mount.read_only);
+        set(&mut mounted, [("subPath", mount.sub_path.as_ref().map(|path| json!(path)))]);
+        mounted
+    }));
     let mut container = json!({
         "name": kind.name(),
         "image": order.runner.image,

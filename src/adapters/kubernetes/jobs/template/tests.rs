@@ -160,6 +160,36 @@ fn the_environment_says_which_run_it_is_whatever_the_user_says() {
 }
 
 #[test]
+fn what_is_mounted_is_where_the_user_and_our_steps_look_for_it() {
+    let mut order = order(Action::Apply);
+    order.fingerprint = Some("f1".to_owned());
+    order.source.secret = Some("git".to_owned());
+    let ca = json!({"mountPath": "/ca", "subPath": "ca.crt", "configMap": {"name": "ca"}});
+    let cache = json!({"mountPath": "/cache", "readOnly": true, "persistentVolumeClaim": {"claimName": "cache"}});
+    order.runner.extras = json!({"mounts": [ca, cache]}).to_string();
+    let made = made(&order);
+    let mounts = |name: &str| {
+        let of = |mount: &Value| {
+            let writable = if mount["readOnly"] == true { "" } else { "*" };
+            let part = mount.get("subPath").map(|part| format!(":{}", part.as_str().unwrap())).unwrap_or_default();
+            format!("{}{part}={}{writable}", mount["name"].as_str().unwrap(), mount["mountPath"].as_str().unwrap())
+        };
+        container(&made, name)["volumeMounts"].as_array().unwrap().iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(mounts("source"), ["workspace=/workspace*", "tmp=/tmp*", "git=/run/git"]);
+    assert_eq!(mounts("verify"), ["out=/workspace/out", "tmp=/tmp*"]);
+    let users = ["workspace=/workspace*", "out=/workspace/out*", "tmp=/tmp*", "mount-0:ca.crt=/ca*", "mount-1=/cache"];
+    assert_eq!(
+        (mounts("plan"), mounts("apply")),
+        (users.map(str::to_owned).to_vec(), users.map(str::to_owned).to_vec())
+    );
+    let volumes = &made["spec"]["template"]["spec"]["volumes"];
+    assert_eq!(volumes[3], json!({"name": "git", "secret": {"secretName": "git", "defaultMode": 0o440}}));
+    assert_eq!(volumes[4], json!({"name": "mount-0", "configMap": {"name": "ca"}}));
+    assert_eq!(volumes[5], json!({"name": "mount-1", "persistentVolumeClaim": {"claimName": "cache"}}));
+}
+
+#[test]
 fn a_name_that_is_too_long_for_a_label_is_left_out() {
     let mut order = order(Action::Apply);
     assert_eq!(made(&order)["metadata"]["labels"]["app"], "infra");
