@@ -95,6 +95,13 @@ impl GitHeads {
 
 #[async_trait]
 impl Heads for GitHeads {
+    fn troubles(&self) -> Vec<String> {
+        let words = |Resting { host, why, left }: Resting| {
+            format!("git host {host} rests for {} s, and is looked at once then: {why}", left.as_secs())
+        };
+        self.resting().into_iter().map(words).collect()
+    }
+
     async fn resolve(&self, repo: &RepoId, spec: &Spec) -> Result<Found, Unresolved> {
         let source = &spec.source;
         let question = match Question::of(&source.wanted) {

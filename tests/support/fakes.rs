@@ -17,7 +17,7 @@ use std::time::Duration;
 use allclear::adapters::ledger::memory::MemoryLedger;
 use domain::delivery::{Content, Delivery};
 use domain::distribution::Distribution;
-use domain::id::{Member, NoticeId, Origin, PipelineId, Reference, Seq, WorkloadId};
+use domain::id::{Member, NoticeId, Origin, Reference, Seq, Subject, WorkloadId};
 use domain::notice::{Kind, Notice};
 use domain::ports::{CdnError, Ledger, PortError, Ports, Sight, StoreError};
 use domain::purge::CdnErrorClass;
@@ -206,6 +206,7 @@ impl World {
             lease: None,
             boards: self.boards(),
             promoting: self.promoting_ports(),
+            running: None,
         }
     }
 

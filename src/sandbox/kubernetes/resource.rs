@@ -261,7 +261,7 @@ static GITOPS_CLUSTER: Description =
 
 impl Kind {
     /// Every kind, in table order.
-    pub const ALL: [Kind; 31] = [
+    pub const ALL: [Kind; 32] = [
         Kind::Namespace,
         Kind::Pod,
         Kind::Service,

@@ -85,10 +85,10 @@ impl PipelineActor {
         });
     }
 
-    pub(super) fn ask_verdict(&mut self, environment: Environment, question: Box<Question>, ctx: &mut Context<Self>) {
+    pub(super) fn ask_verdict(&mut self, environment: Environment, question: Question, ctx: &mut Context<Self>) {
         let (verdicts, id) = (self.promoting.verdicts.clone(), self.shell.machine().object().id.clone());
         let metrics = self.env.metrics.clone();
-        let Question { source, seq, revision, from } = *question;
+        let Question { source, seq, revision, from } = question;
         let within = Some(environment.clone());
         let subject = Subject::Pipeline(id);
         let asking = Asking { source, subject, environment: within, revision, from, seq: seq.0 };

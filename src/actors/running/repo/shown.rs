@@ -31,7 +31,7 @@ impl RepoActor {
         let run = self.shell.machine().durable().run.as_ref();
         self.counted.open.set(run.filter(|run| run.phase.is_open()).map(|run| run.phase.name()).into_iter());
         if happened {
-            for attempt in ended(before, &written.status) {
+            if let Some(attempt) = ended(before, &written.status) {
                 self.env.metrics.runs.ended(&attempt);
             }
             self.remark(written, before, ctx);
