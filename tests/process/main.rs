@@ -22,6 +22,7 @@ mod kills;
 mod leader;
 mod promises;
 mod promoting;
+mod running;
 mod scene;
 mod signals;
 mod steps;
