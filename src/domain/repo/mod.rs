@@ -42,6 +42,7 @@ mod show;
 pub mod spec;
 pub mod status;
 mod tell;
+pub mod view;
 mod write;
 
 use std::time::Duration;
