@@ -8,6 +8,7 @@ use crate::cli::answer::Output;
 #[cfg(feature = "demo")]
 use crate::cli::demo;
 use crate::cli::step::Step;
+use domain::repo::job::StepKind;
 
 /// Kubernetes says "deployed"; the CDN keeps serving yesterday. allclear watches workloads, waits until a new image tag has
 /// fully rolled out, purges the right CloudFront distribution exactly once, and then calls webhooks.
@@ -61,9 +62,10 @@ pub(super) enum Command {
         #[arg(long)]
         stay: bool,
     },
-    /// Answer why a workload was, or was not, purged, or why a Pipeline does not promote, and what happens next
+    /// Answer why a workload was, or was not, purged, why a Pipeline does not promote or a Repo does not run, and what happens next
     Explain {
-        /// The workload, as web, shop/web or deployment/web, or the Pipeline, as pipeline/shop/web; none for a list of all workloads
+        /// The workload, as web, shop/web or deployment/web, the Pipeline, as pipeline/shop/web, or the Repo, as repo/shop/web; none
+        /// for a list of all workloads
         name: Option<String>,
         /// Its namespace [default: that of the kubeconfig's context; all for a list]
         #[arg(short, long)]
@@ -116,6 +118,11 @@ pub(super) enum Command {
     Pipeline {
         #[command(subcommand)]
         action: PipelineAction,
+    },
+    /// Show Repos, answer what they ask, read their logs, look now, and stop them or let them go on
+    Repo {
+        #[command(subcommand)]
+        action: RepoAction,
     },
     /// Show or check the configuration
     Config {
@@ -249,6 +256,73 @@ pub(super) struct WhichPipelines {
     /// With --all: only of this namespace
     #[arg(short, long, requires = "all")]
     pub(super) namespace: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum RepoAction {
+    /// Show each Repo: the commit that is wanted, its run, and what it waits for
+    List {
+        /// Only of this namespace [default: all]
+        #[arg(short, long)]
+        namespace: Option<String>,
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
+    },
+    /// Show what a Repo asks, with its plan, and say yes; needs the right to patch repos
+    Approve {
+        /// The Repo, as platform/infra
+        name: String,
+        /// Only the question that has this ticket [default: the open one]
+        #[arg(long)]
+        ticket: Option<String>,
+        /// Do it without asking
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Show the log of the newest run; needs the right to get pods/log
+    Logs {
+        /// The Repo, as platform/infra
+        name: String,
+        /// Of this step: source, prepare, plan, report, verify or apply [default: what the newest Job is for]
+        #[arg(long, value_parser = step)]
+        step: Option<StepKind>,
+    },
+    /// Have allclear look for a new commit now
+    Poke {
+        #[command(flatten)]
+        which: WhichRepos,
+    },
+    /// Stop it: no new run starts; what runs goes on
+    Suspend {
+        #[command(flatten)]
+        which: WhichRepos,
+        /// Why, for all who look [default: who did it]
+        #[arg(long, value_name = "WORDS")]
+        reason: Option<String>,
+    },
+    /// Let a stopped Repo go on
+    Resume {
+        #[command(flatten)]
+        which: WhichRepos,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct WhichRepos {
+    /// The Repo, as platform/infra
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(super) name: Option<String>,
+    /// Every Repo
+    #[arg(long)]
+    pub(super) all: bool,
+    /// With --all: only of this namespace
+    #[arg(short, long, requires = "all")]
+    pub(super) namespace: Option<String>,
+}
+
+fn step(name: &str) -> Result<StepKind, String> {
+    StepKind::named(name).ok_or_else(|| "a step is source, prepare, plan, report, verify or apply".to_owned())
 }
 
 #[derive(Debug, Subcommand)]

@@ -10,10 +10,14 @@ pub mod demo;
 pub mod explain;
 pub mod group;
 pub mod ledger;
+pub mod mark;
 mod page;
 pub mod pipeline;
 pub mod read;
+pub mod repo;
+mod repo_command;
 pub mod run;
+pub mod spoken;
 pub mod status;
 mod step;
 
@@ -26,13 +30,15 @@ use clap::CommandFactory;
 
 use crate::adapters::clock::SystemClock;
 use crate::adapters::kubernetes::desk::Desk;
-use crate::adapters::kubernetes::{self, crd};
+use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
+use crate::adapters::kubernetes::{self, Clients, crd};
 use crate::app::by_hand::ByHand;
 use crate::app::{self, Overrides};
 use crate::cli::answer::{EXIT_INVALID, Outcome, Output, failed, print, refused};
 use crate::cli::arguments::{Command, ConfigAction, Global, GroupAction, LedgerAction, PipelineAction, WhichPipelines};
 use crate::cli::consent::Consent;
-use crate::config::{Inputs, load, read_file};
+use crate::config::{Config, Inputs, load, read_file};
+use domain::id::PipelineId;
 use domain::ports::Clock;
 
 pub use arguments::Cli;
@@ -56,7 +62,12 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         }
         #[cfg(feature = "demo")]
         Command::Demo { story, clusters, stay } => demo::demo(story, clusters, stay),
-        Command::Explain { name: Some(name), server, output, .. } if server.is_some() || pipeline::is_meant(&name) => {
+        Command::Explain { name: Some(name), server: None, output, .. } if spoken::is_meant::<RepoKind>(&name) => {
+            repo_command::explain(global, environment, &name, output.into())
+        }
+        Command::Explain { name: Some(name), server, output, .. }
+            if server.is_some() || spoken::is_meant::<PipelineKind>(&name) =>
+        {
             explain_pipeline(global, environment, &name, server, output.into())
         }
         Command::Explain { name, namespace, ledger_namespace, server: _, output } => {
@@ -92,6 +103,7 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         }
         Command::Ledger { ledger_namespace, action } => ledger_command(global, environment, ledger_namespace, action),
         Command::Pipeline { action } => pipeline_command(global, environment, action),
+        Command::Repo { action } => repo_command::repo(global, environment, action),
         Command::Config { action } => with_inputs(global, environment, BTreeMap::new(), |inputs| {
             let outcome = match action {
                 ConfigAction::Show { output } => config::show(inputs, output.into()),
@@ -208,7 +220,7 @@ fn pipeline_command(global: Global, environment: BTreeMap<String, String>, actio
     }
 }
 
-fn these(which: WhichPipelines) -> Result<pipeline::Which, String> {
+fn these(which: WhichPipelines) -> Result<pipeline::Which<PipelineId>, String> {
     match which.name {
         Some(name) => pipeline::named(&name).map(pipeline::Which::One),
         None => Ok(pipeline::Which::All(which.namespace)),
@@ -222,6 +234,16 @@ fn at_desk(
     output: Output,
     done: impl AsyncFnOnce(&Desk) -> Outcome,
 ) -> ExitCode {
+    connected(global, environment, output, async |config, clients| done(&app::desk(config, clients)).await)
+}
+
+/// Connects with the caller's credentials, and has something done.
+fn connected(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    output: Output,
+    done: impl AsyncFnOnce(&Config, &Clients) -> Outcome,
+) -> ExitCode {
     let options = global.kubernetes();
     with_inputs(global, environment, BTreeMap::new(), |inputs| {
         let loaded = match load(inputs) {
@@ -230,7 +252,7 @@ fn at_desk(
         };
         actix::System::new().block_on(async {
             match kubernetes::connect(&options).await {
-                Ok(clients) => print(&done(&app::desk(&loaded.config, &clients)).await),
+                Ok(clients) => print(&done(&loaded.config, &clients).await),
                 Err(error) => failed(&error),
             }
         })

@@ -4,43 +4,36 @@
 //! What is shown is a [`View`]: nothing is judged here. What is written is an annotation, which the running allclear acts on.
 
 mod approve;
-mod mark;
 mod text;
 
 use serde_json::json;
 use url::Url;
 
 use crate::actors::observation::PromotingSeen;
-use crate::adapters::kubernetes::desk::{ABSENT, Desk, Found, Listing};
+use crate::adapters::kubernetes::desk::{Desk, Found, Listing};
+use crate::adapters::kubernetes::objects::{Kind, PipelineKind};
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, refused};
+use crate::cli::spoken::{self, one};
 use crate::cli::status::remote;
 use domain::id::{ObjectId, PipelineId};
 use domain::pipeline::view::{View, view};
-use domain::text::visible;
 
+pub use crate::cli::mark::{Change, Which, change};
 pub use approve::{Question, approve, question};
-pub use mark::{Change, Which, change};
 
 /// Reads `shop/web`, also as `pipeline/shop/web`.
 ///
 /// # Errors
 /// Why it is not the name of a Pipeline.
 pub fn named(text: &str) -> Result<PipelineId, String> {
-    let plain = text.strip_prefix("pipelines/").or_else(|| text.strip_prefix("pipeline/")).unwrap_or(text);
-    PipelineId::parse(&format!("pipeline/{plain}"))
-        .ok_or_else(|| format!("{text:?} is no Pipeline; write its namespace and name, as shop/web"))
-}
-
-/// Whether a name is meant as one of a Pipeline, not of a workload.
-pub fn is_meant(text: &str) -> bool {
-    text.starts_with("pipeline/") || text.starts_with("pipelines/")
+    spoken::named::<PipelineKind>(text)
 }
 
 /// Every Pipeline, in a row each. Exit codes: 0 all of them, 1 not all could be read.
 pub async fn list(desk: &Desk, namespace: Option<&str>, output: Output) -> Outcome {
     let Listing { found, unreadable } = match desk.all(namespace).await {
         Ok(Some(listing)) => listing,
-        Ok(None) => return refused(ABSENT),
+        Ok(None) => return refused(PipelineKind::ABSENT),
         Err(error) => return refused(&error.to_string()),
     };
     let pipelines = found.iter().map(shown).collect();
@@ -87,17 +80,4 @@ async fn live(url: &Url, id: &PipelineId) -> Result<View, String> {
     };
     let name = id.display_name();
     pipelines.into_iter().find(|view| view.id == *id).ok_or_else(|| format!("this allclear knows no Pipeline {name}"))
-}
-
-/// The Pipeline of this name, or where to look for it.
-async fn one(desk: &Desk, id: &PipelineId) -> Result<Found, String> {
-    match desk.one(id).await {
-        Ok(Some(found)) => Ok(found),
-        Ok(None) => Err(missing(id)),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-fn missing(id: &PipelineId) -> String {
-    format!("there is no Pipeline {}; `allclear pipeline list` shows those there are", visible(&id.display_name()))
 }

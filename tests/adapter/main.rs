@@ -27,5 +27,6 @@ mod ledger;
 mod pipelines;
 mod published;
 mod readme;
+mod repos;
 mod strangers;
 mod webhook;

@@ -1,5 +1,5 @@
-//! Pipelines as a person comes to them, with rights of their own (decision 21), or a request with ours: all of them, one of them, and a
-//! mark on one. A mark is an annotation, so the machine alone writes status and what a person says survives a restart of allclear.
+//! Pipelines and Repos as a person comes to them, with rights of their own (decision 21), or a request with ours: all of them, one of
+//! them, and a mark on one. A mark is an annotation, so the machine alone writes status and what a person says survives a restart of allclear.
 //!
 //! Not for what a mark means; that is `pipeline::ask`'s.
 
@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 
 use super::api::{Answer, Api, Clients, Collection, Resource};
 use super::crd;
-use super::objects::{PipelineKind, of};
-use domain::id::PipelineId;
+use super::crd::repo::Installation;
+use super::objects::{GROUP, Kind, PipelineKind, RepoKind, of};
+use domain::id::{ObjectId, PipelineId};
 use domain::pipeline::callers::{self, Called};
 use domain::pipeline::spec::Object;
 use domain::ports::PortError;
-use domain::ports::pipeline::Marks;
+use domain::ports::pipeline::{Kept, Marks};
 
 /// Answers a ticket with yes.
 pub const APPROVE: &str = "allclear.dev/approve";
@@ -31,36 +32,45 @@ pub const SUSPEND: &str = "allclear.dev/suspend";
 /// Who the API server takes us for (<https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/self-subject-review-v1/>).
 const REVIEWS: Resource = Resource::new("authentication.k8s.io", "v1", "selfsubjectreviews");
 
-/// Where Pipelines are read and marked.
-pub struct Desk {
+/// Pods, whose logs a person reads.
+const PODS: Resource = Resource::new("", "v1", "pods");
+
+/// Where objects of one kind of ours are read and marked.
+pub struct Desk<K = PipelineKind> {
     api: Api,
     groups: Vec<String>,
-    confined: bool,
+    kind: K,
 }
 
-/// A Pipeline, and the API group that it is in.
+/// An object, and the API group that it is in.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct Found<T = Object> {
     /// The group.
     pub group: String,
     /// The object.
-    pub object: Object,
+    pub object: T,
 }
 
-/// All Pipelines that were asked for.
-#[derive(Debug, Default)]
-pub struct Listing {
+/// All objects that were asked for.
+#[derive(Debug)]
+pub struct Listing<T: Kept = Object> {
     /// By name. Of two objects of one name, the one of the earlier group.
-    pub found: Vec<Found>,
+    pub found: Vec<Found<T>>,
     /// Those that cannot be read, and why.
-    pub unreadable: Vec<(PipelineId, String)>,
+    pub unreadable: Vec<(T::Id, String)>,
+}
+
+impl<T: Kept> Default for Listing<T> {
+    fn default() -> Self {
+        Self { found: Vec::new(), unreadable: Vec::new() }
+    }
 }
 
 /// What became of a mark.
 #[derive(Debug)]
-pub enum Marked {
+pub enum Marked<T = Object> {
     /// It is on the object, which is so now.
-    Done(Box<Found>),
+    Done(Box<Found<T>>),
     /// The object changed since it was read: nothing was written.
     Changed,
     /// The object is not there any more.
@@ -76,75 +86,75 @@ enum Patched {
 /// One change of an annotation; `None` removes it.
 pub type Mark<'a> = (&'a str, Option<&'a str>);
 
-enum Listed {
-    Read(Box<Object>),
-    Unreadable(PipelineId, String),
-}
-
 impl Desk {
     /// Pipelines of these groups. `confined`: as in [`super::objects::Pipelines::confined`]. Nothing is asked for yet.
     pub fn new(clients: &Clients, groups: &[String], confined: bool) -> Self {
-        Self { api: Api::new(clients.request.clone()), groups: groups.to_vec(), confined }
+        let kind = PipelineKind::new(confined);
+        Self { api: Api::new(clients.request.clone()), groups: groups.to_vec(), kind }
     }
+}
 
-    /// All Pipelines of a namespace, or of all; `None` if the cluster does not have the kind.
+impl Desk<RepoKind> {
+    /// Repos. Nothing is asked for yet.
+    pub fn of_repos(clients: &Clients, installation: Installation) -> Self {
+        let kind = RepoKind { installation };
+        Self { api: Api::new(clients.request.clone()), groups: vec![GROUP.to_owned()], kind }
+    }
+}
+
+impl<K: Kind> Desk<K> {
+    /// All objects of a namespace, or of all; `None` if the cluster does not have the kind.
     ///
     /// # Errors
     /// In words.
-    pub async fn all(&self, namespace: Option<&str>) -> Result<Option<Listing>, PortError> {
-        let mut listing = None;
+    pub async fn all(&self, namespace: Option<&str>) -> Result<Option<Listing<K::Object>>, PortError> {
+        let (mut listing, mut served) = (Listing::default(), false);
         for group in &self.groups {
-            let mut listed = Vec::new();
-            match self.api.each(&of::<PipelineKind>(group, namespace), entry, |one| listed.push(one)).await {
+            let of = of::<K>(group, namespace);
+            match self.api.each(&of, text, |json| self.put(group, &json, &mut listing)).await {
                 // Rights are judged first: who may not list them learns only elsewhere that there are none.
                 Err(failed) if matches!(failed.status(), Some(403 | 404)) => {
-                    if self.is_served(&of::<PipelineKind>(group, namespace)).await? {
+                    if self.is_served(&of).await? {
                         return Err(failed.error);
                     }
                 }
                 Err(failed) => return Err(failed.error),
-                Ok(Some(why)) => {
-                    return Err(PortError::lasting(
-                        of::<PipelineKind>(group, namespace).attempt("list").to_string(),
-                        why,
-                    ));
-                }
-                Ok(None) => self.sort(group, listed, listing.get_or_insert_default()),
+                Ok(Some(why)) => return Err(PortError::lasting(of.attempt("list").to_string(), why)),
+                Ok(None) => served = true,
             }
         }
-        Ok(listing)
+        listing.found.sort_by(|a, b| a.object.id().cmp(b.object.id()));
+        Ok(served.then_some(listing))
     }
 
-    fn sort(&self, group: &str, listed: Vec<Listed>, into: &mut Listing) {
-        for one in listed {
-            match one {
-                Listed::Unreadable(id, why) => into.unreadable.push((id, why)),
-                Listed::Read(object) if into.found.iter().any(|known| known.object.id == object.id) => {}
-                Listed::Read(object) => into.found.push(self.found(group, *object)),
-            }
+    /// Reads one of a list. One that cannot be read is named, and hides no other.
+    fn put(&self, group: &str, json: &str, into: &mut Listing<K::Object>) {
+        match self.kind.read(json) {
+            Err(why) => into.unreadable.extend(named::<K>(json).map(|id| (id, why))),
+            Ok(object) if into.found.iter().any(|known| known.object.id() == object.id()) => {}
+            Ok(object) => into.found.push(Found { group: group.to_owned(), object }),
         }
-        into.found.sort_by(|a, b| a.object.id.cmp(&b.object.id));
     }
 
-    /// One Pipeline; `None` if there is none of this name.
+    /// One object; `None` if there is none of this name.
     ///
     /// # Errors
     /// In words, also where the cluster does not have the kind.
-    pub async fn one(&self, id: &PipelineId) -> Result<Option<Found>, PortError> {
-        let read = self.first(id, crd::object).await?;
-        Ok(read.map(|(group, object)| self.found(group, object)))
+    pub async fn one(&self, id: &<K::Object as Kept>::Id) -> Result<Option<Found<K::Object>>, PortError> {
+        let read = self.first(id, |json| self.kind.read(json)).await?;
+        Ok(read.map(|(group, object)| Found { group: group.to_owned(), object }))
     }
 
     /// What `read` makes of the first object of this name, and the group that it is in.
     async fn first<T>(
         &self,
-        id: &PipelineId,
+        id: &<K::Object as Kept>::Id,
         read: impl Fn(&str) -> Result<T, String>,
     ) -> Result<Option<(&str, T)>, PortError> {
         let mut served = false;
         for group in &self.groups {
-            let of = of::<PipelineKind>(group, Some(&id.namespace));
-            match self.api.get(&of, &id.name).await? {
+            let of = of::<K>(group, Some(id.namespace()));
+            match self.api.get(&of, K::name(id)).await? {
                 Some(answer) => {
                     let unreadable =
                         |why| PortError::lasting(answer.attempted.as_str(), format!("it cannot be read: {why}"));
@@ -156,8 +166,8 @@ impl Desk {
         if served {
             return Ok(None);
         }
-        let attempted = of::<PipelineKind>(self.groups.first().map_or("", String::as_str), Some(&id.namespace));
-        Err(PortError::lasting(attempted.attempt_one("get", &id.name).to_string(), ABSENT))
+        let attempted = of::<K>(self.groups.first().map_or("", String::as_str), Some(id.namespace()));
+        Err(PortError::lasting(attempted.attempt_one("get", K::name(id)).to_string(), K::ABSENT))
     }
 
     async fn is_served(&self, of: &Collection) -> Result<bool, PortError> {
@@ -165,38 +175,46 @@ impl Desk {
         Ok(kinds.is_some_and(|all| all.iter().any(|one| *one.plural == of.resource.plural)))
     }
 
-    fn found(&self, group: &str, object: Object) -> Found {
-        let object = if self.confined { crd::confined(object) } else { object };
-        Found { group: group.to_owned(), object }
-    }
-
-    /// Puts marks on a Pipeline; `exact`: only if it is still as it was read.
+    /// Puts marks on an object; `exact`: only if it is still as it was read.
     ///
     /// # Errors
     /// In words.
-    pub async fn mark(&self, found: &Found, marks: &[Mark<'_>], exact: bool) -> Result<Marked, PortError> {
+    pub async fn mark(
+        &self,
+        found: &Found<K::Object>,
+        marks: &[Mark<'_>],
+        exact: bool,
+    ) -> Result<Marked<K::Object>, PortError> {
         match self.patch(&found.group, &found.object, marks, exact).await? {
             Patched::Done(answer) => {
                 let unreadable = |why| {
                     let why = format!("it is done, and the answer cannot be read: {why}");
                     PortError::lasting(answer.attempted.as_str(), why)
                 };
-                Ok(Marked::Done(Box::new(self.found(&found.group, answer.object(crd::object).map_err(unreadable)?))))
+                let object = answer.object(|json| self.kind.read(json)).map_err(unreadable)?;
+                Ok(Marked::Done(Box::new(Found { group: found.group.clone(), object })))
             }
             Patched::Changed => Ok(Marked::Changed),
             Patched::Gone => Ok(Marked::Gone),
         }
     }
 
-    async fn patch(&self, group: &str, object: &Object, marks: &[Mark<'_>], exact: bool) -> Result<Patched, PortError> {
-        let PipelineId { namespace, name } = &object.id;
+    async fn patch(
+        &self,
+        group: &str,
+        object: &K::Object,
+        marks: &[Mark<'_>],
+        exact: bool,
+    ) -> Result<Patched, PortError> {
+        let (namespace, name) = (object.id().namespace(), K::name(object.id()));
+        let (uid, version) = K::version(object);
         let annotations: serde_json::Map<String, Value> =
             marks.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-        let mut metadata = json!({"annotations": annotations, "uid": object.uid});
+        let mut metadata = json!({"annotations": annotations, "uid": uid});
         if exact && let Some(fields) = metadata.as_object_mut() {
-            fields.insert("resourceVersion".to_owned(), json!(object.version));
+            fields.insert("resourceVersion".to_owned(), json!(version));
         }
-        let of = of::<PipelineKind>(group, Some(namespace));
+        let of = of::<K>(group, Some(namespace));
         match self.api.merge(&of, name, &json!({"metadata": metadata})).await {
             Ok(answer) => Ok(Patched::Done(answer)),
             Err(failed) if failed.status() == Some(404) => Ok(Patched::Gone),
@@ -209,7 +227,7 @@ impl Desk {
     }
 
     /// Whether the object of this name is not the one that was found.
-    async fn is_another(&self, of: &Collection, object: &Object) -> Result<bool, PortError> {
+    async fn is_another(&self, of: &Collection, object: &K::Object) -> Result<bool, PortError> {
         #[derive(Deserialize)]
         struct Named {
             metadata: Metadata,
@@ -218,8 +236,20 @@ impl Desk {
         struct Metadata {
             uid: String,
         }
-        let Some(answer) = self.api.get(of, &object.id.name).await? else { return Ok(true) };
-        Ok(answer.json::<Named>()?.metadata.uid != object.uid)
+        let Some(answer) = self.api.get(of, K::name(object.id())).await? else { return Ok(true) };
+        Ok(answer.json::<Named>()?.metadata.uid != K::version(object).0)
+    }
+
+    /// The log of a container of the newest pod of this Job, from its beginning; `None` if no pod of it is there any more.
+    ///
+    /// # Errors
+    /// In words.
+    pub async fn log(&self, namespace: &str, job: &str, container: &str) -> Result<Option<String>, PortError> {
+        let pods = Collection { resource: PODS, namespace: Some(namespace.to_owned()), only: None };
+        let labels = format!("job-name={job}");
+        let found = self.api.all(&pods, Some(&labels), pod_name).await?;
+        let Some((_, pod)) = found.into_iter().max() else { return Ok(None) };
+        Ok(Some(self.api.log(&pods, &pod, container).await?.text()))
     }
 
     /// Who we are, as the API server knows us.
@@ -251,9 +281,10 @@ impl Desk {
 impl Marks for Desk {
     async fn read(&self, id: &PipelineId) -> Result<Option<Called>, PortError> {
         let called = self.first(id, crd::called).await?;
-        Ok(called.map(|(group, called)| {
-            let object = if self.confined { crd::confined(called.object) } else { called.object };
-            Called { group: group.to_owned(), object, ..called }
+        Ok(called.map(|(group, called)| Called {
+            group: group.to_owned(),
+            object: self.kind.confine(called.object.clone()),
+            ..called
         }))
     }
 
@@ -285,11 +316,31 @@ pub fn requested_at(at_ms: i64) -> String {
     Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
 }
 
-/// Why there is nothing to see in a cluster without the kind.
-pub const ABSENT: &str = "this cluster does not have the kind Pipeline; `allclear crds | kubectl apply -f -` adds it";
+/// The text of one of a list: a decoder has no kind to read it with.
+#[expect(clippy::unnecessary_wraps, reason = "a decoder may fail")]
+fn text(json: &str) -> Result<String, String> {
+    Ok(json.to_owned())
+}
 
-/// One of a list. One that cannot be read is named, and hides no other.
-fn entry(json: &str) -> Result<Listed, String> {
+/// When a pod was made, and its name.
+fn pod_name(json: &str) -> Result<(String, String), String> {
+    #[derive(Deserialize)]
+    struct Pod {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        name: String,
+        #[serde(default)]
+        creation_timestamp: String,
+    }
+    let Pod { metadata } = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    Ok((metadata.creation_timestamp, metadata.name))
+}
+
+/// The name of an object that cannot be read otherwise.
+fn named<K: Kind>(json: &str) -> Option<<K::Object as Kept>::Id> {
     #[derive(Deserialize)]
     struct Named {
         metadata: Metadata,
@@ -299,8 +350,6 @@ fn entry(json: &str) -> Result<Listed, String> {
         namespace: String,
         name: String,
     }
-    crd::object(json).map(|object| Listed::Read(Box::new(object))).or_else(|why| {
-        let Named { metadata } = serde_json::from_str(json).map_err(|error| error.to_string())?;
-        Ok(Listed::Unreadable(PipelineId::new(metadata.namespace, metadata.name), why))
-    })
+    let Named { metadata: Metadata { namespace, name } } = serde_json::from_str(json).ok()?;
+    Some(K::id(namespace, name))
 }

@@ -33,6 +33,8 @@ pub trait Kind: Clone + Send + Sync + 'static {
     const NAME: &'static str;
     /// Its name in addresses.
     const PLURAL: &'static str;
+    /// Why there is nothing to see in a cluster without it.
+    const ABSENT: &'static str;
 
     /// The object of this name.
     fn id(namespace: String, name: String) -> <Self::Object as Kept>::Id;
@@ -60,11 +62,25 @@ pub struct PipelineKind {
     confined: bool,
 }
 
+impl PipelineKind {
+    /// The kind, as far as its objects may reach.
+    pub const fn new(confined: bool) -> Self {
+        Self { confined }
+    }
+
+    /// An object, as far as it may reach.
+    pub fn confine(&self, object: pipeline::spec::Object) -> pipeline::spec::Object {
+        if self.confined { crd::confined(object) } else { object }
+    }
+}
+
 impl Kind for PipelineKind {
     type Object = pipeline::spec::Object;
 
     const NAME: &'static str = "Pipeline";
     const PLURAL: &'static str = "pipelines";
+    const ABSENT: &'static str =
+        "this cluster does not have the kind Pipeline; `allclear crds | kubectl apply -f -` adds it";
 
     fn id(namespace: String, name: String) -> PipelineId {
         PipelineId { namespace, name }
@@ -75,7 +91,7 @@ impl Kind for PipelineKind {
     }
 
     fn read(&self, json: &str) -> Result<Self::Object, String> {
-        crd::object(json).map(|object| if self.confined { crd::confined(object) } else { object })
+        crd::object(json).map(|object| self.confine(object))
     }
 
     fn written(object: &Self::Object) -> serde_json::Result<Value> {
@@ -86,7 +102,8 @@ impl Kind for PipelineKind {
 /// The kind `Repo`.
 #[derive(Clone, Debug, Default)]
 pub struct RepoKind {
-    installation: Installation,
+    /// What this installation of allclear adds to each spec.
+    pub installation: Installation,
 }
 
 impl Kind for RepoKind {
@@ -94,6 +111,8 @@ impl Kind for RepoKind {
 
     const NAME: &'static str = "Repo";
     const PLURAL: &'static str = "repos";
+    const ABSENT: &'static str =
+        "this cluster does not have the kind Repo; `allclear crds | kubectl apply -f -` adds it";
 
     fn id(namespace: String, name: String) -> RepoId {
         RepoId { namespace, name }

@@ -1,10 +1,13 @@
 //! A person's yes: what is asked, what follows, and the answer, which names the ticket that was shown.
 
 use crate::adapters::kubernetes::desk::{APPROVE, APPROVED_BY, Desk, Found, Marked, OVERRIDE};
+use crate::adapters::kubernetes::objects::PipelineKind;
 use crate::cli::answer::{Outcome, refused};
 use crate::cli::consent::{Answer, Consent};
-use crate::cli::pipeline::text::{change, time};
-use crate::cli::pipeline::{missing, one, shown};
+use crate::cli::page::time;
+use crate::cli::pipeline::shown;
+use crate::cli::pipeline::text::change;
+use crate::cli::spoken::{missing, one};
 use domain::id::{Environment, ObjectId, PipelineId};
 use domain::pipeline::view::{EnvironmentView, QuestionView, View};
 
@@ -128,7 +131,7 @@ impl Question {
                         asked.revision
                     ));
                 }
-                Ok(Marked::Gone) => return refused(&missing(&id)),
+                Ok(Marked::Gone) => return refused(&missing::<PipelineKind>(&id)),
                 Ok(Marked::Changed) => {}
                 Err(error) => return refused(&error.to_string()),
             }

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::cli::page::Page;
+use crate::cli::page::{Page, time};
 use crate::cli::read::pipeline_lines::{brief, row};
 use domain::id::{ObjectId, Revision};
 use domain::pipeline::view::{EnvironmentView, PromotionView, QuestionView, TargetView, View};
@@ -22,12 +21,6 @@ pub(super) struct Listed {
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub(super) struct Explained(pub(super) View);
-
-/// `2026-11-22 22:10:05Z`.
-pub(super) fn time(at_ms: i64) -> String {
-    let at = Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::UNIX_EPOCH);
-    at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
-}
 
 /// `1.2 → 1.3`.
 pub(super) fn change(from: Option<&Revision>, to: &Revision) -> String {

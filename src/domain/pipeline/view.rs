@@ -5,6 +5,8 @@
 
 mod words;
 
+pub(crate) use words::{host, window};
+
 use serde::{Deserialize, Serialize};
 
 use crate::app::{ClusterKey, Present, Sight, TargetKey};
@@ -191,7 +193,7 @@ pub fn view(object: &Object, status: &Status, live: Option<Live<'_>>) -> View {
         id: object.id.clone(),
         suspended,
         faulty: object.spec.as_ref().err().cloned(),
-        unjudged: unjudged(object, status),
+        unjudged: unjudged(status.serial, status.observed_generation, object.generation),
         latest: status.latest.clone(),
         conditions: conditions(status),
         environments,
@@ -201,13 +203,13 @@ pub fn view(object: &Object, status: &Status, live: Option<Live<'_>>) -> View {
     }
 }
 
-fn unjudged(object: &Object, status: &Status) -> Option<String> {
+/// Why what is shown is older than the spec, if it is.
+pub(crate) fn unjudged(serial: u64, observed: i64, generation: i64) -> Option<String> {
     // Before its first status an object has the CRD's default of -1, or none at all.
-    if status.serial == 0 && status.observed_generation <= 0 {
+    if serial == 0 && observed <= 0 {
         return Some("allclear has not judged it yet: it does within half a minute where it runs and leads".to_owned());
     }
-    (status.observed_generation < object.generation)
-        .then(|| "its spec was changed, and allclear has not judged that yet".to_owned())
+    (observed < generation).then(|| "its spec was changed, and allclear has not judged that yet".to_owned())
 }
 
 /// What the status says of each target, as sights. A status of another spec says nothing of them.

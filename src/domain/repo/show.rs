@@ -12,7 +12,7 @@ use crate::text;
 const MESSAGE_BYTES_MAX: usize = 400;
 
 /// The reason of a condition: the object does not keep what we write.
-const PRUNED: &str = "StatusPruned";
+pub(super) const PRUNED: &str = "StatusPruned";
 
 /// What is said while the object does not keep what we write.
 const APPLY_CRD: &str = "the CRD drops what allclear must remember, so nothing is run: apply that of this version, which `allclear crds` \

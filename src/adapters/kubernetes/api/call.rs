@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use kube::Client;
-use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::api::{DeleteParams, GetParams, ListParams, LogParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::client::Body;
 use kube::core::Request;
 use kube::core::request::Error as RequestError;
@@ -25,6 +25,9 @@ use domain::ports::PortError;
 
 /// Most of an error's body that is read. A `Status` has a few hundred bytes; a proxy's page is not worth more.
 const ERROR_BYTES_MAX: usize = 16 * 1024;
+
+/// Most of a log that is read: what a person may read at once, and below the largest answer.
+const LOG_BYTES_MAX: i64 = 1024 * 1024;
 
 /// The API server of one cluster, as one of those who ask it does: with the longest wait for an answer, and its largest size.
 #[derive(Clone)]
@@ -125,6 +128,17 @@ impl Api {
         self.send(of.attempt_one("patch", name), request).await
     }
 
+    /// The log of a container of this pod, at most [`LOG_BYTES_MAX`] from its beginning.
+    pub async fn log(&self, of: &Collection, pod: &str, container: &str) -> Result<Answer, CallError> {
+        let params = LogParams {
+            container: Some(container.to_owned()),
+            limit_bytes: Some(LOG_BYTES_MAX),
+            ..LogParams::default()
+        };
+        let request = Request::new(of.path()).logs(pod, &params);
+        self.send(of.attempt_one("get the log of", pod), request).await
+    }
+
     /// Deletes the object of this name, if there is one.
     pub async fn delete(&self, of: &Collection, name: &str) -> Result<(), CallError> {
         let request = Request::new(of.path()).delete(name, &DeleteParams::default());
@@ -191,6 +205,11 @@ impl Answer {
             let failure = Failure::unanswered(format!("it cannot be read: {error}"));
             CallError { error: PortError::passing(self.attempted.as_str(), &failure.message), failure }
         })
+    }
+
+    /// What it says; bytes that are no text are replaced.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
     }
 
     /// What is kept of the object it is, or why that cannot be read.

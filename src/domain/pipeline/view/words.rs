@@ -267,12 +267,13 @@ fn edge(environment: &EnvironmentSpec) -> Option<String> {
 }
 
 /// Of an address: its path may hold a token.
-fn host(url: &str) -> &str {
+pub(crate) fn host(url: &str) -> &str {
     let rest = url.strip_prefix("https://").unwrap_or(url);
     rest.split(['/', '?', '#']).next().unwrap_or(rest)
 }
 
-fn window(window: &Window) -> String {
+/// `window Mon Fri 09:00 to 17:00 UTC`.
+pub(crate) fn window(window: &Window) -> String {
     const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
     let days: Vec<&str> = window.days.iter().filter_map(|day| DAYS.get(usize::from(*day)).copied()).collect();
     let days = if days.len() == DAYS.len() { "every day".to_owned() } else { days.join(" ") };

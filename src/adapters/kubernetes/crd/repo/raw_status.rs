@@ -141,7 +141,7 @@ pub struct RunStatus {
     pub revision: String,
     /// What its newest Job does, or its next: plan or apply.
     pub action: String,
-    /// The number of that Job among those of its action.
+    /// The number of that Job among those of the run; 0 before there is one.
     #[cfg_attr(test, schemars(range(min = 0)))]
     pub attempt: i64,
     /// Waiting, Starting, Started, Planned; then Succeeded, Failed, Lost or Superseded.

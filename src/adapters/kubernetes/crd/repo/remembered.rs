@@ -61,7 +61,7 @@ fn earlier(raw: &raw::RepoStatus) -> Result<Option<Run>, String> {
     };
     let job = raw.run_job_name.as_deref().filter(|name| !name.is_empty());
     Ok(Some(Run {
-        attempt: Attempt { seq: RunSeq(0), action: Action::Apply, number: 1 },
+        attempt: Attempt { seq: RunSeq(0), number: 0, action: Action::Apply },
         revision: commit(raw.git_sha.clone().unwrap_or_default(), "gitSHA")?,
         terms: Terms::default(),
         phase,

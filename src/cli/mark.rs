@@ -1,19 +1,16 @@
-//! Looking now, stopping the line and letting it go on, for one Pipeline or for all.
+//! Looking now, stopping the line and letting it go on, for one Pipeline or Repo, or for all.
 
-use std::fmt;
-
-use crate::adapters::kubernetes::desk::{
-    ABSENT, Desk, Found, Listing, Mark, Marked, REQUESTED_AT, SUSPEND, requested_at,
-};
+use crate::adapters::kubernetes::desk::{Desk, Found, Listing, Mark, Marked, REQUESTED_AT, SUSPEND, requested_at};
 use crate::cli::answer::{EXIT_FAILED, Outcome, refused};
 use crate::cli::page::count;
-use crate::cli::pipeline::{missing, one};
-use domain::id::{ObjectId, PipelineId};
+use crate::cli::spoken::{IdOf, Spoken, missing, one};
+use domain::id::ObjectId;
+use domain::ports::pipeline::Kept;
 
-/// Which Pipelines.
-pub enum Which {
+/// Which objects.
+pub enum Which<I> {
     /// This one.
-    One(PipelineId),
+    One(I),
     /// All of this namespace; `None`: of all namespaces.
     All(Option<String>),
 }
@@ -23,18 +20,18 @@ pub enum Which {
 pub enum Change {
     /// They are looked at now: the time of the wish in milliseconds since the Unix epoch, so that no two are the same.
     Poke(i64),
-    /// No new promotion starts, for this reason.
+    /// Nothing new starts, for this reason.
     Suspend(Option<String>),
-    /// New promotions start again.
+    /// New work starts again.
     Resume,
 }
 
-/// Changes Pipelines. Exit codes: 0 all of them changed, 1 not all.
-pub async fn change(desk: &Desk, which: Which, change: Change) -> Outcome {
+/// Changes objects. Exit codes: 0 all of them changed, 1 not all.
+pub async fn change<K: Spoken>(desk: &Desk<K>, which: Which<IdOf<K>>, change: Change) -> Outcome {
     let listing = match which {
         Which::One(id) => one(desk, &id).await.map(|found| Listing { found: vec![found], ..Listing::default() }),
         Which::All(namespace) => match desk.all(namespace.as_deref()).await {
-            Ok(listing) => listing.ok_or_else(|| ABSENT.to_owned()),
+            Ok(listing) => listing.ok_or_else(|| K::ABSENT.to_owned()),
             Err(error) => Err(error.to_string()),
         },
     };
@@ -49,7 +46,7 @@ pub async fn change(desk: &Desk, which: Which, change: Change) -> Outcome {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     for found in &found {
         match apply(desk, found, &change).await {
-            Ok(words) => out.push(format!("{}: {words}\n", found.object.id.display_name())),
+            Ok(words) => out.push(format!("{}: {words}\n", found.object.id().display_name())),
             Err(why) => err.push(refused(&why).err),
         }
     }
@@ -57,19 +54,19 @@ pub async fn change(desk: &Desk, which: Which, change: Change) -> Outcome {
         err.push(refused(&format!("{} was left as it is, for it cannot be read: {why}", id.display_name())).err);
     }
     if found.is_empty() && unreadable.is_empty() {
-        out.push("there is no Pipeline\n".to_owned());
+        out.push(format!("there is no {}\n", K::NAME));
     } else if found.len() > 1 {
-        out.push(format!("{} {change}\n", count(out.len(), "Pipeline", "Pipelines")));
+        out.push(format!("{} {}\n", count(out.len(), K::NAME, &format!("{}s", K::NAME)), change.words::<K>()));
     }
     Outcome { out: out.concat(), err: err.concat(), code: if err.is_empty() { 0 } else { EXIT_FAILED } }
 }
 
 /// Why the line is stopped, if that was not said: at least by whom.
-async fn reason(desk: &Desk) -> String {
+async fn reason<K: Spoken>(desk: &Desk<K>) -> String {
     desk.who().await.map_or_else(|_| "stopped by hand".to_owned(), |who| format!("stopped by {who}"))
 }
 
-async fn apply(desk: &Desk, found: &Found, change: &Change) -> Result<String, String> {
+async fn apply<K: Spoken>(desk: &Desk<K>, found: &Found<K::Object>, change: &Change) -> Result<String, String> {
     let at;
     let mark: Mark<'_> = match change {
         Change::Poke(at_ms) => {
@@ -81,23 +78,24 @@ async fn apply(desk: &Desk, found: &Found, change: &Change) -> Result<String, St
     };
     let now = match desk.mark(found, &[mark], false).await.map_err(|error| error.to_string())? {
         Marked::Done(now) => now,
-        Marked::Gone => return Err(missing(&found.object.id)),
-        Marked::Changed => return Err(format!("{} was made anew meanwhile", found.object.id.display_name())),
+        Marked::Gone => return Err(missing::<K>(found.object.id())),
+        Marked::Changed => return Err(format!("{} was made anew meanwhile", found.object.id().display_name())),
     };
-    let still = now.object.spec.as_ref().ok().and_then(|spec| spec.suspended.clone());
+    let still = K::suspended(&now.object);
+    let words = change.words::<K>();
     Ok(match (change, still) {
         (Change::Resume, Some(why)) => format!("it is still stopped: {why}; set `suspend: false` there"),
-        (Change::Suspend(Some(reason)), _) => format!("{change}: {reason}. What was started goes on"),
-        _ => change.to_string(),
+        (Change::Suspend(Some(reason)), _) => format!("{words}: {reason}. What was started goes on"),
+        _ => words,
     })
 }
 
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Poke(_) => "asked to look now",
-            Self::Suspend(_) => "stopped, so no new promotion starts",
-            Self::Resume => "going on",
-        })
+impl Change {
+    fn words<K: Spoken>(&self) -> String {
+        match self {
+            Self::Poke(_) => "asked to look now".to_owned(),
+            Self::Suspend(_) => format!("stopped, so no new {} starts", K::WORK),
+            Self::Resume => "going on".to_owned(),
+        }
     }
 }

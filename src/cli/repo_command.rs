@@ -1,0 +1,81 @@
+//! What `allclear repo` was asked to do, by its arguments.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use crate::adapters::clock::SystemClock;
+use crate::adapters::kubernetes::desk::Desk;
+use crate::adapters::kubernetes::objects::RepoKind;
+use crate::app;
+use crate::cli::answer::{EXIT_INVALID, Outcome, Output, print, refused};
+use crate::cli::arguments::{Global, RepoAction, WhichRepos};
+use crate::cli::consent::Consent;
+use crate::cli::{connected, repo};
+use domain::id::RepoId;
+use domain::ports::Clock;
+
+/// `allclear explain repo/NS/NAME`.
+pub(super) fn explain(global: Global, environment: BTreeMap<String, String>, name: &str, output: Output) -> ExitCode {
+    match repo::named(name) {
+        Ok(id) => at_desk(global, environment, output, async |desk| repo::explain(desk, &id, output).await),
+        Err(why) => invalid(&why),
+    }
+}
+
+/// `allclear repo`.
+pub(super) fn repo(global: Global, environment: BTreeMap<String, String>, action: RepoAction) -> ExitCode {
+    let asked = match action {
+        RepoAction::List { namespace, output } => {
+            let output = output.into();
+            return at_desk(global, environment, output, async |desk| {
+                repo::list(desk, namespace.as_deref(), output).await
+            });
+        }
+        RepoAction::Approve { name, ticket, yes } => match repo::named(&name) {
+            Ok(id) => {
+                return at_desk(global, environment, Output::Table, async |desk| {
+                    repo::approve(desk, &id, ticket.as_deref(), Consent::new(yes)).await
+                });
+            }
+            Err(why) => Err(why),
+        },
+        RepoAction::Logs { name, step } => match repo::named(&name) {
+            Ok(id) => {
+                return at_desk(global, environment, Output::Table, async |desk| repo::logs(desk, &id, step).await);
+            }
+            Err(why) => Err(why),
+        },
+        RepoAction::Poke { which } => {
+            these(which).map(|which| (which, repo::Change::Poke(SystemClock::default().wall_ms())))
+        }
+        RepoAction::Suspend { which, reason } => these(which).map(|which| (which, repo::Change::Suspend(reason))),
+        RepoAction::Resume { which } => these(which).map(|which| (which, repo::Change::Resume)),
+    };
+    match asked {
+        Ok((which, change)) => {
+            at_desk(global, environment, Output::Table, async |desk| repo::change(desk, which, change).await)
+        }
+        Err(why) => invalid(&why),
+    }
+}
+
+fn these(which: WhichRepos) -> Result<repo::Which<RepoId>, String> {
+    match which.name {
+        Some(name) => repo::named(&name).map(repo::Which::One),
+        None => Ok(repo::Which::All(which.namespace)),
+    }
+}
+
+fn invalid(why: &str) -> ExitCode {
+    print(&Outcome { code: EXIT_INVALID, ..refused(why) })
+}
+
+/// Connects with the caller's credentials, and has something done with Repos.
+fn at_desk(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    output: Output,
+    done: impl AsyncFnOnce(&Desk<RepoKind>) -> Outcome,
+) -> ExitCode {
+    connected(global, environment, output, async |_, clients| done(&app::repo_desk(clients)).await)
+}

@@ -1,0 +1,243 @@
+//! The commands about Repos, through the real adapter and our stand-in of the API server. What the machine would write into a status,
+//! and what the kubelet would serve as a log, is put there by hand.
+
+use allclear::adapters::kubernetes::crd::repo::Installation;
+use allclear::adapters::kubernetes::desk::Desk;
+use allclear::adapters::kubernetes::objects::{GROUP, RepoKind};
+use allclear::adapters::kubernetes::{Options, connect};
+use allclear::cli::answer::{Outcome, Output};
+use allclear::cli::consent::Consent;
+use allclear::cli::repo::{Change, Which, approve, change, explain, list, logs, named, question};
+use domain::id::RepoId;
+use domain::repo::job::StepKind;
+use sandbox::http::{Action, Fault, Reply, Request, Server, When};
+use sandbox::kubernetes::{Kind, KubernetesStandIn, Options as StandInOptions};
+use serde_json::{Value, json};
+
+const TICKET: &str = "0123456789ab";
+const A: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+const B: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+struct World {
+    api: KubernetesStandIn,
+    server: Server,
+    desk: Desk<RepoKind>,
+}
+
+fn infra() -> RepoId {
+    RepoId::new("platform", "infra")
+}
+
+fn repo(name: &str) -> Value {
+    json!({
+        "apiVersion": format!("{GROUP}/v1alpha1"), "kind": "Repo",
+        "metadata": {"namespace": "platform", "name": name},
+        "spec": {"url": "https://git.example.com/platform/infra.git", "approval": "Plan"},
+    })
+}
+
+/// What the machine writes while it asks about a plan.
+fn asking(ticket: &str) -> Value {
+    json!({"status": {
+        "serial": 2, "observedGeneration": 1, "seq": 4,
+        "head": {"revision": A, "ref": "refs/heads/main", "seenAt": "2026-11-22T22:10:00Z"},
+        "run": {
+            "seq": 4, "revision": A, "action": "plan", "attempt": 1, "phase": "Planned",
+            "job": {"name": "infra-000000000001", "uid": "j"}, "startedAt": "2026-11-22T22:10:05Z", "skipped": [B],
+            "plan": {"fingerprint": "f", "add": 1, "change": 0, "destroy": 2, "job": "infra-000000000001"},
+            "message": "a person must say yes to what the plan would change",
+        },
+        "waitingApproval": {"ticket": ticket, "for": "Plan", "since": "2026-11-22T22:11:00Z"},
+        "conditions": [{
+            "type": "Ready", "status": "False", "reason": "WaitingForApproval", "message": "a person must say yes",
+            "lastTransitionTime": "2026-11-22T22:11:00Z",
+        }],
+        "history": [{"seq": 3, "revision": B, "outcome": "Succeeded", "by": "jane", "at": "2026-11-21T22:11:00Z"}],
+    }})
+}
+
+impl World {
+    async fn start() -> Self {
+        let api = KubernetesStandIn::new(StandInOptions::default());
+        let server = api.start().await.unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), api.kubeconfig(&server)).unwrap();
+        let clients = connect(&Options { kubeconfig: Some(file.path().to_owned()), context: None }).await.unwrap();
+        let desk = Desk::of_repos(&clients, Installation::default());
+        Self { api, server, desk }
+    }
+
+    /// With one Repo that asks about a plan whose pod is there.
+    async fn asking() -> Self {
+        let world = Self::start().await;
+        world.api.set_installed(GROUP, true);
+        world.api.apply(repo("infra")).unwrap();
+        world.ask(TICKET);
+        world.api.apply(pod("infra-000000000001-x", "infra-000000000001")).unwrap();
+        world.api.apply(pod("other-y", "other")).unwrap();
+        world
+    }
+
+    fn ask(&self, ticket: &str) {
+        self.api.patch(Kind::Repo, "platform", "infra", &asking(ticket)).unwrap();
+    }
+
+    fn annotation(&self, name: &str) -> Option<String> {
+        let object = self.api.get(Kind::Repo, "platform", "infra").unwrap();
+        let value = object["metadata"]["annotations"].get(format!("allclear.dev/{name}"))?;
+        value.as_str().map(str::to_owned)
+    }
+
+    /// What the kubelet has of the `plan` container of the pod of our Job, and of no other.
+    fn serve_log(&self, text: &'static str) {
+        let own = |request: &Request| {
+            request.path == "/api/v1/namespaces/platform/pods/infra-000000000001-x/log"
+                && request.query.get("container").is_some_and(|container| container == "plan")
+        };
+        let answer = Action::Answer(Reply::full(200, "text/plain", text));
+        self.server.inject(Fault::once(When::Before, answer).matching(own).times(u32::MAX));
+    }
+
+    async fn approve(&self, ticket: Option<&str>) -> Outcome {
+        approve(&self.desk, &infra(), ticket, Consent::Given).await
+    }
+}
+
+fn pod(name: &str, job: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"namespace": "platform", "name": name, "labels": {"job-name": job}},
+        "spec": {"containers": [{"name": "report", "image": "a"}]},
+    })
+}
+
+fn has(outcome: &Outcome, code: u8, parts: &[&str]) {
+    let all = format!("{}{}", outcome.out, outcome.err);
+    let words = all.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(outcome.code, code, "{words}");
+    for part in parts {
+        assert!(words.contains(part), "{part:?} is not in {words}");
+    }
+}
+
+#[tokio::test]
+async fn every_repo_is_listed_with_what_it_waits_for() {
+    let world = World::asking().await;
+    world.api.apply(repo("new")).unwrap();
+    let mut broken = repo("broken");
+    broken["status"] = json!({"serial": "many"});
+    world.api.put(broken).unwrap();
+    let listed = list(&world.desk, None, Output::Table).await;
+    let waits = "Waits a person must say yes to what the plan would change; it is applied after a yes";
+    has(&listed, 1, &["platform/infra aaaaaaaaaaaa │ run 4 of aaaaaaaaaaaa: Planned plan", waits]);
+    has(
+        &listed,
+        1,
+        &["platform/new ?", "allclear has not judged it yet", "platform/broken cannot be read: its status"],
+    );
+    has(&list(&world.desk, Some("elsewhere"), Output::Table).await, 0, &["no Repos"]);
+    let json: Value = serde_json::from_str(&list(&world.desk, None, Output::Json).await.out).unwrap();
+    assert_eq!(json["repos"][0]["question"]["ticket"], TICKET);
+}
+
+#[tokio::test]
+async fn an_explanation_has_all_that_a_person_asks() {
+    let world = World::asking().await;
+    let told = explain(&world.desk, &infra(), Output::Table).await;
+    for part in [
+        "HEAD of https://git.example.com/platform/infra.git",
+        "refs/heads/main, since 2026-11-22 22:10:00Z",
+        "`allclear repo approve platform/infra`",
+        "Plan, since 2026-11-22 22:11:00Z",
+        TICKET,
+        "its plan: 1 to add, 0 to change, 2 to destroy",
+        "skipped: bbbbbbbbbbbb",
+        "Logs kubectl logs -n platform job/infra-000000000001 -c plan",
+        "not Ready, WaitingForApproval since",
+        "3 of bbbbbbbbbbbb, Succeeded, approved by jane",
+    ] {
+        has(&told, 0, &[part]);
+    }
+    let missing = explain(&world.desk, &RepoId::new("platform", "infar"), Output::Table).await;
+    has(&missing, 1, &["there is no Repo platform/infar; `allclear repo list` shows those there are"]);
+    assert!(named("infra").is_err() && named("a/b/c").is_err());
+    assert_eq!((named("repo/platform/infra"), named("platform/infra")), (Ok(infra()), Ok(infra())));
+}
+
+#[tokio::test]
+async fn a_yes_follows_the_plan_that_was_shown_and_names_its_ticket() {
+    let world = World::asking().await;
+    world.serve_log("Plan: 1 to add\nsecond line");
+    let plan = question(&world.desk, &infra(), None).await.map_err(drop).expect("a question").plan();
+    assert!(plan.starts_with("Plan: 1 to add\nsecond line\nplatform/infra: aaaa"), "{plan}");
+    for part in [TICKET, "answered as stand-in", "1 to add, 0 to change, 2 to destroy", "if that plan is the same"] {
+        assert!(plan.contains(part), "{part:?} is not in {plan}");
+    }
+    has(
+        &approve(&world.desk, &infra(), None, Consent::Nobody).await,
+        1,
+        &["nothing was changed: there is no terminal"],
+    );
+    has(&world.approve(Some("ba9876543210")).await, 1, &["nothing was changed: the open question has another ticket"]);
+    assert_eq!(world.annotation("approve"), None);
+    has(&world.approve(Some(TICKET)).await, 0, &["stand-in said yes to platform/infra, ticket 0123456789ab"]);
+    let said = ["approve", "approved-by", "override"].map(|name| world.annotation(name));
+    assert_eq!(said, [Some(TICKET.to_owned()), Some("stand-in".to_owned()), None]);
+    has(&world.approve(None).await, 0, &["answered already"]);
+}
+
+#[tokio::test]
+async fn a_question_that_moved_on_is_not_answered_and_the_new_one_is_shown() {
+    let world = World::asking().await;
+    let shown = question(&world.desk, &infra(), None).await.map_err(drop).expect("a question");
+    world.ask("ba9876543210");
+    has(&shown.answer(&world.desk).await, 1, &["moved on while you were asked", "Its ticket is ba9876543210 now"]);
+    assert_eq!(world.annotation("approve"), None);
+    // The same question on an object that changed otherwise is answered.
+    let shown = question(&world.desk, &infra(), None).await.map_err(drop).expect("a question");
+    world.api.patch(Kind::Repo, "platform", "infra", &json!({"metadata": {"labels": {"touched": "yes"}}})).unwrap();
+    has(&shown.answer(&world.desk).await, 0, &["said yes"]);
+    assert_eq!(world.annotation("approve").as_deref(), Some("ba9876543210"));
+    world.api.patch(Kind::Repo, "platform", "infra", &json!({"status": {"waitingApproval": null}})).unwrap();
+    has(&world.approve(None).await, 1, &["nothing was changed: platform/infra asks nothing; it waits for"]);
+}
+
+#[tokio::test]
+async fn a_log_is_that_of_the_step_and_the_job_or_says_how_else_to_get_it() {
+    let world = World::asking().await;
+    world.serve_log("the plan");
+    assert_eq!(logs(&world.desk, &infra(), None).await.out, "the plan\n");
+    assert_eq!(logs(&world.desk, &infra(), Some(StepKind::Plan)).await.out, "the plan\n");
+    let other = logs(&world.desk, &infra(), Some(StepKind::Source)).await;
+    has(&other, 1, &["`kubectl logs -n platform job/infra-000000000001 -c source` reads the same"]);
+    world.api.delete(Kind::Pod, "platform", "infra-000000000001-x").unwrap();
+    has(&logs(&world.desk, &infra(), None).await, 1, &["no pod of Job infra-000000000001 is there any more"]);
+    let shown = question(&world.desk, &infra(), None).await.map_err(drop).expect("a question").plan();
+    assert!(shown.starts_with("the plan cannot be shown: no pod of Job"), "{shown}");
+    world.api.apply(repo("new")).unwrap();
+    has(&logs(&world.desk, &RepoId::new("platform", "new"), None).await, 1, &["has not run a Job yet"]);
+}
+
+#[tokio::test]
+async fn a_repo_or_all_of_them_are_looked_at_stopped_and_let_go_on() {
+    let world = World::asking().await;
+    world.api.apply(repo("other")).unwrap();
+    has(&change(&world.desk, Which::One(infra()), Change::Poke(5)).await, 0, &["platform/infra: asked to look now"]);
+    assert_eq!(world.annotation("requested-at").as_deref(), Some("1970-01-01T00:00:00.005Z"));
+    let stopped = change(&world.desk, Which::All(None), Change::Suspend(None)).await;
+    has(&stopped, 0, &["stopped, so no new run starts: stopped by stand-in", "2 Repos stopped"]);
+    assert_eq!(world.annotation("suspend").as_deref(), Some("stopped by stand-in"));
+    has(&explain(&world.desk, &infra(), Output::Table).await, 0, &["Stopped stopped by stand-in"]);
+    let resumed = change(&world.desk, Which::All(Some("platform".to_owned())), Change::Resume).await;
+    has(&resumed, 0, &["platform/infra: going on", "2 Repos going on"]);
+    assert_eq!(world.annotation("suspend"), None);
+}
+
+#[tokio::test]
+async fn a_cluster_without_the_kind_says_how_to_add_it() {
+    let world = World::start().await;
+    let add = "this cluster does not have the kind Repo; `allclear crds | kubectl apply -f -` adds it";
+    has(&list(&world.desk, None, Output::Table).await, 1, &[add]);
+    has(&world.approve(None).await, 1, &[add]);
+    has(&change(&world.desk, Which::All(None), Change::Resume).await, 1, &[add]);
+}
