@@ -115,6 +115,16 @@ pub trait Jobs: Send + Sync {
     async fn remove(&self, repo: &RepoId, name: &str, uid: &str) -> Result<(), PortError>;
 }
 
+/// Repos, for those who ask by a request.
+#[async_trait]
+pub trait Pokes: Send + Sync {
+    /// Asks for a look at this Repo, at this time in milliseconds since the Unix epoch; `false` if there is none of this name.
+    ///
+    /// # Errors
+    /// In words, also where the cluster does not have the kind.
+    async fn poke(&self, repo: &RepoId, at_ms: i64) -> Result<bool, PortError>;
+}
+
 /// Everything outside that Repos need, in one hand.
 #[derive(Clone)]
 pub struct Running {
