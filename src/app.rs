@@ -2,7 +2,9 @@
 //! actors, serves HTTP beside them, and ends everything in order.
 
 pub mod by_hand;
+mod others;
 mod promoting;
+mod running;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -32,7 +34,9 @@ use crate::adapters::redis::Server;
 use crate::adapters::redis::board::RedisBoard;
 use crate::adapters::webhook::Webhooks;
 use crate::app::by_hand::ByHand;
+use crate::app::others::Others;
 use crate::app::promoting::{Beside, hooks, promoting};
+use crate::app::running::running;
 use crate::config::{Config, Enabled, LedgerBackend, Namespaces, RedisAddress};
 use crate::http::hooks::Hooks;
 use crate::http::{About, Addresses, Fresh, Front, ListenError, Serving};
@@ -131,7 +135,9 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     let events = Events::new(clients.request.clone(), &instance());
     let ledger = ledger(config, &clients, ledger_namespace)?;
     let cluster: Arc<dyn ClusterView> = Arc::new(Cluster::new(&clients, scope.clone(), overrides.tempo.clone()));
-    let beside = Beside { clock: clock.clone(), ledger: ledger.clone(), cluster: cluster.clone() };
+    let beside = Beside { ledger: ledger.clone(), cluster: cluster.clone() };
+    let others = Others::new(config, &clients, clock.clone(), overrides.stand_ins);
+    let tempo = overrides.tempo;
     let ports = Ports {
         clock,
         cluster,
@@ -141,7 +147,8 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
         notifier: if config.dry_run { Arc::new(DryNotifier(notifier)) } else { notifier },
         lease,
         boards,
-        promoting: promoting(config, &clients, &scope, beside, overrides.tempo, overrides.stand_ins),
+        promoting: promoting(config, &clients, &scope, beside, &others, tempo.clone()),
+        running: running(config, &clients, &scope, &others, &tempo),
     };
     let metrics = Arc::new(Metrics::default());
     let hooks = hooks(config, &clients, &scope, &ports.clock, &metrics);

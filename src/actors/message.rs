@@ -1,5 +1,5 @@
 //! The whole protocol between the actors, on one page. It names no actor. Elsewhere are `PeersRestarted`, beside the directory it
-//! carries, and what the actors of Pipelines tell only each other (`promoting::message`).
+//! carries, and what the actors of Pipelines and of Repos tell only each other (`promoting::message`, `tending`).
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use domain::catalog::Found;
 use domain::duty::Singleton;
 use domain::feature::Part;
 use domain::group::NumberedView;
-use domain::id::{Origin, PipelineId, Reference, Seq, WorkloadId};
+use domain::id::{Origin, PipelineId, Reference, RepoId, Seq, WorkloadId};
 use domain::notice::Notice;
 use domain::plan::Plan;
 use domain::purge::{Order, Progress};
@@ -145,6 +145,8 @@ pub enum Who {
     Part(Part),
     /// The actor of this Pipeline.
     Pipeline(PipelineId),
+    /// The actor of this Repo.
+    Repo(RepoId),
     /// The reader of this cluster.
     Cluster(ClusterKey),
 }
@@ -157,6 +159,7 @@ impl Who {
             Self::Rollout(_) => "rollout",
             Self::Part(part) => part.name(),
             Self::Pipeline(_) => "pipeline",
+            Self::Repo(_) => "repo",
             Self::Cluster(_) => "leaf",
         }
     }

@@ -6,8 +6,9 @@
 //!       ├─ ClusterGroupActor  (the group's records)
 //!       ├─ Invalidator        (all purges of the account, and its distributions)
 //!       ├─ Webhook            (all deliveries)
-//!       └─ Promoter ─┬─ Pipelines ── PipelineActor   (one for each Pipeline)        on a thread of their own
-//!                    └─ Clusters ─── LeafActor       (one for each cluster with targets)
+//!       ├─ Promoter ─┬─ Pipelines ── PipelineActor   (one for each Pipeline)        on a thread of their own
+//!       │            └─ Clusters ─── LeafActor       (one for each cluster with targets)
+//!       └─ Runner ───── Repos ────── RepoActor       (one for each Repo)            on the same thread
 //! ```
 //!
 //! A parent builds its children from durable facts, gets a notice of every death ([`lifecycle`]) and builds again,
@@ -25,8 +26,10 @@ pub mod pod_watcher;
 pub mod promoting;
 pub mod rollout;
 pub mod root;
+pub mod running;
 pub mod shell;
 pub(crate) mod telling;
+pub mod tending;
 pub mod webhook;
 
 use std::collections::BTreeSet;

@@ -7,6 +7,7 @@ use domain::delivery::{Delivery, State};
 use domain::distribution::DistributionId;
 use domain::id::{Reference, Subject, WorkloadId};
 use domain::pipeline::view::View;
+use domain::repo::view as repo;
 use domain::rollout::Summary;
 use domain::tally::Tally;
 use domain::unwell::Unwell;
@@ -45,6 +46,17 @@ pub struct Observation {
     pub group: Option<Seen>,
     /// Promoting; `None` while nothing here looks at Pipelines: the feature is off, its kind is absent, or another replica leads.
     pub promoting: Option<PromotingSeen>,
+    /// Running commits; `None` while nothing here looks at Repos.
+    pub running: Option<RunningSeen>,
+}
+
+/// What is run for commits.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunningSeen {
+    /// Every Repo.
+    pub repos: Vec<repo::View>,
+    /// What is wrong with Repos as a whole, in words. Purging does not depend on it.
+    pub troubles: Vec<String>,
 }
 
 /// What is promoted, and the clusters that are looked at for it.
@@ -134,6 +146,7 @@ impl Observation {
             tallies,
             group,
             promoting,
+            running,
         } = other;
         self.synced |= synced;
         self.blind = self.blind.take().or(blind);
@@ -151,6 +164,12 @@ impl Observation {
         self.group = self.group.take().or(group);
         if let Some(promoting) = promoting {
             self.promoting.get_or_insert_default().absorb(promoting);
+        }
+        if let Some(RunningSeen { repos, troubles }) = running {
+            let all = self.running.get_or_insert_default();
+            all.repos.extend(repos);
+            all.repos.sort_by(|a, b| a.id.cmp(&b.id));
+            all.troubles.extend(troubles);
         }
     }
 }

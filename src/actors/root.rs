@@ -84,7 +84,7 @@ impl Root {
         }
         if let Some(tree) = &mut self.tree {
             tree.send_directory();
-            tree.revive_promoter();
+            tree.revive_apart();
         }
     }
 }
@@ -135,7 +135,7 @@ impl Handler<Died> for Root {
             (Who::Singleton(who), End::Crashed) => self.check(who, ctx),
             // All others are children of singletons.
             (Who::Singleton(_), End::Finished(_) | End::Overdrawn | End::Drained) => {}
-            (Who::Rollout(_) | Who::Part(_) | Who::Pipeline(_) | Who::Cluster(_), _) => {}
+            (Who::Rollout(_) | Who::Part(_) | Who::Pipeline(_) | Who::Repo(_) | Who::Cluster(_), _) => {}
         }
     }
 }

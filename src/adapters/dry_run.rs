@@ -10,9 +10,8 @@ use domain::distribution::{Distribution, DistributionId};
 use domain::id::{InvalidationId, Reference, Subject};
 use domain::notice::{Kind, Notice};
 use domain::paths::PathSet;
-use domain::pipeline::remark::Remark;
-use domain::pipeline::spec::Object;
 use domain::ports::{Cdn, CdnError, EventSink, Found, Invalidation, InvalidationStatus, Notifier, PortError};
+use domain::remark::{Remark, Remarked};
 
 /// Lists the real distributions and creates nothing.
 pub struct DryCdn(pub Arc<dyn Cdn>);
@@ -79,7 +78,7 @@ impl EventSink for DryEvents {
         Ok(())
     }
 
-    async fn remark(&self, remark: &Remark, _: &Object, _: i64) -> Result<(), PortError> {
+    async fn remark(&self, remark: &Remark, _: &Remarked, _: i64) -> Result<(), PortError> {
         tracing::debug!(reason = remark.reason, "dry run: would publish an Event");
         Ok(())
     }

@@ -132,6 +132,7 @@ fn refused(words: &str) -> HttpError {
 fn spoken(error: http::Error) -> HttpError {
     match error {
         http::Error::Blocked(words) | http::Error::Unusable(words) => HttpError::Refused(words),
+        http::Error::Failed(words) if words.starts_with(http::TLS_FAILED) => HttpError::Untrusted(words),
         http::Error::Failed(words) => HttpError::Failed(words),
     }
 }

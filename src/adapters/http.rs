@@ -40,6 +40,9 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Characters of the other side's words in a reason.
 const WORDS_CHARS_MAX: usize = 200;
 
+/// How the words of a server begin that is not who it should be, or does not speak TLS.
+pub const TLS_FAILED: &str = "TLS failed";
+
 /// How we name ourselves to receivers.
 const USER_AGENT: &str = concat!("allclear/", env!("CARGO_PKG_VERSION"));
 
@@ -339,7 +342,7 @@ fn explained(error: &reqwest::Error) -> Error {
     let words = words(error);
     let tls = causes.iter().find_map(|cause| cause.downcast_ref::<rustls::Error>());
     Error::Failed(match tls {
-        Some(tls) => format!("TLS failed: {}", cut(&tls.to_string())),
+        Some(tls) => format!("{TLS_FAILED}: {}", cut(&tls.to_string())),
         None if error.is_dns() => format!("the name could not be resolved: {words}"),
         None if error.is_connect() && error.is_timeout() => format!("no connection in time: {words}"),
         None if error.is_connect() => format!("no connection: {words}"),

@@ -3,15 +3,18 @@
 pub mod calendar;
 pub mod clock;
 pub mod cloudfront;
-pub mod dry_promoting;
+pub mod dry_objects;
 pub mod dry_run;
+pub mod dry_running;
 pub mod edge;
 pub mod forge_http;
 pub mod forge_pool;
+pub mod heads;
 pub mod http;
 pub mod kubernetes;
 pub mod ledger;
 pub mod redis;
+pub mod source;
 pub mod verdict;
 pub mod webhook;
 

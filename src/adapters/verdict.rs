@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! POST URL   {"pipeline": {"namespace": "shop", "name": "web"}, "environment": "prod", "revision": "1.2.4", "from": "1.2.3", "seq": 7}
+//!            {"repo": {"namespace": "platform", "name": "infra"}, "revision": "3f0c…", "from": "9a1b…", "seq": 7}
 //! 200        {"open": true}   or   {"open": false, "reason": "error budget is used up", "retryAfter": 120}
 //! ```
 //!
@@ -24,10 +25,10 @@ use tokio::sync::Semaphore;
 use super::http::{ANSWER_BYTES_MAX, retry_after};
 use super::webhook::sign::sign;
 use crate::config::{Secret, webhook_key};
-use domain::id::{Environment, PipelineId, PromotionSeq, Revision, notice_id};
-use domain::pipeline::{Opening, Question};
+use domain::id::{Environment, Revision, Subject, notice_id};
+use domain::pipeline::Opening;
 use domain::ports::Clock;
-use domain::ports::pipeline::{Secrets, Unanswered, Verdicts};
+use domain::ports::pipeline::{Asking, Secrets, Unanswered, Verdicts};
 use domain::text::clean;
 
 /// The key of a Secret that holds the signing key.
@@ -56,16 +57,26 @@ pub struct HttpVerdicts {
 /// What is asked.
 #[derive(Serialize)]
 struct Asked<'a> {
-    pipeline: Subject<'a>,
-    environment: &'a Environment,
+    #[serde(flatten)]
+    subject: About<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    environment: Option<&'a Environment>,
     revision: &'a Revision,
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<&'a Revision>,
-    seq: PromotionSeq,
+    seq: u64,
 }
 
 #[derive(Serialize)]
-struct Subject<'a> {
+#[serde(rename_all = "lowercase")]
+enum About<'a> {
+    Deployment(Named<'a>),
+    Pipeline(Named<'a>),
+    Repo(Named<'a>),
+}
+
+#[derive(Serialize)]
+struct Named<'a> {
     namespace: &'a str,
     name: &'a str,
 }
@@ -86,16 +97,17 @@ impl HttpVerdicts {
     }
 
     /// The question, signed if a Secret is named.
-    async fn request(
-        &self,
-        pipeline: &PipelineId,
-        environment: &Environment,
-        question: &Question,
-    ) -> Result<Request<Bytes>, String> {
-        let Question { source, seq, revision, from } = question;
-        let PipelineId { namespace, name } = pipeline;
-        let subject = Subject { namespace, name };
-        let asked = Asked { pipeline: subject, environment, revision, from: from.as_ref(), seq: *seq };
+    async fn request(&self, asking: &Asking) -> Result<Request<Bytes>, String> {
+        let Asking { source, subject, environment, revision, from, seq } = asking;
+        let (namespace, name) = (subject.namespace(), subject.name());
+        let named = Named { namespace, name };
+        let about = match subject {
+            Subject::Workload(_) => About::Deployment(named),
+            Subject::Pipeline(_) => About::Pipeline(named),
+            Subject::Repo(_) => About::Repo(named),
+        };
+        let environment = environment.as_ref();
+        let asked = Asked { subject: about, environment, revision, from: from.as_ref(), seq: *seq };
         let body = Bytes::from(serde_json::to_vec(&asked).map_err(|_| "the question cannot be written".to_owned())?);
         let keys = match &source.secret {
             Some(secret) => vec![self.key(namespace, secret).await?],
@@ -106,7 +118,8 @@ impl HttpVerdicts {
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(ACCEPT, JSON);
         // The same question again is no other one.
-        let id = notice_id(&format!("{pipeline}/{environment}/{seq}"), "verdict").0;
+        let within = environment.map(|environment| format!("/{environment}")).unwrap_or_default();
+        let id = notice_id(&format!("{subject}{within}/{seq}"), "verdict").0;
         let timestamp_s = self.clock.wall_ms().div_euclid(1_000);
         sign(headers, &keys, &id, timestamp_s, &body).map_err(|error| error.to_string())?;
         Ok(request)
@@ -126,21 +139,16 @@ impl HttpVerdicts {
 
 #[async_trait]
 impl Verdicts for HttpVerdicts {
-    async fn ask(
-        &self,
-        pipeline: &PipelineId,
-        environment: &Environment,
-        question: &Question,
-    ) -> Result<Opening, Unanswered> {
+    async fn ask(&self, asking: &Asking) -> Result<Opening, Unanswered> {
         let at_once = |why: String| Unanswered { why, rest: Duration::ZERO };
         // Closed never.
         let _asked = self.asked.acquire().await;
-        let request = self.request(pipeline, environment, question).await.map_err(at_once)?;
+        let request = self.request(asking).await.map_err(at_once)?;
         let host = host(request.uri());
         let exchange = self.http.send(request, None, ANSWER_BYTES_MAX);
-        let answer = match tokio::time::timeout(question.source.timeout, exchange).await {
+        let answer = match tokio::time::timeout(asking.source.timeout, exchange).await {
             Ok(answer) => answer.map_err(|error| at_once(unsaid(&host, &error)))?,
-            Err(_) => return Err(at_once(format!("{host} did not answer within {:?}", question.source.timeout))),
+            Err(_) => return Err(at_once(format!("{host} did not answer within {:?}", asking.source.timeout))),
         };
         let rest = retry_after(answer.headers(), self.clock.wall_ms()).unwrap_or_default().min(REST_MAX);
         if answer.status() != StatusCode::OK {
@@ -172,7 +180,9 @@ pub(super) fn host(uri: &Uri) -> String {
 /// Why there is no answer.
 pub(super) fn unsaid(host: &str, error: &HttpError) -> String {
     match error {
-        HttpError::Refused(words) | HttpError::Failed(words) => format!("{host}: {words}"),
+        HttpError::Refused(words) | HttpError::Failed(words) | HttpError::Untrusted(words) => {
+            format!("{host}: {words}")
+        }
         HttpError::TooLong => format!("{host} answered more than {ANSWER_BYTES_MAX} bytes"),
     }
 }

@@ -1,71 +1,57 @@
 //! What Pipelines need from the outside, built from the configuration.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::adapters::calendar::WallCalendar;
-use crate::adapters::dry_promoting::{DryForge, DryObjects};
+use crate::adapters::dry_objects::{DryForge, DryObjects};
 use crate::adapters::edge::FreshEdges;
-use crate::adapters::forge_http::ForgeHttp;
 use crate::adapters::forge_pool::Pooled;
 use crate::adapters::kubernetes::desk::Desk;
-use crate::adapters::kubernetes::kubeconfig::Origin;
 use crate::adapters::kubernetes::leaf::Clusters;
 use crate::adapters::kubernetes::objects::Pipelines;
 use crate::adapters::kubernetes::secrets::KubernetesSecrets;
 use crate::adapters::kubernetes::{Clients, Scope, Tempo};
-use crate::adapters::verdict::HttpVerdicts;
+use crate::app::others::Others;
 use crate::config::{self, Config, Enabled};
 use crate::http::hooks::{Hooks, Key, Network, SHOWN_WITHIN, Trust};
 use crate::telemetry::Metrics;
 use domain::pipeline::spec::Object;
-use domain::ports::pipeline::{Forge, Objects, Promoting, Secrets};
+use domain::ports::pipeline::{Forge, Objects, Promoting};
 use domain::ports::{Clock, ClusterView, Ledger};
 
 /// What they share with the rest of the program.
 pub(super) struct Beside {
-    /// Time.
-    pub clock: Arc<dyn Clock>,
     /// Where it is written which edges are fresh.
     pub ledger: Arc<dyn Ledger>,
     /// This cluster.
     pub cluster: Arc<dyn ClusterView>,
 }
 
-/// Everything outside that Pipelines need; `None` if they are switched off. Nothing is sent yet. `stand_ins`: see
-/// [`super::Overrides`].
+/// Everything outside that Pipelines need; `None` if they are switched off. Nothing is sent yet.
 pub(super) fn promoting(
     config: &Config,
     clients: &Clients,
     scope: &Scope,
     beside: Beside,
+    others: &Others,
     tempo: Tempo,
-    stand_ins: Option<BTreeMap<String, SocketAddr>>,
 ) -> Option<Promoting> {
-    let Beside { clock, ledger, cluster } = beside;
+    let Beside { ledger, cluster } = beside;
     let required = match config.pipeline.enabled {
         Enabled::Off => return None,
         Enabled::Auto => false,
         Enabled::On => true,
     };
-    let secrets: Arc<dyn Secrets> = Arc::new(KubernetesSecrets::new(clients));
-    let http = ForgeHttp::new(config.git.private_hosts.iter().cloned());
-    let (origin, http) = match stand_ins {
-        None => (Origin::Others, http),
-        Some(stand_ins) => (Origin::StandIn, http.with_stand_ins(stand_ins)),
-    };
-    let http = Arc::new(http);
+    let Others { clock, http, secrets, origin } = others;
     let forge: Arc<dyn Forge> =
         if config.dry_run { Arc::new(DryForge) } else { Arc::new(Pooled::forges(http.clone(), secrets.clone())) };
-    let verdicts = HttpVerdicts::new(http.clone(), secrets.clone(), clock.clone());
     Some(Promoting {
         objects: objects(config, clients, scope, &tempo),
-        leaves: Arc::new(Clusters::new(clients.clone(), tempo, origin)),
+        leaves: Arc::new(Clusters::new(clients.clone(), tempo, *origin)),
         forge,
-        calendar: Arc::new(WallCalendar::new(clock)),
-        verdicts: Arc::new(verdicts),
-        edges: Arc::new(FreshEdges::new(ledger, cluster, config.policy(), http, secrets)),
+        calendar: Arc::new(WallCalendar::new(clock.clone())),
+        verdicts: others.verdicts(),
+        edges: Arc::new(FreshEdges::new(ledger, cluster, config.policy(), http.clone(), secrets.clone())),
         required,
     })
 }

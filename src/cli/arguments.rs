@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::cli::answer::Output;
 #[cfg(feature = "demo")]
 use crate::cli::demo;
+use crate::cli::step::Step;
 use domain::repo::job::StepKind;
 
 /// Kubernetes says "deployed"; the CDN keeps serving yesterday. allclear watches workloads, waits until a new image tag has
@@ -133,6 +134,12 @@ pub(super) enum Command {
         /// Those for objects of pipelines.weave.works that are stored already
         #[arg(long)]
         weave: bool,
+    },
+    /// Do one step of a Repo's Job, inside its pod
+    #[command(hide = true)]
+    Step {
+        #[command(subcommand)]
+        step: Step,
     },
     /// Print completions for a shell
     Completion {

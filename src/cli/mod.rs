@@ -20,6 +20,7 @@ mod repo_command;
 pub mod run;
 pub mod spoken;
 pub mod status;
+mod step;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -103,6 +104,7 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         Command::Pipeline { action } => pipeline_command(global, environment, action),
         Command::Repo { action } => repo_command::repo(global, environment, action),
         Command::Config { action } => config_command(global, environment, action),
+        Command::Step { step } => print(&step::step(step)),
         Command::Crds { weave } => {
             let out = if weave { crd::CRD_WEAVE.to_owned() } else { [crd::CRD, crd::repo::CRD].join("---\n") };
             print(&Outcome { out, err: String::new(), code: 0 })

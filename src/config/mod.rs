@@ -43,7 +43,7 @@ pub use env::{key_of, name_of};
 pub use filter::cap;
 pub use hook::{Hook, HookFormat, HookMethod, WorkloadPattern, key as webhook_key};
 pub use mask::{MASK, Secret, shown};
-pub use pipeline::{Enabled, Git, Pipeline};
+pub use pipeline::{Enabled, Git, Pipeline, Repo};
 pub use problem::{Invalid, Place, Problem, Warning};
 pub use reference::{Reference, reference, reference_table};
 pub use serving::Hooks;
@@ -182,6 +182,8 @@ pub struct Config {
     pub webhooks: Webhooks,
     /// Revisions that move from environment to environment.
     pub pipeline: Pipeline,
+    /// Commits that are run.
+    pub repo: Repo,
     /// Where git hosts and forges may be.
     pub git: Git,
     /// Our own HTTP server.

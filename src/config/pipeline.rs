@@ -1,4 +1,5 @@
-//! `pipeline.*` and `git.*`: whether revisions are promoted, of which API groups, and where git hosts, forges and other systems may be.
+//! `pipeline.*`, `repo.*` and `git.*`: whether revisions are promoted and commits are run, and where git hosts, forges and other systems
+//! may be.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -11,6 +12,9 @@ const GROUPS_MAX: usize = 8;
 
 /// Hosts at most: one for each git host, forge, verdict and other allclear of a company.
 const HOSTS_MAX: usize = 100;
+
+/// Characters of an image: a name of 255, a tag of 128 and a digest.
+const IMAGE_CHARS_MAX: usize = 512;
 
 /// Characters of a DNS name (RFC 1123, 2.1).
 const NAME_CHARS_MAX: usize = 253;
@@ -26,7 +30,18 @@ pub struct Pipeline {
     pub cross_namespace: bool,
 }
 
-/// Whether Pipelines are followed.
+/// `repo.*`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repo {
+    /// Whether Repos are followed.
+    pub enabled: Enabled,
+    /// The image of the preset Terraform.
+    pub terraform_image: String,
+    /// allclear's own image, which fetches commits inside Jobs; empty if it is not known: then no Job is made.
+    pub step_image: String,
+}
+
+/// Whether Pipelines, or Repos, are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Enabled {
     /// If the cluster has the kind.
@@ -44,9 +59,25 @@ pub struct Git {
     pub private_hosts: BTreeSet<String>,
 }
 
+const CHOICES: [(&str, Enabled); 3] = [("auto", Enabled::Auto), ("on", Enabled::On), ("off", Enabled::Off)];
+
+pub(super) fn repo(values: &mut Values<'_>) -> Option<Repo> {
+    let enabled = values.choice("repo.enabled", &CHOICES);
+    let terraform_image = values.parsed("repo.terraform_image", "image", image);
+    let step_image = values.optional("repo.step_image", "image", image);
+    Some(Repo { enabled: enabled?, terraform_image: terraform_image?, step_image: step_image?.unwrap_or_default() })
+}
+
+/// The API server judges the rest.
+fn image(text: &str) -> Result<String, Refused> {
+    if text.is_empty() || text.len() > IMAGE_CHARS_MAX || text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err(Refused::new("is not an image", "write a reference such as registry.example.com/terraform:1.9"));
+    }
+    Ok(text.to_owned())
+}
+
 pub(super) fn pipeline(values: &mut Values<'_>) -> Option<Pipeline> {
-    let choices = [("auto", Enabled::Auto), ("on", Enabled::On), ("off", Enabled::Off)];
-    let enabled = values.choice("pipeline.enabled", &choices);
+    let enabled = values.choice("pipeline.enabled", &CHOICES);
     let groups = groups(values);
     let cross_namespace = values.truth("pipeline.cross_namespace");
     Some(Pipeline { enabled: enabled?, groups: groups?, cross_namespace: cross_namespace? })

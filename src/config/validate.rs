@@ -63,6 +63,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let leader = leader(values);
     let webhooks = webhooks(values, read);
     let pipeline = pipeline::pipeline(values);
+    let repo = pipeline::repo(values);
     let git = pipeline::git(values);
     let http = serving::http(values, read);
     let hooks = serving::hooks(values, http.as_ref(), pipeline.as_ref(), read);
@@ -84,6 +85,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
         leader: leader?,
         webhooks: webhooks?,
         pipeline: pipeline?,
+        repo: repo?,
         git: git?,
         http: http?,
         hooks: hooks?,

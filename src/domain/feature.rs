@@ -1,4 +1,5 @@
-//! Whether Pipelines are attended to: while this replica works, their kind is served, and their actors do not crash again and again.
+//! Whether Pipelines, or Repos, are attended to: while this replica works, their kind is served, and their actors do not crash again and
+//! again.
 //!
 //! ```text
 //! Asking ── served ──▶ Working ── other groups are served, or a part crashed too often ──▶ Ending ──▶ Working, Resting or Off
@@ -7,10 +8,10 @@
 //!   Off                Resting
 //! ```
 //!
-//! 1. What happens here never ends the process: purges do not pay for promotions.
+//! 1. What happens here never ends the process: purges do not pay for promotions or runs.
 //! 2. Nothing is built while anything lives that was built before.
 //!
-//! Not for one Pipeline, nor for one cluster.
+//! Not for one object, nor for one cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -33,17 +34,17 @@ pub enum Part {
     Clusters,
     /// The watch of Pipelines.
     Pipelines,
+    /// The watch of Repos.
+    Repos,
 }
 
 impl Part {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Clusters, Self::Pipelines];
-
     /// The metric label.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Clusters => "clusters",
             Self::Pipelines => "pipelines",
+            Self::Repos => "repos",
         }
     }
 }
@@ -66,11 +67,11 @@ pub enum Event {
 pub enum Effect {
     /// Ask which groups serve the kind.
     Ask,
-    /// Build both parts for these groups. No answer.
+    /// Build all parts for these groups. No answer.
     Build(BTreeSet<usize>),
     /// Build a part that crashed. No answer.
     Rebuild(Part),
-    /// End both parts. Answered by [`Event::Ended`].
+    /// End all parts. Answered by [`Event::Ended`].
     End,
     /// Say that no group serves the kind, so nothing is done; said once. No answer.
     TellAbsent,
@@ -89,6 +90,8 @@ enum State {
 /// The machine. See the module's text. Nothing happens before the first tick.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Feature {
+    /// The objects, for people: `Pipelines`.
+    of: &'static str,
     state: State,
     /// What is served, as far as we were told.
     served: Option<BTreeSet<usize>>,
@@ -98,23 +101,23 @@ pub struct Feature {
     told_absent: bool,
 }
 
-impl Default for Feature {
-    fn default() -> Self {
-        let asking = Call::due(Timestamp::default());
-        Self { state: State::Off, served: None, asking, budgets: BTreeMap::new(), rest_until: None, told_absent: false }
-    }
-}
-
 impl Feature {
+    /// That of these objects, of which nothing is known: `Pipelines`.
+    pub fn new(of: &'static str) -> Self {
+        let (asking, budgets) = (Call::due(Timestamp::default()), BTreeMap::new());
+        Self { of, state: State::Off, served: None, asking, budgets, rest_until: None, told_absent: false }
+    }
+
     /// Why nothing is done for Pipelines, if it is because of us or of the API server; in words.
     pub fn trouble(&self) -> Option<String> {
         match &self.state {
-            State::Resting(_) => Some(
-                "Pipelines rest for five minutes, because their actors crashed too often; the log says why".to_owned(),
-            ),
+            State::Resting(_) => Some(format!(
+                "{} rest for five minutes, because their actors crashed too often; the log says why",
+                self.of
+            )),
             State::Off | State::Working(_) | State::Ending => {
                 let why = self.asking.reason()?;
-                Some(format!("it is not known whether the API server has Pipelines: {why}"))
+                Some(format!("it is not known whether the API server has {}: {why}", self.of))
             }
         }
     }
@@ -164,7 +167,7 @@ impl Machine for Feature {
                 self.told_absent = groups.is_empty();
                 self.served = Some(groups);
             }
-            Event::AskFailed(why) => self.asking.failed(retry::SERVICE.from(now, "pipelines"), why),
+            Event::AskFailed(why) => self.asking.failed(retry::SERVICE.from(now, self.of), why),
             Event::Crashed(part) if matches!(self.state, State::Working(_)) => {
                 if self.budgets.entry(part).or_default().spend(now) {
                     effects.push(Effect::Rebuild(part));
@@ -211,7 +214,7 @@ mod tests {
     }
 
     fn working() -> Feature {
-        let mut feature = Feature::default();
+        let mut feature = Feature::new("Pipelines");
         assert_eq!(feature.tick(at(0)), [Effect::Ask]);
         assert_eq!(feature.step(at(1), Event::Served(groups(&[0]))), [Effect::Build(groups(&[0]))]);
         feature
@@ -219,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_cluster_without_the_kind_is_asked_every_five_minutes_and_told_of_once() {
-        let mut feature = Feature::default();
+        let mut feature = Feature::new("Pipelines");
         feature.tick(at(0));
         assert_eq!(feature.step(at(1), Event::Served(groups(&[]))), [Effect::TellAbsent]);
         assert_eq!(feature.next_deadline(), Some(at(301)));

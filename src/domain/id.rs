@@ -32,7 +32,7 @@ impl fmt::Display for Kind {
 }
 
 /// Names an object of a namespace.
-pub trait ObjectId: Clone + fmt::Debug + fmt::Display + Ord + Hash + Send + Sync + 'static {
+pub trait ObjectId: Clone + fmt::Debug + fmt::Display + Ord + Hash + Send + Sync + Unpin + 'static {
     /// The namespace that the object is in.
     fn namespace(&self) -> &str;
 

@@ -54,6 +54,7 @@ pub mod ready;
 pub mod record;
 pub mod record_codec;
 pub mod refusal;
+pub mod remark;
 pub mod repo;
 pub mod retry;
 pub mod rollout;

@@ -22,10 +22,9 @@ use crate::lives::LifeNote;
 use crate::machine::Timestamp;
 use crate::notice::{Kind, Notice};
 use crate::paths::PathSet;
-use crate::pipeline::remark::Remark;
-use crate::pipeline::spec::Object;
 use crate::readiness::Pod;
 use crate::record::Record;
+use crate::remark::{Remark, Remarked};
 use crate::roster::{Heartbeat, Pin};
 use crate::serving::Serving;
 use crate::site::{Age, Gathered, RouteClaim};
@@ -123,8 +122,8 @@ pub trait EventSink: Send + Sync {
     /// Publishes a notice as an Event on its workload. Publishing the same notice twice is one Event.
     async fn publish(&self, notice: &Notice, workload_uid: &str) -> Result<(), PortError>;
 
-    /// Publishes a remark on a Pipeline, whose status is what it is about, at this time of the wall's clock.
-    async fn remark(&self, remark: &Remark, on: &Object, at_ms: i64) -> Result<(), PortError>;
+    /// Publishes a remark on an object of ours, at this time of the wall's clock.
+    async fn remark(&self, remark: &Remark, on: &Remarked, at_ms: i64) -> Result<(), PortError>;
 }
 
 /// A compare-and-set that was not carried out.
@@ -350,4 +349,6 @@ pub struct Ports {
     pub boards: Vec<Arc<dyn Board>>,
     /// What Pipelines need; `None`: they are switched off.
     pub promoting: Option<pipeline::Promoting>,
+    /// What Repos need; `None`: they are switched off.
+    pub running: Option<repo::Running>,
 }

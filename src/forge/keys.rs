@@ -52,3 +52,91 @@ fn refused(order: &Order, why: &str) -> PortError {
     let name = order.repository.secret.as_deref().unwrap_or_default();
     PortError::lasting(format!("failed to use Secret {}/{name}", order.pipeline.namespace), why)
 }
+
+/// What opens a repository to git alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GitKeys {
+    /// `username` and `password`, or `bearerToken`, or a `token` as promotions have it.
+    pub credentials: Option<Credentials>,
+    /// Who may vouch for the server, beside the system's authorities: `caFile`, or `ca.crt`.
+    pub authorities: Option<Authorities>,
+}
+
+impl GitKeys {
+    /// The keys of a Secret that are read.
+    pub const KEYS: [&str; 7] = ["username", "password", "bearerToken", "token", "caFile", "ca.crt", "identity"];
+
+    /// Reads the content of a Secret.
+    ///
+    /// # Errors
+    /// In words without the content: something is missing, is no text, or cannot be used.
+    pub fn of(secret: &BTreeMap<String, Vec<u8>>) -> Result<Self, String> {
+        let text = |key: &str| match secret.get(key).map(|value| std::str::from_utf8(value)) {
+            None => Ok(None),
+            Some(Ok(value)) => {
+                Ok(Some(value.trim_end_matches(['\n', '\r']).to_owned()).filter(|value| !value.is_empty()))
+            }
+            Some(Err(_not_text)) => Err(format!("its key {key} is no text")),
+        };
+        let credentials = match (text("username")?, text("password")?, text("bearerToken")?, text("token")?) {
+            (user, Some(password), ..) => {
+                Some(Credentials::Basic { user: user.unwrap_or_else(|| "git".to_owned()), password })
+            }
+            (_, None, Some(token), _) => Some(Credentials::Bearer(token)),
+            (user, None, None, Some(password)) => {
+                Some(Credentials::Basic { user: user.unwrap_or_else(|| "oauth2".to_owned()), password })
+            }
+            (Some(_), None, None, None) => return Err("it has a username, but neither password nor token".to_owned()),
+            (None, None, None, None) if secret.contains_key("identity") => {
+                return Err(
+                    "it has a key for SSH, which is not spoken; username and password, or bearerToken, are understood"
+                        .to_owned(),
+                );
+            }
+            (None, None, None, None) => None,
+        };
+        let authorities =
+            ["caFile", "ca.crt"].into_iter().find_map(|key| secret.get(key).filter(|file| !file.is_empty()));
+        let authorities = authorities.map(|file| Authorities(Bytes::copy_from_slice(file)));
+        if credentials.is_none() && authorities.is_none() {
+            return Err("it has none of the keys username and password, bearerToken, token, caFile, ca.crt".to_owned());
+        }
+        Ok(Self { credentials, authorities })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keys_for_git_are_read_and_what_cannot_be_used_is_said_without_its_content() {
+        let read = |keys: &[(&str, &str)]| {
+            let keys = keys.iter().map(|(key, value)| ((*key).to_owned(), value.as_bytes().to_vec()));
+            GitKeys::of(&keys.collect())
+        };
+        let basic = |user: &str| Some(Credentials::Basic { user: user.to_owned(), password: "p".to_owned() });
+        for (keys, expected) in [
+            (&[("username", "ann\n"), ("password", "p\r\n"), ("token", "t")][..], basic("ann")),
+            (&[("password", "p")], basic("git")),
+            (&[("token", "p")], basic("oauth2")),
+            (&[("username", "ann"), ("token", "p")], basic("ann")),
+            (&[("bearerToken", "b"), ("token", "t")], Some(Credentials::Bearer("b".to_owned()))),
+            (&[("ca.crt", "PEM")], None),
+        ] {
+            assert_eq!(read(keys).map(|keys| keys.credentials), Ok(expected));
+        }
+        let authorities = |keys: &[(&str, &str)]| read(keys).map(|keys| keys.authorities.map(|found| found.0));
+        assert_eq!(authorities(&[("caFile", "A"), ("ca.crt", "B")]), Ok(Some(Bytes::from("A"))));
+        for (keys, words) in [
+            (&[("username", "hunter2")][..], "neither password nor token"),
+            (&[("identity", "hunter2")], "SSH"),
+            (&[("other", "hunter2")], "none of the keys"),
+            (&[("password", "")], "none of the keys"),
+        ] {
+            let refused = read(keys).expect_err(words);
+            assert!(refused.contains(words) && !refused.contains("hunter2"), "{refused}");
+        }
+        assert!(GitKeys::of(&[("password".to_owned(), vec![0xff])].into()).is_err());
+    }
+}

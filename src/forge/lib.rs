@@ -1,6 +1,6 @@
-//! Promotions as pull requests: git's smart HTTP protocol, and the REST APIs of forges.
+//! Git over HTTP, and what is made of it: looks at refs, whole commits, and promotions as pull requests on forges.
 //!
-//! Not for when a promotion is proposed; that is `domain::pipeline`. Nor for whom we may connect to: [`Http`] judges that.
+//! Not for when a promotion is proposed or a ref looked at; that is `domain`. Nor for whom we may connect to: [`Http`] judges that.
 #![forbid(unsafe_code)]
 #![cfg_attr(
     test,
@@ -16,8 +16,11 @@ pub mod git;
 mod gitea;
 mod github;
 mod gitlab;
-mod keys;
+pub mod heads;
+mod hosts;
+pub mod keys;
 mod limits;
+mod near;
 mod pace;
 mod place;
 pub mod propose;
@@ -56,6 +59,8 @@ pub enum HttpError {
     Refused(String),
     /// It was tried.
     Failed(String),
+    /// The server is not believed to be who it should: its certificate, or who is trusted here, must change.
+    Untrusted(String),
     /// The answer is longer than was allowed.
     TooLong,
 }

@@ -131,7 +131,7 @@ impl Api {
         let answer = self.http.send(request, self.authorities.as_ref(), ANSWER_BYTES_MAX).await;
         let answer = answer.map_err(|error| match error {
             HttpError::Refused(why) => self.lasting(attempted, &why),
-            HttpError::Failed(why) => self.passing(attempted, &why),
+            HttpError::Failed(why) | HttpError::Untrusted(why) => self.passing(attempted, &why),
             HttpError::TooLong => {
                 self.passing(attempted, &format!("the answer is longer than {ANSWER_BYTES_MAX} bytes"))
             }

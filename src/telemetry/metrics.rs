@@ -13,6 +13,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::promoting::Promotions;
+use super::running::Runs;
 use domain::notice::{Notice, Severity};
 use domain::promise::Promise;
 use domain::roster;
@@ -116,6 +117,8 @@ pub struct Metrics {
     watching: Watching,
     /// Those of Pipelines.
     pub promotions: Promotions,
+    /// Those of Repos.
+    pub runs: Runs,
     board_calls: Family<ByCall, Counter>,
     board_failures: Family<ByReason, Counter>,
     board_rejections: Family<ByBoard, Counter>,
@@ -178,6 +181,7 @@ impl Default for Metrics {
             unwell: Family::default(),
             watching: Watching::default(),
             promotions: Promotions::default(),
+            runs: Runs::default(),
             board_calls: Family::default(),
             board_failures: Family::default(),
             board_rejections: Family::default(),
@@ -204,6 +208,7 @@ impl Default for Metrics {
             // These are registered together.
             watching: _,
             promotions: _,
+            runs: _,
             board_calls: _,
             board_failures: _,
             board_rejections: _,
@@ -238,6 +243,7 @@ impl Metrics {
         self.doors.register(registry);
         self.watching.register(registry);
         self.promotions.register(registry);
+        self.runs.register(registry);
         let Self { board_calls, board_failures, board_rejections, board_answered, held, paths, .. } = self;
         registry.register("board_calls", "Calls to a Redis of the group that were answered", board_calls.clone());
         registry.register("board_failures", "Calls to a Redis of the group that failed", board_failures.clone());

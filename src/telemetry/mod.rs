@@ -6,6 +6,7 @@
 mod lines;
 mod metrics;
 mod promoting;
+mod running;
 
 pub use lines::lines;
 pub use metrics::Metrics;

@@ -77,7 +77,7 @@ pub struct Share {
 }
 
 impl Share {
-    fn of(family: &Family<Label, Gauge>, label: &'static str) -> Self {
+    pub(super) fn of(family: &Family<Label, Gauge>, label: &'static str) -> Self {
         Self { family: family.clone(), label, added: BTreeMap::new() }
     }
 

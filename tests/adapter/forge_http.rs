@@ -1,15 +1,22 @@
 //! The way to git hosts and forges: whom it connects to, whom it believes, and what it makes of answers that are too long,
 //! too late or broken.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
+use allclear::adapters::clock::SystemClock;
 use allclear::adapters::forge_http::ForgeHttp;
+use allclear::adapters::heads::heads;
 use allclear::adapters::http::Lookup;
 use bytes::Bytes;
-use domain::ports::Retry;
+use domain::id::RepoId;
+use domain::ports::pipeline::Secrets;
+use domain::ports::repo::Heads;
+use domain::ports::{PortError, Retry};
+use domain::repo::spec::{Approving, Gates, Keep, Runner, Source, Spec};
 use forge::git::{Credentials, Remote};
 use forge::{Authorities, Http, HttpError};
 use rustls::pki_types::pem::PemObject;
@@ -188,6 +195,69 @@ async fn a_repository_behind_a_certificate_of_our_own_is_read_by_who_has_its_aut
         assert!(error.cause.starts_with(cause) && error.retry == retry, "{error:?}");
     }
     server.stop().await;
+}
+
+/// The Secret of a Repo: the authority of its git host, or none.
+struct Vouched(Option<Vec<u8>>);
+
+#[async_trait::async_trait]
+impl Secrets for Vouched {
+    async fn read(&self, _: &str, _: &str) -> Result<BTreeMap<String, Vec<u8>>, PortError> {
+        let keys = [("ca.crt", self.0.clone()), ("bearerToken", Some(b"hunter2".to_vec()))];
+        Ok(keys.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect())
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_one_repo_does_not_trust_is_looked_at_by_others() {
+    let directory = tempfile::tempdir().expect("a directory");
+    certificates::make(directory.path());
+    let host = Arc::new(GitHost::new().expect("a git host"));
+    host.create("shop/web.git", &[]).expect("a repository");
+    host.require_bearer("hunter2");
+    let commit = host.commit("shop/web.git", "main", &[("a.yaml", b"tag: 1.0\n")]).expect("commit");
+    let server = Server::start(host as Arc<dyn StandIn>).await.expect("loopback");
+    let port = encrypted(directory.path(), server.address());
+    let ours = std::fs::read(directory.path().join("ca.pem")).expect("the authority");
+    let spec = |port: u16| repo_spec(&format!("https://localhost:{port}/shop/web.git"));
+    let repo = RepoId::new("platform", "infra");
+    let heads_of = |secret: Option<Vec<u8>>| {
+        let http = Arc::new(to("127.0.0.1", &["localhost"]));
+        heads(http, Arc::new(Vouched(secret)), Arc::new(SystemClock::default()))
+    };
+
+    let trusting = heads_of(Some(ours.clone()));
+    let found = trusting.resolve(&repo, &spec(port)).await.expect("a commit");
+    assert_eq!((found.revision.0, found.name.as_str()), (commit, "refs/heads/main"));
+
+    let distrusting = heads_of(None);
+    let unresolved = distrusting.resolve(&repo, &spec(port)).await.expect_err("no trust");
+    assert!(unresolved.why.contains("TLS failed") && unresolved.rest.is_zero(), "{unresolved:?}");
+    assert_eq!(distrusting.resting(), []);
+
+    // A port on which nothing listens any more.
+    let closed = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
+    let unresolved = trusting.resolve(&repo, &spec(closed)).await.expect_err("refused");
+    assert!(unresolved.why.contains("no connection") && unresolved.rest > Duration::from_secs(25), "{unresolved:?}");
+    let resting: Vec<String> = trusting.resting().into_iter().map(|resting| resting.host).collect();
+    assert_eq!(resting, [format!("localhost:{closed}")]);
+    server.stop().await;
+}
+
+fn repo_spec(url: &str) -> Spec {
+    let minute = Duration::from_secs(60);
+    Spec {
+        source: Source { url: url.to_owned(), secret: Some("git".to_owned()), ..Source::default() },
+        interval: minute,
+        approval: Approving::Auto,
+        runner: Runner::default(),
+        workspace: None,
+        retry: domain::repo::spec::Retry { limit: 0, backoff: minute },
+        gates: Gates::default(),
+        suspended: None,
+        keep: Keep { succeeded: 3, failed: 3 },
+        stalled_after: minute,
+    }
 }
 
 /// Takes TLS off requests for a server, each on a connection of its own; returns its port. Ends with the test's process.

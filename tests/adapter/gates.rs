@@ -15,13 +15,13 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
-use domain::id::{Environment, PipelineId, PromotionSeq, Revision};
+use domain::id::{Environment, PipelineId, PromotionSeq, Revision, Subject};
 use domain::machine::Timestamp;
+use domain::pipeline::Opening;
 use domain::pipeline::proposal::{ForgeKind, Order, Proposed, Repository, RequestState};
 use domain::pipeline::spec::{Purged, PurgedBy, VerdictSource};
-use domain::pipeline::{Opening, Question};
 use domain::policy::Policy;
-use domain::ports::pipeline::{Edges, Forge, Secrets, Unanswered, Verdicts};
+use domain::ports::pipeline::{Asking, Edges, Forge, Secrets, Unanswered, Verdicts};
 use domain::ports::{Clock, PortError};
 use hmac::{Hmac, KeyInit, Mac};
 use sandbox::http::{Action, Fault, Server, StandIn, When};
@@ -107,9 +107,9 @@ impl Bench {
 
     async fn ask_of(&self, source: VerdictSource) -> Result<Opening, Unanswered> {
         let (revision, from) = (Revision("1.2.4".to_owned()), Some(Revision("1.2.3".to_owned())));
-        let question = Question { source, seq: PromotionSeq(7), revision, from };
-        let answer =
-            self.verdicts.ask(&PipelineId::new("shop", "web"), &Environment("prod".to_owned()), &question).await;
+        let subject = Subject::Pipeline(PipelineId::new("shop", "web"));
+        let environment = Some(Environment("prod".to_owned()));
+        let answer = self.verdicts.ask(&Asking { source, subject, environment, revision, from, seq: 7 }).await;
         if let Err(Unanswered { why, .. }) = &answer {
             assert!(!why.contains("hunter2"), "{why}");
         }

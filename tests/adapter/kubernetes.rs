@@ -14,6 +14,7 @@ use sandbox::http::{Action, Fault, Reply, Request, Seen, Server, When};
 use sandbox::kubernetes::{KubernetesStandIn, Options as StandInOptions};
 
 mod events;
+mod jobs;
 mod lease;
 mod leaves;
 mod pipelines;

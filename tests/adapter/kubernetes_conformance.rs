@@ -6,6 +6,7 @@
 //! Checks never look at each other's objects: each has a name of its own, which is also the label of what it makes.
 
 mod errors;
+mod jobs;
 mod kinds;
 mod pipelines;
 mod read;
@@ -19,7 +20,7 @@ use self::support::{Api, Check, run};
 
 /// Every check, with its name.
 fn checks() -> Vec<(&'static str, Check)> {
-    [errors::CHECKS, pipelines::CHECKS, read::CHECKS, watch::CHECKS, write::CHECKS].concat()
+    [errors::CHECKS, jobs::CHECKS, pipelines::CHECKS, read::CHECKS, watch::CHECKS, write::CHECKS].concat()
 }
 
 #[tokio::test]

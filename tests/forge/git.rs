@@ -1,7 +1,7 @@
 //! The git client against real git.
 
 mod broken;
-mod dulwich;
+pub mod dulwich;
 mod fetch;
 mod hosts;
 mod push;

@@ -1,4 +1,4 @@
-//! Promotions against real peers on loopback: git hosts, and forges.
+//! Looks, fetches and promotions against real peers on loopback: git hosts, and forges.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -13,4 +13,6 @@
 
 mod forges;
 mod git;
+mod heads;
 mod scene;
+mod snapshot;

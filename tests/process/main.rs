@@ -22,6 +22,8 @@ mod kills;
 mod leader;
 mod promises;
 mod promoting;
+mod running;
 mod scene;
 mod signals;
+mod steps;
 mod strangers;

@@ -17,13 +17,13 @@ use std::time::Duration;
 use allclear::adapters::ledger::memory::MemoryLedger;
 use domain::delivery::{Content, Delivery};
 use domain::distribution::Distribution;
-use domain::id::{Member, NoticeId, Origin, PipelineId, Reference, Seq, WorkloadId};
+use domain::id::{Member, NoticeId, Origin, Reference, Seq, Subject, WorkloadId};
 use domain::notice::{Kind, Notice};
-use domain::pipeline::remark::Remark;
 use domain::ports::{CdnError, Ledger, PortError, Ports, Sight, StoreError};
 use domain::purge::CdnErrorClass;
 use domain::readiness::Pod;
 use domain::record::Record;
+use domain::remark::Remark;
 use domain::serving::Serving;
 use domain::site::RouteClaim;
 use domain::workload::Workload;
@@ -101,7 +101,7 @@ pub struct State {
     /// Notices that became Events, with their times.
     pub published: Vec<(Millis, NoticeId, Notice)>,
     /// Remarks that became Events.
-    pub remarked: Vec<(PipelineId, Remark)>,
+    pub remarked: Vec<(Subject, Remark)>,
     /// Every notice the ledger has held.
     pub notices: BTreeMap<NoticeId, Notice>,
     /// Notices of one id with two contents.
@@ -206,6 +206,7 @@ impl World {
             lease: None,
             boards: self.boards(),
             promoting: self.promoting_ports(),
+            running: None,
         }
     }
 

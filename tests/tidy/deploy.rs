@@ -189,8 +189,9 @@ fn a_component_binds_the_account_of_the_base() {
     }
 }
 
-/// What Pipelines read, and not every cluster has: components allow it, Secrets by their names alone.
-const BY_COMPONENTS: [&str; 2] = ["gitopsclusters", "secrets"];
+/// What Pipelines read, and not every cluster has, and what Repos make: components allow it, Secrets by their names alone, and Jobs in
+/// the namespaces with Repos.
+const BY_COMPONENTS: [&str; 3] = ["gitopsclusters", "jobs", "secrets"];
 
 /// What commands ask with their caller's rights alone: every account that is known may ask who it is (`system:basic-user`).
 const BY_CALLERS: [&str; 1] = ["selfsubjectreviews"];

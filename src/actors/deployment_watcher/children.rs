@@ -62,7 +62,7 @@ impl Handler<Died> for DeploymentWatcher {
     fn handle(&mut self, Died { who, end }: Died, ctx: &mut Self::Context) {
         match who {
             Who::Rollout(id) => self.died(id, end, ctx),
-            Who::Singleton(_) | Who::Part(_) | Who::Pipeline(_) | Who::Cluster(_) => {}
+            Who::Singleton(_) | Who::Part(_) | Who::Pipeline(_) | Who::Repo(_) | Who::Cluster(_) => {}
         }
     }
 }

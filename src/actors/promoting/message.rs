@@ -8,7 +8,6 @@ use crate::actors::message::TellNotice;
 use domain::app::TargetKey;
 use domain::id::PipelineId;
 use domain::leaf::Sights;
-use domain::pipeline::spec::Object;
 
 /// Sends what must not be lost and is bounded by its nature: one message for each Pipeline at most. So it may exceed a mailbox. An
 /// actor that is dead is rebuilt, and is told again then.
@@ -22,11 +21,6 @@ where
 {
     to.do_send(message);
 }
-
-/// Watch → Pipeline: the object was seen, or (`None`) is gone.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub struct ObjectSeen(pub Option<Box<Object>>);
 
 /// A Pipeline that looks at targets.
 #[derive(Clone)]
@@ -82,8 +76,3 @@ pub struct Peers {
     /// To the sender of webhooks.
     pub tell_notice: Recipient<TellNotice>,
 }
-
-/// Promoter → watch → Pipeline: an actor was rebuilt and has forgotten what it was asked.
-#[derive(Message, Clone)]
-#[rtype(result = "()")]
-pub struct PeersRebuilt(pub Peers);

@@ -34,6 +34,9 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// How long a part may take to show itself before the answer goes without it.
 const OBSERVE_WITHIN: Duration = Duration::from_secs(1);
 
+/// What is built here.
+const PARTS: [Part; 2] = [Part::Clusters, Part::Pipelines];
+
 /// What to do where no API server has the kind.
 const INSTALL: &str = "install it: allclear crds | kubectl apply -f -";
 
@@ -56,7 +59,7 @@ impl Promoter {
         stop_listener: StopListener,
         arbiter: Option<&Arbiter>,
     ) -> Addr<Self> {
-        let feature = Shell::new(Feature::default(), &env);
+        let feature = Shell::new(Feature::new("Pipelines"), &env);
         let promoter = Self { env, promoting, tell_notice, stop_listener, feature, built: None };
         match arbiter {
             Some(arbiter) => Self::start_in_arbiter(&arbiter.handle(), |_| promoter),
@@ -96,7 +99,7 @@ impl Actor for Promoter {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
         self.stop_listener.clone().bind(self, ctx);
         self.tick(ctx);
-        ctx.run_interval(SWEEP_EVERY, |promoter, ctx| Part::ALL.into_iter().for_each(|part| promoter.check(part, ctx)));
+        ctx.run_interval(SWEEP_EVERY, |promoter, ctx| PARTS.into_iter().for_each(|part| promoter.check(part, ctx)));
     }
 }
 

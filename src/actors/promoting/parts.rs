@@ -9,9 +9,10 @@ use super::Promoter;
 use crate::actors::lifecycle::{Obituary, StopSignal};
 use crate::actors::message::Who;
 use crate::actors::promoting::clusters::Clusters;
-use crate::actors::promoting::message::{Peers, PeersRebuilt, insist};
+use crate::actors::promoting::message::{Peers, insist};
 use crate::actors::promoting::pipelines::Pipelines;
 use crate::actors::shell::Drives;
+use crate::actors::tending::PeersRebuilt;
 use domain::feature::{Event, Part};
 
 /// Both parts. Each ends when its signal is dropped.
@@ -95,6 +96,7 @@ impl Promoter {
         let is_dead = self.built.as_ref().is_some_and(|built| match part {
             Part::Clusters => !built.clusters.connected(),
             Part::Pipelines => !built.pipelines.connected(),
+            Part::Repos => false,
         });
         if is_dead {
             self.feed(Event::Crashed(part), ctx);

@@ -1,7 +1,8 @@
-//! What lives apart from the singletons: what Pipelines need, on a thread of its own. It has no budget, because nothing else depends
-//! on it, and it is rebuilt as often as we look.
+//! What lives apart from the singletons: what Pipelines and Repos need, on a thread of its own. It has no budget, because nothing else
+//! depends on it, and it is rebuilt as often as we look.
 
 use actix::{Addr, Arbiter, Recipient};
+use futures_util::future::{OptionFuture, join};
 
 use super::parent::Parent;
 use super::tree::OBSERVE_WITHIN;
@@ -10,49 +11,84 @@ use crate::actors::message::{Observe, TellNotice};
 use crate::actors::observation::Observation;
 use crate::actors::promoting::Promoter;
 use crate::actors::promoting::message::insist;
+use crate::actors::running::Runner;
+use domain::ports::Ports;
 
-/// The promoter, and its thread if it has one. The thread ends when this is dropped.
+/// Both parents, and their thread if they have one. The thread ends when this is dropped.
 pub(super) struct Apart {
-    promoter: Addr<Promoter>,
+    promoter: Option<Addr<Promoter>>,
+    runner: Option<Addr<Runner>>,
     thread: Option<Arbiter>,
 }
 
 impl Apart {
-    /// `None` where Pipelines are switched off.
-    pub fn new(parent: &Parent, tell_notice: Recipient<TellNotice>) -> Option<Self> {
-        let promoting = parent.env.ports.promoting.clone()?;
+    /// `None` where Pipelines and Repos are switched off.
+    pub fn new(parent: &Parent, tell_notice: &Recipient<TellNotice>) -> Option<Self> {
+        let Ports { promoting, running, .. } = &parent.env.ports;
+        if promoting.is_none() && running.is_none() {
+            return None;
+        }
         let thread = parent.env.settings.own_thread.then(Arbiter::new);
-        let promoter = Promoter::launch(
-            parent.env.clone(),
-            promoting,
-            tell_notice,
-            parent.stop_signal.listener(),
-            thread.as_ref(),
-        );
-        Some(Self { promoter, thread })
+        let mut apart = Self { promoter: None, runner: None, thread };
+        apart.promoter = apart.promoter(parent, tell_notice.clone());
+        apart.runner = apart.runner(parent, tell_notice.clone());
+        Some(apart)
     }
 
-    /// Builds it anew if it is dead.
+    fn promoter(&self, parent: &Parent, tell_notice: Recipient<TellNotice>) -> Option<Addr<Promoter>> {
+        let (env, listener) = (parent.env.clone(), parent.stop_signal.listener());
+        let promoting = env.ports.promoting.clone()?;
+        Some(Promoter::launch(env, promoting, tell_notice, listener, self.thread.as_ref()))
+    }
+
+    fn runner(&self, parent: &Parent, tell_notice: Recipient<TellNotice>) -> Option<Addr<Runner>> {
+        let (env, listener) = (parent.env.clone(), parent.stop_signal.listener());
+        let running = env.ports.running.clone()?;
+        Some(Runner::launch(env, running, tell_notice, listener, self.thread.as_ref()))
+    }
+
+    /// Builds what is dead anew.
     pub fn revive(&mut self, parent: &Parent, tell_notice: impl FnOnce() -> Recipient<TellNotice>) {
-        if self.promoter.connected() {
+        let dead = [
+            self.promoter.as_ref().filter(|promoter| !promoter.connected()).map(|_| "promoter"),
+            self.runner.as_ref().filter(|runner| !runner.connected()).map(|_| "runner"),
+        ];
+        if dead == [None, None] {
             return;
         }
-        tracing::error!(actor = "promoter", "an actor crashed; it is rebuilt");
-        parent.env.metrics.restart("promoter");
-        if let Some(again) = Self::new(parent, tell_notice()) {
-            *self = again;
+        for actor in dead.into_iter().flatten() {
+            tracing::error!(actor, "an actor crashed; it is rebuilt");
+            parent.env.metrics.restart(actor);
+        }
+        let tell_notice = tell_notice();
+        if dead[0].is_some() {
+            self.promoter = self.promoter(parent, tell_notice.clone());
+        }
+        if dead[1].is_some() {
+            self.runner = self.runner(parent, tell_notice);
         }
     }
 
-    /// Tells it where its peers are.
-    pub fn direct(&self, directory: Directory) {
-        insist(&self.promoter.clone().recipient(), PeersRestarted(directory));
+    /// Tells them where their peers are.
+    pub fn direct(&self, directory: &Directory) {
+        if let Some(promoter) = &self.promoter {
+            insist(&promoter.clone().recipient(), PeersRestarted(directory.clone()));
+        }
+        if let Some(runner) = &self.runner {
+            insist(&runner.clone().recipient(), PeersRestarted(directory.clone()));
+        }
     }
 
-    /// What it shows; nothing if it does not answer.
+    /// What they show; nothing of one that does not answer.
     pub fn observe(&self) -> impl Future<Output = Observation> + use<> {
-        let seen = self.promoter.send(Observe).timeout(OBSERVE_WITHIN);
-        async move { seen.await.unwrap_or_default() }
+        let promoter = self.promoter.as_ref().map(|promoter| promoter.send(Observe).timeout(OBSERVE_WITHIN));
+        let runner = self.runner.as_ref().map(|runner| runner.send(Observe).timeout(OBSERVE_WITHIN));
+        async move {
+            let mut all = Observation::default();
+            let (promoter, runner) = join(OptionFuture::from(promoter), OptionFuture::from(runner)).await;
+            [promoter, runner].into_iter().flatten().flatten().for_each(|seen| all.absorb(seen));
+            all
+        }
     }
 }
 

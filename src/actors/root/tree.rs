@@ -54,7 +54,7 @@ impl Tree {
         let mut tree = Self {
             group: parent.group(&ledgered.origin, ledgered.pin.clone()),
             invalidator: parent.invalidator(),
-            apart: Apart::new(&parent, webhook.clone().recipient()),
+            apart: Apart::new(&parent, &webhook.clone().recipient()),
             webhook,
             watcher: None,
             directory_due: false,
@@ -120,12 +120,12 @@ impl Tree {
         self.directory_due = true;
         self.send_directory();
         if let Some(apart) = &self.apart {
-            apart.direct(self.directory());
+            apart.direct(&self.directory());
         }
     }
 
     /// Builds what Pipelines need anew if it is dead.
-    pub fn revive_promoter(&mut self) {
+    pub fn revive_apart(&mut self) {
         if let Some(apart) = &mut self.apart {
             apart.revive(&self.parent, || self.webhook.clone().recipient());
         }

@@ -16,7 +16,7 @@ use domain::id::{ObjectId, PipelineId};
 use domain::pipeline::callers::{self, Called};
 use domain::pipeline::spec::Object;
 use domain::ports::PortError;
-use domain::ports::pipeline::{Kept, Marks};
+use domain::ports::pipeline::{Identity, Kept, Marks};
 
 /// Answers a ticket with yes.
 pub const APPROVE: &str = "allclear.dev/approve";
@@ -207,7 +207,7 @@ impl<K: Kind> Desk<K> {
         exact: bool,
     ) -> Result<Patched, PortError> {
         let (namespace, name) = (object.id().namespace(), K::name(object.id()));
-        let (uid, version) = K::version(object);
+        let Identity { uid, version } = object.identity();
         let annotations: serde_json::Map<String, Value> =
             marks.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
         let mut metadata = json!({"annotations": annotations, "uid": uid});
@@ -237,7 +237,7 @@ impl<K: Kind> Desk<K> {
             uid: String,
         }
         let Some(answer) = self.api.get(of, K::name(object.id())).await? else { return Ok(true) };
-        Ok(answer.json::<Named>()?.metadata.uid != K::version(object).0)
+        Ok(answer.json::<Named>()?.metadata.uid != object.identity().uid)
     }
 
     /// The log of a container of the newest pod of this Job, from its beginning; `None` if no pod of it is there any more.

@@ -26,9 +26,8 @@ use serde_json::{Value, json};
 use super::api::{Api, Collection, Resource};
 use domain::id::{Kind as WorkloadKind, PipelineId, RepoId, Subject, WorkloadId};
 use domain::notice::{Kind, Notice};
-use domain::pipeline::remark::Remark;
-use domain::pipeline::spec::Object;
 use domain::ports::{EventSink, PortError};
+use domain::remark::{Remark, Remarked};
 use domain::text::{clean, head};
 
 const EVENTS: Resource = Resource::new("", "v1", "events");
@@ -103,17 +102,14 @@ struct Involved<'a> {
 }
 
 impl<'a> Involved<'a> {
-    const fn pipeline(id: &'a PipelineId, uid: &'a str) -> Self {
-        let (namespace, name) = (id.namespace.as_str(), id.name.as_str());
-        Self { api_version: "allclear.dev/v1alpha1", kind: "Pipeline", namespace, name, uid }
-    }
-
     fn of(subject: &'a Subject, uid: &'a str) -> Self {
         match subject {
             Subject::Workload(WorkloadId { kind: WorkloadKind::Deployment, namespace, name }) => {
                 Self { api_version: "apps/v1", kind: "Deployment", namespace, name, uid }
             }
-            Subject::Pipeline(id) => Self::pipeline(id, uid),
+            Subject::Pipeline(PipelineId { namespace, name }) => {
+                Self { api_version: "allclear.dev/v1alpha1", kind: "Pipeline", namespace, name, uid }
+            }
             Subject::Repo(RepoId { namespace, name }) => {
                 Self { api_version: "allclear.dev/v1alpha1", kind: "Repo", namespace, name, uid }
             }
@@ -147,18 +143,18 @@ impl EventSink for Events {
         self.create(Involved::of(&notice.subject, workload_uid), &said).await
     }
 
-    async fn remark(&self, remark: &Remark, on: &Object, at_ms: i64) -> Result<(), PortError> {
+    async fn remark(&self, remark: &Remark, on: &Remarked, at_ms: i64) -> Result<(), PortError> {
         let annotations = remark.annotations.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let said = Said {
-            name: name_at(&on.id.name, at_ms, 0, &remark.id(on)),
+            name: name_at(on.subject.name(), at_ms, 0, &remark.id(&on.uid, on.serial)),
             at_ms,
             reason: remark.reason,
-            action: "Promotion",
+            action: if matches!(on.subject, Subject::Repo(_)) { "Run" } else { "Promotion" },
             is_warning: remark.is_warning,
             message: remark.message.clone(),
             annotations,
         };
-        self.create(Involved::pipeline(&on.id, &on.uid), &said).await
+        self.create(Involved::of(&on.subject, &on.uid), &said).await
     }
 }
 

@@ -123,7 +123,7 @@ impl Followed<Kubeconfig> {
 
 impl<T: Clone + Send + 'static> Followed<T> {
     fn new(watches: &Watches, of: Collection, decode: fn(&str) -> Result<T, String>, not_found: String) -> Self {
-        let attempt = of.attempt_one("read", of.only.as_deref().unwrap_or_default()).to_string();
+        let attempt = of.attempt_one("read", of.name().unwrap_or_default()).to_string();
         Self { looks: watches.watch(of, decode, Reach::default()), attempt, not_found, is_there: false, known: false }
     }
 

@@ -15,7 +15,7 @@ use super::crd;
 use super::crd::repo::Installation;
 use domain::id::{ObjectId, PipelineId, RepoId};
 use domain::pipeline;
-use domain::ports::pipeline::{Kept, ObjectSight, Objects, Written};
+use domain::ports::pipeline::{Identity, Kept, ObjectSight, Objects, Written};
 use domain::ports::{Flow, PortError};
 use domain::repo;
 
@@ -41,9 +41,6 @@ pub trait Kind: Clone + Send + Sync + 'static {
 
     /// The object's name without its namespace.
     fn name(id: &<Self::Object as Kept>::Id) -> &str;
-
-    /// The object's UID and `resourceVersion`.
-    fn version(object: &Self::Object) -> (&str, &str);
 
     /// Reads an object.
     ///
@@ -93,10 +90,6 @@ impl Kind for PipelineKind {
         &id.name
     }
 
-    fn version(object: &Self::Object) -> (&str, &str) {
-        (&object.uid, &object.version)
-    }
-
     fn read(&self, json: &str) -> Result<Self::Object, String> {
         crd::object(json).map(|object| self.confine(object))
     }
@@ -127,10 +120,6 @@ impl Kind for RepoKind {
 
     fn name(id: &RepoId) -> &str {
         &id.name
-    }
-
-    fn version(object: &Self::Object) -> (&str, &str) {
-        (&object.uid, &object.version)
     }
 
     fn read(&self, json: &str) -> Result<Self::Object, String> {
@@ -236,7 +225,7 @@ impl<K: Kind> Objects<K::Object> for Served<K> {
         let of = self.of(Some(namespace));
         let attempted = of.attempt_one("update the status of", name).to_string();
         let status = K::written(object).map_err(|error| PortError::lasting(attempted.as_str(), error))?;
-        let (uid, version) = K::version(object);
+        let Identity { uid, version } = object.identity();
         // A write of a status takes nothing else from what it is sent.
         let body = json!({
             "apiVersion": format!("{}/{VERSION}", self.group),

@@ -12,17 +12,17 @@ use super::parts::{Condition, explained};
 use domain::readiness::Pod;
 
 /// Most of an explanation of Kubernetes that is repeated. The scheduler's begin with what matters, and say every node.
-const WORDS_CHARS_MAX: usize = 120;
+pub(super) const WORDS_CHARS_MAX: usize = 120;
 
 /// Reasons to wait that every pod goes through; no trouble.
-const ORDINARY: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+pub(super) const ORDINARY: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
 /// Reasons that say all there is to say; the message behind them only repeats the image or the container.
-const PLAIN: [&str; 4] = ["ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "CrashLoopBackOff"];
+pub(super) const PLAIN: [&str; 4] = ["ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "CrashLoopBackOff"];
 
 /// Phases of a pod whose containers have ended for good.
 /// <https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-phase>
-const FINISHED: [&str; 2] = ["Succeeded", "Failed"];
+pub(super) const FINISHED: [&str; 2] = ["Succeeded", "Failed"];
 
 /// A pod, and the labels it is selected by.
 pub(super) type LabelledPod = (BTreeMap<String, String>, Pod);

@@ -1,41 +1,20 @@
 //! What is remarked of a change of status: the Events that the users of `pipelines.weave.works` know, with its reasons and its texts
 //! (weaveworks/pipeline-controller, `controllers/leveltriggered/controller.go` and `server/strategy/notification`, v0.22).
 //!
-//! They are for recent eyes: none is kept until it is told, and nothing waits for one. What must arrive is a notice. Where upstream
-//! repeated them with every reconciliation, a remark is about what is different from the status before.
+//! Where upstream repeated them with every reconciliation, a remark is about what is different from the status before.
 
 use std::collections::BTreeSet;
 
 use crate::app::{ClusterKey, TargetKey, TargetParts};
-use crate::id::{ObjectId, digest};
+use crate::id::ObjectId;
 use crate::leaf::NOT_SYNCED;
 use crate::pipeline::show::NOT_LOOKED_AT;
 use crate::pipeline::spec::{EnvironmentSpec, Object, Strategy};
 use crate::pipeline::status::{Ended, EnvironmentStatus, Status, TargetStatus};
+use crate::remark::Remark;
 
 /// Targets that one change is remarked of at most. A Pipeline may have a thousand, and its status has them all.
 const UNREAD_MAX: usize = 20;
-
-/// One Event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remark {
-    /// Its reason, one word.
-    pub reason: &'static str,
-    /// Something is not as it should be.
-    pub is_warning: bool,
-    /// One sentence.
-    pub message: String,
-    /// Its annotations.
-    pub annotations: Vec<(&'static str, String)>,
-}
-
-impl Remark {
-    /// Names it: `H(UID, serial, reason, message)`. The same change of status always makes the same remarks.
-    pub fn id(&self, on: &Object) -> String {
-        let serial = on.status.serial.to_string();
-        digest("remark", [on.uid.as_str(), serial.as_str(), self.reason, self.message.as_str()])
-    }
-}
 
 /// What is remarked of an object whose status was this before.
 pub fn remarks(object: &Object, before: &Status) -> Vec<Remark> {

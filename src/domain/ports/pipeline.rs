@@ -1,45 +1,82 @@
 //! What Pipelines need from the outside.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 use crate::app::{ClusterKey, Look, TargetKey};
-use crate::id::{Environment, ObjectId, PipelineId, RepoId};
+use crate::id::{Environment, ObjectId, PipelineId, RepoId, Revision, Subject};
 use crate::leaf::{Collection, News};
+use crate::pipeline::Opening;
 use crate::pipeline::callers::{Called, Mark};
 use crate::pipeline::proposal::{Order, Proposed, RequestState};
-use crate::pipeline::spec::{Freeze, Object, Purged, Window};
-use crate::pipeline::{Opening, Question};
+use crate::pipeline::spec::{Freeze, Object, Purged, VerdictSource, Window};
+use crate::pipeline::status::Status;
 use crate::ports::answer::{Flow, PortError};
 use crate::repo;
 
 /// An object of a kind of ours, which the API server keeps for us.
-pub trait Kept: Clone + std::fmt::Debug + Send + Sync + 'static {
+pub trait Kept: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static {
     /// Names it.
     type Id: ObjectId;
 
+    /// What it remembers, which is ours alone to write.
+    type Status: Clone + Send + Sync + 'static;
+
     /// Its name.
     fn id(&self) -> &Self::Id;
+
+    /// Which object it is, and at which version.
+    fn identity(&self) -> Identity<'_>;
+
+    /// What it remembers.
+    fn status(&self) -> &Self::Status;
+
+    /// Puts another status in the place of its own, as of this version.
+    fn overlay(&mut self, status: Self::Status, version: String);
 }
 
-impl Kept for Object {
-    type Id = PipelineId;
-
-    fn id(&self) -> &PipelineId {
-        &self.id
-    }
+/// Which object, and at which version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity<'a> {
+    /// `metadata.uid`.
+    pub uid: &'a str,
+    /// `metadata.resourceVersion`.
+    pub version: &'a str,
 }
 
-impl Kept for repo::spec::Object {
-    type Id = RepoId;
+/// Both kinds have the same fields for it.
+macro_rules! kept {
+    ($object:ty, $id:ty, $status:ty) => {
+        impl Kept for $object {
+            type Id = $id;
+            type Status = $status;
 
-    fn id(&self) -> &RepoId {
-        &self.id
-    }
+            fn id(&self) -> &$id {
+                &self.id
+            }
+
+            fn identity(&self) -> Identity<'_> {
+                Identity { uid: &self.uid, version: &self.version }
+            }
+
+            fn status(&self) -> &$status {
+                &self.status
+            }
+
+            fn overlay(&mut self, status: $status, version: String) {
+                (self.status, self.version) = (status, version);
+            }
+        }
+    };
 }
+
+kept!(Object, PipelineId, Status);
+kept!(repo::spec::Object, RepoId, repo::status::Status);
 
 /// What a watch of such objects says.
 #[derive(Clone, Debug)]
@@ -197,19 +234,31 @@ pub struct Unanswered {
     pub rest: Duration,
 }
 
-/// Other systems that are asked before a promotion starts.
+/// What another system is asked: may this promotion, or this run, start?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asking {
+    /// Whom.
+    pub source: VerdictSource,
+    /// Of which Pipeline or Repo.
+    pub subject: Subject,
+    /// Into which environment, of a Pipeline.
+    pub environment: Option<Environment>,
+    /// What is promoted, or the commit that is applied.
+    pub revision: Revision,
+    /// What is there, if that is known.
+    pub from: Option<Revision>,
+    /// The number of the promotion or run.
+    pub seq: u64,
+}
+
+/// Other systems that are asked before something starts.
 #[async_trait]
 pub trait Verdicts: Send + Sync {
-    /// Asks whether a promotion into this environment of this Pipeline may start.
+    /// Asks whether it may start.
     ///
     /// # Errors
     /// When no clear answer came: then the gate is neither open nor closed.
-    async fn ask(
-        &self,
-        pipeline: &PipelineId,
-        environment: &Environment,
-        question: &Question,
-    ) -> Result<Opening, Unanswered>;
+    async fn ask(&self, asking: &Asking) -> Result<Opening, Unanswered>;
 }
 
 /// Whether the edge serves what the cluster runs.

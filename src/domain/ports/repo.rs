@@ -40,6 +40,11 @@ pub trait Heads: Send + Sync {
     /// # Errors
     /// In words.
     async fn resolve(&self, repo: &RepoId, spec: &Spec) -> Result<Found, Unresolved>;
+
+    /// The hosts that rest at present, and why, in words.
+    fn troubles(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// What a watch of a Repo's Jobs says.

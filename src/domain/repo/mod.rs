@@ -37,6 +37,7 @@ mod jobs;
 mod outcome;
 pub mod plan;
 mod promises;
+pub mod remark;
 mod run;
 mod show;
 pub mod spec;

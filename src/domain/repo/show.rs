@@ -3,6 +3,7 @@
 use crate::machine::{Timestamp, millis};
 use crate::notice::Kind;
 use crate::repo::Repo;
+use crate::repo::remark::TAKEN;
 use crate::repo::run::Stand;
 use crate::repo::status::{Condition, ConditionKind, Late, Phase, Question};
 use crate::text;
@@ -98,7 +99,7 @@ impl Repo {
                 let lost = self.status.draft.run.as_ref().is_some_and(|run| run.phase == Phase::Lost);
                 stalled(if lost { "RunLost" } else { "RunFailed" }, &words)
             }
-            Stand::Taken(_) => stalled("ErrResourceExists", &words),
+            Stand::Taken(_) => stalled(TAKEN, &words),
             Stand::Held => stalled("JobSuspended", &words),
             _ if self.status.draft.late.is_some_and(|late| late.told) => stalled("WaitingTooLong", &words),
             _ => None,

@@ -34,7 +34,7 @@ mod event;
 mod kind;
 mod listings;
 mod nursery;
-mod pipelines;
+mod objects;
 mod setback;
 mod troubles;
 
@@ -42,7 +42,7 @@ pub use deployments::Deployments;
 pub use event::{Baseline, Effect, End, Event, Start, Written};
 pub use kind::{Attention, Kind, Latest};
 pub use nursery::{Case, Nursery};
-pub use pipelines::Pipelines;
+pub use objects::Objects;
 pub use troubles::Troubles;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -43,6 +43,11 @@ impl Advertisement {
         }
     }
 
+    /// That of a server of which only this is known.
+    pub(super) fn of_v2() -> Self {
+        Self { version: Version::V2, capabilities: Vec::new(), filters: false, refs: Refs::default() }
+    }
+
     fn able(version: Version, capabilities: Vec<String>) -> Result<Self, Failure> {
         let mut read = Self { version, capabilities, filters: false, refs: Refs::default() };
         let fetch = read.value("fetch").unwrap_or_default();

@@ -68,13 +68,8 @@ impl Door {
         credentials: Option<&Credentials>,
         authorities: Option<Authorities>,
     ) -> Result<Self, PortError> {
-        let refuse = |why: &str| PortError::lasting("failed to use the URL of the repository", why);
         let uri: Uri = url.parse().map_err(|_no_uri| refuse("it is no URL"))?;
-        let host = uri.authority().filter(|_| matches!(uri.scheme_str(), Some("http" | "https")));
-        let host = host.ok_or_else(|| refuse("only https://HOST/PATH is understood"))?.as_str();
-        if host.contains('@') {
-            return Err(refuse("it holds a user or password; put those into the Secret"));
-        }
+        let host = host(url)?;
         if url.contains(['?', '#']) {
             return Err(refuse("it has a query or a fragment"));
         }
@@ -162,6 +157,21 @@ impl Door {
             _ => Failure::answer(format!("the server answers {}{said}", status.as_u16())),
         }
     }
+}
+
+/// The host of a URL, with its port if one is named, in lower case.
+pub(super) fn host(url: &str) -> Result<String, PortError> {
+    let uri: Uri = url.parse().map_err(|_no_uri| refuse("it is no URL"))?;
+    let host = uri.authority().filter(|_| matches!(uri.scheme_str(), Some("http" | "https")));
+    let host = host.ok_or_else(|| refuse("only https://HOST/PATH is understood"))?.as_str();
+    match host.contains('@') {
+        true => Err(refuse("it holds a user or password; put those into the Secret")),
+        false => Ok(host.to_ascii_lowercase()),
+    }
+}
+
+fn refuse(why: &str) -> PortError {
+    PortError::lasting("failed to use the URL of the repository", why)
 }
 
 /// The words of a redirect. Its query may hold a secret.

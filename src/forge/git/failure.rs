@@ -44,7 +44,7 @@ impl Failure {
     pub(super) fn of_http(error: HttpError, answer_max: usize) -> Self {
         match error {
             HttpError::Refused(words) => Self::lasting(words),
-            HttpError::Failed(words) => Self::passing(words, None),
+            HttpError::Failed(words) | HttpError::Untrusted(words) => Self::passing(words, None),
             HttpError::TooLong => Self::lasting(too_much(&format!("{} in one answer", spoken_bytes(answer_max)))),
         }
     }

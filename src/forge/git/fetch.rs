@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::advertisement::{Advertisement, Version};
 use super::exchange::Service;
 use super::failure::Failure;
+use super::pack::Store;
 use super::packet::{Outgoing, Packet, Packets};
 use super::{Objects, Oid, Refs, Remote, pack};
 
@@ -85,12 +86,18 @@ impl Remote {
         Ok(())
     }
 
+    /// A commit with so much of its history, and all files.
+    pub(super) async fn whole(&self, commit: Oid, history: usize, objects: &mut dyn Store) -> Result<(), Failure> {
+        let known = self.known_or_met().await?;
+        self.add(&known, &[commit], &[&format!("deepen {history}")], objects).await
+    }
+
     async fn add(
         &self,
         known: &Advertisement,
         wants: &[Oid],
         narrowing: &[&str],
-        objects: &mut Objects,
+        objects: &mut dyn Store,
     ) -> Result<(), Failure> {
         let body = match known.version {
             Version::V2 => asked_v2(wants, narrowing),
@@ -101,7 +108,7 @@ impl Remote {
             packed(known.version, &answer)?
         };
         pack::read(&pack, objects)?;
-        match wants.iter().find(|want| objects.get(**want).is_none()) {
+        match wants.iter().find(|want| !objects.has(**want)) {
             Some(missing) => Err(Failure::answer(format!("the server did not send {missing}"))),
             None => Ok(()),
         }

@@ -1,6 +1,6 @@
 //! A client of git's smart HTTP protocol: reads refs and files of a repository, and pushes one commit.
 //!
-//! There is no work tree, no history and no store on disk. What was fetched is a bag of [`Objects`] in memory; what is pushed
+//! There is no work tree and no history, and no store on disk but a [`Snapshot`]'s. What was fetched is a bag of [`Objects`] in memory; what is pushed
 //! is one [`Built`] commit. The promotion's path is
 //!
 //! ```text
@@ -28,6 +28,8 @@ mod objects;
 mod pack;
 mod packet;
 mod push;
+mod snapshot;
+mod spill;
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,10 +41,12 @@ pub use exchange::Credentials;
 pub use id::{NotAnId, Oid};
 pub use objects::{Built, Commit, Draft, File, Objects};
 pub use push::Pushed;
+pub use snapshot::{Node, Snapshot};
 
 use crate::{Authorities, Http};
-use advertisement::Advertisement;
+use advertisement::{Advertisement, Version};
 use exchange::Door;
+use failure::{Failure, spoken_bytes, too_much};
 
 /// How much is taken from a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +57,8 @@ pub struct Bounds {
     pub pack_bytes: usize,
     /// Bytes of all objects of one answer, unpacked.
     pub unpacked_bytes: usize,
+    /// Bytes of one object, unpacked.
+    pub object_bytes: usize,
     /// Objects of one answer.
     pub objects: usize,
     /// Entries of all trees that one walk passes.
@@ -67,8 +73,23 @@ impl Default for Bounds {
             refs_bytes: 4 * MIB,
             pack_bytes: 64 * MIB,
             unpacked_bytes: 256 * MIB,
+            object_bytes: 256 * MIB,
             objects: 400_000,
             entries: 400_000,
+        }
+    }
+}
+
+impl Bounds {
+    /// Takes room for an object of so many bytes more, before it is made.
+    fn admit(&self, taken: &mut usize, bytes: usize) -> Result<(), Failure> {
+        if bytes > self.object_bytes {
+            return Err(Failure::lasting(too_much(&format!("{} in one file", spoken_bytes(self.object_bytes)))));
+        }
+        *taken = taken.saturating_add(bytes);
+        match *taken <= self.unpacked_bytes {
+            true => Ok(()),
+            false => Err(Failure::lasting(too_much(&format!("{} unpacked", spoken_bytes(self.unpacked_bytes))))),
         }
     }
 }
@@ -100,6 +121,31 @@ impl Remote {
     #[must_use]
     pub fn bounded(self, bounds: Bounds) -> Self {
         Self { bounds, ..self }
+    }
+
+    /// The host of a URL as git clones it, with its port if one is named.
+    ///
+    /// # Errors
+    /// Lasting: the URL is none, or has no host.
+    pub fn host(url: &str) -> Result<String, PortError> {
+        exchange::host(url)
+    }
+
+    /// The same, whose server is known to speak protocol v2 from an earlier look.
+    #[must_use]
+    pub fn speaking_v2(self) -> Self {
+        self.learn(Some(Advertisement::of_v2()));
+        self
+    }
+
+    /// Forgets what is known of the server: the next look asks it anew.
+    pub fn forget(&self) {
+        self.learn(None);
+    }
+
+    /// Whether the server is known to speak protocol v2.
+    pub fn speaks_v2(&self) -> bool {
+        self.known().is_some_and(|known| known.version == Version::V2)
     }
 
     /// The refs whose names begin with one of these: `HEAD`, `refs/heads/main`. Of an empty repository: none.

@@ -1,5 +1,6 @@
 //! Commits, folders and files in memory, and a commit that is made of them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
@@ -7,11 +8,12 @@ use domain::ports::PortError;
 use sha1_smol::Sha1;
 
 use super::failure::{Failure, spoken_bytes, too_much};
+use super::pack::Store;
 use super::tree::{Entry, Mode, entries};
 use super::{Bounds, Oid, pack};
 
 /// Folders within folders. Linux allows paths of 4,096 bytes; no repository of people comes near this.
-const DEPTH_MAX: usize = 128;
+pub(super) const DEPTH_MAX: usize = 128;
 
 /// Objects that were fetched.
 #[derive(Clone, Debug, Default)]
@@ -147,21 +149,6 @@ impl Objects {
         self.objects.get(&id)
     }
 
-    pub(super) fn insert(&mut self, object: Object) -> Oid {
-        let id = object.id();
-        self.objects.insert(id, object);
-        id
-    }
-
-    /// Takes room for so many bytes more, before they are made.
-    pub(super) fn reserve(&mut self, bytes: usize) -> Result<(), Failure> {
-        self.bytes = self.bytes.saturating_add(bytes);
-        match self.bytes <= self.bounds.unpacked_bytes {
-            true => Ok(()),
-            false => Err(Failure::lasting(too_much(&format!("{} unpacked", spoken_bytes(self.bounds.unpacked_bytes))))),
-        }
-    }
-
     fn of_kind(&self, id: Oid, kind: Kind) -> Option<&[u8]> {
         self.objects.get(&id).filter(|object| object.kind == kind).map(|object| object.data.as_slice())
     }
@@ -249,6 +236,30 @@ impl Objects {
     }
 }
 
+impl Store for Objects {
+    fn objects_max(&self) -> usize {
+        self.bounds.objects
+    }
+
+    fn has(&self, id: Oid) -> bool {
+        self.objects.contains_key(&id)
+    }
+
+    fn base(&self, id: Oid) -> Result<Option<Cow<'_, Object>>, Failure> {
+        Ok(self.objects.get(&id).map(Cow::Borrowed))
+    }
+
+    fn insert(&mut self, object: Object) -> Result<Oid, Failure> {
+        let id = object.id();
+        self.objects.insert(id, object);
+        Ok(id)
+    }
+
+    fn reserve(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.bounds.admit(&mut self.bytes, bytes)
+    }
+}
+
 /// Keeps an object that is made, unless it is what was there.
 fn make(object: Object, before: Oid, made: &mut Vec<Object>) -> Oid {
     let id = object.id();
@@ -263,7 +274,7 @@ fn reading(commit: Oid) -> String {
 }
 
 impl Object {
-    fn id(&self) -> Oid {
+    pub(super) fn id(&self) -> Oid {
         let mut sum = Sha1::from(format!("{} {}\0", self.kind.name(), self.data.len()));
         sum.update(&self.data);
         Oid::new(sum.digest().bytes())
@@ -303,7 +314,7 @@ impl Commit {
         values.map(str::trim).next_back()
     }
 
-    fn read(data: &[u8]) -> Option<Self> {
+    pub(super) fn read(data: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(data);
         let (head, message) = text.split_once("\n\n").unwrap_or((text.trim_end_matches('\n'), ""));
         let values = |key: &'static str| head.lines().filter_map(move |line| line.strip_prefix(key)?.strip_prefix(' '));

@@ -2,6 +2,7 @@
 //!
 //! [gitformat-pack]: https://git-scm.com/docs/gitformat-pack
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use miniz_oxide::deflate::compress_to_vec_zlib;
@@ -12,8 +13,8 @@ use miniz_oxide::inflate::core::inflate_flags::{
 use miniz_oxide::inflate::core::{DecompressorOxide, decompress};
 use sha1_smol::Sha1;
 
-use super::failure::{Failure, too_much};
-use super::objects::{Kind, Object, Objects};
+use super::failure::{Failure, spoken_bytes, too_much};
+use super::objects::{Kind, Object};
 use super::{Oid, delta};
 
 /// How hard packs are deflated: zlib's usual level.
@@ -21,6 +22,9 @@ const LEVEL: u8 = 6;
 
 const OFFSET_DELTA: u8 = 6;
 const REFERENCE_DELTA: u8 = 7;
+
+/// Bytes of deltas that come before what they are changes to. Servers send the base first, where they can.
+const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// What a delta is to be applied to.
 #[derive(PartialEq, Eq, Hash)]
@@ -36,8 +40,26 @@ struct Delta {
     data: Vec<u8>,
 }
 
+/// Where objects of a pack are kept.
+pub(super) trait Store: Send {
+    /// Objects of one pack at most.
+    fn objects_max(&self) -> usize;
+
+    /// Whether an object is there.
+    fn has(&self, id: Oid) -> bool;
+
+    /// An object that others are changes to; `None` if it is not there.
+    fn base(&self, id: Oid) -> Result<Option<Cow<'_, Object>>, Failure>;
+
+    /// Keeps an object.
+    fn insert(&mut self, object: Object) -> Result<Oid, Failure>;
+
+    /// Takes room for an object of so many bytes, before it is made.
+    fn reserve(&mut self, bytes: usize) -> Result<(), Failure>;
+}
+
 /// Adds all objects of a pack to what is there.
-pub(super) fn read(pack: &[u8], objects: &mut Objects) -> Result<(), Failure> {
+pub(super) fn read(pack: &[u8], objects: &mut dyn Store) -> Result<(), Failure> {
     let (content, sum) = pack.split_last_chunk::<{ Oid::BYTES }>().ok_or_else(broken)?;
     if Sha1::from(content).digest().bytes() != *sum {
         return Err(Failure::answer("the pack's checksum is wrong"));
@@ -51,10 +73,11 @@ pub(super) fn read(pack: &[u8], objects: &mut Objects) -> Result<(), Failure> {
     if magic.to_be_bytes() != *b"PACK" || !(2..=3).contains(&version) {
         return Err(broken());
     }
-    if usize::try_from(count).map_or(true, |count| count > objects.bounds.objects) {
-        return Err(Failure::lasting(too_much(&format!("{} objects", objects.bounds.objects))));
+    if usize::try_from(count).map_or(true, |count| count > objects.objects_max()) {
+        return Err(Failure::lasting(too_much(&format!("{} objects", objects.objects_max()))));
     }
-    let mut reader = Reader { objects, found: HashMap::new(), waiting: HashMap::new(), inflater: Box::default() };
+    let mut reader =
+        Reader { objects, found: HashMap::new(), waiting: HashMap::new(), waiting_bytes: 0, inflater: Box::default() };
     for _ in 0..count {
         let at = content.len().saturating_sub(rest.len());
         reader.entry(at, &mut rest)?;
@@ -64,11 +87,13 @@ pub(super) fn read(pack: &[u8], objects: &mut Objects) -> Result<(), Failure> {
 }
 
 struct Reader<'a> {
-    objects: &'a mut Objects,
+    objects: &'a mut dyn Store,
     /// Objects by where they begin in the pack.
     found: HashMap<usize, Oid>,
     /// Deltas whose base has not come yet.
     waiting: HashMap<Base, Vec<Delta>>,
+    /// Bytes of all deltas that have waited.
+    waiting_bytes: usize,
     inflater: Box<DecompressorOxide>,
 }
 
@@ -91,10 +116,15 @@ impl Reader<'_> {
         };
         let found = match &base {
             Base::At(at) => self.found.get(at).copied(),
-            Base::Of(id) => Some(*id).filter(|id| self.objects.get(*id).is_some()),
+            Base::Of(id) => Some(*id).filter(|id| self.objects.has(*id)),
         };
         let delta = Delta { at, data };
         let Some(found) = found else {
+            self.waiting_bytes = self.waiting_bytes.saturating_add(delta.data.len());
+            if self.waiting_bytes > WAITING_BYTES_MAX {
+                let bound = format!("{} of changes to objects that come later", spoken_bytes(WAITING_BYTES_MAX));
+                return Err(Failure::lasting(too_much(&bound)));
+            }
             self.waiting.entry(base).or_default().push(delta);
             return Ok(());
         };
@@ -104,22 +134,27 @@ impl Reader<'_> {
 
     /// Keeps an object, and every one that was waiting for it.
     fn arrived(&mut self, at: usize, object: Object) -> Result<(), Failure> {
-        let mut arrivals = vec![(at, object)];
-        while let Some((at, object)) = arrivals.pop() {
-            let id = self.objects.insert(object);
-            self.found.insert(at, id);
-            let waiting = [self.waiting.remove(&Base::At(at)), self.waiting.remove(&Base::Of(id))];
-            for delta in waiting.into_iter().flatten().flatten() {
-                arrivals.push((delta.at, self.resolved(id, &delta)?));
-            }
+        let mut freed = self.kept(at, object)?;
+        // One at a time: many changes to one object are many objects.
+        while let Some((base, delta)) = freed.pop() {
+            let object = self.resolved(base, &delta)?;
+            freed.extend(self.kept(delta.at, object)?);
         }
         Ok(())
+    }
+
+    /// Keeps an object; what was waiting for it, with its id.
+    fn kept(&mut self, at: usize, object: Object) -> Result<Vec<(Oid, Delta)>, Failure> {
+        let id = self.objects.insert(object)?;
+        self.found.insert(at, id);
+        let waiting = [self.waiting.remove(&Base::At(at)), self.waiting.remove(&Base::Of(id))];
+        Ok(waiting.into_iter().flatten().flatten().map(|delta| (id, delta)).collect())
     }
 
     fn resolved(&mut self, base: Oid, delta: &Delta) -> Result<Object, Failure> {
         let size = delta::declared(&delta.data).ok_or_else(broken)?;
         self.objects.reserve(size)?;
-        let base = self.objects.get(base).ok_or_else(broken)?;
+        let base = self.objects.base(base)?.ok_or_else(broken)?;
         let data = delta::applied(&base.data, &delta.data, size).ok_or_else(broken)?;
         Ok(Object { kind: base.kind, data })
     }

@@ -17,7 +17,7 @@ pub(super) enum Mode {
 /// One name in a folder.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<'a> {
-    mode_text: &'a [u8],
+    pub(super) mode_text: &'a [u8],
     pub(super) name: &'a [u8],
     pub(super) id: Oid,
 }

@@ -169,7 +169,7 @@ fn patch(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Re
 }
 
 fn delete(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Result<Reply, Failure> {
-    let options = delete_options(request)?;
+    let options = delete_options(request, target.kind)?;
     let (object, gone) = stand_in.write(|writer| writer.delete(target.kind, &target.key(), &options))?;
     let tells_object = matches!(target.kind, Kind::Pod | Kind::Service | Kind::Namespace);
     if gone && !tells_object {
@@ -183,7 +183,7 @@ fn delete_collection(stand_in: &KubernetesStandIn, request: &Request, target: &T
     if target.kind.describe().namespaced && target.namespace.is_empty() {
         return Err(Failure::method_not_allowed());
     }
-    let options = delete_options(request)?;
+    let options = delete_options(request, target.kind)?;
     let scope: &Scope = &read.scope;
     let page = stand_in.write(|writer| {
         let page = read.page(writer.state)?;
@@ -196,12 +196,16 @@ fn delete_collection(stand_in: &KubernetesStandIn, request: &Request, target: &T
     Ok(Reply::full(200, JSON, list_body(target.kind, &page)))
 }
 
-fn delete_options(request: &Request) -> Result<DeleteOptions, Failure> {
+fn delete_options(request: &Request, kind: Kind) -> Result<DeleteOptions, Failure> {
     let body = if request.body.is_empty() { json!({}) } else { parse(&request.body)? };
     let condition =
         |name: &str| body.pointer(&format!("/preconditions/{name}")).and_then(Value::as_str).map(str::to_owned);
     let query_seconds = request.query.get("gracePeriodSeconds").and_then(|seconds| seconds.parse().ok());
+    let policy = body.get("propagationPolicy").and_then(Value::as_str);
+    let policy = policy.or_else(|| request.query.get("propagationPolicy").map(String::as_str));
     Ok(DeleteOptions {
+        // Jobs of `batch/v1` leave their pods behind unless they are told not to, for the sake of old clients.
+        orphans: policy.map_or(kind == Kind::Job, |policy| policy == "Orphan"),
         uid: condition("uid"),
         version: condition("resourceVersion"),
         grace_seconds: body.get("gracePeriodSeconds").and_then(Value::as_i64).or(query_seconds),

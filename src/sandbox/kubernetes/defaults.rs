@@ -4,6 +4,8 @@
 //! object. They are those of Kubernetes 1.33 for the fields our programs and `kubectl rollout` read; not a schema
 //! validation, and unknown fields are kept.
 
+mod job;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -15,12 +17,19 @@ use super::resource::Kind;
 /// Longest object name: DNS subdomain, RFC 1123.
 const NAME_BYTES_MAX: usize = 253;
 
+/// Completes a new object whose UID is known.
+pub use job::select as select_pods_of_job;
+
 /// Fills what is left open.
 pub fn fill(kind: Kind, object: &mut Value) {
     match kind {
         Kind::Deployment => deployment(object),
         Kind::ReplicaSet => {
             set(object, "/spec", "replicas", json!(1));
+            pod_template(object);
+        }
+        Kind::Job => {
+            job::fill(object);
             pod_template(object);
         }
         Kind::Pod => {
@@ -73,7 +82,7 @@ pub fn initial_status(kind: Kind) -> Option<Value> {
         Kind::Service | Kind::Ingress => Some(json!({"loadBalancer": {}})),
         Kind::Deployment => Some(json!({})),
         Kind::ReplicaSet => Some(json!({"replicas": 0})),
-        Kind::StatefulSet | Kind::DaemonSet => Some(json!({})),
+        Kind::StatefulSet | Kind::DaemonSet | Kind::Job => Some(json!({})),
         Kind::Pipeline | Kind::WeavePipeline | Kind::Repo => Some(json!({"observedGeneration": -1})),
         Kind::ConfigMap
         | Kind::Secret
@@ -138,6 +147,9 @@ pub fn check(kind: Kind, object: &Value, previous: Option<&Value>) -> Result<(),
     }
     if matches!(kind, Kind::Deployment | Kind::ReplicaSet) {
         return workload(kind, name, object, previous);
+    }
+    if kind == Kind::Job {
+        return job::check(name, object, previous);
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ mod controller;
 mod core_events;
 mod defaults;
 mod failure;
+mod jobs;
 mod object;
 mod patch;
 mod read;
@@ -37,7 +38,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch as channel;
 use tokio::time::Instant;
 
-pub use controller::{PodFate, Timings};
+pub use controller::{ContainerRun, End, Outcome, PodFate, Script, Timings};
 pub use failure::Failure;
 pub use resource::Kind;
 

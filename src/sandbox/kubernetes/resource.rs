@@ -54,6 +54,8 @@ pub enum Kind {
     StatefulSet,
     /// `apps/v1` DaemonSet. As above.
     DaemonSet,
+    /// `batch/v1` Job.
+    Job,
     /// `allclear.dev/v1alpha1` Pipeline.
     Pipeline,
     /// `pipelines.weave.works/v1alpha1` Pipeline, under the CRD of its own group: only its fields are kept in a status.
@@ -238,6 +240,8 @@ static DAEMON_SET: Description = Description {
     generation: Generation::Spec,
     ..core("daemonsets", "daemonset", "DaemonSet")
 };
+static JOB: Description =
+    Description { group: "batch", status: true, generation: Generation::Spec, ..core("jobs", "job", "Job") };
 static PIPELINE: Description = custom("allclear.dev", "v1alpha1", "pipelines", "pipeline", "Pipeline");
 static REPO: Description = custom("allclear.dev", "v1alpha1", "repos", "repo", "Repo");
 static WEAVE_PIPELINE: Description = custom("pipelines.weave.works", "v1alpha1", "pipelines", "pipeline", "Pipeline");
@@ -257,7 +261,7 @@ static GITOPS_CLUSTER: Description =
 
 impl Kind {
     /// Every kind, in table order.
-    pub const ALL: [Kind; 31] = [
+    pub const ALL: [Kind; 32] = [
         Kind::Namespace,
         Kind::Pod,
         Kind::Service,
@@ -281,6 +285,7 @@ impl Kind {
         Kind::NetworkPolicy,
         Kind::StatefulSet,
         Kind::DaemonSet,
+        Kind::Job,
         Kind::Pipeline,
         Kind::WeavePipeline,
         Kind::HelmRelease,
@@ -317,6 +322,7 @@ impl Kind {
             Kind::NetworkPolicy => &NETWORK_POLICY,
             Kind::StatefulSet => &STATEFUL_SET,
             Kind::DaemonSet => &DAEMON_SET,
+            Kind::Job => &JOB,
             Kind::Pipeline => &PIPELINE,
             Kind::WeavePipeline => &WEAVE_PIPELINE,
             Kind::HelmRelease => &HELM_RELEASE,

@@ -84,11 +84,11 @@ impl KubernetesStandIn {
     }
 
     /// Lets [`KubernetesStandIn::run_controller`] look again although nothing was written.
-    fn wake(&self) {
+    pub(super) fn wake(&self) {
         self.store().wake(Kind::Deployment);
     }
 
-    fn controller(&self) -> MutexGuard<'_, Controller> {
+    pub(super) fn controller(&self) -> MutexGuard<'_, Controller> {
         self.inner.controller.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -110,7 +110,10 @@ impl KubernetesStandIn {
             // A refusal means that the object has gone meanwhile; whatever took it away is noticed next time.
             let _ = reconciled;
         }
-        keys.len() + cleaned.unwrap_or(0)
+        let jobs = controller.run_jobs(&now, |step| {
+            let _ = self.write(|writer| step(writer));
+        });
+        keys.len() + jobs + cleaned.unwrap_or(0)
     }
 }
 

@@ -86,6 +86,8 @@ pub struct State {
     version: u64,
     tables: Vec<Table>,
     children: BTreeMap<String, BTreeSet<(Kind, Key)>>,
+    /// UIDs of removed objects that owned something and that no controller here works on.
+    bereaved: BTreeSet<String>,
     changes_max: usize,
     /// Numbers given out so far: UIDs, generated names and cluster IPs come from it, so that a run repeats.
     pub serial: u64,
@@ -102,7 +104,8 @@ impl Store {
     /// An empty store whose log keeps `changes_max` changes per kind.
     pub fn new(changes_max: usize) -> Store {
         let tables = Kind::ALL.iter().map(|_| Table::default()).collect();
-        let state = State { version: 1, tables, children: BTreeMap::new(), changes_max, serial: 0 };
+        let state =
+            State { version: 1, tables, children: BTreeMap::new(), bereaved: BTreeSet::new(), changes_max, serial: 0 };
         Store { state: Mutex::new(state), signals: Kind::ALL.iter().map(|_| watch::Sender::new(1)).collect() }
     }
 
@@ -245,9 +248,17 @@ impl State {
         let previous = self.table_mut(kind)?.objects.remove(key)?;
         self.version += 1;
         self.unlink(&previous);
+        if kind.describe().custom && self.children.contains_key(&previous.uid) {
+            self.bereaved.insert(previous.uid.clone());
+        }
         let object = Arc::new(Object::new(kind, self.version, previous.value()));
         self.append(Change { object: object.clone(), previous: Some(previous), removed: true });
         Some(object)
+    }
+
+    /// UIDs of custom objects that were removed since the last call and owned something.
+    pub fn take_bereaved(&mut self) -> BTreeSet<String> {
+        std::mem::take(&mut self.bereaved)
     }
 
     /// Everything as it is now, without its history.

@@ -20,6 +20,9 @@ use super::{defaults, patch};
 /// Characters of generated name endings: those of Kubernetes (`apimachinery/pkg/util/rand`), which spell no words.
 const NAME_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
+/// Keeps a pod until the Job controller has counted how it ended.
+pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
 /// Which part of an object a write is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -51,6 +54,8 @@ pub struct DeleteOptions {
     pub version: Option<String>,
     /// Zero ends a pod at once.
     pub grace_seconds: Option<i64>,
+    /// What it owns stays, without an owner.
+    pub orphans: bool,
 }
 
 /// One writer: the state under its lock, and what new objects are stamped with.
@@ -103,6 +108,9 @@ impl Writer<'_> {
         }
         object["metadata"]["uid"] = json!(self.uid());
         object["metadata"]["creationTimestamp"] = json!(self.now);
+        if kind == Kind::Job {
+            defaults::select_pods_of_job(&mut object);
+        }
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.remove("deletionTimestamp");
             metadata.remove("managedFields");
@@ -192,6 +200,9 @@ impl Writer<'_> {
         if !held && !graceful {
             if kind == Kind::Namespace {
                 self.empty_namespace(&previous);
+            }
+            if options.orphans {
+                self.release_children(&previous.uid);
             }
             let removed = self.state.remove(kind, key);
             return removed.map(|object| (object, true)).ok_or_else(|| Failure::not_found(kind, &key.name));
@@ -302,6 +313,18 @@ impl Writer<'_> {
             for object in self.state.list(&scope) {
                 self.state.remove(kind, &object.key);
             }
+        }
+    }
+
+    /// Lets go what an object owns. A pod of a Job loses the Job controller's finalizer, too, as that controller sees to in a cluster.
+    fn release_children(&mut self, uid: &str) {
+        for child in self.state.children(uid) {
+            let mut object = child.value();
+            for (list, field, value) in [("ownerReferences", "/uid", uid), ("finalizers", "", JOB_TRACKING)] {
+                let entries = object.pointer_mut(&format!("/metadata/{list}")).and_then(Value::as_array_mut);
+                entries.into_iter().for_each(|entries| entries.retain(|entry| text(entry, field) != value));
+            }
+            self.state.put(child.kind, object);
         }
     }
 

@@ -1,10 +1,10 @@
 //! Notices as Events: what is written, how often, and in which order `kubectl` shows it.
 
 use allclear::adapters::kubernetes::Events;
-use domain::id::{NoticeId, Seq};
+use domain::id::{NoticeId, PipelineId, RepoId, Seq, Subject};
 use domain::notice::{Kind as NoticeKind, Notice};
-use domain::pipeline::remark::Remark;
 use domain::ports::{EventSink, Retry};
+use domain::remark::{Remark, Remarked};
 use sandbox::http::{Action, Fault, When};
 use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};
@@ -166,11 +166,12 @@ async fn a_remark_is_an_event_with_annotations_on_its_pipeline() {
         message: "Promote pipeline shop/web to prod with version 1.1".to_owned(),
         annotations: vec![("environment", "prod".to_owned()), ("version", "1.1".to_owned())],
     };
-    let mut pipeline = support::fakes::promoting::pipeline("web", Vec::new());
+    let subject = Subject::Pipeline(PipelineId::new("shop", "web"));
+    let mut pipeline = Remarked { subject, uid: "web-uid".to_owned(), serial: 1 };
     for _ in 0..2 {
         events.remark(&remark, &pipeline, 1_700_000_000_123).await.unwrap();
     }
-    pipeline.status.serial += 1;
+    pipeline.serial += 1;
     events.remark(&remark, &pipeline, 1_700_000_000_123).await.unwrap();
     let seen = listed_of(&bench, "Pipeline", &pipeline.uid).await;
     assert_eq!(seen.len(), 2, "one for each change of status: {seen:#?}");
@@ -182,6 +183,11 @@ async fn a_remark_is_an_event_with_annotations_on_its_pipeline() {
         "apiVersion": "allclear.dev/v1alpha1", "kind": "Pipeline", "namespace": "shop", "name": "web", "uid": pipeline.uid,
     });
     assert_eq!(event["involvedObject"], on);
+    let repo =
+        Remarked { subject: Subject::Repo(RepoId::new("shop", "infra")), uid: "infra-uid".to_owned(), serial: 1 };
+    events.remark(&remark, &repo, 1_700_000_000_123).await.unwrap();
+    let seen = listed_of(&bench, "Repo", "infra-uid").await;
+    assert_eq!(seen[0]["involvedObject"]["name"], "infra");
 }
 
 #[tokio::test]

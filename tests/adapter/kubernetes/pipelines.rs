@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use allclear::adapters::dry_promoting::DryObjects;
+use allclear::adapters::dry_objects::DryObjects;
 use allclear::adapters::kubernetes::objects::Pipelines;
 use domain::id::{Environment, PipelineId, PromotionSeq, Revision};
 use domain::pipeline::spec::Object;

@@ -113,6 +113,7 @@ impl Api {
         let group = match plural {
             "deployments" | "replicasets" => "apis/apps/v1",
             "ingresses" => "apis/networking.k8s.io/v1",
+            "jobs" => "apis/batch/v1",
             "leases" => "apis/coordination.k8s.io/v1",
             "events" => "apis/events.k8s.io/v1",
             "httproutes" => "apis/gateway.networking.k8s.io/v1",

@@ -30,7 +30,7 @@ server.serve_forever()
 ";
 
 /// Killed when dropped.
-struct Dulwich(Child);
+pub struct Dulwich(Child);
 
 impl Drop for Dulwich {
     fn drop(&mut self) {
@@ -39,8 +39,8 @@ impl Drop for Dulwich {
     }
 }
 
-/// Serves the scene's repository, and gives a client of it.
-fn serve(scene: &Scene) -> (Dulwich, Remote, Arc<Plain>) {
+/// Serves the scene's repository at this URL, and gives a way there.
+pub fn serve(scene: &Scene) -> (Dulwich, String, Arc<Plain>) {
     let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
     assert!(python.exists(), "{} is missing: run `make test-setup` once", python.display());
     let mut command = Command::new(python);
@@ -50,14 +50,20 @@ fn serve(scene: &Scene) -> (Dulwich, Remote, Arc<Plain>) {
     let server = Dulwich(child);
     let mut port = String::new();
     BufReader::new(said).read_line(&mut port).expect("it says its port");
-    let (remote, http) = at(&format!("http://127.0.0.1:{}", port.trim()));
+    (server, format!("http://127.0.0.1:{}", port.trim()), Arc::new(Plain::new()))
+}
+
+/// The same, with a client.
+fn served(scene: &Scene) -> (Dulwich, Remote, Arc<Plain>) {
+    let (server, url, _) = serve(scene);
+    let (remote, http) = at(&url);
     (server, remote, http)
 }
 
 #[tokio::test]
 async fn a_promotion_works_with_a_server_that_is_not_gits() {
     let scene = Scene::with_files().await;
-    let (_server, remote, http) = serve(&scene);
+    let (_server, remote, http) = served(&scene);
     let refs = remote.refs(&["refs/heads/"]).await.expect("refs");
     let base = refs.branch("main").expect("main");
     assert_eq!(base.to_string(), scene.git(&["rev-parse", "main"]));
@@ -77,7 +83,7 @@ async fn a_promotion_works_with_a_server_that_is_not_gits() {
 #[tokio::test]
 async fn a_success_that_was_none_is_found_out() {
     let scene = Scene::with_files().await;
-    let (_server, remote, http) = serve(&scene);
+    let (_server, remote, http) = served(&scene);
     let built = scene.built("2.0").await;
     let host = Arc::clone(&scene.host);
     http.before_push(move || drop(host.commit(REPOSITORY, "promote", &[("theirs", b"1")]).expect("commit")));

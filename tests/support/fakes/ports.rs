@@ -13,8 +13,6 @@ use domain::lives::LifeNote;
 use domain::machine::Timestamp;
 use domain::notice::{Kind, Notice};
 use domain::paths::PathSet;
-use domain::pipeline::remark::Remark;
-use domain::pipeline::spec::Object;
 use domain::ports::{
     Cdn, CdnError, Clock, ClusterView, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger,
     LedgerContents, Notifier, PinError, PodSight, PortError, Sight, StoreError,
@@ -22,6 +20,7 @@ use domain::ports::{
 use domain::purge::CdnErrorClass;
 use domain::readiness::Pod;
 use domain::record::Record;
+use domain::remark::{Remark, Remarked};
 use domain::roster::Pin;
 use domain::serving::Serving;
 use domain::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, SiteFacts};
@@ -133,9 +132,9 @@ impl EventSink for World {
         if lost { Err(failed("events.publish")) } else { Ok(()) }
     }
 
-    async fn remark(&self, remark: &Remark, on: &Object, _at_ms: i64) -> Result<(), PortError> {
-        let lost = self.port("events.remark", &on.id.to_string()).await?;
-        self.state().remarked.push((on.id.clone(), remark.clone()));
+    async fn remark(&self, remark: &Remark, on: &Remarked, _at_ms: i64) -> Result<(), PortError> {
+        let lost = self.port("events.remark", &on.subject.to_string()).await?;
+        self.state().remarked.push((on.subject.clone(), remark.clone()));
         if lost { Err(failed("events.remark")) } else { Ok(()) }
     }
 }

@@ -9,14 +9,14 @@ use async_trait::async_trait;
 use domain::app::{AppKind, ClusterKey, LeafId, LeafKind, Look, Present, TargetKey};
 use domain::id::{Environment, PipelineId, PromotionSeq, Revision};
 use domain::leaf::{Collection, News};
+use domain::pipeline::Opening;
 use domain::pipeline::proposal::{Order, Proposed, Request, RequestState};
 use domain::pipeline::spec::{
     Advance, Answers, EnvironmentSpec, Freeze, Gates, Object, PromotionSpec, Purged, Spec, Strategy, Window,
 };
 use domain::pipeline::status::{Phase, Status};
-use domain::pipeline::{Opening, Question};
 use domain::ports::pipeline::{
-    Calendar, Edges, Forge, Leaf, Leaves, Link, ObjectSight, Objects, Promoting, Unanswered, Verdicts, Written,
+    Asking, Calendar, Edges, Forge, Leaf, Leaves, Link, ObjectSight, Objects, Promoting, Unanswered, Verdicts, Written,
 };
 use domain::ports::{Flow, PortError};
 use futures_util::stream::poll_fn;
@@ -373,9 +373,9 @@ impl Calendar for World {
 
 #[async_trait]
 impl Verdicts for World {
-    async fn ask(&self, pipeline: &PipelineId, _: &Environment, _: &Question) -> Result<Opening, Unanswered> {
+    async fn ask(&self, asking: &Asking) -> Result<Opening, Unanswered> {
         let unanswered = |error: PortError| Unanswered { why: error.to_string(), rest: Duration::from_secs(10) };
-        self.port("verdict.ask", &pipeline.to_string()).await.map_err(unanswered)?;
+        self.port("verdict.ask", &asking.subject.to_string()).await.map_err(unanswered)?;
         Ok(Opening { open: true, changes_after: None, words: "open".to_owned() })
     }
 }

@@ -9,13 +9,13 @@ use super::PipelineActor;
 use crate::actors::promoting::message::{Follow, Owner, insist};
 use crate::actors::shell::Drives;
 use domain::app::TargetKey;
-use domain::id::{Environment, ObjectId, Revision};
+use domain::id::{Environment, ObjectId, Revision, Subject};
 use domain::notice::Notice;
 use domain::pipeline::proposal::{Order, Proposed};
 use domain::pipeline::spec::{Freeze, Object, Window};
 use domain::pipeline::status::Status;
 use domain::pipeline::{Event, Question};
-use domain::ports::pipeline::Written;
+use domain::ports::pipeline::{Asking, Written};
 use domain::ports::{PortError, Retry};
 
 impl PipelineActor {
@@ -85,13 +85,14 @@ impl PipelineActor {
         });
     }
 
-    pub(super) fn ask_verdict(&mut self, environment: Environment, question: Box<Question>, ctx: &mut Context<Self>) {
+    pub(super) fn ask_verdict(&mut self, environment: Environment, question: Question, ctx: &mut Context<Self>) {
         let (verdicts, id) = (self.promoting.verdicts.clone(), self.shell.machine().object().id.clone());
         let metrics = self.env.metrics.clone();
-        let asking = async move {
-            let verdict = verdicts.ask(&id, &environment, &question).await;
-            (environment, question.seq, verdict)
-        };
+        let Question { source, seq, revision, from } = question;
+        let within = Some(environment.clone());
+        let subject = Subject::Pipeline(id);
+        let asking = Asking { source, subject, environment: within, revision, from, seq: seq.0 };
+        let asking = async move { (environment, seq, verdicts.ask(&asking).await) };
         self.ask(ctx, asking, move |(environment, seq, verdict)| match verdict {
             Ok(opening) => Event::VerdictGiven(environment, seq, opening),
             Err(unanswered) => {

@@ -5,17 +5,19 @@ use actix::{Handler, MessageResult};
 use super::PipelineActor;
 use crate::actors::message::Observe;
 use crate::actors::observation::{Observation, PromotingSeen};
-use crate::actors::promoting::message::{ObjectSeen, PeersRebuilt, Reported};
+use crate::actors::promoting::message::{Peers, Reported};
 use crate::actors::shell::Drives;
+use crate::actors::tending::{ObjectSeen, PeersRebuilt};
 use domain::id::Subject;
 use domain::notice::Kind;
 use domain::pipeline::Event;
+use domain::pipeline::spec::Object;
 use domain::pipeline::view::{Live, view};
 
-impl Handler<ObjectSeen> for PipelineActor {
+impl Handler<ObjectSeen<Object>> for PipelineActor {
     type Result = ();
 
-    fn handle(&mut self, ObjectSeen(object): ObjectSeen, ctx: &mut Self::Context) {
+    fn handle(&mut self, ObjectSeen(object): ObjectSeen<Object>, ctx: &mut Self::Context) {
         self.feed(object.map_or(Event::Missed, Event::Seen), ctx);
     }
 }
@@ -29,10 +31,10 @@ impl Handler<Reported> for PipelineActor {
     }
 }
 
-impl Handler<PeersRebuilt> for PipelineActor {
+impl Handler<PeersRebuilt<Peers>> for PipelineActor {
     type Result = ();
 
-    fn handle(&mut self, PeersRebuilt(peers): PeersRebuilt, ctx: &mut Self::Context) {
+    fn handle(&mut self, PeersRebuilt(peers): PeersRebuilt<Peers>, ctx: &mut Self::Context) {
         self.peers = peers;
         self.feed(Event::PeersRestarted, ctx);
     }

@@ -88,7 +88,7 @@ impl Drives<Pipeline> for PipelineActor {
             Effect::ReadCalendar(environment, windows, freezes) => {
                 self.read_calendar(environment, windows, freezes, ctx);
             }
-            Effect::AskVerdict(environment, question) => self.ask_verdict(environment, question, ctx),
+            Effect::AskVerdict(environment, question) => self.ask_verdict(environment, *question, ctx),
             Effect::SeeEdge(environment, revision) => self.see_edge(environment, revision, ctx),
             Effect::Propose(order) => self.propose(order, ctx),
             Effect::LookAtProposal(order, number) => self.look_at_proposal(order, number, ctx),

@@ -5,10 +5,12 @@ use actix::{AsyncContext, Context, WrapFuture};
 use super::PipelineActor;
 use crate::actors::shell::Drives;
 use crate::telemetry::{Metrics, Share};
+use domain::id::Subject;
 use domain::pipeline::Event;
 use domain::pipeline::remark::{ended, remarks};
 use domain::pipeline::spec::Object;
 use domain::pipeline::status::{EnvironmentStatus, Status};
+use domain::remark::Remarked;
 
 /// What this Pipeline adds to the metrics.
 pub(super) struct Counted {
@@ -47,13 +49,15 @@ impl PipelineActor {
         if remarks.is_empty() {
             return;
         }
-        let (env, object) = (self.env.clone(), written.clone());
+        let (env, id) = (self.env.clone(), written.id.clone());
+        let (subject, uid, serial) = (Subject::Pipeline(id.clone()), written.uid.clone(), written.status.serial);
+        let on = Remarked { subject, uid, serial };
         let publishing = async move {
             let at_ms = env.ports.clock.wall_ms();
             for remark in &remarks {
-                if let Err(error) = env.ports.events.remark(remark, &object, at_ms).await {
+                if let Err(error) = env.ports.events.remark(remark, &on, at_ms).await {
                     env.metrics.failure("publish_event");
-                    tracing::debug!(pipeline = %object.id, reason = remark.reason, %error, "could not publish an Event");
+                    tracing::debug!(pipeline = %id, reason = remark.reason, %error, "could not publish an Event");
                     return;
                 }
             }

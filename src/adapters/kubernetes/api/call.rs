@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use kube::Client;
-use kube::api::{DeleteParams, GetParams, ListParams, LogParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, GetParams, ListParams, LogParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::client::Body;
 use kube::core::Request;
 use kube::core::request::Error as RequestError;
@@ -144,6 +144,16 @@ impl Api {
         let request = Request::new(of.path()).delete(name, &DeleteParams::default());
         match self.send(of.attempt_one("delete", name), request).await {
             Err(failed) if failed.status() != Some(404) => Err(failed),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Deletes the object of this name with all that it owns, if it has this UID. One that is gone, or is another one, is no error.
+    pub async fn delete_exactly(&self, of: &Collection, name: &str, uid: &str) -> Result<(), CallError> {
+        let preconditions = Preconditions { uid: Some(uid.to_owned()), ..Preconditions::default() };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
+        match self.send(of.attempt_one("delete", name), Request::new(of.path()).delete(name, &params)).await {
+            Err(failed) if !matches!(failed.status(), Some(404 | 409)) => Err(failed),
             Ok(_) | Err(_) => Ok(()),
         }
     }

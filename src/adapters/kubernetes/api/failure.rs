@@ -49,8 +49,17 @@ pub struct Collection {
     pub resource: Resource,
     /// The namespace; `None` means all.
     pub namespace: Option<String>,
-    /// The only object of it that is meant, by its name: a right to one object is enough for that.
-    pub only: Option<String>,
+    /// Those of it that are meant; `None` means all.
+    pub only: Option<Only>,
+}
+
+/// Some objects of a collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Only {
+    /// The one of this name: a right to one object is enough for that.
+    Named(String),
+    /// Those whose label of this key has this value.
+    Labelled(&'static str, String),
 }
 
 /// What is attempted, for the error's first half and for naming the missing right.
@@ -100,12 +109,33 @@ impl Collection {
 
     /// The same, but only the object of this name.
     pub fn only(self, name: &str) -> Self {
-        Self { only: Some(name.to_owned()), ..self }
+        Self { only: Some(Only::Named(name.to_owned())), ..self }
     }
 
-    /// What a list or a watch selects by.
+    /// The same, but only the objects whose label of this key has this value.
+    pub fn labelled(self, key: &'static str, value: &str) -> Self {
+        Self { only: Some(Only::Labelled(key, value.to_owned())), ..self }
+    }
+
+    /// The name of the only object that is meant.
+    pub fn name(&self) -> Option<&str> {
+        match self.only.as_ref()? {
+            Only::Named(name) => Some(name),
+            Only::Labelled(..) => None,
+        }
+    }
+
+    /// The fields that a watch selects by.
     pub fn fields(&self) -> Option<String> {
-        self.only.as_ref().map(|name| format!("metadata.name={name}"))
+        self.name().map(|name| format!("metadata.name={name}"))
+    }
+
+    /// The labels that a watch selects by.
+    pub fn labels(&self) -> Option<String> {
+        match self.only.as_ref()? {
+            Only::Named(_) => None,
+            Only::Labelled(key, value) => Some(format!("{key}={value}")),
+        }
     }
 
     /// The URL path of the collection, for [`kube::core::Request`].

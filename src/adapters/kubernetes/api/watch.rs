@@ -228,8 +228,9 @@ impl<T: Send + 'static> Watcher<T> {
         let first = token.is_none();
         loop {
             let limit = self.manner.limit();
-            let field_selector = self.collection.fields();
-            let params = ListParams { limit, continue_token: token.clone(), field_selector, ..ListParams::default() };
+            let (field_selector, label_selector) = (self.collection.fields(), self.collection.labels());
+            let continue_token = token.clone();
+            let params = ListParams { limit, continue_token, field_selector, label_selector, ..ListParams::default() };
             match self.read_page(&params).await {
                 Ok(Ok(page)) => {
                     self.manner.read_page();
@@ -296,7 +297,7 @@ impl<T: Send + 'static> Watcher<T> {
             bookmarks: true,
             send_initial_events: initial_events,
             field_selector: self.collection.fields(),
-            ..WatchParams::default()
+            label_selector: self.collection.labels(),
         };
         let request =
             kube::core::Request::new(self.collection.path()).watch(&params, version).map_err(Failure::unanswered)?;

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::app::{LeafId, LeafKind};
-use crate::pipeline::remark::{Remark, ended, remarks};
+use crate::pipeline::remark::{ended, remarks};
 use crate::pipeline::status::Status;
+use crate::remark::Remark;
 
 /// A reason and a message; a warning begins with `!`.
 pub(super) type Said = String;

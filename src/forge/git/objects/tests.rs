@@ -13,13 +13,17 @@ fn folder(names: &[(&str, &str, Oid)]) -> Object {
     Object { kind: Kind::Tree, data }
 }
 
+fn kept(objects: &mut Objects, object: Object) -> Oid {
+    objects.insert(object).expect("memory has room")
+}
+
 fn commit(text: impl Into<Vec<u8>>) -> Object {
     Object { kind: Kind::Commit, data: text.into() }
 }
 
 /// A commit of a root folder.
 fn commit_of(objects: &mut Objects, tree: Oid) -> Oid {
-    objects.insert(commit(format!("tree {tree}\nauthor A <a@example.com> 1 +0000\n\nm\n")))
+    kept(objects, commit(format!("tree {tree}\nauthor A <a@example.com> 1 +0000\n\nm\n")))
 }
 
 #[test]
@@ -32,9 +36,9 @@ fn ids_are_gits() {
 #[test]
 fn a_folder_that_holds_itself_many_times_over_is_cut_short() {
     let mut objects = Objects::new(Bounds { entries: 5_000, ..Bounds::default() });
-    let mut tree = objects.insert(folder(&[("100644", "f", Oid::ZERO)]));
+    let mut tree = kept(&mut objects, folder(&[("100644", "f", Oid::ZERO)]));
     for _ in 0..30 {
-        tree = objects.insert(folder(&["a", "b", "c"].map(|name| ("40000", name, tree))));
+        tree = kept(&mut objects, folder(&["a", "b", "c"].map(|name| ("40000", name, tree))));
     }
     let commit = commit_of(&mut objects, tree);
     let error = objects.files(commit, None).expect_err("3^30 files");
@@ -44,9 +48,9 @@ fn a_folder_that_holds_itself_many_times_over_is_cut_short() {
 #[test]
 fn folders_and_paths_end_somewhere() {
     let mut objects = Objects::new(Bounds { unpacked_bytes: 1_000_000, ..Bounds::default() });
-    let mut tree = objects.insert(folder(&[("100644", "f", Oid::ZERO)]));
+    let mut tree = kept(&mut objects, folder(&[("100644", "f", Oid::ZERO)]));
     for depth in 1..=DEPTH_MAX + 1 {
-        tree = objects.insert(folder(&[("40000", "d", tree)]));
+        tree = kept(&mut objects, folder(&[("40000", "d", tree)]));
         let commit = commit_of(&mut objects, tree);
         let path = "d/".repeat(depth) + "f";
         let files = objects.files(commit, None);
@@ -58,9 +62,9 @@ fn folders_and_paths_end_somewhere() {
         }
     }
     let name = "n".repeat(200_000);
-    let mut tree = objects.insert(folder(&[("100644", "f", Oid::ZERO)]));
+    let mut tree = kept(&mut objects, folder(&[("100644", "f", Oid::ZERO)]));
     for _ in 0..10 {
-        tree = objects.insert(folder(&[("40000", &name, tree)]));
+        tree = kept(&mut objects, folder(&[("40000", &name, tree)]));
     }
     let commit = commit_of(&mut objects, tree);
     assert!(objects.files(commit, None).is_err(), "paths of megabytes");
@@ -71,7 +75,7 @@ fn what_the_server_did_not_send_is_missing_in_words() {
     let mut objects = Objects::default();
     let missing = Oid::new([7; 20]);
     assert_eq!(objects.commit(missing).expect_err("missing").retry, Retry::Later);
-    let tree = objects.insert(folder(&[("40000", "d", missing)]));
+    let tree = kept(&mut objects, folder(&[("40000", "d", missing)]));
     let commit = commit_of(&mut objects, tree);
     let cause = format!("the server did not send folder {missing} whole");
     assert_eq!(objects.files(commit, None).expect_err("missing").cause, cause);
@@ -120,9 +124,9 @@ proptest! {
     #[test]
     fn reading_any_commit_and_folder_ends(data in proptest::collection::vec(any::<u8>(), 0..100)) {
         let mut objects = Objects::default();
-        let tree = objects.insert(Object { kind: Kind::Tree, data: data.clone() });
+        let tree = kept(&mut objects, Object { kind: Kind::Tree, data: data.clone() });
         let good = commit_of(&mut objects, tree);
-        let bad = objects.insert(commit(data));
+        let bad = kept(&mut objects, commit(data));
         let _ = (objects.files(good, None), objects.files(bad, None), objects.commit(bad));
     }
 }

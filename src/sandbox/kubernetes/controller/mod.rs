@@ -1,5 +1,5 @@
-//! The controllers of a cluster, as far as a rollout needs them: Deployments, ReplicaSets, EndpointSlices, scheduler and
-//! kubelet.
+//! The controllers of a cluster, as far as a rollout or a Job needs them: Deployments, ReplicaSets, EndpointSlices, Jobs, scheduler
+//! and kubelet.
 //!
 //! Level-triggered like the real ones: [`Controller::step`] looks at what has changed, moves every such Deployment one
 //! step on and remembers when to look again. With no delays in [`Timings`] one step is: at most one pod per Deployment
@@ -11,10 +11,12 @@
 
 mod conditions;
 mod endpoints;
+mod jobs;
 mod pods;
 mod rollout;
 
 pub(super) use conditions::NO_DEADLINE;
+pub use jobs::{ContainerRun, End, Outcome, Script};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -25,10 +27,11 @@ use super::selector::Selector;
 use super::store::{Scope, State};
 use super::write::{DeleteOptions, Writer};
 use endpoints::Endpoints;
+use jobs::Jobs;
 use pods::PodRun;
 
 /// The kinds the controllers watch.
-pub const WATCHED: [Kind; 4] = [Kind::Deployment, Kind::ReplicaSet, Kind::Service, Kind::Pod];
+pub const WATCHED: [Kind; 5] = [Kind::Deployment, Kind::ReplicaSet, Kind::Service, Kind::Job, Kind::Pod];
 
 /// Changes read from the log at once.
 const CHANGES_PER_TURN: usize = 1_000;
@@ -103,6 +106,8 @@ pub struct Controller {
     last_ready: BTreeMap<String, Duration>,
     /// Which pods Services lead to.
     endpoints: Endpoints,
+    /// The Job controller.
+    pub jobs: Jobs,
 }
 
 impl Controller {
@@ -120,6 +125,7 @@ impl Controller {
             pods: BTreeMap::new(),
             last_ready: BTreeMap::new(),
             endpoints: Endpoints::default(),
+            jobs: Jobs::default(),
         }
     }
 
@@ -135,6 +141,7 @@ impl Controller {
     /// Changes the timings from now on.
     pub fn set_timings(&mut self, timings: Timings) {
         self.timings = timings;
+        self.jobs.look_again();
         self.dirty.extend(self.deployments.values().cloned());
     }
 
@@ -175,7 +182,7 @@ impl Controller {
 
     /// When to look again without anything having changed.
     pub fn next_due(&self) -> Option<Duration> {
-        self.due.values().min().copied()
+        self.due.values().copied().chain(self.jobs.next_due()).min()
     }
 
     /// Moves one Deployment a step on.
@@ -192,6 +199,19 @@ impl Controller {
         Ok(())
     }
 
+    /// Moves every Job that has something to do a step on; returns how many those were. Nothing is locked while the script is asked.
+    pub fn run_jobs(
+        &mut self,
+        now: &Moment,
+        mut locked: impl FnMut(&mut dyn FnMut(&mut Writer<'_>) -> Result<(), Failure>),
+    ) -> usize {
+        let (uids, timings) = (self.jobs.take_due(now.elapsed), self.timings);
+        for uid in &uids {
+            locked(&mut |writer| self.jobs.reconcile(writer, uid, now, timings));
+        }
+        uids.len() + self.jobs.ask(timings)
+    }
+
     /// Writes the EndpointSlices that follow from what was noticed.
     pub fn publish_endpoints(&mut self, writer: &mut Writer<'_>) {
         self.endpoints.publish(writer);
@@ -201,6 +221,7 @@ impl Controller {
     pub fn collect_garbage(&mut self, writer: &mut Writer<'_>) -> usize {
         let mut collected = 0;
         let at_once = DeleteOptions { grace_seconds: Some(0), ..DeleteOptions::default() };
+        self.orphaned.append(&mut writer.state.take_bereaved());
         while let Some(uid) = self.orphaned.pop_first() {
             for child in writer.state.children(&uid) {
                 if child.kind == Kind::ReplicaSet {
@@ -248,6 +269,8 @@ impl Controller {
                 }
             }
             Kind::Service => self.endpoints.notice_service(state, object, removed),
+            Kind::Job => self.jobs.notice_job(object, removed),
+            _ if self.jobs.notice_pod(object, removed) => {}
             _ => {
                 self.endpoints.notice_pod(object, removed);
                 match object.owner.as_ref().and_then(|owner| self.deployments.get(owner)) {

@@ -1,23 +1,23 @@
-//! What the watch of Pipelines shows of itself.
+//! What the watch of objects shows of itself.
 
 use actix::{Handler, ResponseFuture};
 use futures_util::future::join_all;
 
-use super::{OBSERVE_WITHIN, PIPELINES_MAX, Pipelines};
+use super::{OBJECTS_MAX, OBSERVE_WITHIN, Tended, Tending};
 use crate::actors::message::Observe;
-use crate::actors::observation::{Observation, PromotingSeen};
+use crate::actors::observation::Observation;
 
-impl Pipelines {
+impl<T: Tended> Tending<T> {
     /// The name of the API group of this number.
     pub(super) fn group(&self, number: usize) -> &str {
-        self.promoting.objects.get(number).map_or("", |objects| objects.group())
+        self.tended.objects().get(number).map_or("", |objects| objects.group())
     }
 
     /// What is wrong with the objects and their watches, in words.
     fn troubles(&self) -> Vec<String> {
+        let name = T::NAME;
         let watches = self.groups.troubles();
-        let watches =
-            watches.map(|(number, why)| format!("Pipelines of {} are not watched: {why}", self.group(number)));
+        let watches = watches.map(|(number, why)| format!("{name}s of {} are not watched: {why}", self.group(number)));
         let unreadable = self.groups.unreadable().map(|(_, id, why)| format!("{id} cannot be read: {why}"));
         let hidden = self.groups.hidden().map(|(number, id)| {
             format!(
@@ -28,23 +28,20 @@ impl Pipelines {
         let alone = self.shell.machine().nursery().left_alone();
         let alone = alone.map(|(id, why)| format!("{id} is left alone for a while: {why}"));
         let crowded = self.crowded.then(|| {
-            format!(
-                "there are more than {PIPELINES_MAX} Pipelines; the others are not attended to. Use a second allclear"
-            )
+            format!("there are more than {OBJECTS_MAX} {name}s; the others are not attended to. Use a second allclear")
         });
         watches.chain(unreadable).chain(hidden).chain(alone).chain(crowded).collect()
     }
 }
 
-impl Handler<Observe> for Pipelines {
+impl<T: Tended> Handler<Observe> for Tending<T> {
     type Result = ResponseFuture<Observation>;
 
     fn handle(&mut self, observe: Observe, _ctx: &mut Self::Context) -> Self::Result {
         let children: Vec<_> =
             self.children.values().map(|child| child.send(observe).timeout(OBSERVE_WITHIN)).collect();
-        let own = PromotingSeen { troubles: self.troubles(), ..PromotingSeen::default() };
+        let mut all = T::shown(self.troubles());
         Box::pin(async move {
-            let mut all = Observation { promoting: Some(own), ..Observation::default() };
             join_all(children).await.into_iter().flatten().for_each(|seen| all.absorb(seen));
             all
         })

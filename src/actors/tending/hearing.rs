@@ -1,25 +1,23 @@
-//! What the watches of Pipelines say.
+//! What the watches of objects say.
 
 use actix::{ActorContext, Context, StreamHandler};
 
-use super::{PIPELINES_MAX, Pipelines, Sighted};
+use super::{OBJECTS_MAX, Sighted, Tended, Tending};
 use crate::actors::shell::Drives;
 use domain::groups::Said;
-use domain::id::ObjectId;
-use domain::pipeline::spec::Object;
-use domain::ports::pipeline::ObjectSight;
+use domain::ports::pipeline::{Kept, ObjectSight};
 use domain::watch::Event;
 
-impl Pipelines {
+impl<T: Tended> Tending<T> {
     /// What is wrong with the watch of this group.
     fn trouble(&self, number: usize) -> Option<String> {
         self.groups.troubles().find(|(troubled, _)| *troubled == number).map(|(_, why)| why.to_owned())
     }
 
-    fn said(&mut self, said: Said<Object>, ctx: &mut Context<Self>) {
+    fn said(&mut self, said: Said<T::Object>, ctx: &mut Context<Self>) {
         let event = match said {
             Said::Seen(object) => {
-                self.crowded = self.children.len() >= PIPELINES_MAX && !self.children.contains_key(&object.id);
+                self.crowded = self.children.len() >= OBJECTS_MAX && !self.children.contains_key(object.id());
                 if self.crowded {
                     return;
                 }
@@ -27,13 +25,12 @@ impl Pipelines {
             }
             Said::Gone(id) => Event::Gone(id),
             Said::Unreadable(id, why) => {
-                self.env.metrics.failure("decode_pipeline");
-                tracing::warn!(pipeline = %id.display_name(), why, "a Pipeline cannot be read; what was read of it before holds");
+                self.env.metrics.failure("decode_object");
+                tracing::warn!(object = %id, why, "a {} cannot be read; what was read of it before holds", T::NAME);
                 return;
             }
             Said::Hidden(id) => {
-                let pipeline = id.display_name();
-                tracing::warn!(pipeline, "a Pipeline does not count, because another API group has one of this name");
+                tracing::warn!(object = %id, "a {} does not count, because another API group has one of this name", T::NAME);
                 return;
             }
         };
@@ -41,10 +38,10 @@ impl Pipelines {
     }
 }
 
-impl StreamHandler<Sighted> for Pipelines {
-    fn handle(&mut self, Sighted(number, sight): Sighted, ctx: &mut Self::Context) {
+impl<T: Tended> StreamHandler<Sighted<T::Object>> for Tending<T> {
+    fn handle(&mut self, Sighted(number, sight): Sighted<T::Object>, ctx: &mut Self::Context) {
         if matches!(sight, ObjectSight::Trouble(_)) {
-            self.env.metrics.failure("watch_pipelines");
+            self.env.metrics.failure("watch_objects");
         }
         let before = self.trouble(number);
         for said in self.groups.hear(number, sight) {
@@ -53,9 +50,9 @@ impl StreamHandler<Sighted> for Pipelines {
         // A watch that fails is tried again for ever: one line for each reason.
         match (before, self.trouble(number)) {
             (before, Some(why)) if before.as_ref() != Some(&why) => {
-                tracing::warn!(group = self.group(number), why, "Pipelines are not watched; trying again");
+                tracing::warn!(group = self.group(number), why, "{}s are not watched; trying again", T::NAME);
             }
-            (Some(_), None) => tracing::info!(group = self.group(number), "Pipelines are watched again"),
+            (Some(_), None) => tracing::info!(group = self.group(number), "{}s are watched again", T::NAME),
             (_, Some(_)) | (None, None) => {}
         }
     }

@@ -1,0 +1,127 @@
+//! The calls about Jobs, and what the watch of a Repo's Jobs says.
+
+use actix::{ActorContext, AsyncContext, Context, StreamHandler};
+
+use super::RepoActor;
+use crate::actors::shell::Drives;
+use domain::ports::PortError;
+use domain::ports::repo::JobSight;
+use domain::repo::Event;
+use domain::repo::job::{Job, Order};
+
+impl RepoActor {
+    /// Watches the Jobs of the object as it is now, or stops that.
+    pub(super) fn watch_jobs(&mut self, wanted: bool, ctx: &mut Context<Self>) {
+        if let Some(watch) = self.watch.take() {
+            ctx.cancel_future(watch);
+        }
+        if wanted {
+            let object = self.shell.machine().object();
+            let sights = self.running.jobs.watch(&object.id, &object.uid);
+            self.watch = Some(ctx.add_stream(sights));
+        }
+    }
+
+    /// What a call came to, with a line in the log where it failed.
+    fn failed(&self, operation: &'static str, name: &str, error: &PortError) -> String {
+        self.env.metrics.failure(operation);
+        tracing::warn!(repo = %self.id(), job = name, %error, operation, "a call about a Job failed; trying again");
+        error.to_string()
+    }
+
+    pub(super) fn make(&mut self, order: Box<Order>, ctx: &mut Context<Self>) {
+        let (jobs, name) = (self.running.jobs.clone(), order.name.clone());
+        let making = async move { jobs.make(&order).await };
+        self.call(ctx, making, move |actor, made| match made {
+            Ok(made) => Event::Made(name, made),
+            Err(error) => {
+                let why = actor.failed("make_job", &name, &error);
+                Event::MakeFailed(name, why)
+            }
+        });
+    }
+
+    pub(super) fn start_job(&mut self, job: Box<Job>, ctx: &mut Context<Self>) {
+        let (jobs, repo, name) = (self.running.jobs.clone(), self.id(), job.name.clone());
+        let revision = job.revision.clone();
+        let starting = async move { jobs.start(&repo, &job).await };
+        self.call(ctx, starting, move |actor, started| match started {
+            Ok(start) => {
+                tracing::info!(repo = %actor.id(), job = name, %revision, "started a Job, unless another worker did");
+                Event::StartAnswered(name, start)
+            }
+            Err(error) => {
+                let why = actor.failed("start_job", &name, &error);
+                Event::StartFailed(name, why)
+            }
+        });
+    }
+
+    pub(super) fn look_at_job(&mut self, name: String, ctx: &mut Context<Self>) {
+        let (jobs, repo, of) = (self.running.jobs.clone(), self.id(), name.clone());
+        let looking = async move { jobs.look(&repo, &of).await };
+        self.call(ctx, looking, move |actor, seen| match seen {
+            Ok(job) => Event::JobLooked(name, job.map(Box::new)),
+            Err(error) => {
+                let why = actor.failed("look_at_job", &name, &error);
+                Event::JobLookFailed(name, why)
+            }
+        });
+    }
+
+    pub(super) fn read_pods(&mut self, name: String, uid: String, ctx: &mut Context<Self>) {
+        let (jobs, repo, of) = (self.running.jobs.clone(), self.id(), (name.clone(), uid.clone()));
+        let reading = async move { jobs.pods(&repo, &of.0, &of.1).await };
+        self.call(ctx, reading, move |actor, read| match read {
+            Ok(pods) => Event::PodsRead(uid, pods),
+            Err(error) => {
+                let why = actor.failed("read_pods", &name, &error);
+                Event::PodsFailed(uid, why)
+            }
+        });
+    }
+
+    pub(super) fn remove(&mut self, name: String, uid: String, ctx: &mut Context<Self>) {
+        let (jobs, repo, of) = (self.running.jobs.clone(), self.id(), name.clone());
+        let removing = async move { jobs.remove(&repo, &of, &uid).await };
+        self.call(ctx, removing, move |actor, removed| match removed {
+            Ok(()) => Event::Removed(name),
+            Err(error) => {
+                let why = actor.failed("remove_job", &name, &error);
+                Event::RemoveFailed(name, why)
+            }
+        });
+    }
+
+    /// Starts a call, and feeds to the machine what `event` makes of its outcome.
+    fn call<F>(&mut self, ctx: &mut Context<Self>, call: F, event: impl FnOnce(&Self, F::Output) -> Event + 'static)
+    where
+        F: Future + 'static,
+    {
+        use actix::{ActorFutureExt, WrapFuture};
+        ctx.spawn(call.into_actor(self).map(move |output, actor, ctx| {
+            let event = event(actor, output);
+            actor.feed(event, ctx);
+        }));
+    }
+}
+
+impl StreamHandler<JobSight> for RepoActor {
+    fn handle(&mut self, sight: JobSight, ctx: &mut Self::Context) {
+        let event = match sight {
+            JobSight::All(jobs) => Event::JobsListed(jobs),
+            JobSight::Seen(job) => Event::JobSeen(job),
+            JobSight::Gone(name) => Event::JobGone(name),
+            JobSight::Trouble(error) => {
+                self.env.metrics.failure("watch_jobs");
+                Event::JobsUnseen(error.to_string())
+            }
+        };
+        self.feed(event, ctx);
+    }
+
+    /// A watch never ends by itself; without one, this actor has to be rebuilt.
+    fn finished(&mut self, ctx: &mut Self::Context) {
+        ctx.stop();
+    }
+}

@@ -1,0 +1,233 @@
+//! The watch of the objects of one of our kinds, and the parent of their actors: performs what `domain::watch` decides. Of two objects
+//! of one name the one of the earlier API group counts (`domain::groups`).
+
+mod hearing;
+mod show;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
+use futures_util::StreamExt;
+
+use crate::actors::lifecycle::{Obituary, StopListener, StopSignal};
+use crate::actors::message::{Died, End, Observe, Who};
+use crate::actors::observation::Observation;
+use crate::actors::shell::{Drives, Shell};
+use crate::actors::{Env, MAILBOX_MAX};
+use crate::telemetry::Metrics;
+use domain::groups::Groups;
+use domain::listed::Listed;
+use domain::lives::Lives;
+use domain::ports::pipeline::{Kept, ObjectSight, Objects};
+use domain::watch::{self, Effect, Event, Watch};
+
+/// How often we check the children: a full mailbox can lose a death notice, and a full child a sight.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// How long a child may take to show itself before the answer goes without it.
+const OBSERVE_WITHIN: Duration = Duration::from_millis(500);
+
+/// Objects of one kind that are attended to at a time. Each costs about 12 KiB.
+const OBJECTS_MAX: usize = 2_000;
+
+/// A kind of objects, each of which has an actor of its own.
+pub trait Tended: Unpin + 'static {
+    /// An object.
+    type Object: Kept;
+    /// Where the messages of its actor go.
+    type Peers: Clone + Send + Unpin + 'static;
+    /// Its actor.
+    type Child: Actor<Context = Context<Self::Child>>
+        + Handler<ObjectSeen<Self::Object>>
+        + Handler<PeersRebuilt<Self::Peers>>
+        + Handler<Observe>;
+
+    /// The kind's name, for people.
+    const NAME: &'static str;
+
+    /// The metric label of a child.
+    const CHILD: &'static str;
+
+    /// The objects, one for each API group and namespace.
+    fn objects(&self) -> &[Arc<dyn Objects<Self::Object>>];
+
+    /// The actor of an object as it was just seen; `objects` are those of its group.
+    fn child(
+        &self,
+        env: Env,
+        objects: Arc<dyn Objects<Self::Object>>,
+        peers: Self::Peers,
+        object: Self::Object,
+        stop_listener: StopListener,
+        obituary: Obituary,
+    ) -> Self::Child;
+
+    /// The name of a child.
+    fn who(id: <Self::Object as Kept>::Id) -> Who;
+
+    /// The object whose actor this is, if it is one of these.
+    fn id_of(who: Who) -> Option<<Self::Object as Kept>::Id>;
+
+    /// So many have an actor.
+    fn count(metrics: &Metrics, count: usize);
+
+    /// What is wrong, as it is shown.
+    fn shown(troubles: Vec<String>) -> Observation;
+}
+
+/// Parent → child: the object was seen, or (`None`) is gone.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub struct ObjectSeen<T: Send + 'static>(pub Option<Box<T>>);
+
+/// Parent's parent → parent → child: an actor was rebuilt and has forgotten what it was asked.
+#[derive(Message, Clone)]
+#[rtype(result = "()")]
+pub struct PeersRebuilt<P: Send + 'static>(pub P);
+
+/// What the watch of the place of this number said.
+struct Sighted<T: Kept>(usize, ObjectSight<T>);
+
+/// The actor. See the module's text.
+pub struct Tending<T: Tended> {
+    env: Env,
+    tended: T,
+    peers: T::Peers,
+    stop_listener: StopListener,
+    stop_signal: StopSignal,
+    /// Sent to the parent when this ends.
+    _obituary: Obituary,
+    groups: Groups<T::Object>,
+    shell: Shell<Watch<watch::Objects<T::Object>>>,
+    children: BTreeMap<<T::Object as Kept>::Id, Addr<T::Child>>,
+    /// There are objects for which there is no room.
+    crowded: bool,
+}
+
+impl<T: Tended> Tending<T> {
+    /// A watch that knows nothing yet.
+    pub fn new(env: Env, tended: T, peers: T::Peers, stop_listener: StopListener, obituary: Obituary) -> Self {
+        // Nothing of these objects is in the ledger: which of them ended us abruptly is not remembered either.
+        let lives = Lives::begin(None, env.ports.clock.now());
+        let watch = Watch::new(watch::Objects::default(), BTreeMap::new(), BTreeMap::new(), Listed::default(), lives);
+        Self {
+            shell: Shell::new(watch, &env),
+            env,
+            groups: Groups::new(tended.objects().len()),
+            tended,
+            peers,
+            stop_signal: StopSignal::under(stop_listener.clone()),
+            stop_listener,
+            _obituary: obituary,
+            children: BTreeMap::new(),
+            crowded: false,
+        }
+    }
+
+    fn start(&mut self, id: <T::Object as Kept>::Id, latest: Option<Box<T::Object>>, ctx: &mut Context<Self>) {
+        let group = self.groups.of(&id).and_then(|number| self.tended.objects().get(number)).cloned();
+        let (Some(object), Some(objects)) = (latest, group) else {
+            // It went while it waited for its turn.
+            return self.feed(Event::Died(id, watch::End::Finished(None)), ctx);
+        };
+        let obituary = Obituary::new(ctx.address().recipient(), T::who(id.clone()));
+        let (env, peers, listener) = (self.env.clone(), self.peers.clone(), self.stop_signal.listener());
+        let child = self.tended.child(env, objects, peers, *object, listener, obituary);
+        self.children.insert(id, child.start());
+        T::count(&self.env.metrics, self.children.len());
+    }
+
+    /// A child may be dead; the notice may also be about an earlier child.
+    fn died(&mut self, id: <T::Object as Kept>::Id, end: &End, ctx: &mut Context<Self>) {
+        if self.children.get(&id).is_none_or(|child| child.connected()) {
+            return;
+        }
+        self.children.remove(&id);
+        let end = match end {
+            End::Finished(_) => watch::End::Finished(None),
+            End::Drained => watch::End::Drained,
+            End::Overdrawn => watch::End::Overdrawn,
+            End::Crashed => {
+                self.env.metrics.restart(T::CHILD);
+                watch::End::Crashed
+            }
+        };
+        self.feed(Event::Died(id, end), ctx);
+        T::count(&self.env.metrics, self.children.len());
+    }
+
+    fn sweep(&mut self, ctx: &mut Context<Self>) {
+        let dead = self.children.iter().filter(|(_, child)| !child.connected()).map(|(id, _)| id.clone());
+        for id in dead.collect::<Vec<_>>() {
+            self.died(id, &End::Crashed, ctx);
+        }
+        self.feed(Event::Swept, ctx);
+    }
+}
+
+impl<T: Tended> Actor for Tending<T> {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX_MAX);
+        self.stop_listener.clone().bind(self, ctx);
+        for (number, objects) in self.tended.objects().iter().enumerate() {
+            ctx.add_stream(objects.watch().map(move |sight| Sighted(number, sight)));
+        }
+        ctx.run_interval(SWEEP_EVERY, Self::sweep);
+    }
+}
+
+impl<T: Tended> Drives<Watch<watch::Objects<T::Object>>> for Tending<T> {
+    fn shell(&mut self) -> Option<&mut Shell<Watch<watch::Objects<T::Object>>>> {
+        Some(&mut self.shell)
+    }
+
+    fn perform(&mut self, effect: Effect<watch::Objects<T::Object>>, ctx: &mut Context<Self>) {
+        match effect {
+            Effect::Start(start) => self.start(start.id, start.case.latest, ctx),
+            Effect::Pass(id, object) => {
+                if self.children.get(&id).is_none_or(|child| child.try_send(ObjectSeen(object)).is_err()) {
+                    self.feed(Event::PassedInVain(id), ctx);
+                }
+            }
+            Effect::Direct(id) => {
+                if self.children.get(&id).is_none_or(|child| child.try_send(PeersRebuilt(self.peers.clone())).is_err())
+                {
+                    self.feed(Event::DirectedInVain(id), ctx);
+                }
+            }
+            Effect::TellRebuilt(id) => {
+                tracing::error!(object = %id, "an actor crashed; it is rebuilt from the status of its {}", T::NAME);
+            }
+            Effect::TellLeftAlone(id, why, wait) => {
+                let for_s = wait.map(|wait| wait.as_secs());
+                tracing::error!(object = %id, for_s, why, "a {} is left alone; nothing of it was lost", T::NAME);
+            }
+            // Notes are for the next life, and the next life finds everything in the objects.
+            Effect::NoteLife(_) => self.feed(Event::LifeNoted(true), ctx),
+            Effect::TellTried(_) | Effect::WriteBaselines(..) | Effect::NoteListed(_) | Effect::ReadLedger => {}
+        }
+    }
+}
+
+impl<T: Tended> Handler<Died> for Tending<T> {
+    type Result = ();
+
+    fn handle(&mut self, Died { who, end }: Died, ctx: &mut Self::Context) {
+        if let Some(id) = T::id_of(who) {
+            self.died(id, &end, ctx);
+        }
+    }
+}
+
+impl<T: Tended> Handler<PeersRebuilt<T::Peers>> for Tending<T> {
+    type Result = ();
+
+    fn handle(&mut self, PeersRebuilt(peers): PeersRebuilt<T::Peers>, ctx: &mut Self::Context) {
+        self.peers = peers;
+        self.feed(Event::PeersRebuilt, ctx);
+    }
+}

@@ -1,0 +1,43 @@
+//! Repos in a dry run (decision 23): commits are looked for, runs are judged, and no Job is made.
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use futures_util::stream::{once, pending};
+
+use domain::id::RepoId;
+use domain::ports::repo::{JobSight, Jobs, Made, Start};
+use domain::ports::{Flow, PortError};
+use domain::repo::job::{Job, Order, Pod};
+
+/// Says which Jobs would be made, and makes none.
+pub struct DryJobs;
+
+#[async_trait]
+impl Jobs for DryJobs {
+    fn watch(&self, _: &RepoId, _: &str) -> Flow<JobSight> {
+        Box::pin(once(async { JobSight::All(Vec::new()) }).chain(pending()))
+    }
+
+    async fn make(&self, order: &Order) -> Result<Made, PortError> {
+        let Order { repo, name, revision, attempt, .. } = order;
+        let action = attempt.action.name();
+        tracing::info!(%repo, job = name, %revision, action, "dry run: would run this Job");
+        Err(PortError::lasting(format!("failed to make Job {name}"), "this is a dry run: nothing is made"))
+    }
+
+    async fn start(&self, _: &RepoId, _: &Job) -> Result<Start, PortError> {
+        Ok(Start::Refused)
+    }
+
+    async fn look(&self, _: &RepoId, _: &str) -> Result<Option<Job>, PortError> {
+        Ok(None)
+    }
+
+    async fn pods(&self, _: &RepoId, _: &str, _: &str) -> Result<Vec<Pod>, PortError> {
+        Ok(Vec::new())
+    }
+
+    async fn remove(&self, _: &RepoId, _: &str, _: &str) -> Result<(), PortError> {
+        Ok(())
+    }
+}

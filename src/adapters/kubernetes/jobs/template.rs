@@ -1,0 +1,284 @@
+//! The one template: what a Job of a Repo consists of.
+//!
+//! Its guards make one pod of it, ever, as far as Kubernetes lets them: no retries, no second pod before the first has ended, and the
+//! Job fails with its pod. Its pod passes the restricted profile of the Pod Security Standards.
+//! Containers of ours get arguments alone; those of the user get no git credentials of ours (RP-9).
+//!
+//! Not for when a Job is made or started, nor for what its steps write.
+
+use serde_json::{Map, Value, json};
+
+use super::extras::Extras;
+use super::{ACTION, ATTEMPT, REPO_UID, REVISION, SEQ};
+use domain::repo::job::{Order, StepKind};
+use domain::repo::spec::Wanted;
+use domain::repo::status::Action;
+
+/// The label of the program before ours, so that selectors of its users go on working.
+const CONTROLLER: &str = "repos.terraform.gitops.k8s.io";
+
+/// Keeps Cluster Autoscaler from moving the pod to another node
+/// (<https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md>).
+const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+
+/// The longest value of a label (<https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/>).
+const LABEL_CHARS_MAX: usize = 63;
+
+/// The user and the group of every container: `nonroot` of the images that have one.
+const USER: u32 = 65532;
+
+/// The git Secret is read by the group of the pod, and by no one else.
+const SECRET_MODE: u32 = 0o440;
+
+const WORKSPACE: &str = "/workspace";
+const SOURCE: &str = "/workspace/source";
+const OUT: &str = "/workspace/out";
+const SECRET: &str = "/run/git";
+
+/// The Job that is ordered, suspended.
+///
+/// # Errors
+/// When it would have no command, or its extras are not what the template knows, in words.
+pub(super) fn job(order: &Order, step_image: &str) -> Result<Value, String> {
+    let extras = Extras::parse(&order.runner.extras)?;
+    let (before, last) = containers(order, &extras, step_image)?;
+    let labels = labels(order);
+    Ok(json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": order.name,
+            "namespace": order.repo.namespace,
+            "labels": labels,
+            "annotations": {REVISION: order.revision.0},
+            "ownerReferences": [{
+                "apiVersion": "allclear.dev/v1alpha1", "kind": "Repo", "name": order.repo.name, "uid": order.uid,
+                // To block the deletion of the Repo would take a right to its finalizers on some clusters.
+                "controller": true, "blockOwnerDeletion": false,
+            }],
+        },
+        "spec": {
+            "suspend": true,
+            "completions": 1,
+            "parallelism": 1,
+            "backoffLimit": 0,
+            "podReplacementPolicy": "Failed",
+            "podFailurePolicy": {"rules": [
+                {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+                // Without a name: every container, init containers too. Those that ended with 0 are not looked at.
+                {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}},
+            ]},
+            "activeDeadlineSeconds": order.runner.deadline.as_secs(),
+            "template": {
+                "metadata": {"labels": labels, "annotations": {SAFE_TO_EVICT: "false"}},
+                "spec": pod(order, &extras, before, last),
+            },
+        },
+    }))
+}
+
+/// Labels of the Job and of its pod. A Repo's name that is too long for a label is left out: the beginning of it could be the name of
+/// another Repo.
+fn labels(order: &Order) -> Map<String, Value> {
+    let mut labels = Map::new();
+    if order.repo.name.len() <= LABEL_CHARS_MAX {
+        labels.insert("app".to_owned(), json!(order.repo.name));
+    }
+    let ours = [
+        ("controller", CONTROLLER.to_owned()),
+        (REPO_UID, order.uid.clone()),
+        (SEQ, order.attempt.seq.to_string()),
+        (ACTION, order.attempt.action.name().to_owned()),
+        (ATTEMPT, order.attempt.number.to_string()),
+    ];
+    labels.extend(ours.into_iter().map(|(key, value)| (key.to_owned(), json!(value))));
+    labels
+}
+
+fn pod(order: &Order, extras: &Extras, before: Vec<Value>, last: Value) -> Value {
+    let mut volumes: Vec<Value> =
+        ["workspace", "out", "tmp"].map(|name| json!({"name": name, "emptyDir": {}})).to_vec();
+    if let Some(name) = &order.source.secret {
+        volumes.push(json!({"name": "git", "secret": {"secretName": name, "defaultMode": SECRET_MODE}}));
+    }
+    volumes.extend(extras.mounts.iter().enumerate().map(|(at, mount)| mount.volume(&volume_name(at))));
+    let mut pod = json!({
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": order.runner.grace.as_secs(),
+        "automountServiceAccountToken": order.runner.kubernetes_token,
+        "enableServiceLinks": false,
+        "securityContext": {
+            "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "volumes": volumes,
+        "initContainers": before,
+        "containers": [last],
+    });
+    let optional = [
+        ("serviceAccountName", order.runner.service_account.as_ref().map(|name| json!(name))),
+        ("nodeSelector", extras.node_selector.clone()),
+        ("tolerations", extras.tolerations.clone()),
+        ("imagePullSecrets", extras.image_pull_secrets.clone()),
+    ];
+    set(&mut pod, optional);
+    pod
+}
+
+/// The containers that run one after another, and the one that ends the Job.
+fn containers(order: &Order, extras: &Extras, step_image: &str) -> Result<(Vec<Value>, Value), String> {
+    let steps = &order.runner.steps;
+    let user = |kind, command: &[String]| users(order, extras, kind, command);
+    let ours = |kind, arguments: Vec<String>| own(step_image, kind, &arguments);
+    let mut before = vec![source(order, step_image)];
+    if !steps.prepare.is_empty() {
+        before.push(user(StepKind::Prepare, &steps.prepare));
+    }
+    let planned = order.attempt.action == Action::Plan || order.planned || order.fingerprint.is_some();
+    if planned {
+        if steps.plan.is_empty() {
+            return Err("it has no plan step; spec.runner.steps.plan says which command plans".to_owned());
+        }
+        before.push(user(StepKind::Plan, &steps.plan));
+    }
+    let preset = order.runner.preset.name();
+    let mut read_plan = words(["--preset", preset, "--out", OUT]);
+    match (order.attempt.action, &order.fingerprint) {
+        (Action::Plan, _) => return Ok((before, ours(StepKind::Report, read_plan))),
+        (Action::Apply, Some(fingerprint)) => {
+            read_plan.extend(words(["--fingerprint", fingerprint]));
+            before.push(ours(StepKind::Verify, read_plan));
+        }
+        (Action::Apply, None) => {}
+    }
+    if steps.apply.is_empty() {
+        return Err("it has no apply step; spec.runner.steps.apply says which command applies".to_owned());
+    }
+    Ok((before, user(StepKind::Apply, &steps.apply)))
+}
+
+/// Fetches the commit: the only container with the git Secret.
+fn source(order: &Order, step_image: &str) -> Value {
+    let wanted = match &order.source.wanted {
+        Wanted::Head => "HEAD".to_owned(),
+        Wanted::Branch(name) => format!("refs/heads/{name}"),
+        Wanted::Tag(name) => format!("refs/tags/{name}"),
+        Wanted::Commit(revision) => revision.0.clone(),
+    };
+    let url = order.source.url.as_str();
+    let mut arguments = words(["--url", url, "--revision", &order.revision.0, "--ref", &wanted, "--into", SOURCE]);
+    let mut mounts = vec![mounted("workspace", WORKSPACE, false), mounted("tmp", "/tmp", false)];
+    if order.source.secret.is_some() {
+        arguments.extend(words(["--secret", SECRET]));
+        mounts.push(mounted("git", SECRET, true));
+    }
+    let mut container = own(step_image, StepKind::Source, &arguments);
+    set(&mut container, [("volumeMounts", Some(json!(mounts)))]);
+    container
+}
+
+/// A container of ours: our image's own program, which needs little and gets nothing of the user's.
+fn own(image: &str, kind: StepKind, arguments: &[String]) -> Value {
+    let arguments: Vec<String> =
+        words(["step", kind.name()]).into_iter().chain(arguments.iter().cloned()).map(|word| literal(&word)).collect();
+    json!({
+        "name": kind.name(),
+        "image": image,
+        "args": arguments,
+        "securityContext": security(),
+        // Fetching holds some pages of the pack, and the rest goes to the disk.
+        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
+        "volumeMounts": [mounted("out", OUT, true), mounted("tmp", "/tmp", false)],
+    })
+}
+
+/// A container of the user's, with the whole command.
+fn users(order: &Order, extras: &Extras, kind: StepKind, command: &[String]) -> Value {
+    let path = order.source.path.trim_matches('/');
+    let directory = if path.is_empty() { SOURCE.to_owned() } else { format!("{SOURCE}/{path}") };
+    // What a plan writes has a volume of its own, so that its folder is there from the beginning.
+    let fixed = [("workspace", WORKSPACE), ("out", OUT), ("tmp", "/tmp")];
+    let mut mounts = fixed.map(|(volume, path)| mounted(volume, path, false)).to_vec();
+    mounts.extend(extras.mounts.iter().enumerate().map(|(at, mount)| {
+        let mut mounted = mounted(&volume_name(at), &mount.mount_path, mount.read_only);
+        set(&mut mounted, [("subPath", mount.sub_path.as_ref().map(|path| json!(path)))]);
+        mounted
+    }));
+    let mut container = json!({
+        "name": kind.name(),
+        "image": order.runner.image,
+        "command": command.iter().map(|word| literal(word)).collect::<Vec<_>>(),
+        "workingDir": directory,
+        "env": environment(order, extras),
+        "securityContext": security(),
+        "volumeMounts": mounts,
+    });
+    let env_from = Some(&extras.env_from).filter(|sources| !sources.is_empty());
+    set(&mut container, [("envFrom", env_from.map(|sources| json!(sources))), ("resources", extras.resources.clone())]);
+    container
+}
+
+/// What a command of the user's finds in its environment. Defaults come first and give way to the user's; what says which run this
+/// is comes last, and the user's of that name is left out.
+fn environment(order: &Order, extras: &Extras) -> Vec<Value> {
+    let pair = |name: &str, value: &str| json!({"name": name, "value": literal(value)});
+    let has = |entries: &[Value], name: &str| entries.iter().any(|entry| named(entry) == Some(name));
+    let mut ours = vec![
+        pair("REPO_NAME", &order.repo.name),
+        pair("REPO_URL", &order.source.url),
+        pair("GIT_SHA", &order.revision.0),
+        pair("ALLCLEAR_RUN", &order.attempt.seq.to_string()),
+    ];
+    ours.extend(order.workspace.as_deref().map(|workspace| pair("TF_WORKSPACE", workspace)));
+    let defaults = [("HOME", "/tmp"), ("TF_IN_AUTOMATION", "true"), ("TF_INPUT", "0")];
+    let kept = defaults.into_iter().filter(|(name, _)| !has(&extras.env, name));
+    let mut all: Vec<Value> = kept.map(|(name, value)| pair(name, value)).collect();
+    all.extend(extras.env.iter().filter(|entry| named(entry).is_none_or(|name| !has(&ours, name))).cloned());
+    all.extend(ours);
+    all
+}
+
+/// What the restricted profile asks of a container
+/// (<https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted>), and a root that is read only.
+fn security() -> Value {
+    json!({
+        "allowPrivilegeEscalation": false,
+        "capabilities": {"drop": ["ALL"]},
+        "privileged": false,
+        "readOnlyRootFilesystem": true,
+        "runAsNonRoot": true,
+    })
+}
+
+/// A word as the program gets it. The kubelet replaces `$(NAME)` in commands, arguments and values, and `$$` stands for `$`
+/// (<https://kubernetes.io/docs/tasks/inject-data-application/define-environment-variable-container/>).
+fn literal(word: &str) -> String {
+    word.replace('$', "$$")
+}
+
+fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
+    words.map(str::to_owned).to_vec()
+}
+
+fn mounted(volume: &str, path: &str, read_only: bool) -> Value {
+    json!({"name": volume, "mountPath": path, "readOnly": read_only})
+}
+
+fn volume_name(at: usize) -> String {
+    format!("mount-{at}")
+}
+
+fn named(entry: &Value) -> Option<&str> {
+    entry.get("name").and_then(Value::as_str)
+}
+
+/// Sets the fields that have a value.
+fn set<const N: usize>(object: &mut Value, fields: [(&str, Option<Value>); N]) {
+    let Some(object) = object.as_object_mut() else { return };
+    for (name, value) in fields {
+        object.extend(value.map(|value| (name.to_owned(), value)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,381 @@
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use domain::id::{RepoId, Revision, RunSeq};
+use domain::repo::spec::{Preset, Runner, Source, Steps};
+use domain::repo::status::Attempt;
+
+const STEP_IMAGE: &str = "allclear:1";
+
+fn order(action: Action) -> Order {
+    let argv = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    Order {
+        name: "infra-0123456789ab".to_owned(),
+        repo: RepoId::new("platform", "infra"),
+        uid: "5d5a5c1e-0000-4000-8000-000000000001".to_owned(),
+        attempt: Attempt { seq: RunSeq(7), action, number: 2 },
+        revision: Revision("0123456789abcdef0123456789abcdef01234567".to_owned()),
+        source: Source { url: "https://git.example.com/platform/infra.git".to_owned(), ..Source::default() },
+        runner: Runner {
+            image: "terraform:1".to_owned(),
+            steps: Steps {
+                prepare: argv(&["terraform", "init"]),
+                plan: argv(&["sh", "-c", "x=$(date); echo $$"]),
+                apply: argv(&["terraform", "apply"]),
+            },
+            deadline: Duration::from_secs(3_600),
+            grace: Duration::from_secs(300),
+            ..Runner::default()
+        },
+        workspace: None,
+        planned: false,
+        fingerprint: None,
+    }
+}
+
+fn made(order: &Order) -> Value {
+    job(order, STEP_IMAGE).unwrap()
+}
+
+fn containers(job: &Value) -> Vec<Value> {
+    let of = |list: &str| job["spec"]["template"]["spec"][list].as_array().unwrap().clone();
+    [of("initContainers"), of("containers")].concat()
+}
+
+fn container(job: &Value, name: &str) -> Value {
+    containers(job).into_iter().find(|container| container["name"] == name).unwrap()
+}
+
+fn names(job: &Value) -> Vec<String> {
+    containers(job).iter().map(|container| container["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn each_action_has_the_steps_that_it_needs_and_no_others() {
+    let mut plan = order(Action::Plan);
+    assert_eq!(names(&made(&plan)), ["source", "prepare", "plan", "report"]);
+    plan.runner.steps.prepare.clear();
+    assert_eq!(names(&made(&plan)), ["source", "plan", "report"]);
+    let mut apply = order(Action::Apply);
+    assert_eq!(names(&made(&apply)), ["source", "prepare", "apply"]);
+    apply.planned = true;
+    assert_eq!(names(&made(&apply)), ["source", "prepare", "plan", "apply"]);
+    apply.fingerprint = Some("f1".to_owned());
+    assert_eq!(names(&made(&apply)), ["source", "prepare", "plan", "verify", "apply"]);
+    let last = &made(&apply)["spec"]["template"]["spec"]["containers"];
+    assert_eq!((last.as_array().unwrap().len(), &last[0]["name"]), (1, &json!("apply")));
+}
+
+#[test]
+fn an_action_without_a_command_is_refused_in_words() {
+    let mut none = order(Action::Plan);
+    none.runner.steps.plan.clear();
+    assert!(job(&none, STEP_IMAGE).unwrap_err().contains("spec.runner.steps.plan"));
+    let mut none = order(Action::Apply);
+    none.runner.steps.apply.clear();
+    assert!(job(&none, STEP_IMAGE).unwrap_err().contains("spec.runner.steps.apply"));
+    let mut unknown = order(Action::Apply);
+    unknown.runner.extras = r#"{"hostNetwork": true}"#.to_owned();
+    assert!(job(&unknown, STEP_IMAGE).unwrap_err().contains("unknown field `hostNetwork`"));
+}
+
+#[test]
+fn our_steps_are_told_what_to_do_by_their_arguments_alone() {
+    let mut order = order(Action::Apply);
+    order.source.secret = Some("git".to_owned());
+    order.source.wanted = Wanted::Branch("a$(b)".to_owned());
+    order.fingerprint = Some("f1".to_owned());
+    let made = made(&order);
+    let source = json!([
+        "step",
+        "source",
+        "--url",
+        "https://git.example.com/platform/infra.git",
+        "--revision",
+        "0123456789abcdef0123456789abcdef01234567",
+        "--ref",
+        "refs/heads/a$$(b)",
+        "--into",
+        "/workspace/source",
+        "--secret",
+        "/run/git",
+    ]);
+    assert_eq!(container(&made, "source")["args"], source);
+    let verify = json!(["step", "verify", "--preset", "Terraform", "--out", "/workspace/out", "--fingerprint", "f1"]);
+    assert_eq!(container(&made, "verify")["args"], verify);
+    assert!(["source", "verify"].iter().all(|name| container(&made, name).get("env").is_none()));
+    let of = |wanted| {
+        let source = Source { wanted, ..order.source.clone() };
+        container(&job(&Order { source, ..order.clone() }, STEP_IMAGE).unwrap(), "source")["args"][7].clone()
+    };
+    assert_eq!((of(Wanted::Head), of(Wanted::Tag("v1".to_owned()))), (json!("HEAD"), json!("refs/tags/v1")));
+    assert_eq!(of(Wanted::Commit(order.revision.clone())), json!(order.revision.0));
+}
+
+#[test]
+fn a_command_of_the_users_runs_as_it_is_written_where_it_says() {
+    let mut order = order(Action::Apply);
+    order.planned = true;
+    order.source.path = "live/eu".to_owned();
+    let plan = container(&made(&order), "plan");
+    assert_eq!(plan["command"], json!(["sh", "-c", "x=$$(date); echo $$$$"]));
+    assert_eq!((&plan["workingDir"], &plan["image"]), (&json!("/workspace/source/live/eu"), &json!("terraform:1")));
+    order.source.path.clear();
+    assert_eq!(container(&made(&order), "plan")["workingDir"], "/workspace/source");
+}
+
+#[test]
+fn the_environment_says_which_run_it_is_whatever_the_user_says() {
+    let mut order = order(Action::Apply);
+    order.workspace = Some("prod".to_owned());
+    order.runner.extras = json!({"env": [
+        {"name": "GIT_SHA", "value": "forged"},
+        {"name": "HOME", "value": "/workspace"},
+        {"name": "TF_VAR_x", "valueFrom": {"secretKeyRef": {"name": "vars", "key": "x"}}},
+    ]})
+    .to_string();
+    let env = container(&made(&order), "apply")["env"].clone();
+    let of = |name: &str| {
+        let all: Vec<_> = env.as_array().unwrap().iter().filter(|entry| entry["name"] == name).collect();
+        assert_eq!(all.len(), 1, "{name} in {env}");
+        all[0]["value"].as_str().unwrap_or("from elsewhere").to_owned()
+    };
+    let expected = [
+        ("REPO_NAME", "infra"),
+        ("REPO_URL", "https://git.example.com/platform/infra.git"),
+        ("GIT_SHA", "0123456789abcdef0123456789abcdef01234567"),
+        ("ALLCLEAR_RUN", "7"),
+        ("TF_WORKSPACE", "prod"),
+        ("TF_IN_AUTOMATION", "true"),
+        ("TF_INPUT", "0"),
+        ("HOME", "/workspace"),
+        ("TF_VAR_x", "from elsewhere"),
+    ];
+    for (name, value) in expected {
+        assert_eq!(of(name), value, "{name}");
+    }
+}
+
+#[test]
+fn what_is_mounted_is_where_the_user_and_our_steps_look_for_it() {
+    let mut order = order(Action::Apply);
+    order.fingerprint = Some("f1".to_owned());
+    order.source.secret = Some("git".to_owned());
+    let ca = json!({"mountPath": "/ca", "subPath": "ca.crt", "configMap": {"name": "ca"}});
+    let cache = json!({"mountPath": "/cache", "readOnly": true, "persistentVolumeClaim": {"claimName": "cache"}});
+    order.runner.extras = json!({"mounts": [ca, cache]}).to_string();
+    let made = made(&order);
+    let mounts = |name: &str| {
+        let of = |mount: &Value| {
+            let writable = if mount["readOnly"] == true { "" } else { "*" };
+            let part = mount.get("subPath").map(|part| format!(":{}", part.as_str().unwrap())).unwrap_or_default();
+            format!("{}{part}={}{writable}", mount["name"].as_str().unwrap(), mount["mountPath"].as_str().unwrap())
+        };
+        container(&made, name)["volumeMounts"].as_array().unwrap().iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(mounts("source"), ["workspace=/workspace*", "tmp=/tmp*", "git=/run/git"]);
+    assert_eq!(mounts("verify"), ["out=/workspace/out", "tmp=/tmp*"]);
+    let users = ["workspace=/workspace*", "out=/workspace/out*", "tmp=/tmp*", "mount-0:ca.crt=/ca*", "mount-1=/cache"];
+    assert_eq!(
+        (mounts("plan"), mounts("apply")),
+        (users.map(str::to_owned).to_vec(), users.map(str::to_owned).to_vec())
+    );
+    let volumes = &made["spec"]["template"]["spec"]["volumes"];
+    assert_eq!(volumes[3], json!({"name": "git", "secret": {"secretName": "git", "defaultMode": 0o440}}));
+    assert_eq!(volumes[4], json!({"name": "mount-0", "configMap": {"name": "ca"}}));
+    assert_eq!(volumes[5], json!({"name": "mount-1", "persistentVolumeClaim": {"claimName": "cache"}}));
+}
+
+#[test]
+fn a_name_that_is_too_long_for_a_label_is_left_out() {
+    let mut order = order(Action::Apply);
+    assert_eq!(made(&order)["metadata"]["labels"]["app"], "infra");
+    order.repo = RepoId::new("platform", "a".repeat(64));
+    let made = made(&order);
+    for labels in [&made["metadata"]["labels"], &made["spec"]["template"]["metadata"]["labels"]] {
+        assert_eq!(labels.get("app"), None);
+        let expected = json!({
+            "controller": "repos.terraform.gitops.k8s.io", "allclear.dev/repo-uid": order.uid, "allclear.dev/seq": "7",
+            "allclear.dev/action": "apply", "allclear.dev/attempt": "2",
+        });
+        assert_eq!(*labels, expected);
+    }
+}
+
+/// What keeps a Job from having a second pod, as `k8s_openapi` reads it: a field with a wrong name is none.
+#[test]
+fn every_guard_is_in_the_fields_that_the_api_has() {
+    let mut order = order(Action::Apply);
+    order.runner.kubernetes_token = true;
+    order.runner.service_account = Some("deployer".to_owned());
+    let job: k8s_openapi::api::batch::v1::Job = serde_json::from_value(made(&order)).unwrap();
+    let spec = job.spec.unwrap();
+    let numbers = (spec.completions, spec.parallelism, spec.backoff_limit, spec.active_deadline_seconds);
+    assert_eq!(numbers, (Some(1), Some(1), Some(0), Some(3_600)));
+    assert_eq!((spec.suspend, spec.ttl_seconds_after_finished), (Some(true), None));
+    assert_eq!(spec.pod_replacement_policy.as_deref(), Some("Failed"));
+    let rules = spec.pod_failure_policy.unwrap().rules;
+    assert!(rules.len() == 2 && rules.iter().all(|rule| rule.action == "FailJob"), "{rules:?}");
+    let conditions = rules[0].on_pod_conditions.as_ref().unwrap();
+    assert_eq!((conditions[0].type_.as_str(), conditions[0].status.as_str()), ("DisruptionTarget", "True"));
+    let codes = rules[1].on_exit_codes.as_ref().unwrap();
+    assert_eq!(
+        (codes.container_name.as_ref(), codes.operator.as_str(), codes.values.as_slice()),
+        (None, "NotIn", &[0][..])
+    );
+    let annotations = spec.template.metadata.unwrap().annotations.unwrap();
+    assert_eq!(annotations.get("cluster-autoscaler.kubernetes.io/safe-to-evict").map(String::as_str), Some("false"));
+    let pod = spec.template.spec.unwrap();
+    assert_eq!((pod.restart_policy.as_deref(), pod.termination_grace_period_seconds), (Some("Never"), Some(300)));
+    assert_eq!(
+        (pod.service_account_name.as_deref(), pod.automount_service_account_token),
+        (Some("deployer"), Some(true))
+    );
+    let owner = job.metadata.owner_references.unwrap().remove(0);
+    assert_eq!((owner.kind.as_str(), owner.uid, owner.controller), ("Repo", order.uid, Some(true)));
+}
+
+/// The restricted profile, as its page has it
+/// (<https://kubernetes.io/docs/concepts/security/pod-security-standards/>), and a root that is read only.
+fn violations(job: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let pod = &job["spec"]["template"]["spec"];
+    let mut must = |holds: bool, what: String| {
+        if !holds {
+            found.push(what);
+        }
+    };
+    for host in ["hostNetwork", "hostPID", "hostIPC", "hostUsers", "ephemeralContainers"] {
+        must(pod.get(host).is_none(), host.to_owned());
+    }
+    must(pod["securityContext"].get("sysctls").is_none(), "sysctls".to_owned());
+    must(pod["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault", "seccompProfile".to_owned());
+    must(pod["securityContext"]["runAsUser"].as_i64().is_some_and(|user| user > 0), "runAsUser".to_owned());
+    let kinds =
+        ["configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "persistentVolumeClaim", "projected", "secret"];
+    for volume in pod["volumes"].as_array().unwrap() {
+        let fields: Vec<&String> = volume.as_object().unwrap().keys().filter(|field| *field != "name").collect();
+        must(fields.len() == 1 && kinds.contains(&fields[0].as_str()), format!("volume {volume}"));
+    }
+    for container in containers(job) {
+        let security = &container["securityContext"];
+        let name = &container["name"];
+        must(security["allowPrivilegeEscalation"] == false, format!("{name}: escalation"));
+        must(security["runAsNonRoot"] == true, format!("{name}: root"));
+        must(security.get("runAsUser").is_none_or(|user| *user != 0), format!("{name}: user 0"));
+        must(security["privileged"] == false, format!("{name}: privileged"));
+        must(security["capabilities"] == json!({"drop": ["ALL"]}), format!("{name}: capabilities"));
+        must(security["readOnlyRootFilesystem"] == true, format!("{name}: root filesystem"));
+        let hostless = |port: &Value| port.get("hostPort").is_none();
+        must(container["ports"].as_array().is_none_or(|ports| ports.iter().all(hostless)), format!("{name}: hostPort"));
+        must(container.get("lifecycle").is_none(), format!("{name}: lifecycle"));
+        for mount in container["volumeMounts"].as_array().into_iter().flatten() {
+            must(mount.get("mountPropagation").is_none(), format!("{name}: mount propagation"));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_check_of_the_profile_finds_what_is_wrong() {
+    let good = made(&order(Action::Apply));
+    assert_eq!(violations(&good), Vec::<String>::new());
+    let broken = [
+        ("/spec/template/spec/hostNetwork", json!(true)),
+        ("/spec/template/spec/volumes/0", json!({"name": "x", "hostPath": {"path": "/"}})),
+        ("/spec/template/spec/containers/0/securityContext/privileged", json!(true)),
+        ("/spec/template/spec/initContainers/0/securityContext/capabilities", json!({"drop": []})),
+    ];
+    for (at, value) in broken {
+        let mut job = good.clone();
+        let (parent, field) = at.rsplit_once('/').unwrap();
+        match job.pointer_mut(parent).unwrap() {
+            Value::Array(items) => items[field.parse::<usize>().unwrap()] = value,
+            object => object[field] = value,
+        }
+        assert_eq!(violations(&job).len(), 1, "{at}");
+    }
+}
+
+fn any_extras() -> impl Strategy<Value = String> {
+    let mount = (0..4_usize, "/[a-z]{1,8}", any::<bool>()).prop_map(|(kind, path, read_only)| {
+        let volumes = [
+            json!({"secret": {"secretName": "vars"}}),
+            json!({"configMap": {"name": "vars"}}),
+            json!({"persistentVolumeClaim": {"claimName": "cache"}}),
+            json!({"emptyDir": {}}),
+        ];
+        let mut mount = volumes[kind].clone();
+        mount["mountPath"] = json!(path);
+        mount["readOnly"] = json!(read_only);
+        mount
+    });
+    let env = "[A-Z_]{1,8}".prop_map(|name| json!({"name": name, "value": "$(HOME)"}));
+    let parts = (proptest::collection::vec(mount, 0..4), proptest::collection::vec(env, 0..4), any::<bool>());
+    parts.prop_map(|(mounts, env, more)| {
+        let mut extras = json!({"mounts": mounts, "env": env});
+        if more {
+            extras["envFrom"] = json!([{"secretRef": {"name": "vars"}}]);
+            extras["resources"] = json!({"limits": {"memory": "1Gi"}});
+            extras["nodeSelector"] = json!({"disk": "fast"});
+            extras["tolerations"] = json!([{"key": "spot", "operator": "Exists"}]);
+            extras["imagePullSecrets"] = json!([{"name": "registry"}]);
+        }
+        extras.to_string()
+    })
+}
+
+fn any_order() -> impl Strategy<Value = Order> {
+    let argv = || proptest::collection::vec("[ -~]{0,12}", 1..4);
+    let what = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let text = ("[a-z0-9]([-a-z0-9.]{0,80}[a-z0-9])?", "[a-zA-Z0-9/$()._-]{1,30}", "[a-z/]{0,20}");
+    let steps = (argv(), argv(), proptest::option::of(argv()));
+    (what, text, steps, any_extras(), 1..u64::MAX).prop_map(|(what, text, steps, extras, seq)| {
+        let (plan, command, secret, planned, approved) = what;
+        let (name, branch, path) = text;
+        let mut order = order(if plan { Action::Plan } else { Action::Apply });
+        order.attempt.seq = RunSeq(seq);
+        order.repo.name = name;
+        order.source.wanted = Wanted::Branch(branch);
+        order.source.path = path;
+        order.source.secret = secret.then(|| "git-credentials".to_owned());
+        order.runner.preset = if command { Preset::Command } else { Preset::Terraform };
+        order.runner.steps = Steps { plan: steps.0, apply: steps.1, prepare: steps.2.unwrap_or_default() };
+        order.runner.extras = extras;
+        order.planned = planned;
+        order.fingerprint = approved.then(|| "f1".to_owned());
+        order
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_pod_passes_the_restricted_profile_and_the_git_secret_is_in_source_alone(order in any_order()) {
+        let job = made(&order);
+        prop_assert_eq!(violations(&job), Vec::<String>::new());
+        let git: BTreeSet<String> = job["spec"]["template"]["spec"]["volumes"].as_array().unwrap().iter()
+            .filter(|volume| volume.to_string().contains("git-credentials"))
+            .map(|volume| volume["name"].as_str().unwrap().to_owned()).collect();
+        prop_assert_eq!(git.len(), usize::from(order.source.secret.is_some()));
+        for container in containers(&job) {
+            let mounts = container["volumeMounts"].as_array().unwrap();
+            let has_git = mounts.iter().any(|mount| git.contains(mount["name"].as_str().unwrap()));
+            prop_assert_eq!(has_git, container["name"] == "source" && order.source.secret.is_some());
+            prop_assert!(!container["env"].to_string().contains("git-credentials"));
+            let ours = ["source", "report", "verify"].contains(&container["name"].as_str().unwrap());
+            prop_assert_eq!(&container["image"], if ours { STEP_IMAGE } else { "terraform:1" });
+            prop_assert!(!ours || (container.get("env").is_none() && container.get("envFrom").is_none()));
+        }
+    }
+
+    #[test]
+    fn an_order_has_one_template_and_no_field_that_the_api_does_not_have(order in any_order()) {
+        let job = made(&order);
+        prop_assert_eq!(&job, &made(&order.clone()));
+        let typed: k8s_openapi::api::batch::v1::Job = serde_json::from_value(job.clone()).unwrap();
+        prop_assert_eq!(serde_json::to_value(typed).unwrap(), job);
+    }
+}

@@ -1,0 +1,164 @@
+use serde_json::{Value, json};
+
+use super::super::api::Name;
+use super::*;
+use domain::id::{Revision, RunSeq};
+use domain::repo::job::{End, Pods, Step, StepKind, StepState};
+use domain::repo::status::{Action, Attempt};
+
+fn raw(name: &str) -> Value {
+    json!({
+        "metadata": {
+            "name": name, "uid": "j-1", "resourceVersion": "17",
+            "labels": {"allclear.dev/seq": "7", "allclear.dev/action": "apply", "allclear.dev/attempt": "2"},
+            "annotations": {"allclear.dev/revision": "0123"},
+            "ownerReferences": [{"uid": "other"}, {"uid": "r-1", "controller": true}],
+        },
+        "spec": {"suspend": true},
+    })
+}
+
+fn job(name: &str) -> Job {
+    read::job(&raw(name).to_string()).unwrap()
+}
+
+#[test]
+fn a_job_that_was_just_made_is_read_without_a_status() {
+    let expected = Job {
+        name: "infra-1".to_owned(),
+        uid: "j-1".to_owned(),
+        version: "17".to_owned(),
+        owner: Some("r-1".to_owned()),
+        attempt: Attempt { seq: RunSeq(7), action: Action::Apply, number: 2 },
+        revision: Revision("0123".to_owned()),
+        marked: false,
+        suspended: true,
+        deleting: false,
+        pods: Pods::default(),
+        end: None,
+    };
+    assert_eq!(job("infra-1"), expected);
+}
+
+#[test]
+fn a_job_has_ended_only_by_its_last_condition() {
+    let of = |conditions: Value| {
+        let mut raw = raw("infra-1");
+        raw["spec"] = json!({});
+        raw["metadata"]["annotations"]["allclear.dev/started"] = json!("true");
+        raw["status"] = json!({"active": 1, "terminating": 2, "conditions": conditions});
+        read::job(&raw.to_string()).unwrap()
+    };
+    let near = of(json!([
+        {"type": "Suspended", "status": "False"},
+        {"type": "FailureTarget", "status": "True", "reason": "PodFailurePolicy"},
+        {"type": "Failed", "status": "False"},
+    ]));
+    assert_eq!((near.end, near.marked, near.suspended), (None, true, false));
+    assert_eq!(near.pods, Pods { active: 1, terminating: 2 });
+    let failed = json!([{"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": "too long"}]);
+    assert_eq!(of(failed).end, Some(End::Failed("DeadlineExceeded".to_owned(), "too long".to_owned())));
+    assert_eq!(of(json!([{"type": "Complete", "status": "True"}])).end, Some(End::Complete));
+}
+
+#[test]
+fn a_job_that_does_not_say_which_it_is_cannot_be_read() {
+    for label in ["seq", "action", "attempt"] {
+        let mut raw = raw("infra-1");
+        raw["metadata"]["labels"][format!("allclear.dev/{label}")] = json!("x");
+        assert!(read::job(&raw.to_string()).unwrap_err().contains("name no attempt"), "{label}");
+    }
+    let mut raw = raw("infra-1");
+    raw["metadata"].as_object_mut().unwrap().remove("annotations");
+    assert!(read::job(&raw.to_string()).unwrap_err().contains("allclear.dev/revision"));
+}
+
+fn pod(status: Value) -> Pod {
+    let pod = json!({
+        "metadata": {"name": "infra-1-x", "uid": "p-1", "resourceVersion": "18"},
+        "spec": {
+            "initContainers": [{"name": "source"}, {"name": "istio-init"}, {"name": "prepare"}],
+            "containers": [{"name": "apply"}],
+        },
+        "status": status,
+    });
+    read::pod(&pod.to_string()).unwrap().1
+}
+
+#[test]
+fn steps_are_read_in_the_order_in_which_they_run_and_without_those_of_others() {
+    let step = |kind, state| Step { kind, state };
+    let waiting = [StepKind::Source, StepKind::Prepare, StepKind::Apply].map(|kind| step(kind, StepState::Waiting));
+    assert_eq!(pod(json!({"phase": "Pending"})).steps, waiting);
+    let ended = |code: i32, reason: &str| json!({"terminated": {"exitCode": code, "reason": reason, "message": "m"}});
+    let running = pod(json!({
+        "phase": "Running",
+        "containerStatuses": [{"name": "apply", "state": {"running": {"startedAt": "2026-11-23T04:00:00Z"}}}],
+        "initContainerStatuses": [
+            {"name": "prepare", "state": ended(137, "OOMKilled")},
+            {"name": "istio-init", "state": ended(0, "Completed")},
+            {"name": "source", "state": ended(0, "Completed")},
+        ],
+    }));
+    let end = |code, reason: &str| StepState::Ended(code, reason.to_owned(), "m".to_owned());
+    let expected = [
+        step(StepKind::Source, end(0, "Completed")),
+        step(StepKind::Prepare, end(137, "OOMKilled")),
+        step(StepKind::Apply, StepState::Running),
+    ];
+    assert_eq!((running.steps, running.alive, running.waits), (expected.to_vec(), true, None));
+}
+
+#[test]
+fn why_a_pod_does_not_run_is_said_by_the_scheduler_or_a_container() {
+    let unscheduled = json!({"phase": "Pending", "conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available"},
+    ]});
+    assert_eq!(pod(unscheduled).waits.as_deref(), Some("Unschedulable: 0/3 nodes are available"));
+    let waits = |reason: &str| {
+        let state = json!({"waiting": {"reason": reason, "message": "no Secret git"}});
+        pod(json!({"phase": "Pending", "initContainerStatuses": [{"name": "source", "state": state}]})).waits
+    };
+    assert_eq!(waits("ImagePullBackOff").as_deref(), Some("ImagePullBackOff"));
+    assert_eq!(waits("CreateContainerConfigError").as_deref(), Some("CreateContainerConfigError: no Secret git"));
+    assert_eq!(waits("PodInitializing"), None);
+}
+
+#[test]
+fn a_pod_that_was_ended_from_outside_says_by_what() {
+    let condition = json!({
+        "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting",
+    });
+    let told = pod(json!({"phase": "Running", "conditions": [condition]}));
+    assert_eq!((told.alive, told.disrupted.as_deref()), (true, Some("EvictionByEvictionAPI: Eviction API: evicting")));
+    let full = pod(json!({"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}));
+    assert_eq!(
+        (full.alive, full.disrupted.as_deref()),
+        (false, Some("Evicted: The node was low on resource: memory."))
+    );
+    assert_eq!(pod(json!({"phase": "Failed"})).disrupted, None);
+}
+
+#[test]
+fn a_listing_is_told_whole_and_changes_one_by_one() {
+    let mut listing = None;
+    let mut say = |look| match sight(look, &mut listing, "failed to watch") {
+        None => String::new(),
+        Some(JobSight::All(jobs)) => format!("all {}", jobs.iter().map(|job| &*job.name).collect::<Vec<_>>().join(" ")),
+        Some(JobSight::Seen(job)) => format!("seen {}", job.name),
+        Some(JobSight::Gone(name)) => format!("gone {name}"),
+        Some(JobSight::Trouble(error)) => format!("trouble {error}"),
+    };
+    let seen = |name| Look::Seen(Reading::Read(job(name)));
+    let gone = || Look::Gone(Name { namespace: "platform".to_owned(), name: "a".to_owned() });
+    assert_eq!([say(Look::Restarted), say(seen("a")), say(seen("b")), say(seen("a"))], ["", "", "", ""]);
+    assert_eq!(say(Look::Synced), "all b a");
+    assert_eq!([say(seen("c")), say(gone())], ["seen c", "gone a"]);
+    // After trouble that cost nothing.
+    assert_eq!(say(Look::Synced), "");
+    // A listing that is begun anew forgets what the one before has seen.
+    assert_eq!([say(Look::Restarted), say(seen("a")), say(Look::Restarted), say(Look::Synced)], ["", "", "", "all "]);
+    let unreadable = Name { namespace: "platform".to_owned(), name: "x".to_owned() };
+    let said = say(Look::Seen(Reading::Unreadable(unreadable, "why".to_owned())));
+    assert_eq!(said, "trouble failed to watch: Job x cannot be read: why");
+}

@@ -1,0 +1,55 @@
+//! The way to git hosts, forges and other systems, which Pipelines and Repos share.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::adapters::forge_http::ForgeHttp;
+use crate::adapters::heads::heads;
+use crate::adapters::kubernetes::Clients;
+use crate::adapters::kubernetes::kubeconfig::Origin;
+use crate::adapters::kubernetes::secrets::KubernetesSecrets;
+use crate::adapters::verdict::HttpVerdicts;
+use crate::config::Config;
+use domain::ports::Clock;
+use domain::ports::pipeline::{Secrets, Verdicts};
+use domain::ports::repo::Heads;
+
+/// What it takes to ask others.
+pub(super) struct Others {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// The guarded way out.
+    pub http: Arc<ForgeHttp>,
+    /// What they want to know of us.
+    pub secrets: Arc<dyn Secrets>,
+    /// Who made the kubeconfigs of other clusters.
+    pub origin: Origin,
+}
+
+impl Others {
+    /// Nothing is sent yet. `stand_ins`: see [`super::Overrides`].
+    pub fn new(
+        config: &Config,
+        clients: &Clients,
+        clock: Arc<dyn Clock>,
+        stand_ins: Option<BTreeMap<String, SocketAddr>>,
+    ) -> Self {
+        let http = ForgeHttp::new(config.git.private_hosts.iter().cloned());
+        let (origin, http) = match stand_ins {
+            None => (Origin::Others, http),
+            Some(stand_ins) => (Origin::StandIn, http.with_stand_ins(stand_ins)),
+        };
+        Self { clock, http: Arc::new(http), secrets: Arc::new(KubernetesSecrets::new(clients)), origin }
+    }
+
+    /// Those that are asked before something starts.
+    pub fn verdicts(&self) -> Arc<dyn Verdicts> {
+        Arc::new(HttpVerdicts::new(self.http.clone(), self.secrets.clone(), self.clock.clone()))
+    }
+
+    /// Git hosts, for what their refs point to.
+    pub fn heads(&self) -> Arc<dyn Heads> {
+        Arc::new(heads(self.http.clone(), self.secrets.clone(), self.clock.clone()))
+    }
+}

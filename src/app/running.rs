@@ -1,0 +1,63 @@
+//! What Repos need from the outside, built from the configuration.
+
+use std::sync::Arc;
+
+use crate::adapters::calendar::WallCalendar;
+use crate::adapters::dry_objects::DryObjects;
+use crate::adapters::dry_running::DryJobs;
+use crate::adapters::kubernetes::crd::repo::Installation;
+use crate::adapters::kubernetes::jobs::KubernetesJobs;
+use crate::adapters::kubernetes::objects::Repos;
+use crate::adapters::kubernetes::{Clients, Scope, Tempo};
+use crate::app::others::Others;
+use crate::config::{Config, Enabled};
+use domain::ports::pipeline::Objects;
+use domain::ports::repo::{Jobs, Running};
+use domain::repo::spec::Object;
+
+/// Everything outside that Repos need; `None` if they are switched off. Nothing is sent yet.
+pub(super) fn running(
+    config: &Config,
+    clients: &Clients,
+    scope: &Scope,
+    others: &Others,
+    tempo: &Tempo,
+) -> Option<Running> {
+    let required = match config.repo.enabled {
+        Enabled::Off => return None,
+        Enabled::Auto => false,
+        Enabled::On => true,
+    };
+    let jobs: Arc<dyn Jobs> = if config.dry_run {
+        Arc::new(DryJobs)
+    } else {
+        Arc::new(KubernetesJobs::new(clients, tempo.clone(), &config.repo.step_image))
+    };
+    Some(Running {
+        objects: objects(config, clients, scope, tempo),
+        heads: others.heads(),
+        jobs,
+        calendar: Arc::new(WallCalendar::new(others.clock.clone())),
+        verdicts: others.verdicts(),
+        required,
+    })
+}
+
+/// The Repos of this cluster, of each namespace where namespaces are listed.
+fn objects(config: &Config, clients: &Clients, scope: &Scope, tempo: &Tempo) -> Vec<Arc<dyn Objects<Object>>> {
+    let namespaces: Vec<Option<&str>> = match scope {
+        Scope::Namespaces(names) => names.iter().map(|name| Some(name.as_str())).collect(),
+        Scope::All => vec![None],
+    };
+    let of = |within: Option<&str>| -> Arc<dyn Objects<Object>> {
+        let installation = installation(config, clients);
+        let repos = Repos::new(clients, within, tempo.clone(), installation);
+        if config.dry_run { Arc::new(DryObjects::new(Arc::new(repos))) } else { Arc::new(repos) }
+    };
+    namespaces.into_iter().map(of).collect()
+}
+
+/// What this installation adds to each Repo.
+pub(super) fn installation(config: &Config, clients: &Clients) -> Installation {
+    Installation { terraform_image: config.repo.terraform_image.clone(), namespace: Some(clients.namespace.clone()) }
+}

@@ -1,0 +1,218 @@
+//! What runs inside a Job, in containers of ours: fetches the commit, says what a plan would change, and compares it with what was
+//! said yes to. It needs no configuration and no cluster.
+//!
+//! The result goes to the termination message, which the controller reads, and words for people go to standard error. Exit codes:
+//! 0 done, 1 failed, 3 the plan is another one.
+//!
+//! Not for the user's own containers, nor for when a Job is made.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::adapters::forge_http::ForgeHttp;
+use crate::adapters::http::SystemLookup;
+use crate::adapters::source::{self, Fetched, Wanted};
+use crate::cli::answer::{EXIT_FAILED, Outcome};
+use domain::repo::job::PLAN_DIFFERS;
+use domain::repo::plan::{MESSAGE_BYTES_MAX, Message, PLAN_BYTES_MAX, Planned, fingerprint};
+use domain::repo::spec;
+use domain::repo::status::Counts;
+use domain::text::clean;
+
+/// Time for one exchange with the git host: 256 MiB at 4 Mbit/s. The Job has a deadline of its own.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(600);
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Step {
+    /// Fetch a commit and write its files
+    Source {
+        /// Where the repository is
+        #[arg(long)]
+        url: String,
+        /// The commit
+        #[arg(long)]
+        revision: String,
+        /// The ref in whose history it is looked for, if the server gives out no commits by id
+        #[arg(long = "ref", value_name = "REF")]
+        reference: String,
+        /// Where the files go
+        #[arg(long, value_name = "DIR")]
+        into: PathBuf,
+        /// A folder with the keys of the Secret as files
+        #[arg(long, value_name = "DIR")]
+        secret: Option<PathBuf>,
+        /// A host that may have a private address
+        #[arg(long = "private-host", value_name = "HOST")]
+        private_hosts: Vec<String>,
+        /// A stand-in for a host, without TLS: for tests and demonstrations
+        #[arg(long = "stand-in", value_name = "HOST=IP:PORT", value_parser = stand_in)]
+        stand_ins: Vec<(String, SocketAddr)>,
+        #[command(flatten)]
+        log: Log,
+    },
+    /// Say what a plan would change
+    Report {
+        #[command(flatten)]
+        plan: Plan,
+        #[command(flatten)]
+        log: Log,
+    },
+    /// Compare a plan with the one that was said yes to
+    Verify {
+        #[command(flatten)]
+        plan: Plan,
+        /// What was said yes to
+        #[arg(long)]
+        fingerprint: String,
+        #[command(flatten)]
+        log: Log,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Log {
+    /// Where the result is written
+    #[arg(long = "termination-log", value_name = "FILE", default_value = "/dev/termination-log")]
+    file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Plan {
+    /// How the plan is read
+    #[arg(long, value_enum)]
+    preset: Preset,
+    /// The folder that the plan was written to
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Preset {
+    #[value(name = "Terraform")]
+    Terraform,
+    #[value(name = "Command")]
+    Command,
+}
+
+/// What a step came to: for the controller, for people, and the exit code.
+struct End {
+    message: String,
+    words: String,
+    code: u8,
+}
+
+/// Does one step.
+pub(super) fn step(step: Step) -> Outcome {
+    let (end, log) = match step {
+        Step::Source { url, revision, reference, into, secret, private_hosts, stand_ins, log } => {
+            let wanted = Wanted {
+                url: &url,
+                revision: &revision,
+                reference: &reference,
+                secret: secret.as_deref(),
+                into: &into,
+            };
+            (fetched(&wanted, private_hosts, stand_ins), log)
+        }
+        Step::Report { plan, log } => (plan.read().and_then(|planned| reported(Message::Planned(planned), 0)), log),
+        Step::Verify { plan, fingerprint, log } => {
+            let verified = plan.read().and_then(|planned| match planned.fingerprint == fingerprint {
+                true => reported(Message::Planned(planned), 0),
+                false => reported(Message::Differs(planned), u8::try_from(PLAN_DIFFERS).unwrap_or(EXIT_FAILED)),
+            });
+            (verified, log)
+        }
+    };
+    let End { message, words, code } = end.unwrap_or_else(|why| End {
+        message: clean(&why, MESSAGE_BYTES_MAX),
+        words: format!("error: {why}"),
+        code: EXIT_FAILED,
+    });
+    match fs::write(&log.file, message) {
+        Ok(()) => Outcome { out: String::new(), err: format!("{words}\n"), code },
+        Err(error) => {
+            let err = format!("{words}\nerror: failed to write {}: {error}\n", log.file.display());
+            Outcome { out: String::new(), err, code: EXIT_FAILED }
+        }
+    }
+}
+
+fn fetched(wanted: &Wanted<'_>, private: Vec<String>, stand_ins: Vec<(String, SocketAddr)>) -> Result<End, String> {
+    let private: BTreeSet<String> = private.into_iter().map(|host| host.to_ascii_lowercase()).collect();
+    let http = ForgeHttp::new(private).with(EXCHANGE_TIMEOUT, Arc::new(SystemLookup));
+    let stand_ins: BTreeMap<String, SocketAddr> = stand_ins.into_iter().collect();
+    let http = Arc::new(if stand_ins.is_empty() { http } else { http.with_stand_ins(stand_ins) });
+    let Fetched { files, bytes, submodules, pointers } = actix::System::new().block_on(source::fetch(http, wanted))?;
+    let mut words = format!("fetched {} of {}: {files} files, {bytes} bytes", wanted.revision, wanted.url);
+    if !submodules.is_empty() {
+        let shown = clean(&submodules.join(", "), 400);
+        words.push_str(&format!("\nsubmodules are not fetched; their folders are empty: {shown}"));
+    }
+    if pointers > 0 {
+        words.push_str(&format!(
+            "\nfiles that git LFS keeps elsewhere are not fetched; {pointers} of them only name such a file"
+        ));
+    }
+    Ok(End { message: String::new(), words, code: 0 })
+}
+
+fn reported(message: Message, code: u8) -> Result<End, String> {
+    let words = match &message {
+        Message::Planned(planned) => said(planned),
+        Message::Differs(planned) => format!(
+            "the plan is not the one that was said yes to, so it is not applied; now {}; its fingerprint is {}",
+            said(planned),
+            planned.fingerprint
+        ),
+    };
+    Ok(End { message: message.to_json()?, words, code })
+}
+
+fn said(Planned { fingerprint: _, counts, empty }: &Planned) -> String {
+    match counts {
+        _ if *empty => "the plan changes nothing".to_owned(),
+        Some(Counts { add, change, destroy }) => {
+            format!("the plan would add {add}, change {change} and destroy {destroy}")
+        }
+        None => "the plan would change something".to_owned(),
+    }
+}
+
+impl Plan {
+    fn read(&self) -> Result<Planned, String> {
+        let (preset, name) = match self.preset {
+            Preset::Terraform => (spec::Preset::Terraform, "plan.json"),
+            Preset::Command => (spec::Preset::Command, "plan"),
+        };
+        let file = self.out.join(name);
+        let plan = bounded(&file).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => format!("the step plan wrote no {}", file.display()),
+            _ => format!("failed to read {}: {error}", file.display()),
+        })?;
+        fingerprint(preset, &plan)
+    }
+}
+
+/// A plan, and one byte more than a plan may have.
+fn bounded(file: &Path) -> std::io::Result<Vec<u8>> {
+    let mut plan = Vec::new();
+    let most = u64::try_from(PLAN_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    File::open(file)?.take(most).read_to_end(&mut plan)?;
+    Ok(plan)
+}
+
+fn stand_in(text: &str) -> Result<(String, SocketAddr), String> {
+    let (host, address) = text.split_once('=').ok_or_else(|| "HOST=IP:PORT".to_owned())?;
+    let address: SocketAddr = address.parse().map_err(|error| format!("{address}: {error}"))?;
+    match address.ip().is_loopback() {
+        true => Ok((host.to_owned(), address)),
+        false => Err("a stand-in is on loopback".to_owned()),
+    }
+}

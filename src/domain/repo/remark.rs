@@ -1,0 +1,61 @@
+//! What is remarked of a change of status: the Events that the users of the program before ours know, with its reasons and its texts
+//! (`controller.go` of di-terraform-repo-pull-controller). And which attempts have ended by it, for the metrics.
+
+use crate::remark::Remark;
+use crate::repo::status::{Action, Condition, ConditionKind, Phase, Run, Status};
+
+/// The reason of the condition `Stalled`, and of the Event, where another's Job has a name of ours.
+pub(super) const TAKEN: &str = "ErrResourceExists";
+
+/// An attempt that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedAttempt {
+    /// What its Job did.
+    pub action: Action,
+    /// What its run became by it.
+    pub outcome: Phase,
+    /// From the order of the Job to its end, in milliseconds; `None` where that is not known.
+    pub took_ms: Option<u64>,
+}
+
+/// What is remarked of a status that was this before.
+pub fn remarks(status: &Status, before: &Status) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    if let Some(taken) = taken(status).filter(|_| taken(before).is_none()) {
+        let message = taken.message.clone();
+        remarks.push(Remark { reason: TAKEN, is_warning: true, message, annotations: Vec::new() });
+    }
+    let succeeded = |status: &Status| {
+        status
+            .run
+            .as_ref()
+            .filter(|run| run.phase == Phase::Succeeded)
+            .map(|run| (run.attempt.seq, run.revision.clone()))
+    };
+    if succeeded(status).is_some() && succeeded(status) != succeeded(before) {
+        let message = "Repo synced successfully".to_owned();
+        remarks.push(Remark { reason: "Synced", is_warning: false, message, annotations: Vec::new() });
+    }
+    remarks
+}
+
+fn taken(status: &Status) -> Option<&Condition> {
+    status.conditions.iter().find(|one| one.kind == ConditionKind::Stalled && one.reason == TAKEN)
+}
+
+/// The attempt that has ended by this change, if one has.
+pub fn ended(before: &Status, after: &Status) -> Option<EndedAttempt> {
+    let was = before.run.as_ref().filter(|run| run.phase == Phase::Started)?;
+    let (outcome, ended_ms) = match &after.run {
+        Some(Run { attempt, phase, ended_ms, .. }) if attempt.seq == was.attempt.seq => (*phase, *ended_ms),
+        Some(_) | None => {
+            let ended = after.history.iter().find(|ended| ended.seq == was.attempt.seq)?;
+            (ended.outcome, Some(ended.at_ms))
+        }
+    };
+    if outcome == Phase::Started {
+        return None;
+    }
+    let took_ms = ended_ms.zip(was.started_ms).map(|(end, start)| u64::try_from(end - start).unwrap_or_default());
+    Some(EndedAttempt { action: was.attempt.action, outcome, took_ms })
+}

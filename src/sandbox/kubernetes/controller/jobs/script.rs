@@ -1,0 +1,119 @@
+//! What containers of Jobs do: the words between the stand-in kubelet and a test, or the demo.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::kubernetes::object::text;
+
+/// A container that is about to run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContainerRun {
+    /// Where its pod is.
+    pub namespace: String,
+    /// The name of its Job.
+    pub job: String,
+    /// The name of its pod.
+    pub pod: String,
+    /// Its own name.
+    pub container: String,
+    /// What it runs.
+    pub image: String,
+    /// `command` and `args`, with what the kubelet makes of `$$`. References to variables stay as they are.
+    pub command: Vec<String>,
+    /// Its variables, as far as they have plain values.
+    pub env: BTreeMap<String, String>,
+    /// Where it runs; empty for the image's own directory.
+    pub working_dir: String,
+}
+
+/// How a container ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct End {
+    /// Its exit code.
+    pub code: i32,
+    /// What the kubelet says of it; empty: what follows from the code.
+    pub reason: String,
+    /// What it wrote to its termination message.
+    pub message: String,
+}
+
+impl End {
+    /// With this code.
+    pub fn with(code: i32) -> Self {
+        Self { code, ..Self::default() }
+    }
+
+    /// Out of memory.
+    pub fn out_of_memory() -> Self {
+        Self { code: 137, reason: "OOMKilled".to_owned(), message: String::new() }
+    }
+
+    /// The same, with this termination message.
+    #[must_use]
+    pub fn saying(self, message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..self }
+    }
+
+    /// What the kubelet says of it.
+    pub(super) fn reason(&self) -> &str {
+        match (self.reason.as_str(), self.code) {
+            ("", 0) => "Completed",
+            ("", _) => "Error",
+            (reason, _) => reason,
+        }
+    }
+}
+
+/// What becomes of a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It runs, and ends like this after this time.
+    Ends(Duration, End),
+    /// It runs until it is told how to end: [`KubernetesStandIn::finish`](crate::kubernetes::KubernetesStandIn::finish).
+    Holds,
+    /// It does not start, for this reason and with this message, until another script is set.
+    Waits(String, String),
+}
+
+/// Decides what becomes of a container. It is asked once, when the container is to start, and while nothing of the store is locked.
+/// It may read and write objects; it must not drive the controllers.
+#[derive(Clone)]
+pub struct Script(pub(super) Arc<dyn Fn(&ContainerRun) -> Outcome + Send + Sync>);
+
+impl Script {
+    /// A script.
+    pub fn new(script: impl Fn(&ContainerRun) -> Outcome + Send + Sync + 'static) -> Self {
+        Self(Arc::new(script))
+    }
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Script")
+    }
+}
+
+/// Reads a container of a pod.
+pub(super) fn container_run(pod: &Value, job: &str, container: &Value) -> ContainerRun {
+    let list = |name: &str| container.get(name).and_then(Value::as_array).into_iter().flatten();
+    let word = |word: &Value| unescaped(word.as_str().unwrap_or_default());
+    let variable = |entry: &Value| Some((text(entry, "/name").to_owned(), unescaped(entry.get("value")?.as_str()?)));
+    ContainerRun {
+        namespace: text(pod, "/metadata/namespace").to_owned(),
+        job: job.to_owned(),
+        pod: text(pod, "/metadata/name").to_owned(),
+        container: text(container, "/name").to_owned(),
+        image: text(container, "/image").to_owned(),
+        command: list("command").chain(list("args")).map(word).collect(),
+        env: list("env").filter_map(variable).collect(),
+        working_dir: text(container, "/workingDir").to_owned(),
+    }
+}
+
+fn unescaped(word: &str) -> String {
+    word.replace("$$", "$")
+}

@@ -1,0 +1,77 @@
+//! The metrics of Repos.
+
+use std::sync::atomic::AtomicI64;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use super::promoting::Share;
+use domain::repo::remark::EndedAttempt;
+
+/// From ten seconds to four hours: a plan takes a minute, and an apply as long as it takes to make a database.
+const SECONDS_BUCKETS: [f64; 8] = [10.0, 30.0, 60.0, 180.0, 600.0, 1_800.0, 3_600.0, 14_400.0];
+
+/// One label: its name and its value.
+type Label = [(&'static str, &'static str); 1];
+
+/// Two labels.
+type Labels = [(&'static str, &'static str); 2];
+
+/// What Repos do, and where they stand.
+pub struct Runs {
+    repos: Gauge<i64, AtomicI64>,
+    ended: Family<Labels, Counter>,
+    open: Family<Label, Gauge>,
+    seconds: Family<Label, Histogram, fn() -> Histogram>,
+    looks: Family<Label, Counter>,
+}
+
+impl Default for Runs {
+    fn default() -> Self {
+        Self {
+            repos: Gauge::default(),
+            ended: Family::default(),
+            open: Family::default(),
+            seconds: Family::new_with_constructor((|| Histogram::new(SECONDS_BUCKETS)) as fn() -> Histogram),
+            looks: Family::default(),
+        }
+    }
+}
+
+impl Runs {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register("repos", "Repos that are attended to", self.repos.clone());
+        registry.register("runs", "Jobs of runs that have ended, by what became of their run", self.ended.clone());
+        registry.register("runs_open", "Runs that have not ended, by phase", self.open.clone());
+        registry.register("run_seconds", "From the order of a Job to its end", self.seconds.clone());
+        registry.register("git_looks", "Looks for the wanted commit of a Repo, by outcome", self.looks.clone());
+    }
+
+    /// How many Repos are attended to.
+    pub fn repos(&self, count: usize) {
+        self.repos.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// A Job has ended, and this became of its run.
+    pub fn ended(&self, ended: &EndedAttempt) {
+        let action = ended.action.name();
+        self.ended.get_or_create(&[("action", action), ("outcome", ended.outcome.name())]).inc();
+        if let Some(took_ms) = ended.took_ms {
+            let took = std::time::Duration::from_millis(took_ms);
+            self.seconds.get_or_create(&[("action", action)]).observe(took.as_secs_f64());
+        }
+    }
+
+    /// Git was asked, and this came of it.
+    pub fn looked(&self, outcome: &'static str) {
+        self.looks.get_or_create(&[("outcome", outcome)]).inc();
+    }
+
+    /// What one Repo adds to the open runs.
+    pub fn open(&self) -> Share {
+        Share::of(&self.open, "phase")
+    }
+}

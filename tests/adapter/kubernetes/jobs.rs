@@ -1,0 +1,320 @@
+//! Jobs of Repos over the wire: made once, started once by compare-and-set, watched, read, removed.
+
+use std::time::Duration;
+
+use allclear::adapters::kubernetes::jobs::KubernetesJobs;
+use domain::id::{RepoId, Revision, RunSeq};
+use domain::ports::Retry;
+use domain::ports::repo::{JobSight, Jobs, Made, Start};
+use domain::repo::job::{self, End, Job, Order, Pod, StepKind, StepState};
+use domain::repo::spec::{Runner, Source, Steps};
+use domain::repo::status::{Action, Attempt};
+use futures_util::StreamExt;
+use sandbox::kubernetes::{self, Kind, Outcome, Script, Timings};
+use serde_json::{Value, json};
+
+use super::{Bench, PATIENCE, brisk};
+
+const UID: &str = "5d5a5c1e-0000-4000-8000-000000000001";
+
+fn repo() -> RepoId {
+    RepoId::new("platform", "infra")
+}
+
+fn order(seq: u64) -> Order {
+    let attempt = Attempt { seq: RunSeq(seq), action: Action::Apply, number: 1 };
+    Order {
+        name: job::name(&repo(), UID, attempt),
+        repo: repo(),
+        uid: UID.to_owned(),
+        attempt,
+        revision: Revision("0123456789abcdef0123456789abcdef01234567".to_owned()),
+        source: Source { url: "https://git.example.com/platform/infra.git".to_owned(), ..Source::default() },
+        runner: Runner {
+            image: "terraform:1".to_owned(),
+            steps: Steps {
+                prepare: vec!["terraform".to_owned(), "init".to_owned()],
+                plan: Vec::new(),
+                apply: vec!["terraform".to_owned(), "apply".to_owned()],
+            },
+            deadline: Duration::from_secs(3_600),
+            grace: Duration::from_secs(300),
+            ..Runner::default()
+        },
+        workspace: None,
+        planned: false,
+        fingerprint: None,
+    }
+}
+
+/// A cluster with a namespace, and the Jobs in it.
+async fn start() -> (Bench, KubernetesJobs) {
+    let bench = Bench::start().await;
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "platform"}});
+    bench.api.apply(namespace).unwrap();
+    let jobs = KubernetesJobs::new(&bench.clients, brisk(), "allclear:1");
+    (bench, jobs)
+}
+
+async fn made(jobs: &KubernetesJobs, order: &Order) -> Job {
+    match jobs.make(order).await.unwrap() {
+        Made::Ours(job) => *job,
+        Made::Taken => panic!("it is ours"),
+    }
+}
+
+/// A Job that was made, that the Job controller has looked at, and that was started.
+async fn started(bench: &Bench, jobs: &KubernetesJobs, order: &Order) -> Job {
+    made(jobs, order).await;
+    bench.api.settle();
+    let there = jobs.look(&repo(), &order.name).await.unwrap().expect("it was made");
+    match jobs.start(&repo(), &there).await.unwrap() {
+        Start::Done(job) => *job,
+        Start::Refused => panic!("nothing has changed"),
+    }
+}
+
+async fn look(jobs: &KubernetesJobs, order: &Order) -> Job {
+    jobs.look(&repo(), &order.name).await.unwrap().expect("it is there")
+}
+
+async fn pod(jobs: &KubernetesJobs, job: &Job) -> Pod {
+    let mut pods = jobs.pods(&repo(), &job.name, &job.uid).await.unwrap();
+    assert_eq!(pods.len(), 1, "{pods:?}");
+    pods.remove(0)
+}
+
+fn raw(bench: &Bench, order: &Order) -> Value {
+    bench.api.get(Kind::Job, "platform", &order.name).unwrap()
+}
+
+#[tokio::test]
+async fn a_job_that_is_made_twice_is_one_job_and_runs_nothing() {
+    let (bench, jobs) = start().await;
+    let first = made(&jobs, &order(1)).await;
+    assert_eq!(
+        (first.owner.as_deref(), first.attempt, &first.revision),
+        (Some(UID), order(1).attempt, &order(1).revision)
+    );
+    assert!(first.suspended && !first.marked && first.end.is_none());
+    let again = made(&jobs, &order(1)).await;
+    assert_eq!(again, first);
+    bench.api.settle();
+    assert_eq!((bench.api.list(Kind::Job, "").len(), bench.api.list(Kind::Pod, "").len()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_job_that_another_has_is_taken_and_left_alone() {
+    let (bench, jobs) = start().await;
+    let others = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": "platform", "name": order(1).name},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "x", "image": "x:1"}]}}},
+    });
+    bench.api.apply(others).unwrap();
+    let before = raw(&bench, &order(1));
+    assert_eq!(jobs.make(&order(1)).await.unwrap(), Made::Taken);
+    // One that looks like ours, of a Repo that had the name before, or for another commit.
+    made(&jobs, &order(2)).await;
+    assert_eq!(jobs.make(&Order { uid: "another".to_owned(), ..order(2) }).await.unwrap(), Made::Taken);
+    let moved = Order { revision: Revision("f".repeat(40)), ..order(2) };
+    assert_eq!(jobs.make(&moved).await.unwrap(), Made::Taken);
+    assert_eq!(raw(&bench, &order(1)), before);
+}
+
+#[tokio::test]
+async fn a_job_is_started_only_as_it_was_seen_and_only_once() {
+    let (bench, jobs) = start().await;
+    let seen = made(&jobs, &order(1)).await;
+    // The Job controller says that it is suspended: that is a change, too.
+    bench.api.settle();
+    assert_eq!(jobs.start(&repo(), &seen).await.unwrap(), Start::Refused);
+    assert!(look(&jobs, &order(1)).await.suspended);
+    let seen = look(&jobs, &order(1)).await;
+    let Start::Done(now) = jobs.start(&repo(), &seen).await.unwrap() else { panic!("nothing has changed since") };
+    assert!(now.marked && !now.suspended);
+    assert_eq!(jobs.start(&repo(), &seen).await.unwrap(), Start::Refused);
+    bench.api.settle();
+    assert_eq!(bench.api.pods_ever(&seen.uid), 1);
+    assert_eq!(look(&jobs, &order(1)).await.end, Some(End::Complete));
+    // What was started is found by who makes it again.
+    assert!(made(&jobs, &order(1)).await.marked);
+}
+
+#[tokio::test]
+async fn another_job_of_the_name_is_never_started() {
+    let (bench, jobs) = start().await;
+    let seen = made(&jobs, &order(1)).await;
+    bench.api.delete(Kind::Job, "platform", &order(1).name).unwrap();
+    assert_eq!(jobs.start(&repo(), &seen).await.unwrap(), Start::Refused);
+    let other = made(&jobs, &order(1)).await;
+    assert!(other.uid != seen.uid);
+    // Even if it had the version that was seen.
+    let forged = Job { version: other.version.clone(), ..seen.clone() };
+    assert_eq!(jobs.start(&repo(), &forged).await.unwrap(), Start::Refused);
+    assert!(look(&jobs, &order(1)).await.suspended);
+    // A refusal for another reason is an error.
+    bench.refuse(422, 1, |request| request.method == "PATCH");
+    let there = look(&jobs, &order(1)).await;
+    let error = jobs.start(&repo(), &there).await.unwrap_err();
+    assert!(error.retry == Retry::Never && error.cause.contains("refused by the test"), "{error}");
+}
+
+#[tokio::test]
+async fn the_steps_of_a_pod_are_read_as_they_go() {
+    let (bench, jobs) = start().await;
+    bench.api.set_job_script(Some(Script::new(|run| match run.container.as_str() {
+        "source" => Outcome::Ends(Duration::ZERO, kubernetes::End::default().saying("fetched")),
+        _ => Outcome::Holds,
+    })));
+    let job = started(&bench, &jobs, &order(1)).await;
+    bench.api.settle();
+    let states = |pod: Pod| pod.steps.into_iter().map(|step| (step.kind, step.state)).collect::<Vec<_>>();
+    let source = (StepKind::Source, StepState::Ended(0, "Completed".to_owned(), "fetched".to_owned()));
+    let expected = [source.clone(), (StepKind::Prepare, StepState::Running), (StepKind::Apply, StepState::Waiting)];
+    assert_eq!(states(pod(&jobs, &job).await), expected);
+    assert!(bench.api.finish("platform", &job.name, kubernetes::End::out_of_memory()));
+    bench.api.settle();
+    let prepare = (StepKind::Prepare, StepState::Ended(137, "OOMKilled".to_owned(), String::new()));
+    let ended = pod(&jobs, &job).await;
+    assert_eq!((ended.alive, ended.disrupted.clone()), (false, None));
+    assert_eq!(states(ended), [source, prepare, (StepKind::Apply, StepState::Waiting)]);
+    let Some(End::Failed(reason, message)) = look(&jobs, &order(1)).await.end else { panic!("it failed") };
+    assert_eq!(reason, "PodFailurePolicy");
+    assert!(message.contains("Container prepare") && message.contains("exit code 137"), "{message}");
+    // A pod of another Job of that name is not one of this Job's.
+    assert_eq!(jobs.pods(&repo(), &job.name, "another").await.unwrap(), []);
+    // What runs has what the order says.
+    let run = bench.api.started_containers().into_iter().find(|run| run.container == "prepare").unwrap();
+    assert_eq!((run.command.join(" ").as_str(), run.working_dir.as_str()), ("terraform init", "/workspace/source"));
+    assert_eq!(run.env.get("GIT_SHA"), Some(&order(1).revision.0));
+}
+
+#[tokio::test]
+async fn an_evicted_pod_ends_its_job_and_has_no_successor() {
+    let (bench, jobs) = start().await;
+    bench.api.set_timings(Timings { pod_gone: Duration::from_secs(300), ..Timings::IMMEDIATE });
+    bench.api.set_job_script(Some(Script::new(|_| Outcome::Holds)));
+    let job = started(&bench, &jobs, &order(1)).await;
+    bench.api.settle();
+    bench.api.evict("platform", &job.name).unwrap();
+    bench.api.settle();
+    let told = pod(&jobs, &job).await;
+    assert!(told.alive, "{told:?}");
+    assert!(told.disrupted.as_deref().is_some_and(|why| why.starts_with("EvictionByEvictionAPI")), "{told:?}");
+    let waiting = look(&jobs, &order(1)).await;
+    assert_eq!((waiting.end, waiting.pods.active, waiting.pods.terminating), (None, 0, 1));
+    bench.api.run_for(Duration::from_secs(301));
+    let ended = look(&jobs, &order(1)).await;
+    let Some(End::Failed(reason, message)) = ended.end else { panic!("it failed") };
+    assert!(reason == "PodFailurePolicy" && message.contains("DisruptionTarget"), "{reason} {message}");
+    assert_eq!((ended.pods.terminating, bench.api.pods_ever(&job.uid)), (0, 1));
+}
+
+#[tokio::test]
+async fn why_a_pod_does_not_run_is_said() {
+    let (bench, jobs) = start().await;
+    let waits = || Outcome::Waits("CreateContainerConfigError".to_owned(), "secret \"vars\" not found".to_owned());
+    bench.api.set_job_script(Some(Script::new(move |_| waits())));
+    let job = started(&bench, &jobs, &order(1)).await;
+    bench.api.settle();
+    let waits = pod(&jobs, &job).await.waits;
+    assert_eq!(waits.as_deref(), Some("CreateContainerConfigError: secret \"vars\" not found"));
+}
+
+#[tokio::test]
+async fn a_job_is_removed_with_its_pods_and_another_one_is_left() {
+    let (bench, jobs) = start().await;
+    let job = started(&bench, &jobs, &order(1)).await;
+    bench.api.settle();
+    jobs.remove(&repo(), &job.name, "another").await.unwrap();
+    assert_eq!((look(&jobs, &order(1)).await.uid, bench.api.list(Kind::Pod, "platform").len()), (job.uid.clone(), 1));
+    jobs.remove(&repo(), &job.name, &job.uid).await.unwrap();
+    bench.api.settle();
+    assert_eq!(jobs.look(&repo(), &job.name).await.unwrap(), None);
+    assert_eq!(bench.api.list(Kind::Pod, "platform").len(), 0);
+    jobs.remove(&repo(), &job.name, &job.uid).await.unwrap();
+    bench.refuse(500, 1, |request| request.method == "DELETE");
+    assert!(jobs.remove(&repo(), &job.name, &job.uid).await.is_err());
+}
+
+#[tokio::test]
+async fn the_jobs_of_one_repo_are_watched_and_those_of_others_are_not() {
+    let (bench, jobs) = start().await;
+    made(&jobs, &order(1)).await;
+    let mut other = order(1);
+    other.uid = "another".to_owned();
+    other.name = "other-1".to_owned();
+    made(&jobs, &other).await;
+    let mut flow = jobs.watch(&repo(), UID);
+    let mut next = async || match tokio::time::timeout(PATIENCE, flow.next()).await.expect("it goes on").unwrap() {
+        JobSight::All(all) => format!("all {}", all.iter().map(|job| job.name.as_str()).collect::<Vec<_>>().join(" ")),
+        JobSight::Seen(job) => format!("seen {} suspended={} marked={}", job.name, job.suspended, job.marked),
+        JobSight::Gone(name) => format!("gone {name}"),
+        JobSight::Trouble(error) => format!("trouble {error}"),
+    };
+    let name = order(1).name;
+    assert_eq!(next().await, format!("all {name}"));
+    let there = look(&jobs, &order(1)).await;
+    jobs.start(&repo(), &there).await.unwrap();
+    assert_eq!(next().await, format!("seen {name} suspended=false marked=true"));
+    jobs.remove(&repo(), &other.name, "another").await.unwrap();
+    bench.api.delete(Kind::Job, "platform", &name).unwrap();
+    assert_eq!(next().await, format!("gone {name}"));
+    let watched = bench.seen(|seen| seen.query.contains_key("watch"));
+    let selected = |seen: &sandbox::http::Seen| {
+        seen.query.get("labelSelector").map(String::as_str) == Some(&*format!("allclear.dev/repo-uid={UID}"))
+    };
+    assert!(!watched.is_empty() && watched.iter().all(selected), "{watched:?}");
+}
+
+/// How a real API server words these: a quota, a policy, a missing right.
+#[tokio::test]
+async fn a_refusal_says_what_to_do_about_it() {
+    let (bench, jobs) = start().await;
+    let refuse = |status: u16, message: &'static str| {
+        let body = json!({"kind": "Status", "code": status, "message": message}).to_string();
+        let answer = sandbox::http::Action::Answer(sandbox::http::Reply::full(status, "application/json", body));
+        let is_post = |request: &sandbox::http::Request| request.method == "POST";
+        bench.server.inject(sandbox::http::Fault::once(sandbox::http::When::Before, answer).matching(is_post));
+    };
+    let cases = [
+        (
+            403,
+            "jobs.batch \"x\" is forbidden: exceeded quota: few, requested: count/jobs.batch=1",
+            Retry::Later,
+            false,
+            "raise the quota",
+        ),
+        (
+            403,
+            "jobs.batch \"x\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: no",
+            Retry::Never,
+            false,
+            "spec.runner",
+        ),
+        (
+            403,
+            "jobs.batch is forbidden: User \"a\" cannot create resource \"jobs\"",
+            Retry::Never,
+            true,
+            "deploy/components/repo-namespace",
+        ),
+        (
+            422,
+            "Job.batch \"x\" is invalid: spec.template.spec.volumes[3].name: Required value",
+            Retry::Never,
+            false,
+            "correct spec.runner",
+        ),
+        (409, "Operation cannot be fulfilled on resourcequotas \"few\"", Retry::Later, false, "resourcequotas"),
+    ];
+    for (status, message, retry, denied, words) in cases {
+        refuse(status, message);
+        let error = jobs.make(&order(1)).await.unwrap_err();
+        assert_eq!((error.retry, error.denied), (retry, denied), "{error}");
+        assert!(error.cause.contains(words) && error.cause.contains(message), "{error}");
+    }
+    let none = Order { runner: Runner { steps: Steps::default(), ..order(1).runner }, ..order(1) };
+    let error = jobs.make(&none).await.unwrap_err();
+    assert!(error.retry == Retry::Never && error.cause.contains("spec.runner.steps.apply"), "{error}");
+}

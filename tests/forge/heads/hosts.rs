@@ -1,0 +1,203 @@
+//! Hosts that fail rest, and take no places from others.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use domain::repo::spec::Wanted;
+use forge::{Authorities, Http, HttpError};
+use futures_util::future::join_all;
+use tokio::sync::Semaphore;
+
+use super::{Desk, branch, lasting};
+
+const COMMIT: &str = "1111111111111111111111111111111111111111";
+
+/// Hosts that answer as they are told to; a closed gate keeps the requests to slow ones waiting.
+struct Hosts {
+    manners: Mutex<BTreeMap<String, Manner>>,
+    open: AtomicUsize,
+    open_max: AtomicUsize,
+    sent: Mutex<BTreeMap<String, usize>>,
+    gate: Semaphore,
+    arrived: Semaphore,
+}
+
+#[derive(Clone, Copy)]
+enum Manner {
+    Refuses,
+    Distrusted,
+    Says(u16, Option<&'static str>),
+    Waits,
+}
+
+impl Hosts {
+    fn new(manners: &[(&str, Manner)]) -> Arc<Self> {
+        Arc::new(Self {
+            manners: Mutex::new(manners.iter().map(|(host, manner)| ((*host).to_owned(), *manner)).collect()),
+            open: AtomicUsize::new(0),
+            open_max: AtomicUsize::new(0),
+            sent: Mutex::default(),
+            gate: Semaphore::new(0),
+            arrived: Semaphore::new(0),
+        })
+    }
+
+    fn mend(&self, host: &str) {
+        self.manners.lock().expect("lock").remove(host);
+    }
+
+    fn sent(&self, host: &str) -> usize {
+        self.sent.lock().expect("lock").get(host).copied().unwrap_or_default()
+    }
+
+    /// Waits until so many requests have come that wait.
+    async fn arrivals(&self, count: u32) {
+        self.arrived.acquire_many(count).await.expect("open").forget();
+    }
+}
+
+#[async_trait]
+impl Http for Hosts {
+    async fn send(
+        &self,
+        request: http::Request<Bytes>,
+        _: Option<&Authorities>,
+        _: usize,
+    ) -> Result<http::Response<Bytes>, HttpError> {
+        let host = request.uri().host().expect("a host").to_owned();
+        *self.sent.lock().expect("lock").entry(host.clone()).or_default() += 1;
+        let open = self.open.fetch_add(1, Ordering::SeqCst) + 1;
+        self.open_max.fetch_max(open, Ordering::SeqCst);
+        let manner = self.manners.lock().expect("lock").get(&host).copied();
+        if let Some(Manner::Waits) = manner {
+            self.arrived.add_permits(1);
+            self.gate.acquire().await.expect("open").forget();
+        }
+        self.open.fetch_sub(1, Ordering::SeqCst);
+        let (status, after) = match manner {
+            Some(Manner::Refuses) => return Err(HttpError::Failed("no connection: connection refused".to_owned())),
+            Some(Manner::Distrusted) => return Err(HttpError::Untrusted("TLS failed: unknown issuer".to_owned())),
+            Some(Manner::Says(status, after)) => (status, after),
+            Some(Manner::Waits) | None => (200, None),
+        };
+        let mut answer = http::Response::builder().status(status);
+        answer = answer.header("content-type", "application/x-git-upload-pack-advertisement");
+        if let Some(after) = after {
+            answer = answer.header("retry-after", after);
+        }
+        let lines = [format!("{COMMIT} HEAD\0symref=HEAD:refs/heads/main\n"), format!("{COMMIT} refs/heads/main\n")];
+        let body: String = lines.iter().map(|line| format!("{:04x}{line}", line.len() + 4)).collect();
+        Ok(answer.body(Bytes::from(body + "0000")).expect("an answer"))
+    }
+}
+
+fn url(host: &str, number: usize) -> String {
+    format!("https://{host}/team/repo-{number}.git")
+}
+
+#[tokio::test]
+async fn three_hundred_repos_of_a_dead_host_cost_a_few_requests_and_others_are_looked_at() {
+    let hosts = Hosts::new(&[("dead.example.com", Manner::Refuses)]);
+    let desk = Desk::new(hosts.clone());
+    let urls: Vec<String> =
+        (0..300).flat_map(|number| [url("dead.example.com", number), url("live.example.com", number)]).collect();
+    let looks = join_all(urls.iter().map(|url| desk.look(url, Wanted::Head))).await;
+    let (dead, live): (Vec<_>, Vec<_>) = looks.into_iter().zip(&urls).partition(|(_, url)| url.contains("dead"));
+    assert!(live.iter().all(|(look, _)| look.as_ref().is_ok_and(|found| found.revision.0 == COMMIT)));
+    for (look, _) in dead {
+        let unresolved = look.expect_err("it is dead");
+        assert!(unresolved.why.contains("connection refused"), "{}", unresolved.why);
+        assert_eq!((unresolved.lasting, unresolved.rest.as_secs()), (false, 30));
+    }
+    assert!((1..=4).contains(&hosts.sent("dead.example.com")), "{}", hosts.sent("dead.example.com"));
+    assert_eq!(desk.resting(), [("dead.example.com".to_owned(), 30)]);
+
+    let sent = hosts.sent("dead.example.com");
+    desk.clock.forward(29);
+    let rests = desk.look(&urls[0], Wanted::Head).await.expect_err("it rests");
+    assert_eq!((rests.rest.as_secs(), hosts.sent("dead.example.com")), (1, sent));
+    assert!(rests.why.starts_with("dead.example.com is left alone for a while: "), "{}", rests.why);
+    desk.clock.forward(1);
+    let looks = urls.iter().filter(|url| url.contains("dead")).map(|url| desk.look(url, Wanted::Head));
+    assert!(join_all(looks).await.iter().all(Result::is_err));
+    assert_eq!(hosts.sent("dead.example.com"), sent + 1, "one probe");
+    assert_eq!(desk.resting(), [("dead.example.com".to_owned(), 60)]);
+    hosts.mend("dead.example.com");
+    desk.clock.forward(60);
+    assert!(desk.look(&urls[0], Wanted::Head).await.is_ok());
+    assert!(join_all(urls.iter().map(|url| desk.look(url, Wanted::Head))).await.iter().all(Result::is_ok));
+    assert_eq!(desk.resting(), []);
+}
+
+#[tokio::test]
+async fn slow_hosts_have_four_places_each_and_all_have_sixteen() {
+    let slow: Vec<String> = (0..3).map(|number| format!("slow-{number}.example.com")).collect();
+    let manners: Vec<(&str, Manner)> = slow.iter().map(|host| (host.as_str(), Manner::Waits)).collect();
+    let hosts = Hosts::new(&manners);
+    let desk = Desk::new(hosts.clone());
+    let waiting: Vec<String> = slow.iter().flat_map(|host| (0..20).map(move |number| url(host, number))).collect();
+    let looks = join_all(waiting.iter().map(|url| desk.look(url, Wanted::Head)));
+    let others = async {
+        hosts.arrivals(12).await;
+        for number in 0..20 {
+            let host = format!("fast-{number}.example.com");
+            assert!(desk.look(&url(&host, 0), branch("main")).await.is_ok(), "not behind those that wait");
+        }
+        let sent: Vec<usize> = slow.iter().map(|host| hosts.sent(host)).collect();
+        assert_eq!(sent, [4, 4, 4]);
+        hosts.gate.add_permits(1000);
+    };
+    let (looks, ()) = tokio::join!(looks, others);
+    assert!(looks.iter().all(Result::is_ok));
+
+    let slow: Vec<String> = (0..10).map(|number| format!("slower-{number}.example.com")).collect();
+    hosts.manners.lock().expect("lock").extend(slow.iter().map(|host| (host.clone(), Manner::Waits)));
+    hosts.gate.forget_permits(1000);
+    hosts.arrived.forget_permits(1000);
+    let waiting: Vec<String> = slow.iter().flat_map(|host| (0..20).map(move |number| url(host, number))).collect();
+    let looks = join_all(waiting.iter().map(|url| desk.look(url, Wanted::Head)));
+    let gate = async {
+        hosts.arrivals(16).await;
+        hosts.gate.add_permits(1000);
+    };
+    let (looks, ()) = tokio::join!(looks, gate);
+    assert!(looks.iter().all(Result::is_ok));
+    assert_eq!(hosts.open_max.load(Ordering::SeqCst), 16);
+}
+
+#[tokio::test]
+async fn a_host_is_left_alone_for_as_long_as_it_asks() {
+    for (status, after, rest) in [
+        (429, Some("100"), 101),
+        (503, Some("7"), 8),
+        (503, Some("99999999"), 3600),
+        (503, None, 30),
+        (429, None, 30),
+        (500, None, 30),
+        (502, Some("100"), 30),
+    ] {
+        let hosts = Hosts::new(&[("busy.example.com", Manner::Says(status, after))]);
+        let desk = Desk::new(hosts.clone());
+        let look = desk.look(&url("busy.example.com", 0), Wanted::Head).await.expect_err("it is busy");
+        assert_eq!((look.lasting, look.rest.as_secs()), (false, rest), "{status} {after:?}: {}", look.why);
+        let rests = desk.look(&url("busy.example.com", 1), Wanted::Head).await.expect_err("it rests");
+        assert_eq!(rests.why, format!("busy.example.com is left alone for a while: it answers {status}"));
+        assert_eq!(hosts.sent("busy.example.com"), 1);
+    }
+}
+
+#[tokio::test]
+async fn what_one_repository_is_refused_is_no_reason_to_leave_its_host_alone() {
+    for manner in [Manner::Says(401, None), Manner::Says(403, None), Manner::Says(404, None), Manner::Says(301, None)] {
+        let desk = Desk::new(Hosts::new(&[("git.example.com", manner)]));
+        lasting(desk.look(&url("git.example.com", 0), Wanted::Head).await);
+        assert_eq!(desk.resting(), []);
+    }
+    let desk = Desk::new(Hosts::new(&[("git.example.com", Manner::Distrusted)]));
+    let distrusted = desk.look(&url("git.example.com", 0), Wanted::Head).await.expect_err("no trust");
+    assert!(distrusted.why.contains("unknown issuer") && distrusted.rest.is_zero(), "{}", distrusted.why);
+    assert_eq!(desk.resting(), [], "others may trust what it does not");
+}

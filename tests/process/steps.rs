@@ -1,0 +1,337 @@
+//! The steps of a Repo's Job as its pod runs them: the commit from real git, the Terraform preset's own command lines with a stand-in
+//! for `terraform`, and what the controller and people are told.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use domain::repo::job::PLAN_DIFFERS;
+use domain::repo::plan::{Message, Planned};
+use domain::repo::status::Counts;
+use sandbox::git::GitHost;
+use sandbox::http::{Server, StandIn};
+use support::process::program;
+use tempfile::TempDir;
+
+const REPOSITORY: &str = "platform/infra.git";
+const URL: &str = "https://git.example.com/platform/infra.git";
+
+/// What the Terraform preset runs; `/workspace` is where the pod has its volume.
+const PREPARE: &[&str] = &["terraform", "init", "-input=false", "-no-color"];
+const PLAN: &[&str] = &[
+    "sh",
+    "-c",
+    "terraform plan -input=false -no-color -out=/workspace/out/plan.bin && terraform show -json /workspace/out/plan.bin > /workspace/out/plan.json",
+];
+const APPLY: &[&str] = &["terraform", "apply", "-input=false", "-no-color", "/workspace/out/plan.bin"];
+
+/// Keeps to terraform's exit codes (1 for any error), to its plan files that go stale, to its JSON, and to its lock. A resource is a
+/// line `NAME VALUE` of infra.tf; the state is such lines in $STATE, with its serial in $STATE.serial.
+const TERRAFORM: &str = r#"#!/bin/sh
+set -eu
+fail() { printf 'Error: %s\n' "$1" >&2; exit 1; }
+lock() { mkdir "$STATE.lock" 2>/dev/null || fail 'Error acquiring the state lock'; trap 'rmdir "$STATE.lock"' EXIT; }
+value() { awk -v name="$2" '$1 == name { print $2 }' "$1"; }
+serial() { cat "$STATE.serial" 2>/dev/null || echo 0; }
+change() {
+  printf '%s{"address":"null_resource.%s","mode":"managed","change":{"actions":["%s"],"before":%s,"after":%s,"after_unknown":{}}}' \
+    "$comma" "$1" "$2" "$3" "$4"
+  comma=,
+}
+quoted() { [ -z "$1" ] && printf null || printf '{"value":"%s"}' "$1"; }
+plan() {
+  touch "$STATE"
+  printf '%s\n' "$(serial)"
+  cp infra.tf "$out.wanted"
+  comma= applyable=false
+  cmp -s infra.tf "$STATE" || applyable=true
+  printf '{"format_version":"1.2","terraform_version":"1.11.4","timestamp":"%s","applyable":%s,"errored":false,"resource_changes":[' \
+    "$(date -u +%FT%TZ)" "$applyable"
+  for name in $(cat infra.tf "$STATE" | awk '{ print $1 }' | sort -u); do
+    old=$(value "$STATE" "$name") new=$(value infra.tf "$name")
+    if [ "$old" = "$new" ]; then action=no-op
+    elif [ -z "$old" ]; then action=create
+    elif [ -z "$new" ]; then action=delete
+    else action=update; fi
+    change "$name" "$action" "$(quoted "$old")" "$(quoted "$new")"
+  done
+  printf '],"output_changes":{}}\n'
+}
+case $1 in
+  init)
+    [ -f infra.tf ] || fail 'the directory has no Terraform configuration files'
+    mkdir -p .terraform ;;
+  plan)
+    [ -d .terraform ] || fail 'Backend initialization required, please run "terraform init"'
+    for argument; do case $argument in -out=*) out=${argument#-out=} ;; esac; done
+    lock
+    plan > "$out" ;;
+  show) tail -n 1 "$3" ;;
+  apply)
+    for argument; do out=$argument; done
+    lock
+    [ "$(head -n 1 "$out")" = "$(serial)" ] || fail 'Saved plan is stale'
+    cp "$out.wanted" "$STATE"
+    echo $(($(serial) + 1)) > "$STATE.serial" ;;
+  *) fail "unknown command $1" ;;
+esac
+"#;
+
+/// A git host, and a place for workspaces and for the state.
+struct Scene {
+    folder: TempDir,
+    host: Arc<GitHost>,
+    server: Server,
+}
+
+/// The volume of one pod.
+struct Pod<'a> {
+    scene: &'a Scene,
+    root: PathBuf,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let host = Arc::new(GitHost::new().expect("a git host"));
+        host.create(REPOSITORY, &[]).expect("a repository");
+        let server = Server::start(Arc::clone(&host) as Arc<dyn StandIn>).await.expect("loopback");
+        let terraform = folder.path().join("bin/terraform");
+        fs::create_dir(folder.path().join("bin")).expect("a folder");
+        fs::write(&terraform, TERRAFORM).expect("written");
+        fs::set_permissions(terraform, fs::Permissions::from_mode(0o755)).expect("it can be run");
+        Self { folder, host, server }
+    }
+
+    fn commit(&self, infra: &str) -> String {
+        self.host.commit(REPOSITORY, "main", &[("infra.tf", infra.as_bytes())]).expect("a commit")
+    }
+
+    fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    fn pod(&self, name: &str) -> Pod<'_> {
+        let root = self.folder.path().join(name);
+        fs::create_dir_all(root.join("out")).expect("a folder");
+        Pod { scene: self, root }
+    }
+}
+
+impl Pod<'_> {
+    /// A container of ours: its exit code, its termination message, and its words.
+    fn step(&self, arguments: &[&str]) -> (i32, String, String) {
+        let log = self.root.join("termination-log");
+        fs::write(&log, "").expect("written");
+        let mut command = Command::new(program());
+        command.env_clear().arg("step").args(arguments).arg("--termination-log").arg(&log);
+        let Output { status, stdout, stderr } = command.output().expect("the program runs");
+        assert!(stdout.is_empty());
+        let message = fs::read_to_string(log).expect("a text");
+        assert!(message.len() <= 4096, "Kubernetes keeps no more");
+        (status.code().expect("a code"), message, String::from_utf8(stderr).expect("text"))
+    }
+
+    fn source(&self, revision: &str, more: &[&str]) -> (i32, String, String) {
+        let stand_in = format!("git.example.com={}", self.scene.server.address());
+        let into = self.path("source");
+        let arguments = ["source", "--url", URL, "--revision", revision, "--ref", "refs/heads/main", "--into", &into];
+        self.step(&[&arguments, &["--stand-in", &stand_in][..], more].concat())
+    }
+
+    /// A container of the user's: its exit code and its words.
+    fn user(&self, command: &[&str]) -> (i32, String) {
+        let root = self.root.to_str().expect("text");
+        let words: Vec<String> = command.iter().map(|word| word.replace("/workspace", root)).collect();
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.scene.folder.path().join("bin").display());
+        let mut command = Command::new("env");
+        command.env_clear().env("PATH", path).env("STATE", self.scene.state()).args(&words);
+        let Output { status, stderr, .. } = command.current_dir(self.root.join("source")).output().expect("it runs");
+        (status.code().expect("a code"), String::from_utf8(stderr).expect("text"))
+    }
+
+    fn planned(&self, revision: &str) {
+        let (code, _, words) = self.source(revision, &[]);
+        assert_eq!(code, 0, "{words}");
+        for command in [PREPARE, PLAN] {
+            let (code, words) = self.user(command);
+            assert_eq!(code, 0, "{words}");
+        }
+    }
+
+    fn report(&self) -> Planned {
+        let (code, message, words) = self.step(&["report", "--preset", "Terraform", "--out", &self.path("out")]);
+        assert_eq!(code, 0, "{words}");
+        match Message::parse(&message).expect("a message") {
+            Message::Planned(planned) => planned,
+            Message::Differs(_) => panic!("{message}"),
+        }
+    }
+
+    fn verify(&self, fingerprint: &str) -> (i32, Message, String) {
+        let out = self.path("out");
+        let arguments = ["verify", "--preset", "Terraform", "--out", &out, "--fingerprint", fingerprint];
+        let (code, message, words) = self.step(&arguments);
+        (code, Message::parse(&message).expect("a message"), words)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.root.join(name).to_str().expect("text").to_owned()
+    }
+}
+
+#[tokio::test]
+async fn a_commit_is_planned_reported_verified_and_applied_as_its_pods_do_it() {
+    let scene = Scene::new().await;
+    let revision = scene.commit("bucket one\nqueue two\n");
+    let first = scene.pod("plan");
+    first.planned(&revision);
+    let planned = first.report();
+    assert_eq!((planned.counts, planned.empty), (Some(Counts { add: 2, change: 0, destroy: 0 }), false));
+
+    let second = scene.pod("apply");
+    second.planned(&revision);
+    let (code, message, words) = second.verify(&planned.fingerprint);
+    assert_eq!((code, &message), (0, &Message::Planned(planned.clone())), "{words}");
+    assert!(words.contains("would add 2, change 0 and destroy 0"), "{words}");
+    assert_eq!(second.user(APPLY).0, 0);
+    assert_eq!(fs::read_to_string(scene.state()).expect("a state"), "bucket one\nqueue two\n");
+
+    let third = scene.pod("again");
+    third.planned(&revision);
+    assert!(third.report().empty, "nothing is left to change");
+    assert_eq!(
+        second.user(APPLY),
+        (1, "Error: Saved plan is stale\n".to_owned()),
+        "the stand-in keeps terraform's rule"
+    );
+}
+
+#[tokio::test]
+async fn a_plan_that_is_another_one_by_the_time_it_is_applied_ends_the_job_before_the_apply() {
+    let scene = Scene::new().await;
+    let revision = scene.commit("bucket one\nqueue two\n");
+    let first = scene.pod("plan");
+    first.planned(&revision);
+    let planned = first.report();
+    // Somebody made the bucket by hand, meanwhile.
+    fs::write(scene.state(), "bucket three\n").expect("written");
+    let second = scene.pod("apply");
+    second.planned(&revision);
+    let (code, message, words) = second.verify(&planned.fingerprint);
+    assert_eq!(code, PLAN_DIFFERS);
+    let Message::Differs(now) = message else { panic!("{message:?}") };
+    assert_eq!(now.counts, Some(Counts { add: 1, change: 1, destroy: 0 }));
+    assert_eq!(now, second.report(), "what a person is asked next");
+    assert!(words.contains("is not the one that was said yes to") && words.contains(&now.fingerprint), "{words}");
+    assert_eq!(second.verify(&now.fingerprint).0, 0);
+}
+
+#[tokio::test]
+async fn a_plan_that_failed_is_reported_as_none() {
+    let scene = Scene::new().await;
+    let revision = scene.commit("bucket one\n");
+    let pod = scene.pod("plan");
+    assert_eq!(pod.source(&revision, &[]).0, 0);
+    assert_eq!(pod.user(PREPARE).0, 0);
+    fs::create_dir(scene.folder.path().join("state.lock")).expect("held by another");
+    assert_eq!(pod.user(PLAN), (1, "Error: Error acquiring the state lock\n".to_owned()));
+    let out = pod.path("out");
+    let (code, message, words) = pod.step(&["report", "--preset", "Terraform", "--out", &out]);
+    assert!(code == 1 && message.contains("the step plan wrote no ") && words.contains(&message), "{words}");
+    fs::write(pod.root.join("out/plan.json"), "").expect("written");
+    let (code, message, _) = pod.step(&["verify", "--preset", "Terraform", "--out", &out, "--fingerprint", "a"]);
+    assert!(code == 1 && message.contains("not what terraform show -json writes"), "{message}");
+
+    fs::write(pod.root.join("out/plan"), "+ a line\n").expect("written");
+    let (code, message, _) = pod.step(&["report", "--preset", "Command", "--out", &out]);
+    let Ok(Message::Planned(planned)) = Message::parse(&message) else { panic!("{message}") };
+    assert_eq!((code, planned.counts, planned.empty), (0, None, false));
+    let nowhere = ["report", "--preset", "Command", "--out", &out, "--termination-log", "nowhere/log"];
+    let output = Command::new(program()).arg("step").args(nowhere).output().expect("the program runs");
+    assert_eq!(output.status.code(), Some(1), "what the controller is not told did not happen");
+}
+
+#[tokio::test]
+async fn files_modes_and_links_are_as_git_has_them() {
+    let scene = Scene::new().await;
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 1\n";
+    let git = |arguments: &[&str]| scene.host.git(REPOSITORY, arguments).expect("git");
+    scene.commit("bucket one\n");
+    let files =
+        [("modules/net/main.tf", "x\n"), ("run.sh", "#!/bin/sh\n"), ("target", "modules/net"), ("large.bin", pointer)];
+    scene.host.commit(REPOSITORY, "main", &files.map(|(path, content)| (path, content.as_bytes()))).expect("a commit");
+    git(&["read-tree", "main"]);
+    let id = |path: &str| git(&["rev-parse", &format!("main:{path}")]);
+    git(&["update-index", "--add", "--cacheinfo", &format!("100755,{},run.sh", id("run.sh"))]);
+    git(&["update-index", "--add", "--cacheinfo", &format!("120000,{},net", id("target"))]);
+    git(&["update-index", "--add", "--cacheinfo", &format!("160000,{},vendor", "5".repeat(40))]);
+    let tree = git(&["write-tree"]);
+    let person = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+    let commit = git(&[&person[..], &["commit-tree", "-p", "main", "-m", "m", &tree]].concat());
+    git(&["update-ref", "refs/heads/main", &commit]);
+    let pod = scene.pod("pod");
+    let (code, message, words) = pod.source(&commit, &[]);
+    assert_eq!((code, message.as_str()), (0, ""), "{words}");
+    assert!(words.contains("submodules are not fetched; their folders are empty: vendor"), "{words}");
+    assert!(words.contains("git LFS") && words.contains("; 1 of them"), "{words}");
+    let source = pod.root.join("source");
+    let mode = |path: &str| fs::symlink_metadata(source.join(path)).expect(path).permissions().mode() & 0o111;
+    assert_eq!((mode("run.sh"), mode("infra.tf")), (0o111, 0));
+    assert_eq!(fs::read_link(source.join("net")).expect("a link"), Path::new("modules/net"));
+    assert_eq!(fs::read_to_string(source.join("net/main.tf")).expect("through the link"), "x\n");
+    assert_eq!(fs::read_dir(source.join("vendor")).expect("a folder").count(), 0);
+    let left: Vec<_> =
+        fs::read_dir(&pod.root).expect("a folder").map(|entry| entry.expect("a name").file_name()).collect();
+    assert_eq!(left.len(), 3, "no scratch file is left beside out, source and the log: {left:?}");
+    let (code, message, _) = pod.source(&commit, &[]);
+    assert!(code == 1 && message.ends_with("is not empty"), "{message}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_fetched_fails_in_words_without_a_secret() {
+    let scene = Scene::new().await;
+    let revision = scene.commit("bucket one\n");
+    scene.host.require_basic("robot", "hunter2");
+    let secret = scene.folder.path().join("secret");
+    fs::create_dir(&secret).expect("a folder");
+    let keys = |user: &str, password: &str| {
+        fs::write(secret.join("username"), user).expect("written");
+        fs::write(secret.join("password"), password).expect("written");
+    };
+    let mounted = ["--secret", secret.to_str().expect("text")];
+    let failed = |name: &str, revision: &str, more: &[&str]| {
+        let (code, message, words) = scene.pod(name).source(revision, more);
+        assert!(code == 1 && words.contains(&message) && !words.contains("hunter"), "{words}");
+        message
+    };
+    assert!(failed("a", &revision, &[]).contains("it asks for credentials (401)"));
+    keys("robot", "hunter3\n");
+    assert!(failed("b", &revision, &mounted).contains("the credentials are refused (401)"));
+    keys("robot", "hunter2\n");
+    let (code, _, words) = scene.pod("c").source(&revision, &mounted);
+    assert_eq!(code, 0, "{words}");
+    assert!(failed("d", &"9".repeat(40), &mounted).contains("the commit is gone"));
+    assert!(failed("e", "main", &mounted).contains("40 hexadecimal digits"));
+
+    let pod = scene.pod("f");
+    let into = pod.path("source");
+    for (url, words) in [
+        (scene.server.url(), "only https is spoken"),
+        (scene.server.url().replace("http", "https"), "not sent: 127.0.0.1 is"),
+        ("https://169.254.169.254/a".to_owned(), "not sent: 169.254.169.254 is"),
+        ("ssh://git@example.com/a".to_owned(), "only https://HOST/PATH is understood"),
+    ] {
+        let arguments = ["source", "--url", &url, "--revision", &revision, "--ref", "HEAD", "--into", &into];
+        let (code, message, _) = pod.step(&[&arguments[..], &["--private-host", "169.254.169.254"]].concat());
+        assert!(code == 1 && message.contains(words), "{message}");
+    }
+}
+
+#[test]
+fn steps_are_for_pods_and_are_not_in_the_help() {
+    let help = Command::new(program()).arg("--help").output().expect("the program runs").stdout;
+    assert!(!String::from_utf8(help).expect("text").contains("  step"));
+}
