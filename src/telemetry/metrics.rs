@@ -203,9 +203,9 @@ impl Default for Metrics {
             workloads,
             rollouts,
             deliveries,
-            quarantined,
-            unwell,
             // These are registered together.
+            quarantined: _,
+            unwell: _,
             watching: _,
             promotions: _,
             runs: _,
@@ -228,21 +228,21 @@ impl Default for Metrics {
         registry.register("workloads", "Workloads with a record", workloads.clone());
         registry.register("rollouts_in_flight", "Workloads with a rollout machine", rollouts.clone());
         registry.register("deliveries_pending", "Deliveries on their way, without dead letters", deliveries.clone());
-        let words = "Workloads that are left alone for a while, because of a crash or of endless writes";
-        registry.register("workloads_quarantined", words, quarantined.clone());
-        registry.register(
-            "workloads_unwell",
-            "Workloads whose newest rollout did not end well, by reason",
-            unwell.clone(),
-        );
         metrics.register_parts(&mut registry);
         Self { registry: Mutex::new(registry), ..metrics }
     }
 }
 
 impl Metrics {
-    /// Those of the doors, of the watches, of Pipelines, and of the group and its boards.
+    /// Those of workloads that are not well, of the doors, of the watches, of Pipelines, and of the group and its boards.
     fn register_parts(&self, registry: &mut Registry) {
+        let words = "Workloads that are left alone for a while, because of a crash or of endless writes";
+        registry.register("workloads_quarantined", words, self.quarantined.clone());
+        registry.register(
+            "workloads_unwell",
+            "Workloads whose newest rollout did not end well, by reason",
+            self.unwell.clone(),
+        );
         self.doors.register(registry);
         self.watching.register(registry);
         self.promotions.register(registry);
