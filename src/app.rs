@@ -23,9 +23,7 @@ use crate::adapters::cloudfront::{self, CloudFront};
 use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
 use crate::adapters::edge::FreshEdges;
 use crate::adapters::http::{self as outbound, Egress};
-use crate::adapters::kubernetes::crd::repo::Installation;
 use crate::adapters::kubernetes::desk::Desk;
-use crate::adapters::kubernetes::objects::RepoKind;
 use crate::adapters::kubernetes::{self, Clients, Cluster, Events, KubernetesLease, Scope, Tempo};
 use crate::adapters::ledger::fresh_origin;
 use crate::adapters::ledger::kubernetes::KubernetesLedger;
@@ -241,11 +239,6 @@ pub async fn views(
 /// Pipelines, as a person comes to them.
 pub fn desk(config: &Config, clients: &Clients) -> Desk {
     Desk::new(clients, &config.pipeline.groups, !config.pipeline.cross_namespace)
-}
-
-/// Repos, as a person comes to them. What an installation adds to a spec is not shown.
-pub fn repo_desk(clients: &Clients) -> Desk<RepoKind> {
-    Desk::of_repos(clients, Installation::default())
 }
 
 async fn neighbours(config: &Config, clients: &Clients) -> Result<Option<Neighbours>, StartError> {

@@ -2,26 +2,26 @@
 //! of one name the one of the earlier API group counts (`domain::groups`).
 
 mod hearing;
+mod kind;
 mod show;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
 use futures_util::StreamExt;
 
 use crate::actors::lifecycle::{Obituary, StopListener, StopSignal};
-use crate::actors::message::{Died, End, Observe, Who};
-use crate::actors::observation::Observation;
+use crate::actors::message::{Died, End};
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
-use crate::telemetry::Metrics;
 use domain::groups::Groups;
 use domain::listed::Listed;
 use domain::lives::Lives;
-use domain::ports::pipeline::{Kept, ObjectSight, Objects};
+use domain::ports::pipeline::{Kept, ObjectSight};
 use domain::watch::{self, Effect, Event, Watch};
+
+pub use kind::Tended;
 
 /// How often we check the children: a full mailbox can lose a death notice, and a full child a sight.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -31,51 +31,6 @@ const OBSERVE_WITHIN: Duration = Duration::from_millis(500);
 
 /// Objects of one kind that are attended to at a time. Each costs about 12 KiB.
 const OBJECTS_MAX: usize = 2_000;
-
-/// A kind of objects, each of which has an actor of its own.
-pub trait Tended: Unpin + 'static {
-    /// An object.
-    type Object: Kept;
-    /// Where the messages of its actor go.
-    type Peers: Clone + Send + Unpin + 'static;
-    /// Its actor.
-    type Child: Actor<Context = Context<Self::Child>>
-        + Handler<ObjectSeen<Self::Object>>
-        + Handler<PeersRebuilt<Self::Peers>>
-        + Handler<Observe>;
-
-    /// The kind's name, for people.
-    const NAME: &'static str;
-
-    /// The metric label of a child.
-    const CHILD: &'static str;
-
-    /// The objects, one for each API group and namespace.
-    fn objects(&self) -> &[Arc<dyn Objects<Self::Object>>];
-
-    /// The actor of an object as it was just seen; `objects` are those of its group.
-    fn child(
-        &self,
-        env: Env,
-        objects: Arc<dyn Objects<Self::Object>>,
-        peers: Self::Peers,
-        object: Self::Object,
-        stop_listener: StopListener,
-        obituary: Obituary,
-    ) -> Self::Child;
-
-    /// The name of a child.
-    fn who(id: <Self::Object as Kept>::Id) -> Who;
-
-    /// The object whose actor this is, if it is one of these.
-    fn id_of(who: Who) -> Option<<Self::Object as Kept>::Id>;
-
-    /// So many have an actor.
-    fn count(metrics: &Metrics, count: usize);
-
-    /// What is wrong, as it is shown.
-    fn shown(troubles: Vec<String>) -> Observation;
-}
 
 /// Parent → child: the object was seen, or (`None`) is gone.
 #[derive(Message)]

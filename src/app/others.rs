@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::adapters::forge_http::ForgeHttp;
 use crate::adapters::heads::heads;
 use crate::adapters::kubernetes::Clients;
+use crate::adapters::kubernetes::jobs::Ours;
 use crate::adapters::kubernetes::kubeconfig::Origin;
 use crate::adapters::kubernetes::secrets::KubernetesSecrets;
 use crate::adapters::verdict::HttpVerdicts;
@@ -25,6 +26,7 @@ pub(super) struct Others {
     pub secrets: Arc<dyn Secrets>,
     /// Who made the kubeconfigs of other clusters.
     pub origin: Origin,
+    stand_ins: Vec<String>,
 }
 
 impl Others {
@@ -36,11 +38,19 @@ impl Others {
         stand_ins: Option<BTreeMap<String, SocketAddr>>,
     ) -> Self {
         let http = ForgeHttp::new(config.git.private_hosts.iter().cloned());
+        let named = stand_ins.iter().flatten().map(|(host, address)| format!("{host}={address}")).collect();
         let (origin, http) = match stand_ins {
             None => (Origin::Others, http),
             Some(stand_ins) => (Origin::StandIn, http.with_stand_ins(stand_ins)),
         };
-        Self { clock, http: Arc::new(http), secrets: Arc::new(KubernetesSecrets::new(clients)), origin }
+        let secrets = Arc::new(KubernetesSecrets::new(clients));
+        Self { clock, http: Arc::new(http), secrets, origin, stand_ins: named }
+    }
+
+    /// What the steps inside Jobs need, which have the same way out.
+    pub fn steps(&self, config: &Config) -> Ours {
+        let private_hosts = config.git.private_hosts.iter().cloned().collect();
+        Ours { image: config.repo.step_image.clone(), private_hosts, stand_ins: self.stand_ins.clone() }
     }
 
     /// Those that are asked before something starts.

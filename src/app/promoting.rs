@@ -12,6 +12,7 @@ use crate::adapters::kubernetes::objects::Pipelines;
 use crate::adapters::kubernetes::secrets::KubernetesSecrets;
 use crate::adapters::kubernetes::{Clients, Scope, Tempo};
 use crate::app::others::Others;
+use crate::app::running::installation;
 use crate::config::{self, Config, Enabled};
 use crate::http::hooks::{Hooks, Key, Network, SHOWN_WITHIN, Trust};
 use crate::telemetry::Metrics;
@@ -42,7 +43,7 @@ pub(super) fn promoting(
         Enabled::Auto => false,
         Enabled::On => true,
     };
-    let Others { clock, http, secrets, origin } = others;
+    let Others { clock, http, secrets, origin, .. } = others;
     let forge: Arc<dyn Forge> =
         if config.dry_run { Arc::new(DryForge) } else { Arc::new(Pooled::forges(http.clone(), secrets.clone())) };
     Some(Promoting {
@@ -66,8 +67,8 @@ pub(super) fn hooks(
 ) -> Option<Hooks> {
     let config::Hooks { listen, keys, allow_unsigned, empty_approvals, trusted_proxies } = &config.hooks;
     listen.as_ref()?;
-    if config.dry_run || config.pipeline.enabled == Enabled::Off {
-        tracing::info!("hooks.listen has no effect in a dry run, nor where pipeline.enabled is off");
+    if config.dry_run || (config.pipeline.enabled == Enabled::Off && config.repo.enabled == Enabled::Off) {
+        tracing::info!("hooks.listen has no effect in a dry run, nor where pipeline.enabled and repo.enabled are off");
         return None;
     }
     let trust = Trust {
@@ -82,6 +83,7 @@ pub(super) fn hooks(
     };
     Some(Hooks {
         marks: Arc::new(Desk::new(clients, &config.pipeline.groups, !config.pipeline.cross_namespace)),
+        repos: Arc::new(Desk::of_repos(clients, installation(config, clients))),
         secrets: Arc::new(KubernetesSecrets::new(clients)),
         clock: clock.clone(),
         metrics: metrics.clone(),

@@ -31,7 +31,7 @@ pub(super) fn running(
     let jobs: Arc<dyn Jobs> = if config.dry_run {
         Arc::new(DryJobs)
     } else {
-        Arc::new(KubernetesJobs::new(clients, tempo.clone(), &config.repo.step_image))
+        Arc::new(KubernetesJobs::new(clients, tempo.clone(), others.steps(config)))
     };
     Some(Running {
         objects: objects(config, clients, scope, tempo),

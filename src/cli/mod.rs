@@ -4,6 +4,7 @@
 pub mod answer;
 mod arguments;
 pub mod config;
+mod connect;
 pub mod consent;
 #[cfg(feature = "demo")]
 pub mod demo;
@@ -29,15 +30,16 @@ use std::process::ExitCode;
 use clap::CommandFactory;
 
 use crate::adapters::clock::SystemClock;
+use crate::adapters::kubernetes::crd;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
-use crate::adapters::kubernetes::{self, Clients, crd};
 use crate::app::by_hand::ByHand;
 use crate::app::{self, Overrides};
 use crate::cli::answer::{EXIT_INVALID, Outcome, Output, failed, print, refused};
 use crate::cli::arguments::{Command, ConfigAction, Global, GroupAction, LedgerAction, PipelineAction, WhichPipelines};
+use crate::cli::connect::{connected, with_inputs};
 use crate::cli::consent::Consent;
-use crate::config::{Config, Inputs, load, read_file};
+use crate::config::load;
 use domain::id::PipelineId;
 use domain::ports::Clock;
 
@@ -45,9 +47,6 @@ pub use arguments::Cli;
 
 /// Where a pod finds its token; a caller without one is a person.
 const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
-
-/// Where a pod finds the name of its own namespace.
-const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 /// Does what the command line asks. The environment is given as data.
 pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
@@ -104,13 +103,7 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         Command::Ledger { ledger_namespace, action } => ledger_command(global, environment, ledger_namespace, action),
         Command::Pipeline { action } => pipeline_command(global, environment, action),
         Command::Repo { action } => repo_command::repo(global, environment, action),
-        Command::Config { action } => with_inputs(global, environment, BTreeMap::new(), |inputs| {
-            let outcome = match action {
-                ConfigAction::Show { output } => config::show(inputs, output.into()),
-                ConfigAction::Validate { output } => config::validate(inputs, output.into()),
-            };
-            print(&outcome)
-        }),
+        Command::Config { action } => config_command(global, environment, action),
         Command::Step { step } => print(&step::step(step)),
         Command::Crds { weave } => {
             let out = if weave { crd::CRD_WEAVE.to_owned() } else { [crd::CRD, crd::repo::CRD].join("---\n") };
@@ -127,16 +120,22 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
 }
 
 impl Global {
-    fn kubernetes(&self) -> kubernetes::Options {
-        kubernetes::Options { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() }
-    }
-
     /// Outside a pod, a person starts the controller.
     fn by_hand(&self, environment: &BTreeMap<String, String>, second_ledger: bool) -> Option<ByHand> {
         let variable = environment.get("KUBECONFIG").is_some_and(|paths| !paths.is_empty());
         let cluster_named = self.kubeconfig.is_some() || self.context.is_some() || variable;
         (!Path::new(TOKEN_FILE).exists()).then_some(ByHand { cluster_named, second_ledger })
     }
+}
+
+fn config_command(global: Global, environment: BTreeMap<String, String>, action: ConfigAction) -> ExitCode {
+    with_inputs(global, environment, BTreeMap::new(), |inputs| {
+        let outcome = match action {
+            ConfigAction::Show { output } => config::show(inputs, output.into()),
+            ConfigAction::Validate { output } => config::validate(inputs, output.into()),
+        };
+        print(&outcome)
+    })
 }
 
 fn ledger_flag(namespace: Option<String>) -> Option<(String, String)> {
@@ -237,28 +236,6 @@ fn at_desk(
     connected(global, environment, output, async |config, clients| done(&app::desk(config, clients)).await)
 }
 
-/// Connects with the caller's credentials, and has something done.
-fn connected(
-    global: Global,
-    environment: BTreeMap<String, String>,
-    output: Output,
-    done: impl AsyncFnOnce(&Config, &Clients) -> Outcome,
-) -> ExitCode {
-    let options = global.kubernetes();
-    with_inputs(global, environment, BTreeMap::new(), |inputs| {
-        let loaded = match load(inputs) {
-            Ok(loaded) => loaded,
-            Err(invalid) => return print(&config::refused(&invalid, output)),
-        };
-        actix::System::new().block_on(async {
-            match kubernetes::connect(&options).await {
-                Ok(clients) => print(&done(&loaded.config, &clients).await),
-                Err(error) => failed(&error),
-            }
-        })
-    })
-}
-
 async fn answer_status(asked: &status::Asked<'_>, watch: bool, output: Output) -> ExitCode {
     if watch { status::watch(asked, output).await } else { print(&status::status(asked, output).await) }
 }
@@ -292,16 +269,6 @@ fn look(
             answer(&sources, &question).await
         })
     })
-}
-
-fn with_inputs(
-    global: Global,
-    environment: BTreeMap<String, String>,
-    flags: BTreeMap<String, String>,
-    then: impl FnOnce(&Inputs<'_>) -> ExitCode,
-) -> ExitCode {
-    let service_account_namespace = std::fs::read_to_string(NAMESPACE_FILE).ok();
-    then(&Inputs { file: global.config, environment, flags, service_account_namespace, read: &read_file })
 }
 
 #[cfg(test)]

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use crate::adapters::clock::SystemClock;
+use crate::adapters::kubernetes::crd::repo::Installation;
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::objects::RepoKind;
-use crate::app;
 use crate::cli::answer::{EXIT_INVALID, Outcome, Output, print, refused};
 use crate::cli::arguments::{Global, RepoAction, WhichRepos};
+use crate::cli::connect::connected;
 use crate::cli::consent::Consent;
-use crate::cli::{connected, repo};
+use crate::cli::repo;
 use domain::id::RepoId;
 use domain::ports::Clock;
 
@@ -77,5 +78,8 @@ fn at_desk(
     output: Output,
     done: impl AsyncFnOnce(&Desk<RepoKind>) -> Outcome,
 ) -> ExitCode {
-    connected(global, environment, output, async |_, clients| done(&app::repo_desk(clients)).await)
+    connected(global, environment, output, async |_, clients| {
+        // What an installation adds to a spec is not shown.
+        done(&Desk::of_repos(clients, Installation::default())).await
+    })
 }

@@ -48,6 +48,9 @@ pub(super) enum Step {
         /// A folder with the keys of the Secret as files
         #[arg(long, value_name = "DIR")]
         secret: Option<PathBuf>,
+        /// A folder that must be among the files: commands run there
+        #[arg(long, value_name = "PATH")]
+        path: Option<PathBuf>,
         /// A host that may have a private address
         #[arg(long = "private-host", value_name = "HOST")]
         private_hosts: Vec<String>,
@@ -111,7 +114,7 @@ struct End {
 /// Does one step.
 pub(super) fn step(step: Step) -> Outcome {
     let (end, log) = match step {
-        Step::Source { url, revision, reference, into, secret, private_hosts, stand_ins, log } => {
+        Step::Source { url, revision, reference, into, secret, path, private_hosts, stand_ins, log } => {
             let wanted = Wanted {
                 url: &url,
                 revision: &revision,
@@ -119,7 +122,8 @@ pub(super) fn step(step: Step) -> Outcome {
                 secret: secret.as_deref(),
                 into: &into,
             };
-            (fetched(&wanted, private_hosts, stand_ins), log)
+            let fetched = fetched(&wanted, private_hosts, stand_ins);
+            (fetched.and_then(|end| has(&into, path.as_deref()).map(|()| end)), log)
         }
         Step::Report { plan, log } => (plan.read().and_then(|planned| reported(Message::Planned(planned), 0)), log),
         Step::Verify { plan, fingerprint, log } => {
@@ -141,6 +145,17 @@ pub(super) fn step(step: Step) -> Outcome {
             let err = format!("{words}\nerror: failed to write {}: {error}\n", log.file.display());
             Outcome { out: String::new(), err, code: EXIT_FAILED }
         }
+    }
+}
+
+/// Whether the folder is among the files. A container runtime makes a working directory that is missing, and then a command would run in
+/// an empty one.
+fn has(into: &Path, path: Option<&Path>) -> Result<(), String> {
+    match path {
+        Some(path) if !into.join(path).is_dir() => {
+            Err(format!("the commit has no folder {}: correct spec.path", path.display()))
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::call::Call;
 use crate::machine::Timestamp;
-use crate::pipeline::Opening;
 
 /// How long another's word counts. A calendar is read again at its boundary, and this often in any case, so that a clock that was
 /// set is noticed.
@@ -13,6 +12,17 @@ const VALID: Duration = Duration::from_mins(5);
 
 /// The shortest time between two questions to another system.
 const VERDICT_PAUSE: Duration = Duration::from_secs(10);
+
+/// What a gate says that somebody else judges.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Opening {
+    /// It is open.
+    pub open: bool,
+    /// This may change after so long; `None` if that is not known.
+    pub changes_after: Option<Duration>,
+    /// What it says, in words.
+    pub words: String,
+}
 
 /// A question, and the last answer while it counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

@@ -6,6 +6,7 @@
 mod group;
 mod promoting;
 mod rollout;
+mod running;
 
 use std::time::Duration;
 
@@ -108,6 +109,7 @@ impl Health {
             troubles.push(format!("the newest rollout of {rollouts} did not end well; see Needs a look below"));
         }
         troubles.extend(seen.promoting.iter().flat_map(promoting::troubles));
+        troubles.extend(seen.running.iter().flat_map(running::troubles));
         let (mood, headline) = match (seen.synced, troubles.len(), seen.rollouts.len()) {
             (false, 0, _) => (Mood::Busy, "Starting: listing the workloads of the cluster".to_owned()),
             (false, _, _) => (Mood::Warn, "Starting, but something is in the way".to_owned()),
@@ -185,6 +187,7 @@ fn body(about: &About, seen: &Observation) -> Markup {
         (more(seen.rollouts.len()))
         @if seen.rollouts.is_empty() { (nothing_in_flight(seen)) }
         @if let Some(seen) = &seen.promoting { (promoting::section(seen)) }
+        @if let Some(seen) = &seen.running { (running::section(seen)) }
         @if let Some(group) = &seen.group { (group::section(group)) }
         @if !seen.quarantined.is_empty() { (quarantined(&seen.quarantined)) }
         @let stray: Vec<&PurgeSeen> = seen.purges.iter().filter(|purge| !rollout::owns(seen, purge)).collect();

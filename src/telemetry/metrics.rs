@@ -230,8 +230,11 @@ impl Default for Metrics {
         registry.register("deliveries_pending", "Deliveries on their way, without dead letters", deliveries.clone());
         let words = "Workloads that are left alone for a while, because of a crash or of endless writes";
         registry.register("workloads_quarantined", words, quarantined.clone());
-        let words = "Workloads whose newest rollout did not end well, by reason";
-        registry.register("workloads_unwell", words, unwell.clone());
+        registry.register(
+            "workloads_unwell",
+            "Workloads whose newest rollout did not end well, by reason",
+            unwell.clone(),
+        );
         metrics.register_parts(&mut registry);
         Self { registry: Mutex::new(registry), ..metrics }
     }

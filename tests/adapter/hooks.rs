@@ -15,6 +15,7 @@ use actix::{Actor, Context, Handler, MessageResult};
 use allclear::actors::message::Observe;
 use allclear::actors::observation::Observation;
 use allclear::adapters::clock::SystemClock;
+use allclear::adapters::kubernetes::crd::repo::Installation;
 use allclear::adapters::kubernetes::desk::Desk;
 use allclear::adapters::kubernetes::objects::GROUP;
 use allclear::adapters::kubernetes::secrets::KubernetesSecrets;
@@ -99,6 +100,7 @@ impl Bench {
         let metrics: Arc<Metrics> = Arc::default();
         let hooks = Hooks {
             marks: Arc::new(Desk::new(&clients, &[GROUP.to_owned()], false)),
+            repos: Arc::new(Desk::of_repos(&clients, Installation::default())),
             secrets: Arc::new(KubernetesSecrets::new(&clients)),
             clock: Arc::new(SystemClock::default()),
             metrics: metrics.clone(),

@@ -100,7 +100,11 @@ const MORE_RIGHTS: [(&str, &str, Rights); 10] = [
     (
         "components/hooks",
         "ClusterRole",
-        &[("allclear.dev/pipelines", "patch"), ("pipelines.weave.works/pipelines", "patch")],
+        &[
+            ("allclear.dev/pipelines", "patch"),
+            ("allclear.dev/repos", "patch"),
+            ("pipelines.weave.works/pipelines", "patch"),
+        ],
     ),
     (
         "components/pipelines",

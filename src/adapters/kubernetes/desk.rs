@@ -12,11 +12,12 @@ use super::api::{Answer, Api, Clients, Collection, Resource};
 use super::crd;
 use super::crd::repo::Installation;
 use super::objects::{GROUP, Kind, PipelineKind, RepoKind, of};
-use domain::id::{ObjectId, PipelineId};
+use domain::id::{ObjectId, PipelineId, RepoId};
 use domain::pipeline::callers::{self, Called};
 use domain::pipeline::spec::Object;
 use domain::ports::PortError;
 use domain::ports::pipeline::{Identity, Kept, Marks};
+use domain::ports::repo::Pokes;
 
 /// Answers a ticket with yes.
 pub const APPROVE: &str = "allclear.dev/approve";
@@ -352,4 +353,13 @@ fn named<K: Kind>(json: &str) -> Option<<K::Object as Kept>::Id> {
     }
     let Named { metadata: Metadata { namespace, name } } = serde_json::from_str(json).ok()?;
     Some(K::id(namespace, name))
+}
+
+#[async_trait]
+impl Pokes for Desk<RepoKind> {
+    async fn poke(&self, repo: &RepoId, at_ms: i64) -> Result<bool, PortError> {
+        let Some(found) = self.one(repo).await? else { return Ok(false) };
+        let at = Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::UNIX_EPOCH).to_string();
+        Ok(!matches!(self.mark(&found, &[(REQUESTED_AT, Some(&at))], false).await?, Marked::Gone | Marked::Changed))
+    }
 }

@@ -44,17 +44,24 @@ const OVER_QUOTA: &str = "exceeded quota";
 pub struct KubernetesJobs {
     watches: Watches,
     api: Api,
-    step_image: String,
+    ours: Ours,
+}
+
+/// What the containers of ours need.
+#[derive(Clone, Debug, Default)]
+pub struct Ours {
+    /// Their image; empty if it is not known.
+    pub image: String,
+    /// Git hosts that may have private addresses.
+    pub private_hosts: Vec<String>,
+    /// Stand-ins for git hosts, each as `HOST=IP:PORT`: only the demo and tests have any.
+    pub stand_ins: Vec<String>,
 }
 
 impl KubernetesJobs {
-    /// Those of the cluster that these clients talk to. The containers of ours are made of `step_image`. Nothing is asked for yet.
-    pub fn new(clients: &Clients, tempo: Tempo, step_image: &str) -> Self {
-        Self {
-            watches: Watches::new(clients.watch.clone(), tempo),
-            api: Api::new(clients.request.clone()),
-            step_image: step_image.to_owned(),
-        }
+    /// Those of the cluster that these clients talk to. Nothing is asked for yet.
+    pub fn new(clients: &Clients, tempo: Tempo, ours: Ours) -> Self {
+        Self { watches: Watches::new(clients.watch.clone(), tempo), api: Api::new(clients.request.clone()), ours }
     }
 
     /// The Job of a name that was taken already.
@@ -90,7 +97,7 @@ impl Jobs for KubernetesJobs {
     async fn make(&self, order: &Order) -> Result<Made, PortError> {
         let of = Collection::of(JOBS, &order.repo.namespace);
         let unfit = |why| PortError::lasting(of.attempt_one("create", &order.name).to_string(), why);
-        let body = template::job(order, &self.step_image).map_err(unfit)?;
+        let body = template::job(order, &self.ours).map_err(unfit)?;
         match self.api.create(&of, Some(&order.name), &body).await {
             // It is made, so it is not to be given up for good, whatever the answer is.
             Ok(answer) => Ok(Made::Ours(Box::new(read_job(&answer)?))),

@@ -53,6 +53,7 @@ use crate::promise::Promise;
 use crate::retry;
 use crate::telling::Telling;
 
+pub use crate::asked::Opening;
 pub use promises::may_follow;
 
 /// The machine of one object. See the module's text.
@@ -141,17 +142,6 @@ pub enum Event {
     TellFailed(NoticeId, String),
     /// What was asked of others may have been forgotten.
     PeersRestarted,
-}
-
-/// What a gate says that somebody else judges.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Opening {
-    /// It is open.
-    pub open: bool,
-    /// This may change after so long; `None` if that is not known.
-    pub changes_after: Option<Duration>,
-    /// What it says, in words.
-    pub words: String,
 }
 
 /// What a Pipeline wants done.

@@ -1,35 +1,17 @@
 //! What Repos need from the outside.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::id::{RepoId, Revision};
+use crate::id::RepoId;
 use crate::ports::answer::{Flow, PortError};
 use crate::ports::pipeline::{Calendar, Objects, Verdicts};
 use crate::repo::job::{Job, Order, Pod};
 use crate::repo::spec::{Object, Spec};
 
-/// Where a wanted ref points.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Found {
-    /// The commit.
-    pub revision: Revision,
-    /// The name of the ref, for people: `refs/heads/main`.
-    pub name: String,
-}
-
-/// A look that brought no commit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unresolved {
-    /// Why, in words.
-    pub why: String,
-    /// Only a person can mend it: no such ref, a wrong password.
-    pub lasting: bool,
-    /// Not to be asked again before this time has passed: what the host demands, or how long it rests as a whole.
-    pub rest: Duration,
-}
+pub use crate::repo::job::{Made, Start};
+pub use crate::repo::{Found, Unresolved};
 
 /// Git hosts, of which only refs are read.
 #[async_trait]
@@ -58,24 +40,6 @@ pub enum JobSight {
     Gone(String),
     /// The watch failed and is being started again.
     Trouble(PortError),
-}
-
-/// What became of a Job that was to be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Made {
-    /// It is there, suspended unless it was started before, and ours.
-    Ours(Box<Job>),
-    /// Another's Job has its name.
-    Taken,
-}
-
-/// What became of a Job that was to be started.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// It is marked, and not suspended any more.
-    Done(Box<Job>),
-    /// It changed since it was seen, is another one, or is gone: nothing was written.
-    Refused,
 }
 
 /// The Jobs of Repos.
@@ -113,6 +77,16 @@ pub trait Jobs: Send + Sync {
     /// # Errors
     /// In words.
     async fn remove(&self, repo: &RepoId, name: &str, uid: &str) -> Result<(), PortError>;
+}
+
+/// Repos, for those who ask by a request.
+#[async_trait]
+pub trait Pokes: Send + Sync {
+    /// Asks for a look at this Repo, at this time in milliseconds since the Unix epoch; `false` if there is none of this name.
+    ///
+    /// # Errors
+    /// In words, also where the cluster does not have the kind.
+    async fn poke(&self, repo: &RepoId, at_ms: i64) -> Result<bool, PortError>;
 }
 
 /// Everything outside that Repos need, in one hand.

@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::call::Call;
 use crate::id::Revision;
 use crate::machine::{Timestamp, millis};
-use crate::ports::repo::{Found, Unresolved};
 use crate::repo::spec::{Spec, Wanted};
 use crate::repo::status::{Head, Next, SKIPPED_MAX};
 use crate::repo::{Effect, Repo};
@@ -20,6 +19,26 @@ const SPREAD_MAX: Duration = Duration::from_mins(1);
 
 /// Failures in a row after which people are told that git does not answer: one is no news.
 const FAILURES_SHOWN: u32 = 3;
+
+/// Where a wanted ref points.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Found {
+    /// The commit.
+    pub revision: Revision,
+    /// The name of the ref, for people: `refs/heads/main`.
+    pub name: String,
+}
+
+/// A look that brought no commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unresolved {
+    /// Why, in words.
+    pub why: String,
+    /// Only a person can mend it: no such ref, a wrong password.
+    pub lasting: bool,
+    /// Not to be asked again before this time has passed: what the host demands, or how long it rests as a whole.
+    pub rest: Duration,
+}
 
 /// The looks at git.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

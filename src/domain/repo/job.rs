@@ -91,6 +91,24 @@ pub enum End {
     Failed(String, String),
 }
 
+/// What became of a Job that was to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// It is there, suspended unless it was started before, and ours.
+    Ours(Box<Job>),
+    /// Another's Job has its name.
+    Taken,
+}
+
+/// What became of a Job that was to be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// It is marked, and not suspended any more.
+    Done(Box<Job>),
+    /// It changed since it was seen, is another one, or is gone: nothing was written.
+    Refused,
+}
+
 /// What is seen of a Job's pods. A guarded Job has one at most; a second one is the API server's, and is said.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Pod {

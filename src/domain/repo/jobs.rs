@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use crate::call::Call;
 use crate::machine::Timestamp;
-use crate::ports::repo::{Made, Start};
-use crate::repo::job::{Job, Pod};
+use crate::repo::job::{Job, Made, Pod, Start};
 
 /// How long we leave another's Job alone that has a name of ours, before we try again: a person has to remove it.
 const TAKEN_PAUSE: Duration = Duration::from_mins(1);

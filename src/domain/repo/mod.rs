@@ -55,11 +55,10 @@ use crate::notice::Notice;
 use crate::own_status::OwnStatus;
 use crate::pipeline::Opening;
 use crate::pipeline::spec::{Freeze, VerdictSource, Window};
-use crate::ports::repo::{Found, Made, Start, Unresolved};
 use crate::promise::Promise;
 use crate::repo::gates::Gatekeeper;
 use crate::repo::head::Looking;
-use crate::repo::job::{Job, Order, Pod};
+use crate::repo::job::{Job, Made, Order, Pod, Start};
 use crate::repo::jobs::Jobs;
 use crate::repo::run::Stand;
 use crate::repo::spec::{Object, Spec};
@@ -67,6 +66,7 @@ use crate::repo::status::Status;
 use crate::retry;
 use crate::telling::Telling;
 
+pub use head::{Found, Unresolved};
 pub use promises::may_follow;
 
 /// The machine of one object. See the module's text.

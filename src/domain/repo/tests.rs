@@ -1,5 +1,8 @@
 //! Stories of one Repo, with an API server that keeps its object and its Jobs.
 
+mod faults;
+mod yes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -408,157 +411,6 @@ fn retry_repeats_an_apply_so_often_and_no_more() {
 }
 
 #[test]
-fn a_plan_is_applied_after_a_yes_to_it_and_to_no_other() {
-    let mut stage = staged(Approving::Plan);
-    assert_eq!(stage.job().attempt.action, Action::Plan);
-    stage.plans("1");
-    stage.pass(Duration::from_secs(2));
-    assert_eq!((stage.run().phase, stage.ready()), (Phase::Planned, (Some(false), "WaitingForApproval")));
-    let first = stage.ticket();
-    stage.approve(&first);
-    assert_eq!((stage.job().attempt.action, stage.started.len()), (Action::Apply, 2));
-    let differs = said(&Message::Differs(planned("2")));
-    stage.fails(StepKind::Verify, PLAN_DIFFERS, &differs);
-    stage.pass(Duration::from_secs(2));
-    assert_eq!(stage.run().phase, Phase::Planned, "the old yes is void");
-    assert_ne!(stage.ticket(), first);
-    stage.approve(&first);
-    assert_eq!(stage.started.len(), 2);
-    let second = stage.ticket();
-    stage.approve(&second);
-    let back = said(&Message::Differs(planned("1")));
-    stage.fails(StepKind::Verify, PLAN_DIFFERS, &back);
-    stage.pass(Duration::from_secs(2));
-    stage.approve(&first);
-    assert_eq!(
-        (stage.run().phase, stage.started.len()),
-        (Phase::Planned, 3),
-        "nor does it count when the plan comes back"
-    );
-    let third = stage.ticket();
-    stage.approve(&third);
-    stage.applies();
-    stage.pass(Duration::from_secs(2));
-    assert_eq!(stage.run().phase, Phase::Succeeded);
-    assert_eq!(stage.told.iter().filter(|(kind, _)| *kind == Kind::RunWaiting).count(), 3);
-    assert!(stage.told.iter().any(|(_, message)| message.contains("2 to add, 1 to change, 0 to destroy")));
-}
-
-#[test]
-fn a_plan_that_changes_nothing_needs_no_yes_and_a_newer_commit_voids_a_question() {
-    let mut stage = staged(Approving::Plan);
-    stage.plans("0");
-    stage.pass(Duration::from_secs(2));
-    assert_eq!((stage.run().phase, stage.started.len()), (Phase::Succeeded, 1));
-    stage.push(B);
-    stage.plans("1");
-    stage.pass(Duration::from_secs(2));
-    let old = stage.ticket();
-    stage.push(C);
-    stage.approve(&old);
-    assert_eq!((stage.run().revision.0.as_str(), stage.job().attempt.action), (C, Action::Plan));
-    assert_eq!(stage.run().skipped, [Revision(B.to_owned())]);
-}
-
-#[test]
-fn a_changed_runner_voids_a_yes_and_starts_no_run_of_what_was_applied() {
-    let mut stage = staged(Approving::Revision);
-    stage.pass(Duration::from_secs(2));
-    let ticket = stage.ticket();
-    stage.edit(|object| object.spec.as_mut().expect("a spec").runner.image = "tool:2".to_owned());
-    stage.pass(Duration::from_secs(2));
-    stage.approve(&ticket);
-    assert_eq!(stage.started.len(), 0);
-    let ticket = stage.ticket();
-    stage.approve(&ticket);
-    stage.applies();
-    stage.edit(|object| object.spec.as_mut().expect("a spec").runner.image = "tool:3".to_owned());
-    stage.pass(Duration::from_hours(1));
-    assert_eq!(stage.started.len(), 1);
-    stage.edit(|object| object.spec.as_mut().expect("a spec").source.path = "other".to_owned());
-    stage.pass(Duration::from_mins(2));
-    let ticket = stage.ticket();
-    stage.approve(&ticket);
-    assert_eq!(stage.started.len(), 2, "another folder is other work");
-}
-
-#[test]
-fn a_job_that_vanished_or_was_suspended_is_left_to_a_person() {
-    let mut stage = staged(Approving::Auto);
-    let job = stage.job();
-    let held = Job { suspended: true, version: "99".to_owned(), ..job.clone() };
-    stage.jobs.insert(job.name.clone(), held.clone());
-    stage.feed(Event::JobSeen(Box::new(held)));
-    stage.pass(Duration::from_hours(2));
-    assert_eq!(stage.started.len(), 1);
-    assert!(stage.told().contains(&"run.stalled"));
-    stage.jobs.remove(&job.name);
-    let pod = Pod { name: "pod".to_owned(), alive: true, waits: None, disrupted: None, steps: Vec::new() };
-    stage.pods.insert(job.uid.clone(), vec![pod]);
-    stage.feed(Event::JobGone(job.name.clone()));
-    stage.push(B);
-    assert_eq!((stage.run().phase, stage.started.len()), (Phase::Started, 1), "a pod of it still runs");
-    stage.pods.clear();
-    stage.pass(Duration::from_mins(1));
-    assert_eq!(stage.run().revision.0, B, "then the next commit is run");
-    assert!(stage.told().contains(&"run.failed"));
-    assert_eq!(stage.stored.status.history.first().map(|ended| ended.outcome), Some(Phase::Lost));
-}
-
-#[test]
-fn whenever_it_dies_there_is_one_started_job() {
-    for held in ["store", "make_job", "start_job", "watch_jobs", "read_pods", "remove_job", "resolve", "tell"] {
-        for act in [false, true] {
-            let mut stage = Stage::new(spec(Approving::Auto));
-            stage.held = vec![held];
-            stage.pass(Duration::from_secs(5));
-            if stage.run_is(Phase::Started) {
-                stage.applies();
-            }
-            stage.pass(Duration::from_secs(5));
-            let kept = std::mem::take(&mut stage.kept);
-            if act {
-                for effect in kept {
-                    let _lost = stage.answer(effect);
-                }
-            }
-            stage.held.clear();
-            stage.crash();
-            if stage.run_is(Phase::Started) {
-                stage.applies();
-            }
-            stage.pass(Duration::from_mins(2));
-            assert_eq!((stage.run().phase, stage.started.len()), (Phase::Succeeded, 1), "{held}, {act}");
-        }
-    }
-}
-
-impl Stage {
-    fn run_is(&self, phase: Phase) -> bool {
-        let run = self.stored.status.run.as_ref();
-        run.is_some_and(|run| run.phase == phase) && self.started.len() == 1 && self.job().end.is_none()
-    }
-}
-
-#[test]
-fn a_status_from_a_backup_starts_nothing_twice() {
-    let mut stage = staged(Approving::Auto);
-    stage.applies();
-    stage.pass(Duration::from_secs(2));
-    let backup = stage.stored.status.clone();
-    stage.push(B);
-    assert_eq!(stage.started.len(), 2);
-    stage.stored.status = backup;
-    stage.stored.version = stage.next_version();
-    stage.crash();
-    assert_eq!((stage.run().revision.0.as_str(), stage.run().phase), (B, Phase::Started));
-    stage.applies();
-    stage.pass(Duration::from_mins(3));
-    assert_eq!((stage.started.len(), stage.run().phase), (2, Phase::Succeeded));
-    assert!(stage.told().contains(&"repo.faulty"));
-}
-
-#[test]
 fn ended_jobs_are_kept_by_number_and_the_newest_failed_stays() {
     let mut stage = staged(Approving::Auto);
     for head in [B, C, A, B, C] {
@@ -573,36 +425,4 @@ fn ended_jobs_are_kept_by_number_and_the_newest_failed_stays() {
     stage.pass(Duration::from_mins(2));
     let ends: Vec<bool> = stage.jobs.values().map(|job| job.end == Some(End::Complete)).collect();
     assert_eq!((ends.len(), ends.iter().filter(|complete| **complete).count()), (2, 1));
-}
-
-#[test]
-fn a_closed_gate_holds_an_apply_and_a_suspended_repo_starts_nothing() {
-    let mut spec = spec(Approving::Auto);
-    spec.gates.freezes = vec![Freeze { from: 0, to: i64::MAX, reason: "fair".to_owned() }];
-    let mut stage = Stage::new(spec);
-    stage.pass(Duration::from_mins(5));
-    assert_eq!((stage.started.len(), stage.ready()), (0, (Some(false), "GateClosed")));
-    stage.edit(|object| {
-        let spec = object.spec.as_mut().expect("a spec");
-        spec.gates.freezes.clear();
-        spec.suspended = Some("holiday".to_owned());
-    });
-    stage.pass(Duration::from_mins(5));
-    assert_eq!((stage.started.len(), stage.ready()), (0, (Some(false), "Suspended")));
-    stage.edit(|object| object.spec.as_mut().expect("a spec").suspended = None);
-    stage.pass(Duration::from_secs(5));
-    assert_eq!(stage.started.len(), 1);
-}
-
-#[test]
-fn git_that_does_not_answer_is_shown_and_asked_more_rarely() {
-    let mut stage = Stage::new(spec(Approving::Auto));
-    stage.head = Err("no route");
-    stage.pass(Duration::from_mins(10));
-    assert_eq!((stage.ready(), stage.started.len()), ((Some(false), "GitFailed"), 0));
-    stage.pass(Duration::from_hours(1));
-    assert!(stage.told().contains(&"repo.faulty"), "a wait longer than stalledAfter is told");
-    stage.head = Ok(A);
-    stage.pass(Duration::from_mins(31));
-    assert_eq!(stage.started.len(), 1);
 }

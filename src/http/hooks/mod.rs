@@ -37,9 +37,10 @@ use super::reply;
 use crate::telemetry::Metrics;
 use body::Unread;
 pub use client::Network;
-use domain::id::{ObjectId, PipelineId};
+use domain::id::{ObjectId, PipelineId, RepoId};
 use domain::pipeline::callers::{Called, Mark};
 use domain::ports::pipeline::{Marks, Secrets};
+use domain::ports::repo::Pokes;
 use domain::ports::{Clock, PortError, Retry};
 use limiter::Limiter;
 use path::Asked;
@@ -73,6 +74,8 @@ const SECRET_KEY_BEFORE: &str = "hmac-key-before";
 pub struct Hooks {
     /// Pipelines.
     pub marks: Arc<dyn Marks>,
+    /// Where Repos are asked to look.
+    pub repos: Arc<dyn Pokes>,
     /// Their keys.
     pub secrets: Arc<dyn Secrets>,
     /// Time.
@@ -198,10 +201,13 @@ impl Porter {
             Asked::Promotion(Some((id, source))) => Wanted::Promotion(id, source),
             Asked::Approval(Some((id, environment, revision))) => Wanted::Approval(id, environment, revision),
             Asked::Poke(Some(id)) => Wanted::Poke(id),
-            Asked::PokeRepo => return Err(no_repo()),
-            Asked::Promotion(None) | Asked::Approval(None) | Asked::Poke(None) | Asked::Health | Asked::Nothing => {
-                return Err(no_path());
-            }
+            Asked::PokeRepo(Some(id)) => Wanted::PokeRepo(id),
+            Asked::Promotion(None)
+            | Asked::Approval(None)
+            | Asked::Poke(None)
+            | Asked::PokeRepo(None)
+            | Asked::Health
+            | Asked::Nothing => return Err(no_path()),
         };
         let headers = request.headers();
         let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
@@ -213,17 +219,24 @@ impl Porter {
             Wanted::Promotion(id, source) => self.promote(&sent, &id, &source).await,
             Wanted::Approval(id, environment, revision) => self.approve(&sent, &id, &environment, &revision).await,
             Wanted::Poke(id) => self.poke(&sent, &id).await,
+            Wanted::PokeRepo(id) => self.poke_repo(&sent, &id).await,
         }
     }
 
     /// The Pipeline, read afresh.
     async fn called(&self, id: &PipelineId) -> Result<Called, Told> {
         let name = id.display_name();
-        if self.hooks.trust.namespaces.as_ref().is_some_and(|all| !all.contains(&id.namespace)) {
-            return Err(no_object(&format!("{name} is in no namespace that allclear attends to")));
-        }
+        self.attends(&id.namespace, &name)?;
         let read = self.outside(self.hooks.marks.read(id)).await;
         read.map_err(|error| broken(&error))?.ok_or_else(|| no_object(&format!("there is no Pipeline {name}")))
+    }
+
+    /// Whether objects of this namespace are ours to attend to.
+    fn attends(&self, namespace: &str, name: &str) -> Result<(), Told> {
+        if self.hooks.trust.namespaces.as_ref().is_some_and(|all| !all.contains(namespace)) {
+            return Err(no_object(&format!("{name} is in no namespace that allclear attends to")));
+        }
+        Ok(())
     }
 
     /// Puts a mark on a Pipeline.
@@ -320,22 +333,13 @@ enum Wanted {
     Promotion(PipelineId, String),
     Approval(PipelineId, String, String),
     Poke(PipelineId),
+    PokeRepo(RepoId),
 }
 
 fn no_path() -> Told {
-    let here = "POST /promotion/NAMESPACE/NAME/ENVIRONMENT, /approval/NAMESPACE/NAME/ENVIRONMENT/REVISION and \
-                /hooks/poke/pipeline/NAMESPACE/NAME are here";
+    let here = "POST /promotion/NAMESPACE/NAME/ENVIRONMENT, /approval/NAMESPACE/NAME/ENVIRONMENT/REVISION, \
+                /hooks/poke/pipeline/NAMESPACE/NAME and /hooks/poke/repo/NAMESPACE/NAME are here";
     Told::refused(StatusCode::NOT_FOUND, &format!("{here}\n"), "there is nothing at this path", here)
-}
-
-fn no_repo() -> Told {
-    let why = "this version of allclear has no Repos";
-    Told::refused(
-        StatusCode::NOT_FOUND,
-        &format!("{why}\n"),
-        why,
-        "poke Pipelines: /hooks/poke/pipeline/NAMESPACE/NAME",
-    )
 }
 
 fn no_object(why: &str) -> Told {

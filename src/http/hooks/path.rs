@@ -1,7 +1,7 @@
 //! What a path asks for. Its parts are split before they are decoded, so a revision may contain `%2F`, and nothing that was decoded
 //! becomes a part of another path unless it can be an object's name.
 
-use domain::id::PipelineId;
+use domain::id::{PipelineId, RepoId};
 
 use crate::http::names::is_name;
 
@@ -17,8 +17,8 @@ pub(super) enum Asked {
     Approval(Option<(PipelineId, String, String)>),
     /// To look at a Pipeline now.
     Poke(Option<PipelineId>),
-    /// To look at a Repo now, which is a kind that this version does not have.
-    PokeRepo,
+    /// To look at a Repo now.
+    PokeRepo(Option<RepoId>),
     /// Whether somebody answers: for load balancers, as the older controller has it.
     Health,
     /// Nothing that there is.
@@ -45,7 +45,12 @@ impl Asked {
         if let Some(rest) = path.strip_prefix("/hooks/poke/pipeline/") {
             return Self::Poke(parts::<2>(rest).and_then(|[namespace, name]| pipeline(namespace, name)));
         }
-        if path.starts_with("/hooks/poke/repo/") { Self::PokeRepo } else { Self::Nothing }
+        if let Some(rest) = path.strip_prefix("/hooks/poke/repo/") {
+            return Self::PokeRepo(parts::<2>(rest).and_then(|[namespace, name]| {
+                (is_name(&namespace) && is_name(&name)).then(|| RepoId::new(namespace, name))
+            }));
+        }
+        Self::Nothing
     }
 
     /// The label of metrics and logs.
@@ -53,7 +58,7 @@ impl Asked {
         match self {
             Self::Promotion(_) => "promotion",
             Self::Approval(_) => "approval",
-            Self::Poke(_) | Self::PokeRepo => "poke",
+            Self::Poke(_) | Self::PokeRepo(_) => "poke",
             Self::Health => "health",
             Self::Nothing => "none",
         }
@@ -105,7 +110,8 @@ mod tests {
                 Asked::Approval(Some((web(), "prod".to_owned(), "main/abc".to_owned()))),
             ),
             ("/hooks/poke/pipeline/shop/web", Asked::Poke(Some(web()))),
-            ("/hooks/poke/repo/shop/web", Asked::PokeRepo),
+            ("/hooks/poke/repo/shop/web", Asked::PokeRepo(Some(RepoId::new("shop", "web")))),
+            ("/hooks/poke/repo/shop/..", Asked::PokeRepo(None)),
             ("/healthz", Asked::Health),
             ("/", Asked::Nothing),
             ("/promotion", Asked::Nothing),

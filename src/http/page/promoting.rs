@@ -120,7 +120,7 @@ fn phase(open: &PromotionView) -> Markup {
 }
 
 /// A sentence, with what stands between backticks as code.
-fn quoted(sentence: &str) -> Markup {
+pub(super) fn quoted(sentence: &str) -> Markup {
     html! {
         @for (index, part) in sentence.split('`').enumerate() {
             @if index % 2 == 1 { code { (part) } } @else { (part) }
@@ -169,7 +169,7 @@ fn clusters(leaves: &[LeafSeen]) -> Markup {
 }
 
 /// `2026-11-22 22:10 UTC`.
-fn time(at_ms: i64) -> String {
+pub(super) fn time(at_ms: i64) -> String {
     let at = Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::UNIX_EPOCH);
     at.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }

@@ -44,8 +44,8 @@ async fn every_forge_can_make_us_look_and_nobody_else() {
     assert_eq!(bench.post(PATH, senders[1], b"{}").await.code, 401, "another body");
     let gitlab = senders[2];
     assert_eq!(bench.post("/hooks/poke/pipeline/default/other", gitlab, PUSH).await.code, 404);
-    let repo = bench.post("/hooks/poke/repo/default/app", gitlab, PUSH).await;
-    assert!(repo.code == 404 && repo.body.contains("has no Repos"), "{}", repo.body);
+    let no_repo = bench.post("/hooks/poke/repo/default/app", gitlab, PUSH).await;
+    assert!(no_repo.code == 404 && no_repo.body.contains("no Repo default/app"), "{}", no_repo.body);
     let long = vec![b' '; 256 * 1024 + 1];
     assert_eq!(bench.post(PATH, gitlab, &long).await.code, 413);
     assert_eq!(bench.post(PATH, gitlab, &long[1..]).await.code, 202);
@@ -123,5 +123,23 @@ async fn a_key_of_standard_webhooks_is_known_by_its_prefix() {
     let headers: &[(&str, &str)] =
         &[("webhook-id", "msg_2"), ("webhook-timestamp", &at), ("webhook-signature", &signature)];
     assert_eq!(bench.post(PATH, headers, PUSH).await.code, 202);
+    bench.stop().await;
+}
+
+#[actix::test]
+async fn a_git_host_can_make_a_repo_look() {
+    let bench = Bench::start(closed()).await;
+    let repo = json!({
+        "apiVersion": "allclear.dev/v1alpha1", "kind": "Repo", "metadata": {"namespace": "default", "name": "infra"},
+        "spec": {"url": "https://git.example.com/infra.git"},
+    });
+    bench.api.apply(repo).unwrap();
+    let path = "/hooks/poke/repo/default/infra";
+    assert_eq!(bench.post(path, &[], PUSH).await.code, 401);
+    let digits = hex(&mac(POKE_KEY, &[PUSH]));
+    assert_eq!(bench.post(path, &[("X-Gitea-Signature", &digits)], PUSH).await.code, 202);
+    let object = bench.api.get(Kind::Repo, "default", "infra").unwrap();
+    let at = object["metadata"]["annotations"]["allclear.dev/requested-at"].as_str().expect("a time");
+    assert!(at.parse::<Timestamp>().is_ok(), "{at}");
     bench.stop().await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use allclear::adapters::kubernetes::jobs::KubernetesJobs;
+use allclear::adapters::kubernetes::jobs::{KubernetesJobs, Ours};
 use domain::id::{RepoId, Revision, RunSeq};
 use domain::ports::Retry;
 use domain::ports::repo::{JobSight, Jobs, Made, Start};
@@ -52,7 +52,7 @@ async fn start() -> (Bench, KubernetesJobs) {
     let bench = Bench::start().await;
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "platform"}});
     bench.api.apply(namespace).unwrap();
-    let jobs = KubernetesJobs::new(&bench.clients, brisk(), "allclear:1");
+    let jobs = KubernetesJobs::new(&bench.clients, brisk(), Ours { image: "allclear:1".to_owned(), ..Ours::default() });
     (bench, jobs)
 }
 

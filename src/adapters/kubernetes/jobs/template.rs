@@ -9,7 +9,7 @@
 use serde_json::{Map, Value, json};
 
 use super::extras::Extras;
-use super::{ACTION, ATTEMPT, REPO_UID, REVISION, SEQ};
+use super::{ACTION, ATTEMPT, Ours, REPO_UID, REVISION, SEQ};
 use domain::repo::job::{Order, StepKind};
 use domain::repo::spec::Wanted;
 use domain::repo::status::Action;
@@ -20,6 +20,9 @@ const CONTROLLER: &str = "repos.terraform.gitops.k8s.io";
 /// Keeps Cluster Autoscaler from moving the pod to another node
 /// (<https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md>).
 const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+
+/// Keeps Karpenter from ending the pod to save a node (<https://karpenter.sh/docs/concepts/disruption/>).
+const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
 
 /// The longest value of a label (<https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/>).
 const LABEL_CHARS_MAX: usize = 63;
@@ -39,9 +42,15 @@ const SECRET: &str = "/run/git";
 ///
 /// # Errors
 /// When it would have no command, or its extras are not what the template knows, in words.
-pub(super) fn job(order: &Order, step_image: &str) -> Result<Value, String> {
+pub(super) fn job(order: &Order, ours: &Ours) -> Result<Value, String> {
+    if ours.image.is_empty() {
+        return Err(
+            "repo.step_image is not set, and its containers need allclear's own image: deploy/components/repo sets it"
+                .to_owned(),
+        );
+    }
     let extras = Extras::parse(&order.runner.extras)?;
-    let (before, last) = containers(order, &extras, step_image)?;
+    let (before, last) = containers(order, &extras, ours)?;
     let labels = labels(order);
     Ok(json!({
         "apiVersion": "batch/v1",
@@ -70,7 +79,7 @@ pub(super) fn job(order: &Order, step_image: &str) -> Result<Value, String> {
             ]},
             "activeDeadlineSeconds": order.runner.deadline.as_secs(),
             "template": {
-                "metadata": {"labels": labels, "annotations": {SAFE_TO_EVICT: "false"}},
+                "metadata": {"labels": labels, "annotations": {SAFE_TO_EVICT: "false", DO_NOT_DISRUPT: "true"}},
                 "spec": pod(order, &extras, before, last),
             },
         },
@@ -126,11 +135,11 @@ fn pod(order: &Order, extras: &Extras, before: Vec<Value>, last: Value) -> Value
 }
 
 /// The containers that run one after another, and the one that ends the Job.
-fn containers(order: &Order, extras: &Extras, step_image: &str) -> Result<(Vec<Value>, Value), String> {
+fn containers(order: &Order, extras: &Extras, ours: &Ours) -> Result<(Vec<Value>, Value), String> {
     let steps = &order.runner.steps;
     let user = |kind, command: &[String]| users(order, extras, kind, command);
-    let ours = |kind, arguments: Vec<String>| own(step_image, kind, &arguments);
-    let mut before = vec![source(order, step_image)];
+    let step = |kind, arguments: Vec<String>| own(&ours.image, kind, &arguments);
+    let mut before = vec![source(order, ours)];
     if !steps.prepare.is_empty() {
         before.push(user(StepKind::Prepare, &steps.prepare));
     }
@@ -144,10 +153,10 @@ fn containers(order: &Order, extras: &Extras, step_image: &str) -> Result<(Vec<V
     let preset = order.runner.preset.name();
     let mut read_plan = words(["--preset", preset, "--out", OUT]);
     match (order.attempt.action, &order.fingerprint) {
-        (Action::Plan, _) => return Ok((before, ours(StepKind::Report, read_plan))),
+        (Action::Plan, _) => return Ok((before, step(StepKind::Report, read_plan))),
         (Action::Apply, Some(fingerprint)) => {
             read_plan.extend(words(["--fingerprint", fingerprint]));
-            before.push(ours(StepKind::Verify, read_plan));
+            before.push(step(StepKind::Verify, read_plan));
         }
         (Action::Apply, None) => {}
     }
@@ -158,7 +167,7 @@ fn containers(order: &Order, extras: &Extras, step_image: &str) -> Result<(Vec<V
 }
 
 /// Fetches the commit: the only container with the git Secret.
-fn source(order: &Order, step_image: &str) -> Value {
+fn source(order: &Order, ours: &Ours) -> Value {
     let wanted = match &order.source.wanted {
         Wanted::Head => "HEAD".to_owned(),
         Wanted::Branch(name) => format!("refs/heads/{name}"),
@@ -172,7 +181,17 @@ fn source(order: &Order, step_image: &str) -> Value {
         arguments.extend(words(["--secret", SECRET]));
         mounts.push(mounted("git", SECRET, true));
     }
-    let mut container = own(step_image, StepKind::Source, &arguments);
+    let path = order.source.path.trim_matches('/');
+    if !path.is_empty() {
+        arguments.extend(words(["--path", path]));
+    }
+    for host in &ours.private_hosts {
+        arguments.extend(words(["--private-host", host]));
+    }
+    for stand_in in &ours.stand_ins {
+        arguments.extend(words(["--stand-in", stand_in]));
+    }
+    let mut container = own(&ours.image, StepKind::Source, &arguments);
     set(&mut container, [("volumeMounts", Some(json!(mounts)))]);
     container
 }

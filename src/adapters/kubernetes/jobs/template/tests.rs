@@ -8,7 +8,9 @@ use domain::id::{RepoId, Revision, RunSeq};
 use domain::repo::spec::{Preset, Runner, Source, Steps};
 use domain::repo::status::Attempt;
 
-const STEP_IMAGE: &str = "allclear:1";
+fn ours() -> Ours {
+    Ours { image: "allclear:1".to_owned(), ..Ours::default() }
+}
 
 fn order(action: Action) -> Order {
     let argv = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -37,7 +39,7 @@ fn order(action: Action) -> Order {
 }
 
 fn made(order: &Order) -> Value {
-    job(order, STEP_IMAGE).unwrap()
+    job(order, &ours()).unwrap()
 }
 
 fn containers(job: &Value) -> Vec<Value> {
@@ -73,13 +75,13 @@ fn each_action_has_the_steps_that_it_needs_and_no_others() {
 fn an_action_without_a_command_is_refused_in_words() {
     let mut none = order(Action::Plan);
     none.runner.steps.plan.clear();
-    assert!(job(&none, STEP_IMAGE).unwrap_err().contains("spec.runner.steps.plan"));
+    assert!(job(&none, &ours()).unwrap_err().contains("spec.runner.steps.plan"));
     let mut none = order(Action::Apply);
     none.runner.steps.apply.clear();
-    assert!(job(&none, STEP_IMAGE).unwrap_err().contains("spec.runner.steps.apply"));
+    assert!(job(&none, &ours()).unwrap_err().contains("spec.runner.steps.apply"));
     let mut unknown = order(Action::Apply);
     unknown.runner.extras = r#"{"hostNetwork": true}"#.to_owned();
-    assert!(job(&unknown, STEP_IMAGE).unwrap_err().contains("unknown field `hostNetwork`"));
+    assert!(job(&unknown, &ours()).unwrap_err().contains("unknown field `hostNetwork`"));
 }
 
 #[test]
@@ -109,7 +111,7 @@ fn our_steps_are_told_what_to_do_by_their_arguments_alone() {
     assert!(["source", "verify"].iter().all(|name| container(&made, name).get("env").is_none()));
     let of = |wanted| {
         let source = Source { wanted, ..order.source.clone() };
-        container(&job(&Order { source, ..order.clone() }, STEP_IMAGE).unwrap(), "source")["args"][7].clone()
+        container(&job(&Order { source, ..order.clone() }, &ours()).unwrap(), "source")["args"][7].clone()
     };
     assert_eq!((of(Wanted::Head), of(Wanted::Tag("v1".to_owned()))), (json!("HEAD"), json!("refs/tags/v1")));
     assert_eq!(of(Wanted::Commit(order.revision.clone())), json!(order.revision.0));
@@ -366,7 +368,7 @@ proptest! {
             prop_assert_eq!(has_git, container["name"] == "source" && order.source.secret.is_some());
             prop_assert!(!container["env"].to_string().contains("git-credentials"));
             let ours = ["source", "report", "verify"].contains(&container["name"].as_str().unwrap());
-            prop_assert_eq!(&container["image"], if ours { STEP_IMAGE } else { "terraform:1" });
+            prop_assert_eq!(&container["image"], if ours { "allclear:1" } else { "terraform:1" });
             prop_assert!(!ours || (container.get("env").is_none() && container.get("envFrom").is_none()));
         }
     }

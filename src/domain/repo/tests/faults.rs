@@ -1,0 +1,92 @@
+//! Crashes, hands that meddle, backups, and git that does not answer.
+
+use super::*;
+
+#[test]
+fn a_job_that_vanished_or_was_suspended_is_left_to_a_person() {
+    let mut stage = staged(Approving::Auto);
+    let job = stage.job();
+    let held = Job { suspended: true, version: "99".to_owned(), ..job.clone() };
+    stage.jobs.insert(job.name.clone(), held.clone());
+    stage.feed(Event::JobSeen(Box::new(held)));
+    stage.pass(Duration::from_hours(2));
+    assert_eq!(stage.started.len(), 1);
+    assert!(stage.told().contains(&"run.stalled"));
+    stage.jobs.remove(&job.name);
+    let pod = Pod { name: "pod".to_owned(), alive: true, waits: None, disrupted: None, steps: Vec::new() };
+    stage.pods.insert(job.uid.clone(), vec![pod]);
+    stage.feed(Event::JobGone(job.name.clone()));
+    stage.push(B);
+    assert_eq!((stage.run().phase, stage.started.len()), (Phase::Started, 1), "a pod of it still runs");
+    stage.pods.clear();
+    stage.pass(Duration::from_mins(1));
+    assert_eq!(stage.run().revision.0, B, "then the next commit is run");
+    assert!(stage.told().contains(&"run.failed"));
+    assert_eq!(stage.stored.status.history.first().map(|ended| ended.outcome), Some(Phase::Lost));
+}
+
+#[test]
+fn whenever_it_dies_there_is_one_started_job() {
+    for held in ["store", "make_job", "start_job", "watch_jobs", "read_pods", "remove_job", "resolve", "tell"] {
+        for act in [false, true] {
+            let mut stage = Stage::new(spec(Approving::Auto));
+            stage.held = vec![held];
+            stage.pass(Duration::from_secs(5));
+            if stage.run_is(Phase::Started) {
+                stage.applies();
+            }
+            stage.pass(Duration::from_secs(5));
+            let kept = std::mem::take(&mut stage.kept);
+            if act {
+                for effect in kept {
+                    let _lost = stage.answer(effect);
+                }
+            }
+            stage.held.clear();
+            stage.crash();
+            if stage.run_is(Phase::Started) {
+                stage.applies();
+            }
+            stage.pass(Duration::from_mins(2));
+            assert_eq!((stage.run().phase, stage.started.len()), (Phase::Succeeded, 1), "{held}, {act}");
+        }
+    }
+}
+
+#[test]
+fn a_status_from_a_backup_starts_nothing_twice() {
+    let mut stage = staged(Approving::Auto);
+    stage.applies();
+    stage.pass(Duration::from_secs(2));
+    let backup = stage.stored.status.clone();
+    stage.push(B);
+    assert_eq!(stage.started.len(), 2);
+    stage.stored.status = backup;
+    stage.stored.version = stage.next_version();
+    stage.crash();
+    assert_eq!((stage.run().revision.0.as_str(), stage.run().phase), (B, Phase::Started));
+    stage.applies();
+    stage.pass(Duration::from_mins(3));
+    assert_eq!((stage.started.len(), stage.run().phase), (2, Phase::Succeeded));
+    assert!(stage.told().contains(&"repo.faulty"));
+}
+
+#[test]
+fn git_that_does_not_answer_is_shown_and_asked_more_rarely() {
+    let mut stage = Stage::new(spec(Approving::Auto));
+    stage.head = Err("no route");
+    stage.pass(Duration::from_mins(10));
+    assert_eq!((stage.ready(), stage.started.len()), ((Some(false), "GitFailed"), 0));
+    stage.pass(Duration::from_hours(1));
+    assert!(stage.told().contains(&"repo.faulty"), "a wait longer than stalledAfter is told");
+    stage.head = Ok(A);
+    stage.pass(Duration::from_mins(31));
+    assert_eq!(stage.started.len(), 1);
+}
+
+impl Stage {
+    fn run_is(&self, phase: Phase) -> bool {
+        let run = self.stored.status.run.as_ref();
+        run.is_some_and(|run| run.phase == phase) && self.started.len() == 1 && self.job().end.is_none()
+    }
+}

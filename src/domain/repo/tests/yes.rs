@@ -1,0 +1,97 @@
+//! Questions to people, and what keeps an apply back.
+
+use super::*;
+
+#[test]
+fn a_plan_is_applied_after_a_yes_to_it_and_to_no_other() {
+    let mut stage = staged(Approving::Plan);
+    assert_eq!(stage.job().attempt.action, Action::Plan);
+    stage.plans("1");
+    stage.pass(Duration::from_secs(2));
+    assert_eq!((stage.run().phase, stage.ready()), (Phase::Planned, (Some(false), "WaitingForApproval")));
+    let first = stage.ticket();
+    stage.approve(&first);
+    assert_eq!((stage.job().attempt.action, stage.started.len()), (Action::Apply, 2));
+    let differs = said(&Message::Differs(planned("2")));
+    stage.fails(StepKind::Verify, PLAN_DIFFERS, &differs);
+    stage.pass(Duration::from_secs(2));
+    assert_eq!(stage.run().phase, Phase::Planned, "the old yes is void");
+    assert_ne!(stage.ticket(), first);
+    stage.approve(&first);
+    assert_eq!(stage.started.len(), 2);
+    let second = stage.ticket();
+    stage.approve(&second);
+    let back = said(&Message::Differs(planned("1")));
+    stage.fails(StepKind::Verify, PLAN_DIFFERS, &back);
+    stage.pass(Duration::from_secs(2));
+    stage.approve(&first);
+    assert_eq!(
+        (stage.run().phase, stage.started.len()),
+        (Phase::Planned, 3),
+        "nor does it count when the plan comes back"
+    );
+    let third = stage.ticket();
+    stage.approve(&third);
+    stage.applies();
+    stage.pass(Duration::from_secs(2));
+    assert_eq!(stage.run().phase, Phase::Succeeded);
+    assert_eq!(stage.told.iter().filter(|(kind, _)| *kind == Kind::RunWaiting).count(), 3);
+    assert!(stage.told.iter().any(|(_, message)| message.contains("2 to add, 1 to change, 0 to destroy")));
+}
+
+#[test]
+fn a_plan_that_changes_nothing_needs_no_yes_and_a_newer_commit_voids_a_question() {
+    let mut stage = staged(Approving::Plan);
+    stage.plans("0");
+    stage.pass(Duration::from_secs(2));
+    assert_eq!((stage.run().phase, stage.started.len()), (Phase::Succeeded, 1));
+    stage.push(B);
+    stage.plans("1");
+    stage.pass(Duration::from_secs(2));
+    let old = stage.ticket();
+    stage.push(C);
+    stage.approve(&old);
+    assert_eq!((stage.run().revision.0.as_str(), stage.job().attempt.action), (C, Action::Plan));
+    assert_eq!(stage.run().skipped, [Revision(B.to_owned())]);
+}
+
+#[test]
+fn a_changed_runner_voids_a_yes_and_starts_no_run_of_what_was_applied() {
+    let mut stage = staged(Approving::Revision);
+    stage.pass(Duration::from_secs(2));
+    let ticket = stage.ticket();
+    stage.edit(|object| object.spec.as_mut().expect("a spec").runner.image = "tool:2".to_owned());
+    stage.pass(Duration::from_secs(2));
+    stage.approve(&ticket);
+    assert_eq!(stage.started.len(), 0);
+    let ticket = stage.ticket();
+    stage.approve(&ticket);
+    stage.applies();
+    stage.edit(|object| object.spec.as_mut().expect("a spec").runner.image = "tool:3".to_owned());
+    stage.pass(Duration::from_hours(1));
+    assert_eq!(stage.started.len(), 1);
+    stage.edit(|object| object.spec.as_mut().expect("a spec").source.path = "other".to_owned());
+    stage.pass(Duration::from_mins(2));
+    let ticket = stage.ticket();
+    stage.approve(&ticket);
+    assert_eq!(stage.started.len(), 2, "another folder is other work");
+}
+
+#[test]
+fn a_closed_gate_holds_an_apply_and_a_suspended_repo_starts_nothing() {
+    let mut spec = spec(Approving::Auto);
+    spec.gates.freezes = vec![Freeze { from: 0, to: i64::MAX, reason: "fair".to_owned() }];
+    let mut stage = Stage::new(spec);
+    stage.pass(Duration::from_mins(5));
+    assert_eq!((stage.started.len(), stage.ready()), (0, (Some(false), "GateClosed")));
+    stage.edit(|object| {
+        let spec = object.spec.as_mut().expect("a spec");
+        spec.gates.freezes.clear();
+        spec.suspended = Some("holiday".to_owned());
+    });
+    stage.pass(Duration::from_mins(5));
+    assert_eq!((stage.started.len(), stage.ready()), (0, (Some(false), "Suspended")));
+    stage.edit(|object| object.spec.as_mut().expect("a spec").suspended = None);
+    stage.pass(Duration::from_secs(5));
+    assert_eq!(stage.started.len(), 1);
+}
