@@ -61,9 +61,10 @@ define play
 told=$$(mktemp --directory); trap 'rm -r "$$told"' EXIT; \
 play --clusters 3 > "$$told/group" 2>&1 & group=$$!; \
 play pipeline > "$$told/pipeline" 2>&1 & pipeline=$$!; \
+play repo > "$$told/repo" 2>&1 & repo=$$!; \
 play && alone=0 || alone=$$?; \
 wait "$$group" && clusters=0 || clusters=$$?; wait "$$pipeline" && promoted=0 || promoted=$$?; \
-cat "$$told"/*; test "$$alone $$clusters $$promoted" = '0 0 0'
+wait "$$repo" && ran=0 || ran=$$?; cat "$$told"/*; test "$$alone $$clusters $$promoted $$ran" = '0 0 0 0'
 endef
 
 .PHONY: smoke

@@ -12,6 +12,8 @@ pub enum Story {
     Rollout,
     /// A Pipeline that promotes from staging to prod; needs git
     Pipeline,
+    /// A Repo, whose commits run Jobs; needs git
+    Repo,
 }
 
 /// Runs the demo; a story of rollouts has this many clusters. `stay` keeps everything running afterwards.
@@ -19,6 +21,7 @@ pub fn demo(story: Story, clusters: u8, stay: bool) -> ExitCode {
     let told = match story {
         Story::Rollout => demo::tell(clusters, stay),
         Story::Pipeline => demo::tell_pipeline(stay),
+        Story::Repo => demo::tell_repo(stay),
     };
     match told {
         Ok(true) => ExitCode::SUCCESS,

@@ -8,6 +8,7 @@ mod clusters;
 pub mod life;
 mod narration;
 mod pipeline;
+mod repo;
 
 use std::io;
 
@@ -21,6 +22,15 @@ pub const CLUSTERS_MAX: u8 = 5;
 /// When a port or a file cannot be had, git is not installed, or the controller does not start.
 pub fn tell_pipeline(stay: bool) -> io::Result<bool> {
     actix::System::new().block_on(pipeline::tell(stay))
+}
+
+/// Tells the story of a Repo on standard output; `stay` keeps everything running afterwards. Whether every chapter came out as
+/// announced.
+///
+/// # Errors
+/// When a port or a file cannot be had, git is not installed, or the controller does not start.
+pub fn tell_repo(stay: bool) -> io::Result<bool> {
+    actix::System::new().block_on(repo::tell(stay))
 }
 
 /// Tells the story of this many clusters on standard output; `stay` keeps everything running afterwards. Whether every

@@ -1,0 +1,482 @@
+//! The story of a Repo: each new commit runs a Job, once, whatever happens meanwhile.
+//!
+//! The git host is real git, and so are allclear's own containers; `pods` says what the others do.
+
+mod pods;
+mod props;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use self::pods::Pods;
+use self::props::{Told, repo, repository, told};
+use crate::demo::life::Life;
+use crate::demo::narration::{LOOK_EVERY, TIMINGS, line, program, say};
+use domain::repo::view::View;
+use sandbox::git::GitHost;
+use sandbox::http::{Action, Fault, Request, Server, When};
+use sandbox::kubernetes::Kind;
+use sandbox::world::World;
+
+/// Where the Repos are, and the first one's name.
+const NAMESPACE: &str = "platform";
+const NAME: &str = "infra";
+
+/// Another Repo, and one without a repository.
+const OTHER: &str = "dns";
+const BROKEN: &str = "gone";
+
+/// The git host, as Repos name it.
+const GIT: &str = "git.example.com";
+
+/// The file that says which servers there are to be.
+const FILE: &str = "servers.txt";
+
+/// No chapter takes longer; one that does has failed.
+const CHAPTER_MAX: Duration = Duration::from_secs(30);
+
+/// Time in which something would happen that must not.
+const NOTHING_HAPPENS: Duration = Duration::from_millis(1_500);
+
+/// Hexadecimal digits of a commit, the shortest of the hashes that are told, and how many of them are shown.
+const HASH: usize = 40;
+const SHOWN: usize = 8;
+
+/// Tells it. Whether it came out as announced; `stay` keeps everything running afterwards.
+pub async fn tell(stay: bool) -> io::Result<bool> {
+    let mut story = Story::prepare().await?;
+    let told = story.tell().await;
+    let well = story.table()?;
+    told?;
+    if stay {
+        story.stay().await?;
+    }
+    story.end()?;
+    Ok(well)
+}
+
+/// What a chapter announced, and what came of it.
+struct Chapter {
+    title: &'static str,
+    announced: &'static str,
+    came: String,
+    took: Duration,
+}
+
+struct Story {
+    world: World,
+    git: Arc<GitHost>,
+    /// In front of git.
+    site: Server,
+    pods: Arc<Pods>,
+    life: Option<Life>,
+    tasks: Vec<JoinHandle<()>>,
+    began: Instant,
+    /// Deliveries that were shown, and containers.
+    shown: (BTreeSet<String>, usize),
+    chapters: Vec<Chapter>,
+}
+
+impl Story {
+    /// Brings up a cluster, git, a receiver and the controller.
+    async fn prepare() -> io::Result<Self> {
+        let mut world = World::new(TIMINGS, None).await?;
+        world.kubernetes.set_installed("allclear.dev", true);
+        world.set("ALLCLEAR__REPO__STEP_IMAGE", "registry.example.com/allclear:demo");
+        props::subscribe(&world)?;
+        let git = Arc::new(GitHost::new()?);
+        for name in [NAME, OTHER] {
+            git.create(&repository(name), &[])?;
+        }
+        let site = Server::start(Arc::<GitHost>::clone(&git)).await?;
+        let (pods, running) = Pods::start(&world, site.address());
+        let cluster = world.kubernetes.clone();
+        #[expect(clippy::disallowed_methods, reason = "part of the world that the demo plays; ended with it")]
+        let tasks = vec![running, actix::spawn(async move { cluster.run_controller().await })];
+        let (began, shown) = (Instant::now(), Default::default());
+        let mut story = Self { world, git, site, pods, life: None, tasks, began, shown, chapters: Vec::new() };
+        story.introduce()?;
+        story.start().await?;
+        let first = story.commit(NAME, &["web"])?;
+        story.apply(repo(NAME, "Auto"))?;
+        story.until_applied(NAME, &first).await?;
+        Ok(story)
+    }
+
+    fn introduce(&self) -> io::Result<()> {
+        say(&format!(
+            "allclear demo repo: each new commit runs a Job, all on this machine's loopback\n\
+             \n  cluster   {}   allclear is here, and the Repo {NAMESPACE}/{NAME}\
+             \n  git       {}   stands in for https://{GIT}; its {FILE} says which servers there are to be\
+             \n  receiver  {}   is told of runs\
+             \n\nallclear's own containers are real: source, report and verify. A stand-in for Terraform plans and applies.",
+            self.world.api.url(),
+            self.site.url(),
+            self.world.hook.url(),
+        ))
+    }
+
+    async fn start(&mut self) -> io::Result<()> {
+        let stand_ins = [(GIT.to_owned(), self.site.address())].into();
+        self.life = Some(Life::start_among(&self.world, &[], stand_ins).await?);
+        Ok(())
+    }
+
+    async fn tell(&mut self) -> io::Result<()> {
+        self.applied().await?;
+        self.overtaken().await?;
+        self.approved().await?;
+        self.killed().await?;
+        self.broken().await
+    }
+
+    /// 1: a commit runs a Job, and the receiver is told.
+    async fn applied(&mut self) -> io::Result<()> {
+        self.begin("a commit runs a Job, and the receiver is told")?;
+        let jobs = self.jobs();
+        let commit = self.push(NAME, &["db", "web"])?;
+        self.until_applied(NAME, &commit).await?;
+        let told = self.told_of(&commit);
+        let times = |kind: &str| told.iter().filter(|told| told.kind == kind).count();
+        let (started, completed) = (times("run.started"), times("run.completed"));
+        self.end_chapter(
+            "1 Job, told started 1 time, completed 1 time",
+            format!("{} Job, told started {started} time, completed {completed} time", self.jobs() - jobs),
+        )
+    }
+
+    /// 2: two more commits come while one is applied.
+    async fn overtaken(&mut self) -> io::Result<()> {
+        self.begin("two more commits while it runs: the newest follows")?;
+        let jobs = self.jobs();
+        self.pods.hold(true);
+        self.push_until_it_runs(&["cache", "db", "web"]).await?;
+        let skipped = self.push(NAME, &["db", "mail", "web"])?;
+        self.until_queued(&skipped).await?;
+        let newest = self.push(NAME, &["db", "queue", "web"])?;
+        self.until_queued(&newest).await?;
+        self.say("apply", "its container is let go on")?;
+        self.pods.hold(false);
+        self.until_applied(NAME, &newest).await?;
+        let named: BTreeSet<String> = self.told_of(&newest).into_iter().flat_map(|told| told.skipped).collect();
+        let named = if named == BTreeSet::from([skipped]) { "1 is named skipped" } else { "not so named" };
+        self.end_chapter(
+            "3 commits, 2 Jobs, 1 is named skipped",
+            format!("3 commits, {} Jobs, {named}", self.jobs() - jobs),
+        )
+    }
+
+    /// 3: a person says yes to a plan; what it would change is another thing by then.
+    async fn approved(&mut self) -> io::Result<()> {
+        self.begin("yes to a plan; a server made by hand makes the yes void")?;
+        self.apply(repo(NAME, "Plan"))?;
+        self.say("kubectl apply", "approval: Plan")?;
+        let commit = self.push(NAME, &["db", "mail", "queue", "web"])?;
+        let first = self.until_asked(&commit, "").await?;
+        self.pods.make_by_hand(NAME, "rogue");
+        self.say("somebody", "makes the server rogue by hand")?;
+        let applies = self.applies();
+        self.answer(&first)?;
+        let second = self.until_asked(&commit, &first).await?;
+        let by_first = self.applies() - applies;
+        self.answer(&second)?;
+        self.until_applied(NAME, &commit).await?;
+        self.end_chapter(
+            "0 applies by the first yes, 1 by the second",
+            format!("{by_first} applies by the first yes, {} by the second", self.applies() - applies - by_first),
+        )
+    }
+
+    /// 4: the controller dies after a Job was made, when it is not started yet; and in the middle of an apply.
+    async fn killed(&mut self) -> io::Result<()> {
+        self.begin("killed between make and start, and in the middle of an apply")?;
+        self.apply(repo(NAME, "Auto"))?;
+        let (jobs, applies) = (self.jobs(), self.applies());
+        let is_start = |request: &Request| request.method == "PATCH" && request.path.contains("/jobs/");
+        let starts = |story: &Self| {
+            let seen = story.world.api.seen();
+            seen.iter().filter(|one| one.method == "PATCH" && one.path.contains("/jobs/")).count()
+        };
+        let before = starts(self);
+        self.world.api.inject(Fault::once(When::Before, Action::Hold).matching(is_start));
+        let commit = self.push(NAME, &["db", "mail", "web"])?;
+        self.until("the Job is to be started", move |story, _| starts(story) > before).await?;
+        let jobs_now = self.world.kubernetes.list(Kind::Job, NAMESPACE);
+        let suspended = jobs_now.iter().filter(|job| job.pointer("/spec/suspend") == Some(&Value::Bool(true))).count();
+        self.kill(&format!("{suspended} Job is made and suspended"))?;
+        self.world.api.clear_faults();
+        self.restart().await?;
+        self.until_applied(NAME, &commit).await?;
+        let first = (self.jobs() - jobs, self.applies() - applies);
+        self.pods.hold(true);
+        let commit = self.push_until_it_runs(&["cache", "db", "mail", "web"]).await?;
+        self.kill("the apply runs on")?;
+        self.restart().await?;
+        self.pause(NOTHING_HAPPENS).await?;
+        self.pods.hold(false);
+        self.until_applied(NAME, &commit).await?;
+        let second = (self.jobs() - jobs - first.0, self.applies() - applies - first.1);
+        let both = [first, second].map(|(jobs, applies)| format!("{jobs} Job and {applies} apply"));
+        self.end_chapter("1 Job and 1 apply, then 1 Job and 1 apply", both.join(", then "))
+    }
+
+    /// 5: a Repo whose URL leads nowhere.
+    async fn broken(&mut self) -> io::Result<()> {
+        self.begin("a Repo whose URL leads nowhere: the others go on")?;
+        self.apply(repo(BROKEN, "Auto"))?;
+        self.say("kubectl apply", &format!("Repo {BROKEN}: https://{GIT}/{}", repository(BROKEN)))?;
+        self.until("it says why", |_, views| is_unready(views, BROKEN)).await?;
+        let there = self.commit(OTHER, &["ns1", "ns2"])?;
+        self.apply(repo(OTHER, "Auto"))?;
+        self.say("kubectl apply", &format!("Repo {OTHER}: https://{GIT}/{}", repository(OTHER)))?;
+        let here = self.push(NAME, &["db", "proxy", "web"])?;
+        self.until_applied(OTHER, &there).await?;
+        self.until_applied(NAME, &here).await?;
+        let views = self.listen().await?;
+        let broken = if is_unready(&views, BROKEN) { "GitFailed" } else { "not told" };
+        let right = [(OTHER, &there), (NAME, &here)].into_iter().filter(|(name, at)| is_applied(&views, name, at));
+        self.end_chapter("GitFailed; 2 others applied", format!("{broken}; {} others applied", right.count()))
+    }
+
+    fn begin(&mut self, title: &'static str) -> io::Result<()> {
+        say(&format!("\n{}. {title}", self.chapters.len() + 1))?;
+        self.began = Instant::now();
+        self.chapters.push(Chapter { title, announced: "", came: String::new(), took: Duration::ZERO });
+        Ok(())
+    }
+
+    fn end_chapter(&mut self, announced: &'static str, came: String) -> io::Result<()> {
+        let took = self.began.elapsed();
+        if let Some(chapter) = self.chapters.last_mut() {
+            *chapter = Chapter { announced, came, took, ..*chapter };
+        }
+        Ok(())
+    }
+
+    /// Waits until something is so, and tells what happens meanwhile.
+    async fn until(&mut self, what: &str, is_so: impl Fn(&Self, &[View]) -> bool) -> io::Result<()> {
+        let deadline = Instant::now() + CHAPTER_MAX;
+        loop {
+            let views = self.listen().await?;
+            if is_so(self, &views) {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                let seen: Vec<_> = views.iter().map(|view| (&view.id.name, &view.waits, &view.next)).collect();
+                let waited = CHAPTER_MAX.as_secs();
+                return Err(io::Error::other(format!("waited {waited} s in vain until {what}: {seen:?}")));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Waits until a commit is applied, and the receiver was told so.
+    async fn until_applied(&mut self, name: &'static str, commit: &str) -> io::Result<()> {
+        let commit = commit.to_owned();
+        self.until("it is applied and told", move |story, views| {
+            let told = story.told_of(&commit);
+            let is_told = |kind: &str| told.iter().any(|told| told.kind == kind);
+            // Deliveries run side by side: the first may come last.
+            is_applied(views, name, &commit) && is_told("run.started") && is_told("run.completed")
+        })
+        .await
+    }
+
+    /// Waits until a commit is the next one.
+    async fn until_queued(&mut self, commit: &str) -> io::Result<()> {
+        let commit = commit.to_owned();
+        self.until("it is next", move |_, views| {
+            view(views, NAME).and_then(|view| view.queued.as_ref()).is_some_and(|next| next.revision.0 == commit)
+        })
+        .await
+    }
+
+    /// Waits until a person is asked about a commit, with another ticket than this one. Returns the ticket.
+    async fn until_asked(&mut self, commit: &str, old: &str) -> io::Result<String> {
+        let (commit, old) = (commit.to_owned(), old.to_owned());
+        let ticket =
+            |views: &[View]| view(views, NAME).and_then(|view| view.question.clone()).map(|asked| asked.ticket);
+        self.until("it asks", move |story, views| {
+            let is_told = story.told_of(&commit).iter().filter(|told| told.kind == "run.waiting").count();
+            ticket(views).is_some_and(|ticket| ticket != old) && is_told > usize::from(!old.is_empty())
+        })
+        .await?;
+        Ok(ticket(&self.listen().await?).unwrap_or_default())
+    }
+
+    async fn pause(&mut self, time: Duration) -> io::Result<()> {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            self.listen().await?;
+            sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    /// Tells what is new: containers that have ended, and what the receiver was told. Returns what the controller shows.
+    async fn listen(&mut self) -> io::Result<Vec<View>> {
+        let is_told = !self.chapters.is_empty();
+        for ended in self.pods.ended_after(self.shown.1) {
+            self.shown.1 += 1;
+            let words = ended.words.lines().next().unwrap_or_default();
+            if is_told && !words.is_empty() {
+                let code = if ended.code == 0 { String::new() } else { format!(" (exit code {})", ended.code) };
+                self.say(&ended.container, &format!("{}: {words}{code}", ended.job))?;
+            }
+        }
+        for one in told(&self.world) {
+            if self.shown.0.insert(one.id.clone()) && is_told {
+                self.say(&one.kind, &one.message)?;
+            }
+        }
+        let Some(life) = &self.life else { return Ok(Vec::new()) };
+        Ok(life.observe().await.running.map(|running| running.repos).unwrap_or_default())
+    }
+
+    /// What the receiver was told about a commit, each once.
+    fn told_of(&self, commit: &str) -> Vec<Told> {
+        let mut seen = BTreeSet::new();
+        let all = told(&self.world).into_iter();
+        all.filter(|one| one.revision == commit && seen.insert(one.id.clone())).collect()
+    }
+
+    /// Commits that these servers are wanted.
+    fn commit(&self, name: &str, servers: &[&str]) -> io::Result<String> {
+        let file = servers.iter().map(|server| format!("{server}\n")).collect::<String>();
+        self.git.commit(&repository(name), "main", &[(FILE, file.as_bytes())])
+    }
+
+    /// Commits, and asks for a look at once, as `allclear repo poke` does.
+    fn push(&self, name: &str, servers: &[&str]) -> io::Result<String> {
+        let commit = self.commit(name, servers)?;
+        let poke = json!({"metadata": {"annotations": {"allclear.dev/requested-at": commit}}});
+        self.patch(name, &poke)?;
+        let servers = servers.join(", ");
+        self.say("git push", &format!("{commit} wants {servers}; then: allclear repo poke {NAMESPACE}/{name}"))?;
+        Ok(commit)
+    }
+
+    /// Pushes a commit, and waits until its apply has begun.
+    async fn push_until_it_runs(&mut self, servers: &[&str]) -> io::Result<String> {
+        let applies = self.applies();
+        let commit = self.push(NAME, servers)?;
+        self.until("it is being applied", move |story, _| story.applies() > applies).await?;
+        self.say("apply", "its container runs")?;
+        Ok(commit)
+    }
+
+    /// Answers a ticket as `allclear repo approve` does.
+    fn answer(&self, ticket: &str) -> io::Result<()> {
+        let annotations = json!({"allclear.dev/approve": ticket, "allclear.dev/approved-by": "ann"});
+        self.patch(NAME, &json!({"metadata": {"annotations": annotations}}))?;
+        self.say("ann says yes", &format!("allclear repo approve {NAMESPACE}/{NAME} --ticket {ticket}"))
+    }
+
+    fn apply(&self, object: Value) -> io::Result<()> {
+        self.world.kubernetes.apply(object).map(drop).map_err(|failure| io::Error::other(format!("{failure:?}")))
+    }
+
+    fn patch(&self, name: &str, change: &Value) -> io::Result<()> {
+        let patched = self.world.kubernetes.patch(Kind::Repo, NAMESPACE, name, change);
+        patched.map(drop).map_err(|failure| io::Error::other(format!("{failure:?}")))
+    }
+
+    fn kill(&mut self, meanwhile: &str) -> io::Result<()> {
+        if let Some(life) = self.life.take() {
+            life.kill()?;
+        }
+        self.say("kill -9", meanwhile)
+    }
+
+    async fn restart(&mut self) -> io::Result<()> {
+        self.start().await?;
+        self.say("restart", "a new controller reads the Repo's status and goes on")
+    }
+
+    /// Jobs that were made so far.
+    fn jobs(&self) -> usize {
+        self.world.kubernetes.list(Kind::Job, NAMESPACE).len()
+    }
+
+    /// Applies that were begun so far.
+    fn applies(&self) -> usize {
+        self.world.kubernetes.started_containers().iter().filter(|run| run.container == "apply").count()
+    }
+
+    /// Prints what happened. Hashes are shortened, so that a line is a line.
+    fn say(&self, what: &str, text: &str) -> io::Result<()> {
+        let is_digit = |c: char| c.is_ascii_hexdigit();
+        let short = |word: &str| match word.trim_end_matches(|c| !is_digit(c)) {
+            hash if hash.len() >= HASH && hash.chars().all(is_digit) => {
+                word.replace(hash, &hash.chars().take(SHOWN).collect::<String>())
+            }
+            _ => word.to_owned(),
+        };
+        line(self.began, what, &text.split_inclusive(' ').map(short).collect::<String>())
+    }
+
+    /// Prints what was announced beside what happened; whether they agree.
+    fn table(&self) -> io::Result<bool> {
+        let mut table = comfy_table::Table::new();
+        table.load_style(comfy_table::presets::NOTHING);
+        table.set_header(["", "chapter", "came", "time", ""]);
+        let mut well = self.chapters.len() == 5;
+        for (number, Chapter { title, announced, came, took }) in self.chapters.iter().enumerate() {
+            let right = !announced.is_empty() && announced == came;
+            well &= right;
+            table.add_row([
+                format!("{}", number + 1),
+                (*title).to_owned(),
+                came.clone(),
+                format!("{:.1} s", took.as_secs_f64()),
+                if right { "as announced".to_owned() } else { format!("NOT AS ANNOUNCED: {announced}") },
+            ]);
+        }
+        say(&format!("\n{table}"))?;
+        Ok(well)
+    }
+
+    async fn stay(&self) -> io::Result<()> {
+        let Some(life) = &self.life else { return Ok(()) };
+        let kubeconfig = self.world.kubeconfig();
+        let kubeconfig = kubeconfig.display();
+        say(&format!(
+            "\nStill running; end it with Ctrl-C.\n\
+             \n  status page  http://{}/\
+             \n  ask why      {} --kubeconfig {kubeconfig} explain repo/{NAMESPACE}/{NAME}\
+             \n  new commit   push to {}",
+            life.address(),
+            program(),
+            self.git.directory(&repository(NAME)).display(),
+        ))?;
+        tokio::signal::ctrl_c().await
+    }
+
+    fn end(self) -> io::Result<()> {
+        // The script holds the cluster that holds it.
+        self.world.kubernetes.set_job_script(None);
+        self.tasks.iter().for_each(JoinHandle::abort);
+        self.life.map_or(Ok(()), Life::stop)
+    }
+}
+
+fn view<'a>(views: &'a [View], name: &str) -> Option<&'a View> {
+    views.iter().find(|view| view.id.name == name)
+}
+
+/// Whether this commit is applied.
+fn is_applied(views: &[View], name: &str, commit: &str) -> bool {
+    let run = view(views, name).and_then(|view| view.run.as_ref());
+    run.is_some_and(|run| run.revision.0 == commit && run.phase == "Succeeded")
+}
+
+/// Whether it is told that git fails.
+fn is_unready(views: &[View], name: &str) -> bool {
+    view(views, name).and_then(View::ready).is_some_and(|ready| ready.reason == "GitFailed")
+}
