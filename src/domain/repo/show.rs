@@ -64,14 +64,21 @@ impl Repo {
             }
             (Stand::Asked(_), _) => ready(Some(false), "WaitingForApproval", words),
             (Stand::Gates(_), _) => ready(Some(false), "GateClosed", words),
-            (Stand::Resting | Stand::Taken(_), _) => ready(Some(false), "RunFailed", words),
+            (
+                Stand::Resting
+                | Stand::Taken(_)
+                | Stand::Listing(Some(_))
+                | Stand::Making(Some(_))
+                | Stand::Starting(Some(_)),
+                _,
+            ) => ready(Some(false), "RunFailed", words),
             (
                 Stand::Looking
                 | Stand::Done
-                | Stand::Listing(_)
+                | Stand::Listing(None)
                 | Stand::Behind(_)
-                | Stand::Making(_)
-                | Stand::Starting(_)
+                | Stand::Making(None)
+                | Stand::Starting(None)
                 | Stand::Running(_)
                 | Stand::Ending
                 | Stand::Held

@@ -21,6 +21,13 @@ const CONTROLLER: &str = "repos.terraform.gitops.k8s.io";
 /// (<https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md>).
 const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
 
+/// Keeps Istio from adding its proxy: where that is no sidecar as Kubernetes knows them, it never ends, and the Job with it
+/// (<https://istio.io/latest/docs/setup/additional-setup/sidecar-injection/>).
+const NO_SIDECARS: [(&str, &str); 1] = [("sidecar.istio.io/inject", "false")];
+
+/// Keeps Linkerd from the same (<https://linkerd.io/2/features/proxy-injection/>).
+const NO_LINKERD: &str = "linkerd.io/inject";
+
 /// Keeps Karpenter from ending the pod to save a node (<https://karpenter.sh/docs/concepts/disruption/>).
 const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
 
@@ -79,14 +86,28 @@ pub(super) fn job(order: &Order, ours: &Ours) -> Result<Value, String> {
             ]},
             "activeDeadlineSeconds": order.runner.deadline.as_secs(),
             "template": {
-                "metadata": {"labels": labels, "annotations": {SAFE_TO_EVICT: "false", DO_NOT_DISRUPT: "true"}},
+                "metadata": {"labels": of_pod(&labels), "annotations": annotations()},
                 "spec": pod(order, &extras, before, last),
             },
         },
     }))
 }
 
-/// Labels of the Job and of its pod. A Repo's name that is too long for a label is left out: the beginning of it could be the name of
+/// Labels of the pod. The name of the Repo is not among them: a Service that selects `app: NAME` would send requests to it.
+fn of_pod(labels: &Map<String, Value>) -> Map<String, Value> {
+    let mut labels = labels.clone();
+    labels.remove("app");
+    labels.extend(NO_SIDECARS.map(|(key, value)| (key.to_owned(), json!(value))));
+    labels
+}
+
+/// Annotations of the pod: nothing ends it to save a node, and no mesh adds a container that never ends.
+fn annotations() -> Map<String, Value> {
+    let kept = [(SAFE_TO_EVICT, "false"), (DO_NOT_DISRUPT, "true"), (NO_LINKERD, "disabled")];
+    kept.into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect()
+}
+
+/// Labels of the Job. A Repo's name that is too long for a label is left out: the beginning of it could be the name of
 /// another Repo.
 fn labels(order: &Order) -> Map<String, Value> {
     let mut labels = Map::new();

@@ -196,15 +196,24 @@ fn a_name_that_is_too_long_for_a_label_is_left_out() {
     let mut order = order(Action::Apply);
     assert_eq!(made(&order)["metadata"]["labels"]["app"], "infra");
     order.repo = RepoId::new("platform", "a".repeat(64));
-    let made = made(&order);
-    for labels in [&made["metadata"]["labels"], &made["spec"]["template"]["metadata"]["labels"]] {
-        assert_eq!(labels.get("app"), None);
-        let expected = json!({
-            "controller": "repos.terraform.gitops.k8s.io", "allclear.dev/repo-uid": order.uid, "allclear.dev/seq": "7",
-            "allclear.dev/action": "apply", "allclear.dev/attempt": "2",
-        });
-        assert_eq!(*labels, expected);
-    }
+    let expected = json!({
+        "controller": "repos.terraform.gitops.k8s.io", "allclear.dev/repo-uid": order.uid, "allclear.dev/seq": "7",
+        "allclear.dev/action": "apply", "allclear.dev/attempt": "2",
+    });
+    assert_eq!(made(&order)["metadata"]["labels"], expected);
+}
+
+/// A Service that selects `app: infra` must not send requests to a Job's pod, and a mesh must not add a container that never ends.
+#[test]
+fn a_pod_is_no_part_of_what_carries_its_repos_name_and_stays_alone() {
+    let pod = made(&order(Action::Apply))["spec"]["template"]["metadata"].clone();
+    assert_eq!(pod["labels"].get("app"), None);
+    assert_eq!(pod["labels"]["sidecar.istio.io/inject"], "false");
+    let annotations = json!({
+        "cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true",
+        "linkerd.io/inject": "disabled",
+    });
+    assert_eq!(pod["annotations"], annotations);
 }
 
 /// What keeps a Job from having a second pod, as `k8s_openapi` reads it: a field with a wrong name is none.
