@@ -15,7 +15,7 @@ CARGO ?= cargo
 LOCKED := --locked
 # What `smoke`, `strangers` and `skew` run. One build of it, by `release`.
 BINARY := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)/release/allclear
-# The demos take 15 and 40 seconds on a quiet machine. After this they hang.
+# The demos take 10 to 40 seconds on a quiet machine. After this they hang.
 DEMO_SECONDS_MAX ?= 120
 # More threads than cores: most tests wait for a peer. With six, tests that measure memory and time begin to disturb each other.
 TEST_THREADS ?= 4

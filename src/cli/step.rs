@@ -165,7 +165,8 @@ fn fetched(wanted: &Wanted<'_>, private: Vec<String>, stand_ins: Vec<(String, So
     let stand_ins: BTreeMap<String, SocketAddr> = stand_ins.into_iter().collect();
     let http = Arc::new(if stand_ins.is_empty() { http } else { http.with_stand_ins(stand_ins) });
     let Fetched { files, bytes, submodules, pointers } = actix::System::new().block_on(source::fetch(http, wanted))?;
-    let mut words = format!("fetched {} of {}: {files} files, {bytes} bytes", wanted.revision, wanted.url);
+    let files = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+    let mut words = format!("fetched {} of {}: {files}, {bytes} bytes", wanted.revision, wanted.url);
     if !submodules.is_empty() {
         let shown = clean(&submodules.join(", "), 400);
         words.push_str(&format!("\nsubmodules are not fetched; their folders are empty: {shown}"));
