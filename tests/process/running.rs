@@ -70,6 +70,12 @@ fn jobs(scene: &Scene) -> Vec<Value> {
     scene.world.kubernetes.list(Kind::Job, NAMESPACE)
 }
 
+/// How many Events of this reason there are.
+fn reasons(scene: &Scene, reason: &str) -> usize {
+    let events = scene.world.kubernetes.list(Kind::Event, NAMESPACE);
+    events.iter().filter(|event| event["reason"] == reason).count()
+}
+
 /// Waits until this commit is applied and everything is told.
 async fn finish(scene: &Scene, commit: &str) {
     let over = async |scene: &Scene| {
@@ -245,6 +251,8 @@ async fn a_job_is_the_repos_own_and_an_apply_is_never_disturbed() {
     assert_eq!(jobs(&scene).len(), 2, "the newest follows, although the apply before it failed");
     let skipped = &status(&scene)["run"]["skipped"];
     assert_eq!(skipped, &json!(["cccccccccccccccccccccccccccccccccccccccc"]));
+    // Upstream's Event, once for the run that succeeded.
+    scene.wait_until("it is synced", async |scene| reasons(scene, "Synced") == 1).await;
 }
 
 #[tokio::test]
@@ -265,12 +273,21 @@ async fn a_job_of_another_with_that_name_is_an_error_and_nothing_is_run() {
         }),
     );
     scene.world.api.clear_faults();
-    let refused = async |scene: &Scene| {
-        let events = scene.world.kubernetes.list(Kind::Event, NAMESPACE);
-        events.iter().any(|event| event["reason"] == "ErrResourceExists")
-    };
-    scene.wait_until("it says so", refused).await;
+    scene.wait_until("it says so", async |scene| reasons(scene, "ErrResourceExists") == 1).await;
     let conditions = status(&scene)["conditions"].clone();
     assert!(conditions.to_string().contains("already exists and is not managed by Repo"), "{conditions:#}");
     assert_eq!(scene.world.kubernetes.started_containers(), []);
+}
+
+#[tokio::test]
+async fn a_dry_run_says_which_job_it_would_run_and_makes_none() {
+    let mut scene = scene().await.with("ALLCLEAR__DRY_RUN", "true");
+    apply(&scene, repo(FIRST));
+    scene.launch(&["run"]);
+    let said = async |scene: &Scene| scene.process().said("dry run: would run this Job");
+    scene.wait_until("it says what it would do", said).await;
+    let shown = async || scene.process().state().await["running"]["repos"][0]["run"]["phase"] == "Starting";
+    assert!(comes_true(shown).await, "{}", scene.process().tail());
+    assert_eq!(jobs(&scene), Vec::<Value>::new());
+    assert_eq!(status(&scene), json!({"observedGeneration": -1}), "nothing is written");
 }
