@@ -22,6 +22,7 @@ mod leading;
 mod promoting;
 mod refused;
 mod restored;
+mod running;
 mod sights;
 mod strangers;
 mod supervision;

@@ -9,6 +9,7 @@ mod dice;
 mod noted;
 mod ports;
 pub mod promoting;
+pub mod running;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -118,6 +119,8 @@ pub struct State {
     account: Option<World>,
     /// What Pipelines meet.
     pub promotions: promoting::Promotions,
+    /// What Repos meet.
+    pub runs: running::Runs,
 }
 
 enum Shown {
@@ -162,6 +165,7 @@ impl World {
             group: None,
             account: None,
             promotions: promoting::Promotions::default(),
+            runs: running::Runs::default(),
         })))
     }
 
@@ -187,6 +191,7 @@ impl World {
         state.life_began = None;
         state.watches.clear();
         state.promotions.life_ends();
+        state.runs.life_ends();
     }
 
     /// Time passes while no process runs.
@@ -206,7 +211,7 @@ impl World {
             lease: None,
             boards: self.boards(),
             promoting: self.promoting_ports(),
-            running: None,
+            running: self.running_ports(),
         }
     }
 

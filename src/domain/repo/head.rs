@@ -50,6 +50,8 @@ pub(super) struct Looking {
     count: u32,
     /// Only a person can mend the last failure.
     lasting: bool,
+    /// Somebody asked while git was being asked: its answer may be older than what they did.
+    again: bool,
 }
 
 impl Looking {
@@ -62,9 +64,17 @@ impl Looking {
         self.call.deadline()
     }
 
-    /// Somebody asks: a look is made at once.
+    /// Somebody asks: a look is made at once, or as soon as the one under way has ended.
     pub(super) fn hurry(&mut self, now: Timestamp) {
+        self.again |= self.call.is_asked();
         self.call.hurry(now);
+    }
+
+    /// A look has ended, and when the next one is due is known.
+    fn ended(&mut self, now: Timestamp) {
+        if std::mem::take(&mut self.again) {
+            self.call.hurry(now);
+        }
     }
 
     /// Commits come from elsewhere: what was asked for before says nothing.
@@ -123,6 +133,7 @@ impl Repo {
         let shift = jitter(&self.object.uid, self.looking.count) % (2 * tenth).max(1);
         let next = Duration::from_millis(millis(interval).saturating_sub(tenth).saturating_add(shift));
         self.looking.call.answered_until(now.after(next));
+        self.looking.ended(now);
         self.head_is(now, found.revision, &found.name);
     }
 
@@ -136,6 +147,7 @@ impl Repo {
         let backoff = Backoff { base: interval / 2, cap: FAILED_CAP.max(interval) };
         let again = backoff.from(now, &self.object.uid);
         self.looking.call.failed(|failures| again(failures).max(now.after(rest)), why.clone());
+        self.looking.ended(now);
         self.looking.lasting = lasting;
         if lasting {
             self.tell_faulty(now, &format!("the commit cannot be found: {why}"));

@@ -25,9 +25,9 @@ use tokio::sync::mpsc;
 use super::{Fault, Millis, SIMULATED, World, failed};
 
 /// A channel into a flow; `None` makes its reader panic.
-type Out<T> = mpsc::UnboundedSender<Option<T>>;
+pub(super) type Out<T> = mpsc::UnboundedSender<Option<T>>;
 
-fn flow<T: Send + 'static>(mut receiver: mpsc::UnboundedReceiver<Option<T>>, what: &'static str) -> Flow<T> {
+pub(super) fn flow<T: Send + 'static>(mut receiver: mpsc::UnboundedReceiver<Option<T>>, what: &'static str) -> Flow<T> {
     Box::pin(poll_fn(move |context| {
         receiver.poll_recv(context).map(|said| match said {
             Some(Some(said)) => Some(said),

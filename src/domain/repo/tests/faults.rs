@@ -90,3 +90,24 @@ impl Stage {
         run.is_some_and(|run| run.phase == phase) && self.started.len() == 1 && self.job().end.is_none()
     }
 }
+
+#[test]
+fn a_poke_while_git_is_asked_is_followed_by_another_look() {
+    for fails in [false, true] {
+        let mut stage = staged(Approving::Auto);
+        stage.applies();
+        stage.held = vec!["resolve"];
+        stage.edit(|object| object.answers.poked = Some("1".to_owned()));
+        assert_eq!(stage.kept.len(), 1, "git is asked");
+        // Git has answered, the answer is on its way, and then somebody pushes and pokes.
+        stage.head = Ok(B);
+        stage.edit(|object| object.answers.poked = Some("2".to_owned()));
+        stage.held.clear();
+        stage.feed(match fails {
+            false => Event::Resolved(found(A)),
+            true => Event::ResolveFailed(Unresolved { why: "cut".to_owned(), lasting: false, rest: Duration::ZERO }),
+        });
+        stage.pass(Duration::from_secs(1));
+        assert_eq!(stage.run().revision.0, B, "fails: {fails}");
+    }
+}

@@ -102,7 +102,7 @@ fn each_phase_says_what_comes_next() {
         (Phase::Starting, machine(), "its Job is made, and then started"),
         (Phase::Started, machine(), "it is followed to its end"),
         (Phase::Planned, machine(), "a person is asked whether the plan may be applied"),
-        (Phase::Succeeded, None, "another commit at branch main is run"),
+        (Phase::Succeeded, None, "the next commit at branch main is run when it comes"),
         (Phase::Failed, None, "it is not repeated by itself; another commit is run"),
         (Phase::Lost, None, "it is not repeated by itself; another commit is run"),
         (Phase::Superseded, None, "the commit that took its place is run"),

@@ -63,7 +63,7 @@ impl Scene<'_> {
             Some(Phase::Starting) => "its Job is made, and then started".to_owned(),
             Some(Phase::Started) => self.after(spec),
             Some(Phase::Planned) => "a person is asked whether the plan may be applied".to_owned(),
-            Some(Phase::Succeeded) => format!("another commit at {} is run", spec.source.wanted),
+            Some(Phase::Succeeded) => format!("the next commit at {} is run when it comes", spec.source.wanted),
             Some(Phase::Failed | Phase::Lost) => "it is not repeated by itself; another commit is run".to_owned(),
             Some(Phase::Superseded) => "the commit that took its place is run".to_owned(),
         }

@@ -1,0 +1,330 @@
+//! What Repos meet: objects and Jobs that an API server keeps, a git host, and containers that end by themselves.
+//!
+//! Calls are named `repos.…`, `git.…` and `jobs.…`, each about the Repo.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use domain::id::{RepoId, Revision};
+use domain::pipeline::spec::Answers;
+use domain::ports::pipeline::{ObjectSight, Objects, Written};
+use domain::ports::repo::{Found, Heads, JobSight, Jobs, Made, Running, Start, Unresolved};
+use domain::ports::{Flow, PortError};
+use domain::repo::job::{End, Job, Order, Pod, Pods, Step, StepKind, StepState};
+use domain::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Steps};
+use domain::repo::status::{Phase, Status};
+use tokio::sync::mpsc;
+
+use super::promoting::{Out, flow};
+use super::{Millis, World, failed};
+
+/// All of it.
+#[derive(Default)]
+pub struct Runs {
+    on: bool,
+    objects: BTreeMap<RepoId, Object>,
+    version: u64,
+    watches: Vec<Out<ObjectSight<Object>>>,
+    heads: BTreeMap<RepoId, Revision>,
+    jobs: BTreeMap<(RepoId, String), Job>,
+    job_watches: Vec<(RepoId, String, Out<JobSight>)>,
+    /// Every Job that was started, in order.
+    pub started: Vec<(Millis, RepoId, String)>,
+    /// Jobs of one Repo that ran at the same time.
+    pub overlaps: Vec<(RepoId, String)>,
+    /// Removals of Jobs that had not ended.
+    pub torn: Vec<String>,
+}
+
+/// A Repo of this name in `platform` that applies each commit at once.
+pub fn repo(name: &str) -> Object {
+    let spec = Spec {
+        source: Source { url: format!("https://git.example.com/{name}.git"), ..Source::default() },
+        interval: Duration::from_mins(1),
+        approval: Approving::Auto,
+        runner: Runner {
+            preset: Preset::Command,
+            image: "tool:1".to_owned(),
+            steps: Steps { apply: vec!["apply".to_owned()], ..Steps::default() },
+            ..Runner::default()
+        },
+        workspace: None,
+        retry: Retry { limit: 0, backoff: Duration::from_mins(1) },
+        gates: Gates::default(),
+        suspended: None,
+        keep: Keep { succeeded: 1, failed: 1 },
+        stalled_after: Duration::from_hours(1),
+    };
+    Object {
+        id: RepoId::new("platform", name),
+        uid: format!("{name}-uid"),
+        generation: 1,
+        version: String::new(),
+        spec: Ok(spec),
+        answers: Answers::default(),
+        status: Status { observed_generation: -1, ..Status::default() },
+        deleting: false,
+    }
+}
+
+impl Runs {
+    pub(super) fn life_ends(&mut self) {
+        self.watches.clear();
+        self.job_watches.clear();
+    }
+
+    fn next_version(&mut self) -> String {
+        self.version += 1;
+        self.version.to_string()
+    }
+
+    fn show(&mut self, id: &RepoId) {
+        let Some(object) = self.objects.get(id).cloned() else { return };
+        self.watches.retain(|watch| watch.send(Some(ObjectSight::Seen(Box::new(object.clone())))).is_ok());
+    }
+
+    fn show_job(&mut self, repo: &RepoId, job: &Job) {
+        self.job_watches.retain(|(of, uid, out)| {
+            (of != repo || Some(uid) != job.owner.as_ref())
+                || out.send(Some(JobSight::Seen(Box::new(job.clone())))).is_ok()
+        });
+    }
+}
+
+impl World {
+    /// What Repos meet, where the feature is on.
+    pub(super) fn running_ports(&self) -> Option<Running> {
+        self.state().runs.on.then(|| Running {
+            objects: vec![Arc::new(self.clone())],
+            heads: Arc::new(self.clone()),
+            jobs: Arc::new(self.clone()),
+            calendar: Arc::new(self.clone()),
+            verdicts: Arc::new(self.clone()),
+            required: false,
+        })
+    }
+
+    /// A person applies a Repo; the status stays.
+    pub fn apply_repo(&self, object: Object) {
+        let mut state = self.state();
+        let runs = &mut state.runs;
+        runs.on = true;
+        let version = runs.next_version();
+        let status = runs.objects.get(&object.id).map_or_else(|| object.status.clone(), |known| known.status.clone());
+        let id = object.id.clone();
+        runs.objects.insert(id.clone(), Object { version, status, ..object });
+        runs.show(&id);
+    }
+
+    /// A person deletes a Repo, and Kubernetes its Jobs.
+    pub fn delete_repo(&self, name: &str) {
+        let id = RepoId::new("platform", name);
+        let mut state = self.state();
+        let runs = &mut state.runs;
+        runs.objects.remove(&id);
+        runs.jobs.retain(|(of, _), _| *of != id);
+        runs.watches.retain(|watch| watch.send(Some(ObjectSight::Gone(id.clone()))).is_ok());
+    }
+
+    /// The repository of a Repo has this commit at its head.
+    pub fn push(&self, name: &str, commit: &str) {
+        self.state().runs.heads.insert(RepoId::new("platform", name), Revision(commit.to_owned()));
+    }
+
+    /// The commit of a Repo's newest run, and how far it has got.
+    pub fn ran(&self, name: &str) -> Option<(String, Phase)> {
+        let state = self.state();
+        let run = state.runs.objects.get(&RepoId::new("platform", name))?.status.run.as_ref()?;
+        Some((run.revision.0.clone(), run.phase))
+    }
+
+    /// Every Job that runs ends well.
+    pub fn end_jobs(&self) {
+        let mut state = self.state();
+        let runs = &mut state.runs;
+        let running: Vec<_> =
+            runs.jobs.iter().filter(|(_, job)| job.pods.active > 0).map(|(key, _)| key.clone()).collect();
+        for (repo, name) in running {
+            let version = runs.next_version();
+            let Some(job) = runs.jobs.get_mut(&(repo.clone(), name)) else { continue };
+            *job = Job { end: Some(End::Complete), pods: Pods::default(), version, ..job.clone() };
+            let job = job.clone();
+            runs.show_job(&repo, &job);
+        }
+    }
+
+    /// The reader of the Repos' watch panics.
+    pub fn panic_running(&self) {
+        self.state().runs.watches.retain(|out| out.send(None).is_ok());
+    }
+}
+
+#[async_trait]
+impl Objects<Object> for World {
+    fn group(&self) -> &'static str {
+        "allclear.dev"
+    }
+
+    async fn are_served(&self) -> Result<bool, PortError> {
+        self.port("repos.served", "").await?;
+        Ok(true)
+    }
+
+    fn watch(&self) -> Flow<ObjectSight<Object>> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut state = self.state();
+        let objects = state.runs.objects.values().map(|object| ObjectSight::Seen(Box::new(object.clone())));
+        for sight in std::iter::once(ObjectSight::Restarted).chain(objects).chain([ObjectSight::Synced]) {
+            let _ = sender.send(Some(sight));
+        }
+        state.runs.watches.push(sender);
+        flow(receiver, "the watch of Repos")
+    }
+
+    async fn read(&self, id: &RepoId) -> Result<Option<Object>, PortError> {
+        let lost = self.port("repos.read", &id.to_string()).await?;
+        let object = self.state().runs.objects.get(id).cloned();
+        if lost { Err(failed("repos.read")) } else { Ok(object) }
+    }
+
+    async fn write(&self, object: &Object) -> Result<Written<Object>, PortError> {
+        let lost = self.port("repos.write", &object.id.to_string()).await?;
+        let written = {
+            let mut state = self.state();
+            state.note_notices(&object.status.untold);
+            let runs = &mut state.runs;
+            let version = (runs.version + 1).to_string();
+            match runs.objects.get_mut(&object.id) {
+                Some(known) if known.version == object.version && known.uid == object.uid => {
+                    (known.version, known.status) = (version, object.status.clone());
+                    let known = Box::new(known.clone());
+                    runs.version += 1;
+                    runs.show(&object.id);
+                    Written::Stored(known)
+                }
+                known => Written::Conflict(known.map(|known| Box::new(known.clone()))),
+            }
+        };
+        if lost { Err(failed("repos.write")) } else { Ok(written) }
+    }
+}
+
+#[async_trait]
+impl Heads for World {
+    async fn resolve(&self, repo: &RepoId, _: &Spec) -> Result<Found, Unresolved> {
+        let unresolved = |why: String| Unresolved { why, lasting: false, rest: Duration::ZERO };
+        let lost = self.port("git.resolve", &repo.to_string()).await.map_err(|error| unresolved(error.to_string()))?;
+        let revision = self.state().runs.heads.get(repo).cloned();
+        match revision.filter(|_| !lost) {
+            Some(revision) => Ok(Found { revision, name: "refs/heads/main".to_owned() }),
+            None => Err(unresolved("no such repository".to_owned())),
+        }
+    }
+}
+
+#[async_trait]
+impl Jobs for World {
+    fn watch(&self, repo: &RepoId, uid: &str) -> Flow<JobSight> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut state = self.state();
+        let of = |((of, _), job): (&(RepoId, String), &Job)| {
+            (of == repo && job.owner.as_deref() == Some(uid)).then(|| job.clone())
+        };
+        let _ = sender.send(Some(JobSight::All(state.runs.jobs.iter().filter_map(of).collect())));
+        state.runs.job_watches.push((repo.clone(), uid.to_owned(), sender));
+        flow(receiver, "the watch of Jobs")
+    }
+
+    async fn make(&self, order: &Order) -> Result<Made, PortError> {
+        let lost = self.port("jobs.make", &order.repo.to_string()).await?;
+        let made = {
+            let mut state = self.state();
+            let runs = &mut state.runs;
+            if runs.objects.get(&order.repo).is_none_or(|object| object.uid != order.uid) {
+                // Kubernetes would collect it at once: its owner is gone.
+                return Err(failed("jobs.make"));
+            }
+            let version = runs.next_version();
+            let fresh = Job {
+                name: order.name.clone(),
+                uid: format!("job-{version}"),
+                version,
+                owner: Some(order.uid.clone()),
+                attempt: order.attempt,
+                revision: order.revision.clone(),
+                marked: false,
+                suspended: true,
+                deleting: false,
+                pods: Pods::default(),
+                end: None,
+            };
+            let job = runs.jobs.entry((order.repo.clone(), order.name.clone())).or_insert(fresh).clone();
+            runs.show_job(&order.repo, &job);
+            Made::Ours(Box::new(job))
+        };
+        if lost { Err(failed("jobs.make")) } else { Ok(made) }
+    }
+
+    async fn start(&self, repo: &RepoId, job: &Job) -> Result<Start, PortError> {
+        let lost = self.port("jobs.start", &repo.to_string()).await?;
+        let started = {
+            let mut state = self.state();
+            let now = state.now();
+            let runs = &mut state.runs;
+            let others =
+                runs.jobs.iter().filter(|((of, name), other)| of == repo && *name != job.name && other.pods.active > 0);
+            let overlaps: Vec<_> = others.map(|((of, name), _)| (of.clone(), name.clone())).collect();
+            let version = runs.next_version();
+            match runs.jobs.get_mut(&(repo.clone(), job.name.clone())) {
+                Some(known) if known.version == job.version && known.uid == job.uid => {
+                    let pods = Pods { active: 1, terminating: 0 };
+                    *known = Job { marked: true, suspended: false, pods, version, ..known.clone() };
+                    let known = known.clone();
+                    runs.overlaps.extend(overlaps);
+                    runs.started.push((now, repo.clone(), known.name.clone()));
+                    runs.show_job(repo, &known);
+                    Start::Done(Box::new(known))
+                }
+                Some(_) | None => Start::Refused,
+            }
+        };
+        if lost { Err(failed("jobs.start")) } else { Ok(started) }
+    }
+
+    async fn look(&self, repo: &RepoId, name: &str) -> Result<Option<Job>, PortError> {
+        let lost = self.port("jobs.look", &repo.to_string()).await?;
+        let job = self.state().runs.jobs.get(&(repo.clone(), name.to_owned())).cloned();
+        if lost { Err(failed("jobs.look")) } else { Ok(job) }
+    }
+
+    async fn pods(&self, repo: &RepoId, name: &str, _: &str) -> Result<Vec<Pod>, PortError> {
+        let lost = self.port("jobs.pods", &repo.to_string()).await?;
+        let job = self.state().runs.jobs.get(&(repo.clone(), name.to_owned())).cloned();
+        if lost {
+            return Err(failed("jobs.pods"));
+        }
+        let pod = |job: Job| {
+            let over = job.end.is_some();
+            let ended = StepState::Ended(0, String::new(), String::new());
+            let state = if over { ended } else { StepState::Running };
+            let steps = vec![Step { kind: StepKind::Apply, state }];
+            Pod { name: format!("{name}-pod"), alive: !over, waits: None, disrupted: None, steps }
+        };
+        Ok(job.filter(|job| job.marked).map(pod).into_iter().collect())
+    }
+
+    async fn remove(&self, repo: &RepoId, name: &str, uid: &str) -> Result<(), PortError> {
+        let lost = self.port("jobs.remove", &repo.to_string()).await?;
+        {
+            let mut state = self.state();
+            let runs = &mut state.runs;
+            let key = (repo.clone(), name.to_owned());
+            let removed =
+                runs.jobs.get(&key).is_some_and(|job| job.uid == uid).then(|| runs.jobs.remove(&key)).flatten();
+            runs.torn.extend(removed.filter(|job| job.marked && job.end.is_none()).map(|job| job.name));
+        }
+        if lost { Err(failed("jobs.remove")) } else { Ok(()) }
+    }
+}
