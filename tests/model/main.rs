@@ -28,6 +28,7 @@ mod past;
 mod pipeline;
 mod pods;
 mod purge;
+mod repo;
 mod restore;
 mod rollout;
 mod share;

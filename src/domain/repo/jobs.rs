@@ -56,6 +56,8 @@ pub(super) struct Present {
     pub(super) read: Option<(Vec<Pod>, bool)>,
     /// The pods are being read after its end.
     at_end: bool,
+    /// Whose pods are read: another Job may have its name by now.
+    pods_of: String,
 }
 
 impl Jobs {
@@ -202,8 +204,7 @@ impl Jobs {
     }
 
     fn present_of(&mut self, uid: &str) -> Option<&mut Present> {
-        let known = self.known.as_ref()?.get(&self.present.name);
-        known.is_none_or(|job| job.uid == uid).then_some(&mut self.present)
+        Some(&mut self.present).filter(|present| present.pods_of == uid)
     }
 
     pub(super) fn pods_read(&mut self, now: Timestamp, uid: &str, pods: Vec<Pod>) {
@@ -268,8 +269,12 @@ impl Jobs {
 }
 
 impl Present {
-    /// Whether its pods are to be read now, after its end or before it; then they are being read.
-    pub(super) fn begin_pods(&mut self, now: Timestamp, at_end: bool) -> bool {
+    /// Whether the pods of the Job of this UID are to be read now, after its end or before it; then they are being read.
+    pub(super) fn begin_pods(&mut self, now: Timestamp, uid: &str, at_end: bool) -> bool {
+        if self.pods_of != uid {
+            (self.pods, self.read, self.at_end) = (Call::default(), None, false);
+            uid.clone_into(&mut self.pods_of);
+        }
         if at_end && !self.at_end && !self.pods.is_asked() {
             self.pods.hurry(now);
             self.pods.wake(now);
@@ -283,8 +288,9 @@ impl Present {
     }
 
     /// Its pods, as they were after its end, with none alive.
-    pub(super) fn last_pods(&self) -> Option<&[Pod]> {
-        self.read.as_ref().filter(|(_, at_end)| *at_end).map(|(pods, _)| pods.as_slice())
+    pub(super) fn last_pods(&self, uid: &str) -> Option<&[Pod]> {
+        let at_end = self.read.as_ref().filter(|(_, at_end)| *at_end && self.pods_of == uid);
+        at_end.map(|(pods, _)| pods.as_slice())
     }
 }
 

@@ -91,6 +91,10 @@ impl Repo {
             && phase != Some(Phase::Started)
             && self.is_news(spec, &head)
         {
+            // How an attempt ended is durable before its run is left: nothing that may run is superseded.
+            if phase.is_some_and(Phase::is_open) && self.was_started() {
+                return Stand::Ending;
+            }
             return self.begin(now, spec, head);
         }
         match (phase, &spec) {
@@ -102,6 +106,13 @@ impl Repo {
             (Some(_), _) => Stand::Done,
             (None, _) => Stand::Looking,
         }
+    }
+
+    /// Whether the newest run is durable as one whose Job may have been started.
+    fn was_started(&self) -> bool {
+        let newest = self.status.draft.run.as_ref().map(|run| run.attempt.seq);
+        let durable = self.status.durable.run.as_ref().filter(|run| run.phase == Phase::Started);
+        durable.is_some_and(|run| Some(run.attempt.seq) == newest)
     }
 
     /// Whether the newest run is not about what is wanted now: another commit or other work, or, before anything of it runs, other
@@ -346,15 +357,15 @@ impl Repo {
             return self.vanished(now, &name, uid, effects);
         };
         if found.end.is_some() {
-            let pods = present.last_pods().map(<[Pod]>::to_vec);
+            let pods = present.last_pods(&uid).map(<[Pod]>::to_vec);
             match pods {
                 Some(pods) if found.is_over() => {
-                    if self.status.is_free(now) {
+                    if is_durable && self.status.is_free(now) {
                         self.conclude(now, &found, &pods);
                     }
                 }
                 _ => {
-                    if present.begin_pods(now, true) {
+                    if present.begin_pods(now, &uid, true) {
                         effects.push(Effect::ReadPods(name, uid));
                     }
                 }
@@ -377,7 +388,7 @@ impl Repo {
         let words = present.read.as_ref().and_then(|(pods, _)| words(pods));
         if words_at > now {
             self.wake_at(words_at);
-        } else if present.begin_pods(now, false) {
+        } else if present.begin_pods(now, &uid, false) {
             effects.push(Effect::ReadPods(name, uid));
         }
         Stand::Running(words)
@@ -386,20 +397,23 @@ impl Repo {
     /// The Job is not among those that are there. Before that is believed, it is looked for afresh; before it counts as ended, its pods
     /// are.
     fn vanished(&mut self, now: Timestamp, name: &str, uid: String, effects: &mut Vec<Effect>) -> Stand {
+        let is_durable = self.is_durable();
         let (other, present) = self.jobs.focus(name);
         if other.is_none() && !present.absent {
             if present.look.is_due(now) {
                 present.look.asked();
                 effects.push(Effect::LookAtJob(name.to_owned()));
             }
-        } else if present.last_pods().is_some() {
-            if self.status.is_free(now) {
+        } else if present.last_pods(&uid).is_some() {
+            // What is not known to be started is not lost: after a conflict the draft may stand without being durable.
+            if is_durable && self.status.is_free(now) {
                 let message =
                     format!("Job {name} is gone, and what it did is not known; look at what it was to change");
+                let number = self.status.draft.run.as_ref().map(|run| run.attempt.number.to_string());
                 self.end(now, Phase::Lost, &message);
-                self.announce(now, Kind::RunFailed, "", &message);
+                self.announce(now, Kind::RunFailed, &number.unwrap_or_default(), &message);
             }
-        } else if present.begin_pods(now, true) {
+        } else if present.begin_pods(now, &uid, true) {
             effects.push(Effect::ReadPods(name.to_owned(), uid));
         }
         Stand::Vanished

@@ -38,17 +38,10 @@ impl Repo {
         if self.status.seen(now, same) == Belief::Stale {
             return;
         }
-        let is_poked = same.is_some() && object.answers.poked != self.object.answers.poked;
         let is_listed_again = same.is_some() && object.version == self.object.version;
         self.take(now, object);
         if is_listed_again {
             self.status.listed_again();
-        }
-        if is_poked {
-            self.status.hurry(now);
-            self.looking.hurry(now);
-            self.keeper.hurry(now);
-            self.jobs.hurry(now);
         }
     }
 
@@ -94,7 +87,15 @@ impl Repo {
         if source(&object) != source(&self.object) {
             self.looking.is_elsewhere(now);
         }
+        // Also where a write was refused because of the poke: no watch shows it as news after that.
+        let is_poked = object.answers.poked != self.object.answers.poked;
         self.object = object;
+        if is_poked {
+            self.status.hurry(now);
+            self.looking.hurry(now);
+            self.keeper.hurry(now);
+            self.jobs.hurry(now);
+        }
     }
 
     /// The object was restored from a backup. It remembers less than we do: no number that we saw is given out again (RP-2), and no

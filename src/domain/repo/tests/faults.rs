@@ -111,3 +111,36 @@ fn a_poke_while_git_is_asked_is_followed_by_another_look() {
         assert_eq!(stage.run().revision.0, B, "fails: {fails}");
     }
 }
+
+#[test]
+fn an_attempt_has_ended_before_its_run_is_left_for_a_newer_commit() {
+    let mut stage = staged(Approving::Auto);
+    stage.push(B);
+    stage.fails(StepKind::Source, 1, "no route");
+    stage.pass(Duration::from_secs(5));
+    assert_eq!((stage.run().revision.0.as_str(), stage.started.len()), (B, 2));
+    assert_eq!(stage.run().skipped, [Revision(A.to_owned())]);
+}
+
+#[test]
+fn a_job_whose_name_another_one_has_by_now_is_lost() {
+    let mut stage = staged(Approving::Auto);
+    let other = Job { uid: "other".to_owned(), marked: false, suspended: true, ..stage.job() };
+    stage.jobs.insert(other.name.clone(), other.clone());
+    stage.feed(Event::JobSeen(Box::new(other)));
+    stage.pass(Duration::from_secs(5));
+    assert_eq!((stage.run().phase, stage.started.len()), (Phase::Lost, 1));
+}
+
+#[test]
+fn a_poke_counts_that_a_refused_write_shows_first() {
+    let mut stage = staged(Approving::Auto);
+    stage.applies();
+    stage.pass(Duration::from_secs(2));
+    stage.head = Ok(B);
+    stage.stored.answers.poked = Some("1".to_owned());
+    stage.stored.version = stage.next_version();
+    let refused = Event::Conflicted(Box::new(stage.stored.clone()));
+    stage.feed(refused);
+    assert_eq!(stage.started.len(), 2);
+}

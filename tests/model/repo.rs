@@ -1,0 +1,194 @@
+//! The production `Repo` around an API server that keeps its object and its Jobs, with workers whose watches lag, a wanted ref that
+//! moves, Jobs that fail at each step or are touched by hand, plans that drift, people who answer, and lives that end between any two
+//! steps.
+
+mod action;
+mod outside;
+mod past;
+mod world;
+
+use domain::promise::Promise;
+use domain::repo::spec::Approving;
+use stateright::{Checker, CheckerBuilder, Expectation, HasDiscoveries, Model, Property};
+
+use action::Action;
+use world::{Faults, Mutant, State, World};
+
+/// What some state of each search is.
+const APPLIED: &str = "the newest commit is applied";
+
+type Condition = fn(&World, &State) -> bool;
+
+/// Broken in a step, if at all.
+const PROMISES: &[(Promise, Condition)] =
+    promises![JobsDurable, RunSeqsRise, RunsInOrder, StartedOnce, OneAtATime, LeftAlone, AppliedAsPlanned, NewestNext,];
+
+/// What holds when nothing but faults can happen any more.
+const SETTLES: (Promise, Condition) =
+    (Promise::RunInTheEnd, |world, state| !state.past.broken.contains(&Promise::RunInTheEnd) && state.settles(world));
+
+impl Model for World {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State::new(self)]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        state.actions(self, actions);
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        let mut next = state.clone();
+        next.take(self, action);
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let property = |(promise, condition): &(Promise, Condition)| Property::always(promise.words(), *condition);
+        let mut properties: Vec<_> = PROMISES.iter().chain([&SETTLES]).map(property).collect();
+        let applied: Condition = |world, state| state.is_applied(world);
+        properties.push(Property { expectation: Expectation::Sometimes, name: APPLIED, condition: applied });
+        properties
+    }
+}
+
+fn search(name: &str, world: World, states: usize) {
+    let checker = judge(name, world.checker().threads(2), states);
+    checker.assert_any_discovery(APPLIED);
+}
+
+/// The first steps of a world with too many states for a whole search. One thread: where several end is not the same in each run.
+fn begin(name: &str, world: World, depth: usize, states: usize) {
+    judge(name, world.checker().threads(1).target_max_depth(depth), states);
+}
+
+fn judge(name: &str, checker: CheckerBuilder<World>, states: usize) -> impl Checker<World> {
+    let checker = checker.finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    eprintln!("repo, {name}: {} states", checker.unique_state_count());
+    for (promise, _) in PROMISES.iter().chain([&SETTLES]) {
+        checker.assert_no_discovery(promise.words());
+    }
+    assert_eq!(checker.unique_state_count(), states);
+    checker
+}
+
+/// Whether a search of this world finds that promise broken.
+fn breaks(world: World, promise: Promise) -> bool {
+    let caught = HasDiscoveries::AllOf(std::collections::BTreeSet::from([promise.words()]));
+    let checker = world.checker().threads(2).finish_when(caught).spawn_bfs().join();
+    checker.discovery(promise.words()).is_some()
+}
+
+const ONE: &[u8] = &[1];
+const TWO: &[u8] = &[1, 2];
+/// There and back again.
+const BACK: &[u8] = &[1, 2, 1];
+
+const NO_FAULTS: Faults = Faults {
+    lost: 0,
+    crashes: 0,
+    deleted: 0,
+    suspended: 0,
+    before: 0,
+    broken: 0,
+    lingers: 0,
+    drifts: 0,
+    yes: 0,
+    replays: 0,
+    restores: 0,
+    waits: 0,
+};
+
+fn world(approval: Approving, head: &'static [u8], faults: Faults) -> World {
+    World { approval, head, faults, lags: false, workers: 1, keep: 9, mutant: Mutant::None }
+}
+
+fn auto(head: &'static [u8], faults: Faults) -> World {
+    world(Approving::Auto, head, faults)
+}
+
+#[test]
+fn each_commit_is_applied_once_where_answers_get_lost_and_lives_end() {
+    search("back", auto(BACK, NO_FAULTS), 27661);
+    search("a watch that lags", World { lags: true, ..auto(TWO, NO_FAULTS) }, 6277);
+    search("an answer lost", auto(TWO, Faults { lost: 1, waits: 1, ..NO_FAULTS }), 10793);
+    search("two lives end", auto(ONE, Faults { crashes: 2, ..NO_FAULTS }), 4821);
+    search("a life ends", auto(TWO, Faults { crashes: 1, ..NO_FAULTS }), 34956);
+    search("nothing is kept", World { keep: 0, ..auto(TWO, Faults { broken: 1, yes: 1, ..NO_FAULTS }) }, 9793);
+}
+
+#[test]
+fn what_fails_is_repeated_by_itself_only_if_nothing_was_applied() {
+    let late = Faults { waits: 2, ..NO_FAULTS };
+    search("before the apply", auto(TWO, Faults { before: 1, ..late }), 2945);
+    search("in the apply", auto(TWO, Faults { broken: 2, yes: 1, ..NO_FAULTS }), 11212);
+    search("its pod goes on", auto(TWO, Faults { lingers: 1, ..late }), 2910);
+}
+
+#[test]
+fn a_job_that_a_person_touched_is_left_to_a_person() {
+    let late = Faults { waits: 1, ..NO_FAULTS };
+    search("deleted", auto(ONE, Faults { deleted: 1, crashes: 1, ..NO_FAULTS }), 4246);
+    search("deleted twice", auto(ONE, Faults { deleted: 2, yes: 1, ..late }), 2741);
+    search("suspended", auto(ONE, Faults { suspended: 1, crashes: 1, ..NO_FAULTS }), 1019);
+    search("suspended, then deleted", auto(TWO, Faults { suspended: 1, deleted: 1, ..late }), 16859);
+}
+
+#[test]
+fn a_yes_counts_for_its_question_and_once() {
+    let commit = |faults| world(Approving::Revision, TWO, faults);
+    let plan = |head, faults| world(Approving::Plan, head, faults);
+    search("a commit", commit(Faults { yes: 1, replays: 1, ..NO_FAULTS }), 9827);
+    search(
+        "a commit, and a life ends",
+        world(Approving::Revision, ONE, Faults { yes: 1, crashes: 1, ..NO_FAULTS }),
+        1425,
+    );
+    search("a plan", plan(TWO, Faults { yes: 1, ..NO_FAULTS }), 3785);
+    search("a plan that drifts", plan(ONE, Faults { yes: 2, replays: 1, drifts: 2, ..NO_FAULTS }), 13957);
+    search("a plan, and a life ends", plan(ONE, Faults { yes: 1, drifts: 1, crashes: 1, ..NO_FAULTS }), 9436);
+    search(
+        "a plan that fails",
+        plan(ONE, Faults { yes: 2, before: 1, broken: 1, drifts: 1, waits: 1, ..NO_FAULTS }),
+        7121,
+    );
+}
+
+#[test]
+fn a_status_from_a_backup_repeats_nothing_that_runs() {
+    search("restored", auto(TWO, Faults { restores: 1, ..NO_FAULTS }), 2299);
+    begin("restored, and a life ends", auto(TWO, Faults { restores: 1, crashes: 1, ..NO_FAULTS }), 19, 30209);
+}
+
+#[test]
+fn two_replicas_that_believe_to_lead_start_one_job() {
+    let two = World { workers: 2, ..auto(ONE, NO_FAULTS) };
+    begin("two", two, 11, 16249);
+    begin("two, and the head moves", World { workers: 2, ..auto(TWO, NO_FAULTS) }, 9, 11253);
+}
+
+/// Each change of the world breaks a promise: the promises have teeth.
+#[test]
+fn every_mutant_is_caught() {
+    let crash = Faults { crashes: 1, ..NO_FAULTS };
+    let drift = Faults { yes: 2, drifts: 1, ..NO_FAULTS };
+    let cases = [
+        (Mutant::MadeRunning, auto(ONE, NO_FAULTS), Promise::JobsDurable),
+        (Mutant::ActsOnDraft, auto(ONE, NO_FAULTS), Promise::JobsDurable),
+        (Mutant::NoCompareAndSet, World { workers: 2, ..auto(TWO, NO_FAULTS) }, Promise::RunsInOrder),
+        (Mutant::NameWithoutSeq, auto(BACK, NO_FAULTS), Promise::RunsInOrder),
+        (Mutant::StartedUnseen, auto(ONE, crash), Promise::StartedOnce),
+        (Mutant::PodsUnread, auto(TWO, Faults { lingers: 1, ..NO_FAULTS }), Promise::OneAtATime),
+        (Mutant::LostRepeated, auto(ONE, Faults { deleted: 1, ..crash }), Promise::LeftAlone),
+        (Mutant::NoFingerprint, world(Approving::Plan, ONE, drift), Promise::AppliedAsPlanned),
+        (Mutant::TicketIgnored, world(Approving::Plan, ONE, Faults { crashes: 1, ..drift }), Promise::AppliedAsPlanned),
+    ];
+    let missed: Vec<_> = cases
+        .into_iter()
+        .filter(|(mutant, world, promise)| !breaks(World { mutant: *mutant, ..world.clone() }, *promise))
+        .map(|(mutant, ..)| mutant)
+        .collect();
+    assert_eq!(missed, []);
+}

@@ -1,0 +1,114 @@
+//! What can happen next.
+
+use domain::machine::Machine;
+use domain::repo::Effect;
+
+use super::world::{State, World};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Works,
+    /// Nothing was done.
+    Fails,
+    /// It was done, and the answer is lost.
+    Lost,
+}
+
+/// How a Job that runs ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Works,
+    /// It failed before the user's `apply`.
+    Before,
+    /// The user's `apply` failed.
+    Broken,
+    /// It counts as failed, and its pod still applies.
+    Lingers,
+}
+
+/// A worker, and what it has asked for.
+type Call = (usize, usize);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The wanted ref points to its next commit, and a hook says so.
+    Move,
+    /// A worker's watch shows the object.
+    See(usize),
+    /// A worker's watch shows the next change of a Job.
+    SeeJob(usize),
+    Answer(Call, Answer),
+    /// A request of a life that has ended arrives after all.
+    Late(usize),
+    /// A Job that runs ends.
+    End(usize, Fate),
+    /// A pod that was told to end has ended.
+    EndPod(usize),
+    /// A person deletes a Job.
+    Delete(usize),
+    /// A person suspends a Job.
+    Suspend(usize),
+    /// What a plan would change is another thing from now on.
+    Drift,
+    /// A person answers the open question.
+    Yes,
+    /// An answer that was given before is given again.
+    Replay(usize),
+    /// The status becomes that of a backup.
+    Restore,
+    Wait(usize),
+    Crash(usize),
+}
+
+impl State {
+    pub fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+        self.steady(world, actions);
+        let left = &self.left;
+        let each = || 0..self.workers.len();
+        actions.extend((self.head + 1 < world.head.len()).then_some(Action::Move));
+        for worker in each().filter(|_| left.lost > 0) {
+            for (call, effect) in self.workers[worker].calls.iter().enumerate() {
+                actions.push(Action::Answer((worker, call), Answer::Fails));
+                if matches!(effect, Effect::Store(..) | Effect::Make(_) | Effect::Start(_) | Effect::Remove(..)) {
+                    actions.push(Action::Answer((worker, call), Answer::Lost));
+                }
+            }
+        }
+        actions.extend(each().filter(|_| left.crashes > 0).map(Action::Crash));
+        actions.extend((0..self.late.len()).map(Action::Late));
+        for (index, truth) in self.jobs.iter().enumerate() {
+            let fates = [(left.before, Fate::Before), (left.broken, Fate::Broken), (left.lingers, Fate::Lingers)];
+            let can = |fate: Fate| truth.runs() && (fate == Fate::Before || truth.is_apply());
+            actions.extend(
+                fates.into_iter().filter(|(left, fate)| *left > 0 && can(*fate)).map(|it| Action::End(index, it.1)),
+            );
+            actions.extend((left.deleted > 0 && !truth.gone).then_some(Action::Delete(index)));
+            actions.extend((left.suspended > 0 && truth.runs()).then_some(Action::Suspend(index)));
+        }
+        actions.extend((left.drifts > 0).then_some(Action::Drift));
+        actions.extend((left.yes > 0 && self.question().is_some()).then_some(Action::Yes));
+        actions.extend((0..self.past.answered.len()).filter(|_| left.replays > 0).map(Action::Replay));
+        let is_backed = self.past.backup.as_ref().is_some_and(|backup| *backup != self.object.status);
+        actions.extend((left.restores > 0 && is_backed).then_some(Action::Restore));
+    }
+
+    /// What happens by itself, sooner or later.
+    pub fn steady(&self, world: &World, actions: &mut Vec<Action>) {
+        for (index, worker) in self.workers.iter().enumerate() {
+            actions.extend((0..worker.calls.len()).map(|call| Action::Answer((index, call), Answer::Works)));
+            let own = self.object.writer == Some(index) && !world.lags;
+            let is_seen = own || worker.seen == self.object.version;
+            actions.extend((!is_seen).then_some(Action::See(index)));
+            actions.extend((!worker.queue.is_empty()).then_some(Action::SeeJob(index)));
+        }
+        for (index, truth) in self.jobs.iter().enumerate() {
+            actions.extend(truth.runs().then_some(Action::End(index, Fate::Works)));
+            actions.extend(truth.is_ending().then_some(Action::EndPod(index)));
+        }
+        let waits = |worker: &usize| self.workers[*worker].machine.next_deadline().is_some();
+        // Whatever is on its way is faster than any timer.
+        if self.waits < world.faults.waits && actions.is_empty() {
+            actions.extend((0..self.workers.len()).filter(waits).map(Action::Wait));
+        }
+    }
+}

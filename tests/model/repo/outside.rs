@@ -1,0 +1,322 @@
+//! What is outside of a Repo: the API server with its Jobs, what runs them, and git.
+
+use domain::machine::Timestamp;
+use domain::ports::repo::{Found, Made, Start, Unresolved};
+use domain::repo::job::{End, Job, Order, PLAN_DIFFERS, Pod, Pods, Step, StepKind, StepState};
+use domain::repo::plan::{Message, Planned};
+use domain::repo::status::Action;
+use domain::repo::{Effect, Event};
+
+use super::action::Fate;
+use super::world::{Mutant, State, World, revision};
+
+/// A Job as it really is, or was.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Truth {
+    pub job: Job,
+    /// It was deleted.
+    pub gone: bool,
+    /// Its pod runs.
+    pub alive: bool,
+    pub steps: Vec<Step>,
+    fingerprint: Option<String>,
+}
+
+impl Truth {
+    /// Whether something of it runs, or may run without anything that we do.
+    pub fn goes_on(&self) -> bool {
+        self.alive || (!self.gone && self.job.marked && self.job.end.is_none())
+    }
+
+    /// Whether its pod is about to end.
+    pub fn is_ending(&self) -> bool {
+        self.alive && (self.gone || self.job.suspended || self.job.end.is_some())
+    }
+
+    pub fn runs(&self) -> bool {
+        self.alive && !self.is_ending()
+    }
+
+    pub fn is_apply(&self) -> bool {
+        self.job.attempt.action == Action::Apply
+    }
+
+    fn changed(&mut self) {
+        let version: u32 = self.job.version.parse().unwrap();
+        self.job.version = (version + 1).to_string();
+    }
+}
+
+/// What the watch of Jobs is about to say.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Sight {
+    Seen(Box<Job>),
+    Gone(String),
+}
+
+impl Sight {
+    fn name(&self) -> &str {
+        match self {
+            Self::Seen(job) => &job.name,
+            Self::Gone(name) => name,
+        }
+    }
+
+    pub fn event(self) -> Event {
+        match self {
+            Self::Seen(job) => Event::JobSeen(job),
+            Self::Gone(name) => Event::JobGone(name),
+        }
+    }
+}
+
+fn step(kind: StepKind, code: i32, said: &str) -> Step {
+    Step { kind, state: StepState::Ended(code, String::new(), said.to_owned()) }
+}
+
+impl State {
+    /// Does what is asked, and says how that went. `by`: whose answer shows it what it did.
+    pub fn perform(&mut self, world: &World, effect: &Effect, by: Option<usize>) -> Option<Event> {
+        Some(match effect {
+            Effect::Store(status, over) => {
+                if *over != self.object.version.to_string() && world.mutant != Mutant::NoCompareAndSet {
+                    return Some(Event::Conflicted(Box::new(world.object(&self.object))));
+                }
+                self.past.judge_stored(&self.object.status, status, &self.jobs);
+                self.object.status = status.as_ref().clone();
+                self.object.version += 1;
+                self.object.writer = by;
+                Event::Stored { version: self.object.version.to_string(), whole: true }
+            }
+            Effect::Look => Event::Looked(Some(Box::new(world.object(&self.object)))),
+            Effect::Resolve => Event::Resolved(Found { revision: self.wanted(world), name: "main".to_owned() }),
+            Effect::WatchJobs(wanted) => {
+                let worker = &mut self.workers[by?];
+                (worker.watches, worker.queue) = (*wanted, Vec::new());
+                if !wanted {
+                    return None;
+                }
+                let all = self.jobs.iter().filter(|truth| !truth.gone);
+                Event::JobsListed(all.map(|truth| truth.job.clone()).collect())
+            }
+            Effect::Make(order) => self.make(world, order, by),
+            Effect::Start(job) => self.start(world, job, by),
+            Effect::LookAtJob(name) => {
+                let found = self.job(name).map(|index| Box::new(self.jobs[index].job.clone()));
+                Event::JobLooked(name.clone(), found)
+            }
+            Effect::ReadPods(_, uid) => Event::PodsRead(uid.clone(), self.pods(world, uid)),
+            Effect::Remove(name, uid) => {
+                let found = self.jobs.iter().position(|truth| !truth.gone && truth.job.uid == *uid);
+                if let Some(index) = found {
+                    self.past.judge_removed(&self.jobs[index].job);
+                    self.jobs[index].gone = true;
+                    self.publish(world, index, by);
+                }
+                Event::Removed(name.clone())
+            }
+            Effect::Tell(notice) => {
+                self.past.told(notice);
+                Event::Told(notice.id.clone())
+            }
+            Effect::ReadCalendar(..) | Effect::AskVerdict(_) | Effect::End => return None,
+        })
+    }
+
+    fn job(&self, name: &str) -> Option<usize> {
+        self.jobs.iter().position(|truth| truth.job.name == name && !truth.gone)
+    }
+
+    fn pods(&self, world: &World, uid: &str) -> Vec<Pod> {
+        let Some(truth) = self.jobs.iter().find(|truth| truth.job.uid == uid) else { return Vec::new() };
+        if truth.steps.is_empty() || (truth.gone && !truth.alive) {
+            return Vec::new();
+        }
+        let alive = truth.alive && world.mutant != Mutant::PodsUnread;
+        let steps = truth.steps.clone();
+        vec![Pod { name: "pod".to_owned(), alive, waits: None, disrupted: None, steps }]
+    }
+
+    fn make(&mut self, world: &World, order: &Order, by: Option<usize>) -> Event {
+        let same = |truth: &Truth| {
+            let (known, asked) = (truth.job.attempt, order.attempt);
+            let seqless = world.mutant == Mutant::NameWithoutSeq
+                && truth.job.revision == order.revision
+                && (known.action, known.number) == (asked.action, asked.number);
+            !truth.gone && (truth.job.name == order.name || seqless)
+        };
+        let found = self.jobs.iter().position(same);
+        let index = found.unwrap_or_else(|| self.add(world, order));
+        let job = Job { name: order.name.clone(), ..self.jobs[index].job.clone() };
+        self.past.judge_made(order, &job);
+        if found.is_none() {
+            self.publish(world, index, by);
+        }
+        Event::Made(order.name.clone(), Made::Ours(Box::new(job)))
+    }
+
+    fn add(&mut self, world: &World, order: &Order) -> usize {
+        let before = self.jobs.iter().filter(|truth| truth.job.name == order.name).count();
+        let runs = world.mutant == Mutant::MadeRunning;
+        let job = Job {
+            name: order.name.clone(),
+            uid: format!("{}/{before}", order.name),
+            version: "1".to_owned(),
+            owner: Some(order.uid.clone()),
+            attempt: order.attempt,
+            revision: order.revision.clone(),
+            marked: false,
+            suspended: !runs,
+            deleting: false,
+            pods: Pods { active: u32::from(runs), terminating: 0 },
+            end: None,
+        };
+        let fingerprint = order.fingerprint.clone().filter(|_| world.mutant != Mutant::NoFingerprint);
+        self.jobs.push(Truth { job, gone: false, alive: runs, steps: Vec::new(), fingerprint });
+        self.jobs.len() - 1
+    }
+
+    fn start(&mut self, world: &World, seen: &Job, by: Option<usize>) -> Event {
+        let same = |truth: &Truth| {
+            let fresh = truth.job.uid == seen.uid && truth.job.version == seen.version;
+            !truth.gone && truth.job.name == seen.name && (fresh || world.mutant == Mutant::StartedUnseen)
+        };
+        let Some(index) = self.jobs.iter().position(same) else {
+            return Event::StartAnswered(seen.name.clone(), Start::Refused);
+        };
+        self.past.judge_started(&self.jobs[index].job, &self.jobs, world.approval);
+        let truth = &mut self.jobs[index];
+        truth.changed();
+        (truth.job.marked, truth.job.suspended) = (true, false);
+        if truth.job.end.is_none() {
+            truth.job.pods.active = 1;
+            truth.alive = true;
+            let begun = Step { kind: StepKind::Source, state: StepState::Running };
+            truth.steps = vec![begun];
+        }
+        let job = truth.job.clone();
+        self.publish(world, index, by);
+        Event::StartAnswered(seen.name.clone(), Start::Done(Box::new(job)))
+    }
+
+    /// Every watch is about to show this Job. One that does not lag leaves out what its own worker was answered.
+    pub fn publish(&mut self, world: &World, index: usize, by: Option<usize>) {
+        let truth = &self.jobs[index];
+        let sight =
+            if truth.gone { Sight::Gone(truth.job.name.clone()) } else { Sight::Seen(Box::new(truth.job.clone())) };
+        for (number, worker) in self.workers.iter_mut().enumerate().filter(|(_, worker)| worker.watches) {
+            if !world.lags {
+                worker.queue.retain(|queued| queued.name() != sight.name());
+            }
+            if world.lags || by != Some(number) {
+                worker.queue.push(sight.clone());
+            }
+        }
+    }
+
+    /// A Job that runs ends.
+    pub fn end(&mut self, world: &World, index: usize, fate: Fate) {
+        let (seq, fingerprint) = (self.jobs[index].job.attempt.seq, self.fingerprint());
+        let planned = Planned { fingerprint: fingerprint.clone(), counts: None, empty: false };
+        let apply_waits = Step { kind: StepKind::Apply, state: StepState::Waiting };
+        let failed = End::Failed("PodFailurePolicy".to_owned(), String::new());
+        let is_apply = self.jobs[index].is_apply();
+        let approved = self.jobs[index].fingerprint.clone();
+        let differs = is_apply && approved.is_some_and(|approved| approved != fingerprint);
+        let begins = is_apply && !differs && fate != Fate::Before;
+        if begins {
+            let job = self.jobs[index].job.clone();
+            self.past.judge_applied(&job, &fingerprint, world.approval);
+        }
+        let (end, steps) = match fate {
+            Fate::Before => (failed, vec![step(StepKind::Source, 1, ""), apply_waits]),
+            Fate::Works | Fate::Broken | Fate::Lingers if differs => {
+                let said = Message::Differs(planned).to_json().unwrap();
+                (failed, vec![step(StepKind::Verify, PLAN_DIFFERS, &said), apply_waits])
+            }
+            Fate::Works if is_apply => (End::Complete, vec![step(StepKind::Apply, 0, "")]),
+            Fate::Works => {
+                let said = Message::Planned(planned).to_json().unwrap();
+                (End::Complete, vec![step(StepKind::Report, 0, &said)])
+            }
+            Fate::Broken => (failed, vec![step(StepKind::Apply, 1, "")]),
+            Fate::Lingers => (failed, vec![Step { kind: StepKind::Apply, state: StepState::Running }]),
+        };
+        if begins && end == End::Complete {
+            self.past.applied = Some(self.jobs[index].job.revision.clone());
+        } else if begins {
+            self.past.hold(seq);
+        }
+        let truth = &mut self.jobs[index];
+        truth.changed();
+        truth.alive = fate == Fate::Lingers && begins;
+        (truth.job.end, truth.job.pods, truth.steps) = (Some(end), Pods::default(), steps);
+        self.publish(world, index, None);
+    }
+
+    /// What a plan would change by now.
+    fn fingerprint(&self) -> String {
+        // What drifts twice is as it was.
+        if self.drift.is_multiple_of(2) { "1".repeat(64) } else { "2".repeat(64) }
+    }
+
+    /// The pod of a Job that was told to end has ended.
+    pub fn end_pod(&mut self, world: &World, index: usize) {
+        let truth = &mut self.jobs[index];
+        truth.alive = false;
+        if !truth.steps.is_empty() {
+            truth.steps = vec![step(StepKind::Apply, 143, "")];
+        }
+        if !truth.gone && truth.job.end.is_none() {
+            truth.job.pods = Pods::default();
+            truth.changed();
+            self.publish(world, index, None);
+        }
+    }
+
+    /// A person deletes a Job.
+    pub fn delete(&mut self, world: &World, index: usize) {
+        let truth = &mut self.jobs[index];
+        truth.gone = true;
+        if truth.job.marked && truth.job.end.is_none() {
+            let seq = truth.job.attempt.seq;
+            self.past.hold(seq);
+        }
+        self.publish(world, index, None);
+    }
+
+    /// A person suspends a Job.
+    pub fn suspend(&mut self, world: &World, index: usize) {
+        let truth = &mut self.jobs[index];
+        truth.changed();
+        truth.job.suspended = true;
+        truth.job.pods = Pods { active: 0, terminating: 1 };
+        self.publish(world, index, None);
+    }
+
+    fn wanted(&self, world: &World) -> domain::id::Revision {
+        revision(world.head[self.head])
+    }
+}
+
+/// What is said of a call that was not answered.
+pub fn failed(effect: &Effect) -> Option<Event> {
+    let why = "no answer".to_owned();
+    Some(match effect {
+        Effect::Store(..) => Event::StoreFailed(why),
+        Effect::Look => Event::LookFailed(why),
+        Effect::Resolve => Event::ResolveFailed(Unresolved { why, lasting: false, rest: std::time::Duration::ZERO }),
+        Effect::Make(order) => Event::MakeFailed(order.name.clone(), why),
+        Effect::Start(job) => Event::StartFailed(job.name.clone(), why),
+        Effect::LookAtJob(name) => Event::JobLookFailed(name.clone(), why),
+        Effect::ReadPods(_, uid) => Event::PodsFailed(uid.clone(), why),
+        Effect::Remove(name, _) => Event::RemoveFailed(name.clone(), why),
+        Effect::Tell(notice) => Event::TellFailed(notice.id.clone(), why),
+        Effect::WatchJobs(_) | Effect::ReadCalendar(..) | Effect::AskVerdict(_) | Effect::End => return None,
+    })
+}
+
+/// Whether a machine that wants to be woken at this time is woken later than now.
+pub fn is_ahead(deadline: Option<Timestamp>, now: Timestamp) -> bool {
+    deadline.is_none_or(|deadline| deadline > now)
+}

@@ -1,0 +1,200 @@
+//! What has happened, and the promises that it broke. It knows what really was, and judges by that alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::id::{NoticeId, Revision, RunSeq};
+use domain::notice::{Kind, Notice};
+use domain::promise::Promise;
+use domain::repo::job::{Job, Order};
+use domain::repo::spec::Approving;
+use domain::repo::status::{Action, Attempt, Phase, Question, Run, Status};
+
+use super::outside::Truth;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Past {
+    pub broken: BTreeSet<Promise>,
+    /// Tickets that a person answered.
+    pub answered: Vec<String>,
+    /// The commit of each run.
+    runs: BTreeMap<RunSeq, Revision>,
+    /// What each name of a Job was ordered for.
+    names: BTreeMap<String, (Attempt, Revision)>,
+    /// Names and UIDs of Jobs that the status held once.
+    stored_names: BTreeSet<String>,
+    stored_uids: BTreeSet<String>,
+    /// UIDs of Jobs whose end the status held once.
+    ended: BTreeSet<String>,
+    /// Names of Jobs that were started.
+    marked: BTreeSet<String>,
+    /// What a person said yes to last: a commit, or what a plan would change. A newer plan voids it.
+    yes: Option<(RunSeq, String)>,
+    /// Runs of which something may have been applied and did not succeed: only a person repeats them.
+    held: BTreeSet<RunSeq>,
+    /// What really was applied last.
+    pub applied: Option<Revision>,
+    /// Notices that the outbox has had, and those that said that an attempt failed, or what is waited for.
+    had: BTreeSet<NoticeId>,
+    failed: BTreeSet<(RunSeq, u32)>,
+    asked: BTreeSet<String>,
+    /// The status after the first run, as a backup has it.
+    pub backup: Option<Status>,
+}
+
+fn fingerprint(run: &Run) -> String {
+    run.plan.as_ref().map(|plan| plan.fingerprint.clone()).unwrap_or_default()
+}
+
+impl Past {
+    pub fn promise(&mut self, promise: Promise, kept: bool) {
+        if !kept {
+            self.broken.insert(promise);
+        }
+    }
+
+    /// A write was sent, by a worker whose last look at git brought this.
+    pub fn judge_sent(&mut self, durable: &Status, sent: &Status, looked: Option<&Revision>) {
+        let seq = |status: &Status| status.run.as_ref().map(|run| run.attempt.seq);
+        let Some(run) = sent.run.as_ref().filter(|run| seq(durable) < seq(sent) && run.phase != Phase::Started) else {
+            return;
+        };
+        let head = sent.head.as_ref().map(|head| &head.revision);
+        let is_newest = sent.head == durable.head || head == looked;
+        self.promise(Promise::NewestNext, is_newest && head == Some(&run.revision));
+    }
+
+    /// A write is durable.
+    pub fn judge_stored(&mut self, before: &Status, after: &Status, jobs: &[Truth]) {
+        self.promise(Promise::RunSeqsRise, before.seq <= after.seq);
+        let Some(run) = &after.run else {
+            return self.promise(Promise::RunsInOrder, before.run.is_none());
+        };
+        let known = self.runs.entry(run.attempt.seq).or_insert_with(|| run.revision.clone()).clone();
+        self.promise(Promise::RunsInOrder, known == run.revision);
+        let was = before.run.as_ref();
+        if was.is_none_or(|was| was.attempt.seq < run.attempt.seq) && run.phase != Phase::Started {
+            self.judge_begun(before, run);
+        }
+        if let Some(was) = was.filter(|was| was.phase == Phase::Started)
+            && (run.phase != Phase::Started || run.job != was.job)
+        {
+            self.judge_ended(was, jobs);
+        }
+        let newly = |phase| run.phase == phase && was.is_none_or(|was| was.phase != phase);
+        if newly(Phase::Planned) {
+            self.yes = None;
+        }
+        if newly(Phase::Succeeded) && self.backup.is_none() {
+            self.backup = Some(after.clone());
+        }
+        if let Some(job) = run.job.as_ref().filter(|_| matches!(run.phase, Phase::Starting | Phase::Started)) {
+            self.stored_names.insert(job.name.clone());
+            self.stored_uids.extend(job.uid.clone());
+        }
+    }
+
+    /// The commits that the new run takes the place of are named.
+    fn judge_begun(&mut self, before: &Status, run: &Run) {
+        let unstarted = |run: &&Run| matches!(run.phase, Phase::Waiting | Phase::Starting | Phase::Planned);
+        let left = before.run.as_ref().filter(unstarted).map(|left| left.revision.clone());
+        let next = before.next.iter().flat_map(|next| next.skipped.iter().chain([&next.revision])).cloned();
+        let named = |one: Revision| one == run.revision || run.skipped.contains(&one);
+        let all = left.into_iter().chain(next).all(named);
+        self.promise(Promise::NewestNext, all);
+    }
+
+    /// An end is written only of what has ended.
+    fn judge_ended(&mut self, was: &Run, jobs: &[Truth]) {
+        let uid = was.job.as_ref().and_then(|job| job.uid.clone()).unwrap_or_default();
+        let truth = jobs.iter().find(|truth| truth.job.uid == uid);
+        self.promise(Promise::OneAtATime, truth.is_none_or(|truth| !truth.goes_on()));
+        self.ended.insert(uid);
+    }
+
+    pub fn judge_made(&mut self, order: &Order, found: &Job) {
+        let ordered = (order.attempt, order.revision.clone());
+        let known = self.names.entry(order.name.clone()).or_insert_with(|| ordered.clone()).clone();
+        let same = (found.attempt, found.revision.clone()) == ordered && known == ordered;
+        self.promise(Promise::RunsInOrder, same);
+        self.promise(Promise::JobsDurable, self.stored_names.contains(&order.name));
+        self.promise(Promise::JobsDurable, found.suspended || found.marked);
+    }
+
+    /// A Job is started: this is it, and all that there were until now.
+    pub fn judge_started(&mut self, job: &Job, jobs: &[Truth], approval: Approving) {
+        self.promise(Promise::JobsDurable, self.stored_uids.contains(&job.uid));
+        let first = self.marked.insert(job.name.clone());
+        self.promise(Promise::StartedOnce, first && !job.marked && job.suspended);
+        let other = jobs.iter().any(|other| other.job.uid != job.uid && other.goes_on());
+        self.promise(Promise::OneAtATime, !other);
+        let Attempt { seq, action, .. } = job.attempt;
+        self.promise(Promise::LeftAlone, !self.held.contains(&seq));
+        if action == Action::Plan || approval == Approving::Auto {
+            return;
+        }
+        let of_run = self.yes.as_ref().filter(|(known, _)| *known == seq);
+        let commit = approval == Approving::Plan || of_run.is_some_and(|(_, what)| *what == job.revision.0);
+        self.promise(Promise::AppliedAsPlanned, of_run.is_some() && commit);
+    }
+
+    /// The user's `apply` begins, of a plan that would change this.
+    pub fn judge_applied(&mut self, job: &Job, fingerprint: &str, approval: Approving) {
+        if approval == Approving::Plan {
+            let kept = self.yes == Some((job.attempt.seq, fingerprint.to_owned()));
+            self.promise(Promise::AppliedAsPlanned, kept);
+        }
+    }
+
+    /// What was applied is not known, or not all of it.
+    pub fn hold(&mut self, seq: RunSeq) {
+        self.held.insert(seq);
+    }
+
+    /// We remove a Job.
+    pub fn judge_removed(&mut self, job: &Job) {
+        self.promise(Promise::LeftAlone, !job.marked || self.ended.contains(&job.uid));
+    }
+
+    /// A person says yes, with this ticket.
+    pub fn said(&mut self, status: &Status, ticket: &str) {
+        let (Some(run), Some(waiting)) = (&status.run, &status.waiting) else { return };
+        if waiting.ticket != ticket {
+            return;
+        }
+        let seq = run.attempt.seq;
+        match waiting.question {
+            Question::Plan => self.yes = Some((seq, fingerprint(run))),
+            Question::Revision => self.yes = Some((seq, run.revision.0.clone())),
+            Question::Again => {
+                self.held.remove(&seq);
+                self.yes = Some((seq, run.revision.0.clone()));
+            }
+        }
+    }
+
+    pub fn told(&mut self, notice: &Notice) {
+        let Some(run) = notice.run.as_ref().filter(|_| self.had.insert(notice.id.clone())) else { return };
+        match notice.kind {
+            Kind::RunFailed => {
+                self.failed.insert((RunSeq(notice.seq.0), run.attempt));
+            }
+            Kind::RunWaiting => self.asked.extend(run.ticket.clone()),
+            _ => {}
+        }
+    }
+
+    /// Whether the question that is open was told.
+    pub fn is_told(&self, status: &Status) -> bool {
+        let (Some(run), Some(waiting)) = (&status.run, &status.waiting) else { return false };
+        match waiting.question {
+            Question::Again => self.failed.contains(&(run.attempt.seq, run.attempt.number)),
+            Question::Plan | Question::Revision => self.asked.contains(&waiting.ticket),
+        }
+    }
+
+    /// The status is that of a backup: numbers that no Job bears are free again.
+    pub fn restored(&mut self, jobs: &[Truth]) {
+        let borne = |seq: &RunSeq| jobs.iter().any(|truth| truth.job.attempt.seq == *seq);
+        self.runs.retain(|seq, _| borne(seq));
+    }
+}

@@ -1,0 +1,428 @@
+//! The world around a Repo.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use domain::id::{RepoId, Revision};
+use domain::machine::{Machine, Timestamp};
+use domain::pipeline::spec::Answers;
+use domain::promise::Promise;
+use domain::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Wanted};
+use domain::repo::status::{Condition, ConditionKind, Phase, Status};
+use domain::repo::{Effect, Event, Repo};
+
+use super::action::{Action, Answer};
+use super::outside::{Sight, Truth, failed, is_ahead};
+use super::past::Past;
+
+/// Steps in which everything comes to rest.
+const STEPS: usize = 300;
+
+/// One search.
+#[derive(Clone)]
+pub struct World {
+    pub approval: Approving,
+    /// The commits that the wanted ref points to, in the order of time.
+    pub head: &'static [u8],
+    pub faults: Faults,
+    /// Watches show a worker its own writes, too, at any later time, and every change of a Job.
+    pub lags: bool,
+    /// Replicas that believe to lead.
+    pub workers: usize,
+    /// Ended Jobs that are kept.
+    pub keep: usize,
+    pub mutant: Mutant,
+}
+
+/// A way to break the protocol around the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    None,
+    /// A Job is made running.
+    MadeRunning,
+    /// A write counts as durable when it is sent.
+    ActsOnDraft,
+    /// The API server takes every write of the status.
+    NoCompareAndSet,
+    /// A Job's name does not hold the run's number.
+    NameWithoutSeq,
+    /// A Job is started as it is, not as it was seen.
+    StartedUnseen,
+    /// Pods are said to have ended when their Job has.
+    PodsUnread,
+    /// An apply does not compare its plan.
+    NoFingerprint,
+    /// An answer counts for every question.
+    TicketIgnored,
+    /// What was lost is run again by itself.
+    LostRepeated,
+}
+
+/// How many faults of each kind one run may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Faults {
+    /// A call fails, or its answer is lost.
+    pub lost: u8,
+    pub crashes: u8,
+    /// A person deletes a Job.
+    pub deleted: u8,
+    /// A person suspends a Job.
+    pub suspended: u8,
+    /// A Job fails before its apply.
+    pub before: u8,
+    /// An apply fails.
+    pub broken: u8,
+    /// A Job counts as failed while its pod runs.
+    pub lingers: u8,
+    pub drifts: u8,
+    /// A person says yes.
+    pub yes: u8,
+    pub replays: u8,
+    pub restores: u8,
+    /// Times that something waits until it is due.
+    pub waits: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Stored {
+    pub version: u64,
+    /// Which worker wrote it; `None`: a person.
+    pub writer: Option<usize>,
+    pub status: Status,
+    pub answers: Answers,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Worker {
+    pub machine: Repo,
+    pub seen: u64,
+    pub watches: bool,
+    /// What its watch of Jobs is about to show.
+    pub queue: Vec<Sight>,
+    /// What its last look at git brought.
+    looked: Option<Revision>,
+    /// What it was to write last.
+    sent: Option<Box<Status>>,
+    pub calls: Vec<Effect>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    pub now: Timestamp,
+    pub waits: u8,
+    pub left: Faults,
+    pub head: usize,
+    pub drift: u8,
+    pub object: Stored,
+    /// Every Job that there ever was.
+    pub jobs: Vec<Truth>,
+    pub workers: Vec<Worker>,
+    /// What an ended life had asked of the API server.
+    pub late: Vec<Effect>,
+    pub past: Past,
+}
+
+pub fn revision(number: u8) -> Revision {
+    Revision(number.to_string())
+}
+
+impl World {
+    fn spec(&self) -> Spec {
+        Spec {
+            source: Source { wanted: Wanted::Head, ..Source::default() },
+            interval: Duration::from_mins(1),
+            approval: self.approval,
+            runner: Runner { preset: Preset::Command, ..Runner::default() },
+            workspace: None,
+            retry: Retry { limit: 0, backoff: Duration::from_mins(1) },
+            gates: Gates::default(),
+            suspended: None,
+            keep: Keep { succeeded: self.keep, failed: self.keep },
+            stalled_after: Duration::from_hours(1),
+        }
+    }
+
+    pub fn object(&self, stored: &Stored) -> Object {
+        let mut answers = stored.answers.clone();
+        let mut status = stored.status.clone();
+        match self.mutant {
+            // Whatever was answered counts for what is asked now.
+            Mutant::TicketIgnored => {
+                let asked = status.waiting.as_ref().map(|waiting| waiting.ticket.clone());
+                answers.approve = answers.approve.and(asked);
+            }
+            Mutant::LostRepeated => {
+                let lost = status.run.as_mut().filter(|run| run.phase == Phase::Lost);
+                lost.into_iter().for_each(|run| run.phase = Phase::Waiting);
+            }
+            _ => {}
+        }
+        Object {
+            id: RepoId::new("platform", "infra"),
+            uid: "uid".to_owned(),
+            generation: 1,
+            version: stored.version.to_string(),
+            spec: Ok(self.spec()),
+            answers,
+            status,
+            deleting: false,
+        }
+    }
+}
+
+impl State {
+    pub fn new(world: &World) -> Self {
+        let object = Stored { version: 1, writer: None, status: Status::default(), answers: Answers::default() };
+        let mut state = Self {
+            now: Timestamp::default(),
+            waits: 0,
+            left: world.faults,
+            head: 0,
+            drift: 0,
+            object,
+            jobs: Vec::new(),
+            workers: Vec::new(),
+            late: Vec::new(),
+            past: Past::default(),
+        };
+        for worker in 0..world.workers {
+            state.workers.push(state.worker(world));
+            state.wake(world, worker);
+        }
+        state
+    }
+
+    fn worker(&self, world: &World) -> Worker {
+        let machine = Repo::new(0, world.object(&self.object));
+        let seen = self.object.version;
+        Worker { machine, seen, watches: false, queue: Vec::new(), looked: None, sent: None, calls: Vec::new() }
+    }
+
+    /// The ticket that a person could answer.
+    pub fn question(&self) -> Option<&str> {
+        self.object.status.waiting.as_ref().map(|waiting| waiting.ticket.as_str())
+    }
+
+    pub fn take(&mut self, world: &World, action: Action) {
+        match action {
+            Action::Move => {
+                self.head += 1;
+                self.object.answers.poked = Some(self.head.to_string());
+                self.edited();
+            }
+            Action::See(worker) => {
+                self.workers[worker].seen = self.object.version;
+                let object = world.object(&self.object);
+                self.feed(world, worker, Event::Seen(Box::new(object)));
+            }
+            Action::SeeJob(worker) => {
+                let sight = self.workers[worker].queue.remove(0);
+                self.feed(world, worker, sight.event());
+            }
+            Action::Answer((worker, call), answer) => self.answer(world, worker, call, answer),
+            Action::Late(call) => {
+                let effect = self.late.remove(call);
+                let _ = self.perform(world, &effect, None);
+            }
+            Action::End(job, fate) => {
+                self.left.spend(fate);
+                self.end(world, job, fate);
+            }
+            Action::EndPod(job) => self.end_pod(world, job),
+            Action::Delete(job) => {
+                self.left.deleted -= 1;
+                self.delete(world, job);
+            }
+            Action::Suspend(job) => {
+                self.left.suspended -= 1;
+                self.suspend(world, job);
+            }
+            Action::Drift => {
+                self.left.drifts -= 1;
+                self.drift += 1;
+            }
+            Action::Yes => {
+                self.left.yes -= 1;
+                let ticket = self.question().unwrap().to_owned();
+                self.past.answered.push(ticket.clone());
+                self.say(ticket);
+            }
+            Action::Replay(answer) => {
+                self.left.replays -= 1;
+                let ticket = self.past.answered[answer].clone();
+                self.say(ticket);
+            }
+            Action::Restore => {
+                self.left.restores -= 1;
+                self.object.status = self.past.backup.clone().unwrap();
+                self.past.restored(&self.jobs);
+                self.edited();
+            }
+            Action::Wait(worker) => {
+                self.waits += 1;
+                if let Some(at) = self.workers[worker].machine.next_deadline() {
+                    self.now = self.now.max(at);
+                    self.wake(world, worker);
+                }
+            }
+            Action::Crash(worker) => self.crash(world, worker),
+        }
+    }
+
+    /// A life ends, and the next one begins. What it had asked of others may still arrive.
+    fn crash(&mut self, world: &World, worker: usize) {
+        self.left.crashes -= 1;
+        let reborn = self.worker(world);
+        let dead = std::mem::replace(&mut self.workers[worker], reborn);
+        let writes = |effect: &Effect| {
+            matches!(effect, Effect::Store(..) | Effect::Make(_) | Effect::Start(_) | Effect::Remove(..))
+        };
+        self.late.extend(dead.calls.into_iter().filter(writes));
+        self.object.writer = None;
+        self.wake(world, worker);
+    }
+
+    fn say(&mut self, ticket: String) {
+        self.past.said(&self.object.status, &ticket);
+        self.object.answers.approve = Some(ticket);
+        self.edited();
+    }
+
+    fn edited(&mut self) {
+        self.object.version += 1;
+        self.object.writer = None;
+    }
+
+    fn wake(&mut self, world: &World, worker: usize) {
+        let effects = self.workers[worker].machine.tick(self.now);
+        self.carry_out(world, worker, effects);
+    }
+
+    fn feed(&mut self, world: &World, worker: usize, event: Event) {
+        let effects = self.step(worker, event);
+        self.carry_out(world, worker, effects);
+    }
+
+    fn step(&mut self, worker: usize, event: Event) -> Vec<Effect> {
+        if let Event::Resolved(found) = &event {
+            self.workers[worker].looked = Some(found.revision.clone());
+        }
+        self.workers[worker].machine.step_and_catch_up(self.now, event)
+    }
+
+    /// Each effect is asked for in the order in which the machine wanted it.
+    fn carry_out(&mut self, world: &World, worker: usize, effects: Vec<Effect>) {
+        let mut all = VecDeque::from(self.judged(worker, effects));
+        while let Some(effect) = all.pop_front() {
+            let event = match effect {
+                // Git, the outbox and the beginning of a watch answer at once: their delays change nothing that a later event does not.
+                Effect::Resolve | Effect::Tell(_) | Effect::WatchJobs(_) => self.perform(world, &effect, Some(worker)),
+                Effect::Store(_, ref over) if world.mutant == Mutant::ActsOnDraft => {
+                    let version = over.clone();
+                    self.workers[worker].calls.push(effect);
+                    Some(Event::Stored { version, whole: true })
+                }
+                _ => {
+                    self.workers[worker].calls.push(effect);
+                    None
+                }
+            };
+            if let Some(event) = event {
+                let effects = self.step(worker, event);
+                all.extend(self.judged(worker, effects));
+            }
+        }
+    }
+
+    fn judged(&mut self, worker: usize, effects: Vec<Effect>) -> Vec<Effect> {
+        let known = &mut self.workers[worker];
+        self.past.promise(Promise::RunInTheEnd, is_ahead(known.machine.next_deadline(), self.now));
+        for effect in &effects {
+            self.past.broken.extend(known.machine.breaks(effect));
+            // A write with an unknown outcome is repeated unchanged.
+            if let Effect::Store(status, _) = effect
+                && known.sent.as_ref() != Some(status)
+            {
+                self.past.judge_sent(known.machine.durable(), status, known.looked.as_ref());
+                known.sent = Some(status.clone());
+            }
+        }
+        effects
+    }
+
+    fn answer(&mut self, world: &World, worker: usize, call: usize, answer: Answer) {
+        let effect = self.workers[worker].calls.remove(call);
+        if answer != Answer::Works {
+            self.left.lost -= 1;
+        }
+        let event = match answer {
+            Answer::Works => self.perform(world, &effect, Some(worker)),
+            Answer::Lost => {
+                let _ = self.perform(world, &effect, None);
+                failed(&effect)
+            }
+            Answer::Fails => failed(&effect),
+        };
+        if let Some(event) = event {
+            self.feed(world, worker, event);
+        }
+    }
+
+    /// Whether the newest commit is applied, and the status says so; or a person has to act and was told.
+    fn is_done(&self, world: &World) -> bool {
+        let head = revision(world.head[self.head]);
+        let status = &self.object.status;
+        let is_held = |one: &Condition| one.kind == ConditionKind::Stalled && one.reason == "JobSuspended";
+        if status.conditions.iter().any(is_held) {
+            // A commit waits behind it, or it is the newest.
+            return self.jobs.iter().any(|truth| !truth.gone && truth.job.marked && truth.job.suspended);
+        }
+        let Some(run) = status.run.as_ref().filter(|run| run.revision == head) else { return false };
+        (run.phase == Phase::Succeeded && self.past.applied == Some(head)) || self.past.is_told(status)
+    }
+
+    /// Whether the newest commit was applied, and nothing else is to come.
+    pub fn is_applied(&self, world: &World) -> bool {
+        self.head + 1 == world.head.len() && self.past.applied == Some(revision(world.head[self.head]))
+    }
+
+    /// Whether, without further faults, the newest commit is applied, or a person was told what holds it.
+    pub fn settles(&self, world: &World) -> bool {
+        let mut steady = Vec::new();
+        self.steady(world, &mut steady);
+        if steady.iter().any(|action| !matches!(action, Action::Wait(_))) {
+            // The state after it is judged.
+            return true;
+        }
+        let patient = World { faults: Faults { waits: 1, ..Faults::default() }, ..world.clone() };
+        let mut end = self.clone();
+        for _ in 0..STEPS {
+            let mut steady = Vec::new();
+            end.waits = 0;
+            end.steady(&patient, &mut steady);
+            let is_quiet = steady.iter().all(|action| matches!(action, Action::Wait(_)));
+            if is_quiet && end.is_done(world) {
+                return end.past.broken.is_empty();
+            }
+            let earliest = |action: &&Action| match action {
+                Action::Wait(worker) => end.workers[*worker].machine.next_deadline(),
+                _ => None,
+            };
+            let Some(next) = steady.iter().min_by_key(earliest).copied() else { return false };
+            end.take(&patient, next);
+        }
+        false
+    }
+}
+
+impl Faults {
+    fn spend(&mut self, fate: super::action::Fate) {
+        use super::action::Fate;
+        match fate {
+            Fate::Works => {}
+            Fate::Before => self.before -= 1,
+            Fate::Broken => self.broken -= 1,
+            Fate::Lingers => self.lingers -= 1,
+        }
+    }
+}
