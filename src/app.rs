@@ -24,6 +24,7 @@ use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
 use crate::adapters::edge::FreshEdges;
 use crate::adapters::http::{self as outbound, Egress};
 use crate::adapters::kubernetes::desk::Desk;
+use crate::adapters::kubernetes::objects::RepoKind;
 use crate::adapters::kubernetes::{self, Clients, Cluster, Events, KubernetesLease, Scope, Tempo};
 use crate::adapters::ledger::fresh_origin;
 use crate::adapters::ledger::kubernetes::KubernetesLedger;
@@ -36,7 +37,7 @@ use crate::adapters::webhook::Webhooks;
 use crate::app::by_hand::ByHand;
 use crate::app::others::Others;
 use crate::app::promoting::{Beside, hooks, promoting};
-use crate::app::running::running;
+use crate::app::running::{installation, running};
 use crate::config::{Config, Enabled, LedgerBackend, Namespaces, RedisAddress};
 use crate::http::hooks::Hooks;
 use crate::http::{About, Addresses, Fresh, Front, ListenError, Serving};
@@ -49,6 +50,8 @@ use domain::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, No
 use domain::purge::Pace;
 use domain::retry;
 use domain::roster::Trust;
+
+pub use promoting::desk;
 
 /// The name of the only member of a group of one. It is part of every purge reference, so it never changes.
 const ALONE: &str = "self";
@@ -192,6 +195,8 @@ pub struct Views {
     pub group: Option<Neighbours>,
     /// Pipelines; `None` where `pipeline.enabled` is off.
     pub desk: Option<Desk>,
+    /// Repos; `None` where `repo.enabled` is off.
+    pub repos: Option<Desk<RepoKind>>,
     /// The namespace of the caller's credentials.
     pub own_namespace: String,
     /// Where the ledger is looked for, in words.
@@ -230,15 +235,11 @@ pub async fn views(
         cdn: Arc::new(CloudFront::new(cloudfront_options(config, None)).await),
         group: neighbours(config, &clients).await?,
         desk: (config.pipeline.enabled != Enabled::Off).then(|| desk(config, &clients)),
+        repos: (config.repo.enabled != Enabled::Off).then(|| Desk::of_repos(&clients, installation(config, &clients))),
         own_namespace: clients.namespace,
         ledger_place,
         alone: Member(alone(config)),
     })
-}
-
-/// Pipelines, as a person comes to them.
-pub fn desk(config: &Config, clients: &Clients) -> Desk {
-    Desk::new(clients, &config.pipeline.groups, !config.pipeline.cross_namespace)
 }
 
 async fn neighbours(config: &Config, clients: &Clients) -> Result<Option<Neighbours>, StartError> {

@@ -2,9 +2,9 @@
 //!
 //! The stand-ins (10,000 Deployments of 6 KiB, each with a Service and an Ingress, and 501 distributions) live in this
 //! process; the controller is the release binary, started and ended like in earnest, and looked at from outside only. In the
-//! chapter about Pipelines it is this program (see `stand_in`). The figures are printed beside their aims; nothing fails by time.
+//! chapters about Pipelines and Repos it is this program (see `stand_in`). The figures are printed beside their aims; nothing fails by time.
 //!
-//! With the argument `pipelines` only the last chapter is measured.
+//! With the argument `pipelines`, or `repos`, only that chapter is measured.
 //!
 //! `ALLCLEAR_BIN` names another binary than the one built with this program. Times include what the stand-ins
 //! take on the same processors, so they are upper bounds.
@@ -17,6 +17,7 @@
 mod cluster;
 mod peers;
 mod pipelines;
+mod repos;
 mod stand_in;
 
 use std::io;
@@ -68,6 +69,12 @@ async fn measure() -> io::Result<()> {
         println!("{}", report.table);
         return Ok(());
     }
+    if std::env::args().any(|argument| argument == "repos") {
+        repos::measure(&cluster, &mut report).await?;
+        report.machine("after");
+        println!("{}", report.table);
+        return Ok(());
+    }
     cold_start(&program, &cluster, &mut report).await?;
     let controller = warm_start(&program, &cluster, &mut report).await?;
     let slowest = one_after_another(&cluster, "2026.11.21-5e6f7a8", "", &mut report).await?;
@@ -75,6 +82,7 @@ async fn measure() -> io::Result<()> {
     report.line("stopping (SIGTERM)", seconds(controller.stop().await?), "≤ 5 s");
     in_a_group(&program, &cluster, &mut report).await?;
     pipelines::measure(&cluster, &mut report).await?;
+    repos::measure(&cluster, &mut report).await?;
     report.machine("after");
     println!("{}", report.table);
     println!("the slowest rollout, from the status that completed it to the creation of its invalidation:");

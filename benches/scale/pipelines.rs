@@ -127,7 +127,8 @@ impl<'a> Fleet<'a> {
     async fn start(&self, enabled: &str) -> io::Result<Controller> {
         let more = [
             ("ALLCLEAR__PIPELINE__ENABLED", enabled.to_owned()),
-            (stand_in::FORGE, format!("{FORGE}={}", self.site.address())),
+            ("ALLCLEAR__REPO__ENABLED", "off".to_owned()),
+            (stand_in::HOSTS, format!("{FORGE}={}", self.site.address())),
         ];
         let more = more.map(|(name, value)| (name.to_owned(), value));
         let environment: BTreeMap<_, _> = self.cluster.environment().into_iter().chain(more).collect();

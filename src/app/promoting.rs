@@ -57,6 +57,11 @@ pub(super) fn promoting(
     })
 }
 
+/// Pipelines, as a person comes to them.
+pub fn desk(config: &Config, clients: &Clients) -> Desk {
+    Desk::new(clients, &config.pipeline.groups, !config.pipeline.cross_namespace)
+}
+
 /// What the endpoints for other programs need; `None` if there are none, or nothing may be written.
 pub(super) fn hooks(
     config: &Config,

@@ -261,9 +261,9 @@ fn look(
                 Ok(views) => views,
                 Err(error) => return failed(&error),
             };
-            let app::Views { cluster, ledger, cdn, group, desk, own_namespace, ledger_place, alone } = views;
+            let app::Views { cluster, ledger, cdn, group, desk, repos, own_namespace, ledger_place, alone } = views;
             let us = read::Us { member: alone.to_string(), group: loaded.config.group.name.clone() };
-            let sources = read::Sources { cluster, ledger, cdn, group, desk };
+            let sources = read::Sources { cluster, ledger, cdn, group, desk, repos };
             let policy = loaded.config.policy();
             let question = read::Question { namespace, name, own_namespace, policy, ledger_place, us };
             answer(&sources, &question).await

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use allclear::adapters::cloudfront::Timeouts;
+use allclear::adapters::kubernetes::crd::repo::Installation;
 use allclear::adapters::kubernetes::desk::Desk;
 use allclear::adapters::kubernetes::objects::GROUP;
 use allclear::adapters::kubernetes::{Cluster, Options, Scope, Tempo, connect};
@@ -109,6 +110,7 @@ impl World {
             cdn: Arc::new(nowhere),
             group: Some(neighbours),
             desk: Some(Desk::new(&clients, &[GROUP.to_owned()], false)),
+            repos: Some(Desk::of_repos(&clients, Installation::default())),
         };
         let origin = sources.ledger.open().await.unwrap().origin;
         let pin = Pin { members: members(&["eu-1", "eu-2", "us-1"]), of: 3, ..Pin::default() };
@@ -299,8 +301,14 @@ async fn the_records_of_a_dry_run_are_those_of_the_process_that_has_them() {
     let config = load(&inputs).unwrap().config;
     let kubernetes = Options { kubeconfig: Some(world.kubeconfig.path().to_owned()), context: None };
     let views = views(&config, &kubernetes, None).await.unwrap();
-    let sources =
-        Sources { cluster: views.cluster, ledger: views.ledger, cdn: views.cdn, group: views.group, desk: None };
+    let sources = Sources {
+        cluster: views.cluster,
+        ledger: views.ledger,
+        cdn: views.cdn,
+        group: views.group,
+        desk: None,
+        repos: None,
+    };
     let outcome = status(&Asked::Sources(&sources, &World::question(None)), Output::Table).await;
     assert!(
         outcome.code == 1 && flat(&outcome).contains("ask that one with allclear status --server URL"),

@@ -51,6 +51,7 @@ impl World {
             cdn: Arc::new(cdn),
             group: None,
             desk: None,
+            repos: None,
         };
         Self { api, server, account, _edge: edge, sources }
     }

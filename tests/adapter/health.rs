@@ -51,6 +51,7 @@ async fn statuses(world: &World, life: &Life) -> [String; 2] {
         cdn: Arc::new(adapter("http://127.0.0.1:9", "AKIDONE", Default::default()).await),
         group: None,
         desk: None,
+        repos: None,
     };
     let question = Question {
         namespace: None,

@@ -113,7 +113,7 @@ fn auto(head: &'static [u8], faults: Faults) -> World {
 fn each_commit_is_applied_once_where_answers_get_lost_and_lives_end() {
     search("back", auto(BACK, NO_FAULTS), 27661);
     search("a watch that lags", World { lags: true, ..auto(TWO, NO_FAULTS) }, 6277);
-    search("an answer lost", auto(TWO, Faults { lost: 1, waits: 1, ..NO_FAULTS }), 10793);
+    search("an answer lost", auto(TWO, Faults { lost: 1, waits: 1, ..NO_FAULTS }), 11781);
     search("two lives end", auto(ONE, Faults { crashes: 2, ..NO_FAULTS }), 4821);
     search("a life ends", auto(TWO, Faults { crashes: 1, ..NO_FAULTS }), 34956);
     search("nothing is kept", World { keep: 0, ..auto(TWO, Faults { broken: 1, yes: 1, ..NO_FAULTS }) }, 9793);

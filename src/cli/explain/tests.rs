@@ -253,6 +253,7 @@ impl World {
             cdn: Arc::new(self.account),
             group: None,
             desk: None,
+            repos: None,
         };
         explain(&sources, &question(namespace, name), output).await
     }

@@ -5,6 +5,7 @@ pub(crate) mod group_lines;
 pub(crate) mod listed;
 pub(crate) mod listen;
 pub(crate) mod pipeline_lines;
+pub(crate) mod repo_lines;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::adapters::kubernetes::desk::Desk;
+use crate::adapters::kubernetes::objects::RepoKind;
 use crate::app::Neighbours;
 use domain::id::{Kind, WorkloadId};
 use domain::image::Version;
@@ -32,6 +34,8 @@ pub struct Sources {
     pub group: Option<Neighbours>,
     /// Pipelines; `None` where they are not looked at.
     pub desk: Option<Desk>,
+    /// Repos; `None` where they are not looked at.
+    pub repos: Option<Desk<RepoKind>>,
 }
 
 /// What is asked.

@@ -5,12 +5,10 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::cli::page::{Page, time};
+use crate::cli::read::repo_lines::{held, row, short};
 use domain::id::{ObjectId, Revision};
-use domain::repo::view::{ConditionView, EndedView, Held, QuestionView, RunView, View};
+use domain::repo::view::{ConditionView, EndedView, QuestionView, RunView, View};
 use domain::text::visible;
-
-/// Characters of a commit that are shown where it is one of many.
-const SHORT_CHARS: usize = 12;
 
 /// Every Repo, and those that cannot be read.
 #[derive(Debug, Serialize)]
@@ -37,30 +35,6 @@ impl fmt::Display for Listed {
         }
         Ok(())
     }
-}
-
-/// A Repo in a row: the wanted commit and its run, and below them what waits.
-fn row(view: &View, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let head = view.head.as_ref().map_or_else(|| "?".to_owned(), |head| short(&head.revision));
-    let run = view.run.as_ref().map_or_else(String::new, |run| format!("  │  {}", brief(run)));
-    writeln!(f, "{}  {}{}", visible(&view.id.display_name()), visible(&head), visible(&run))?;
-    let mut page = Page { f };
-    held(view, &mut page)?;
-    let waits = view.waits.iter().filter(|_| view.held.faulty.is_none());
-    page.part("Waits", waits.map(|waits| format!("{waits}; {}", view.next)))
-}
-
-/// `run 4 of 0123456789ab: Started apply`.
-fn brief(run: &RunView) -> String {
-    let action = run.job.as_ref().filter(|_| run.open).map_or_else(String::new, |job| format!(" {}", job.action));
-    format!("run {} of {}: {}{action}", run.seq, short(&run.revision), run.phase)
-}
-
-fn held(view: &View, page: &mut Page<'_, '_>) -> fmt::Result {
-    let Held { suspended, faulty, unjudged } = &view.held;
-    page.part("Stopped", suspended.clone())?;
-    page.part("Faulty", faulty.iter().map(|why| format!("its spec cannot be used: {why}")))?;
-    page.part("Not judged", unjudged.clone())
 }
 
 impl fmt::Display for Explained {
@@ -141,8 +115,4 @@ fn ended(ended: &EndedView) -> String {
     let by = ended.by.as_ref().map_or_else(String::new, |by| format!(", approved by {by}"));
     let (seq, revision, outcome) = (ended.seq, short(&ended.revision), &ended.outcome);
     format!("{}: {seq} of {revision}, {outcome}{by}{}", time(ended.at_ms), skipped(&ended.skipped))
-}
-
-fn short(revision: &Revision) -> String {
-    revision.0.chars().take(SHORT_CHARS).collect()
 }

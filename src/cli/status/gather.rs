@@ -4,19 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::actors::observation::{DeliverySeen, Observation, PromotingSeen};
+use crate::actors::observation::{DeliverySeen, Observation, PromotingSeen, RunningSeen};
 use crate::adapters::kubernetes::desk::Listing;
 use crate::cli::read::listed::list;
 use crate::cli::read::listen::{self, Group};
 use crate::cli::read::{LabelledPods, Question, Section, Sources, Us, awaited, peek, summarised};
 use crate::http::{About, state_json};
 use domain::delivery::{Delivery, State};
-use domain::id::{ObjectId, PipelineId, WorkloadId};
+use domain::id::{ObjectId, PipelineId, RepoId, WorkloadId};
 use domain::pipeline::view::view;
 use domain::policy::Policy;
 use domain::ports::LedgerContents;
 use domain::readiness::{Pods, Standing, standing};
 use domain::record::Record;
+use domain::repo::view as repo;
 use domain::rollout::{Preview, Summary, news, preview, timeout};
 use domain::tally::Tally;
 use domain::unwell::unwell;
@@ -24,8 +25,8 @@ use domain::workload::Workload;
 
 /// The state, and whether all of it could be read.
 pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
-    let (listed, ledgered, deliveries, promoting) =
-        tokio::join!(list(sources), peek(sources, question), sources.ledger.deliveries(), promoting(sources, question));
+    let (listed, ledgered, deliveries, (promoting, running)) =
+        tokio::join!(list(sources), peek(sources, question), sources.ledger.deliveries(), objects(sources, question));
     let mut troubles: Vec<String> = listed.troubles.iter().cloned().collect();
     let ledgered = match ledgered {
         Section::Known(ledgered) => Some(ledgered),
@@ -57,7 +58,8 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     troubles.extend(unlisted);
     let wanted = ledgered.records.iter().filter(|(id, _)| seeing.is_wanted(&id.namespace));
     let unwell = wanted.filter_map(|(id, record)| unwell(id, record)).collect();
-    let mut observation = Observation { workloads: seeing.count(), unwell, promoting, ..Observation::default() };
+    let mut observation =
+        Observation { workloads: seeing.count(), unwell, promoting, running, ..Observation::default() };
     for id in &in_flight {
         let record = ledgered.records.get(id);
         let mut summary = seeing.summary(id, &pods);
@@ -93,6 +95,11 @@ pub async fn state(sources: &Sources, question: &Question) -> (Value, bool) {
     (state, complete)
 }
 
+/// Pipelines and Repos.
+async fn objects(sources: &Sources, question: &Question) -> (Option<PromotingSeen>, Option<RunningSeen>) {
+    tokio::join!(promoting(sources, question), running(sources, question))
+}
+
 /// The Pipelines, by their status; `None` where the cluster does not have the kind. What cannot be read of them is said beside
 /// them: nothing else of the state depends on it.
 async fn promoting(sources: &Sources, question: &Question) -> Option<PromotingSeen> {
@@ -103,6 +110,22 @@ async fn promoting(sources: &Sources, question: &Question) -> Option<PromotingSe
             let Listing { found, unreadable } = listing?;
             seen.pipelines = found.iter().map(|found| view(&found.object, &found.object.status, None)).collect();
             let words = |(id, why): &(PipelineId, String)| format!("{} cannot be read: {why}", id.display_name());
+            seen.troubles = unreadable.iter().map(words).collect();
+        }
+        Err(error) => seen.troubles.push(error.to_string()),
+    }
+    Some(seen)
+}
+
+/// The Repos, as [`promoting`] has the Pipelines.
+async fn running(sources: &Sources, question: &Question) -> Option<RunningSeen> {
+    let desk = sources.repos.as_ref()?;
+    let mut seen = RunningSeen::default();
+    match desk.all(question.namespace.as_deref()).await {
+        Ok(listing) => {
+            let Listing { found, unreadable } = listing?;
+            seen.repos = found.iter().map(|found| repo::view(&found.object, &found.object.status)).collect();
+            let words = |(id, why): &(RepoId, String)| format!("{} cannot be read: {why}", id.display_name());
             seen.troubles = unreadable.iter().map(words).collect();
         }
         Err(error) => seen.troubles.push(error.to_string()),

@@ -45,9 +45,11 @@ fn keep(state: &mut Value, namespace: &str) {
             list.retain(|item| namespace_of(item) == Some(namespace));
         }
     }
-    if let Some(pipelines) = fields.get_mut("promoting").and_then(|promoting| promoting.get_mut("pipelines")) {
-        let is_in = |view: &Value| view.pointer("/id/namespace").and_then(Value::as_str) == Some(namespace);
-        pipelines.as_array_mut().into_iter().for_each(|all| all.retain(is_in));
+    for (part, list) in [("promoting", "pipelines"), ("running", "repos")] {
+        if let Some(objects) = fields.get_mut(part).and_then(|part| part.get_mut(list)) {
+            let is_in = |view: &Value| view.pointer("/id/namespace").and_then(Value::as_str) == Some(namespace);
+            objects.as_array_mut().into_iter().for_each(|all| all.retain(is_in));
+        }
     }
     fields.remove("workloads");
 }
@@ -100,6 +102,7 @@ mod tests {
             "workloads": 12, "troubles": ["a trouble"], "quarantined": ["deployment/blog/a", "deployment/shop/b"],
             "rollouts": both, "recent": both, "tallies": both, "deliveries": both,
             "promoting": {"pipelines": [{"id": {"namespace": "shop", "name": "a"}}, {"id": {"namespace": "blog", "name": "b"}}]},
+            "running": {"repos": [{"id": {"namespace": "blog", "name": "b"}}, {"id": {"namespace": "shop", "name": "c"}}]},
         });
         keep(&mut state, "shop");
         let one = json!([about("deployment/shop/web")]);
@@ -107,6 +110,7 @@ mod tests {
             "troubles": ["a trouble"], "quarantined": ["deployment/shop/b"],
             "rollouts": one, "recent": one, "tallies": one, "deliveries": one,
             "promoting": {"pipelines": [{"id": {"namespace": "shop", "name": "a"}}]},
+            "running": {"repos": [{"id": {"namespace": "shop", "name": "c"}}]},
         });
         assert_eq!(state, expected);
     }

@@ -6,11 +6,12 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::actors::observation::{LeafSeen, PromotingSeen};
+use crate::actors::observation::{LeafSeen, PromotingSeen, RunningSeen};
 use crate::cli::page::{Page, count};
-use crate::cli::read::{group_lines, pipeline_lines};
+use crate::cli::read::{group_lines, pipeline_lines, repo_lines};
 use domain::broker::Trouble;
 use domain::pipeline::view::View;
+use domain::repo::view as repo;
 use domain::tally::{Ballot, Executed, ago};
 use domain::text::visible;
 
@@ -35,6 +36,8 @@ pub struct Shown {
     unwell: Vec<Unwell>,
     /// Read by itself, so that another form of it hides nothing else.
     promoting: Value,
+    /// The same of Repos.
+    running: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -145,6 +148,7 @@ impl fmt::Display for Shown {
             self.rollout(&mut Page { f }, rollout, tally)?;
         }
         self.promoting(&mut Page { f })?;
+        self.running(&mut Page { f })?;
         let mut page = Page { f };
         let plain = troubles.is_empty() && self.agreement.is_none() && self.boards.is_empty();
         if !(plain && self.deliveries.is_empty() && self.unwell.is_empty() && self.quarantined.is_empty()) {
@@ -193,6 +197,29 @@ impl Shown {
         page.part("Pipelines", troubles)
     }
 
+    /// What is said of Repos, if it has a form that we know.
+    fn run(&self) -> Option<RunningSeen> {
+        serde_json::from_value(self.running.clone()).ok()
+    }
+
+    fn running(&self, page: &mut Page<'_, '_>) -> fmt::Result {
+        if self.running.is_null() {
+            return Ok(());
+        }
+        let Some(RunningSeen { repos, troubles }) = self.run() else {
+            writeln!(page.f)?;
+            return page.part("Repos", ["of another form than this version knows; -o json shows them".to_owned()]);
+        };
+        for view in &repos {
+            writeln!(page.f)?;
+            repo_lines::row(view, page.f)?;
+        }
+        if !troubles.is_empty() {
+            writeln!(page.f)?;
+        }
+        page.part("Repos", troubles)
+    }
+
     fn boards(&self) -> impl Iterator<Item = &Board> {
         self.agreement.as_ref().map_or(&self.boards, |agreement| &agreement.boards).iter()
     }
@@ -218,7 +245,14 @@ impl Shown {
             let sick = seen.leaves.iter().any(|leaf| !leaf.troubles.is_empty());
             seen.troubles.is_empty() && !sick && !seen.pipelines.iter().any(View::is_stalled)
         });
-        self.troubles.is_empty() && self.unwell.is_empty() && self.quarantined.is_empty() && delivered && promotes
+        let runs =
+            self.run().is_none_or(|seen| seen.troubles.is_empty() && !seen.repos.iter().any(repo::View::is_stalled));
+        self.troubles.is_empty()
+            && self.unwell.is_empty()
+            && self.quarantined.is_empty()
+            && delivered
+            && promotes
+            && runs
     }
 
     fn headline(&self) -> String {
@@ -302,4 +336,32 @@ fn delivery_line(delivery: &Delivery) -> String {
 /// `deployment/shop/web`, the way people say it.
 fn display_name(workload: &str) -> &str {
     workload.strip_prefix("deployment/").unwrap_or(workload)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn all_is_clear_only_while_no_repo_needs_a_person() {
+        let shown = |running: Value| -> String {
+            let state = json!({"member": "eu-1", "group": "default", "workloads": 1, "running": running});
+            serde_json::from_value::<Shown>(state).unwrap().to_string()
+        };
+        let calm = json!({"repos": [], "troubles": []});
+        assert!(shown(Value::Null).contains("all clear") && shown(calm).contains("all clear"));
+        let away = shown(json!({"repos": [], "troubles": ["git host git.example.com rests for 30 s"]}));
+        assert!(!away.contains("all clear") && away.contains("git host git.example.com rests"), "{away}");
+        let condition =
+            json!({"kind": "Stalled", "holds": true, "reason": "RunFailed", "message": "boom", "since_ms": 0});
+        let repo = json!({
+            "id": {"namespace": "shop", "name": "infra"}, "source": "", "held": {}, "head": null, "run": null, "queued": null,
+            "waits": "boom", "next": "say yes", "question": null, "gates": [], "conditions": [condition], "history": [],
+        });
+        let stalled = shown(json!({"repos": [repo], "troubles": []}));
+        assert!(!stalled.contains("all clear") && stalled.contains("shop/infra"), "{stalled}");
+        assert!(shown(json!({"repos": 7})).contains("another form"));
+    }
 }

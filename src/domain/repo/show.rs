@@ -133,7 +133,7 @@ impl Repo {
             return self.wake_at(at);
         }
         self.status.draft.late = Some(Late { told: true, ..late });
-        let message = format!("waiting since {} minutes: {}", (since_ms - late.since_ms) / 60_000, ready.message);
+        let message = format!("it has waited for {} minutes: {}", (since_ms - late.since_ms) / 60_000, ready.message);
         if self.status.draft.run.is_some() {
             self.announce(now, Kind::RunStalled, &late.since_ms.to_string(), &message);
         } else {

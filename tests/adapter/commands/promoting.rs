@@ -46,3 +46,18 @@ async fn status_shows_every_pipeline_and_says_what_it_may_not_read_of_them() {
     );
     assert_eq!(denied.code, shown.code, "nothing else depends on it");
 }
+
+#[tokio::test]
+async fn status_shows_every_repo_and_what_it_waits_for() {
+    let world = World::start().await;
+    world.api.set_installed(GROUP, true);
+    let repo = json!({
+        "apiVersion": "allclear.dev/v1alpha1", "kind": "Repo", "metadata": {"namespace": "shop", "name": "infra"},
+        "spec": {"url": "https://git.example.com/infra.git"},
+    });
+    world.api.apply(repo).unwrap();
+    let shown = world.status(Output::Table).await;
+    assert!(shown.out.contains("shop/infra  ?"), "{}", shown.out);
+    let state: Value = serde_json::from_str(&world.status(Output::Json).await.out).unwrap();
+    assert_eq!(state["running"]["repos"][0]["id"], json!({"namespace": "shop", "name": "infra"}));
+}

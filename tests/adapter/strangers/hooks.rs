@@ -161,7 +161,7 @@ async fn what_never_ends_or_leads_elsewhere_is_refused_and_leaves_nothing() {
         "/hooks/poke/pipeline/shop/web%3fwatch=1",
         "/hooks/poke/pipeline/shop%2fpipelines%2fweb/status",
         "//promotion/shop/web/a",
-        "/hooks/poke/repo/shop/web",
+        "/hooks/poke/repo/shop/%2e%2e%2fweb",
     ]
     .iter()
     .enumerate()

@@ -1,11 +1,11 @@
 //! The calls about Jobs, and what the watch of a Repo's Jobs says.
 
-use actix::{ActorContext, AsyncContext, Context, StreamHandler};
+use actix::{ActorContext, ActorFutureExt, AsyncContext, Context, StreamHandler, WrapFuture};
 
 use super::RepoActor;
 use crate::actors::shell::Drives;
 use domain::ports::PortError;
-use domain::ports::repo::JobSight;
+use domain::ports::repo::{JobSight, Start};
 use domain::repo::Event;
 use domain::repo::job::{Job, Order};
 
@@ -47,7 +47,12 @@ impl RepoActor {
         let starting = async move { jobs.start(&repo, &job).await };
         self.call(ctx, starting, move |actor, started| match started {
             Ok(start) => {
-                tracing::info!(repo = %actor.id(), job = name, %revision, "started a Job, unless another worker did");
+                let repo = actor.id();
+                if matches!(start, Start::Done(_)) {
+                    tracing::info!(%repo, job = name, %revision, "started a Job");
+                } else {
+                    tracing::debug!(%repo, job = name, "a Job has changed since it was seen; looking again");
+                }
                 Event::StartAnswered(name, start)
             }
             Err(error) => {
@@ -98,7 +103,6 @@ impl RepoActor {
     where
         F: Future + 'static,
     {
-        use actix::{ActorFutureExt, WrapFuture};
         ctx.spawn(call.into_actor(self).map(move |output, actor, ctx| {
             let event = event(actor, output);
             actor.feed(event, ctx);

@@ -1,0 +1,41 @@
+//! A Repo in a few lines, as the list and the status have it.
+
+use std::fmt;
+
+use crate::cli::page::Page;
+use domain::id::{ObjectId, Revision};
+use domain::repo::view::{Held, RunView, View};
+use domain::text::visible;
+
+/// Characters of a commit that are shown where it is one of many.
+const SHORT_CHARS: usize = 12;
+
+/// A Repo in a row: the wanted commit and its run, and below them what waits.
+pub(crate) fn row(view: &View, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let head = view.head.as_ref().map_or_else(|| "?".to_owned(), |head| short(&head.revision));
+    let run = view.run.as_ref().map_or_else(String::new, |run| format!("  │  {}", brief(run)));
+    writeln!(f, "{}  {}{}", visible(&view.id.display_name()), visible(&head), visible(&run))?;
+    let mut page = Page { f };
+    held(view, &mut page)?;
+    let waits = view.waits.iter().filter(|_| view.held.faulty.is_none());
+    page.part("Waits", waits.map(|waits| format!("{waits}; {}", view.next)))
+}
+
+/// `run 4 of 0123456789ab: Started apply`.
+fn brief(run: &RunView) -> String {
+    let action = run.job.as_ref().filter(|_| run.open).map_or_else(String::new, |job| format!(" {}", job.action));
+    format!("run {} of {}: {}{action}", run.seq, short(&run.revision), run.phase)
+}
+
+/// What keeps a Repo from being judged as its spec says now.
+pub(crate) fn held(view: &View, page: &mut Page<'_, '_>) -> fmt::Result {
+    let Held { suspended, faulty, unjudged } = &view.held;
+    page.part("Stopped", suspended.clone())?;
+    page.part("Faulty", faulty.iter().map(|why| format!("its spec cannot be used: {why}")))?;
+    page.part("Not judged", unjudged.clone())
+}
+
+/// A commit where it is one of many.
+pub(crate) fn short(revision: &Revision) -> String {
+    revision.0.chars().take(SHORT_CHARS).collect()
+}
