@@ -178,16 +178,16 @@ async fn killed_at_any_request_of_a_run_there_is_one_started_job() {
     let points = points(&scene.world.api.seen()[before..]);
     drop(scene);
     let purposes: BTreeSet<_> = points.iter().map(|point| point.what).collect();
-    assert_eq!(purposes, BTreeSet::from(["event", "make", "pods", "start", "status"]), "{points:#?}");
+    let always = ["event", "make", "pods", "start", "status"];
+    assert!(always.iter().all(|what| purposes.contains(what)), "{points:#?}");
     let runs = futures_util::stream::iter(points.iter().cloned().map(run)).buffered(AT_ONCE);
     let reached: Vec<bool> = runs.collect().await;
     println!("{} points, {} reached", points.len(), reached.iter().filter(|reached| **reached).count());
-    // How often sentences for people are written, and remarks published, depends on time.
-    let missed = points.iter().zip(&reached).filter(|(_, reached)| !**reached).map(|(point, _)| point.what);
-    assert!(
-        missed.clone().all(|what| matches!(what, "status" | "event" | "pods")) && missed.count() <= 6,
-        "{points:#?}"
-    );
+    // How often sentences for people are written and remarks published depends on time. So does whether the Job changes before it is
+    // started: then it is looked at, and started as it is.
+    let missed = points.iter().zip(&reached).filter(|(_, reached)| !**reached).map(|(point, _)| point);
+    let by_time = |point: &Point| point.nth > 0 || matches!(point.what, "status" | "event" | "pods" | "look at Jobs");
+    assert!(missed.clone().all(by_time) && missed.count() <= 10, "{points:#?} {reached:?}");
 }
 
 #[tokio::test]
