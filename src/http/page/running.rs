@@ -82,9 +82,14 @@ fn card(view: &View) -> Markup {
 }
 
 fn newest(run: &RunView) -> Markup {
+    let mood = match (run.open, run.phase.as_str()) {
+        (true, _) => "busy",
+        (false, "Succeeded") => "good",
+        (false, _) => "warn",
+    };
     html! {
         p {
-            span.pill.busy { (run.phase) } " " (short(&run.revision)) " "
+            span.pill.(mood) { (run.phase) } " " (short(&run.revision)) " "
             small.quiet {
                 "run " (run.seq)
                 @if let Some(counts) = run.plan.as_ref().and_then(|plan| plan.counts.as_ref()) { ", plan: " (counts) }
