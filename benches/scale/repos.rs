@@ -76,8 +76,9 @@ fn packet(line: &str) -> String {
     format!("{:04x}{line}", line.len() + 4)
 }
 
+/// Never forty zeros, which names no commit.
 fn commit(number: usize) -> String {
-    format!("{number:040x}")
+    format!("{:040x}", number + 1)
 }
 
 fn name(number: usize) -> String {
