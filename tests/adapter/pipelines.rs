@@ -190,7 +190,7 @@ async fn a_question_that_moved_on_is_not_answered_and_the_new_one_is_shown() {
 async fn what_cannot_be_answered_says_why() {
     let world = World::asking().await;
     has(&world.approve("live", false).await, 1, &["shop/web has no environment \"live\"; it has staging, prod"]);
-    has(&world.approve("staging", false).await, 1, &["nobody is asked about staging", "it waits for nothing"]);
+    has(&world.approve("staging", false).await, 1, &["no question is open about staging", "it waits for nothing"]);
     world.forbid(|request| request.path.ends_with("selfsubjectreviews"));
     has(&world.approve("prod", false).await, 1, &["nothing was changed: a yes names who says it"]);
     world.server.clear_faults();

@@ -12,7 +12,7 @@ use crate::actors::observation::Observation;
 use crate::telemetry::Metrics;
 use domain::ports::pipeline::{Kept, Objects};
 
-/// A kind of objects, each of which has an actor of its own.
+/// A kind of objects. Each object has an actor of its own.
 pub trait Tended: Unpin + 'static {
     /// An object.
     type Object: Kept;

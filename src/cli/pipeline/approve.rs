@@ -69,7 +69,7 @@ fn open(view: &View, name: &str) -> Result<(EnvironmentView, QuestionView), Stri
             .waits
             .as_ref()
             .map_or_else(|| "it waits for nothing".to_owned(), |waits| format!("it waits for something else: {waits}"));
-        return Err(format!("nothing was changed: nobody is asked about {name} of {pipeline}; {waits}"));
+        return Err(format!("nothing was changed: no question is open about {name} of {pipeline}; {waits}"));
     };
     Ok((environment.clone(), asked))
 }

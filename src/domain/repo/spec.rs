@@ -154,7 +154,7 @@ pub struct Steps {
 pub struct Retry {
     /// So often.
     pub limit: u32,
-    /// After so long the first time; doubling, up to an hour.
+    /// The pause before the first of them. It doubles each time, up to an hour.
     pub backoff: Duration,
 }
 

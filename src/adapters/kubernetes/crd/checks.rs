@@ -19,7 +19,7 @@ use super::raw_spec as raw;
 pub const ITEMS_MAX: usize = 20;
 /// Longest duration in a spec.
 const DURATION_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// After so long a wait is told, unless a spec says otherwise.
+/// How long a wait may last before people are told, unless a spec says otherwise.
 const STALLED_AFTER: Duration = Duration::from_secs(60 * 60);
 /// No wait is told sooner.
 const STALLED_AFTER_MIN: Duration = Duration::from_secs(60);

@@ -190,7 +190,7 @@ pub struct Retry {
     /// So often: 0 unless given.
     #[cfg_attr(test, schemars(range(min = 0, max = 10)))]
     pub limit: i64,
-    /// After so long the first time, and doubling up to 1h: 1m unless given, from 1s to 1h.
+    /// The pause before the first retry. It doubles each time, up to 1h. 1m unless given, from 1s to 1h.
     #[cfg_attr(test, schemars(length(max = 32)))]
     pub backoff: Option<String>,
 }

@@ -94,7 +94,7 @@ pub struct Condition {
     /// Since when it is so.
     #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub last_transition_time: String,
-    /// The generation that it is about.
+    /// The generation that this condition describes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 }
