@@ -195,8 +195,8 @@ fn forget_abrupt_ends(world: &World) -> io::Result<()> {
 fn record(world: &World) -> Option<Record> {
     let key = format!("deployment.{NAMESPACE}.{NAME}");
     let maps = world.kubernetes.list(Kind::ConfigMap, "default");
-    let text = maps.iter().find_map(|map| map["data"][&key].as_str())?;
-    record_codec::decode(text.as_bytes()).ok()
+    let texts = maps.iter().filter_map(|map| map["data"][&key].as_str());
+    texts.filter_map(|text| record_codec::decode(text.as_bytes()).ok()).max_by_key(|record| record.revision)
 }
 
 /// Whether a member's ledger has closed everything, this image last.

@@ -97,6 +97,11 @@ impl Tenants {
         self.default == Tenancy::Trusted || given.any(|one| one.distributions.contains(distribution))
     }
 
+    /// Whether the site of a workload is what it says itself: its hosts, or distributions that it may name.
+    pub fn need_no_search(&self, workload: &Workload) -> bool {
+        workload.tuning.hosts.is_some() || self.allows_named(workload)
+    }
+
     /// Whether a workload names distributions, and may name each of them.
     pub fn allows_named(&self, workload: &Workload) -> bool {
         let named = workload.tuning.distributions.as_ref();

@@ -1,6 +1,7 @@
 //! The ledgers: one contract, held by every backend, and what is special to each.
 
 pub mod contract;
+mod journal;
 pub mod kubernetes;
 mod redis;
 

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use sandbox::http::{Action, Fault, Request, Seen, Server, When};
 use sandbox::kubernetes::Kind;
+use serde_json::json;
 use support::process::comes_true;
 
 use crate::scene::{Aftermath, NAME, Scene};
@@ -63,9 +64,38 @@ async fn killed_at_any_step_it_ends_as_if_it_had_never_been_killed() {
     let expected = scene.aftermath();
     let points = points(&scene, before);
     drop(scene);
-    assert_eq!((expected.invalidations.len(), expected.told.len()), (1, 1), "{expected:?}");
+    judge(points, expected, |_| ()).await;
+}
 
-    let runs = futures_util::stream::iter(points.into_iter().map(run)).buffered(AT_ONCE);
+/// The same for each write of the ledger where the shard is so large that it gets a journal: the new object, its name in the
+/// ledger's object and in the shard, and the writes of the journal.
+#[tokio::test]
+async fn killed_at_any_write_of_a_large_shard_it_ends_as_if_it_had_never_been_killed() {
+    let mut scene = Scene::new().await;
+    scene.start().await;
+    enlarge(&scene);
+    let before = Peer::ALL.map(|peer| peer.server(&scene).seen().len());
+    scene.roll_out("1.1");
+    scene.wait_until_over(2).await;
+    let (expected, mut points) = (scene.aftermath(), points(&scene, before));
+    assert!(scene.shards().len() > 1, "it has a journal");
+    drop(scene);
+    points.retain(|point| [STORE, CREATE].contains(&point.what));
+    assert!(points.iter().any(|point| point.what == CREATE), "{points:?}");
+    judge(points, expected, enlarge).await;
+}
+
+/// Makes the shard of the workload as large as that of a large cluster.
+fn enlarge(scene: &Scene) {
+    let mut shard = scene.shards().into_iter().next().expect("there is a record");
+    shard["data"]["padding"] = json!("x".repeat(8_000));
+    scene.world.kubernetes.put(shard).expect("it can be changed");
+}
+
+/// Kills a rollout at each point, in a world that was prepared, and compares what comes of it.
+async fn judge(points: Vec<Point>, expected: Aftermath, prepare: fn(&Scene)) {
+    assert_eq!((expected.invalidations.len(), expected.told.len()), (1, 1), "{expected:?}");
+    let runs = futures_util::stream::iter(points.into_iter().map(|point| run(point, prepare))).buffered(AT_ONCE);
     let outcomes: Vec<Outcome> = runs.collect().await;
     let table: Vec<String> = outcomes.iter().map(|outcome| outcome.line(&expected)).collect();
     println!("{}\n{} points", table.join("\n"), table.len());
@@ -133,10 +163,11 @@ async fn ends_before_its_write(scene: &Scene, nth: usize) -> bool {
 }
 
 /// One rollout in a world of its own, killed at `point`.
-async fn run(point: Point) -> Outcome {
+async fn run(point: Point, prepare: fn(&Scene)) -> Outcome {
     let began = Instant::now();
     let mut scene = Scene::new().await;
     scene.start().await;
+    prepare(&scene);
     let server = point.peer.server(&scene);
     let (peer, what, nth) = (point.peer, point.what, point.nth);
     let count = AtomicUsize::new(0);
@@ -186,6 +217,8 @@ fn points(scene: &Scene, before: [usize; 3]) -> Vec<Point> {
 
 const STORE: &str = "ledger store";
 
+const CREATE: &str = "outbox written, or a journal";
+
 impl Peer {
     const ALL: [Self; 3] = [Self::Cluster, Self::CloudFront, Self::Receiver];
 
@@ -210,7 +243,7 @@ impl Peer {
             (Self::Cluster, "GET") if path.contains("/deployments/") => Some("workload looked at again"),
             (Self::Cluster, "GET") if last.starts_with("allclear-ledger-") => Some("record read"),
             (Self::Cluster, "POST" | "PUT") if last.starts_with("allclear-ledger-") => Some(STORE),
-            (Self::Cluster, "POST") if last == "configmaps" => Some("outbox written"),
+            (Self::Cluster, "POST") if last == "configmaps" => Some(CREATE),
             (Self::Cluster, "DELETE") if last.starts_with("allclear-outbox-") => Some("outbox emptied"),
             (Self::Cluster, "POST") if last == "events" => Some("event published"),
             (Self::Cluster, _) => None,

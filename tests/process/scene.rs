@@ -222,12 +222,20 @@ impl Scene {
         self.record_of(NAME)
     }
 
-    /// The record of a Deployment in the ledger.
+    /// The record of a Deployment in the ledger. A shard may have an older one than its journal.
     pub fn record_of(&self, name: &str) -> Option<Record> {
         let key = format!("deployment.{NAMESPACE}.{name}");
         let maps = self.world.kubernetes.list(Kind::ConfigMap, LEDGER_NAMESPACE);
-        let text = maps.iter().find_map(|map| map["data"][&key].as_str())?;
-        Some(decode(text.as_bytes()).expect("what the program wrote can be read"))
+        let texts = maps.iter().filter_map(|map| map["data"][&key].as_str());
+        let records = texts.map(|text| decode(text.as_bytes()).expect("what the program wrote can be read"));
+        records.max_by_key(|record| record.revision)
+    }
+
+    /// The objects of the ledger that have records.
+    pub fn shards(&self) -> Vec<Value> {
+        let mut maps = self.world.kubernetes.list(Kind::ConfigMap, LEDGER_NAMESPACE);
+        maps.retain(|map| map["metadata"]["labels"]["allclear.dev/part"] == "shard");
+        maps
     }
 
     /// How many deliveries wait in the ledger.

@@ -1,7 +1,7 @@
 //! What a rollout reads of the cluster. A failure is counted, logged, and handed to the machine in words; the machine decides
 //! when to read again.
 
-use actix::Context;
+use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::{RolloutActor, hosts};
 use crate::actors::Env;
@@ -9,7 +9,7 @@ use crate::actors::shell::Drives;
 use domain::id::Vector;
 use domain::ports::PortError;
 use domain::rollout::Event;
-use domain::serving::old_pods;
+use domain::serving::{OldPods, old_pods};
 use domain::site::Age;
 use domain::workload::Workload;
 
@@ -21,13 +21,18 @@ impl RolloutActor {
         event: impl FnOnce(Result<T, String>) -> Event + 'static,
         ctx: &mut Context<Self>,
     ) {
+        let failed = self.failed(operation);
+        self.ask(ctx, reading, move |answer| event(answer.map_err(failed)));
+    }
+
+    /// Counts and logs a failure, and puts it into words.
+    fn failed(&self, operation: &'static str) -> impl FnOnce(PortError) -> String + 'static {
         let (metrics, workload) = (self.env.metrics.clone(), self.start.workload.display_name());
-        let failed = move |error: PortError| {
+        move |error| {
             metrics.failure(operation);
             tracing::warn!(workload, operation, %error, "could not read the cluster; trying again");
             error.to_string()
-        };
-        self.ask(ctx, reading, move |answer| event(answer.map_err(failed)));
+        }
     }
 
     pub(super) fn look(&mut self, recheck: Option<Vector>, ctx: &mut Context<Self>) {
@@ -43,11 +48,25 @@ impl RolloutActor {
     }
 
     pub(super) fn find_old_pods(&mut self, workload: Box<Workload>, ctx: &mut Context<Self>) {
-        let cluster = self.env.ports.cluster.clone();
-        let event = |seen: Result<_, String>| {
-            seen.map_or_else(Event::OldPodsUnseen, |seen| Event::OldPodsFound(old_pods(&seen)))
-        };
-        self.read("read_serving", async move { cluster.serving(&workload).await }, event, ctx);
+        let (cluster, failed) = (self.env.ports.cluster.clone(), self.failed("read_serving"));
+        let seen = async move { (cluster.serving(&workload).await, workload) };
+        ctx.spawn(seen.into_actor(self).map(|(seen, workload), actor, ctx| {
+            let found = seen.map(|seen| old_pods(&seen)).map_err(failed);
+            if found.as_ref().is_ok_and(OldPods::is_none) {
+                actor.read_ahead(&workload, ctx);
+            }
+            actor.feed(found.map_or_else(Event::OldPodsUnseen, Event::OldPodsFound), ctx);
+        }));
+    }
+
+    /// What leads to the workload is looked up after `rollout.settle`, in facts that may be a few seconds old. Reading them takes
+    /// several calls, which fit into that time. Whether that went well is seen then.
+    fn read_ahead(&self, workload: &Workload, ctx: &mut Context<Self>) {
+        if !self.env.settings.policy.tenants.need_no_search(workload) {
+            let (cluster, namespace) = (self.env.ports.cluster.clone(), workload.id.namespace.clone());
+            let facts = async move { drop(cluster.site_facts(&namespace, Age::Recent).await) };
+            ctx.spawn(facts.into_actor(self));
+        }
     }
 
     pub(super) fn find_site(&mut self, workload: Box<Workload>, age: Option<Age>, ctx: &mut Context<Self>) {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `allclear-ledger` | the form of the ledger, the members of the group, what is listed, and what the last life left; its UID is the origin |
 //! | `allclear-ledger-00` … `-63` | a shard of the records each, created with its first record |
-//! | `allclear-ledger-07-<random>` | the records of one namespace that crowded shard 07, which names it |
+//! | `allclear-ledger-07-<random>` | the records of one namespace that crowded shard 07, or its records in flight; the shard names it |
 //! | `allclear-outbox-<id>` | one delivery each |
 //!
 //! A shard is owned by the `allclear-ledger` it was created under. So `kubectl delete configmap allclear-ledger` deletes
@@ -13,11 +13,12 @@
 //! nothing runs forgets its records and their numbers, and its workloads are taken as they are: delete the ledger, never a
 //! shard.
 //!
-//! [`shard`] knows what is in a shard, [`stored`] where it is, [`writer`] when it is written, and [`moved`] what becomes of one that
-//! is crowded. [`outbox`] keeps the deliveries, [`pin`] the members and [`listed`] the scopes that are listed, [`find`] knows by
+//! [`shard`] knows what is in a shard, [`stored`] where it is, [`writer`] when it is written, [`journal`] how a large one is written
+//! in small pieces, and [`moved`] what becomes of one that is crowded. [`outbox`] keeps the deliveries, [`pin`] the members and [`listed`] the scopes that are listed, [`find`] knows by
 //! what a ledger is found, and [`maps`] makes the calls; this file joins them.
 
 pub mod find;
+mod journal;
 mod life;
 mod listed;
 mod maps;
@@ -61,6 +62,9 @@ const LAYOUT: &str = "1";
 /// The same, where the records of a namespace were moved out of a shard. A program that knows only the first form refuses it by
 /// name: it would take those workloads for unknown, and number them anew.
 const LAYOUT_DIVIDED: &str = "2";
+
+/// The same, where shards may have journals, and namespaces may have been moved.
+const LAYOUT_JOURNALED: &str = "3";
 
 /// The entry of the meta object that says so.
 const LAYOUT_KEY: &str = "layout";
@@ -116,11 +120,13 @@ impl KubernetesLedger {
 
     fn read_meta(&self, map: &ConfigMap) -> Result<OwnerReference, PortError> {
         let layout = map.data.as_ref().and_then(|data| data.get(LAYOUT_KEY)).map_or("", String::as_str);
-        if ![LAYOUT, LAYOUT_DIVIDED].contains(&layout) {
+        let known = [LAYOUT, LAYOUT_DIVIDED, LAYOUT_JOURNALED];
+        if !known.contains(&layout) {
             return Err(PortError::lasting(
                 format!("failed to open the ledger {META_NAME} in namespace {}", self.namespace),
                 format!(
-                    "its layout is {layout:?} and this program knows {LAYOUT:?} and {LAYOUT_DIVIDED:?}; run the version that wrote it"
+                    "its layout is {layout:?} and this program knows {}; run the version that wrote it",
+                    known.join(", ")
                 ),
             ));
         }
@@ -146,24 +152,26 @@ impl KubernetesLedger {
 
     /// All shards of this ledger, and the parts that they name.
     async fn read_shards(&self, meta: &OwnerReference) -> Result<Contents, PortError> {
-        let (mut found, mut parts) = (Contents::default(), BTreeMap::new());
+        let (mut found, mut shards, mut beside) = (Contents::default(), BTreeMap::new(), BTreeMap::new());
         for map in self.maps.list("shard").await? {
             let name = map.metadata.name.clone().unwrap_or_default();
             if let Some(index) = (0..SHARDS).find(|index| name == shard_name(*index)) {
                 if is_ours(&map, meta) {
                     found.present.shards.insert(index, listed::brief(&map));
                 }
-                found.shards.insert(index, copy_of(map, meta));
+                shards.insert(index, map);
             } else if moved::index_of(&name).is_some() && is_ours(&map, meta) {
                 found.present.moved.insert(name.clone(), listed::brief(&map));
-                parts.insert(name, copy_of(map, meta));
+                beside.insert(name, map);
             }
         }
-        for (index, copy) in &found.shards {
+        for (index, map) in shards {
+            let copy = whole(map, &mut beside, meta);
             for (namespace, name) in copy.shard.moved() {
-                let none = || ShardCopy { shard: Shard::default(), version: None };
-                found.parts.push((*index, namespace.to_owned(), parts.remove(name).unwrap_or_else(none)));
+                let part = beside.remove(name).map(|map| whole(map, &mut beside, meta)).unwrap_or_default();
+                found.parts.push((index, namespace.to_owned(), part));
             }
+            found.shards.insert(index, copy);
         }
         Ok(found)
     }
@@ -284,8 +292,7 @@ impl Ledger for KubernetesLedger {
         self.shards.adopt(std::mem::take(&mut contents.present), &opened.listed);
         self.routes.clear();
         for (index, queue) in self.queues.iter().enumerate() {
-            let none = ShardCopy { shard: Shard::default(), version: None };
-            let copy = contents.shards.remove(&index).unwrap_or(none);
+            let copy = contents.shards.remove(&index).unwrap_or_default();
             self.routes.note(index, &copy.shard);
             queue.adopt(copy).await;
         }
@@ -420,8 +427,18 @@ fn is_ours(map: &ConfigMap, meta: &OwnerReference) -> bool {
     map.metadata.owner_references.iter().flatten().any(|owner| owner.uid == meta.uid)
 }
 
-/// What a shard holds, as far as it belongs to this ledger.
-fn copy_of(map: ConfigMap, meta: &OwnerReference) -> ShardCopy {
-    let shard = if is_ours(&map, meta) { Shard::of(map.data.unwrap_or_default()) } else { Shard::default() };
-    ShardCopy { shard, version: map.metadata.resource_version }
+/// What a shard holds, as far as it belongs to this ledger; with its journal, if that is there.
+fn copy_of(base: ConfigMap, journal: Option<ConfigMap>, meta: &OwnerReference) -> ShardCopy {
+    let version = base.metadata.resource_version.clone();
+    if !is_ours(&base, meta) {
+        return ShardCopy { version, ..ShardCopy::default() };
+    }
+    let (journal, entries) = journal.map(|map| (map.metadata.resource_version, map.data)).unwrap_or_default();
+    ShardCopy { shard: Shard::of(base.data.unwrap_or_default(), entries), version, journal }
+}
+
+/// The same, from one listing, which shows all objects as they were at one moment.
+fn whole(base: ConfigMap, beside: &mut BTreeMap<String, ConfigMap>, meta: &OwnerReference) -> ShardCopy {
+    let journal = base.data.as_ref().and_then(|data| beside.remove(data.get(journal::JOURNAL_KEY)?));
+    copy_of(base, journal, meta)
 }

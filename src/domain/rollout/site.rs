@@ -82,7 +82,7 @@ impl Site {
     /// Starts the search for the rollout `seq`, unless it is under way. A site that the owner names and may name needs
     /// no search in the cluster.
     pub(super) fn find(&mut self, now: Timestamp, seq: Seq, workload: &Workload, tenants: &Tenants) -> Option<Effect> {
-        let is_named = workload.tuning.hosts.is_some() || tenants.allows_named(workload);
+        let is_named = tenants.need_no_search(workload);
         self.call.is_due(now).then(|| {
             self.call.asked();
             self.seq = seq;

@@ -1,6 +1,6 @@
 //! Which scopes are listed: an entry of the ledger's own object, beside the members.
 //!
-//! With it is kept which object each shard was, and each object that a namespace was moved to. One that is missing later, or is
+//! With it is kept which object each shard was, and each object beside one: those that namespaces were moved to, and journals. One that is missing later, or is
 //! another object (deleted, and restored from some backup), has forgotten workloads, so for those of that shard the scopes count as
 //! not listed. A shard that was put back in place
 //! cannot be distinguished from one that was written: what it forgot is purged once too often, which is the safe side.
@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde::{Deserialize, Serialize};
 
 use super::pin::Meta;
-use super::{KubernetesLedger, LAYOUT_DIVIDED, LAYOUT_KEY, moved};
+use super::{KubernetesLedger, LAYOUT_KEY, moved};
 use domain::listed::{Listed, Scope};
 use domain::ports::{PinError, PortError};
 
@@ -30,7 +30,7 @@ struct Entry {
     scopes: Listed,
     /// The shards there were, each with the beginning of its UID.
     shards: BTreeMap<usize, String>,
-    /// The same of the objects that namespaces were moved to, by name. Written only where there are any.
+    /// The same of the objects beside shards, by name. Written only where there are any.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     moved: BTreeMap<String, String>,
 }
@@ -40,7 +40,7 @@ struct Entry {
 pub(super) struct Present {
     /// The shards.
     pub(super) shards: BTreeMap<usize, String>,
-    /// Objects that namespaces were moved to, or were to be, by name.
+    /// Objects beside shards, or those that were to be, by name: namespaces were moved there, or they are journals.
     pub(super) moved: BTreeMap<String, String>,
 }
 
@@ -122,16 +122,17 @@ impl KubernetesLedger {
         }
     }
 
-    /// Takes note of an object that a namespace is about to be moved to. Until this is written nothing may be: a program that knows
-    /// only the first layout would take the workloads of that namespace for unknown.
-    pub(super) async fn note_moved(&self, map: &ConfigMap) -> Result<(), PinError> {
+    /// Takes note of an object beside a shard, and of the layout that has such. Until this is written nothing may count on the object:
+    /// a program that knows only an earlier layout would take the workloads in it for unknown, or for what they were.
+    pub(super) async fn note_beside(&self, map: &ConfigMap, layout: &'static str) -> Result<(), PinError> {
         let (name, uid) = (map.metadata.name.clone().unwrap_or_default(), brief(map));
         self.shards.present.lock().unwrap_or_else(PoisonError::into_inner).moved.insert(name.clone(), uid.clone());
         let noted = self.shards.noted.load(Ordering::Acquire);
         let note = |meta: &ConfigMap| {
             let mut change = Vec::new();
-            if meta.data.as_ref().and_then(|data| data.get(LAYOUT_KEY)).is_none_or(|layout| layout != LAYOUT_DIVIDED) {
-                change.push((LAYOUT_KEY, LAYOUT_DIVIDED.to_owned()));
+            // The layouts are numbers of one digit, and each knows the ones before it.
+            if meta.data.as_ref().and_then(|data| data.get(LAYOUT_KEY)).is_none_or(|there| there.as_str() < layout) {
+                change.push((LAYOUT_KEY, layout.to_owned()));
             }
             let mut entry = entry(meta);
             if noted && entry.moved.insert(name.clone(), uid.clone()).as_ref() != Some(&uid) {

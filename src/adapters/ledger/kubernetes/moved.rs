@@ -20,8 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::maps::Failed;
 use super::shard::Shard;
 use super::stored::Stored;
-use super::writer::{ShardCopy, ShardQueue, ShardStore, Spare};
-use super::{META_NAME, SHARDS, shard_name};
+use super::writer::{ShardCopy, ShardQueue, Spare};
+use super::{LAYOUT_DIVIDED, META_NAME, SHARDS, shard_name};
 use domain::ports::PortError;
 
 /// The object that has the records of a namespace, and the writes to it.
@@ -71,7 +71,8 @@ pub(super) fn index_of(name: &str) -> Option<usize> {
     index.parse().ok().filter(|index| *index < SHARDS)
 }
 
-fn random_name(index: usize) -> Result<String, PortError> {
+/// A name for an object beside a shard.
+pub(super) fn random_name(index: usize) -> Result<String, PortError> {
     let number = getrandom::u64().map_err(|error| {
         PortError::passing("failed to name a part of the ledger", format!("no randomness: {error}"))
     })?;
@@ -93,22 +94,19 @@ impl Stored<'_> {
         // An attempt whose outcome is not known may have been carried out, or be carried out yet: for the same namespace, and with the
         // same object. So that is used again, and never for another namespace.
         *spare = Some(Spare { namespace: namespace.to_owned(), name: name.clone() });
-        let ShardCopy { mut shard, version } = copy;
-        let theirs = shard.move_out(namespace, &name);
+        let mut copy = copy;
+        let theirs = copy.shard.move_out(namespace, &name);
         let own = self.for_namespace(namespace, &name);
         let there = self.ledger.maps.get(&name).await?;
-        let made = own.put(&theirs, there.and_then(|map| map.metadata.resource_version)).await?;
-        self.ledger.note_moved(&made).await?;
-        let version = self.write(&ShardCopy { shard: shard.clone(), version }).await?;
-        *spare = None;
+        let made = own.put(&theirs.base, there.and_then(|map| map.metadata.resource_version)).await?;
+        self.ledger.note_beside(&made, LAYOUT_DIVIDED).await?;
         tracing::info!(
             namespace,
             configmap = name,
             shard = self.name,
-            "the records of a namespace crowded a part of the ledger, and have one of their own now"
+            "the records of a namespace crowd a part of the ledger, and get one of their own"
         );
-        self.ledger.routes.note(self.index, &shard);
-        Ok(ShardCopy { shard, version: Some(version) })
+        Ok(copy)
     }
 }
 

@@ -1,9 +1,9 @@
 //! What one shard holds, and what a change makes of it. No client required: everything that talks is in `writer`.
 //!
-//! A shard is the `data` of a ConfigMap: one entry per record under a key people can read (`deployment.shop.web`), and
+//! A shard is the `data` of a ConfigMap, its *base*: one entry per record under a key people can read (`deployment.shop.web`), and
 //! `seq_floor`. Entries are kept as text, so what this program cannot read survives its writes byte for byte. Where the records of
 //! a namespace are in an object of their own (see [`super::moved`]), the entry `moved.shop` names it; the data of that object are a
-//! shard too.
+//! shard too. A large shard has a second, small object beside its base: see [`super::journal`].
 
 use std::collections::BTreeMap;
 
@@ -24,10 +24,10 @@ const BYTES_MAX: usize = 1024 * 1024;
 const KEY_CHARS_MAX: usize = 253;
 
 /// The entry of the floor. It has no dot, so it is no workload's.
-const FLOOR_KEY: &str = "seq_floor";
+pub(super) const FLOOR_KEY: &str = "seq_floor";
 
 /// The entries that name a namespace whose records are elsewhere. There is no second dot in them, so they are no workload's.
-const MOVED_PREFIX: &str = "moved.";
+pub(super) const MOVED_PREFIX: &str = "moved.";
 
 /// From here on a shard is crowded: its largest namespace goes to an object of its own. Half of what it may hold, so that
 /// everybody else still has the other half while that is done.
@@ -36,6 +36,9 @@ pub(super) const CROWDED_BYTES: usize = BYTES_MAX / 2;
 /// Keys of workloads whose name is too long to be a key; the workload is named in the value.
 const HASHED_PREFIX: &str = "hashed.";
 
+/// In a journal: the base has such an entry, and it does not count any more. No record is empty.
+pub(super) const REMOVED: &str = "";
+
 /// One thing to do to one record.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
@@ -43,6 +46,16 @@ pub(super) enum Change {
     Store(Box<Record>),
     /// Remove the record of this revision.
     Remove(u64),
+}
+
+impl Change {
+    /// Whether it is one of several that follow each other.
+    pub(super) fn is_of_flight(&self) -> bool {
+        match self {
+            Self::Store(record) => record.is_open(),
+            Self::Remove(_) => false,
+        }
+    }
 }
 
 /// What a change did.
@@ -60,28 +73,78 @@ pub(super) enum Applied {
     UnreachableLedger,
 }
 
+/// The data of a ConfigMap.
+pub(super) type Entries = BTreeMap<String, String>;
+
 /// The content of a shard.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shard {
-    entries: BTreeMap<String, String>,
+    pub(super) base: Entries,
+    /// What has changed since the base was written; an entry of it hides the one of the base.
+    pub(super) journal: Option<Entries>,
+    /// What of it is not written yet.
+    pub(super) unwritten: Unwritten,
+    /// Of all that is not hidden.
     bytes: usize,
 }
 
+/// The objects of a shard that are to be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Unwritten {
+    pub(super) base: bool,
+    pub(super) journal: bool,
+}
+
 impl Shard {
-    /// The shard a ConfigMap's data stand for.
-    pub(super) fn of(entries: BTreeMap<String, String>) -> Self {
-        let bytes = entries.iter().map(|(key, value)| key.len() + value.len()).sum();
-        Self { entries, bytes }
+    /// The shard that the data of a ConfigMap stand for, and those of its journal, where it names one.
+    pub(super) fn of(base: Entries, journal: Option<Entries>) -> Self {
+        let mut shard = Self { base, ..Self::default() };
+        shard.journal = shard.journal_name().is_some().then(|| journal.unwrap_or_default());
+        shard.count();
+        shard
     }
 
-    /// The data of the ConfigMap.
-    pub(super) fn entries(&self) -> &BTreeMap<String, String> {
-        &self.entries
+    /// Counts its bytes anew.
+    pub(super) fn count(&mut self) {
+        self.bytes = self.entries().map(|(key, value)| key.len() + value.len()).sum();
+    }
+
+    /// All that is not hidden.
+    fn entries(&self) -> impl Iterator<Item = (&str, &str)> {
+        let journal = self.journal.iter().flatten().filter(|(_, value)| *value != REMOVED);
+        let base = self.base.iter().filter(|(key, value)| !self.is_hidden(key, value));
+        journal.chain(base).map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
+    /// Whether an entry of the base does not count any more.
+    fn is_hidden(&self, key: &str, value: &str) -> bool {
+        let Some(journal) = &self.journal else { return false };
+        let is_moved = |id: WorkloadId| journal.contains_key(&moved_key(&id.namespace));
+        journal.contains_key(key) || (has_moved(journal) && workload_of(key, value).is_some_and(is_moved))
+    }
+
+    fn entry(&self, key: &str) -> Option<&str> {
+        let written = self.journal.as_ref().and_then(|journal| journal.get(key)).or_else(|| self.base.get(key));
+        written.map(String::as_str).filter(|value| *value != REMOVED)
+    }
+
+    /// The object that is written next.
+    fn open(&mut self) -> &mut Entries {
+        match &mut self.journal {
+            Some(journal) => {
+                self.unwritten.journal = true;
+                journal
+            }
+            None => {
+                self.unwritten.base = true;
+                &mut self.base
+            }
+        }
     }
 
     /// The lowest seq a new record of this shard may start after.
     pub(super) fn floor(&self) -> Result<Seq, PortError> {
-        let Some(text) = self.entries.get(FLOOR_KEY) else { return Ok(Seq::default()) };
+        let Some(text) = self.entry(FLOOR_KEY) else { return Ok(Seq::default()) };
         // Guessing 0 could repeat a vector (GA-2), so a damaged floor stops new records of this shard, not the old ones.
         text.parse().map(Seq).map_err(|_| {
             PortError::lasting(format!("failed to read {FLOOR_KEY} {text:?} of the ledger"), "it is not a whole number")
@@ -91,26 +154,23 @@ impl Shard {
     /// One record.
     pub(super) fn record(&self, workload: &WorkloadId) -> Result<Option<Record>, PortError> {
         let key = key_of(workload);
-        let Some(value) = self.entries.get(&key) else { return Ok(None) };
-        let text =
-            if key.starts_with(HASHED_PREFIX) { value.split_once(' ').map_or("", |(_, text)| text) } else { value };
-        decode(text.as_bytes()).map(Some).map_err(|error| unusable(workload, &error))
+        let Some(value) = self.entry(&key) else { return Ok(None) };
+        decode(text_of(&key, value).as_bytes()).map(Some).map_err(|error| unusable(workload, &error))
     }
 
     /// Every workload with an entry. Entries that name none are not ours and are passed over.
     pub(super) fn workloads(&self) -> impl Iterator<Item = WorkloadId> {
-        self.entries.iter().filter_map(|(key, value)| workload_of(key, value))
+        self.entries().filter_map(|(key, value)| workload_of(key, value))
     }
 
     /// Each namespace whose records are elsewhere, and the name of the object that has them.
     pub(super) fn moved(&self) -> impl Iterator<Item = (&str, &str)> {
-        let entries = self.entries.iter();
-        entries.filter_map(|(key, name)| Some((key.strip_prefix(MOVED_PREFIX)?, name.as_str())))
+        self.entries().filter_map(|(key, name)| Some((key.strip_prefix(MOVED_PREFIX)?, name)))
     }
 
     /// Whether the records of this namespace are elsewhere.
     pub(super) fn is_moved(&self, namespace: &str) -> bool {
-        self.entries.contains_key(&moved_key(namespace))
+        self.entry(&moved_key(namespace)).is_some()
     }
 
     /// Whether its largest namespace is to be moved.
@@ -121,7 +181,7 @@ impl Shard {
     /// The namespace whose records take most of it.
     pub(super) fn largest(&self) -> Option<String> {
         let mut sizes: BTreeMap<String, usize> = BTreeMap::new();
-        for (key, value) in &self.entries {
+        for (key, value) in self.entries() {
             if let Some(workload) = workload_of(key, value) {
                 *sizes.entry(workload.namespace).or_default() += key.len() + value.len();
             }
@@ -132,14 +192,14 @@ impl Shard {
     /// Takes the records of a namespace out, to be found in the object `name`, and returns what that begins with: them, whether
     /// they can be read or not, and the floor.
     pub(super) fn move_out(&mut self, namespace: &str, name: &str) -> Self {
-        let is_theirs =
-            |key: &String, value: &String| workload_of(key, value).is_some_and(|id| id.namespace == namespace);
-        let (mut theirs, mut rest): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            std::mem::take(&mut self.entries).into_iter().partition(|(key, value)| is_theirs(key, value));
-        theirs.extend(rest.get(FLOOR_KEY).map(|floor| (FLOOR_KEY.to_owned(), floor.clone())));
-        rest.insert(moved_key(namespace), name.to_owned());
-        *self = Self::of(rest);
-        Self::of(theirs)
+        let is_theirs = |key: &str, value: &str| workload_of(key, value).is_some_and(|id| id.namespace == namespace);
+        let goes = |(key, value): &(&str, &str)| *key == FLOOR_KEY || is_theirs(key, value);
+        let theirs = self.entries().filter(goes).map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        let open = self.open();
+        open.retain(|key, value| !is_theirs(key, value));
+        open.insert(moved_key(namespace), name.to_owned());
+        self.count();
+        Self::of(theirs, None)
     }
 
     /// Carries out one change, here only.
@@ -172,10 +232,7 @@ impl Shard {
             (Ruling::Apply, Change::Remove(_)) => {
                 let removed = current.map(|record| record.seq).unwrap_or_default();
                 let floor = self.floor()?.max(removed);
-                let key = key_of(workload);
-                if let Some(value) = self.entries.remove(&key) {
-                    self.bytes -= key.len() + value.len();
-                }
+                self.take_out(key_of(workload));
                 if let Err(full) = self.put(workload, FLOOR_KEY.to_owned(), floor.to_string()) {
                     return Ok(Applied::Full(full));
                 }
@@ -186,8 +243,18 @@ impl Shard {
         Ok(Applied::Changed)
     }
 
+    fn take_out(&mut self, key: String) {
+        self.bytes -= self.entry(&key).map_or(0, |value| key.len() + value.len());
+        let hides = self.journal.is_some();
+        let open = self.open();
+        open.remove(&key);
+        if hides {
+            open.insert(key, REMOVED.to_owned());
+        }
+    }
+
     fn put(&mut self, workload: &WorkloadId, key: String, value: String) -> Result<(), PortError> {
-        let before = self.entries.get(&key).map_or(0, |old| key.len() + old.len());
+        let before = self.entry(&key).map_or(0, |old| key.len() + old.len());
         let after = self.bytes - before + key.len() + value.len();
         // What makes a shard smaller is always let through: it is the way back from a full one.
         if after > BYTES_MAX && after > self.bytes {
@@ -201,9 +268,19 @@ impl Shard {
             ));
         }
         self.bytes = after;
-        self.entries.insert(key, value);
+        self.open().insert(key, value);
         Ok(())
     }
+}
+
+/// The record in an entry.
+pub(super) fn text_of<'a>(key: &str, value: &'a str) -> &'a str {
+    if key.starts_with(HASHED_PREFIX) { value.split_once(' ').map_or("", |(_, text)| text) } else { value }
+}
+
+/// Whether any namespace is named as moved.
+fn has_moved(entries: &Entries) -> bool {
+    entries.range(MOVED_PREFIX.to_owned()..).next().is_some_and(|(key, _)| key.starts_with(MOVED_PREFIX))
 }
 
 fn moved_key(namespace: &str) -> String {
@@ -220,7 +297,7 @@ fn key_of(workload: &WorkloadId) -> String {
     digest.iter().fold(HASHED_PREFIX.to_owned(), |key, byte| format!("{key}{byte:02x}"))
 }
 
-fn workload_of(key: &str, value: &str) -> Option<WorkloadId> {
+pub(super) fn workload_of(key: &str, value: &str) -> Option<WorkloadId> {
     if key.starts_with(HASHED_PREFIX) {
         return value.split_once(' ')?.0.parse().ok();
     }
@@ -250,8 +327,8 @@ mod tests {
         for workload in [&long, &short] {
             assert!(matches!(store(&mut shard, workload, record(1, 8)), Applied::Changed));
         }
-        let shard = Shard::of(shard.entries().clone());
-        assert!(shard.entries().keys().all(|key| key.len() <= KEY_CHARS_MAX));
+        let shard = Shard::of(shard.base.clone(), None);
+        assert!(shard.base.keys().all(|key| key.len() <= KEY_CHARS_MAX));
         assert_eq!(shard.workloads().collect::<Vec<_>>(), [short.clone(), long.clone()]);
         assert_eq!(shard.record(&long).unwrap(), Some(record(1, 8)));
         assert_eq!(shard.record(&short).unwrap(), Some(record(1, 8)));
@@ -274,7 +351,7 @@ mod tests {
         let web = WorkloadId::deployment("shop", "web-0");
         assert!(matches!(store(&mut shard, &web, record(2, 10)), Applied::Changed));
         assert!(matches!(shard.apply(&web, &Change::Remove(2)), Applied::Changed));
-        assert_eq!(Shard::of(shard.entries().clone()).bytes, shard.bytes, "counted as it went along, and anew");
+        assert_eq!(Shard::of(shard.base.clone(), None).bytes, shard.bytes, "counted as it went along, and anew");
     }
 
     #[test]
@@ -282,7 +359,7 @@ mod tests {
         let long = WorkloadId::deployment("shop", format!("{}.{}", "a".repeat(120), "b".repeat(120)));
         let [web, gone] = ["web", "gone"].map(|name| WorkloadId::deployment("shop", name));
         let blog = WorkloadId::deployment("blog", "blog");
-        let mut shard = Shard::of(BTreeMap::from([("deployment.shop.odd".to_owned(), "{\"z\":99}".to_owned())]));
+        let mut shard = Shard::of(BTreeMap::from([("deployment.shop.odd".to_owned(), "{\"z\":99}".to_owned())]), None);
         for workload in [&long, &web, &gone, &blog] {
             assert!(matches!(store(&mut shard, workload, record(1, 100)), Applied::Changed));
         }
@@ -298,17 +375,17 @@ mod tests {
         assert_eq!(shard.moved().collect::<Vec<_>>(), [("shop", "allclear-ledger-07-0a1b")]);
         assert!(matches!(store(&mut shard, &web, record(2, 100)), Applied::UnreachableLedger));
         assert!(matches!(store(&mut shard, &blog, record(2, 100)), Applied::Changed));
-        assert_eq!(Shard::of(shard.entries().clone()).bytes, shard.bytes);
+        assert_eq!(Shard::of(shard.base.clone(), None).bytes, shard.bytes);
     }
 
     #[test]
     fn what_cannot_be_read_is_refused_and_survives_the_writes_of_its_neighbours() {
         let newer = r#"{"z":2,"what":"ever"}"#;
-        let mut shard = Shard::of(BTreeMap::from([("deployment.shop.old".to_owned(), newer.to_owned())]));
+        let mut shard = Shard::of(BTreeMap::from([("deployment.shop.old".to_owned(), newer.to_owned())]), None);
         let (old, web) = (WorkloadId::deployment("shop", "old"), WorkloadId::deployment("shop", "web"));
         assert!(matches!(store(&mut shard, &old, record(1, 8)), Applied::Refused(StoreError::Unavailable(_))));
         assert!(matches!(store(&mut shard, &web, record(1, 8)), Applied::Changed));
-        assert_eq!(shard.entries().get("deployment.shop.old").map(String::as_str), Some(newer));
+        assert_eq!(shard.base.get("deployment.shop.old").map(String::as_str), Some(newer));
     }
 
     #[test]
@@ -316,7 +393,7 @@ mod tests {
         let mut shard = Shard::default();
         let (old, web) = (WorkloadId::deployment("shop", "old"), WorkloadId::deployment("shop", "web"));
         assert!(matches!(store(&mut shard, &old, record(1, 8)), Applied::Changed));
-        shard.entries.insert(FLOOR_KEY.to_owned(), "many".to_owned());
+        shard.base.insert(FLOOR_KEY.to_owned(), "many".to_owned());
         assert!(matches!(store(&mut shard, &web, record(1, 8)), Applied::Refused(StoreError::Unavailable(_))));
         assert!(matches!(store(&mut shard, &old, record(2, 8)), Applied::Changed));
     }

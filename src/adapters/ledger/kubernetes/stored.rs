@@ -1,4 +1,5 @@
-//! One shard at the API server, or the part of it that a namespace has to itself: reading it, and writing it by compare-and-set.
+//! One shard at the API server, or the part of it that a namespace has to itself: reading it, and writing it by compare-and-set,
+//! its base and its journal.
 //!
 //! Not for what is in it (`shard`), nor for when it is written (`writer`).
 
@@ -7,10 +8,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::maps::Failed;
 use super::maps::config_map;
-use super::shard::Shard;
+use super::shard::{Entries, Shard};
 use super::writer::{ShardCopy, ShardStore, Spare};
-use super::{KubernetesLedger, META_NAME, SHARDS, copy_of};
+use super::{KubernetesLedger, LAYOUT_DIVIDED, LAYOUT_JOURNALED, META_NAME, SHARDS, copy_of, moved};
 use domain::ports::PortError;
+
+/// How often we read a shard that is folded at that moment. It is folded once in minutes.
+const READS_MAX: u32 = 3;
 
 /// One shard, or a part of it.
 #[derive(Clone)]
@@ -25,17 +29,29 @@ pub(super) struct Stored<'a> {
 
 impl ShardStore for Stored<'_> {
     async fn read(&self) -> Result<ShardCopy, PortError> {
-        let copy = match self.ledger.maps.get(&self.name).await? {
-            Some(map) => copy_of(map, &self.meta),
-            None => ShardCopy { shard: Shard::default(), version: None },
-        };
-        self.note(&copy.shard);
-        Ok(copy)
+        for _ in 0..READS_MAX {
+            let copy = self.read_once().await?;
+            if !copy.shard.is_torn() {
+                self.note(&copy.shard);
+                return Ok(copy);
+            }
+        }
+        let attempted = self.ledger.maps.attempt("get", &self.name);
+        Err(PortError::passing(attempted, "another worker writes it again and again"))
     }
 
     async fn write(&self, copy: &ShardCopy) -> Result<String, Failed> {
-        let written = self.put(&copy.shard, copy.version.clone()).await?;
+        let written = self.put(&copy.shard.base, copy.version.clone()).await?;
         Ok(written.metadata.resource_version.unwrap_or_default())
+    }
+
+    async fn write_journal(&self, copy: &ShardCopy) -> Result<String, Failed> {
+        let written = self.put_journal(&copy.shard, copy.journal.clone()).await?;
+        Ok(written.metadata.resource_version.unwrap_or_default())
+    }
+
+    fn name_journal(&self) -> Option<String> {
+        moved::random_name(self.index).ok()
     }
 
     fn is_divisible(&self) -> bool {
@@ -59,9 +75,22 @@ impl Stored<'_> {
         Self { name: name.to_owned(), namespace: Some(namespace.to_owned()), ..self.clone() }
     }
 
-    /// Writes it if it is still of that version, or creates it if there was none.
-    pub(super) async fn put(&self, shard: &Shard, version: Option<String>) -> Result<ConfigMap, Failed> {
-        let mut map = self.config_map(shard);
+    /// The base first: it names the journal.
+    async fn read_once(&self) -> Result<ShardCopy, PortError> {
+        let Some(base) = self.ledger.maps.get(&self.name).await? else { return Ok(ShardCopy::default()) };
+        let mut copy = copy_of(base, None, &self.meta);
+        if let Some(name) = copy.shard.journal_name()
+            && let Some(journal) = self.ledger.maps.get(name).await?
+        {
+            copy.journal = journal.metadata.resource_version;
+            copy.shard = Shard::of(copy.shard.base, journal.data);
+        }
+        Ok(copy)
+    }
+
+    /// Writes its base if it is still of that version, or creates it if there was none.
+    pub(super) async fn put(&self, base: &Entries, version: Option<String>) -> Result<ConfigMap, Failed> {
+        let mut map = self.config_map(base);
         if version.is_none() {
             return self.create(&map).await;
         }
@@ -76,7 +105,39 @@ impl Stored<'_> {
         }
     }
 
-    fn config_map(&self, shard: &Shard) -> ConfigMap {
+    /// The same of its journal.
+    async fn put_journal(&self, shard: &Shard, version: Option<String>) -> Result<ConfigMap, Failed> {
+        let (name, entries) = (shard.journal_name().unwrap_or_default(), shard.journal.clone().unwrap_or_default());
+        let about = format!("The records in flight of {}, which names this object.", self.name);
+        let mut map = self.owned(config_map(name, "shard", &about, entries));
+        // One that we began before, and that the base does not name yet, is used again.
+        let is_new = version.is_none();
+        map.metadata.resource_version = match version {
+            Some(version) => Some(version),
+            None => self.ledger.maps.get(name).await?.and_then(|map| map.metadata.resource_version),
+        };
+        let written = match &map.metadata.resource_version {
+            None => None,
+            Some(_) => match self.ledger.maps.replace(name, &map).await {
+                // Deleted under us, as a shard may be.
+                Err(failed) if failed.status() == Some(404) => None,
+                written => Some(written?),
+            },
+        };
+        if let Some(written) = written {
+            if is_new {
+                self.ledger.note_beside(&written, LAYOUT_JOURNALED).await?;
+            }
+            return Ok(written);
+        }
+        map.metadata.resource_version = None;
+        self.still_our_ledger().await?;
+        let created = self.ledger.maps.create(name, &map).await?;
+        self.ledger.note_beside(&created, LAYOUT_JOURNALED).await?;
+        Ok(created)
+    }
+
+    fn config_map(&self, base: &Entries) -> ConfigMap {
         let index = self.index;
         let about = match &self.namespace {
             None => format!("Shard {index} of {SHARDS} of the ledger {META_NAME}: one record per workload."),
@@ -84,7 +145,10 @@ impl Stored<'_> {
                 "The records of namespace {namespace} that crowded shard {index} of the ledger {META_NAME}, which names this object."
             ),
         };
-        let mut map = config_map(&self.name, "shard", &about, shard.entries().clone());
+        self.owned(config_map(&self.name, "shard", &about, base.clone()))
+    }
+
+    fn owned(&self, mut map: ConfigMap) -> ConfigMap {
         map.metadata.owner_references = Some(vec![self.meta.clone()]);
         map
     }
@@ -96,7 +160,7 @@ impl Stored<'_> {
             None => self.ledger.note_shard(self.index, &created).await,
             // A new one is noted before it counts, and one that was deleted under us here.
             Some(_) => {
-                if let Err(error) = self.ledger.note_moved(&created).await {
+                if let Err(error) = self.ledger.note_beside(&created, LAYOUT_DIVIDED).await {
                     tracing::debug!(name = self.name, %error, "a part of a shard could not be noted");
                 }
             }

@@ -1,7 +1,7 @@
 //! Getting changes into one shard: those of one moment travel together, a quiet shard is written at once.
 //!
 //! ```text
-//! store ──▶ queue ──▶ lock ──▶ pause ──▶ apply all that is queued to the copy ──▶ PUT ──▶ answer all
+//! store ──▶ queue ──▶ lock ──▶ pause ──▶ apply all that is queued to the copy ──▶ PUT ──▶ answer all ──▶ fold, if due
 //!                      │                        ▲                                  │ 409, lost answer
 //!             another call answered us          └───────────── read afresh ◀───────┘
 //! ```
@@ -25,14 +25,17 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore, oneshot};
 use tokio::time::Instant;
 
 use super::maps::Failed;
-use super::shard::{Applied, Change, Shard};
+use super::shard::{Applied, Change, Shard, Unwritten};
 use domain::id::WorkloadId;
 use domain::ports::{PortError, StoreError};
 
-/// Shortest time between the starts of two writes of one shard (decision 13). One rollout that stores twice in a row
-/// waits for it once, which leaves the promised 250 ms room for both writes; a storm of rollouts costs 20 writes a second
-/// and shard at most.
+/// Time between two writes of one shard that is written all the time (decision 13): a storm of rollouts costs 20 writes a
+/// second and shard.
 pub(super) const WRITE_SPACING: Duration = Duration::from_millis(50);
+
+/// Writes of a shard that may follow each other at once before [`WRITE_SPACING`] applies. Between its last fact and its purge a
+/// rollout stores three times: that it is complete, its vote, and what it is about to purge.
+const WRITES_BURST: u32 = 4;
 
 /// Writes under way at once, over all shards. At 10 ms each this is 800 a second, and what waits here joins the next
 /// write of its shard, so a slower server gets larger writes and not more of them.
@@ -51,26 +54,32 @@ const BACKOFF: Duration = Duration::from_millis(10);
 const FULL_FOR: Duration = Duration::from_secs(60);
 
 /// What the API server has of one shard.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ShardCopy {
     /// Its content.
     pub(super) shard: Shard,
-    /// The `resourceVersion` it had then; `None` while there is no such object.
+    /// The `resourceVersion` its base had then; `None` while there is no such object.
     pub(super) version: Option<String>,
+    /// The same of its journal.
+    pub(super) journal: Option<String>,
 }
 
 /// Reading and writing one shard, each in one call; the calls differ, the order of them is this module's.
 pub(super) trait ShardStore {
     /// Reads it afresh.
     fn read(&self) -> impl Future<Output = Result<ShardCopy, PortError>> + Send;
-    /// Writes it if it is still what was read, or creates it if there was none: returns the new `resourceVersion`.
+    /// Writes its base if that is still what was read, or creates it if there was none: returns the new `resourceVersion`.
     fn write(&self, copy: &ShardCopy) -> impl Future<Output = Result<String, Failed>> + Send;
+    /// The same of its journal.
+    fn write_journal(&self, copy: &ShardCopy) -> impl Future<Output = Result<String, Failed>> + Send;
+    /// A name for a journal that no object had before; `None`: not now.
+    fn name_journal(&self) -> Option<String>;
     /// Whether a namespace can be moved out of it.
     fn is_divisible(&self) -> bool;
     /// Notes which namespaces are elsewhere.
     fn note(&self, shard: &Shard);
-    /// Gives a namespace an object of its own, if the shard is still what was read; returns it without that namespace. `spare` is
-    /// what an attempt that failed has left.
+    /// Gives a namespace an object of its own, and returns the shard without that namespace, which is to be written. `spare` is what an
+    /// attempt that failed has left.
     fn relieve(
         &self,
         copy: ShardCopy,
@@ -119,11 +128,31 @@ pub(super) struct ShardQueue {
 #[derive(Debug, Default)]
 struct Held {
     copy: Option<ShardCopy>,
-    /// When the last write began.
-    written: Option<Instant>,
+    spacing: Spacing,
     /// When it was last read.
     read: Option<Instant>,
     spare: Option<Spare>,
+    /// The name of a journal that may exist, and that the base may not name.
+    begun: Option<String>,
+}
+
+/// When a shard may be written: a bucket of [`WRITES_BURST`], in the form that needs one number.
+#[derive(Debug, Default)]
+struct Spacing {
+    spent_until: Option<Instant>,
+}
+
+impl Spacing {
+    async fn wait(&self) {
+        if let Some(until) = self.spent_until {
+            tokio::time::sleep_until(until - WRITE_SPACING * (WRITES_BURST - 1)).await;
+        }
+    }
+
+    fn spend(&mut self) {
+        let now = Instant::now();
+        self.spent_until = Some(self.spent_until.map_or(now, |until| until.max(now)) + WRITE_SPACING);
+    }
 }
 
 impl ShardQueue {
@@ -194,9 +223,7 @@ impl Held {
     async fn lead(&mut self, queue: &Mutex<Vec<Intent>>, store: &impl ShardStore, writes: &Writes) {
         // What is stored in this very turn of the scheduler gets the chance to come along.
         tokio::task::yield_now().await;
-        if let Some(written) = self.written {
-            tokio::time::sleep_until(written + WRITE_SPACING).await;
-        }
+        self.spacing.wait().await;
         // A closed semaphore (it never is) would only mean that nothing bounds the writes.
         let _permit = writes.0.acquire().await.ok();
         let mut intents = std::mem::take(&mut *lock(queue));
@@ -205,6 +232,13 @@ impl Held {
         if let Err(error) = self.write(&mut intents, store).await {
             for intent in intents {
                 drop(intent.answer.send(Err(error.clone())));
+            }
+        }
+        if let Some(copy) = self.copy.take_if(|copy| copy.shard.is_due_to_fold()) {
+            // Nothing changes by it: if it fails, the next write that lets a record rest tries again.
+            match self.fold(copy, store).await {
+                Ok(copy) => self.copy = Some(copy),
+                Err(failed) => tracing::debug!(?failed, "a journal of the ledger could not be folded"),
             }
         }
     }
@@ -219,13 +253,16 @@ impl Held {
                 Some(copy) => copy,
                 None => self.read(store).await?,
             };
+            if copy.shard.wants_journal() && intents.iter().any(|intent| intent.change.is_of_flight()) {
+                self.begun = self.begun.take().or_else(|| store.name_journal());
+                self.begun.clone().into_iter().for_each(|name| copy.shard.begin_journal(name));
+            }
             let applied: Vec<Applied> =
                 intents.iter().map(|intent| copy.shard.apply(&intent.workload, &intent.change)).collect();
             if !fresh && applied.iter().any(|applied| self.is_doubtful(applied)) {
                 continue; // The copy was taken out above, so this reads.
             }
             let written = if store.is_divisible() && is_crowded(&copy.shard, &applied) {
-                self.written = Some(Instant::now());
                 self.relieve(copy, store).await
             } else {
                 if applied.iter().any(|applied| matches!(applied, Applied::UnreachableLedger)) {
@@ -236,12 +273,8 @@ impl Held {
                     self.copy = Some(copy);
                     return Ok(());
                 }
-                self.written = Some(Instant::now());
-                let written = store.write(&copy).await;
-                written.map(|version| {
-                    intents.drain(..).for_each(|intent| drop(intent.answer.send(Ok(()))));
-                    ShardCopy { version: Some(version), ..copy }
-                })
+                let written = self.put(copy, store).await;
+                written.inspect(|_| intents.drain(..).for_each(|intent| drop(intent.answer.send(Ok(())))))
             };
             match written {
                 Ok(copy) => self.copy = Some(copy),
@@ -255,6 +288,31 @@ impl Held {
             }
         }
         Ok(())
+    }
+
+    /// Writes what of it is not written yet. The journal first: what a base does not name yet does not count.
+    async fn put(&mut self, mut copy: ShardCopy, store: &impl ShardStore) -> Result<ShardCopy, Failed> {
+        self.spacing.spend();
+        let Unwritten { base, journal } = copy.shard.unwritten;
+        if journal {
+            copy.journal = Some(store.write_journal(&copy).await?);
+        }
+        if base {
+            copy.version = Some(store.write(&copy).await?);
+        }
+        self.begun = None;
+        copy.shard.unwritten = Unwritten::default();
+        Ok(copy)
+    }
+
+    /// Moves what is at rest from the journal to the base. The base first: what it does not have yet stays in the journal.
+    async fn fold(&mut self, mut copy: ShardCopy, store: &impl ShardStore) -> Result<ShardCopy, Failed> {
+        self.spacing.spend();
+        copy.shard.fold();
+        copy.version = Some(store.write(&copy).await?);
+        copy.journal = Some(store.write_journal(&copy).await?);
+        copy.shard.unwritten = Unwritten::default();
+        Ok(copy)
     }
 
     async fn read(&mut self, store: &impl ShardStore) -> Result<ShardCopy, PortError> {
@@ -277,11 +335,16 @@ impl Held {
     async fn relieve(&mut self, planned: ShardCopy, store: &impl ShardStore) -> Result<ShardCopy, Failed> {
         let there = self.read(store).await?;
         store.note(&there.shard);
-        match planned.shard.largest().filter(|namespace| !there.shard.is_moved(namespace)) {
-            Some(namespace) => store.relieve(there, &namespace, &mut self.spare).await,
+        let Some(namespace) = planned.shard.largest().filter(|namespace| !there.shard.is_moved(namespace)) else {
             // Another writer has moved it.
-            None => Ok(there),
-        }
+            return Ok(there);
+        };
+        let divided = store.relieve(there, &namespace, &mut self.spare).await?;
+        let divided = self.put(divided, store).await?;
+        self.spare = None;
+        store.note(&divided.shard);
+        // With a journal, the base still has what was moved.
+        if divided.shard.journal.is_some() { self.fold(divided, store).await } else { Ok(divided) }
     }
 }
 
@@ -315,164 +378,4 @@ fn spread(wait: Duration) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    use futures_util::future::join_all;
-
-    use super::*;
-    use domain::record::Record;
-    use domain::record_codec::decode;
-
-    const LATENCY: Duration = Duration::from_millis(10);
-
-    /// An object with optimistic locking, each call to which takes [`LATENCY`].
-    #[derive(Default)]
-    struct Object {
-        content: Mutex<Shard>,
-        version: AtomicU64,
-        reads: AtomicU64,
-    }
-
-    impl ShardStore for Object {
-        async fn read(&self) -> Result<ShardCopy, PortError> {
-            tokio::time::sleep(LATENCY).await;
-            self.reads.fetch_add(1, Ordering::Relaxed);
-            let version = Some(self.version.load(Ordering::Relaxed).to_string());
-            Ok(ShardCopy { shard: self.content.lock().unwrap().clone(), version })
-        }
-
-        async fn write(&self, copy: &ShardCopy) -> Result<String, Failed> {
-            tokio::time::sleep(LATENCY / 2).await;
-            let version = {
-                let mut content = self.content.lock().unwrap();
-                if copy.version != Some(self.version.load(Ordering::Relaxed).to_string()) {
-                    return Err(Failed::Conflict(PortError::passing("failed to write", "conflict")));
-                }
-                *content = copy.shard.clone();
-                self.version.fetch_add(1, Ordering::Relaxed) + 1
-            };
-            // The second half: it happened, and no caller knows yet.
-            tokio::time::sleep(LATENCY / 2).await;
-            Ok(version.to_string())
-        }
-
-        fn is_divisible(&self) -> bool {
-            false
-        }
-
-        fn note(&self, _: &Shard) {}
-
-        async fn relieve(&self, copy: ShardCopy, _: &str, _: &mut Option<Spare>) -> Result<ShardCopy, Failed> {
-            Ok(copy)
-        }
-    }
-
-    #[derive(Default)]
-    struct Bench {
-        queue: ShardQueue,
-        object: Object,
-        writes: Writes,
-    }
-
-    impl Bench {
-        /// One whose copy is there already.
-        async fn start() -> Arc<Self> {
-            let bench = Arc::new(Self::default());
-            bench.queue.look(true, &bench.object, |_| ()).await.unwrap();
-            bench
-        }
-
-        async fn store(&self, number: u64, revision: u64) -> Answer {
-            let text = format!(r#"{{"r":{revision},"u":"","s":1,"v":{{}}}}"#);
-            let record: Record = decode(text.as_bytes()).unwrap();
-            loop {
-                let waiting = self.queue.enqueue(workload(number), Change::Store(Box::new(record.clone())));
-                if let Some(answer) = self.queue.settle(waiting, &self.object, &self.writes).await {
-                    return answer;
-                }
-            }
-        }
-
-        fn written(&self) -> u64 {
-            self.object.version.load(Ordering::Relaxed)
-        }
-    }
-
-    fn workload(number: u64) -> WorkloadId {
-        WorkloadId::deployment("shop", format!("web-{number}"))
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_quiet_shard_is_written_at_once_and_the_next_write_waits_for_the_spacing() {
-        let bench = Bench::start().await;
-        let start = Instant::now();
-        bench.store(1, 1).await.unwrap();
-        assert_eq!(start.elapsed(), LATENCY);
-        bench.store(1, 2).await.unwrap();
-        assert_eq!(start.elapsed(), WRITE_SPACING + LATENCY);
-        tokio::time::sleep(WRITE_SPACING).await;
-        let start = Instant::now();
-        bench.store(1, 3).await.unwrap();
-        assert_eq!(start.elapsed(), LATENCY);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn whoever_comes_while_a_write_is_under_way_shares_the_next_one() {
-        let bench = Bench::start().await;
-        let late = |number| {
-            let bench = Arc::clone(&bench);
-            async move {
-                tokio::time::sleep(Duration::from_millis(number % 40)).await;
-                bench.store(number, 1).await
-            }
-        };
-        let start = Instant::now();
-        let (first, others) = tokio::join!(bench.store(0, 1), join_all((1..200).map(late)));
-        assert!(first.is_ok() && others.iter().all(Result::is_ok));
-        assert_eq!(bench.written(), 2);
-        assert_eq!(start.elapsed(), WRITE_SPACING + LATENCY);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_refusal_is_given_only_after_a_fresh_read() {
-        let bench = Bench::start().await;
-        let other = ShardQueue::default();
-        let waiting = other.enqueue(workload(1), Change::Remove(1));
-        other.settle(waiting, &bench.object, &bench.writes).await.unwrap().unwrap();
-        bench.store(1, 1).await.unwrap();
-        let reads = bench.object.reads.load(Ordering::Relaxed);
-        assert!(matches!(bench.store(1, 7).await, Err(StoreError::Conflict(Some(_)))));
-        assert_eq!(bench.object.reads.load(Ordering::Relaxed), reads + 1);
-        bench.store(1, 2).await.unwrap();
-        assert_eq!(bench.object.reads.load(Ordering::Relaxed), reads + 1, "the copy is good again");
-    }
-
-    // Each writer in turn is dropped at each millisecond of its life; all the others are answered, and all is stored.
-    #[tokio::test(start_paused = true)]
-    async fn a_writer_dropped_at_any_moment_holds_up_nobody() {
-        for victim in 0..6 {
-            for moment in 0..140 {
-                let bench = Bench::start().await;
-                let spawn = |number| {
-                    let bench = Arc::clone(&bench);
-                    tokio::spawn(async move {
-                        tokio::time::sleep(Duration::from_millis(number * 7)).await;
-                        bench.store(number, 1).await
-                    })
-                };
-                let mut writers: Vec<_> = (0..6).map(spawn).collect();
-                tokio::time::sleep(Duration::from_millis(moment)).await;
-                let dropped = writers.remove(victim);
-                dropped.abort();
-                for writer in writers {
-                    writer.await.unwrap().unwrap();
-                }
-                bench.store(victim as u64, 1).await.unwrap();
-                let stored = bench.object.content.lock().unwrap().workloads().count();
-                assert_eq!(stored, 6, "writer {victim} dropped after {moment} ms");
-            }
-        }
-    }
-}
+mod tests;
