@@ -10,6 +10,7 @@ mod jobs;
 mod kinds;
 mod pipelines;
 mod read;
+mod repos;
 mod support;
 mod watch;
 mod write;
@@ -20,7 +21,8 @@ use self::support::{Api, Check, run};
 
 /// Every check, with its name.
 fn checks() -> Vec<(&'static str, Check)> {
-    [errors::CHECKS, jobs::CHECKS, pipelines::CHECKS, read::CHECKS, watch::CHECKS, write::CHECKS].concat()
+    [errors::CHECKS, jobs::CHECKS, pipelines::CHECKS, read::CHECKS, repos::CHECKS, watch::CHECKS, write::CHECKS]
+        .concat()
 }
 
 #[tokio::test]

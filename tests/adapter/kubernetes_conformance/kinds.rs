@@ -1,4 +1,4 @@
-//! Pipelines, added for the checks and taken away again.
+//! Pipelines and Repos, added for the checks and taken away again.
 
 use serde_json::{Value, json};
 
@@ -34,8 +34,11 @@ impl Kinds {
         }
         let mut added = Vec::new();
         let own: Value = serde_saphyr::from_str(include_str!("../../../deploy/crds/pipelines.yaml")).unwrap();
-        for (group, mut crd) in [(WHOLE.1, own.clone()), (PRUNING.1, pruning(own))] {
-            let name = format!("pipelines.{group}");
+        let repos: Value = serde_saphyr::from_str(include_str!("../../../deploy/crds/repos.yaml")).unwrap();
+        let all =
+            [("pipelines", WHOLE.1, own.clone()), ("pipelines", PRUNING.1, pruning(own)), ("repos", WHOLE.1, repos)];
+        for (plural, group, mut crd) in all {
+            let name = format!("{plural}.{group}");
             crd["metadata"]["name"] = json!(name);
             crd["spec"]["group"] = json!(group);
             match api.post(CRDS, &crd).await {
@@ -43,7 +46,7 @@ impl Kinds {
                 // Left over by checks that were ended half-way.
                 Err(there) => assert_eq!(there.reason, "AlreadyExists", "{name}: {there:?}"),
             }
-            served(api, group).await;
+            served(api, group, plural).await;
         }
         Self(added)
     }
@@ -57,8 +60,8 @@ impl Kinds {
 }
 
 /// Waits until the objects of a group can be listed, and written to: a new kind is established a little before.
-async fn served(api: &Api, group: &str) {
-    let list = format!("/apis/{group}/v1alpha1/namespaces/{}/pipelines", api.namespace);
+async fn served(api: &Api, group: &str, plural: &str) {
+    let list = format!("/apis/{group}/v1alpha1/namespaces/{}/{plural}", api.namespace);
     for _ in 0..LOOKS_MAX {
         if api.get(&list).await.is_ok_and(|list| !version(&list).is_empty()) {
             return;
