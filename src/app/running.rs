@@ -59,5 +59,7 @@ fn objects(config: &Config, clients: &Clients, scope: &Scope, tempo: &Tempo) -> 
 
 /// What this installation adds to each Repo.
 pub(super) fn installation(config: &Config, clients: &Clients) -> Installation {
-    Installation { terraform_image: config.repo.terraform_image.clone(), namespace: Some(clients.namespace.clone()) }
+    // Outside a pod, the ledger is what is known of where allclear is installed. The namespace of a kubeconfig's context is a person's.
+    let namespace = clients.pod_namespace.clone().or_else(|| config.ledger.namespace.clone());
+    Installation { terraform_image: config.repo.terraform_image.clone(), namespace }
 }

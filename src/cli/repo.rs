@@ -11,9 +11,9 @@ use crate::adapters::kubernetes::objects::{Kind, RepoKind};
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, refused};
 use crate::cli::spoken::{self, one};
 use domain::id::{ObjectId, RepoId};
-use domain::repo::job::StepKind;
+use domain::repo::job::{StepKind, logs as command};
 use domain::repo::spec::Object;
-use domain::repo::view::{View, logs as command, own_step, view};
+use domain::repo::view::{View, own_step, view};
 
 pub use crate::cli::mark::{Change, Which, change};
 pub use approve::{Question, approve, question};

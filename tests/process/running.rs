@@ -279,6 +279,27 @@ async fn a_job_of_another_with_that_name_is_an_error_and_nothing_is_run() {
     assert_eq!(scene.world.kubernetes.started_containers(), []);
 }
 
+/// Outside a pod, the ledger is where allclear is installed; the namespace of a kubeconfig's context says nothing about that.
+#[tokio::test]
+async fn a_repo_beside_the_ledger_is_refused_and_one_where_the_kubeconfig_points_is_run() {
+    let mut scene = scene().await.with("ALLCLEAR__LEDGER__NAMESPACE", "own");
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "own"}});
+    apply(&scene, namespace);
+    scene.launch(&["run"]);
+    for namespace in ["own", "default"] {
+        let mut object = repo(FIRST);
+        object["metadata"]["namespace"] = json!(namespace);
+        apply(&scene, object);
+    }
+    let ready = |scene: &Scene, namespace: &str| {
+        let object = scene.world.kubernetes.get(Kind::Repo, namespace, NAME).expect("it is there");
+        object["status"]["conditions"][0]["reason"].as_str().unwrap_or_default().to_owned()
+    };
+    scene.wait_until("one is run", async |scene| ready(scene, "default") == "Applied").await;
+    scene.wait_until("the other is refused", async |scene| ready(scene, "own") == "InvalidSpec").await;
+    assert_eq!(scene.world.kubernetes.list(Kind::Job, "own"), Vec::<Value>::new());
+}
+
 #[tokio::test]
 async fn a_dry_run_says_which_job_it_would_run_and_makes_none() {
     let mut scene = scene().await.with("ALLCLEAR__DRY_RUN", "true");

@@ -86,7 +86,7 @@ type Rights = &'static [(&'static str, &'static str)];
 
 /// The rights that components, the overlay of the older group and a leaf give, each for itself, by the file of the role. The base names
 /// no Secrets; Secrets are named one by one.
-const MORE_RIGHTS: [(&str, &str, Rights); 10] = [
+const MORE_RIGHTS: [(&str, &str, Rights); 11] = [
     ("components/apps", "ClusterRole", &APPS),
     (
         "components/approvals-by-hand",
@@ -116,6 +116,7 @@ const MORE_RIGHTS: [(&str, &str, Rights); 10] = [
         "ClusterRole",
         &[("allclear.dev/repos", "get list watch"), ("allclear.dev/repos/status", "update")],
     ),
+    ("components/repo-approvals", "ClusterRole", &[("allclear.dev/repos", "approve get list patch watch")]),
     (
         "components/repo-namespace",
         "Role",

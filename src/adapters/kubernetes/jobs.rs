@@ -89,9 +89,14 @@ impl Jobs for KubernetesJobs {
     fn watch(&self, repo: &RepoId, uid: &str) -> Flow<JobSight> {
         let of = Collection::of(JOBS, &repo.namespace).labelled(REPO_UID, uid);
         let attempt = of.attempt("watch").to_string();
+        let namespace = repo.namespace.clone();
         let mut listing = None;
         let looks = self.watches.watch(of, read::job, Reach::default());
-        Box::pin(looks.filter_map(move |look| std::future::ready(sight(look, &mut listing, &attempt))))
+        let sights = looks.filter_map(move |look| std::future::ready(sight(look, &mut listing, &attempt)));
+        Box::pin(sights.map(move |sight| match sight {
+            JobSight::Trouble(error) => JobSight::Trouble(advised(error, &namespace)),
+            seen @ (JobSight::All(_) | JobSight::Seen(_) | JobSight::Gone(_)) => seen,
+        }))
     }
 
     async fn make(&self, order: &Order) -> Result<Made, PortError> {

@@ -92,7 +92,7 @@ fn run(run: &RunView) -> Vec<String> {
 
 /// The commands that show what its Jobs wrote.
 fn logs(run: &RunView) -> Vec<String> {
-    let own = run.job.as_ref().map(|job| job.logs.clone());
+    let own = run.job.as_ref().and_then(|job| job.logs.clone());
     let plan = run.plan.as_ref().map(|plan| plan.logs.clone()).filter(|logs| Some(logs) != own.as_ref());
     own.into_iter().chain(plan).collect()
 }

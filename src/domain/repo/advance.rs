@@ -3,10 +3,11 @@
 use std::cmp::Reverse;
 
 use crate::machine::Timestamp;
+use crate::repo::ask::plan_words;
 use crate::repo::job::{End, Job};
 use crate::repo::run::Stand;
 use crate::repo::spec::Keep;
-use crate::repo::status::Phase;
+use crate::repo::status::{Phase, Question};
 use crate::repo::{Effect, Repo};
 
 impl Repo {
@@ -108,6 +109,10 @@ impl Repo {
     pub(super) fn words(&self) -> String {
         match &self.stand {
             Stand::Resting => self.status.draft.run.as_ref().map_or_else(String::new, |run| run.message.clone()),
+            Stand::Asked(Question::Plan) => {
+                let plan = self.status.draft.run.as_ref().and_then(|run| run.plan.as_ref());
+                format!("{}{}", Question::Plan.words(), plan.map(plan_words).unwrap_or_default())
+            }
             stand => stand.to_string(),
         }
     }

@@ -57,7 +57,7 @@ impl Repo {
     }
 }
 
-/// What a plan would change, behind the name of a commit.
-fn plan_words(plan: &Plan) -> String {
+/// What a plan would change, behind other words.
+pub(super) fn plan_words(plan: &Plan) -> String {
     plan.counts.map_or_else(String::new, |counts| format!(" ({counts})"))
 }

@@ -17,7 +17,8 @@ const FAILED_CAP: Duration = Duration::from_mins(30);
 /// Longest time over which the first looks of a process are spread, so that a start does not ask for all at once.
 const SPREAD_MAX: Duration = Duration::from_mins(1);
 
-/// Failures in a row after which people are told that git does not answer: one is no news.
+/// Failures in a row after which people are told that git does not answer: one is no news, but where no commit was ever found: who
+/// made that Repo waits for an answer.
 const FAILURES_SHOWN: u32 = 3;
 
 /// Where a wanted ref points.
@@ -88,10 +89,11 @@ impl Looking {
         }
     }
 
-    /// Why no commit can be found, if people have to know that by now, and whether a person must mend it.
-    pub(super) fn trouble(&self) -> Option<(&str, bool)> {
+    /// Why no commit can be found, if people have to know that by now, and whether a person must mend it. `is_new`: none was ever found.
+    pub(super) fn trouble(&self, is_new: bool) -> Option<(&str, bool)> {
         let why = self.call.reason()?;
-        (self.lasting || self.call.failures() >= FAILURES_SHOWN).then_some((why, self.lasting))
+        let shown = if is_new { 1 } else { FAILURES_SHOWN };
+        (self.lasting || self.call.failures() >= shown).then_some((why, self.lasting))
     }
 }
 

@@ -21,6 +21,11 @@ pub fn name(repo: &RepoId, uid: &str, attempt: Attempt) -> String {
     format!("{}-{}", prefix.trim_end_matches('-'), hash.chars().take(HASH_DIGITS).collect::<String>())
 }
 
+/// The command that shows the log of a step of a Job.
+pub fn logs(namespace: &str, job: &str, step: StepKind) -> String {
+    format!("kubectl logs -n {namespace} job/{job} -c {}", step.name())
+}
+
 /// A Job that is to be made.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Order {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::machine::{Timestamp, millis};
 use crate::notice::Kind;
 use crate::repo::Repo;
-use crate::repo::job::{End, Job, PLAN_DIFFERS, Pod, Step, StepKind, StepState};
+use crate::repo::job::{End, Job, PLAN_DIFFERS, Pod, Step, StepKind, StepState, logs};
 use crate::repo::plan::{Message, Planned};
 use crate::repo::status::{Action, Phase, Plan};
 use crate::text;
@@ -30,8 +30,8 @@ enum Outcome {
     Unchanged,
     /// This would be changed.
     Planned(Plan),
-    /// It failed before anything was applied.
-    Before(String),
+    /// It failed before anything was applied: why, and in which step, if it was in one.
+    Before(String, Option<StepKind>),
     /// An apply had begun, or may have.
     Broken(String),
 }
@@ -53,7 +53,7 @@ fn outcome(job: &Job, pods: &[Pod]) -> Outcome {
             Message::Planned(Planned { fingerprint, counts, empty: false })
             | Message::Differs(Planned { fingerprint, counts, empty: false }),
         ) => Outcome::Planned(Plan { fingerprint, counts, job: job.name.clone() }),
-        Err(why) => Outcome::Before(format!("the plan was not reported: {why}")),
+        Err(why) => Outcome::Before(format!("the plan was not reported: {why}"), Some(StepKind::Report)),
     };
     match (&job.end, job.attempt.action) {
         (Some(End::Complete), Action::Apply) => {
@@ -65,9 +65,10 @@ fn outcome(job: &Job, pods: &[Pod]) -> Outcome {
                 return planned(message);
             }
             let why = why(reason, message, pods, &steps);
-            if action == Action::Apply && has_begun(&steps) { Outcome::Broken(why) } else { Outcome::Before(why) }
+            let is_begun = action == Action::Apply && has_begun(&steps);
+            if is_begun { Outcome::Broken(why) } else { Outcome::Before(why, failed(&steps).map(|(kind, ..)| kind)) }
         }
-        (None, _) => Outcome::Before("it has not ended".to_owned()),
+        (None, _) => Outcome::Before("it has not ended".to_owned(), None),
     }
 }
 
@@ -85,11 +86,7 @@ fn why(reason: &str, message: &str, pods: &[Pod], steps: &[&Step]) -> String {
     if let Some(disrupted) = pods.iter().find_map(|pod| pod.disrupted.as_ref()) {
         return format!("its pod was ended from outside: {disrupted}");
     }
-    let failed = steps.iter().find_map(|step| match &step.state {
-        StepState::Ended(code, reason, message) if *code != 0 => Some((step.kind, code, reason, message)),
-        _ => None,
-    });
-    match failed {
+    match failed(steps) {
         Some((kind, code, reason, message)) => {
             let (kind, message) = (kind.name(), shown(message));
             let reason = if reason.is_empty() || reason == "Error" { String::new() } else { format!(" ({reason})") };
@@ -98,6 +95,16 @@ fn why(reason: &str, message: &str, pods: &[Pod], steps: &[&Step]) -> String {
         }
         None => format!("{reason}: {}", shown(message)),
     }
+}
+
+/// The first step that failed, with its code, reason and message.
+fn failed<'a>(steps: &[&'a Step]) -> Option<(StepKind, i32, &'a str, &'a str)> {
+    steps.iter().find_map(|step| match &step.state {
+        StepState::Ended(code, reason, message) if *code != 0 => {
+            Some((step.kind, *code, reason.as_str(), message.as_str()))
+        }
+        StepState::Ended(..) | StepState::Waiting | StepState::Running => None,
+    })
 }
 
 fn shown(message: &str) -> String {
@@ -114,9 +121,8 @@ fn rest(base: Duration, cap: Duration, failures: u32) -> i64 {
 impl Repo {
     /// Records what a Job came to.
     pub(super) fn conclude(&mut self, now: Timestamp, job: &Job, pods: &[Pod]) {
-        let log = |step: StepKind| {
-            format!("kubectl logs -n {} job/{} -c {}", self.object.id.namespace, job.name, step.name())
-        };
+        let namespace = self.object.id.namespace.clone();
+        let log = |step: StepKind| logs(&namespace, &job.name, step);
         let applied = log(StepKind::Apply);
         match outcome(job, pods) {
             Outcome::Applied(said) => {
@@ -134,14 +140,15 @@ impl Repo {
                 run.failing.before = 0;
                 (run.plan, run.approval) = (Some(plan), None);
             }
-            Outcome::Before(why) => {
+            Outcome::Before(why, step) => {
                 let wall_ms = self.wall_ms(now);
                 let Some(run) = &mut self.status.draft.run else { return };
                 run.phase = Phase::Waiting;
                 run.failing.before = run.failing.before.saturating_add(1);
                 let rest = rest(BEFORE_BASE, BEFORE_CAP, run.failing.before);
                 run.failing.not_before_ms = Some(wall_ms.saturating_add(rest));
-                let message = format!("{why}. Nothing was changed; it is tried again in {} s", rest / 1_000);
+                let log = step.map(|step| format!("; {}", log(step))).unwrap_or_default();
+                let message = format!("{why}. Nothing was changed; it is tried again in {} s{log}", rest / 1_000);
                 run.message.clone_from(&message);
                 if run.failing.before == 1 {
                     self.announce(now, Kind::RunFailed, &job.attempt.number.to_string(), &message);

@@ -50,28 +50,28 @@ pub(super) enum Stand {
 
 impl fmt::Display for Stand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let because = |f: &mut fmt::Formatter<'_>, what: &str, why: &Option<String>| match why {
-            Some(why) => write!(f, "{what}: {why}"),
+        let because = |f: &mut fmt::Formatter<'_>, what: &str, failed: &str, why: &Option<String>| match why {
+            Some(why) => write!(f, "{failed}: {why}"),
             None => f.write_str(what),
         };
         match self {
             Self::Looking => f.write_str("the commit is being looked for"),
             Self::Done => f.write_str("nothing is left to do"),
             Self::Suspended(why) => write!(f, "suspended: {why}"),
-            Self::Listing(why) => because(f, "its Jobs are being listed", why),
+            Self::Listing(why) => because(f, "its Jobs are being listed", "its Jobs cannot be listed", why),
             Self::Resting => f.write_str("it is tried again after a pause"),
             Self::Gates(closed) => f.write_str(&closed.join("; ")),
             Self::Asked(question) => f.write_str(question.words()),
             Self::Behind(name) => write!(f, "Job {name} of an earlier run has not ended"),
-            Self::Making(why) => because(f, "its Job is being made", why),
+            Self::Making(why) => because(f, "its Job is being made", "its Job cannot be made", why),
             Self::Taken(name) => {
                 write!(
                     f,
                     "Resource {name:?} already exists and is not managed by Repo: remove that Job, or rename the Repo"
                 )
             }
-            Self::Starting(why) => because(f, "its Job is being started", why),
-            Self::Running(why) => because(f, "its Job runs", why),
+            Self::Starting(why) => because(f, "its Job is being started", "its Job cannot be started", why),
+            Self::Running(why) => because(f, "its Job runs", "its Job runs", why),
             Self::Ending => f.write_str("its Job has ended, and its pod has not yet"),
             Self::Held => f.write_str(
                 "its Job was started, and is suspended now; allclear did not do that and does not resume it",
@@ -311,8 +311,8 @@ impl Repo {
         let Some(job) = &mut run.job else { return };
         job.uid = Some(uid);
         let message = match run.attempt.action {
-            Action::Plan => format!("Job {} plans {}", job.name, run.revision),
-            Action::Apply => format!("Job {} applies {}", job.name, run.revision),
+            Action::Plan => format!("Job {} makes a plan", job.name),
+            Action::Apply => format!("Job {} applies it", job.name),
         };
         let number = run.attempt.number.to_string();
         self.announce(now, Kind::RunStarted, &number, &message);

@@ -11,6 +11,9 @@ use crate::text;
 /// Bytes of a message.
 const MESSAGE_BYTES_MAX: usize = 400;
 
+/// Begins the command that shows a log.
+const LOG: &str = "kubectl logs ";
+
 /// The reason of a condition: the object does not keep what we write.
 pub(super) const PRUNED: &str = "StatusPruned";
 
@@ -48,19 +51,22 @@ impl Repo {
             return ready(Some(false), PRUNED, APPLY_CRD);
         }
         let run = self.status.draft.run.as_ref();
-        let git = self.looking.trouble().filter(|_| !run.is_some_and(|run| run.phase.is_open()));
+        let git = self
+            .looking
+            .trouble(self.status.draft.head.is_none())
+            .filter(|_| !run.is_some_and(|run| run.phase.is_open()));
         if let Some((why, _)) = git {
             return ready(Some(false), "GitFailed", &format!("the wanted commit is not known: {why}"));
         }
         let ended = run.filter(|run| !run.phase.is_open()).map(|run| (run.phase, run.message.as_str()));
         match (&self.stand, ended) {
             (Stand::Suspended(_), _) => ready(Some(false), "Suspended", words),
-            (Stand::Done, Some((Phase::Succeeded, message))) => ready(Some(true), "Applied", message),
+            (Stand::Done, Some((Phase::Succeeded, message))) => ready(Some(true), "Applied", without_log(message)),
             (Stand::Done | Stand::Asked(Question::Again), Some((Phase::Lost, message))) => {
-                ready(Some(false), "RunLost", &format!("{message}: {words}"))
+                ready(Some(false), "RunLost", &before_log(message, words))
             }
             (Stand::Done | Stand::Asked(Question::Again), Some((_, message))) => {
-                ready(Some(false), "RunFailed", &format!("{message}: {words}"))
+                ready(Some(false), "RunFailed", &before_log(message, words))
             }
             (Stand::Asked(_), _) => ready(Some(false), "WaitingForApproval", words),
             (Stand::Gates(_), _) => ready(Some(false), "GateClosed", words),
@@ -97,7 +103,7 @@ impl Repo {
         if self.status.pruned {
             return stalled(PRUNED, APPLY_CRD);
         }
-        if let Some((why, true)) = self.looking.trouble() {
+        if let Some((why, true)) = self.looking.trouble(self.status.draft.head.is_none()) {
             return stalled("GitFailed", why);
         }
         let words = self.words();
@@ -139,6 +145,23 @@ impl Repo {
         } else {
             self.tell_faulty(now, &message);
         }
+    }
+}
+
+/// What a run says without the command that shows its log, in which a table of Repos would drown.
+fn without_log(message: &str) -> &str {
+    match message.rsplit_once(LOG) {
+        Some(("", _)) => "applied",
+        Some((said, _)) => said.trim_end_matches("; "),
+        None => message,
+    }
+}
+
+/// The same with more words. The command stays at the end, where it can be copied.
+fn before_log(message: &str, words: &str) -> String {
+    match message.rsplit_once(LOG) {
+        Some((said, log)) => format!("{said}{words}; {LOG}{log}"),
+        None => format!("{message}; {words}"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Stories of one Repo, with an API server that keeps its object and its Jobs.
 
 mod faults;
+mod words;
 mod yes;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{RepoId, Revision, RunSeq};
 use crate::pipeline::view::unjudged;
-use crate::repo::job::StepKind;
+use crate::repo::job::{StepKind, logs};
 use crate::repo::spec::Object;
-use crate::repo::status::{Action, Condition, ConditionKind, Ended, Plan, Run, Status, Waiting};
+use crate::repo::status::{Action, Condition, ConditionKind, Ended, Phase, Plan, Run, Status, Waiting};
 
 /// What a person needs to know about one Repo. Times are milliseconds since the Unix epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,8 +111,8 @@ pub struct JobView {
     pub action: String,
     /// Its number among those of the run.
     pub number: u32,
-    /// The command that shows the log of its own step.
-    pub logs: String,
+    /// The command that shows the log of its own step; `None` where that has not begun, or is gone.
+    pub logs: Option<String>,
 }
 
 /// A plan.
@@ -217,16 +217,19 @@ pub fn view(object: &Object, status: &Status) -> View {
     }
 }
 
-/// The command that shows the log of a step of a Job.
-pub fn logs(namespace: &str, job: &str, step: StepKind) -> String {
-    format!("kubectl logs -n {namespace} job/{job} -c {}", step.name())
-}
-
 /// The step of a Job that people ask about.
 pub const fn own_step(action: Action) -> StepKind {
     match action {
         Action::Plan => StepKind::Plan,
         Action::Apply => StepKind::Apply,
+    }
+}
+
+/// Whether the own step of a run's newest Job has a log: where it did not come to that, the run's message names the log that says why.
+const fn has_log(phase: Phase) -> bool {
+    match phase {
+        Phase::Started | Phase::Planned | Phase::Succeeded | Phase::Failed => true,
+        Phase::Waiting | Phase::Starting | Phase::Lost | Phase::Superseded => false,
     }
 }
 
@@ -242,7 +245,7 @@ fn run(id: &RepoId, run: &Run) -> RunView {
             name: job.name.clone(),
             action: action.name().to_owned(),
             number: run.attempt.number,
-            logs: logs(&id.namespace, &job.name, own_step(action)),
+            logs: has_log(run.phase).then(|| logs(&id.namespace, &job.name, own_step(action))),
         }),
         plan: run.plan.as_ref().map(|one| plan(id, one)),
         approved: run.approval.as_ref().map(|yes| (yes.by.clone().unwrap_or_default(), yes.at_ms)),

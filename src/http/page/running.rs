@@ -95,7 +95,7 @@ fn newest(run: &RunView) -> Markup {
                 @if let Some(counts) = run.plan.as_ref().and_then(|plan| plan.counts.as_ref()) { ", plan: " (counts) }
             }
         }
-        @if let Some(job) = &run.job { p.next { code { (job.logs) } } }
+        @if let Some(logs) = run.job.as_ref().and_then(|job| job.logs.as_ref()) { p.next { code { (logs) } } }
     }
 }
 

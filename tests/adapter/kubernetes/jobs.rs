@@ -267,6 +267,16 @@ async fn the_jobs_of_one_repo_are_watched_and_those_of_others_are_not() {
     assert!(!watched.is_empty() && watched.iter().all(selected), "{watched:?}");
 }
 
+#[tokio::test]
+async fn where_the_right_to_watch_is_missing_it_is_said_where_the_role_for_it_is() {
+    let (bench, jobs) = start().await;
+    bench.refuse(403, 1, |request| request.query.contains_key("watch"));
+    bench.refuse(403, 1, |request| request.method == "GET");
+    let first = tokio::time::timeout(PATIENCE, jobs.watch(&repo(), UID).next()).await.expect("it says something");
+    let Some(JobSight::Trouble(error)) = first else { panic!("it is refused") };
+    assert!(error.denied && error.cause.contains("deploy/components/repo-namespace has the Role"), "{error}");
+}
+
 /// How a real API server words these: a quota, a policy, a missing right.
 #[tokio::test]
 async fn a_refusal_says_what_to_do_about_it() {

@@ -1,5 +1,6 @@
 //! Watches: what is seen, in which order, and that nothing an API server does loses a change.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use allclear::adapters::kubernetes::{Scope, Tempo};
@@ -210,6 +211,24 @@ async fn a_watch_goes_on_when_a_right_is_given_back() {
     );
     bench.server.clear_faults();
     reader.until("the trouble is over", |reader| reader.said("synced all")).await;
+}
+
+/// What is told goes into a log and into a status, where other words are news each time.
+#[tokio::test]
+async fn a_right_that_is_missing_is_told_in_the_same_words_each_time() {
+    let bench = Bench::start().await;
+    bench.api.deploy("shop", "web", "shop/web:1", 1).unwrap();
+    bench.refuse(403, u32::MAX, |_| true);
+    let view = bench.view();
+    let mut reader = Reader::of(&view);
+    reader.until("it was told four times", |reader| reader.count("trouble") == 4).await;
+    let words: BTreeSet<String> = reader.troubles.iter().map(ToString::to_string).collect();
+    assert_eq!(words.len(), 1, "{words:?}");
+    assert!(words.first().is_some_and(|words| words.contains("to list deployments.apps")), "{words:?}");
+    // Who may list and not watch sees at least what a list shows.
+    bench.server.clear_faults();
+    bench.refuse(403, u32::MAX, is_watch);
+    reader.until("the list is read", |reader| reader.said("seen web")).await;
 }
 
 /// A5: after a restore from a backup the API server never reaches our version; it refuses it without saying 410.

@@ -44,6 +44,9 @@ pub struct Options {
     pub context: Option<String>,
 }
 
+/// Where the credentials of a pod come from.
+const POD: &str = "the service account of this pod";
+
 /// Clients of one API server.
 #[derive(Clone)]
 pub struct Clients {
@@ -53,6 +56,8 @@ pub struct Clients {
     pub request: Client,
     /// Our own namespace: that of the pod, or of the kubeconfig's context.
     pub namespace: String,
+    /// The namespace of the pod that this program runs in; `None` outside of pods.
+    pub pod_namespace: Option<String>,
     /// The API server, for people.
     pub server: String,
     /// Where the credentials come from, for people.
@@ -103,6 +108,7 @@ pub async fn connect(options: &Options) -> Result<Clients, Error> {
         watch: client(WATCH_READ_MAX)?,
         request: client(REQUEST_READ_MAX)?,
         namespace: config.default_namespace.clone(),
+        pod_namespace: (source == POD).then(|| config.default_namespace.clone()),
         source,
         server,
     })
@@ -123,6 +129,7 @@ pub fn connect_judged(config: &Config, source: &str, refusal: Judge) -> Result<C
         watch: client(WATCH_READ_MAX)?,
         request: client(REQUEST_READ_MAX)?,
         namespace: config.default_namespace.clone(),
+        pod_namespace: None,
         source: source.to_owned(),
         server: server.clone(),
     })
@@ -183,7 +190,7 @@ async fn configuration(options: &Options) -> Result<(Config, String), Error> {
     match read {
         Ok(config) => Ok((config, "the kubeconfig of KUBECONFIG or ~/.kube/config".to_owned())),
         Err(error) if options.context.is_none() && is_absent(&error) => match Config::incluster() {
-            Ok(config) => Ok((config, "the service account of this pod".to_owned())),
+            Ok(config) => Ok((config, POD.to_owned())),
             Err(not_a_pod) => Err(Error::NoCluster { looked: looked(&error), cause: not_a_pod.to_string() }),
         },
         Err(error) => {

@@ -202,7 +202,7 @@ pub enum Forge {
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Notification {}
 
-/// A Secret in the Pipeline's namespace.
+/// A Secret in the same namespace.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct SecretRef {

@@ -87,11 +87,18 @@ fn everything_about_a_run_is_shown_with_the_commands_for_its_logs() {
     assert_eq!(shown.source, "branch main of https://git.example.com/platform/infra.git, in envs/prod");
     let run = shown.run.unwrap();
     assert_eq!((run.seq, run.phase.as_str(), run.open, run.skipped.len()), (RunSeq(4), "Started", true, 1));
-    assert_eq!(run.job.unwrap().logs, "kubectl logs -n platform job/infra-0123456789ab -c apply");
+    assert_eq!(run.job.unwrap().logs.as_deref(), Some("kubectl logs -n platform job/infra-0123456789ab -c apply"));
     let plan = run.plan.unwrap();
     assert_eq!(plan.counts.as_deref(), Some("1 to add, 2 to change, 0 to destroy"));
     assert_eq!(plan.logs, "kubectl logs -n platform job/infra-ba9876543210 -c plan");
     assert_eq!(run.approved, Some((String::new(), 5)));
+}
+
+#[test]
+fn a_log_is_shown_where_there_is_one() {
+    let shown = |phase| seen(&object(with(phase))).run.unwrap().job.unwrap().logs.is_some();
+    let with_logs: Vec<Phase> = Phase::ALL.into_iter().filter(|phase| shown(*phase)).collect();
+    assert_eq!(with_logs, [Phase::Started, Phase::Planned, Phase::Succeeded, Phase::Failed]);
 }
 
 #[test]
@@ -109,6 +116,13 @@ fn each_phase_says_what_comes_next() {
     ] {
         assert_eq!(sentences(with(phase)), (waits, next.to_owned()), "{phase:?}");
     }
+    let resting = Failing { before: 1, not_before_ms: Some(9), ..Failing::default() };
+    let resting = Status { run: Some(Run { failing: resting, ..run(Phase::Waiting) }), ..Status::default() };
+    assert_eq!(sentences(resting).1, "its next Job is made then");
+    let mut named = object(with(Phase::Succeeded));
+    let source = Source { wanted: Wanted::Commit(commit('a')), ..spec().source };
+    named.spec = Ok(Spec { source, ..spec() });
+    assert_eq!(seen(&named).next, "another commit is run when spec.ref.commit names it");
     assert_eq!(sentences(Status::default()).1, "the first commit that is found is run");
     let next = Some(Next { revision: commit('c'), since_ms: 1, skipped: vec![commit('d')] });
     let (_, next) = sentences(Status { next, ..with(Phase::Started) });

@@ -3,7 +3,7 @@
 use crate::id::ObjectId;
 use crate::pipeline::view::{host, window};
 use crate::repo::show::PRUNED;
-use crate::repo::spec::{Approving, Object, Source, Spec};
+use crate::repo::spec::{Approving, Object, Source, Spec, Wanted};
 use crate::repo::status::{Condition, ConditionKind, Phase, Question, Status};
 use crate::rollout;
 
@@ -59,11 +59,17 @@ impl Scene<'_> {
         }
         match phase {
             None => "the first commit that is found is run".to_owned(),
+            Some(Phase::Waiting) if self.is_resting() => "its next Job is made then".to_owned(),
             Some(Phase::Waiting) => "when that holds, its Job is made".to_owned(),
             Some(Phase::Starting) => "its Job is made, and then started".to_owned(),
             Some(Phase::Started) => self.after(spec),
             Some(Phase::Planned) => "a person is asked whether the plan may be applied".to_owned(),
-            Some(Phase::Succeeded) => format!("the next commit at {} is run when it comes", spec.source.wanted),
+            Some(Phase::Succeeded) => match &spec.source.wanted {
+                Wanted::Commit(_) => "another commit is run when spec.ref.commit names it".to_owned(),
+                wanted @ (Wanted::Head | Wanted::Branch(_) | Wanted::Tag(_)) => {
+                    format!("the next commit at {wanted} is run when it comes")
+                }
+            },
             Some(Phase::Failed | Phase::Lost) => "it is not repeated by itself; another commit is run".to_owned(),
             Some(Phase::Superseded) => "the commit that took its place is run".to_owned(),
         }
@@ -86,6 +92,11 @@ impl Scene<'_> {
             }
             Question::Again => format!("nothing happens without a yes or another commit: `{command}`"),
         }
+    }
+
+    /// Whether an attempt has failed, and the next is not made before a certain time.
+    fn is_resting(&self) -> bool {
+        self.status.run.as_ref().is_some_and(|run| run.failing.not_before_ms.is_some())
     }
 
     fn is_git_failing(&self) -> bool {

@@ -53,9 +53,10 @@ pub fn own() -> Value {
             column("URL", ".spec.url", 0, "string"),
             column("Revision", ".status.shortRevision", 0, "string"),
             column("Run", ".status.run.phase", 0, "string"),
-            column("Ready", &condition("Ready", "status"), 0, "string"),
-            column("Status", &condition("Ready", "message"), 0, "string"),
             column("Age", ".metadata.creationTimestamp", 0, "date"),
+            column("Ready", &condition("Ready", "status"), 0, "string"),
+            // The long one is the last, as that of Pipelines.
+            column("Status", &condition("Ready", "message"), 0, "string"),
         ],
         spec: schema_of::<RepoSpec>(),
         status: schema_of::<RepoStatus>(),
