@@ -47,7 +47,6 @@ use domain::delivery;
 use domain::id::Member;
 use domain::lease::Replica;
 use domain::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, Notifier, PortError, Ports, Retry};
-use domain::purge::Pace;
 use domain::retry;
 use domain::roster::Trust;
 
@@ -319,17 +318,11 @@ impl Running {
 }
 
 fn settings(config: &Config, member: Member, grouping: Option<Grouping>, outbox: delivery::Settings) -> Settings {
-    let every = Duration::from_secs_f64(config.purge.creations_per_second.recip());
     Settings {
         member,
         group: config.group.name.clone(),
         policy: config.policy(),
-        pace: Pace {
-            debounce: config.purge.debounce,
-            creation_every: every,
-            poll_first: config.purge.poll_first,
-            completion_timeout: config.purge.completion_timeout,
-        },
+        pace: config.pace(),
         freshness: Freshness { refresh: config.distributions.refresh, miss_refresh: config.distributions.miss_refresh },
         outbox,
         grouping,

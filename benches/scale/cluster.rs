@@ -28,7 +28,7 @@ pub const POD_READY: Duration = Duration::from_millis(100);
 const COMPLETES_AFTER: Duration = Duration::from_secs(1);
 
 /// How often the Deployment controller looks, and so how exactly the moment of completion is known.
-const STEP_EVERY: Duration = Duration::from_millis(5);
+pub const STEP_EVERY: Duration = Duration::from_millis(5);
 
 /// Nothing that is waited for takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,7 +51,8 @@ pub struct App {
 }
 
 impl App {
-    fn is_complete(&self) -> bool {
+    /// Whether its rollout is complete.
+    pub fn is_complete(&self) -> bool {
         let object = self.cluster.get(Kind::Deployment, &self.namespace, &self.name).unwrap_or_default();
         let count = |pointer: &str| object.pointer(pointer).and_then(Value::as_u64);
         count("/metadata/generation") == count("/status/observedGeneration")
@@ -117,21 +118,31 @@ impl Cluster {
     ///
     /// The first `single` Deployments have a distribution each; the `shared` that follow have one together.
     pub async fn fill(single: usize, shared: usize) -> io::Result<Self> {
-        let timings = Timings { pod_ready: POD_READY, ..Timings::IMMEDIATE };
+        // What is shared has one of its own; the others of the account serve Deployments that stay as they are.
+        let of = |number| if number < single { number } else { number + shared };
+        let one = |number| serving(&distribution(number), std::iter::once(of(number)));
+        let all = serving(SHARED, single..single + shared);
+        Self::fill_with((0..DISTRIBUTIONS).map(one).chain([all]), POD_READY, namespace).await
+    }
+
+    /// Fills the stand-ins with the Deployments, each in its place and with pods that become ready so long one after another,
+    /// and with these distributions.
+    pub async fn fill_with(
+        distributions: impl Iterator<Item = Distribution>,
+        pod_ready: Duration,
+        place: impl Fn(usize) -> String,
+    ) -> io::Result<Self> {
+        let timings = Timings { pod_ready, ..Timings::IMMEDIATE };
         let world = World::new(timings, Some(COMPLETES_AFTER)).await?;
         for number in 0..DEPLOYMENTS {
-            world.kubernetes.put(deployment(number)).map_err(refused)?;
-            world.kubernetes.expose(&namespace(number), &name(number), &host(number)).map_err(refused)?;
+            let mut deployment = deployment(number);
+            if let Some(namespace) = deployment.pointer_mut("/metadata/namespace") {
+                *namespace = place(number).into();
+            }
+            world.kubernetes.put(deployment).map_err(refused)?;
+            world.kubernetes.expose(&place(number), &name(number), &host(number)).map_err(refused)?;
         }
-        for number in 0..DISTRIBUTIONS {
-            // What is shared has one of its own; the others of the account serve Deployments that stay as they are.
-            let of = if number < single { number } else { number + shared };
-            let distribution = Distribution::new(&distribution(number)).alias(&host(of)).origin("lb.example.com");
-            world.cloudfront.add_distribution(distribution);
-        }
-        let all = Distribution::new(SHARED).origin("lb.example.com");
-        let all = (single..single + shared).fold(all, |all, number| all.alias(&host(number)));
-        world.cloudfront.add_distribution(all);
+        distributions.for_each(|distribution| world.cloudfront.add_distribution(distribution));
         world.kubernetes.settle();
         Ok(Self { world })
     }
@@ -191,6 +202,11 @@ impl Cluster {
         };
         seen.iter().map(line).collect()
     }
+}
+
+/// A distribution of these Deployments.
+pub fn serving(id: &str, numbers: impl Iterator<Item = usize>) -> Distribution {
+    numbers.fold(Distribution::new(id).origin("lb.example.com"), |all, number| all.alias(&host(number)))
 }
 
 fn host(number: usize) -> String {

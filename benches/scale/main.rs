@@ -4,7 +4,7 @@
 //! process; the controller is the release binary, started and ended like in earnest, and looked at from outside only. In the
 //! chapters about Pipelines and Repos it is this program (see `stand_in`). The figures are printed beside their aims; nothing fails by time.
 //!
-//! With the argument `pipelines`, or `repos`, only that chapter is measured.
+//! With the argument `pipelines`, `repos` or `burst`, only that chapter is measured.
 //!
 //! `ALLCLEAR_BIN` names another binary than the one built with this program. Times include what the stand-ins
 //! take on the same processors, so they are upper bounds.
@@ -14,6 +14,7 @@
     reason = "a bench measures real time and answers on standard output"
 )]
 
+mod burst;
 mod cluster;
 mod peers;
 mod pipelines;
@@ -60,6 +61,12 @@ async fn measure() -> io::Result<()> {
     let program = program();
     let mut report = Report::default();
     report.machine("before");
+    if std::env::args().any(|argument| argument == "burst") {
+        burst::measure(&program, &mut report).await?;
+        report.machine("after");
+        println!("{}", report.table);
+        return Ok(());
+    }
     let from = Instant::now();
     let cluster = Cluster::fill(ROLLOUTS, RELEASED).await?;
     println!("filled the stand-ins with {DEPLOYMENTS} Deployments in {}", seconds(from.elapsed()));
@@ -83,6 +90,8 @@ async fn measure() -> io::Result<()> {
     in_a_group(&program, &cluster, &mut report).await?;
     pipelines::measure(&cluster, &mut report).await?;
     repos::measure(&cluster, &mut report).await?;
+    drop(cluster);
+    burst::measure(&program, &mut report).await?;
     report.machine("after");
     println!("{}", report.table);
     println!("the slowest rollout, from the status that completed it to the creation of its invalidation:");

@@ -58,6 +58,7 @@ impl Actor for Invalidator {
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX_MAX);
         self.stop_listener.clone().bind(self, ctx);
+        self.show_pace();
         Drives::<Catalog>::feed(self, catalog::Event::Begun, ctx);
     }
 }
@@ -88,6 +89,7 @@ impl Handler<Observe> for Invalidator {
     type Result = MessageResult<Observe>;
 
     fn handle(&mut self, _: Observe, _ctx: &mut Self::Context) -> Self::Result {
+        self.show_pace();
         let now = self.purges.now();
         let seen = self.purges.machine().describe(now).into_iter();
         let purges =

@@ -7,18 +7,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use actix::{Actor, ActorContext, AsyncContext, Context, Handler, StreamHandler};
+use actix::{Actor, ActorContext, AsyncContext, Context, Handler, Recipient, StreamHandler};
 
 use crate::actors::Env;
 use crate::actors::MAILBOX_MAX;
 use crate::actors::lifecycle::StopListener;
 use crate::actors::message::{FollowPods, PodsReported};
 use domain::id::WorkloadId;
+use domain::own_pods::OwnPods;
 use domain::ports::PodSight;
-use domain::readiness::{Pod, Pods, summarise};
-use domain::selector::Labels;
 
-/// Changes within this time are reported together: a report looks at every pod of the namespace, and pods come in swarms.
+/// Changes within this time are reported together: pods come in swarms, and each report is a message.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
 /// How often we check for remaining followers.
@@ -29,8 +28,9 @@ pub struct PodWatcher {
     env: Env,
     namespace: String,
     stop_listener: StopListener,
-    pods: BTreeMap<String, (Labels, Pod)>,
-    followers: BTreeMap<WorkloadId, (FollowPods, Option<Pods>)>,
+    pods: OwnPods,
+    /// Where reports go.
+    followers: BTreeMap<WorkloadId, Recipient<PodsReported>>,
     /// The first listing is complete. Before that, a missing pod means nothing.
     synced: bool,
     /// A report is due within [`REPORT_EVERY`].
@@ -41,8 +41,15 @@ impl PodWatcher {
     /// A watcher of the namespace of its first follower.
     pub fn new(env: Env, first: FollowPods, stop_listener: StopListener) -> Self {
         let namespace = first.workload.namespace.clone();
-        let followers = BTreeMap::from([(first.workload.clone(), (first, None))]);
-        Self { env, namespace, stop_listener, pods: BTreeMap::new(), followers, synced: false, reporting: false }
+        let (pods, followers) = (OwnPods::default(), BTreeMap::new());
+        let mut watcher = Self { env, namespace, stop_listener, pods, followers, synced: false, reporting: false };
+        watcher.follow(first);
+        watcher
+    }
+
+    fn follow(&mut self, FollowPods { workload, selector, version, report_to }: FollowPods) {
+        self.pods.follow(workload.clone(), selector, version);
+        self.followers.insert(workload, report_to);
     }
 
     fn report_soon(&mut self, ctx: &mut Context<Self>) {
@@ -55,18 +62,19 @@ impl PodWatcher {
     /// Reports to every follower whose pods have changed; ends without followers.
     fn report(&mut self, ctx: &mut Context<Self>) {
         self.reporting = false;
-        self.followers.retain(|_, (follow, _)| follow.report_to.connected());
+        for (ended, _) in self.followers.extract_if(.., |_, report_to| !report_to.connected()) {
+            self.pods.unfollow(&ended);
+        }
         if self.followers.is_empty() {
             return ctx.stop();
         }
         if !self.synced {
             return;
         }
-        for (follow, told) in self.followers.values_mut() {
-            let own = self.pods.values().filter(|(labels, _)| follow.selector.matches(labels)).map(|(_, pod)| pod);
-            let pods = summarise(own, &follow.version);
-            if told.as_ref() != Some(&pods) && follow.report_to.try_send(PodsReported(Some(pods.clone()))).is_ok() {
-                *told = Some(pods);
+        for (workload, pods) in self.pods.news() {
+            let report_to = self.followers.get(&workload);
+            if report_to.is_some_and(|report_to| report_to.try_send(PodsReported(Some(pods.clone()))).is_ok()) {
+                self.pods.told(&workload, pods);
             }
         }
     }
@@ -75,13 +83,13 @@ impl PodWatcher {
 impl PodWatcher {
     /// Reports to every follower that for a time we cannot see its pods.
     fn report_blindness(&mut self) {
-        for (follow, told) in self.followers.values_mut() {
-            if follow.report_to.try_send(PodsReported(None)).is_err() {
+        for report_to in self.followers.values() {
+            if report_to.try_send(PodsReported(None)).is_err() {
                 // Until the next report it counts as having seen no pods.
                 self.env.metrics.overflow("rollout");
             }
-            *told = None;
         }
+        self.pods.forget_told();
     }
 }
 
@@ -108,8 +116,8 @@ impl StreamHandler<PodSight> for PodWatcher {
                 self.pods.clear();
             }
             PodSight::Synced => self.synced = true,
-            PodSight::Seen(labels, pod) => drop(self.pods.insert(pod.name.clone(), (labels, pod))),
-            PodSight::Gone(name) => drop(self.pods.remove(&name)),
+            PodSight::Seen(labels, pod) => self.pods.seen(labels, pod),
+            PodSight::Gone(name) => self.pods.gone(&name),
             PodSight::Trouble(error) => {
                 self.env.metrics.failure("watch_pods");
                 self.report_blindness();
@@ -124,7 +132,7 @@ impl Handler<FollowPods> for PodWatcher {
     type Result = ();
 
     fn handle(&mut self, follow: FollowPods, ctx: &mut Self::Context) {
-        self.followers.insert(follow.workload.clone(), (follow, None));
+        self.follow(follow);
         self.report_soon(ctx);
     }
 }

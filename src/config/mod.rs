@@ -49,8 +49,10 @@ pub use reference::{Reference, reference, reference_table};
 pub use serving::Hooks;
 pub use show::Effective;
 
+use domain::machine::millis;
 use domain::paths::PathSet;
 use domain::policy::{Agreement, AtTimeout, Choice, OnRollback, Policy};
+use domain::purge::{Pace, Rate};
 use domain::roster::Trust;
 use domain::rules::Rules;
 use domain::tenants::Tenants;
@@ -254,8 +256,10 @@ pub struct Purge {
     pub completion_timeout: Duration,
     /// When a purge is looked at for the first time.
     pub poll_first: Duration,
-    /// Purges created per second by this member; each member of a group counts its own. More than 0.
+    /// Purges created per second to start from; each member of a group has its own. More than 0.
     pub creations_per_second: f64,
+    /// Never more than these; not less than the start.
+    pub creations_per_second_max: f64,
     /// A rollout that completes after it was recorded as failed (decision 4).
     pub on_recovered: Choice,
     /// A rollout that is rolled back, before it was complete, to what the edge was last made to agree with (decision 31).
@@ -430,6 +434,22 @@ impl Config {
                 takeover: self.group.takeover,
                 rules: Rules::CURRENT,
             },
+        }
+    }
+
+    /// How purges are paced.
+    pub fn pace(&self) -> Pace {
+        // Thousandths of so many a second are milliseconds of so many seconds.
+        let rate = |per_second| {
+            let thousandths = millis(Duration::from_secs_f64(per_second));
+            Rate::from_thousandths(u32::try_from(thousandths).unwrap_or(u32::MAX))
+        };
+        Pace {
+            debounce: self.purge.debounce,
+            creations_per_second: rate(self.purge.creations_per_second),
+            creations_per_second_max: rate(self.purge.creations_per_second_max),
+            poll_first: self.purge.poll_first,
+            completion_timeout: self.purge.completion_timeout,
         }
     }
 

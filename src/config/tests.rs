@@ -36,6 +36,7 @@ fn the_defaults_are_those_that_were_decided() {
     let seconds = |duration: Duration| duration.as_secs();
     assert_eq!((seconds(config.group.timeout), seconds(config.purge.debounce)), (1800, 2));
     assert_eq!((seconds(config.purge.completion_timeout), config.purge.creations_per_second), (900, 0.5));
+    assert_eq!(config.pace(), Pace::default());
     assert_eq!((config.ledger.backend, config.ledger.namespace.as_deref()), (LedgerBackend::Kubernetes, Some("infra")));
     assert_eq!(config.watch.namespaces, Namespaces::AllOrOwn);
     assert!(!config.is_grouped() && !config.dry_run && config.redis.url.is_none());

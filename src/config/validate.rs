@@ -126,6 +126,7 @@ fn purge(values: &mut Values<'_>) -> Option<Purge> {
     let completion_timeout = values.duration("purge.completion_timeout", SECOND..=DAY);
     let poll_first = values.duration("purge.poll_first", Duration::from_millis(100)..=5 * MINUTE);
     let creations_per_second = values.number("purge.creations_per_second", 0.01..=100.0);
+    let creations_per_second_max = values.number("purge.creations_per_second_max", 0.01..=100.0);
     let on_recovered = values.choice("purge.on_recovered", &[("purge", Choice::Purge), ("skip", Choice::Skip)]);
     let rollback = [("if-served", OnRollback::IfServed), ("purge", OnRollback::Purge), ("close", OnRollback::Close)];
     let on_rollback = values.choice("purge.on_rollback", &rollback);
@@ -135,6 +136,7 @@ fn purge(values: &mut Values<'_>) -> Option<Purge> {
         completion_timeout: completion_timeout?,
         poll_first: poll_first?,
         creations_per_second: creations_per_second?,
+        creations_per_second_max: creations_per_second_max?,
         on_recovered: on_recovered?,
         on_rollback: on_rollback?,
     })

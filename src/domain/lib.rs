@@ -40,6 +40,7 @@ pub mod listed;
 pub mod lives;
 pub mod machine;
 pub mod notice;
+pub mod own_pods;
 mod own_status;
 mod parsed;
 pub mod paths;

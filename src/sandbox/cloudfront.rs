@@ -8,6 +8,7 @@
 //! calls race. [`Options`] has switches for what is documented in one way and reported in another.
 
 mod batch;
+mod bucket;
 mod wire;
 mod xml;
 
@@ -16,6 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use batch::Batch;
+pub use bucket::Bucket;
 
 use super::http::{Reply, Request, StandIn};
 
@@ -162,6 +164,17 @@ impl CloudFrontStandIn {
         self.lock().throttled = requests;
     }
 
+    /// Grants creations by this bucket from now on, which begins full; `None`: all of them. One beyond it is answered as
+    /// [`CloudFrontStandIn::throttle`] does, before anything else of it is looked at.
+    pub fn grant_creations(&self, bucket: Option<Bucket>) {
+        self.lock().bucket = bucket;
+    }
+
+    /// Creations that the bucket has not granted, since the stand-in was made.
+    pub fn creations_throttled(&self) -> u64 {
+        self.lock().beyond_bucket
+    }
+
     /// Denies everything to everybody, or stops doing so.
     pub fn deny(&self, denied: bool) {
         self.lock().denied = denied;
@@ -266,6 +279,8 @@ struct State {
     /// Invalidations ever created, for their ids.
     created: u64,
     throttled: u32,
+    bucket: Option<Bucket>,
+    beyond_bucket: u64,
     denied: bool,
     denied_keys: BTreeSet<String>,
     configurations_denied: bool,
@@ -302,9 +317,15 @@ impl State {
         }
         if self.throttled > 0 {
             self.throttled -= 1;
-            return Some(wire::error(400, "Throttling", "Rate exceeded"));
+            return Some(wire::throttled());
         }
-        None
+        let creates = request.method == "POST" && request.path.ends_with("/invalidation");
+        let bucket = self.bucket.as_mut().filter(|_| creates)?;
+        if bucket.take(Instant::now()) {
+            return None;
+        }
+        self.beyond_bucket += 1;
+        Some(wire::throttled())
     }
 
     /// The invalidations the service knows of one distribution, newest first.

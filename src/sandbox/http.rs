@@ -52,6 +52,8 @@ pub struct Seen {
     pub path: String,
     /// The query, decoded.
     pub query: BTreeMap<String, String>,
+    /// Bytes of its body.
+    pub body_bytes: usize,
     /// The status answered; `None` while there is no answer yet, and for ever where a fault took it away.
     pub status: Option<u16>,
     /// When the request had arrived, body included.
@@ -231,6 +233,7 @@ impl State {
             method: request.method.clone(),
             path: request.path.clone(),
             query: request.query.clone(),
+            body_bytes: request.body.len(),
             status: None,
             at: Instant::now(),
         });

@@ -124,7 +124,7 @@ pub struct Metrics {
     board_rejections: Family<ByBoard, Counter>,
     board_answered: Family<ByBoard, Gauge>,
     held: Family<ByHold, Gauge>,
-    paths: Family<ByNamespace, Counter>,
+    purging: Purging,
     doors: Doors,
 }
 
@@ -159,6 +159,22 @@ impl Watching {
     }
 }
 
+/// What is asked of CloudFront.
+#[derive(Default)]
+struct Purging {
+    paths: Family<ByNamespace, Counter>,
+    pace: Gauge<f64, AtomicU64>,
+}
+
+impl Purging {
+    fn register(&self, registry: &mut Registry) {
+        let words = "Paths sent to CloudFront, which bills each, by the namespace they were sent for";
+        registry.register("purged_paths", words, self.paths.clone());
+        let words = "Purges a second that CloudFront grants us, as far as we know: what we create when more wait";
+        registry.register("creations_per_second", words, self.pace.clone());
+    }
+}
+
 fn seconds() -> Histogram {
     Histogram::new(SECONDS_BUCKETS)
 }
@@ -187,7 +203,7 @@ impl Default for Metrics {
             board_rejections: Family::default(),
             board_answered: Family::default(),
             held: Family::default(),
-            paths: Family::default(),
+            purging: Purging::default(),
             doors: Doors::default(),
             registry: Mutex::new(Registry::default()),
         };
@@ -214,7 +230,7 @@ impl Default for Metrics {
             board_rejections: _,
             board_answered: _,
             held: _,
-            paths: _,
+            purging: _,
             doors: _,
         } = &metrics;
         registry.register("notices", "Transitions told, by kind", notices.clone());
@@ -245,9 +261,10 @@ impl Metrics {
         );
         self.doors.register(registry);
         self.watching.register(registry);
+        self.purging.register(registry);
         self.promotions.register(registry);
         self.runs.register(registry);
-        let Self { board_calls, board_failures, board_rejections, board_answered, held, paths, .. } = self;
+        let Self { board_calls, board_failures, board_rejections, board_answered, held, .. } = self;
         registry.register("board_calls", "Calls to a Redis of the group that were answered", board_calls.clone());
         registry.register("board_failures", "Calls to a Redis of the group that failed", board_failures.clone());
         registry.register("board_rejections", "Copies of records that were not believed", board_rejections.clone());
@@ -256,8 +273,6 @@ impl Metrics {
             "When a Redis of the group last answered, in seconds since the Unix epoch",
             board_answered.clone(),
         );
-        let words = "Paths sent to CloudFront, which bills each, by the namespace they were sent for";
-        registry.register("purged_paths", words, paths.clone());
         registry.register("group_held", "Whether the group is held up, 1 or 0, by reason", held.clone());
     }
 
@@ -366,7 +381,12 @@ impl Metrics {
     /// Paths were sent for a workload of this namespace.
     pub fn sent_paths(&self, namespace: &str, paths: usize) {
         let paths = u64::try_from(paths).unwrap_or(u64::MAX);
-        self.paths.get_or_create(&ByNamespace { namespace: namespace.to_owned() }).inc_by(paths);
+        self.purging.paths.get_or_create(&ByNamespace { namespace: namespace.to_owned() }).inc_by(paths);
+    }
+
+    /// How many purges are created a second when more wait, in thousandths.
+    pub fn pace(&self, thousandths: u32) {
+        self.purging.pace.set(f64::from(thousandths) / 1_000.0);
     }
 
     /// Whether the group is held up for this reason.

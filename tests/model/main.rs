@@ -24,6 +24,7 @@ mod group;
 mod hashed;
 mod mutants;
 mod owed;
+mod pace;
 mod past;
 mod pipeline;
 mod pods;

@@ -108,10 +108,10 @@ impl World {
                 Effect::Poll(..) | Effect::Search(..) => self.calls.push(effect),
             }
         }
-        let burst = usize::try_from(CREATIONS_BURST).unwrap();
-        let every = Pace::default().creation_every;
-        let recent = self.creations.iter().filter(|at| self.now.since(**at) < every).count();
-        assert!(recent <= burst, "{recent} creations within {every:?}");
+        let fastest = Pace::default().creations_per_second_max.thousandths() / 1_000;
+        let most = usize::try_from(CREATIONS_BURST + fastest).unwrap();
+        let recent = self.creations.iter().filter(|at| self.now.since(**at) < Duration::from_secs(1)).count();
+        assert!(recent <= most, "{recent} creations within a second");
     }
 
     fn told(&mut self, reference: &Reference, progress: &Progress) {

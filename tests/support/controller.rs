@@ -105,11 +105,7 @@ impl Controller {
 
     /// The processor time it has used so far.
     pub fn cpu(&self) -> io::Result<Duration> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The second field is the name in parentheses, and may hold anything; utime and stime are fields 14 and 15.
-        let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields).split(' ').skip(11).take(2);
-        let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
-        Ok(Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND))
+        processor_time(&self.child.id().to_string())
     }
 
     /// Ends it as Kubernetes would; returns the time that took.
@@ -124,6 +120,15 @@ impl Controller {
         }
         Ok(from.elapsed())
     }
+}
+
+/// The processor time a process has used so far: one by its id, or `self`.
+pub fn processor_time(process: &str) -> io::Result<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The second field is the name in parentheses, and may hold anything; utime and stime are fields 14 and 15.
+    let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields).split(' ').skip(11).take(2);
+    let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
+    Ok(Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND))
 }
 
 impl Drop for Controller {

@@ -86,7 +86,13 @@ impl Invalidator {
         ctx.spawn(actix::ActorFutureExt::map(call, move |answer, actor, ctx| {
             actor.note(right, &place, answer.as_ref().err());
             Drives::<Purger>::feed(actor, event(answer), ctx);
+            actor.show_pace();
         }));
+    }
+
+    /// Lets the metrics know how fast it goes.
+    pub(super) fn show_pace(&self) {
+        self.env.metrics.pace(self.purges.machine().rate(self.purges.now()).thousandths());
     }
 
     fn note(&mut self, right: Cause, place: &str, error: Option<&CdnError>) {

@@ -18,6 +18,8 @@ pub(super) struct Job {
     pub(super) stage: Stage,
     /// When its creation was last sent in this life.
     pub(super) sent: Option<Timestamp>,
+    /// CloudFront may have looked at it already, so sending it is a repetition. One that was throttled was not looked at.
+    pub(super) repeats: bool,
     /// Others it covers.
     pub(super) covers: Vec<Waiter>,
 }
@@ -106,7 +108,7 @@ impl Job {
             Some(id) => Stage::Polling(Poll::begin(now, id.clone(), pace)),
             None => Stage::Waiting,
         };
-        Self { own, stage, sent: None, covers: Vec::new() }
+        Self { own, stage, sent: None, repeats: false, covers: Vec::new() }
     }
 
     pub(super) fn is_waiting(&self) -> bool {

@@ -9,6 +9,9 @@ use crate::retry::{self, Backoff};
 /// If an operator has to act, there is no hurry.
 const SLOWLY: Backoff = Backoff { base: Duration::from_secs(15), cap: Duration::from_secs(5 * 60) };
 
+/// A distribution that is throttled stands aside so long, lest it be the cause: longer each time in a row.
+const ASIDE: Backoff = Backoff { base: Duration::from_millis(250), cap: Duration::from_secs(60) };
+
 /// A distribution that refuses is tried again at the earliest so long after the last time, when a purge of it is ordered
 /// meanwhile: the person who rolls out may have mended the cause.
 const PROBED_AGAIN_AFTER: Duration = Duration::from_secs(15);
@@ -20,6 +23,17 @@ pub(super) struct Lane {
     pub(super) window: Timestamp,
     /// It has refused the last creation, or not answered. Nothing is created before a probe of it has got through.
     pub(super) refusal: Option<Refusal>,
+    /// Its last creations were throttled.
+    pub(super) throttled: Option<Throttled>,
+}
+
+/// How often in a row, and until when it stands aside.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Throttled {
+    times: u32,
+    until: Timestamp,
+    /// What CloudFront said.
+    why: String,
 }
 
 /// Why, and until when, a distribution is left alone.
@@ -39,7 +53,45 @@ pub(super) struct Refusal {
 impl Lane {
     /// Nothing is known of it that the next order has to know.
     pub(super) fn is_blank(&self, now: Timestamp) -> bool {
-        self.window <= now && self.refusal.is_none()
+        self.window <= now && self.is_open()
+    }
+
+    /// It has neither refused nor been throttled.
+    pub(super) const fn is_open(&self) -> bool {
+        self.refusal.is_none() && self.throttled.is_none()
+    }
+
+    /// From when on something may be created for it, unless it refuses.
+    pub(super) fn opens(&self) -> Timestamp {
+        self.throttled.as_ref().map_or(self.window, |throttled| throttled.until.max(self.window))
+    }
+
+    /// A creation for it was throttled, and the account pauses until then: another one is to be the first after it, if one waits.
+    /// As nothing was created, what waits need not wait for company.
+    pub(super) fn throttled(&mut self, now: Timestamp, paused: Timestamp, of: &DistributionId, why: String) {
+        let times = self.throttled.as_ref().map_or(0, |throttled| throttled.times).saturating_add(1);
+        let until = now.after(ASIDE.delay(times, of.as_str())).max(paused.after(Duration::from_millis(1)));
+        self.throttled = Some(Throttled { times, until, why });
+        self.window = now;
+        if let Some(refusal) = &mut self.refusal {
+            refusal.until = refusal.until.max(until);
+        }
+    }
+
+    /// Why it cannot be purged now, in words; `None` if only its window or the account's pace is in the way.
+    pub(super) fn words(&self, now: Timestamp) -> Option<String> {
+        let in_seconds = |until: Timestamp| until.since(now).as_secs();
+        let refused = |it: &Refusal| format!("is refused; tried again in {} s: {}", in_seconds(it.until), it.why);
+        let throttled =
+            |it: &Throttled| format!("was throttled; tried again in {} s: {}", in_seconds(it.until), it.why);
+        let throttle = self.throttled.as_ref().filter(|throttled| throttled.until > now);
+        self.refusal.as_ref().map(refused).or_else(|| throttle.map(throttled))
+    }
+
+    /// What CloudFront said last, if it would not have a creation.
+    pub(super) fn why(&self) -> Option<&str> {
+        let throttled = self.throttled.as_ref().map(|throttled| throttled.why.as_str());
+        self.refusal.as_ref().map(|refusal| refusal.why.as_str()).or(throttled)
     }
 
     /// It refused a creation that was sent then. One that had been under way when an earlier one was refused says nothing new.

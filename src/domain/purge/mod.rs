@@ -3,11 +3,12 @@
 //! ```text
 //!            quiet: at once                    accepted               Completed
 //! ordered ──┬──────────────▶ creating ──┬────────────────▶ polling ────────────▶ reported, forgotten
-//!           └─ within the   ▲   │       │ throttled,          │ slow: Stalled, polled on
-//!              debounce ────┘   │       │ lost answer,        │ lost: created again, same reference
-//!              window: the      │       │ denied: the lane    ▼
-//!              newest goes      ▼       ▼ refuses
-//!                            impossible
+//!           └─ within the   ▲ ▲ │       │ lost answer,        │ slow: Stalled, polled on
+//!              debounce ────┘ │ │       │ denied, quota:      │ lost: created again, same reference
+//!              window: the    │ │       │ the lane            ▼
+//!              newest goes    │ ▼       ▼ refuses
+//!                             │ impossible
+//!                             └─ throttled: all go slower, this one keeps its place
 //! ```
 //!
 //! A distribution that refuses is a *lane* that is closed: one probe of it is sent from time to time, the newest that waits, and
@@ -18,11 +19,14 @@
 //! forgotten here by a crash is ordered again and returns the same invalidation. Purges are never merged into a new identity:
 //! one that waits and that another contains is *covered* by it, once that exists (ARCHITECTURE.md, *Coalescing*).
 //!
+//! How many creations there are a second follows from what CloudFront grants (`governor`, decision 44).
+//!
 //! What namespaces may take of the account is shared out: they have creations in turn, and each has a number of paths an hour for
 //! one distribution (decision 39).
 //!
 //! Not for deciding whether to purge, nor for remembering: the record does both.
 
+mod governor;
 mod job;
 mod lane;
 mod purger;
@@ -38,7 +42,8 @@ use crate::id::{InvalidationId, Reference, Subject};
 use crate::machine::Timestamp;
 use crate::paths::PathSet;
 
-pub use purger::{CREATIONS_BURST, Purger, REPEAT_EVERY};
+pub use governor::{CREATIONS_BURST, Rate};
+pub use purger::{Purger, REPEAT_EVERY};
 
 /// A purge to be carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -120,8 +125,10 @@ pub enum CdnErrorClass {
 pub struct Pace {
     /// After a creation for a distribution, others for it wait this long and go as one (decision 19).
     pub debounce: Duration,
-    /// The time between two creations of this account, once [`CREATIONS_BURST`] are used up.
-    pub creation_every: Duration,
+    /// The creations a second that it begins with, once [`CREATIONS_BURST`] are used up. What CloudFront grants decides the rest.
+    pub creations_per_second: Rate,
+    /// Never more than these, whatever is granted; the start, if that is more.
+    pub creations_per_second_max: Rate,
     /// The first look at whether an invalidation is complete.
     pub poll_first: Duration,
     /// When an invalidation counts as stalled.
@@ -129,12 +136,14 @@ pub struct Pace {
 }
 
 impl Default for Pace {
-    /// Debounce 2 s, half a creation per second, first poll after 5 s, stalled after 15 min (decision 24; AWS
-    /// staff quote 0.5 creations per second, and the 95th percentile of completion is under 25 s).
+    /// Debounce 2 s, half a creation per second and ten at most, first poll after 5 s, stalled after 15 min (decision 24; AWS
+    /// staff quote 0.5 creations per second, people report that about ten in one second are throttled, and the 95th percentile
+    /// of completion is under 25 s).
     fn default() -> Self {
         Self {
             debounce: Duration::from_secs(2),
-            creation_every: Duration::from_secs(2),
+            creations_per_second: Rate::from_thousandths(500),
+            creations_per_second_max: Rate::from_thousandths(10_000),
             poll_first: Duration::from_secs(5),
             completion_timeout: Duration::from_secs(15 * 60),
         }

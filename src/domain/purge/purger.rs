@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::call::Call;
 use crate::distribution::DistributionId;
 use crate::id::{InvalidationId, Reference};
-use crate::machine::{Machine, Timestamp, millis};
+use crate::machine::{Machine, Timestamp};
+use crate::purge::governor::{Governor, Rate};
 use crate::purge::job::{Job, Poll, Stage, Waiter};
 use crate::purge::lane::Lane;
 use crate::purge::share::{Budgets, Turn, Turns};
@@ -13,13 +14,12 @@ use crate::purge::unheard::Unheard;
 use crate::purge::{CdnErrorClass, Effect, Event, Found, Order, Pace, Progress};
 use crate::retry;
 
-/// Creations that may follow each other at once before [`Pace::creation_every`] applies. Throttling is answered anyway; this
-/// only keeps a release over a handful of distributions quick.
-pub const CREATIONS_BURST: u32 = 4;
-
 /// Repetitions leave so many of the burst to what is sent for the first time, so that a purge is not late because others
 /// cannot be made.
 const BURST_KEPT: u32 = 2;
+
+/// What an order says that waits while others may join it.
+const COMPANY: &str = "waits for its turn, so that others can go with it";
 
 /// One creation in so many is a repetition, if one waits: however much is rolled out, what is owed gets its turn.
 pub const REPEAT_EVERY: u32 = 8;
@@ -33,9 +33,7 @@ pub struct Purger {
     pace: Pace,
     jobs: BTreeMap<Reference, Job>,
     lanes: BTreeMap<DistributionId, Lane>,
-    /// The governor: creations are allowed while this is not further ahead than the burst (a token bucket in its
-    /// "virtual scheduling" form, which needs one number and no timer).
-    spent_until: Timestamp,
+    governor: Governor,
     /// First sendings since the last repetition.
     fresh_in_a_row: u32,
     orders: u64,
@@ -59,10 +57,10 @@ impl Purger {
     /// A machine with nothing on its way.
     pub fn new(pace: Pace) -> Self {
         Self {
+            governor: Governor::new(pace.creations_per_second, pace.creations_per_second_max),
             pace,
             jobs: BTreeMap::new(),
             lanes: BTreeMap::new(),
-            spent_until: Timestamp::default(),
             fresh_in_a_row: 0,
             orders: 0,
             turns: Turns::default(),
@@ -73,13 +71,12 @@ impl Purger {
 
     /// Purges on their way, each in words: what an operator reads while waiting.
     pub fn describe(&self, now: Timestamp) -> Vec<(Reference, DistributionId, String)> {
-        let waiting =
-            |job: &Job| match self.lanes.get(&job.own.order.distribution).and_then(|lane| lane.refusal.as_ref()) {
-                Some(refusal) => {
-                    format!("is refused; tried again in {} s: {}", refusal.until.since(now).as_secs(), refusal.why)
-                }
-                None => "waits for its turn, so that others can go with it".to_owned(),
-            };
+        let waiting = |job: &Job| {
+            let lane = self.lanes.get(&job.own.order.distribution);
+            let closed = lane.and_then(|lane| lane.words(now));
+            let joins = || lane.is_some_and(|lane| lane.window > now);
+            closed.unwrap_or_else(|| if joins() { COMPANY.to_owned() } else { self.waits_for_its_turn() })
+        };
         let words = |job: &Job| match &job.stage {
             Stage::Waiting => waiting(job),
             Stage::Calling => "is being created".to_owned(),
@@ -90,6 +87,17 @@ impl Purger {
         };
         let jobs = self.jobs.values();
         jobs.map(|job| (job.own.order.reference.clone(), job.own.order.distribution.clone(), words(job))).collect()
+    }
+
+    /// The creations a second that CloudFront grants us, as far as we know.
+    pub fn rate(&self, now: Timestamp) -> Rate {
+        let mut governor = self.governor.clone();
+        governor.pass(now);
+        governor.rate()
+    }
+
+    fn waits_for_its_turn(&self) -> String {
+        format!("waits for its turn: CloudFront grants us about {}", self.governor.rate().words())
     }
 
     fn ordered(&mut self, now: Timestamp, order: Order) -> Vec<Effect> {
@@ -134,15 +142,17 @@ impl Purger {
                 effects.push(Effect::Report(order.subject, reference, Progress::OverBudget));
                 continue;
             }
-            self.spent_until = self.spent_until.max(now).after(self.pace.creation_every);
+            self.governor.spend(now);
             self.fresh_in_a_row = if repeated { 0 } else { self.fresh_in_a_row.saturating_add(1) };
             self.cover_waiting(&reference);
             let Some(job) = self.jobs.get_mut(&reference) else { break };
             job.stage = Stage::Calling;
-            job.sent = Some(now);
+            let is_paid = job.sent.replace(now).is_some() && !job.repeats;
             let order = job.own.order.clone();
             self.turns.taken(&order.subject);
-            self.budgets.spend(now, &order);
+            if !is_paid {
+                self.budgets.spend(now, &order);
+            }
             self.lanes.entry(order.distribution.clone()).or_default().window = now.after(self.pace.debounce);
             effects.push(Effect::Create(order));
         }
@@ -163,7 +173,7 @@ impl Purger {
     /// What is sent next, if anything is now: what was never sent before what was; the namespaces in turn; and of one namespace
     /// each in the order in which it came.
     fn next_creation(&self, now: Timestamp) -> Option<Candidate> {
-        let due = |candidate: &Candidate| candidate.from <= now && self.governor(candidate.repeated) <= now;
+        let due = |candidate: &Candidate| candidate.from <= now && self.allows(candidate.repeated) <= now;
         let candidates = self.candidates();
         let turn = self.fresh_in_a_row.saturating_add(1) >= REPEAT_EVERY;
         let first = |one: &Candidate| {
@@ -187,9 +197,9 @@ impl Purger {
             let (job, from) = match &lane.refusal {
                 Some(_) if probing() => return None,
                 Some(refusal) => (newest(&waiting)?, refusal.until.max(lane.window)),
-                None => (self.leader(&waiting)?, lane.window),
+                None => (self.leader(&waiting)?, lane.opens()),
             };
-            let repeated = lane.refusal.is_some() || job.sent.is_some();
+            let repeated = lane.refusal.is_some() || job.repeats;
             let reference = job.own.order.reference.clone();
             let turn = waiting.iter().map(|job| self.turns.of(&job.own.order.subject)).min()?;
             Some(Candidate { from, turn, number: job.own.number, reference, repeated })
@@ -207,12 +217,9 @@ impl Purger {
     }
 
     /// From when on the account's pace allows a creation.
-    fn governor(&self, repeated: bool) -> Timestamp {
+    fn allows(&self, repeated: bool) -> Timestamp {
         let turn = self.fresh_in_a_row.saturating_add(1) >= REPEAT_EVERY;
-        let kept = if repeated && !turn { BURST_KEPT } else { 0 };
-        let burst = CREATIONS_BURST.saturating_sub(1).saturating_sub(kept);
-        let ahead = millis(self.pace.creation_every.saturating_mul(burst));
-        Timestamp::from_millis(self.spent_until.as_millis().saturating_sub(ahead))
+        self.governor.allows(if repeated && !turn { BURST_KEPT } else { 0 })
     }
 
     /// All that wait and that this one contains travel with it.
@@ -233,10 +240,14 @@ impl Purger {
         let Some(job) = self.jobs.get_mut(reference).filter(|job| !matches!(job.stage, Stage::Polling(_))) else {
             return Vec::new();
         };
+        if let (Stage::Calling, Some(sent)) = (&job.stage, job.sent) {
+            self.governor.granted(sent);
+        }
         job.stage = Stage::Polling(poll);
         // The distribution answers: the others go on, and those that this one contains need not.
         if let Some(lane) = self.lanes.get_mut(&job.own.order.distribution) {
             lane.refusal = None;
+            lane.throttled = None;
         }
         self.cover_waiting(reference);
         let Some(job) = self.jobs.get_mut(reference) else { return Vec::new() };
@@ -255,12 +266,17 @@ impl Purger {
             return Vec::new();
         };
         match class {
-            CdnErrorClass::Throttled | CdnErrorClass::TooManyInProgress | CdnErrorClass::Ambiguous => {
+            CdnErrorClass::Throttled => {
                 job.stage = Stage::Waiting;
+                self.throttled(now, reference, why);
+                Vec::new()
+            }
+            CdnErrorClass::TooManyInProgress | CdnErrorClass::Ambiguous => {
+                (job.stage, job.repeats) = (Stage::Waiting, true);
                 self.refused(now, reference, why, false)
             }
             CdnErrorClass::Denied | CdnErrorClass::Unexpected | CdnErrorClass::NoSuchInvalidation => {
-                job.stage = Stage::Waiting;
+                (job.stage, job.repeats) = (Stage::Waiting, true);
                 self.refused(now, reference, why, true)
             }
             CdnErrorClass::ReferenceReused => {
@@ -273,6 +289,23 @@ impl Purger {
                 self.release(now, reference);
                 self.conclude(reference, &Progress::Impossible(why))
             }
+        }
+    }
+
+    /// The account has had too many calls, ours or others': CloudFront has not looked at this one. It keeps its place among those
+    /// that wait, and its namespace's turn. Should the cause be its distribution after all, it stands aside longer each time, and at
+    /// least until another could be tried, so that it cannot hold up the others.
+    fn throttled(&mut self, now: Timestamp, reference: &Reference, why: String) {
+        let Some(job) = self.jobs.get(reference) else { return };
+        self.governor.throttled(now, job.sent.unwrap_or(now));
+        let Order { distribution, subject, .. } = &job.own.order;
+        let lane = self.lanes.entry(distribution.clone()).or_default();
+        lane.throttled(now, self.governor.allows(0), distribution, why);
+        if job.repeats {
+            self.fresh_in_a_row = REPEAT_EVERY.saturating_sub(1);
+        } else {
+            self.fresh_in_a_row = self.fresh_in_a_row.saturating_sub(1);
+            self.turns.returned(subject);
         }
     }
 
@@ -327,10 +360,11 @@ impl Purger {
     /// takes too long.
     fn look_after(&mut self, now: Timestamp) -> Vec<Effect> {
         let mut effects = Vec::new();
+        let turn = self.waits_for_its_turn();
         for job in self.jobs.values_mut() {
             let (reference, distribution) = (job.own.order.reference.clone(), job.own.order.distribution.clone());
-            let lane = self.lanes.get(&distribution).and_then(|lane| lane.refusal.as_ref());
-            let why = lane.map_or("CloudFront does not answer", |refusal| refusal.why.as_str());
+            let why = self.lanes.get(&distribution).and_then(Lane::why);
+            let why = why.unwrap_or_else(|| if job.is_waiting() { &turn } else { "CloudFront does not answer" });
             effects.extend(job.tell_late(now, &self.pace, why));
             match &mut job.stage {
                 Stage::Polling(poll) if poll.ask.is_due(now) => {
@@ -364,7 +398,7 @@ impl Purger {
                 if poll.unknown < UNKNOWN_TOLERATED {
                     return Vec::new();
                 }
-                job.stage = Stage::Waiting;
+                (job.stage, job.repeats) = (Stage::Waiting, true);
                 job.sent = Some(now);
                 job.tell_failing(&format!("{why}; it is created again under the same reference"))
             }
@@ -386,13 +420,16 @@ impl Purger {
     fn advance(&mut self, now: Timestamp) -> Vec<Effect> {
         let waited_for =
             |distribution: &DistributionId| self.jobs.values().any(|job| job.own.order.distribution == *distribution);
-        self.lanes
-            .retain(|distribution, lane| !lane.is_blank(now) && (lane.refusal.is_none() || waited_for(distribution)));
+        self.lanes.retain(|distribution, lane| !lane.is_blank(now) && (lane.is_open() || waited_for(distribution)));
         self.budgets.forget(now);
         if !self.jobs.values().any(Job::is_waiting) {
             self.turns = Turns::default();
         }
+        self.governor.pass(now);
         let mut effects = self.send(now);
+        if self.candidates().iter().any(|one| one.from <= now) {
+            self.governor.wanted(now);
+        }
         effects.extend(self.look_after(now));
         effects
     }
@@ -438,7 +475,7 @@ impl Machine for Purger {
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
-        let sends = self.candidates().into_iter().map(|one| one.from.max(self.governor(one.repeated)));
+        let sends = self.candidates().into_iter().map(|one| one.from.max(self.allows(one.repeated)));
         let looks = self.jobs.values().filter_map(|job| match &job.stage {
             Stage::Waiting | Stage::Calling => None,
             Stage::Searching(search) => search.deadline(),

@@ -34,6 +34,11 @@ impl Turns {
         self.count = self.count.saturating_add(1);
         self.last.insert(subject.namespace().to_owned(), self.count);
     }
+
+    /// It has come to nothing: the namespace, whose turn it was, is the first again.
+    pub(super) fn returned(&mut self, subject: &Subject) {
+        self.last.remove(subject.namespace());
+    }
 }
 
 /// Paths that namespaces have sent to distributions: each a token bucket in its "virtual scheduling" form, until when it is spent.

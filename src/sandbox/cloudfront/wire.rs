@@ -128,6 +128,11 @@ pub(super) fn status_name(status: Status) -> &'static str {
     }
 }
 
+/// Too many calls: CloudFront answers so with 400, not 429 (aws/aws-sdk-js#3983, mdn/kuma#6177).
+pub(super) fn throttled() -> Reply {
+    error(400, "Throttling", "Rate exceeded")
+}
+
 pub(super) fn no_such_distribution() -> Reply {
     error(404, "NoSuchDistribution", "The specified distribution does not exist.")
 }
