@@ -106,7 +106,7 @@ sim: ## Runs the simulations of chaos, alone and in groups, for many seeds; SEED
 	ALLCLEAR_SIM_SEEDS=$(SEEDS) $(CARGO) test $(LOCKED) --quiet --test simulation -- --nocapture chaos::whatever
 
 .PHONY: latency
-latency: ## Prints how soon a group of three purges after the last of them is complete, with wake-ups and without
+latency: ## Prints how soon a purge follows the last fact, alone and in a group of three, beside the aims
 	$(CARGO) bench $(LOCKED) --quiet --bench latency
 
 .PHONY: bench
