@@ -24,6 +24,9 @@ const SHARED: &str = "E0SHARED";
 /// they always are in a real cluster.
 pub const POD_READY: Duration = Duration::from_millis(100);
 
+/// How long a rollout settles.
+const SETTLE: Duration = Duration::from_millis(300);
+
 /// How long CloudFront takes, far less than in earnest.
 const COMPLETES_AFTER: Duration = Duration::from_secs(1);
 
@@ -107,9 +110,9 @@ pub struct Purge {
 }
 
 impl Purge {
-    /// How long the edge was older than it had to be.
+    /// How long the edge was older than it had to be: from the end of the settling, which is as long as the operator says.
     pub fn latency(&self) -> Duration {
-        self.received.saturating_duration_since(self.complete)
+        self.received.saturating_duration_since(self.complete).saturating_sub(SETTLE)
     }
 }
 
@@ -150,8 +153,12 @@ impl Cluster {
     /// The environment a controller is started with. Nothing but the loopback is slow here, so the account's rate, which
     /// would make the second rollout wait for the first, is lifted.
     pub fn environment(&self) -> BTreeMap<String, String> {
-        let more = [("ALLCLEAR__PURGE__CREATIONS_PER_SECOND", "100"), ("ALLCLEAR__LOG__FORMAT", "json")];
-        let more = more.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let more = [
+            ("ALLCLEAR__PURGE__CREATIONS_PER_SECOND", "100".to_owned()),
+            ("ALLCLEAR__LOG__FORMAT", "json".to_owned()),
+            ("ALLCLEAR__ROLLOUT__SETTLE", format!("{}ms", SETTLE.as_millis())),
+        ];
+        let more = more.map(|(name, value)| (name.to_owned(), value));
         self.world.environment().into_iter().chain(more).collect()
     }
 
