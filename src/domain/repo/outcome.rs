@@ -126,7 +126,8 @@ impl Repo {
         let applied = log(StepKind::Apply);
         match outcome(job, pods) {
             Outcome::Applied(said) => {
-                let message = if said.is_empty() { applied } else { format!("{said}; {applied}") };
+                let said = said.trim_end_matches('.');
+                let message = format!("{}; {applied}", if said.is_empty() { "applied" } else { said });
                 self.end(now, Phase::Succeeded, &message);
                 self.announce(now, Kind::RunCompleted, "", &message);
             }

@@ -312,7 +312,7 @@ impl Repo {
         job.uid = Some(uid);
         let message = match run.attempt.action {
             Action::Plan => format!("Job {} makes a plan", job.name),
-            Action::Apply => format!("Job {} applies it", job.name),
+            Action::Apply => format!("Job {} applies the commit", job.name),
         };
         let number = run.attempt.number.to_string();
         self.announce(now, Kind::RunStarted, &number, &message);

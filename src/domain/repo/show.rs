@@ -150,11 +150,7 @@ impl Repo {
 
 /// What a run says without the command that shows its log, in which a table of Repos would drown.
 fn without_log(message: &str) -> &str {
-    match message.rsplit_once(LOG) {
-        Some(("", _)) => "applied",
-        Some((said, _)) => said.trim_end_matches("; "),
-        None => message,
-    }
+    message.rsplit_once(LOG).map_or(message, |(said, _)| said.trim_end_matches("; "))
 }
 
 /// The same with more words. The command stays at the end, where it can be copied.

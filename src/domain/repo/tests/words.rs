@@ -18,7 +18,7 @@ fn applied(said: &str) -> Stage {
 
 #[test]
 fn a_success_is_short_in_a_table_and_names_its_log_in_the_run() {
-    for (said, shown) in [("3 added", "3 added"), ("", "applied"), ("see kubectl logs x", "see kubectl logs x")] {
+    for (said, shown) in [("3 added.", "3 added"), ("", "applied"), ("see kubectl logs x", "see kubectl logs x")] {
         let stage = applied(said);
         assert_eq!(message(&stage), shown);
         assert!(stage.run().message.contains(LOG), "{}", stage.run().message);
