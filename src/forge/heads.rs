@@ -200,11 +200,18 @@ impl Look {
         };
         let now = shared.now();
         let mut hosts = shared.hosts();
+        // All Repos of a host that rests say the same of it, whichever of them found that out. Words that change from look to look
+        // would be written to the API server each time.
+        let is_of_host = matches!(outcome, Outcome::Fails(_) | Outcome::AsksForRest(..));
         hosts.ended(now, &visit.host, &ticket, outcome);
-        let rest = hosts.resting(now, &visit.host, Duration::ZERO).map_or(Duration::ZERO, |resting| resting.left);
+        let resting = hosts.resting(now, &visit.host, Duration::ZERO);
         drop(hosts);
         drop(places);
-        answer.map_err(|unresolved| if unresolved.lasting { unresolved } else { Unresolved { rest, ..unresolved } })
+        answer.map_err(|unresolved| match resting {
+            Some(resting) if is_of_host && !unresolved.lasting => rests(resting),
+            Some(resting) if !unresolved.lasting => Unresolved { rest: resting.left, ..unresolved },
+            Some(_) | None => unresolved,
+        })
     }
 }
 
