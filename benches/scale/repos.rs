@@ -30,8 +30,22 @@ const PLACE: &str = "infra";
 const HOST: &str = "git.example.com";
 const DEAD_HOST: &str = "dead.example.com";
 
-/// From the start until every Repo was looked at, and the dead host rests.
-const WARM: Duration = Duration::from_secs(90);
+/// How long it may take until every Repo was looked at, and those of the dead host say so: after three looks in vain, which are a
+/// minute, two and four apart.
+const WARM_MAX: Duration = Duration::from_secs(900);
+
+/// How often it is looked whether that is so.
+const WARM_STEP: Duration = Duration::from_secs(5);
+
+/// From then on until nothing is written any more: sentences for people follow within a second.
+const CALM: Duration = Duration::from_secs(10);
+
+/// How often connections are counted.
+const COUNTED_EVERY: Duration = Duration::from_millis(100);
+
+/// The state of a connection that is open, in Linux's list of them (`TCP_ESTABLISHED`,
+/// <https://docs.kernel.org/networking/proc_net_tcp.html>).
+const OPEN: &str = "01";
 
 /// How long they are watched at rest.
 const WATCHED: Duration = Duration::from_secs(150);
@@ -155,9 +169,11 @@ impl Scene<'_> {
         let controller = self.start("auto").await?;
         let known = controller.metric_is("allclear_repos", REPOS).await?;
         report.line(&format!("{REPOS} Repos: all have an actor after"), seconds(known), "");
-        tokio::time::sleep(WARM).await;
+        let warm = self.warm().await?;
+        report.line(&format!("… the {DEAD} on a dead host say so after"), seconds(warm), "");
+        tokio::time::sleep(CALM).await;
         let (from, cpu, writes) = (Instant::now(), controller.cpu()?, self.cluster.writes());
-        tokio::time::sleep(WATCHED).await;
+        let connections = self.most_connections(WATCHED).await?;
         let busy = (controller.cpu()? - cpu).as_secs_f64() / WATCHED.as_secs_f64() * 100.0;
         let memory = controller.memory()?;
         report.memory("Repos at rest", memory, "");
@@ -169,11 +185,58 @@ impl Scene<'_> {
             format!("{:.1}/s", f64::from(u32::try_from(looks.len()).unwrap_or(u32::MAX)) / WATCHED.as_secs_f64());
         report.line(&format!("… looks at the {} on a host that answers", REPOS - DEAD), rate, "11.7/s");
         report.percentiles("… lateness of a look", lateness(&looks).into_iter(), &[(50, ""), (99, "≤ 5 s"), (100, "")]);
+        report.line("… connections to the host at a time, at most", connections.to_string(), "≤ 16");
         let asked = self.cluster.world.api.seen();
         let asked = asked.iter().filter(|seen| seen.at >= from && !seen.query.contains_key("watch")).count();
         report.line("… requests to the API server, watches aside", asked.to_string(), "0, and the check of the kind");
         report.line("… writes to the API server", (self.cluster.writes() - writes).to_string(), "0");
+        self.name_writes(from);
         Ok(controller)
+    }
+
+    /// Waits until every Repo of the dead host says that git fails; how long that took.
+    async fn warm(&self) -> io::Result<Duration> {
+        let from = Instant::now();
+        loop {
+            let repos = self.cluster.world.kubernetes.list(Kind::Repo, PLACE);
+            let failed = |repo: &&Value| {
+                let conditions = repo.pointer("/status/conditions").and_then(Value::as_array);
+                conditions.into_iter().flatten().any(|one| one["reason"] == "GitFailed")
+            };
+            let count = repos.iter().filter(failed).count();
+            if count == DEAD {
+                return Ok(from.elapsed());
+            }
+            if from.elapsed() > WARM_MAX {
+                return Err(io::Error::other(format!("only {count} of {DEAD} Repos say that git fails")));
+            }
+            tokio::time::sleep(WARM_STEP).await;
+        }
+    }
+
+    /// How many connections to the git host were open at the same time, at most.
+    async fn most_connections(&self, during: Duration) -> io::Result<usize> {
+        let from = Instant::now();
+        let port = format!(":{:04X}", self.site.address().port());
+        let mut most = 0;
+        while from.elapsed() < during {
+            let table = std::fs::read_to_string("/proc/net/tcp")?;
+            let is_open = |line: &&str| {
+                let mut fields = line.split_whitespace().skip(2);
+                fields.next().is_some_and(|remote| remote.ends_with(&port)) && fields.next() == Some(OPEN)
+            };
+            most = most.max(table.lines().filter(is_open).count());
+            tokio::time::sleep(COUNTED_EVERY).await;
+        }
+        Ok(most)
+    }
+
+    /// Prints what was written since then: there should be nothing.
+    fn name_writes(&self, from: Instant) {
+        let seen = self.cluster.world.api.seen();
+        for write in seen.iter().filter(|seen| seen.at >= from && seen.method != "GET") {
+            println!("  {} {}", write.method, write.path);
+        }
     }
 
     /// Measures the way from a poke to the look, and from the new commit to the start of its Job.

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use domain::id::{RepoId, Revision};
 use domain::machine::Timestamp;
 use domain::ports::pipeline::Secrets;
-use domain::ports::repo::{Found, Heads, Unresolved};
+use domain::ports::repo::{Begins, Found, Heads, Unresolved};
 use domain::ports::{Clock, PortError, Retry};
 use domain::repo::spec::{Spec, Wanted};
 use http::StatusCode;
@@ -102,7 +102,7 @@ impl Heads for GitHeads {
         self.resting().into_iter().map(words).collect()
     }
 
-    async fn resolve(&self, repo: &RepoId, spec: &Spec) -> Result<Found, Unresolved> {
+    async fn resolve(&self, repo: &RepoId, spec: &Spec, begins: &Begins<'_>) -> Result<Found, Unresolved> {
         let source = &spec.source;
         let question = match Question::of(&source.wanted) {
             Ok(Asked::Remote(question)) => question,
@@ -128,6 +128,7 @@ impl Heads for GitHeads {
             return Err(Unresolved { why, lasting: false, rest: Duration::ZERO });
         };
         let ticket = visit.ticket()?;
+        begins();
         let look = Look { visit, places, ticket, url: source.url.clone(), keys, question };
         let runtime = Handle::current();
         let work = tokio::task::spawn_blocking(move || runtime.block_on(look.make()));
@@ -200,11 +201,18 @@ impl Look {
         };
         let now = shared.now();
         let mut hosts = shared.hosts();
+        // All Repos of a host that rests say the same of it, whichever of them found that out. Words that change from look to look
+        // would be written to the API server each time.
+        let is_of_host = matches!(outcome, Outcome::Fails(_) | Outcome::AsksForRest(..));
         hosts.ended(now, &visit.host, &ticket, outcome);
-        let rest = hosts.resting(now, &visit.host, Duration::ZERO).map_or(Duration::ZERO, |resting| resting.left);
+        let resting = hosts.resting(now, &visit.host, Duration::ZERO);
         drop(hosts);
         drop(places);
-        answer.map_err(|unresolved| if unresolved.lasting { unresolved } else { Unresolved { rest, ..unresolved } })
+        answer.map_err(|unresolved| match resting {
+            Some(resting) if is_of_host && !unresolved.lasting => rests(resting),
+            Some(resting) if !unresolved.lasting => Unresolved { rest: resting.left, ..unresolved },
+            Some(_) | None => unresolved,
+        })
     }
 }
 

@@ -433,3 +433,37 @@ impl Metrics {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn readme_has_every_metric_that_is_shown_from_the_start() {
+        let text = Metrics::default().text();
+        let names = text.lines().filter_map(|line| {
+            let (name, kind) = line.strip_prefix("# TYPE ")?.split_once(' ')?;
+            Some(if kind == "counter" { format!("{name}_total") } else { name.to_owned() })
+        });
+        let rows = include_str!("../../README.md").lines().filter(|line| line.starts_with("| `allclear_"));
+        let cells = rows.filter_map(|row| row.split('|').nth(1)).flat_map(|cell| cell.split('`'));
+        let documented: BTreeSet<String> =
+            cells.filter(|word| word.starts_with("allclear_")).map(str::to_owned).collect();
+        let names: BTreeSet<String> = names.collect();
+        assert!(names.contains("allclear_git_look_lateness_seconds"), "{names:?}");
+        assert_eq!(names.difference(&documented).collect::<Vec<_>>(), Vec::<&String>::new());
+    }
+
+    #[test]
+    fn the_lateness_of_looks_is_shown_from_the_start() {
+        let metrics = Metrics::default();
+        assert!(metrics.text().contains("\nallclear_git_look_lateness_seconds_count 0\n"), "{}", metrics.text());
+        metrics.runs.began_looking(Duration::from_millis(700));
+        for line in ["_sum 0.7", "_bucket{le=\"0.5\"} 0", "_bucket{le=\"1.0\"} 1"] {
+            let line = format!("\nallclear_git_look_lateness_seconds{line}\n");
+            assert!(metrics.text().contains(&line), "{line} is not in {}", metrics.text());
+        }
+    }
+}

@@ -14,6 +14,9 @@ use domain::repo::remark::EndedAttempt;
 /// From ten seconds to four hours: a plan takes a minute, and an apply as long as it takes to make a database.
 const SECONDS_BUCKETS: [f64; 8] = [10.0, 30.0, 60.0, 180.0, 600.0, 1_800.0, 3_600.0, 14_400.0];
 
+/// From what a timer is late by to ten minutes; the aim is five seconds.
+const LATENESS_BUCKETS: [f64; 10] = [0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 600.0];
+
 /// One label: its name and its value.
 type Label = [(&'static str, &'static str); 1];
 
@@ -27,6 +30,7 @@ pub struct Runs {
     open: Family<Label, Gauge>,
     seconds: Family<Label, Histogram, fn() -> Histogram>,
     looks: Family<Label, Counter>,
+    lateness: Histogram,
 }
 
 impl Default for Runs {
@@ -37,6 +41,7 @@ impl Default for Runs {
             open: Family::default(),
             seconds: Family::new_with_constructor((|| Histogram::new(SECONDS_BUCKETS)) as fn() -> Histogram),
             looks: Family::default(),
+            lateness: Histogram::new(LATENESS_BUCKETS),
         }
     }
 }
@@ -48,6 +53,8 @@ impl Runs {
         registry.register("runs_open", "Runs that have not ended, by phase", self.open.clone());
         registry.register("run_seconds", "From the order of a Job to its end", self.seconds.clone());
         registry.register("git_looks", "Looks for the wanted commit of a Repo, by outcome", self.looks.clone());
+        let words = "How late a look for the wanted commit began after it was due";
+        registry.register("git_look_lateness_seconds", words, self.lateness.clone());
     }
 
     /// How many Repos are attended to.
@@ -68,6 +75,11 @@ impl Runs {
     /// Git was asked, and this came of it.
     pub fn looked(&self, outcome: &'static str) {
         self.looks.get_or_create(&[("outcome", outcome)]).inc();
+    }
+
+    /// A look at git has begun so late.
+    pub fn began_looking(&self, late: std::time::Duration) {
+        self.lateness.observe(late.as_secs_f64());
     }
 
     /// What one Repo adds to the open runs.

@@ -227,17 +227,17 @@ async fn a_host_that_one_repo_does_not_trust_is_looked_at_by_others() {
     };
 
     let trusting = heads_of(Some(ours.clone()));
-    let found = trusting.resolve(&repo, &spec(port)).await.expect("a commit");
+    let found = trusting.resolve(&repo, &spec(port), &|| ()).await.expect("a commit");
     assert_eq!((found.revision.0, found.name.as_str()), (commit, "refs/heads/main"));
 
     let distrusting = heads_of(None);
-    let unresolved = distrusting.resolve(&repo, &spec(port)).await.expect_err("no trust");
+    let unresolved = distrusting.resolve(&repo, &spec(port), &|| ()).await.expect_err("no trust");
     assert!(unresolved.why.contains("TLS failed") && unresolved.rest.is_zero(), "{unresolved:?}");
     assert_eq!(distrusting.resting(), []);
 
     // A port on which nothing listens any more.
     let closed = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
-    let unresolved = trusting.resolve(&repo, &spec(closed)).await.expect_err("refused");
+    let unresolved = trusting.resolve(&repo, &spec(closed), &|| ()).await.expect_err("refused");
     assert!(unresolved.why.contains("no connection") && unresolved.rest > Duration::from_secs(25), "{unresolved:?}");
     let resting: Vec<String> = trusting.resting().into_iter().map(|resting| resting.host).collect();
     assert_eq!(resting, [format!("localhost:{closed}")]);

@@ -79,12 +79,12 @@ impl Desk {
     }
 
     async fn look(&self, url: &str, wanted: Wanted) -> Result<Found, Unresolved> {
-        self.heads.resolve(&repo(), &spec(url, wanted, None)).await
+        self.heads.resolve(&repo(), &spec(url, wanted, None), &|| ()).await
     }
 
     /// A look with the Secret.
     async fn look_in(&self, url: &str) -> Result<Found, Unresolved> {
-        self.heads.resolve(&repo(), &spec(url, Wanted::Head, Some("git"))).await
+        self.heads.resolve(&repo(), &spec(url, Wanted::Head, Some("git")), &|| ()).await
     }
 
     /// Which hosts rest, and for how many seconds.

@@ -190,6 +190,41 @@ async fn killed_at_any_request_of_a_run_there_is_one_started_job() {
     assert!(missed.clone().all(by_time) && missed.count() <= 10, "{points:#?} {reached:?}");
 }
 
+/// Ends the program at this request of a run. The next one has another template, as every release has: by its own image at least.
+async fn upgrade((what, when): (&'static str, When)) {
+    let mut scene = scene().await;
+    scene.start().await;
+    let matches = move |request: &Request| purpose_of(request) == Some(what);
+    scene.world.api.inject(Fault::once(when, Action::Hold).matching(matches));
+    apply(&scene, repo(FIRST));
+    scene.world.api.held().await;
+    let made = jobs(&scene).remove(0);
+    scene.take_process().kill();
+    scene.world.api.clear_faults();
+    scene.set("ALLCLEAR__REPO__STEP_IMAGE", "allclear:later");
+    scene.launch(&["run"]);
+    finish(&scene, FIRST).await;
+    check(&scene, 1, &format!("{what}, {when:?}"));
+    let kept = jobs(&scene).remove(0);
+    assert_eq!(
+        (&kept["metadata"]["uid"], &kept["spec"]["template"]),
+        (&made["metadata"]["uid"], &made["spec"]["template"])
+    );
+    apply(&scene, repo(SECOND));
+    finish(&scene, SECOND).await;
+    check(&scene, 2, &format!("{what}, {when:?}, and the next commit"));
+    let image = |job: &Value| job["spec"]["template"]["spec"]["initContainers"][0]["image"].clone();
+    let images: BTreeSet<String> =
+        jobs(&scene).iter().map(|job| image(job).as_str().expect("a name").to_owned()).collect();
+    assert_eq!(images, BTreeSet::from(["allclear:later".to_owned(), "allclear:test".to_owned()]));
+}
+
+#[tokio::test]
+async fn an_upgrade_in_the_middle_of_a_run_leaves_its_job_as_it_was_made() {
+    let moments = [("make", When::After), ("start", When::Before), ("start", When::After), ("pods", When::Before)];
+    futures_util::stream::iter(moments).map(upgrade).buffered(AT_ONCE).collect::<()>().await;
+}
+
 #[tokio::test]
 async fn two_programs_that_both_lead_start_one_job() {
     let mut scene = scene().await;

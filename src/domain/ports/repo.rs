@@ -14,14 +14,17 @@ pub use crate::repo::job::{Made, Start};
 pub use crate::repo::{Found, Unresolved};
 
 /// Git hosts, of which only refs are read.
+/// What is called when a look at git begins.
+pub type Begins<'a> = dyn Fn() + Send + Sync + 'a;
+
 #[async_trait]
 pub trait Heads: Send + Sync {
     /// The commit that a Repo wants, read afresh. Bounded in time, bytes and connections; a host that fails rests as a whole, and
-    /// takes no places from others.
+    /// takes no places from others. `begins` is called when the look has its place and is about to ask; never where nothing is asked.
     ///
     /// # Errors
     /// In words.
-    async fn resolve(&self, repo: &RepoId, spec: &Spec) -> Result<Found, Unresolved>;
+    async fn resolve(&self, repo: &RepoId, spec: &Spec, begins: &Begins<'_>) -> Result<Found, Unresolved>;
 
     /// The hosts that rest at present, and why, in words.
     fn troubles(&self) -> Vec<String> {

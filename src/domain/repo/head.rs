@@ -56,11 +56,6 @@ pub(super) struct Looking {
 }
 
 impl Looking {
-    /// When the next look is due.
-    pub(super) fn due(&self) -> Option<Timestamp> {
-        self.call.deadline()
-    }
-
     pub(super) fn deadline(&self) -> Option<Timestamp> {
         self.call.deadline()
     }
@@ -113,12 +108,13 @@ impl Repo {
             let wait = if self.status.durable.head.is_none() { 0 } else { jitter(&self.object.uid, 0) % spread };
             looking.call = Call::due(now.after(Duration::from_millis(wait)));
         }
+        let due = looking.call.deadline().unwrap_or(now);
         looking.call.wake(now);
         if !looking.call.is_due(now) {
             return None;
         }
         looking.call.asked();
-        Some(Effect::Resolve)
+        Some(Effect::Resolve(due))
     }
 
     pub(super) fn resolved(&mut self, now: Timestamp, found: Found) {

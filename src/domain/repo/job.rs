@@ -212,6 +212,8 @@ mod tests {
         let distinct: std::collections::BTreeSet<_> = names.iter().collect();
         assert_eq!(distinct.len(), names.len());
         assert!(names.iter().all(|name| name.starts_with("infra-") && name.len() == "infra-".len() + 12), "{names:?}");
+        // What another release has made is found by it, so it is the same in every release (RF14).
+        assert_eq!(of(1, Action::Apply, 1), "infra-decb59371a6e");
         let long = name(&RepoId::new("platform", "a.b".repeat(60)), "uid-1", attempt(1, Action::Apply, 1));
         assert!(long.len() <= 63 && !long.contains('.') && !long.contains("--"), "{long}");
     }

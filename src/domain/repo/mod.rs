@@ -172,8 +172,8 @@ pub enum Effect {
     Store(Box<Status>, String),
     /// Read the object afresh.
     Look,
-    /// Find the commit that is wanted.
-    Resolve,
+    /// Find the commit that is wanted. It was to be looked for at this time.
+    Resolve(Timestamp),
     /// Say which Jobs there are, now and whenever one changes; or stop that.
     WatchJobs(bool),
     /// Make this Job, suspended, or find it.
@@ -215,7 +215,7 @@ impl Effect {
         match self {
             Self::Store(..) => "store",
             Self::Look => "look",
-            Self::Resolve => "resolve",
+            Self::Resolve(_) => "resolve",
             Self::WatchJobs(_) => "watch_jobs",
             Self::Make(_) => "make_job",
             Self::Start(_) => "start_job",
@@ -256,11 +256,6 @@ impl Repo {
     /// What the object is known to hold.
     pub const fn durable(&self) -> &Status {
         &self.status.durable
-    }
-
-    /// When the next look at git was due, and how late it is made: for the metric. `None` while none is due.
-    pub fn look_due(&self) -> Option<Timestamp> {
-        self.looking.due()
     }
 
     fn wall_ms(&self, now: Timestamp) -> i64 {

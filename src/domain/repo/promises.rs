@@ -30,7 +30,7 @@ pub(super) fn broken_by(repo: &Repo, effect: &Effect) -> Vec<Promise> {
             Promise::LeftAlone,
         ),
         Effect::Look
-        | Effect::Resolve
+        | Effect::Resolve(_)
         | Effect::WatchJobs(_)
         | Effect::LookAtJob(_)
         | Effect::ReadPods(..)

@@ -128,7 +128,7 @@ impl Stage {
                 Event::Stored { version: self.stored.version.clone(), whole: true }
             }
             Effect::Look => Event::Looked(Some(Box::new(self.stored.clone()))),
-            Effect::Resolve => match self.head {
+            Effect::Resolve(_) => match self.head {
                 Ok(head) => Event::Resolved(found(head)),
                 Err(why) => {
                     Event::ResolveFailed(Unresolved { why: why.to_owned(), lasting: false, rest: Duration::ZERO })

@@ -328,3 +328,58 @@ async fn a_refusal_says_what_to_do_about_it() {
     let error = jobs.make(&none).await.unwrap_err();
     assert!(error.retry == Retry::Never && error.cause.contains("spec.runner.steps.apply"), "{error}");
 }
+
+/// A Job as the first release with Repos makes it, in what later ones read of it, and with another template than today's. Clusters
+/// hold such Jobs, so this is never changed: a later form is another one beside it.
+fn of_the_first_release() -> Value {
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {
+            "namespace": "platform", "name": "infra-9421fe3ca3bc",
+            "labels": {
+                "app": "infra", "controller": "repos.terraform.gitops.k8s.io", "allclear.dev/repo-uid": UID,
+                "allclear.dev/seq": "1", "allclear.dev/action": "apply", "allclear.dev/attempt": "1",
+            },
+            "annotations": {"allclear.dev/revision": "0123456789abcdef0123456789abcdef01234567"},
+            "ownerReferences": [{
+                "apiVersion": "allclear.dev/v1alpha1", "kind": "Repo", "name": "infra", "uid": UID, "controller": true,
+                "blockOwnerDeletion": false,
+            }],
+        },
+        "spec": {
+            "suspend": true, "backoffLimit": 0, "activeDeadlineSeconds": 60,
+            "template": {"spec": {
+                "restartPolicy": "Never",
+                "initContainers": [{"name": "source", "image": "allclear:0", "args": ["step", "source"]}],
+                "containers": [{"name": "apply", "image": "terraform:0", "command": ["terraform", "apply"]}],
+            }},
+        },
+    })
+}
+
+#[tokio::test]
+async fn a_job_that_another_release_made_is_found_started_and_followed_as_it_is() {
+    let (bench, jobs) = start().await;
+    bench.api.apply(of_the_first_release()).unwrap();
+    bench.api.settle();
+    let before = raw(&bench, &order(1));
+    let found = made(&jobs, &order(1)).await;
+    assert_eq!((found.attempt, found.suspended, found.marked), (order(1).attempt, true, false));
+    assert_eq!(raw(&bench, &order(1)), before, "it is neither made again nor changed");
+    let listed = tokio::time::timeout(PATIENCE, jobs.watch(&repo(), UID).next()).await.expect("it is listed");
+    let Some(JobSight::All(all)) = listed else { panic!("{listed:?}") };
+    assert!(all.len() == 1 && all[0] == found, "it is among the Repo's own: {all:?}");
+    let Start::Done(now) = jobs.start(&repo(), &found).await.unwrap() else { panic!("nothing has changed") };
+    assert!(now.marked && !now.suspended && now.uid == found.uid);
+    bench.api.settle();
+    let (mut after, mut expected) = (raw(&bench, &order(1)), before);
+    for job in [&mut after, &mut expected] {
+        job["spec"]["suspend"] = Value::Null;
+    }
+    assert_eq!(after["spec"], expected["spec"], "no more than started");
+    assert_eq!(after["metadata"]["annotations"]["allclear.dev/started"], "true");
+    let images: Vec<String> = bench.api.started_containers().into_iter().map(|run| run.image).collect();
+    assert_eq!(images, ["allclear:0", "terraform:0"]);
+    assert_eq!((look(&jobs, &order(1)).await.end, bench.api.pods_ever(&found.uid)), (Some(End::Complete), 1));
+    assert_eq!(bench.api.list(Kind::Job, "").len(), 1);
+}

@@ -1,11 +1,12 @@
 //! Hosts that fail rest, and take no places from others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use domain::ports::repo::Heads;
 use domain::repo::spec::Wanted;
 use forge::{Authorities, Http, HttpError};
 use futures_util::future::join_all;
@@ -122,7 +123,9 @@ async fn three_hundred_repos_of_a_dead_host_cost_a_few_requests_and_others_are_l
     assert!(rests.why.starts_with("dead.example.com is left alone for a while: "), "{}", rests.why);
     desk.clock.forward(1);
     let looks = urls.iter().filter(|url| url.contains("dead")).map(|url| desk.look(url, Wanted::Head));
-    assert!(join_all(looks).await.iter().all(Result::is_err));
+    let said: BTreeSet<String> =
+        join_all(looks).await.into_iter().map(|look| look.expect_err("it is dead").why).collect();
+    assert_eq!(said, BTreeSet::from([rests.why]), "the one that probed says the same, so no status is written anew");
     assert_eq!(hosts.sent("dead.example.com"), sent + 1, "one probe");
     assert_eq!(desk.resting(), [("dead.example.com".to_owned(), 60)]);
     hosts.mend("dead.example.com");
@@ -166,6 +169,30 @@ async fn slow_hosts_have_four_places_each_and_all_have_sixteen() {
     let (looks, ()) = tokio::join!(looks, gate);
     assert!(looks.iter().all(Result::is_ok));
     assert_eq!(hosts.open_max.load(Ordering::SeqCst), 16);
+}
+
+#[tokio::test]
+async fn a_look_begins_when_it_has_its_place_and_not_at_all_at_a_host_that_rests() {
+    let hosts = Hosts::new(&[("slow.example.com", Manner::Waits), ("dead.example.com", Manner::Refuses)]);
+    let desk = Desk::new(hosts.clone());
+    let begun = AtomicUsize::new(0);
+    let begins = || _ = begun.fetch_add(1, Ordering::SeqCst);
+    let spec = super::spec(&url("slow.example.com", 0), Wanted::Head, None);
+    let repo = super::repo();
+    let looks = join_all((0..6).map(|_| desk.heads.resolve(&repo, &spec, &begins)));
+    let others = async {
+        hosts.arrivals(4).await;
+        assert_eq!(begun.load(Ordering::SeqCst), 4, "the others wait for their places");
+        hosts.gate.add_permits(1000);
+    };
+    let (looks, ()) = tokio::join!(looks, others);
+    assert!(looks.iter().all(Result::is_ok));
+    assert_eq!(begun.load(Ordering::SeqCst), 6);
+    let spec = super::spec(&url("dead.example.com", 0), Wanted::Head, None);
+    for _ in 0..3 {
+        assert!(desk.heads.resolve(&repo, &spec, &begins).await.is_err());
+    }
+    assert_eq!(begun.load(Ordering::SeqCst), 7, "a host that rests is not asked");
 }
 
 #[tokio::test]

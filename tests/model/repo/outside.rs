@@ -89,7 +89,7 @@ impl State {
                 Event::Stored { version: self.object.version.to_string(), whole: true }
             }
             Effect::Look => Event::Looked(Some(Box::new(world.object(&self.object)))),
-            Effect::Resolve => Event::Resolved(Found { revision: self.wanted(world), name: "main".to_owned() }),
+            Effect::Resolve(_) => Event::Resolved(Found { revision: self.wanted(world), name: "main".to_owned() }),
             Effect::WatchJobs(wanted) => {
                 let worker = &mut self.workers[by?];
                 (worker.watches, worker.queue) = (*wanted, Vec::new());
@@ -305,7 +305,7 @@ pub fn failed(effect: &Effect) -> Option<Event> {
     Some(match effect {
         Effect::Store(..) => Event::StoreFailed(why),
         Effect::Look => Event::LookFailed(why),
-        Effect::Resolve => Event::ResolveFailed(Unresolved { why, lasting: false, rest: std::time::Duration::ZERO }),
+        Effect::Resolve(_) => Event::ResolveFailed(Unresolved { why, lasting: false, rest: std::time::Duration::ZERO }),
         Effect::Make(order) => Event::MakeFailed(order.name.clone(), why),
         Effect::Start(job) => Event::StartFailed(job.name.clone(), why),
         Effect::LookAtJob(name) => Event::JobLookFailed(name.clone(), why),

@@ -316,7 +316,9 @@ impl State {
         while let Some(effect) = all.pop_front() {
             let event = match effect {
                 // Git, the outbox and the beginning of a watch answer at once: their delays change nothing that a later event does not.
-                Effect::Resolve | Effect::Tell(_) | Effect::WatchJobs(_) => self.perform(world, &effect, Some(worker)),
+                Effect::Resolve(_) | Effect::Tell(_) | Effect::WatchJobs(_) => {
+                    self.perform(world, &effect, Some(worker))
+                }
                 Effect::Store(_, ref over) if world.mutant == Mutant::ActsOnDraft => {
                     let version = over.clone();
                     self.workers[worker].calls.push(effect);

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use domain::id::{RepoId, Revision};
 use domain::pipeline::spec::Answers;
 use domain::ports::pipeline::{ObjectSight, Objects, Written};
-use domain::ports::repo::{Found, Heads, JobSight, Jobs, Made, Running, Start, Unresolved};
+use domain::ports::repo::{Begins, Found, Heads, JobSight, Jobs, Made, Running, Start, Unresolved};
 use domain::ports::{Flow, PortError};
 use domain::repo::job::{End, Job, Order, Pod, Pods, Step, StepKind, StepState};
 use domain::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Steps};
@@ -213,7 +213,8 @@ impl Objects<Object> for World {
 
 #[async_trait]
 impl Heads for World {
-    async fn resolve(&self, repo: &RepoId, _: &Spec) -> Result<Found, Unresolved> {
+    async fn resolve(&self, repo: &RepoId, _: &Spec, begins: &Begins<'_>) -> Result<Found, Unresolved> {
+        begins();
         let unresolved = |why: String| Unresolved { why, lasting: false, rest: Duration::ZERO };
         let lost = self.port("git.resolve", &repo.to_string()).await.map_err(|error| unresolved(error.to_string()))?;
         let revision = self.state().runs.heads.get(repo).cloned();

@@ -8,6 +8,7 @@ use super::RepoActor;
 use crate::actors::shell::Drives;
 use domain::id::{ObjectId, RepoId, Subject};
 use domain::notice::Notice;
+use domain::machine::Timestamp;
 use domain::pipeline::spec::{Freeze, Window};
 use domain::ports::pipeline::{Asking, Written};
 use domain::repo::spec::Object;
@@ -64,13 +65,14 @@ impl RepoActor {
         });
     }
 
-    /// Asks git for the wanted commit.
-    pub(super) fn resolve(&mut self, ctx: &mut Context<Self>) {
+    /// Asks git for the wanted commit, which was to be asked for at this time.
+    pub(super) fn resolve(&mut self, due: Timestamp, ctx: &mut Context<Self>) {
         let Ok(spec) = self.shell.machine().object().spec.clone() else { return };
         let (heads, id, env) = (self.running.heads.clone(), self.id(), self.env.clone());
         let looking = async move {
             let from = env.ports.clock.now();
-            let found = heads.resolve(&id, &spec).await;
+            let begins = || env.metrics.runs.began_looking(env.ports.clock.now().since(due));
+            let found = heads.resolve(&id, &spec, &begins).await;
             env.metrics.took("look_at_git", env.ports.clock.now().since(from));
             env.metrics.runs.looked(if found.is_ok() { "found" } else { "failed" });
             found

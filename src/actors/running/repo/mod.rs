@@ -83,7 +83,7 @@ impl Drives<Repo> for RepoActor {
         match effect {
             Effect::Store(status, version) => self.store(*status, version, ctx),
             Effect::Look => self.look(ctx),
-            Effect::Resolve => self.resolve(ctx),
+            Effect::Resolve(due) => self.resolve(due, ctx),
             Effect::WatchJobs(wanted) => self.watch_jobs(wanted, ctx),
             Effect::Make(order) => self.make(order, ctx),
             Effect::Start(job) => self.start_job(job, ctx),

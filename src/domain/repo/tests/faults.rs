@@ -26,6 +26,17 @@ fn a_job_that_vanished_or_was_suspended_is_left_to_a_person() {
 }
 
 #[test]
+fn a_look_says_when_it_was_due_however_late_it_is_made() {
+    let mut stage = staged(Approving::Auto);
+    let due = stage.repo.looking.deadline().expect("the next look");
+    stage.held = vec!["resolve"];
+    stage.now = due.after(Duration::from_secs(7));
+    let effects = stage.repo.tick(stage.now);
+    stage.perform(effects);
+    assert_eq!(stage.kept, [Effect::Resolve(due)]);
+}
+
+#[test]
 fn whenever_it_dies_there_is_one_started_job() {
     for held in ["store", "make_job", "start_job", "watch_jobs", "read_pods", "remove_job", "resolve", "tell"] {
         for act in [false, true] {
