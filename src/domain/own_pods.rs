@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn a_pod_touches_nobody_it_does_not_belong_to() {
         let mut own_pods = OwnPods::default();
-        let labels = |app: &str| Labels::from([("app".into(), app.into()), ("part-of".into(), "shop".into())]);
+        let labels = |app: &str| Labels::from([("app".into(), app.into()), ("all".into(), "shop".into())]);
         for number in 0..50 {
             let selector = LabelSelector { match_labels: labels(&number.to_string()), ..LabelSelector::default() };
             own_pods.follow(workload(number), selector, testing::version("1"));
