@@ -7,8 +7,10 @@ use crate::adapters::dry_objects::DryObjects;
 use crate::adapters::dry_running::DryJobs;
 use crate::adapters::kubernetes::crd::repo::Installation;
 use crate::adapters::kubernetes::jobs::KubernetesJobs;
+use crate::adapters::kubernetes::leaf::Clusters;
 use crate::adapters::kubernetes::objects::Repos;
 use crate::adapters::kubernetes::{Clients, Scope, Tempo};
+use crate::adapters::needs::Needed;
 use crate::app::others::Others;
 use crate::config::{Config, Enabled};
 use domain::ports::pipeline::Objects;
@@ -39,6 +41,7 @@ pub(super) fn running(
         jobs,
         calendar: Arc::new(WallCalendar::new(others.clock.clone())),
         verdicts: others.verdicts(),
+        needs: Arc::new(Needed::new(Arc::new(Clusters::new(clients.clone(), tempo.clone(), others.origin)))),
         required,
     })
 }
@@ -59,5 +62,9 @@ fn objects(config: &Config, clients: &Clients, scope: &Scope, tempo: &Tempo) -> 
 
 /// What this installation adds to each Repo.
 pub(super) fn installation(config: &Config, clients: &Clients) -> Installation {
-    Installation { terraform_image: config.repo.terraform_image.clone(), namespace: Some(clients.namespace.clone()) }
+    Installation {
+        terraform_image: config.repo.terraform_image.clone(),
+        namespace: Some(clients.namespace.clone()),
+        confined: !config.pipeline.cross_namespace,
+    }
 }

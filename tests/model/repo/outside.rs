@@ -119,7 +119,7 @@ impl State {
                 self.past.told(notice);
                 Event::Told(notice.id.clone())
             }
-            Effect::ReadCalendar(..) | Effect::AskVerdict(_) | Effect::End => return None,
+            Effect::ReadCalendar(..) | Effect::AskVerdict(_) | Effect::SeeNeeds(_) | Effect::End => return None,
         })
     }
 
@@ -312,7 +312,11 @@ pub fn failed(effect: &Effect) -> Option<Event> {
         Effect::ReadPods(_, uid) => Event::PodsFailed(uid.clone(), why),
         Effect::Remove(name, _) => Event::RemoveFailed(name.clone(), why),
         Effect::Tell(notice) => Event::TellFailed(notice.id.clone(), why),
-        Effect::WatchJobs(_) | Effect::ReadCalendar(..) | Effect::AskVerdict(_) | Effect::End => return None,
+        Effect::WatchJobs(_)
+        | Effect::ReadCalendar(..)
+        | Effect::AskVerdict(_)
+        | Effect::SeeNeeds(_)
+        | Effect::End => return None,
     })
 }
 
