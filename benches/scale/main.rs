@@ -137,7 +137,11 @@ async fn one_after_another(cluster: &Cluster, tag: &str, beside: &str, report: &
     }
     purges.sort_by_key(Purge::latency);
     let aims = [(50, "≤ 12 ms"), (90, ""), (99, "≤ 30 ms"), (100, "")];
-    report.percentiles(&format!("end of settling to CreateInvalidation{beside}"), purges.iter().map(Purge::latency), &aims);
+    report.percentiles(
+        &format!("end of settling to CreateInvalidation{beside}"),
+        purges.iter().map(Purge::latency),
+        &aims,
+    );
     Ok(purges.last().map(|slowest| cluster.requests(slowest)).unwrap_or_default())
 }
 

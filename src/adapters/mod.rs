@@ -13,6 +13,7 @@ pub mod heads;
 pub mod http;
 pub mod kubernetes;
 pub mod ledger;
+pub mod needs;
 pub mod redis;
 pub mod source;
 pub mod verdict;

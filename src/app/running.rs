@@ -7,8 +7,10 @@ use crate::adapters::dry_objects::DryObjects;
 use crate::adapters::dry_running::DryJobs;
 use crate::adapters::kubernetes::crd::repo::Installation;
 use crate::adapters::kubernetes::jobs::KubernetesJobs;
+use crate::adapters::kubernetes::leaf::Clusters;
 use crate::adapters::kubernetes::objects::Repos;
 use crate::adapters::kubernetes::{Clients, Scope, Tempo};
+use crate::adapters::needs::Needed;
 use crate::app::others::Others;
 use crate::config::{Config, Enabled};
 use domain::ports::pipeline::Objects;
@@ -39,6 +41,7 @@ pub(super) fn running(
         jobs,
         calendar: Arc::new(WallCalendar::new(others.clock.clone())),
         verdicts: others.verdicts(),
+        needs: Arc::new(Needed::new(Arc::new(Clusters::new(clients.clone(), tempo.clone(), others.origin)))),
         required,
     })
 }
@@ -61,5 +64,9 @@ fn objects(config: &Config, clients: &Clients, scope: &Scope, tempo: &Tempo) -> 
 pub(super) fn installation(config: &Config, clients: &Clients) -> Installation {
     // Outside a pod, the ledger is what is known of where allclear is installed. The namespace of a kubeconfig's context is a person's.
     let namespace = clients.pod_namespace.clone().or_else(|| config.ledger.namespace.clone());
-    Installation { terraform_image: config.repo.terraform_image.clone(), namespace }
+    Installation {
+        terraform_image: config.repo.terraform_image.clone(),
+        namespace,
+        confined: !config.pipeline.cross_namespace,
+    }
 }

@@ -73,7 +73,8 @@ pub(super) enum Command {
         /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
         #[arg(long, value_name = "NAMESPACE")]
         ledger_namespace: Option<String>,
-        /// Of a Pipeline: ask a running allclear, by the address of its status page, what it sees now
+        /// Of a Pipeline or a Repo: ask a running allclear, by the address of its status page, what it sees now, as in
+        /// `allclear explain repo/shop/web --server http://localhost:8081`
         #[arg(long, value_name = "URL", conflicts_with = "ledger_namespace")]
         server: Option<url::Url>,
         /// How to print it
@@ -269,13 +270,17 @@ pub(super) enum RepoAction {
         #[arg(short, long, value_enum, default_value = "table")]
         output: Format,
     },
-    /// Show what a Repo asks, with its plan, and say yes; needs the right to patch repos
+    /// Show what a Repo asks, with its plan, and say yes, as in `allclear repo approve platform/infra --override`; needs the right to
+    /// patch repos
     Approve {
         /// The Repo, as platform/infra
         name: String,
         /// Only the question that has this ticket [default: the open one]
         #[arg(long)]
         ticket: Option<String>,
+        /// Open its windows, freezes and verdict as well; what it needs is never overridden
+        #[arg(long = "override")]
+        overrides: bool,
         /// Do it without asking
         #[arg(long)]
         yes: bool,

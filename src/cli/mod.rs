@@ -61,8 +61,8 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         }
         #[cfg(feature = "demo")]
         Command::Demo { story, clusters, stay } => demo::demo(story, clusters, stay),
-        Command::Explain { name: Some(name), server: None, output, .. } if spoken::is_meant::<RepoKind>(&name) => {
-            repo_command::explain(global, environment, &name, output.into())
+        Command::Explain { name: Some(name), server, output, .. } if spoken::is_meant::<RepoKind>(&name) => {
+            repo_command::explain(global, environment, &name, server, output.into())
         }
         Command::Explain { name: Some(name), server, output, .. }
             if server.is_some() || spoken::is_meant::<PipelineKind>(&name) =>

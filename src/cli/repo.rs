@@ -6,17 +6,22 @@
 mod approve;
 mod text;
 
+use serde_json::json;
+use url::Url;
+
+use crate::actors::observation::RunningSeen;
 use crate::adapters::kubernetes::desk::{Desk, Found, Listing};
 use crate::adapters::kubernetes::objects::{Kind, RepoKind};
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, refused};
 use crate::cli::spoken::{self, one};
+use crate::cli::status::remote;
 use domain::id::{ObjectId, RepoId};
 use domain::repo::job::{StepKind, logs as command};
 use domain::repo::spec::Object;
 use domain::repo::view::{View, own_step, view};
 
 pub use crate::cli::mark::{Change, Which, change};
-pub use approve::{Question, approve, question};
+pub use approve::{Question, Yes, approve, question};
 
 /// Reads `platform/infra`, also as `repo/platform/infra`.
 ///
@@ -40,12 +45,39 @@ pub async fn list(desk: &Desk<RepoKind>, namespace: Option<&str>, output: Output
     answer(&listed, output, code)
 }
 
-/// One Repo with all that is known of it. Exit codes: 0 found, 1 not.
-pub async fn explain(desk: &Desk<RepoKind>, id: &RepoId, output: Output) -> Outcome {
-    match one(desk, id).await {
-        Ok(found) => answer(&text::Explained(shown(&found)), output, 0),
+/// One Repo with all that is known of it: by its status, or as a running allclear sees it. Exit codes: 0 found, 1 not.
+pub async fn explain(asked: Asked<'_>, id: &RepoId, output: Output) -> Outcome {
+    let found = match asked {
+        Asked::Desk(desk) => one(desk, id).await.map(|found| shown(&found)),
+        Asked::Server(url) => live(url, id).await,
+    };
+    match found {
+        Ok(view) => answer(&text::Explained(view), output, 0),
         Err(why) => refused(&why),
     }
+}
+
+/// Who is asked about a Repo.
+pub enum Asked<'a> {
+    /// The API server.
+    Desk(&'a Desk<RepoKind>),
+    /// A running allclear, by the address of its status page.
+    Server(&'a Url),
+}
+
+async fn live(url: &Url, id: &RepoId) -> Result<View, String> {
+    let state = remote::state(url, None).await?;
+    let running = state.get("running").cloned().unwrap_or(json!(null));
+    let form = |error| format!("the state is of another form than this version knows: {error}");
+    let running: Option<RunningSeen> = serde_json::from_value(running).map_err(form)?;
+    let Some(RunningSeen { repos, .. }) = running else {
+        return Err(
+            "this allclear looks at no Repos: it stands by, repo.enabled is off, or the cluster lacks the kind"
+                .to_owned(),
+        );
+    };
+    let name = id.display_name();
+    repos.into_iter().find(|view| view.id == *id).ok_or_else(|| format!("this allclear knows no Repo {name}"))
 }
 
 /// The log of a step of the newest run's Job; without a step, of what that Job is for. Exit codes: 0 shown, 1 not.

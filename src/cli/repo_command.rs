@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
+use url::Url;
+
 use crate::adapters::clock::SystemClock;
 use crate::adapters::kubernetes::crd::repo::Installation;
 use crate::adapters::kubernetes::desk::Desk;
@@ -16,10 +18,21 @@ use domain::id::RepoId;
 use domain::ports::Clock;
 
 /// `allclear explain repo/NS/NAME`.
-pub(super) fn explain(global: Global, environment: BTreeMap<String, String>, name: &str, output: Output) -> ExitCode {
-    match repo::named(name) {
-        Ok(id) => at_desk(global, environment, output, async |desk| repo::explain(desk, &id, output).await),
-        Err(why) => invalid(&why),
+pub(super) fn explain(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    name: &str,
+    server: Option<Url>,
+    output: Output,
+) -> ExitCode {
+    match (repo::named(name), server) {
+        (Ok(id), None) => {
+            at_desk(global, environment, output, async |desk| repo::explain(repo::Asked::Desk(desk), &id, output).await)
+        }
+        (Ok(id), Some(url)) => {
+            actix::System::new().block_on(async { print(&repo::explain(repo::Asked::Server(&url), &id, output).await) })
+        }
+        (Err(why), _) => invalid(&why),
     }
 }
 
@@ -32,10 +45,11 @@ pub(super) fn repo(global: Global, environment: BTreeMap<String, String>, action
                 repo::list(desk, namespace.as_deref(), output).await
             });
         }
-        RepoAction::Approve { name, ticket, yes } => match repo::named(&name) {
+        RepoAction::Approve { name, ticket, overrides, yes } => match repo::named(&name) {
             Ok(id) => {
                 return at_desk(global, environment, Output::Table, async |desk| {
-                    repo::approve(desk, &id, ticket.as_deref(), Consent::new(yes)).await
+                    let said = repo::Yes { ticket: ticket.as_deref(), overrides };
+                    repo::approve(desk, &id, said, Consent::new(yes)).await
                 });
             }
             Err(why) => Err(why),

@@ -133,6 +133,12 @@ impl TargetKey {
         TargetParts { cluster, app, namespace: namespace.into(), name: name.into() }.into()
     }
 
+    /// Why what needs this object has to wait, in words, from what is known of it; `None` if it is there and ready.
+    pub fn holds_up(&self, sight: Option<&Sight>) -> Option<String> {
+        let why = sight.map_or_else(|| Some("it was not looked at yet".to_owned()), Sight::unready)?;
+        Some(format!("needs {} {}: {why}", self.app.kind, self.display_name()))
+    }
+
     /// The way people say it: `prod/web`, or `eu-1/prod/web` in a leaf.
     pub fn display_name(&self) -> String {
         match &self.cluster {
@@ -190,6 +196,15 @@ impl Sight {
             Self::Absent => "absent",
             Self::Present(Present { unready: None, revision: Ok(_), .. }) => "ready",
             Self::Present(_) => "not_ready",
+        }
+    }
+
+    /// Why it is not there and ready, in words; `None` if it is.
+    pub fn unready(&self) -> Option<String> {
+        match self {
+            Self::Unknown(why) => Some(format!("it cannot be read: {why}")),
+            Self::Absent => Some("it does not exist".to_owned()),
+            Self::Present(present) => present.unready.clone(),
         }
     }
 

@@ -36,6 +36,8 @@ use crate::ports::answer::PortError;
 use crate::promise::Promise;
 use watched::{Seen, Watched};
 
+pub(crate) use watched::present;
+
 pub use event::{Collection, Effect, Event, News, Number, Sights};
 
 /// More namespaces of one kind than this are watched by one watch of all, where that is allowed: each watch is a connection.
@@ -234,7 +236,7 @@ impl Leaf {
             Some(Purpose::Asked(owner, target)) => {
                 let sight = match answer {
                     Ok(None) => Sight::Absent,
-                    Ok(Some(look)) => watched::present(&look, self.is_confirmed(&target, &look)),
+                    Ok(Some(look)) => present(&look, self.is_confirmed(&target, &look)),
                     Err(error) => Sight::Unknown(error.to_string()),
                 };
                 self.found(&owner, number, target, sight, effects);

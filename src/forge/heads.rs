@@ -200,10 +200,10 @@ impl Look {
             }
         };
         let now = shared.now();
-        let mut hosts = shared.hosts();
         // All Repos of a host that rests say the same of it, whichever of them found that out. Words that change from look to look
         // would be written to the API server each time.
         let is_of_host = matches!(outcome, Outcome::Fails(_) | Outcome::AsksForRest(..));
+        let mut hosts = shared.hosts();
         hosts.ended(now, &visit.host, &ticket, outcome);
         let resting = hosts.resting(now, &visit.host, Duration::ZERO);
         drop(hosts);

@@ -7,7 +7,7 @@ use allclear::adapters::kubernetes::objects::{GROUP, RepoKind};
 use allclear::adapters::kubernetes::{Options, connect};
 use allclear::cli::answer::{Outcome, Output};
 use allclear::cli::consent::Consent;
-use allclear::cli::repo::{Change, Which, approve, change, explain, list, logs, named, question};
+use allclear::cli::repo::{Asked, Change, Which, Yes, approve, change, explain, list, logs, named, question};
 use domain::id::RepoId;
 use domain::repo::job::StepKind;
 use sandbox::http::{Action, Fault, Reply, Request, Server, When};
@@ -99,7 +99,7 @@ impl World {
     }
 
     async fn approve(&self, ticket: Option<&str>) -> Outcome {
-        approve(&self.desk, &infra(), ticket, Consent::Given).await
+        approve(&self.desk, &infra(), Yes { ticket, overrides: false }, Consent::Given).await
     }
 }
 
@@ -143,7 +143,7 @@ async fn every_repo_is_listed_with_what_it_waits_for() {
 #[tokio::test]
 async fn an_explanation_has_all_that_a_person_asks() {
     let world = World::asking().await;
-    let told = explain(&world.desk, &infra(), Output::Table).await;
+    let told = explain(Asked::Desk(&world.desk), &infra(), Output::Table).await;
     for part in [
         "HEAD of https://git.example.com/platform/infra.git",
         "refs/heads/main, since 2026-11-22 22:10:00Z",
@@ -158,7 +158,7 @@ async fn an_explanation_has_all_that_a_person_asks() {
     ] {
         has(&told, 0, &[part]);
     }
-    let missing = explain(&world.desk, &RepoId::new("platform", "infar"), Output::Table).await;
+    let missing = explain(Asked::Desk(&world.desk), &RepoId::new("platform", "infar"), Output::Table).await;
     has(&missing, 1, &["there is no Repo platform/infar; `allclear repo list` shows those there are"]);
     assert!(named("infra").is_err() && named("a/b/c").is_err());
     assert_eq!((named("repo/platform/infra"), named("platform/infra")), (Ok(infra()), Ok(infra())));
@@ -168,13 +168,13 @@ async fn an_explanation_has_all_that_a_person_asks() {
 async fn a_yes_follows_the_plan_that_was_shown_and_names_its_ticket() {
     let world = World::asking().await;
     world.serve_log("Plan: 1 to add\nsecond line");
-    let plan = question(&world.desk, &infra(), None).await.map_err(drop).expect("a question").plan();
+    let plan = question(&world.desk, &infra(), Yes::default()).await.map_err(drop).expect("a question").plan();
     assert!(plan.starts_with("Plan: 1 to add\nsecond line\nplatform/infra: aaaa"), "{plan}");
     for part in [TICKET, "answered as stand-in", "1 to add, 0 to change, 2 to destroy", "if that plan is the same"] {
         assert!(plan.contains(part), "{part:?} is not in {plan}");
     }
     has(
-        &approve(&world.desk, &infra(), None, Consent::Nobody).await,
+        &approve(&world.desk, &infra(), Yes::default(), Consent::Nobody).await,
         1,
         &["nothing was changed: there is no terminal"],
     );
@@ -187,14 +187,63 @@ async fn a_yes_follows_the_plan_that_was_shown_and_names_its_ticket() {
 }
 
 #[tokio::test]
+async fn a_yes_that_overrides_says_what_it_opens_and_names_the_ticket_twice() {
+    let world = World::asking().await;
+    let gated = json!({"spec": {"gates": {
+        "windows": [{"from": "09:00", "to": "10:00"}],
+        "needs": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "db"}],
+    }}});
+    world.api.patch(Kind::Repo, "platform", "infra", &gated).unwrap();
+    let shown = async |overrides| {
+        let asked = question(&world.desk, &infra(), Yes { ticket: None, overrides }).await;
+        asked.map_err(drop).expect("a question").plan()
+    };
+    let (plain, opened) = (shown(false).await, shown(true).await);
+    assert!(plain.contains("What else must hold stays:") && plain.contains("needs Deployment platform/db"), "{plain}");
+    assert!(
+        opened.contains("--override: windows, freezes and the verdict are opened") && !plain.contains("--override")
+    );
+    has(&world.approve(None).await, 0, &["said yes"]);
+    let yes = Yes { ticket: None, overrides: true };
+    has(&approve(&world.desk, &infra(), yes, Consent::Given).await, 0, &["said yes"]);
+    assert_eq!(world.annotation("override").as_deref(), Some(TICKET), "a yes without it is not the same");
+    has(&approve(&world.desk, &infra(), yes, Consent::Given).await, 0, &["answered already"]);
+}
+
+#[tokio::test]
+async fn a_running_allclear_is_asked_what_it_sees_of_a_repo() {
+    let world = World::asking().await;
+    let url: url::Url = world.server.url().parse().unwrap();
+    let state = async |body: Value| {
+        world.server.clear_faults();
+        let answer = Action::Answer(Reply::full(200, "application/json", body.to_string()));
+        let is_state = |request: &Request| request.path == "/api/v1/state";
+        world.server.inject(Fault::once(When::Before, answer).matching(is_state).times(u32::MAX));
+        explain(Asked::Server(&url), &infra(), Output::Table).await
+    };
+    let listed: Value = serde_json::from_str(&list(&world.desk, None, Output::Json).await.out).unwrap();
+    let mut view = listed["repos"][0].clone();
+    view["waits"] = json!("Job infra-7 of an earlier run has not ended");
+    let seen = state(json!({"running": {"repos": [view], "troubles": []}})).await;
+    has(&seen, 0, &["platform/infra", "Waits Job infra-7 of an earlier run has not ended"]);
+    has(
+        &state(json!({"running": {"repos": [], "troubles": []}})).await,
+        1,
+        &["this allclear knows no Repo platform/infra"],
+    );
+    has(&state(json!({})).await, 1, &["this allclear looks at no Repos: it stands by, repo.enabled is off"]);
+    has(&state(json!({"running": {"repos": 3}})).await, 1, &["of another form than this version knows"]);
+}
+
+#[tokio::test]
 async fn a_question_that_moved_on_is_not_answered_and_the_new_one_is_shown() {
     let world = World::asking().await;
-    let shown = question(&world.desk, &infra(), None).await.map_err(drop).expect("a question");
+    let shown = question(&world.desk, &infra(), Yes::default()).await.map_err(drop).expect("a question");
     world.ask("ba9876543210");
     has(&shown.answer(&world.desk).await, 1, &["moved on while you were asked", "Its ticket is ba9876543210 now"]);
     assert_eq!(world.annotation("approve"), None);
     // The same question on an object that changed otherwise is answered.
-    let shown = question(&world.desk, &infra(), None).await.map_err(drop).expect("a question");
+    let shown = question(&world.desk, &infra(), Yes::default()).await.map_err(drop).expect("a question");
     world.api.patch(Kind::Repo, "platform", "infra", &json!({"metadata": {"labels": {"touched": "yes"}}})).unwrap();
     has(&shown.answer(&world.desk).await, 0, &["said yes"]);
     assert_eq!(world.annotation("approve").as_deref(), Some("ba9876543210"));
@@ -212,7 +261,7 @@ async fn a_log_is_that_of_the_step_and_the_job_or_says_how_else_to_get_it() {
     has(&other, 1, &["`kubectl logs -n platform job/infra-000000000001 -c source` reads the same"]);
     world.api.delete(Kind::Pod, "platform", "infra-000000000001-x").unwrap();
     has(&logs(&world.desk, &infra(), None).await, 1, &["no pod of Job infra-000000000001 is there any more"]);
-    let shown = question(&world.desk, &infra(), None).await.map_err(drop).expect("a question").plan();
+    let shown = question(&world.desk, &infra(), Yes::default()).await.map_err(drop).expect("a question").plan();
     assert!(shown.starts_with("the plan cannot be shown: no pod of Job"), "{shown}");
     world.api.apply(repo("new")).unwrap();
     has(&logs(&world.desk, &RepoId::new("platform", "new"), None).await, 1, &["has not run a Job yet"]);
@@ -227,7 +276,7 @@ async fn a_repo_or_all_of_them_are_looked_at_stopped_and_let_go_on() {
     let stopped = change(&world.desk, Which::All(None), Change::Suspend(None)).await;
     has(&stopped, 0, &["stopped, so no new run starts: stopped by stand-in", "2 Repos stopped"]);
     assert_eq!(world.annotation("suspend").as_deref(), Some("stopped by stand-in"));
-    has(&explain(&world.desk, &infra(), Output::Table).await, 0, &["Stopped stopped by stand-in"]);
+    has(&explain(Asked::Desk(&world.desk), &infra(), Output::Table).await, 0, &["Stopped stopped by stand-in"]);
     let resumed = change(&world.desk, Which::All(Some("platform".to_owned())), Change::Resume).await;
     has(&resumed, 0, &["platform/infra: going on", "2 Repos going on"]);
     assert_eq!(world.annotation("suspend"), None);

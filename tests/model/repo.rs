@@ -5,6 +5,7 @@
 mod action;
 mod outside;
 mod past;
+mod person;
 mod world;
 
 use domain::promise::Promise;
@@ -12,10 +13,13 @@ use domain::repo::spec::Approving;
 use stateright::{Checker, CheckerBuilder, Expectation, HasDiscoveries, Model, Property};
 
 use action::Action;
-use world::{Faults, Mutant, State, World};
+use world::{Faults, Mutant, State, Terms, World};
 
 /// What some state of each search is.
 const APPLIED: &str = "the newest commit is applied";
+
+/// What no state is without.
+const HELD: &str = "a shut gate and a person who stops it hold a Job back";
 
 type Condition = fn(&World, &State) -> bool;
 
@@ -50,6 +54,8 @@ impl Model for World {
         let mut properties: Vec<_> = PROMISES.iter().chain([&SETTLES]).map(property).collect();
         let applied: Condition = |world, state| state.is_applied(world);
         properties.push(Property { expectation: Expectation::Sometimes, name: APPLIED, condition: applied });
+        let held: Condition = |_, state| !state.past.rushed;
+        properties.push(Property::always(HELD, held));
         properties
     }
 }
@@ -70,6 +76,7 @@ fn judge(name: &str, checker: CheckerBuilder<World>, states: usize) -> impl Chec
     for (promise, _) in PROMISES.iter().chain([&SETTLES]) {
         checker.assert_no_discovery(promise.words());
     }
+    checker.assert_no_discovery(HELD);
     assert_eq!(checker.unique_state_count(), states);
     checker
 }
@@ -98,11 +105,15 @@ const NO_FAULTS: Faults = Faults {
     yes: 0,
     replays: 0,
     restores: 0,
+    turns: 0,
+    edits: 0,
+    stops: 0,
     waits: 0,
 };
 
 fn world(approval: Approving, head: &'static [u8], faults: Faults) -> World {
-    World { approval, head, faults, lags: false, workers: 1, keep: 9, mutant: Mutant::None }
+    let terms = Terms::default();
+    World { approval, head, faults, lags: false, workers: 1, keep: 9, terms, mutant: Mutant::None }
 }
 
 fn auto(head: &'static [u8], faults: Faults) -> World {
@@ -160,6 +171,50 @@ fn a_yes_counts_for_its_question_and_once() {
 fn a_status_from_a_backup_repeats_nothing_that_runs() {
     search("restored", auto(TWO, Faults { restores: 1, ..NO_FAULTS }), 2299);
     begin("restored, and a life ends", auto(TWO, Faults { restores: 1, crashes: 1, ..NO_FAULTS }), 19, 30209);
+}
+
+#[test]
+fn a_shut_gate_and_a_person_hold_what_is_next_and_nothing_that_runs() {
+    let gated = Terms { gated: true, ..Terms::default() };
+    let window = Faults { turns: 3, waits: 2, ..NO_FAULTS };
+    search("a window", World { terms: gated, ..auto(ONE, window) }, 78);
+    search(
+        "a window, and the head moves",
+        World { terms: gated, ..auto(TWO, Faults { turns: 2, waits: 1, ..NO_FAULTS }) },
+        2150,
+    );
+    let plan = world(Approving::Plan, ONE, Faults { turns: 2, yes: 1, waits: 1, ..NO_FAULTS });
+    search("a window before a planned apply", World { terms: gated, ..plan }, 282);
+    search("stopped, and the head moves", auto(TWO, Faults { stops: 1, ..NO_FAULTS }), 30518);
+    search("stopped twice", auto(ONE, Faults { stops: 2, ..NO_FAULTS }), 5778);
+    search("stopped, and a life ends", auto(ONE, Faults { stops: 1, crashes: 1, ..NO_FAULTS }), 15433);
+}
+
+#[test]
+fn a_changed_spec_voids_a_yes_and_disturbs_nothing_that_runs() {
+    search("changed", auto(ONE, Faults { edits: 1, ..NO_FAULTS }), 295);
+    search("changed twice", auto(ONE, Faults { edits: 2, ..NO_FAULTS }), 4698);
+    search("changed, and a life ends", auto(ONE, Faults { edits: 1, crashes: 1, ..NO_FAULTS }), 16840);
+    search("a commit, and changed", world(Approving::Revision, ONE, Faults { edits: 1, yes: 2, ..NO_FAULTS }), 3369);
+    search("a plan, and changed", world(Approving::Plan, ONE, Faults { edits: 1, yes: 2, ..NO_FAULTS }), 5442);
+}
+
+#[test]
+fn an_apply_is_repeated_so_often_and_a_job_of_another_is_left_alone() {
+    let once = Terms { retries: 1, ..Terms::default() };
+    let broken = Faults { broken: 2, waits: 2, ..NO_FAULTS };
+    search("repeated", World { terms: once, ..auto(ONE, Faults { crashes: 1, ..broken }) }, 2456);
+    search(
+        "repeated, and the head moves",
+        World { terms: once, ..auto(TWO, Faults { yes: 1, waits: 1, ..broken }) },
+        3906,
+    );
+    let taken = Terms { taken: true, ..Terms::default() };
+    search(
+        "a name that another has",
+        World { terms: taken, ..auto(TWO, Faults { deleted: 1, waits: 2, ..NO_FAULTS }) },
+        3511,
+    );
 }
 
 #[test]

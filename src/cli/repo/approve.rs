@@ -1,6 +1,6 @@
 //! A person's yes: what is asked, what follows, and the answer, which names the ticket that was shown.
 
-use crate::adapters::kubernetes::desk::{APPROVE, APPROVED_BY, Desk, Found, Marked};
+use crate::adapters::kubernetes::desk::{APPROVE, APPROVED_BY, Desk, Found, Marked, OVERRIDE};
 use crate::adapters::kubernetes::objects::RepoKind;
 use crate::cli::answer::{Outcome, refused};
 use crate::cli::consent::{Answer, Consent};
@@ -12,6 +12,10 @@ use domain::repo::job::StepKind;
 use domain::repo::spec::Object;
 use domain::repo::view::{QuestionView, View};
 
+/// What --override does and does not do.
+const OPENED: &str = "--override: windows, freezes and the verdict are opened as well for this run; what it needs must be ready in any \
+                      case, and `suspend` stays.";
+
 /// How often an answer is written again because the object changed and the question did not: the machine writes its status once a
 /// second at most.
 const WRITES_MAX: usize = 5;
@@ -22,18 +26,27 @@ pub struct Question {
     view: View,
     asked: QuestionView,
     by: String,
+    overrides: bool,
     /// The log of the plan, or why it cannot be shown.
     log: Option<String>,
 }
 
-/// Answers the open question of a Repo with yes, if the person who asks agrees. With a ticket, only that question. Exit codes: 0
-/// answered, or left; 1 not done.
-pub async fn approve(desk: &Desk<RepoKind>, id: &RepoId, ticket: Option<&str>, consent: Consent) -> Outcome {
-    let question = match question(desk, id, ticket).await {
+/// What a person says with a yes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Yes<'a> {
+    /// Only to the question with this ticket.
+    pub ticket: Option<&'a str>,
+    /// The gates of time and of other systems are opened as well.
+    pub overrides: bool,
+}
+
+/// Answers the open question of a Repo with yes, if the person who asks agrees. Exit codes: 0 answered, or left; 1 not done.
+pub async fn approve(desk: &Desk<RepoKind>, id: &RepoId, yes: Yes<'_>, consent: Consent) -> Outcome {
+    let question = match question(desk, id, yes).await {
         Ok(question) => question,
         Err(why) => return refused(&why),
     };
-    if question.found.object.answers.approve(&question.asked.ticket) {
+    if question.is_answered() {
         return done(format!("the question was answered already: ticket {}\n", question.asked.ticket));
     }
     match consent.ask(&question.plan()) {
@@ -51,11 +64,11 @@ fn done(out: String) -> Outcome {
 ///
 /// # Errors
 /// Why there is none, or none with this ticket.
-pub async fn question(desk: &Desk<RepoKind>, id: &RepoId, ticket: Option<&str>) -> Result<Question, String> {
+pub async fn question(desk: &Desk<RepoKind>, id: &RepoId, yes: Yes<'_>) -> Result<Question, String> {
     let found = one(desk, id).await?;
     let view = shown(&found);
     let asked = open(&view)?;
-    if ticket.is_some_and(|ticket| ticket != asked.ticket) {
+    if yes.ticket.is_some_and(|ticket| ticket != asked.ticket) {
         return Err(format!(
             "nothing was changed: the open question has another ticket, {}: {}",
             asked.ticket, asked.words
@@ -65,7 +78,7 @@ pub async fn question(desk: &Desk<RepoKind>, id: &RepoId, ticket: Option<&str>) 
         format!("nothing was changed: a yes names who says it, and that cannot be found out: {error}")
     })?;
     let log = log(desk, &view).await;
-    Ok(Question { found, view, asked, by, log })
+    Ok(Question { found, view, asked, by, overrides: yes.overrides, log })
 }
 
 /// The log of the plan that is asked about.
@@ -88,9 +101,15 @@ fn open(view: &View) -> Result<QuestionView, String> {
 }
 
 impl Question {
+    /// The yes is on the object, and was not taken yet.
+    fn is_answered(&self) -> bool {
+        let (answers, ticket) = (&self.found.object.answers, &self.asked.ticket);
+        answers.approve(ticket) && (!self.overrides || answers.overrides(ticket))
+    }
+
     /// What is asked, and what follows from a yes.
     pub fn plan(&self) -> String {
-        let Self { view, asked, by, log, .. } = self;
+        let Self { view, asked, by, overrides, log, .. } = self;
         let mut text = log.clone().map(ended).unwrap_or_default();
         let run = view.run.as_ref();
         let revision = run.map_or_else(String::new, |run| format!(": {}", run.revision));
@@ -113,7 +132,9 @@ impl Question {
         });
         let gates: Vec<&str> =
             view.gates.iter().map(String::as_str).filter(|gate| !gate.starts_with("after a person")).collect();
-        if !gates.is_empty() {
+        if *overrides {
+            lines.push(OPENED.to_owned());
+        } else if !gates.is_empty() {
             lines.push(format!("What else must hold stays: {}.", gates.join("; ")));
         }
         text.push_str(&lines.join("\n"));
@@ -122,10 +143,11 @@ impl Question {
 
     /// Writes the yes. Where the question is another one by now nothing is written, and that one is shown.
     pub async fn answer(self, desk: &Desk<RepoKind>) -> Outcome {
-        let Self { mut found, asked, by, .. } = self;
+        let Self { mut found, asked, by, overrides, .. } = self;
         let id = found.object.id.clone();
         let (name, ticket) = (id.display_name(), asked.ticket.as_str());
-        let marks = [(APPROVE, Some(ticket)), (APPROVED_BY, Some(by.as_str()))];
+        let mut marks = vec![(APPROVE, Some(ticket)), (APPROVED_BY, Some(by.as_str()))];
+        marks.extend(overrides.then_some((OVERRIDE, Some(ticket))));
         for _ in 0..WRITES_MAX {
             match desk.mark(&found, &marks, true).await {
                 Ok(Marked::Done(_)) => {

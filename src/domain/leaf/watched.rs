@@ -95,7 +95,7 @@ impl Known {
 }
 
 /// The sight of an object that is there, `confirmed` if a second look has said the same as the first.
-pub(super) fn present(look: &Look, confirmed: bool) -> Sight {
+pub(crate) fn present(look: &Look, confirmed: bool) -> Sight {
     let mut present: Present = look.present.clone();
     if look.twice && !confirmed {
         present.unready.get_or_insert_with(|| SEEN_ONCE.to_owned());

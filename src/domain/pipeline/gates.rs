@@ -373,15 +373,5 @@ fn suspension(spec: &Spec, environment: &EnvironmentSpec) -> Option<String> {
 
 /// The first of the objects it needs that is not ready.
 fn needs(environment: &EnvironmentSpec, sights: &Sights) -> Option<Gate> {
-    environment.gates.needs.iter().find_map(|need| {
-        let name = need.display_name();
-        let kind = &need.app.kind;
-        let why = match sights.get(need) {
-            None => "it was not looked at yet".to_owned(),
-            Some(Sight::Unknown(why)) => format!("it cannot be read: {why}"),
-            Some(Sight::Absent) => "it does not exist".to_owned(),
-            Some(Sight::Present(present)) => present.unready.clone()?,
-        };
-        Some(Gate::Needs(format!("needs {kind} {name}: {why}")))
-    })
+    environment.gates.needs.iter().find_map(|need| need.holds_up(sights.get(need))).map(Gate::Needs)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::app::{Look, TargetKey};
 use crate::id::RepoId;
 use crate::ports::answer::{Flow, PortError};
 use crate::ports::pipeline::{Calendar, Objects, Verdicts};
@@ -13,10 +14,10 @@ use crate::repo::spec::{Object, Spec};
 pub use crate::repo::job::{Made, Start};
 pub use crate::repo::{Found, Unresolved};
 
-/// Git hosts, of which only refs are read.
 /// What is called when a look at git begins.
 pub type Begins<'a> = dyn Fn() + Send + Sync + 'a;
 
+/// Git hosts, of which only refs are read.
 #[async_trait]
 pub trait Heads: Send + Sync {
     /// The commit that a Repo wants, read afresh. Bounded in time, bytes and connections; a host that fails rests as a whole, and
@@ -92,6 +93,14 @@ pub trait Pokes: Send + Sync {
     async fn poke(&self, repo: &RepoId, at_ms: i64) -> Result<bool, PortError>;
 }
 
+/// Objects that runs need to be there and ready.
+#[async_trait]
+pub trait Needs: Send + Sync {
+    /// Reads each of them afresh, not from any cache, and says of each what that came to; `None` of one that does not exist. It ends
+    /// in bounded time, whatever does not answer.
+    async fn see(&self, needs: &[TargetKey]) -> Vec<(TargetKey, Result<Option<Look>, PortError>)>;
+}
+
 /// Everything outside that Repos need, in one hand.
 #[derive(Clone)]
 pub struct Running {
@@ -105,6 +114,8 @@ pub struct Running {
     pub calendar: Arc<dyn Calendar>,
     /// Other systems.
     pub verdicts: Arc<dyn Verdicts>,
+    /// Objects that runs need.
+    pub needs: Arc<dyn Needs>,
     /// The kind must be there: that it is not is a trouble, not a cluster without Repos.
     pub required: bool,
 }

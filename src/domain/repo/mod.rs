@@ -23,8 +23,8 @@
 //! - RP-8: only the newest head waits behind a run; the commits it replaced are named.
 //!
 //! Everything is judged anew after each event: nothing is decided from the difference of two sights. It does: `head` (which commit is
-//! wanted), `run` (what becomes of the newest run), `outcome` (how a Job ended), `jobs` (which Jobs there are), `gates`, `ask`, `tell`,
-//! `show` and `write`. The conductor is `advance`.
+//! wanted), `run` (what becomes of the newest run), `outcome` (how a Job ended), `jobs` (which Jobs there are), `gates`, `needs`, `ask`,
+//! `tell`, `show` and `write`. The conductor is `advance`.
 //!
 //! Not for how a Job is made, nor for how a commit is found: those are ports.
 
@@ -34,6 +34,7 @@ mod gates;
 mod head;
 pub mod job;
 mod jobs;
+mod needs;
 mod outcome;
 pub mod plan;
 mod promises;
@@ -48,6 +49,7 @@ mod write;
 
 use std::time::Duration;
 
+use crate::app::{self, TargetKey};
 use crate::call::Call;
 use crate::id::{NoticeId, Revision, RunSeq};
 use crate::machine::{Machine, Timestamp};
@@ -55,6 +57,7 @@ use crate::notice::Notice;
 use crate::own_status::OwnStatus;
 use crate::pipeline::Opening;
 use crate::pipeline::spec::{Freeze, VerdictSource, Window};
+use crate::ports::answer::PortError;
 use crate::promise::Promise;
 use crate::repo::gates::Gatekeeper;
 use crate::repo::head::Looking;
@@ -159,6 +162,8 @@ pub enum Event {
     VerdictGiven(RunSeq, Opening),
     /// It was not, for this reason; not to be asked again before this time has passed.
     VerdictFailed(RunSeq, String, Duration),
+    /// An [`Effect::SeeNeeds`] was answered: what a fresh read says of each object; `None` of one that does not exist.
+    NeedsSeen(Vec<(TargetKey, Result<Option<app::Look>, PortError>)>),
     /// A notice is on its way in the durable outbox.
     Told(NoticeId),
     /// It is not, for this reason.
@@ -190,6 +195,8 @@ pub enum Effect {
     ReadCalendar(Vec<Window>, Vec<Freeze>),
     /// Ask another system.
     AskVerdict(Box<Question>),
+    /// Read these objects afresh, which the run waits for.
+    SeeNeeds(Vec<TargetKey>),
     /// Tell a notice.
     Tell(Box<Notice>),
     /// Nothing is left to do: the machine may be dropped.
@@ -224,6 +231,7 @@ impl Effect {
             Self::Remove(..) => "remove_job",
             Self::ReadCalendar(..) => "read_calendar",
             Self::AskVerdict(_) => "ask_verdict",
+            Self::SeeNeeds(_) => "see_needs",
             Self::Tell(_) => "tell",
             Self::End => "end",
         }
@@ -317,6 +325,7 @@ impl Machine for Repo {
             Event::CalendarFailed(why) => self.keeper.calendar.call.failed(&again, why),
             Event::VerdictGiven(seq, opening) => self.keeper.verdict_given(now, seq, opening),
             Event::VerdictFailed(seq, why, rest) => self.keeper.verdict_failed(now, seq, why, rest),
+            Event::NeedsSeen(reads) => self.keeper.needs.seen(now, &again, reads),
             Event::Told(id) => {
                 self.telling.told(&id);
                 self.status.draft.untold.retain(|notice| notice.id != id);

@@ -36,6 +36,7 @@ pub(super) fn broken_by(repo: &Repo, effect: &Effect) -> Vec<Promise> {
         | Effect::ReadPods(..)
         | Effect::ReadCalendar(..)
         | Effect::AskVerdict(_)
+        | Effect::SeeNeeds(_)
         | Effect::Tell(_)
         | Effect::End => Vec::new(),
     }

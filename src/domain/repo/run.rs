@@ -99,7 +99,11 @@ impl Repo {
         }
         match (phase, &spec) {
             (Some(Phase::Started), _) => self.started(now, effects),
-            (Some(Phase::Starting), Some(spec)) => self.starting(now, spec, effects),
+            (Some(Phase::Starting), Some(spec)) => match &spec.suspended {
+                // Its Job may be refused for hours: nothing of it runs, so a person may still stop it.
+                Some(why) => Stand::Suspended(why.clone()),
+                None => self.starting(now, spec, effects),
+            },
             (Some(Phase::Waiting), Some(spec)) => self.waiting(now, spec, effects),
             (Some(Phase::Planned), Some(spec)) => self.planned(now, spec, effects),
             (Some(Phase::Failed | Phase::Lost), Some(spec)) => self.again_or_not(now, spec, effects),

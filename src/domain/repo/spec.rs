@@ -6,6 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::app::TargetKey;
 use crate::id::{RepoId, Revision, digest};
 use crate::pipeline::spec::{Answers, Freeze, VerdictSource, Window};
 use crate::repo::status::Status;
@@ -167,6 +168,8 @@ pub struct Gates {
     pub freezes: Vec<Freeze>,
     /// Another system agrees.
     pub verdict: Option<VerdictSource>,
+    /// Each of these objects is there and ready.
+    pub needs: Vec<TargetKey>,
 }
 
 /// Ended Jobs that are kept.

@@ -1,6 +1,7 @@
 //! Stories of one Repo, with an API server that keeps its object and its Jobs.
 
 mod faults;
+mod needs;
 mod words;
 mod yes;
 
@@ -62,6 +63,9 @@ struct Stage {
     held: Vec<&'static str>,
     kept: Vec<Effect>,
     watching: bool,
+    /// Objects that a run may need, and how often they were read.
+    needs: BTreeMap<TargetKey, Result<app::Look, String>>,
+    reads: usize,
 }
 
 impl Stage {
@@ -90,6 +94,8 @@ impl Stage {
             held: Vec::new(),
             kept: Vec::new(),
             watching: false,
+            needs: BTreeMap::new(),
+            reads: 0,
         }
     }
 
@@ -179,8 +185,18 @@ impl Stage {
             Effect::ReadCalendar(..) => {
                 Event::CalendarRead(Opening { open: false, changes_after: None, words: "a freeze: fair".to_owned() })
             }
+            Effect::SeeNeeds(needs) => self.see(needs),
             Effect::AskVerdict(_) | Effect::End => return None,
         })
+    }
+
+    fn see(&mut self, needs: Vec<TargetKey>) -> Event {
+        self.reads += 1;
+        let read = |need: TargetKey| {
+            let found = self.needs.get(&need).cloned().transpose();
+            (need, found.map_err(|why| PortError::denied("failed to read", why)))
+        };
+        Event::NeedsSeen(needs.into_iter().map(read).collect())
     }
 
     fn make(&mut self, order: &Order) -> Job {

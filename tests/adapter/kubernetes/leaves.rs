@@ -1,16 +1,18 @@
 //! Clusters in which apps are looked at, by kubeconfigs in Secrets: a second stand-in is the leaf.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use allclear::adapters::kubernetes::kubeconfig::Origin;
 use allclear::adapters::kubernetes::leaf::Clusters;
+use allclear::adapters::needs::Needed;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use domain::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
 use domain::leaf::{Collection, News};
-use domain::ports::Flow;
 use domain::ports::pipeline::{Leaf, Leaves, Link};
+use domain::ports::repo::Needs;
+use domain::ports::{Flow, PortError};
 use futures_util::StreamExt;
 use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};
@@ -227,4 +229,51 @@ async fn a_name_that_leads_to_this_machine_is_not_connected_to() {
         other.api.kubeconfig_at("https://eu.example.com").replace("\"user\":{}", "\"user\":{\"token\":\"a\\nb\"}");
     here.api.apply(secret("eu-1", &two_lines)).unwrap();
     assert!(down(&mut clusters.link(&eu(LeafKind::Secret))).await.contains("the token has characters"));
+}
+
+/// The same clusters, as runs of Repos look at what they need.
+#[tokio::test]
+async fn what_a_run_needs_is_read_here_and_elsewhere_and_trouble_costs_itself_only() {
+    let (here, other, clusters) = start().await;
+    here.api.set_installed("allclear.dev", true);
+    let applied = json!([{"type": "Ready", "status": "True", "reason": "Applied", "message": "", "lastTransitionTime": "2026-11-22T22:11:00Z"}]);
+    for (name, conditions) in [("network", applied), ("new", json!([]))] {
+        let spec = json!({"url": "https://git.example.com/platform/network.git"});
+        let object = json!({
+            "apiVersion": "allclear.dev/v1alpha1", "kind": "Repo", "metadata": {"namespace": "prod", "name": name},
+            "spec": spec, "status": {"observedGeneration": 1, "conditions": conditions},
+        });
+        here.api.put(object).unwrap();
+    }
+    other.api.apply(a_stateful_set("db", "db:16")).unwrap();
+    let repo = |cluster: ClusterKey, name: &str| {
+        TargetKey::new(cluster, AppKind::new("allclear.dev/v1alpha1", "Repo"), "prod", name)
+    };
+    let gone =
+        ClusterKey::Leaf(LeafId { kind: LeafKind::Secret, namespace: "shop".to_owned(), name: "gone".to_owned() });
+    let needs = [
+        repo(ClusterKey::Here, "network"),
+        repo(ClusterKey::Here, "new"),
+        repo(ClusterKey::Here, "missing"),
+        TargetKey::new(ClusterKey::Here, AppKind::new("none.example.com/v1", "None"), "prod", "x"),
+        target("apps/v1", "StatefulSet", "db"),
+        repo(gone, "network"),
+    ];
+    let needed = Needed::new(Arc::new(clusters));
+    // The second time kinds are known.
+    for _ in 0..2 {
+        let seen: BTreeMap<TargetKey, String> = needed.see(&needs).await.into_iter().map(brief).collect();
+        let said: Vec<&str> = needs.iter().map(|need| seen[need].as_str()).collect();
+        assert_eq!(said[..5], ["ready", "it has no condition Ready", "absent", "an error", "ready"]);
+        assert_eq!((said[5], seen.len()), ("an error", needs.len()));
+    }
+}
+
+fn brief((need, read): (TargetKey, Result<Option<domain::app::Look>, PortError>)) -> (TargetKey, String) {
+    let words = match read {
+        Ok(Some(look)) => look.present.unready.unwrap_or_else(|| "ready".to_owned()),
+        Ok(None) => "absent".to_owned(),
+        Err(_) => "an error".to_owned(),
+    };
+    (need, words)
 }

@@ -34,7 +34,8 @@ async fn start() -> (Bench, Repos, Object) {
     let bench = Bench::start().await;
     bench.api.set_installed(GROUP, true);
     bench.api.apply(repo("platform", "infra")).unwrap();
-    let installation = Installation { terraform_image: "terraform:1".to_owned(), namespace: Some("own".to_owned()) };
+    let (terraform_image, namespace) = ("terraform:1".to_owned(), Some("own".to_owned()));
+    let installation = Installation { terraform_image, namespace, confined: false };
     let repos = Repos::new(&bench.clients, None, brisk(), installation);
     let object = repos.read(&id()).await.unwrap().expect("it is there");
     (bench, repos, object)

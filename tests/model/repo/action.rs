@@ -3,7 +3,7 @@
 use domain::machine::Machine;
 use domain::repo::Effect;
 
-use super::world::{State, World};
+use super::world::{Faults, State, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -54,6 +54,14 @@ pub enum Action {
     Yes,
     /// An answer that was given before is given again.
     Replay(usize),
+    /// The window opens, or shuts.
+    Turn,
+    /// A person changes what runs.
+    Edit,
+    /// A person stops the Repo.
+    Stop,
+    /// A person lets it go on.
+    Resume,
     /// The status becomes that of a backup.
     Restore,
     Wait(usize),
@@ -86,6 +94,10 @@ impl State {
             actions.extend((left.suspended > 0 && truth.runs()).then_some(Action::Suspend(index)));
         }
         actions.extend((left.drifts > 0).then_some(Action::Drift));
+        actions.extend((left.turns > 0).then_some(Action::Turn));
+        actions.extend((left.edits > 0).then_some(Action::Edit));
+        actions.extend((left.stops > 0 && !self.object.stopped).then_some(Action::Stop));
+        actions.extend(self.object.stopped.then_some(Action::Resume));
         actions.extend((left.yes > 0 && self.question().is_some()).then_some(Action::Yes));
         actions.extend((0..self.past.answered.len()).filter(|_| left.replays > 0).map(Action::Replay));
         let is_backed = self.past.backup.as_ref().is_some_and(|backup| *backup != self.object.status);
@@ -109,6 +121,17 @@ impl State {
         // Whatever is on its way is faster than any timer.
         if self.waits < world.faults.waits && actions.is_empty() {
             actions.extend((0..self.workers.len()).filter(waits).map(Action::Wait));
+        }
+    }
+}
+
+impl Faults {
+    pub fn spend(&mut self, fate: Fate) {
+        match fate {
+            Fate::Works => {}
+            Fate::Before => self.before -= 1,
+            Fate::Broken => self.broken -= 1,
+            Fate::Lingers => self.lingers -= 1,
         }
     }
 }

@@ -1,10 +1,13 @@
 //! What is outside of a Repo: the API server with its Jobs, what runs them, and git.
 
+use domain::id::{RepoId, RunSeq};
 use domain::machine::Timestamp;
+use domain::pipeline::Opening;
 use domain::ports::repo::{Found, Made, Start, Unresolved};
-use domain::repo::job::{End, Job, Order, PLAN_DIFFERS, Pod, Pods, Step, StepKind, StepState};
+use domain::repo::job::{self, End, Job, Order, PLAN_DIFFERS, Pod, Pods, Step, StepKind, StepState};
 use domain::repo::plan::{Message, Planned};
-use domain::repo::status::Action;
+use domain::repo::spec::Approving;
+use domain::repo::status::{Action, Attempt};
 use domain::repo::{Effect, Event};
 
 use super::action::Fate;
@@ -20,9 +23,40 @@ pub struct Truth {
     pub alive: bool,
     pub steps: Vec<Step>,
     fingerprint: Option<String>,
+    /// It is not the Repo's.
+    pub foreign: bool,
+    image: String,
 }
 
 impl Truth {
+    /// A Job of another with the name of the first one that the Repo will order.
+    pub fn of_another(approval: Approving) -> Self {
+        let action = if approval == Approving::Plan { Action::Plan } else { Action::Apply };
+        let attempt = Attempt { seq: RunSeq(1), action, number: 1 };
+        let job = Job {
+            name: job::name(&RepoId::new("platform", "infra"), "uid", attempt),
+            uid: "another".to_owned(),
+            version: "1".to_owned(),
+            owner: None,
+            attempt,
+            revision: revision(0),
+            marked: false,
+            suspended: true,
+            deleting: false,
+            pods: Pods::default(),
+            end: None,
+        };
+        Self {
+            job,
+            gone: false,
+            alive: false,
+            steps: Vec::new(),
+            fingerprint: None,
+            foreign: true,
+            image: String::new(),
+        }
+    }
+
     /// Whether something of it runs, or may run without anything that we do.
     pub fn goes_on(&self) -> bool {
         self.alive || (!self.gone && self.job.marked && self.job.end.is_none())
@@ -96,20 +130,20 @@ impl State {
                 if !wanted {
                     return None;
                 }
-                let all = self.jobs.iter().filter(|truth| !truth.gone);
+                let all = self.jobs.iter().filter(|truth| !truth.gone && !truth.foreign);
                 Event::JobsListed(all.map(|truth| truth.job.clone()).collect())
             }
             Effect::Make(order) => self.make(world, order, by),
             Effect::Start(job) => self.start(world, job, by),
-            Effect::LookAtJob(name) => {
-                let found = self.job(name).map(|index| Box::new(self.jobs[index].job.clone()));
-                Event::JobLooked(name.clone(), found)
-            }
+            Effect::LookAtJob(name) => match self.job(name).map(|index| &self.jobs[index]) {
+                Some(truth) if truth.foreign => Event::JobLookFailed(name.clone(), "it is no Job of ours".to_owned()),
+                found => Event::JobLooked(name.clone(), found.map(|truth| Box::new(truth.job.clone()))),
+            },
             Effect::ReadPods(_, uid) => Event::PodsRead(uid.clone(), self.pods(world, uid)),
             Effect::Remove(name, uid) => {
                 let found = self.jobs.iter().position(|truth| !truth.gone && truth.job.uid == *uid);
                 if let Some(index) = found {
-                    self.past.judge_removed(&self.jobs[index].job);
+                    self.past.judge_removed(&self.jobs[index].job, self.jobs[index].foreign);
                     self.jobs[index].gone = true;
                     self.publish(world, index, by);
                 }
@@ -119,7 +153,12 @@ impl State {
                 self.past.told(notice);
                 Event::Told(notice.id.clone())
             }
-            Effect::ReadCalendar(..) | Effect::AskVerdict(_) | Effect::End => return None,
+            Effect::ReadCalendar(..) => {
+                self.workers[by?].open = self.open;
+                let words = "the window is shut".to_owned();
+                Event::CalendarRead(Opening { open: self.open, changes_after: None, words })
+            }
+            Effect::AskVerdict(_) | Effect::SeeNeeds(_) | Effect::End => return None,
         })
     }
 
@@ -146,6 +185,9 @@ impl State {
             !truth.gone && (truth.job.name == order.name || seqless)
         };
         let found = self.jobs.iter().position(same);
+        if found.is_some_and(|index| self.jobs[index].foreign) {
+            return Event::Made(order.name.clone(), Made::Taken);
+        }
         let index = found.unwrap_or_else(|| self.add(world, order));
         let job = Job { name: order.name.clone(), ..self.jobs[index].job.clone() };
         self.past.judge_made(order, &job);
@@ -172,7 +214,8 @@ impl State {
             end: None,
         };
         let fingerprint = order.fingerprint.clone().filter(|_| world.mutant != Mutant::NoFingerprint);
-        self.jobs.push(Truth { job, gone: false, alive: runs, steps: Vec::new(), fingerprint });
+        let image = order.runner.image.clone();
+        self.jobs.push(Truth { job, gone: false, alive: runs, steps: Vec::new(), fingerprint, foreign: false, image });
         self.jobs.len() - 1
     }
 
@@ -184,7 +227,9 @@ impl State {
         let Some(index) = self.jobs.iter().position(same) else {
             return Event::StartAnswered(seen.name.clone(), Start::Refused);
         };
-        self.past.judge_started(&self.jobs[index].job, &self.jobs, world.approval);
+        let truth = &self.jobs[index];
+        self.past.judge_started(&truth.job, &self.jobs, world.approval);
+        self.past.judge_runner(&truth.job, &truth.image, truth.foreign, world.approval);
         let truth = &mut self.jobs[index];
         truth.changed();
         (truth.job.marked, truth.job.suspended) = (true, false);
@@ -202,6 +247,9 @@ impl State {
     /// Every watch is about to show this Job. One that does not lag leaves out what its own worker was answered.
     pub fn publish(&mut self, world: &World, index: usize, by: Option<usize>) {
         let truth = &self.jobs[index];
+        if truth.foreign {
+            return;
+        }
         let sight =
             if truth.gone { Sight::Gone(truth.job.name.clone()) } else { Sight::Seen(Box::new(truth.job.clone())) };
         for (number, worker) in self.workers.iter_mut().enumerate().filter(|(_, worker)| worker.watches) {
@@ -245,7 +293,7 @@ impl State {
         if begins && end == End::Complete {
             self.past.applied = Some(self.jobs[index].job.revision.clone());
         } else if begins {
-            self.past.hold(seq);
+            self.past.fail(seq, world.terms.retries);
         }
         let truth = &mut self.jobs[index];
         truth.changed();
@@ -312,7 +360,9 @@ pub fn failed(effect: &Effect) -> Option<Event> {
         Effect::ReadPods(_, uid) => Event::PodsFailed(uid.clone(), why),
         Effect::Remove(name, _) => Event::RemoveFailed(name.clone(), why),
         Effect::Tell(notice) => Event::TellFailed(notice.id.clone(), why),
-        Effect::WatchJobs(_) | Effect::ReadCalendar(..) | Effect::AskVerdict(_) | Effect::End => return None,
+        Effect::WatchJobs(_) | Effect::ReadCalendar(..) | Effect::AskVerdict(_) | Effect::SeeNeeds(_) | Effect::End => {
+            return None;
+        }
     })
 }
 

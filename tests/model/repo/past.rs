@@ -10,6 +10,7 @@ use domain::repo::spec::Approving;
 use domain::repo::status::{Action, Attempt, Phase, Question, Run, Status};
 
 use super::outside::Truth;
+use super::world::image;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Past {
@@ -29,6 +30,12 @@ pub struct Past {
     marked: BTreeSet<String>,
     /// What a person said yes to last: a commit, or what a plan would change. A newer plan voids it.
     yes: Option<(RunSeq, String)>,
+    /// What ran when they said so.
+    edition: u8,
+    /// Applies that failed since a person was last asked about the run.
+    failures: BTreeMap<RunSeq, u32>,
+    /// A Job was ordered although a gate was shut, or made although a person had stopped the Repo.
+    pub rushed: bool,
     /// Runs of which something may have been applied and did not succeed: only a person repeats them.
     held: BTreeSet<RunSeq>,
     /// What really was applied last.
@@ -145,28 +152,59 @@ impl Past {
         }
     }
 
+    /// A worker sends this, to which the calendar last said whether the window is open.
+    pub fn judge_ordered(&mut self, durable: &Status, sent: &Status, is_open: bool) {
+        let ordered = |status: &Status| {
+            let run = status.run.as_ref().filter(|run| run.phase == Phase::Starting);
+            run.map(|run| run.attempt)
+        };
+        if let Some(attempt) = ordered(sent).filter(|attempt| ordered(durable) != Some(*attempt)) {
+            self.rushed |= attempt.action == Action::Apply && !is_open;
+        }
+    }
+
+    /// A Job is started: it is the Repo's own, and runs what a person was asked about.
+    pub fn judge_runner(&mut self, job: &Job, runs: &str, foreign: bool, approval: Approving) {
+        self.promise(Promise::LeftAlone, !foreign);
+        if job.attempt.action == Action::Apply && approval != Approving::Auto {
+            self.promise(Promise::AppliedAsPlanned, runs == image(self.edition));
+        }
+    }
+
+    /// An apply that had begun failed: it is repeated by itself so often.
+    pub fn fail(&mut self, seq: RunSeq, retries: u32) {
+        let failures = self.failures.entry(seq).or_default();
+        *failures += 1;
+        if *failures > retries {
+            self.hold(seq);
+        }
+    }
+
     /// What was applied is not known, or not all of it.
     pub fn hold(&mut self, seq: RunSeq) {
         self.held.insert(seq);
     }
 
     /// We remove a Job.
-    pub fn judge_removed(&mut self, job: &Job) {
+    pub fn judge_removed(&mut self, job: &Job, foreign: bool) {
+        self.promise(Promise::LeftAlone, !foreign);
         self.promise(Promise::LeftAlone, !job.marked || self.ended.contains(&job.uid));
     }
 
     /// A person says yes, with this ticket.
-    pub fn said(&mut self, status: &Status, ticket: &str) {
+    pub fn said(&mut self, status: &Status, ticket: &str, edition: u8) {
         let (Some(run), Some(waiting)) = (&status.run, &status.waiting) else { return };
         if waiting.ticket != ticket {
             return;
         }
         let seq = run.attempt.seq;
+        self.edition = edition;
         match waiting.question {
             Question::Plan => self.yes = Some((seq, fingerprint(run))),
             Question::Revision => self.yes = Some((seq, run.revision.0.clone())),
             Question::Again => {
                 self.held.remove(&seq);
+                self.failures.remove(&seq);
                 self.yes = Some((seq, run.revision.0.clone()));
             }
         }

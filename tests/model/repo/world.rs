@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::id::{RepoId, Revision};
 use domain::machine::{Machine, Timestamp};
-use domain::pipeline::spec::Answers;
+use domain::pipeline::spec::{Answers, Window};
 use domain::promise::Promise;
 use domain::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Wanted};
 use domain::repo::status::{Condition, ConditionKind, Phase, Status};
@@ -31,7 +31,19 @@ pub struct World {
     pub workers: usize,
     /// Ended Jobs that are kept.
     pub keep: usize,
+    pub terms: Terms,
     pub mutant: Mutant,
+}
+
+/// What else a search begins with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms {
+    /// An apply waits for a window, which is shut at first.
+    pub gated: bool,
+    /// An apply that failed is repeated so often by itself.
+    pub retries: u32,
+    /// A Job of another has the name of the first one.
+    pub taken: bool,
 }
 
 /// A way to break the protocol around the machine.
@@ -79,6 +91,12 @@ pub struct Faults {
     pub yes: u8,
     pub replays: u8,
     pub restores: u8,
+    /// The window opens, or shuts.
+    pub turns: u8,
+    /// A person changes what runs.
+    pub edits: u8,
+    /// A person stops the Repo, and may let it go on.
+    pub stops: u8,
     /// Times that something waits until it is due.
     pub waits: u8,
 }
@@ -90,6 +108,9 @@ pub struct Stored {
     pub writer: Option<usize>,
     pub status: Status,
     pub answers: Answers,
+    /// Which image runs.
+    pub edition: u8,
+    pub stopped: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -103,6 +124,8 @@ pub struct Worker {
     looked: Option<Revision>,
     /// What it was to write last.
     sent: Option<Box<Status>>,
+    /// What its last look at the calendar brought.
+    pub open: bool,
     pub calls: Vec<Effect>,
 }
 
@@ -113,6 +136,8 @@ pub struct State {
     pub left: Faults,
     pub head: usize,
     pub drift: u8,
+    /// The window is open.
+    pub open: bool,
     pub object: Stored,
     /// Every Job that there ever was.
     pub jobs: Vec<Truth>,
@@ -122,21 +147,28 @@ pub struct State {
     pub past: Past,
 }
 
+/// The image of the user's containers.
+pub fn image(edition: u8) -> String {
+    format!("tool:{edition}")
+}
+
 pub fn revision(number: u8) -> Revision {
     Revision(number.to_string())
 }
 
 impl World {
-    fn spec(&self) -> Spec {
+    fn spec(&self, stored: &Stored) -> Spec {
+        let window = Window { days: vec![0], from: 0, to: 60, zone: "UTC".to_owned() };
+        let windows = if self.terms.gated { vec![window] } else { Vec::new() };
         Spec {
             source: Source { wanted: Wanted::Head, ..Source::default() },
             interval: Duration::from_mins(1),
             approval: self.approval,
-            runner: Runner { preset: Preset::Command, ..Runner::default() },
+            runner: Runner { preset: Preset::Command, image: image(stored.edition), ..Runner::default() },
             workspace: None,
-            retry: Retry { limit: 0, backoff: Duration::from_mins(1) },
-            gates: Gates::default(),
-            suspended: None,
+            retry: Retry { limit: self.terms.retries, backoff: Duration::from_mins(1) },
+            gates: Gates { windows, ..Gates::default() },
+            suspended: stored.stopped.then(|| "stopped".to_owned()),
             keep: Keep { succeeded: self.keep, failed: self.keep },
             stalled_after: Duration::from_hours(1),
         }
@@ -162,7 +194,7 @@ impl World {
             uid: "uid".to_owned(),
             generation: 1,
             version: stored.version.to_string(),
-            spec: Ok(self.spec()),
+            spec: Ok(self.spec(stored)),
             answers,
             status,
             deleting: false,
@@ -172,15 +204,17 @@ impl World {
 
 impl State {
     pub fn new(world: &World) -> Self {
-        let object = Stored { version: 1, writer: None, status: Status::default(), answers: Answers::default() };
+        let (status, answers) = (Status::default(), Answers::default());
+        let object = Stored { version: 1, writer: None, status, answers, edition: 0, stopped: false };
         let mut state = Self {
             now: Timestamp::default(),
             waits: 0,
             left: world.faults,
             head: 0,
             drift: 0,
+            open: !world.terms.gated,
             object,
-            jobs: Vec::new(),
+            jobs: world.terms.taken.then(|| Truth::of_another(world.approval)).into_iter().collect(),
             workers: Vec::new(),
             late: Vec::new(),
             past: Past::default(),
@@ -195,7 +229,16 @@ impl State {
     fn worker(&self, world: &World) -> Worker {
         let machine = Repo::new(0, world.object(&self.object));
         let seen = self.object.version;
-        Worker { machine, seen, watches: false, queue: Vec::new(), looked: None, sent: None, calls: Vec::new() }
+        Worker {
+            machine,
+            seen,
+            watches: false,
+            queue: Vec::new(),
+            looked: None,
+            sent: None,
+            open: !world.terms.gated,
+            calls: Vec::new(),
+        }
     }
 
     /// The ticket that a person could answer.
@@ -237,27 +280,14 @@ impl State {
                 self.left.suspended -= 1;
                 self.suspend(world, job);
             }
-            Action::Drift => {
-                self.left.drifts -= 1;
-                self.drift += 1;
-            }
-            Action::Yes => {
-                self.left.yes -= 1;
-                let ticket = self.question().unwrap().to_owned();
-                self.past.answered.push(ticket.clone());
-                self.say(ticket);
-            }
-            Action::Replay(answer) => {
-                self.left.replays -= 1;
-                let ticket = self.past.answered[answer].clone();
-                self.say(ticket);
-            }
-            Action::Restore => {
-                self.left.restores -= 1;
-                self.object.status = self.past.backup.clone().unwrap();
-                self.past.restored(&self.jobs);
-                self.edited();
-            }
+            Action::Drift
+            | Action::Yes
+            | Action::Replay(_)
+            | Action::Turn
+            | Action::Edit
+            | Action::Stop
+            | Action::Resume
+            | Action::Restore => self.touch(action),
             Action::Wait(worker) => {
                 self.waits += 1;
                 if let Some(at) = self.workers[worker].machine.next_deadline() {
@@ -280,17 +310,6 @@ impl State {
         self.late.extend(dead.calls.into_iter().filter(writes));
         self.object.writer = None;
         self.wake(world, worker);
-    }
-
-    fn say(&mut self, ticket: String) {
-        self.past.said(&self.object.status, &ticket);
-        self.object.answers.approve = Some(ticket);
-        self.edited();
-    }
-
-    fn edited(&mut self) {
-        self.object.version += 1;
-        self.object.writer = None;
     }
 
     fn wake(&mut self, world: &World, worker: usize) {
@@ -316,7 +335,7 @@ impl State {
         while let Some(effect) = all.pop_front() {
             let event = match effect {
                 // Git, the outbox and the beginning of a watch answer at once: their delays change nothing that a later event does not.
-                Effect::Resolve(_) | Effect::Tell(_) | Effect::WatchJobs(_) => {
+                Effect::Resolve(_) | Effect::Tell(_) | Effect::WatchJobs(_) | Effect::ReadCalendar(..) => {
                     self.perform(world, &effect, Some(worker))
                 }
                 Effect::Store(_, ref over) if world.mutant == Mutant::ActsOnDraft => {
@@ -339,13 +358,20 @@ impl State {
     fn judged(&mut self, worker: usize, effects: Vec<Effect>) -> Vec<Effect> {
         let known = &mut self.workers[worker];
         self.past.promise(Promise::RunInTheEnd, is_ahead(known.machine.next_deadline(), self.now));
+        let is_stopped = known.machine.object().spec.as_ref().is_ok_and(|spec| spec.suspended.is_some());
         for effect in &effects {
+            self.past.rushed |= is_stopped && matches!(effect, Effect::Make(_));
             self.past.broken.extend(known.machine.breaks(effect));
             // A write with an unknown outcome is repeated unchanged.
             if let Effect::Store(status, _) = effect
                 && known.sent.as_ref() != Some(status)
             {
-                self.past.judge_sent(known.machine.durable(), status, known.looked.as_ref());
+                let durable = known.machine.durable();
+                // What was begun before a stop, and was not durable then, waits as it is, whatever the head is by now.
+                if !is_stopped {
+                    self.past.judge_sent(durable, status, known.looked.as_ref());
+                }
+                self.past.judge_ordered(durable, status, known.open);
                 known.sent = Some(status.clone());
             }
         }
@@ -378,6 +404,13 @@ impl State {
         if status.conditions.iter().any(is_held) {
             // A commit waits behind it, or it is the newest.
             return self.jobs.iter().any(|truth| !truth.gone && truth.job.marked && truth.job.suspended);
+        }
+        let says = |reason: &str| status.conditions.iter().any(|one| one.reason == reason);
+        let is_held_up = (says("GateClosed") && !self.open)
+            || (says("Suspended") && self.object.stopped)
+            || (says("ErrResourceExists") && self.jobs.iter().any(|truth| truth.foreign && !truth.gone));
+        if is_held_up {
+            return true;
         }
         let Some(run) = status.run.as_ref().filter(|run| run.revision == head) else { return false };
         (run.phase == Phase::Succeeded && self.past.applied == Some(head)) || self.past.is_told(status)
@@ -414,17 +447,5 @@ impl State {
             end.take(&patient, next);
         }
         false
-    }
-}
-
-impl Faults {
-    fn spend(&mut self, fate: super::action::Fate) {
-        use super::action::Fate;
-        match fate {
-            Fate::Works => {}
-            Fate::Before => self.before -= 1,
-            Fate::Broken => self.broken -= 1,
-            Fate::Lingers => self.lingers -= 1,
-        }
     }
 }

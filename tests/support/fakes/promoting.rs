@@ -47,7 +47,7 @@ pub struct Promotions {
     objects: BTreeMap<PipelineId, Object>,
     version: u64,
     watches: Vec<Out<ObjectSight<Object>>>,
-    targets: BTreeMap<TargetKey, Look>,
+    pub(super) targets: BTreeMap<TargetKey, Look>,
     leaf_watches: Vec<(ClusterKey, Collection, Out<News>)>,
     links: Vec<(ClusterKey, Out<Link>)>,
     down: BTreeSet<ClusterKey>,

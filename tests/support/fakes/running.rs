@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use domain::app::{Look, TargetKey};
 use domain::id::{RepoId, Revision};
 use domain::pipeline::spec::Answers;
 use domain::ports::pipeline::{ObjectSight, Objects, Written};
-use domain::ports::repo::{Begins, Found, Heads, JobSight, Jobs, Made, Running, Start, Unresolved};
+use domain::ports::repo::{Begins, Found, Heads, JobSight, Jobs, Made, Needs, Running, Start, Unresolved};
 use domain::ports::{Flow, PortError};
 use domain::repo::job::{End, Job, Order, Pod, Pods, Step, StepKind, StepState};
 use domain::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Source, Spec, Steps};
@@ -102,6 +103,7 @@ impl World {
             jobs: Arc::new(self.clone()),
             calendar: Arc::new(self.clone()),
             verdicts: Arc::new(self.clone()),
+            needs: Arc::new(self.clone()),
             required: false,
         })
     }
@@ -222,6 +224,22 @@ impl Heads for World {
             Some(revision) => Ok(Found { revision, name: "refs/heads/main".to_owned() }),
             None => Err(unresolved("no such repository".to_owned())),
         }
+    }
+}
+
+#[async_trait]
+impl Needs for World {
+    async fn see(&self, needs: &[TargetKey]) -> Vec<(TargetKey, Result<Option<Look>, PortError>)> {
+        let mut seen = Vec::new();
+        for need in needs {
+            let read = match self.port("needs.see", &need.display_name()).await {
+                Ok(false) => Ok(self.state().promotions.targets.get(need).cloned()),
+                Ok(true) => Err(failed("needs.see")),
+                Err(error) => Err(error),
+            };
+            seen.push((need.clone(), read));
+        }
+        seen
     }
 }
 

@@ -6,9 +6,10 @@ use actix::{ActorFutureExt, AsyncContext, Context, WrapFuture};
 
 use super::RepoActor;
 use crate::actors::shell::Drives;
+use domain::app::TargetKey;
 use domain::id::{ObjectId, RepoId, Subject};
-use domain::notice::Notice;
 use domain::machine::Timestamp;
+use domain::notice::Notice;
 use domain::pipeline::spec::{Freeze, Window};
 use domain::ports::pipeline::{Asking, Written};
 use domain::repo::spec::Object;
@@ -99,6 +100,16 @@ impl RepoActor {
                 metrics.failure("ask_verdict");
                 Event::VerdictFailed(seq, unanswered.why, unanswered.rest)
             }
+        });
+    }
+
+    pub(super) fn see_needs(&mut self, needs: Vec<TargetKey>, ctx: &mut Context<Self>) {
+        let (port, metrics) = (self.running.needs.clone(), self.env.metrics.clone());
+        self.ask(ctx, async move { port.see(&needs).await }, move |reads| {
+            if reads.iter().any(|(_, read)| read.is_err()) {
+                metrics.failure("see_needs");
+            }
+            Event::NeedsSeen(reads)
         });
     }
 

@@ -92,6 +92,7 @@ impl Drives<Repo> for RepoActor {
             Effect::Remove(name, uid) => self.remove(name, uid, ctx),
             Effect::ReadCalendar(windows, freezes) => self.read_calendar(&windows, &freezes, ctx),
             Effect::AskVerdict(question) => self.ask_verdict(*question, ctx),
+            Effect::SeeNeeds(needs) => self.see_needs(needs, ctx),
             Effect::Tell(notice) => self.tell(notice, ctx),
             Effect::End => {
                 self.obituary.end = End::Finished(None);

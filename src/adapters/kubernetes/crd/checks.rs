@@ -1,10 +1,12 @@
-//! What specs of all our kinds have in common, checked: names, durations, addresses, windows, freezes and verdicts.
+//! What specs of all our kinds have in common, checked: names, durations, addresses, windows, freezes, verdicts, and objects that are
+//! needed.
 //!
 //! Not for what belongs to one kind; that is its own `read`.
 
 use std::fmt;
 use std::time::Duration;
 
+use domain::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
 use domain::pipeline::spec::{Freeze, VerdictSource, Window};
 use domain::text::clean;
 use jiff::Timestamp;
@@ -94,6 +96,50 @@ pub fn freeze(raw: &raw::Freeze) -> Result<Freeze, InvalidSpec> {
     }
     let reason = raw.reason.as_deref().unwrap_or("a freeze");
     Ok(Freeze { from, to, reason: clean(reason, WORDS_BYTES_MAX) })
+}
+
+/// An object that an object of this kind and namespace needs. Without a namespace it is in that one, too.
+pub fn need(raw: &raw::Need, namespace: &str, kind: &str) -> Result<TargetKey, InvalidSpec> {
+    let app = AppKind::new(raw.api_version.clone(), raw.kind.clone());
+    let within = given(&raw.namespace).unwrap_or_else(|| namespace.to_owned());
+    is_shown(&raw.api_version, &raw.kind)?;
+    object_name(&within, "needs.namespace")?;
+    object_name(&raw.name, "needs.name")?;
+    Ok(TargetKey::new(cluster(raw.cluster_ref.as_ref(), namespace, kind)?, app, within, raw.name.clone()))
+}
+
+/// A cluster that an object of this kind and namespace names; without a reference, this one.
+pub fn cluster(raw: Option<&raw::ClusterRef>, namespace: &str, kind: &str) -> Result<ClusterKey, InvalidSpec> {
+    let Some(raw::ClusterRef { api_version: _, kind: of, name, namespace: within }) = raw else {
+        return Ok(ClusterKey::Here);
+    };
+    let within = given(within).unwrap_or_else(|| namespace.to_owned());
+    object_name(&within, "clusterRef.namespace")?;
+    object_name(name, "clusterRef.name")?;
+    let of = match of {
+        raw::ClusterKind::Secret if within != namespace => {
+            return invalid(format!("the Secret of a clusterRef is in the {kind}'s namespace"));
+        }
+        raw::ClusterKind::Secret => LeafKind::Secret,
+        raw::ClusterKind::GitopsCluster => LeafKind::GitopsCluster,
+    };
+    Ok(ClusterKey::Leaf(LeafId { kind: of, namespace: within, name: name.clone() }))
+}
+
+/// What an object says of itself is shown to all who may read ours. Its author may not read Secrets by that.
+pub fn is_shown(api_version: &str, kind: &str) -> Result<(), InvalidSpec> {
+    if kind == "Secret" && !api_version.contains('/') { invalid("a Secret is never read as an app") } else { Ok(()) }
+}
+
+/// Why this may not be looked at for an object of this namespace where `pipeline.cross_namespace` is off: another namespace has the
+/// kubeconfig.
+pub fn is_elsewhere(target: &TargetKey, namespace: &str) -> Option<String> {
+    match &target.cluster {
+        ClusterKey::Leaf(leaf) if leaf.namespace != namespace => {
+            Some(format!("{leaf} is in another namespace, which pipeline.cross_namespace = false forbids"))
+        }
+        ClusterKey::Leaf(_) | ClusterKey::Here => None,
+    }
 }
 
 /// What becomes a part of a path of the API server's.

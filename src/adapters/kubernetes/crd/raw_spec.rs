@@ -112,7 +112,7 @@ pub struct ClusterRef {
     /// Its name.
     #[cfg_attr(test, schemars(length(min = 1, max = 253)))]
     pub name: String,
-    /// Its namespace: that of the Pipeline, unless given.
+    /// Its namespace: that of the object that names it, unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(length(max = 63)))]
     pub namespace: Option<String>,
@@ -311,7 +311,7 @@ pub struct Need {
     /// Its name.
     #[cfg_attr(test, schemars(length(min = 1, max = 253)))]
     pub name: String,
-    /// Its namespace: that of the Pipeline, unless given.
+    /// Its namespace: that of the object that names it, unless given.
     #[cfg_attr(test, schemars(length(max = 63)))]
     pub namespace: Option<String>,
     /// The cluster. Without one, this cluster.

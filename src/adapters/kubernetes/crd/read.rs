@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::app::{AppKind, ClusterKey, LeafId, LeafKind, TargetKey};
+use domain::app::{AppKind, TargetKey};
 use domain::id::{Environment, PipelineId};
 use domain::pipeline::callers::{App, Called, CalledEnvironment, How};
 use domain::pipeline::proposal::{ForgeKind, Repository};
@@ -16,8 +16,8 @@ use domain::text::clean;
 use serde_json::value::RawValue;
 
 use super::checks::{
-    ITEMS_MAX, InvalidSpec, at_most, duration, freeze, given, https, invalid, object_name, stalled_after, verdict,
-    window,
+    ITEMS_MAX, InvalidSpec, at_most, cluster, duration, freeze, given, https, invalid, is_elsewhere, is_shown, need,
+    object_name, stalled_after, verdict, window,
 };
 use super::metadata::{Metadata, RawObject};
 use super::raw_spec as raw;
@@ -85,12 +85,10 @@ pub fn called(json: &str) -> Result<Called, String> {
 
 /// The same object, whose spec is wrong if it names a cluster of another namespace.
 pub fn confined(mut object: Object) -> Object {
-    let is_elsewhere = |target: &TargetKey| match &target.cluster {
-        ClusterKey::Here => None,
-        ClusterKey::Leaf(leaf) => (leaf.namespace != object.id.namespace).then(|| leaf.to_string()),
-    };
-    if let Some(leaf) = object.spec.as_ref().ok().and_then(|spec| spec.targets().find_map(is_elsewhere)) {
-        let why = format!("{leaf} is in another namespace, which pipeline.cross_namespace = false forbids");
+    let namespace = object.id.namespace.as_str();
+    let elsewhere =
+        object.spec.as_ref().ok().and_then(|spec| spec.targets().find_map(|one| is_elsewhere(one, namespace)));
+    if let Some(why) = elsewhere {
         object.spec = Err(clean(&why, MESSAGE_BYTES_MAX));
     }
     object
@@ -161,7 +159,7 @@ impl Reader<'_> {
             ready_value: given(&app.ready_value),
         };
         let target = |raw: &raw::Target| {
-            let cluster = self.cluster(raw.cluster_ref.as_ref())?;
+            let cluster = cluster(raw.cluster_ref.as_ref(), &self.metadata.namespace, "Pipeline")?;
             object_name(&raw.namespace, "a target's namespace")?;
             Ok(TargetKey::new(cluster, kind.clone(), raw.namespace.clone(), app.name.clone()))
         };
@@ -177,21 +175,6 @@ impl Reader<'_> {
         })
     }
 
-    fn cluster(&self, raw: Option<&raw::ClusterRef>) -> Result<ClusterKey, InvalidSpec> {
-        let Some(raw::ClusterRef { api_version: _, kind, name, namespace }) = raw else { return Ok(ClusterKey::Here) };
-        let namespace = given(namespace).unwrap_or_else(|| self.metadata.namespace.clone());
-        object_name(&namespace, "clusterRef.namespace")?;
-        object_name(name, "clusterRef.name")?;
-        let kind = match kind {
-            raw::ClusterKind::Secret if namespace != self.metadata.namespace => {
-                return invalid("the Secret of a clusterRef is in the Pipeline's namespace");
-            }
-            raw::ClusterKind::Secret => LeafKind::Secret,
-            raw::ClusterKind::GitopsCluster => LeafKind::GitopsCluster,
-        };
-        Ok(ClusterKey::Leaf(LeafId { kind, namespace, name: name.clone() }))
-    }
-
     fn gates(&self, raw: &raw::Gates) -> Result<Gates, InvalidSpec> {
         at_most(ITEMS_MAX, raw.windows.len(), "windows")?;
         at_most(ITEMS_MAX, raw.freezes.len(), "freezes")?;
@@ -201,7 +184,11 @@ impl Reader<'_> {
             windows: raw.windows.iter().map(window).collect::<Result<_, _>>()?,
             freezes: raw.freezes.iter().map(freeze).collect::<Result<_, _>>()?,
             verdict: raw.verdict.as_ref().map(verdict).transpose()?,
-            needs: raw.needs.iter().map(|need| self.need(need)).collect::<Result<_, _>>()?,
+            needs: raw
+                .needs
+                .iter()
+                .map(|one| need(one, &self.metadata.namespace, "Pipeline"))
+                .collect::<Result<_, _>>()?,
         })
     }
 
@@ -222,15 +209,6 @@ impl Reader<'_> {
             })
         };
         Ok(Purged { workloads: raw.workloads.clone(), by: given(&raw.server).map(by).transpose()? })
-    }
-
-    fn need(&self, raw: &raw::Need) -> Result<TargetKey, InvalidSpec> {
-        let app = AppKind::new(raw.api_version.clone(), raw.kind.clone());
-        let namespace = given(&raw.namespace).unwrap_or_else(|| self.metadata.namespace.clone());
-        is_shown(&raw.api_version, &raw.kind)?;
-        object_name(&namespace, "needs.namespace")?;
-        object_name(&raw.name, "needs.name")?;
-        Ok(TargetKey::new(self.cluster(raw.cluster_ref.as_ref())?, app, namespace, raw.name.clone()))
     }
 }
 
@@ -264,11 +242,6 @@ fn repository(raw: &raw::PullRequest) -> Result<Repository, InvalidSpec> {
         path: given(&raw.path),
         secret: raw.secret_ref.as_ref().map(|secret| secret.name.clone()),
     })
-}
-
-/// What an app says of itself is shown to all who may read the Pipeline. Its author may not read Secrets by that.
-fn is_shown(api_version: &str, kind: &str) -> Result<(), InvalidSpec> {
-    if kind == "Secret" && !api_version.contains('/') { invalid("a Secret is never read as an app") } else { Ok(()) }
 }
 
 fn pointer(text: &Option<String>, field: &str) -> Result<Option<String>, InvalidSpec> {

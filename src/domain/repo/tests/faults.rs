@@ -155,3 +155,22 @@ fn a_poke_counts_that_a_refused_write_shows_first() {
     stage.feed(refused);
     assert_eq!(stage.started.len(), 2);
 }
+
+/// The list of pods may lag behind the Job, which counts those that were told to end and have not.
+#[test]
+fn a_job_whose_pod_is_still_ending_by_its_own_count_has_not_ended() {
+    let mut stage = staged(Approving::Auto);
+    let (job, end) = (stage.job(), Some(End::Failed("PodFailurePolicy".to_owned(), String::new())));
+    let step = Step { kind: StepKind::Apply, state: StepState::Ended(143, String::new(), String::new()) };
+    let pod = Pod { name: "pod".to_owned(), alive: false, waits: None, disrupted: None, steps: vec![step] };
+    stage.pods.insert(job.uid.clone(), vec![pod]);
+    for (pods, over) in [((1, 0), false), ((0, 1), false), ((0, 0), true)] {
+        let (active, terminating) = pods;
+        let version = stage.next_version();
+        let seen = Job { end: end.clone(), pods: Pods { active, terminating }, version, ..job.clone() };
+        stage.jobs.insert(job.name.clone(), seen.clone());
+        stage.feed(Event::JobSeen(Box::new(seen)));
+        stage.pass(Duration::from_mins(2));
+        assert_eq!(stage.run().phase == Phase::Failed, over, "{pods:?}");
+    }
+}

@@ -78,6 +78,23 @@ fn a_changed_runner_voids_a_yes_and_starts_no_run_of_what_was_applied() {
 }
 
 #[test]
+fn a_run_whose_job_was_never_made_is_stopped_and_goes_on() {
+    let mut stage = Stage::new(spec(Approving::Auto));
+    stage.held = vec!["make_job"];
+    stage.pass(Duration::from_secs(5));
+    let name = stage.run().job.as_ref().expect("a name").name.clone();
+    stage.kept.clear();
+    stage.held.clear();
+    stage.edit(|object| object.spec.as_mut().expect("a spec").suspended = Some("holiday".to_owned()));
+    stage.feed(Event::MakeFailed(name, "exceeded quota".to_owned()));
+    stage.pass(Duration::from_hours(2));
+    assert_eq!((stage.jobs.len(), stage.ready()), (0, (Some(false), "Suspended")));
+    stage.edit(|object| object.spec.as_mut().expect("a spec").suspended = None);
+    stage.pass(Duration::from_mins(2));
+    assert_eq!((stage.run().attempt.seq, stage.started.len()), (RunSeq(1), 1));
+}
+
+#[test]
 fn a_closed_gate_holds_an_apply_and_a_suspended_repo_starts_nothing() {
     let mut spec = spec(Approving::Auto);
     spec.gates.freezes = vec![Freeze { from: 0, to: i64::MAX, reason: "fair".to_owned() }];
@@ -94,4 +111,31 @@ fn a_closed_gate_holds_an_apply_and_a_suspended_repo_starts_nothing() {
     stage.edit(|object| object.spec.as_mut().expect("a spec").suspended = None);
     stage.pass(Duration::from_secs(5));
     assert_eq!(stage.started.len(), 1);
+}
+
+#[test]
+fn a_ticket_names_the_run_its_attempt_its_plan_and_its_settings() {
+    let mut stage = staged(Approving::Plan);
+    stage.plans("1");
+    stage.pass(Duration::from_secs(2));
+    let asked = stage.run().clone();
+    let changed = |change: fn(&mut Run)| {
+        let mut run = asked.clone();
+        change(&mut run);
+        run
+    };
+    // A backup may bring a number back: then the plan alone is another one.
+    let planned = changed(|run| run.plan.as_mut().expect("a plan").fingerprint = "2".repeat(64));
+    let runs = [
+        asked.clone(),
+        planned,
+        changed(|run| run.attempt.number += 1),
+        changed(|run| run.attempt.seq = run.attempt.seq.next()),
+        changed(|run| run.terms.settings = "others".to_owned()),
+    ];
+    let tickets = runs.iter().map(|run| ask::ticket("uid-1", run, status::Question::Plan));
+    let others =
+        [ask::ticket("uid-2", &asked, status::Question::Plan), ask::ticket("uid-1", &asked, status::Question::Again)];
+    assert_eq!(tickets.chain(others).collect::<BTreeSet<_>>().len(), 7);
+    assert_eq!(stage.ticket(), ask::ticket("uid-1", &asked, status::Question::Plan));
 }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::app::{AppKind, ClusterKey, TargetKey};
 use crate::pipeline::spec::{Answers, VerdictSource, Window};
 use crate::repo::spec::{Approving, Gates, Keep, Retry, Runner, Source, Spec, Wanted};
 use crate::repo::status::{Approval, Attempt, Counts, Failing, JobRef, Next, Phase, Question, Terms};
@@ -170,7 +171,8 @@ fn what_must_hold_before_an_apply_is_named_without_what_an_address_may_hide() {
     let window = Window { days: vec![0, 4], from: 540, to: 1020, zone: "UTC".to_owned() };
     let url = "https://gate.example.com/s3cr3t".to_owned();
     let verdict = Some(VerdictSource { url, secret: None, timeout: Duration::from_secs(1) });
-    let gates = Gates { windows: vec![window], freezes: Vec::new(), verdict };
+    let needs = vec![TargetKey::new(ClusterKey::Here, AppKind::new("apps/v1", "Deployment"), "shop", "db")];
+    let gates = Gates { windows: vec![window], freezes: Vec::new(), verdict, needs };
     let mut gated = object(Status::default());
     gated.spec = Ok(Spec { gates, ..spec() });
     assert_eq!(
@@ -179,6 +181,7 @@ fn what_must_hold_before_an_apply_is_named_without_what_an_address_may_hide() {
             "after a person's yes to the plan",
             "window Mon Fri 09:00 to 17:00 UTC",
             "verdict of gate.example.com",
+            "needs Deployment shop/db",
             "repeated by itself up to 2 times, first after 1m",
         ]
     );

@@ -134,6 +134,7 @@ pub(super) fn gates(spec: &Spec) -> Vec<String> {
     all.extend(gates.windows.iter().map(window));
     all.extend(gates.freezes.iter().map(|freeze| format!("freeze: {}", freeze.reason)));
     all.extend(gates.verdict.as_ref().map(|verdict| format!("verdict of {}", host(&verdict.url))));
+    all.extend(gates.needs.iter().map(|need| format!("needs {} {}", need.app.kind, need.display_name())));
     let retry = spec.retry;
     all.extend((retry.limit > 0).then(|| {
         format!("repeated by itself up to {} times, first after {}", retry.limit, rollout::duration(retry.backoff))

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::raw_spec::{Freeze, SecretRef, Verdict, Window};
+use super::super::raw_spec::{Freeze, Need, SecretRef, Verdict, Window};
 
 #[cfg(test)]
 use schemars::JsonSchema;
@@ -208,6 +208,9 @@ pub struct Gates {
     pub freezes: Vec<Freeze>,
     /// Another system says that the gate is open.
     pub verdict: Option<Verdict>,
+    /// These objects are there and ready.
+    #[cfg_attr(test, schemars(length(max = 20)))]
+    pub needs: Vec<Need>,
 }
 
 /// Ended Jobs that are kept, with their logs.

@@ -6,15 +6,18 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use domain::app::{ClusterKey, TargetKey};
 use domain::id::RepoId;
 use domain::repo::spec::{Approving, Gates, Keep, Object, Preset, Retry, Runner, Spec, Steps};
 use domain::text::{clean, is_hidden};
 use serde_json::value::RawValue;
 
 use super::super::checks::{
-    ITEMS_MAX, InvalidSpec, at_most, duration, freeze, given, invalid, object_name, stalled_after, verdict, window,
+    ITEMS_MAX, InvalidSpec, at_most, duration, freeze, given, invalid, is_elsewhere, need, object_name, stalled_after,
+    verdict, window,
 };
 use super::super::metadata::{Metadata, RawObject};
+use super::super::raw_spec::Need;
 use super::super::values::MESSAGE_BYTES_MAX;
 use super::extras::extras;
 use super::git::source;
@@ -52,6 +55,8 @@ pub struct Installation {
     pub terraform_image: String,
     /// The namespace that allclear itself runs in, if that is known. No Repo is run there.
     pub namespace: Option<String>,
+    /// A cluster that another namespace names is wrong in a spec (`pipeline.cross_namespace`).
+    pub confined: bool,
 }
 
 /// Reads a Repo.
@@ -97,7 +102,7 @@ fn spec_of(raw: &raw::RepoSpec, metadata: &Metadata, installation: &Installation
         runner: runner(&raw.runner, approval, installation)?,
         workspace: workspace(&raw.workspace)?,
         retry: retry(&raw.retry)?,
-        gates: gates(&raw.gates)?,
+        gates: gates(&raw.gates, metadata, installation)?,
         suspended: metadata.suspended(raw.suspend),
         keep: Keep {
             succeeded: kept(raw.keep.succeeded, "keep.succeeded")?,
@@ -206,14 +211,29 @@ fn retry(raw: &raw::Retry) -> Result<Retry, InvalidSpec> {
     Ok(Retry { limit, backoff: between(&raw.backoff, "retry.backoff", BACKOFF, SECOND..=HOUR)? })
 }
 
-fn gates(raw: &raw::Gates) -> Result<Gates, InvalidSpec> {
+fn gates(raw: &raw::Gates, metadata: &Metadata, installation: &Installation) -> Result<Gates, InvalidSpec> {
     at_most(ITEMS_MAX, raw.windows.len(), "windows")?;
     at_most(ITEMS_MAX, raw.freezes.len(), "freezes")?;
+    at_most(ITEMS_MAX, raw.needs.len(), "needs")?;
     Ok(Gates {
         windows: raw.windows.iter().map(window).collect::<Result<_, _>>()?,
         freezes: raw.freezes.iter().map(freeze).collect::<Result<_, _>>()?,
         verdict: raw.verdict.as_ref().map(verdict).transpose()?,
+        needs: raw.needs.iter().map(|one| needed(one, metadata, installation)).collect::<Result<_, _>>()?,
     })
+}
+
+fn needed(raw: &Need, metadata: &Metadata, installation: &Installation) -> Result<TargetKey, InvalidSpec> {
+    let need = need(raw, &metadata.namespace, "Repo")?;
+    let (group, kind) = (need.app.api_version.split_once('/').map(|(group, _)| group), need.app.kind.as_str());
+    let is_own_kind = need.cluster == ClusterKey::Here && (group, kind) == (Some("allclear.dev"), "Repo");
+    if is_own_kind && (&need.namespace, &need.name) == (&metadata.namespace, &metadata.name) {
+        return invalid("gates.needs names this Repo itself, which is ready only after the apply that waits for it");
+    }
+    match is_elsewhere(&need, &metadata.namespace).filter(|_| installation.confined) {
+        Some(why) => invalid(why),
+        None => Ok(need),
+    }
 }
 
 fn kept(raw: Option<i64>, field: &str) -> Result<usize, InvalidSpec> {

@@ -41,6 +41,11 @@ const RULES: &[(&str, &str, &str)] = &[
         "self.mountPath != '/workspace' && !self.mountPath.startsWith('/workspace/')",
         "mountPath is not in /workspace, which holds the repository",
     ),
+    (
+        "/properties/gates/properties/needs/items/properties/clusterRef",
+        "self.kind != 'Secret' || !has(self.__namespace__)",
+        "a Secret is in the namespace of the Repo: leave namespace out",
+    ),
 ];
 
 /// The CRD of Repos.

@@ -24,6 +24,7 @@ fn installation() -> Installation {
     Installation {
         terraform_image: "registry.example.com/terraform:1".to_owned(),
         namespace: Some("allclear-system".to_owned()),
+        confined: false,
     }
 }
 
@@ -100,6 +101,11 @@ fn everything_that_can_be_said_is_read() {
             "windows": [{"days": ["Mon"], "from": "09:00", "to": "17:00"}],
             "freezes": [{"from": "2026-12-20T00:00:00Z", "to": "2027-01-03T00:00:00Z", "reason": "holidays"}],
             "verdict": {"url": "https://gate.example.com/x", "secretRef": {"name": "gate"}},
+            "needs": [
+                {"apiVersion": "allclear.dev/v1alpha1", "kind": "Repo", "name": "network"},
+                {"apiVersion": "apps/v1", "kind": "Deployment", "name": "db", "namespace": "shop",
+                 "clusterRef": {"kind": "Secret", "name": "eu-1"}},
+            ],
         },
         "runner": {"serviceAccountName": "deployer", "kubernetesToken": true, "deadline": "2h", "grace": "0s"},
     }));
@@ -112,6 +118,8 @@ fn everything_that_can_be_said_is_read() {
         (Keep { succeeded: 0, failed: 50 }, Some("spec.suspend is true"))
     );
     assert_eq!((spec.gates.windows.len(), spec.gates.freezes.len(), spec.gates.verdict.is_some()), (1, 1, true));
+    let needs = spec.gates.needs.iter().map(TargetKey::display_name).collect::<Vec<_>>();
+    assert_eq!(needs, ["platform/network", "eu-1/shop/db"]);
     assert_eq!((spec.runner.service_account.as_deref(), spec.runner.kubernetes_token), (Some("deployer"), true));
     assert_eq!((spec.runner.deadline, spec.runner.grace), (2 * HOUR, Duration::ZERO));
 }
@@ -264,6 +272,17 @@ fn invalid_others() -> Vec<(Value, &'static str)> {
         (json!({"keep": {"succeeded": -1}}), "keep.succeeded is not between 0 and 50"),
         (json!({"gates": {"windows": vec![json!({"from": "09:00", "to": "10:00"}); 21]}}), "21 windows, 20 at most"),
         (json!({"gates": {"verdict": {"url": "http://gate.example.com"}}}), "gates.verdict.url is no https address"),
+        (json!({"gates": {"needs": [need("Repo", "infra", None)]}}), "gates.needs names this Repo itself"),
+        (json!({"gates": {"needs": [need("Repo", "../x", None)]}}), "needs.name: \"../x\" is no name"),
+        (json!({"gates": {"needs": vec![need("Repo", "a", None); 21]}}), "21 needs, 20 at most"),
+        (
+            json!({"gates": {"needs": [need("Repo", "a", Some(("Secret", "other")))]}}),
+            "the Secret of a clusterRef is in the Repo's namespace",
+        ),
+        (
+            json!({"gates": {"needs": [{"apiVersion": "v1", "kind": "Secret", "name": "a"}]}}),
+            "a Secret is never read as an app",
+        ),
     ]
 }
 
@@ -316,4 +335,22 @@ fn what_cannot_be_named_or_remembered_is_no_object() {
     let mut without = example();
     without.as_object_mut().unwrap().remove("spec");
     assert_eq!(object(&without.to_string(), &installation()).unwrap().spec, Err("spec is missing".to_owned()));
+}
+
+fn need(kind: &str, name: &str, cluster: Option<(&str, &str)>) -> Value {
+    let mut need = json!({"apiVersion": "allclear.dev/v1alpha1", "kind": kind, "name": name});
+    if let Some((kind, namespace)) = cluster {
+        need["clusterRef"] = json!({"kind": kind, "name": "eu-1", "namespace": namespace});
+    }
+    need
+}
+
+#[test]
+fn a_cluster_of_another_namespace_can_be_forbidden_and_the_same_name_there_is_another_repo() {
+    let mut object = example();
+    object["spec"]["gates"] = json!({"needs": [need("Repo", "infra", Some(("GitopsCluster", "clusters")))]});
+    let read = |confined| super::object(&object.to_string(), &Installation { confined, ..installation() }).unwrap();
+    assert!(read(false).spec.is_ok());
+    let why = read(true).spec.unwrap_err();
+    assert!(why.contains("GitopsCluster/clusters/eu-1 is in another namespace"), "{why}");
 }

@@ -1,0 +1,63 @@
+//! What people do: to the object, and to what a plan would change.
+
+use super::action::Action;
+use super::world::State;
+
+impl State {
+    /// Somebody touches the object, or what a plan would change.
+    pub fn touch(&mut self, action: Action) {
+        match action {
+            Action::Drift => {
+                self.left.drifts -= 1;
+                self.drift += 1;
+            }
+            Action::Yes => {
+                self.left.yes -= 1;
+                let ticket = self.question().unwrap().to_owned();
+                self.past.answered.push(ticket.clone());
+                self.say(ticket);
+            }
+            Action::Replay(answer) => {
+                self.left.replays -= 1;
+                let ticket = self.past.answered[answer].clone();
+                self.say(ticket);
+            }
+            Action::Turn => {
+                self.left.turns -= 1;
+                self.open = !self.open;
+            }
+            Action::Edit => {
+                self.left.edits -= 1;
+                self.object.edition += 1;
+                self.edited();
+            }
+            Action::Stop => {
+                self.left.stops -= 1;
+                self.object.stopped = true;
+                self.edited();
+            }
+            Action::Resume => {
+                self.object.stopped = false;
+                self.edited();
+            }
+            Action::Restore => {
+                self.left.restores -= 1;
+                self.object.status = self.past.backup.clone().unwrap();
+                self.past.restored(&self.jobs);
+                self.edited();
+            }
+            _ => {}
+        }
+    }
+
+    fn say(&mut self, ticket: String) {
+        self.past.said(&self.object.status, &ticket, self.object.edition);
+        self.object.answers.approve = Some(ticket);
+        self.edited();
+    }
+
+    pub fn edited(&mut self) {
+        self.object.version += 1;
+        self.object.writer = None;
+    }
+}
