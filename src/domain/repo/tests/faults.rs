@@ -174,3 +174,45 @@ fn a_job_whose_pod_is_still_ending_by_its_own_count_has_not_ended() {
         assert_eq!(stage.run().phase == Phase::Failed, over, "{pods:?}");
     }
 }
+
+/// A Job of ours that the status does not know.
+fn earlier(stage: &mut Stage, seq: u64, runs: bool) -> Job {
+    let job = Job {
+        name: "infra-earlier".to_owned(),
+        uid: "earlier".to_owned(),
+        version: stage.next_version(),
+        owner: Some("uid-1".to_owned()),
+        attempt: status::Attempt { seq: RunSeq(seq), number: 1, action: Action::Apply },
+        revision: Revision(C.to_owned()),
+        marked: runs,
+        suspended: !runs,
+        deleting: false,
+        pods: Pods { active: u32::from(runs), terminating: 0 },
+        end: None,
+    };
+    stage.jobs.insert(job.name.clone(), job.clone());
+    job
+}
+
+#[test]
+fn a_started_job_of_an_earlier_run_holds_the_next_one_until_it_has_ended() {
+    let mut stage = Stage::new(spec(Approving::Auto));
+    stage.stored.status.seq = RunSeq(5);
+    stage.repo = Repo::new(1_000_000, stage.stored.clone());
+    let job = earlier(&mut stage, 1, true);
+    stage.pass(Duration::from_mins(5));
+    assert_eq!((stage.run().phase, stage.started.len()), (Phase::Waiting, 0), "{}", stage.run().message);
+    let ended = Job { end: Some(End::Complete), pods: Pods::default(), version: "99".to_owned(), ..job };
+    stage.jobs.insert(ended.name.clone(), ended.clone());
+    stage.feed(Event::JobSeen(Box::new(ended)));
+    stage.pass(Duration::from_secs(5));
+    assert_eq!((stage.run().attempt.seq, stage.started.len()), (RunSeq(6), 1));
+}
+
+#[test]
+fn numbers_begin_above_those_of_the_jobs_that_there_are() {
+    let mut stage = Stage::new(spec(Approving::Auto));
+    earlier(&mut stage, 7, false);
+    stage.pass(Duration::from_secs(5));
+    assert_eq!((stage.run().attempt.seq, stage.started.len()), (RunSeq(8), 1));
+}

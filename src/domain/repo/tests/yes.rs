@@ -139,3 +139,23 @@ fn a_ticket_names_the_run_its_attempt_its_plan_and_its_settings() {
     assert_eq!(tickets.chain(others).collect::<BTreeSet<_>>().len(), 7);
     assert_eq!(stage.ticket(), ask::ticket("uid-1", &asked, status::Question::Plan));
 }
+
+#[test]
+fn a_stopped_repo_begins_no_run_and_orders_no_job() {
+    let mut spec = spec(Approving::Auto);
+    spec.gates.freezes = vec![Freeze { from: 0, to: i64::MAX, reason: "fair".to_owned() }];
+    let mut stage = Stage::new(spec);
+    stage.pass(Duration::from_mins(1));
+    stage.edit(|object| {
+        let spec = object.spec.as_mut().expect("a spec");
+        spec.gates.freezes.clear();
+        spec.suspended = Some("holiday".to_owned());
+    });
+    stage.pass(Duration::from_hours(1));
+    assert_eq!(stage.run().phase, Phase::Waiting, "its gate is open, and it is not ordered");
+    stage.push(B);
+    assert_eq!((stage.run().attempt.seq, stage.run().revision.0.as_str()), (RunSeq(1), A), "B has no run yet");
+    stage.edit(|object| object.spec.as_mut().expect("a spec").suspended = None);
+    stage.pass(Duration::from_secs(5));
+    assert_eq!((stage.run().revision.0.as_str(), stage.started.len()), (B, 1));
+}
