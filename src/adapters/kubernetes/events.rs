@@ -47,6 +47,9 @@ const NAME_BYTES_MAX: usize = 253;
 /// Most bytes of an answer: the Event itself, with the fields the server adds.
 const BYTES_MAX: usize = 64 * 1024;
 
+/// Events sent at the same time. What is decided does not wait for them, and they leave the API server to what does.
+const EVENTS_AT_ONCE: usize = 4;
+
 /// Publishes Events through the API server.
 pub struct Events {
     api: Api,
@@ -57,7 +60,10 @@ impl Events {
     /// `instance` names this process: the pod, or the host it runs on.
     pub fn new(client: Client, instance: &str) -> Self {
         let instance = if instance.is_empty() { "allclear" } else { instance };
-        Self { api: Api::new(client).up_to(BYTES_MAX), instance: head(instance, INSTANCE_BYTES_MAX).to_owned() }
+        Self {
+            api: Api::new(client).up_to(BYTES_MAX).at_once(EVENTS_AT_ONCE),
+            instance: head(instance, INSTANCE_BYTES_MAX).to_owned(),
+        }
     }
 
     fn body(&self, on: Involved<'_>, said: &Said<'_>) -> Value {

@@ -59,6 +59,10 @@ const KUBE_SYSTEM: &str = "kube-system";
 
 const PODS: Resource = Resource::new("", "v1", "pods");
 
+/// Workloads that are looked at afresh at the same time. A look takes some milliseconds. Ten thousand at once, when a cluster comes
+/// back from a restore, would each want a connection, and an API server's priority and fairness would refuse most of them.
+const LOOKS_AT_ONCE: usize = 16;
+
 /// Which namespaces are watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -121,6 +125,7 @@ pub async fn cluster_uid(clients: &Clients) -> Result<String, PortError> {
 pub struct Cluster {
     watches: Watches,
     api: Api,
+    looks: Api,
     scope: Scope,
     sites: SiteReader,
     claims: ClaimReader,
@@ -137,6 +142,7 @@ impl Cluster {
             sites: SiteReader::new(api.clone()),
             claims: ClaimReader::new(api.clone()),
             serving: ServingReader::new(api.clone()),
+            looks: api.at_once(LOOKS_AT_ONCE),
             api,
         }
     }
@@ -159,7 +165,7 @@ impl ClusterView for Cluster {
         if !self.scope.contains(&id.namespace) {
             return Ok(None);
         }
-        let Some(answer) = self.api.get(&Collection::of(DEPLOYMENTS, &id.namespace), &id.name).await? else {
+        let Some(answer) = self.looks.get(&Collection::of(DEPLOYMENTS, &id.namespace), &id.name).await? else {
             return Ok(None);
         };
         let unreadable = |why| PortError::lasting(answer.attempted.as_str(), format!("it cannot be read: {why}"));

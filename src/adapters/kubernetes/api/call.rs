@@ -6,6 +6,7 @@
 //! Not for trying again: a caller does that, by the class of the error.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -17,6 +18,7 @@ use kube::core::Request;
 use kube::core::request::Error as RequestError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
 
 use super::failure::{Attempt, Collection, Failure};
 use super::text;
@@ -36,6 +38,8 @@ pub struct Api {
     metadata: bool,
     pub(super) within: Duration,
     bytes_max: usize,
+    /// Places for calls under way; `None`: as many as are made.
+    places: Option<Arc<Semaphore>>,
 }
 
 /// A call that did not succeed.
@@ -57,7 +61,7 @@ pub struct Answer {
 impl Api {
     /// Nothing is asked yet.
     pub fn new(client: Client) -> Self {
-        Self { client, metadata: false, within: ANSWER_MAX, bytes_max: OBJECT_BYTES_MAX }
+        Self { client, metadata: false, within: ANSWER_MAX, bytes_max: OBJECT_BYTES_MAX, places: None }
     }
 
     /// As [`Self::new`], but of objects no more is read than their metadata.
@@ -73,6 +77,12 @@ impl Api {
     /// The same, with another largest answer in bytes.
     pub fn up_to(&self, bytes_max: usize) -> Self {
         Self { bytes_max, ..self.clone() }
+    }
+
+    /// The same, with so many calls under way at most, over all copies of what is returned. The others wait for their turn, and no
+    /// time-out counts that. A listing page by page is not counted.
+    pub fn at_once(&self, calls: usize) -> Self {
+        Self { places: Some(Arc::new(Semaphore::new(calls))), ..self.clone() }
     }
 
     /// The object of this name, not from any cache: without a `resourceVersion` the API server answers from a quorum of etcd. `None`
@@ -167,6 +177,11 @@ impl Api {
             failure: Failure::unanswered(&error),
             error: PortError::lasting(attempt.to_string(), error),
         })?;
+        let _place = match &self.places {
+            // A closed semaphore (it never is) would only mean that nothing bounds the calls.
+            Some(places) => places.acquire().await.ok(),
+            None => None,
+        };
         let failure = match read_some(&self.client, request, self.within, self.bytes_max).await {
             Ok(Extent::Whole(body)) => return Ok(Answer { attempted: attempt.to_string(), body }),
             Ok(Extent::Head(_)) => Failure::unanswered(format!("an answer of more than {} bytes", self.bytes_max)),
@@ -284,4 +299,40 @@ async fn collect(mut body: Body, bytes_max: usize) -> Result<Extent, Failure> {
         whole.extend_from_slice(&data);
     }
     Ok(Extent::Whole(whole.freeze()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::future::join_all;
+
+    use super::*;
+    use crate::adapters::kubernetes::api::NAMESPACES;
+
+    #[tokio::test(start_paused = true)]
+    async fn no_more_calls_are_under_way_than_there_are_places_and_waiting_is_no_failure() {
+        const CALL: Duration = Duration::from_secs(4);
+        let (under_way, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let seen = Arc::clone(&most);
+        let server = tower::service_fn(move |_: http::Request<Body>| {
+            let (under_way, seen) = (Arc::clone(&under_way), Arc::clone(&seen));
+            async move {
+                seen.fetch_max(under_way.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                tokio::time::sleep(CALL).await;
+                under_way.fetch_sub(1, Ordering::Relaxed);
+                Ok::<_, Infallible>(http::Response::new(Body::empty()))
+            }
+        });
+        let api = Api::new(Client::new(server, "default")).within(CALL * 2).at_once(3);
+        let of = Collection::everywhere(NAMESPACES);
+        let from = tokio::time::Instant::now();
+        let answers = join_all((0..20).map(|number| {
+            let (api, of) = (api.clone(), &of);
+            async move { api.get(of, &format!("shop-{number}")).await }
+        }));
+        assert!(answers.await.iter().all(Result::is_ok), "the last one waited for six others");
+        assert_eq!((most.load(Ordering::Relaxed), from.elapsed()), (3, CALL * 7));
+    }
 }

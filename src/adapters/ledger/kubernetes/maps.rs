@@ -29,6 +29,9 @@ pub(super) const PART_LABEL: &str = "allclear.dev/part";
 /// Says to people what they are looking at.
 const DESCRIPTION: &str = "allclear.dev/description";
 
+/// Calls under way at once: eight are writes of shards at most (see `writer`), and as many read a record for a rollout that begins.
+const CALLS_AT_ONCE: usize = 16;
+
 /// Objects read in one page of a listing. Shards of 40 KB make pages of 640 KB, full ones of 16 MiB.
 const PAGE: u32 = 16;
 
@@ -40,7 +43,7 @@ pub(super) struct Maps {
 
 impl Maps {
     pub(super) fn new(client: kube::Client, namespace: &str) -> Self {
-        let api = Api::new(client).within(ANSWER_MAX).up_to(LIST_BYTES_MAX);
+        let api = Api::new(client).within(ANSWER_MAX).up_to(LIST_BYTES_MAX).at_once(CALLS_AT_ONCE);
         Self { api, of: Collection::of(CONFIG_MAPS, namespace) }
     }
 
