@@ -66,9 +66,9 @@ async fn a_rollout_in_a_large_shard_writes_little_and_all_of_it_is_found_again()
     let mut expected = BTreeMap::from([(web(), record(1))]);
     let bytes = count_written(&cluster);
     for workload in &workloads {
-        let mut current = record(1);
-        ledger.store(workload, &Record { phase: Phase::Rolling, ..current.clone() }).await.unwrap();
-        current.phase = Phase::Rolling;
+        // As large as a record at rest is.
+        let mut current = Record { phase: Phase::Rolling, uid: "u".repeat(200), ..record(1) };
+        ledger.store(workload, &current).await.unwrap();
         for _ in 0..6 {
             current = flying(&current);
             ledger.store(workload, &current).await.unwrap();
