@@ -57,6 +57,9 @@ const TAKEN_OVER: Duration = Duration::from_secs(1);
 /// Nothing that is waited for takes longer than this, or it never happens.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// From one rollout to the next.
+const BETWEEN: Duration = Duration::from_millis(500);
+
 /// How often something that is waited for is looked at. The moments that are measured are not: the stand-ins note them.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
@@ -149,6 +152,8 @@ impl Group {
         let mut times = Vec::new();
         for number in 0..count {
             times.push(self.roll_out(number).await?);
+            // Releases of one workload are further apart than the writes of its record may be.
+            tokio::time::sleep(BETWEEN).await;
         }
         Ok(times)
     }

@@ -47,11 +47,14 @@ enum Ruling {
 }
 
 /// Whether `record` may be stored where `current` is. A new record starts above the floor (decision 2): a number that was
-/// counted before the last removal would repeat a vector, and with it the reference of a purge that is long over.
+/// counted before the last removal would repeat a vector, and with it the reference of a purge that is long over. For the same reason
+/// no number goes down: after a removal and a return, revisions begin anew, and one who knows neither may have the next one in hand.
 fn judge_store(current: Option<&Record>, floor: Seq, record: &Record) -> Ruling {
     match current {
         Some(current) if current == record => Ruling::Done,
-        Some(current) if current.revision.checked_add(1) == Some(record.revision) => Ruling::Apply,
+        Some(current) if current.revision.checked_add(1) == Some(record.revision) && record.seq >= current.seq => {
+            Ruling::Apply
+        }
         None if record.revision == 1 && record.seq > floor => Ruling::Apply,
         Some(_) | None => Ruling::Refuse,
     }

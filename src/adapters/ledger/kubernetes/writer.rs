@@ -33,9 +33,9 @@ use domain::ports::{PortError, StoreError};
 /// second and shard.
 pub(super) const WRITE_SPACING: Duration = Duration::from_millis(50);
 
-/// Writes of a shard that may follow each other at once before [`WRITE_SPACING`] applies. Between its last fact and its purge a
-/// rollout stores three times: that it is complete, its vote, and what it is about to purge.
-const WRITES_BURST: u32 = 4;
+/// Writes of a shard that may follow each other at once before [`WRITE_SPACING`] applies: as many as a rollout makes, so that one that
+/// is alone never waits.
+const WRITES_BURST: u32 = 8;
 
 /// Writes under way at once, over all shards. At 10 ms each this is 800 a second, and what waits here joins the next
 /// write of its shard, so a slower server gets larger writes and not more of them.

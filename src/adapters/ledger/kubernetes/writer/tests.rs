@@ -173,18 +173,18 @@ fn workload(number: u64) -> WorkloadId {
 async fn a_few_writes_follow_each_other_at_once_and_a_storm_is_spaced() {
     let bench = Bench::start().await;
     let start = Instant::now();
-    for revision in 1..=4 {
+    for revision in 1..=8 {
         bench.store(1, revision).await.unwrap();
     }
-    assert_eq!(start.elapsed(), LATENCY * 4, "as a rollout does between its last fact and its purge");
-    for revision in 5..=45 {
+    assert_eq!(start.elapsed(), LATENCY * 8, "as a rollout does");
+    for revision in 9..=49 {
         bench.store(1, revision).await.unwrap();
     }
     assert_eq!(start.elapsed(), WRITE_SPACING * 41 + LATENCY);
     tokio::time::sleep(WRITE_SPACING * 4).await;
     let start = Instant::now();
-    bench.store(1, 46).await.unwrap();
-    bench.store(1, 47).await.unwrap();
+    bench.store(1, 50).await.unwrap();
+    bench.store(1, 51).await.unwrap();
     assert_eq!(start.elapsed(), LATENCY * 2);
 }
 
