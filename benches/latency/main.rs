@@ -33,7 +33,7 @@ const NAME: &str = "web";
 const IMAGE: &str = "registry.example.com/shop/web";
 const MEMBERS: usize = 3;
 
-/// Rollouts of which the figures are.
+/// Rollouts that are measured.
 const ROLLOUTS: usize = 100;
 
 /// The same without wake-ups, where each takes seconds.

@@ -128,8 +128,8 @@ impl Cluster {
         Self::fill_with((0..DISTRIBUTIONS).map(one).chain([all]), POD_READY, namespace).await
     }
 
-    /// Fills the stand-ins with the Deployments, each in its place and with pods that become ready so long one after another,
-    /// and with these distributions.
+    /// Fills the stand-ins: Deployments, each in the namespace that `place` names, and these distributions. `pod_ready` is the time
+    /// from one ready pod to the next.
     pub async fn fill_with(
         distributions: impl Iterator<Item = Distribution>,
         pod_ready: Duration,

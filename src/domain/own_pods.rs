@@ -145,8 +145,7 @@ struct Index {
 }
 
 impl Index {
-    /// Of the labels that are demanded, the one under which the fewest are listed: what all of a namespace have in common finds
-    /// nobody.
+    /// Lists it under that demanded label which lists the fewest: a label that all workloads share tells none of them apart.
     fn add(&mut self, workload: &WorkloadId, selector: &LabelSelector) {
         let crowd = |(key, value): &(&String, &String)| {
             self.by_label.get(*key).and_then(|values| values.get(*value)).map_or(0, BTreeSet::len)

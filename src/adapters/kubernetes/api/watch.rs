@@ -215,7 +215,7 @@ impl<T: Send + 'static> Watcher<T> {
                 self.watches.refused.store(true, Ordering::Relaxed);
                 self.list(None).await;
             }
-            // Whoever may not watch may perhaps list. Whoever may do neither is told of the same right each time: two by turns would be
+            // Without the right to watch, there may be one to list. Where both are missing, the same one is named each time: two by turns would be
             // news each time, to a log and to a status.
             Err(Failure { status: Some(403), .. }) => self.list(None).await,
             Err(failure) => {

@@ -14,7 +14,7 @@
 //! hides a record that was removed. Folding, (4) and (5), only moves entries from where they hide to where they were hidden, so it
 //! may end anywhere, and be repeated. A second worker, as there is one for a moment in an upgrade, that knows less than both
 //! objects say is refused by the one it writes: it has missed a change, which is in the journal, or a folding, which is in the base.
-//! Each folding has a number, in both objects: whoever reads the base, and then a journal that was folded meanwhile, reads again.
+//! Each folding has a number, in both objects. A reader that finds a higher one in the journal than in the base reads both again.
 //!
 //! Not for when a shard is written; that is `writer`.
 
@@ -64,7 +64,7 @@ impl Shard {
         self.journal.as_ref().is_some_and(|journal| folds(journal) > folds(&self.base))
     }
 
-    /// Whether the journal holds so much at rest that it is cheaper to write the base once.
+    /// Whether the records at rest in the journal are so large that writing the base once is cheaper.
     pub(super) fn is_due_to_fold(&self) -> bool {
         let Some(journal) = &self.journal else { return false };
         let size = |entries: &Entries| entries.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
