@@ -57,7 +57,8 @@ for i = 2, #ARGV, 6 do
   local current = redis.call('HGET', KEYS[2], workload)
   local allowed
   if current then
-    allowed = string.match(current, '^%d+') == before
+    local known, counted = string.match(current, '^(%d+) (%d+) ')
+    allowed = known == before and not above(counted, seq)
   else
     allowed = revision == '1' and above(seq, redis.call('HGET', KEYS[3], shard) or '0')
   end

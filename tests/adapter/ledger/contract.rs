@@ -155,6 +155,19 @@ pub async fn a_removed_record_leaves_a_floor_for_the_next_one(bench: &dyn Bench)
     assert_eq!(reopened.seq_floor(&web()).await.unwrap(), Seq(6));
 }
 
+/// Revisions begin anew when a record comes back, so that a writer of its earlier life may have the next one in hand.
+pub async fn a_writer_of_an_earlier_life_is_refused(bench: &dyn Bench) {
+    let (ledger, late) = (bench.handle().await, bench.handle().await);
+    ledger.open().await.unwrap();
+    late.open().await.unwrap();
+    ledger.store(&web(), &record(9)).await.unwrap();
+    ledger.remove(&web(), 1).await.unwrap();
+    ledger.store(&web(), &record(10)).await.unwrap();
+    assert_eq!(conflict(late.store(&web(), &next(&record(9))).await), Some(record(10)));
+    assert_eq!(ledger.load(&web()).await.unwrap(), Some(record(10)));
+    late.store(&web(), &next(&record(10))).await.unwrap();
+}
+
 pub async fn removing_is_by_revision_and_removing_nothing_succeeds(bench: &dyn Bench) {
     let ledger = bench.handle().await;
     ledger.open().await.unwrap();
