@@ -15,7 +15,7 @@ use sandbox::kubernetes::Kind;
 use serde_json::{Value, json};
 
 use super::contract::{neighbours, next, record, web};
-use super::kubernetes::{Cluster, NAMESPACE};
+use super::kubernetes::{Cluster, NAMESPACE, status};
 
 /// A shard as large as those of a large cluster, by an entry that is no record; the first write of a record in flight gives it a
 /// journal.
@@ -140,6 +140,38 @@ async fn a_journal_survives_the_loss_of_any_of_its_writes() {
             assert_eq!(journals.len(), 1, "{when:?} {nth}: one that was begun is used again");
         }
     }
+}
+
+/// A quota that leaves no room for one more ConfigMap must not stop the ledger: the shards that exist can be written.
+#[tokio::test]
+async fn a_shard_whose_journal_is_refused_is_written_itself() {
+    let cluster = Cluster::start().await;
+    let ledger = enlarged(&cluster).await;
+    let quota = status(403, "Forbidden", "exceeded quota: objects, requested: count/configmaps=1", 0);
+    let refused = Arc::new(AtomicUsize::new(0));
+    let counts = Arc::clone(&refused);
+    let creates = move |request: &Request| {
+        let is_creation = request.method == http::Method::POST;
+        counts.fetch_add(usize::from(is_creation), Ordering::Relaxed);
+        is_creation
+    };
+    cluster.server.inject(Fault::once(When::Before, quota).times(u32::MAX).matching(creates));
+    let mut current = record(1);
+    for _ in 0..5 {
+        current = flying(&current);
+        ledger.store(&web(), &current).await.unwrap();
+        assert_eq!(cluster.opened().await.load(&web()).await.unwrap().as_ref(), Some(&current));
+    }
+    assert_eq!(refused.load(Ordering::Relaxed), 1, "it is not asked for again with each write");
+    assert_eq!(base_and_journals(&cluster).1.len(), 0);
+    // A shard that is not there yet needs the same quota, and has no other way: that is told.
+    let other = (0..).map(|number| WorkloadId::deployment("shop", format!("api-{number}")));
+    let elsewhere = other.into_iter().find(|id| shard_of(id) != shard_of(&web())).unwrap();
+    let error = ledger.store(&elsewhere, &record(1)).await.unwrap_err();
+    assert!(
+        matches!(&error, StoreError::Unavailable(error) if error.to_string().contains("exceeded quota")),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]

@@ -73,7 +73,7 @@ impl Bench for Cluster {
 
 holds_the_contract!(Cluster::start().await);
 
-fn status(code: u16, reason: &str, message: &str, retry_after: u32) -> Action {
+pub fn status(code: u16, reason: &str, message: &str, retry_after: u32) -> Action {
     let body = json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message,
         "details": {"retryAfterSeconds": retry_after},

@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use super::maps::Failed;
 use super::shard::{Applied, Change, Shard, Unwritten};
 use domain::id::WorkloadId;
-use domain::ports::{PortError, StoreError};
+use domain::ports::{PortError, Retry, StoreError};
 
 /// Time between two writes of one shard that is written all the time (decision 13): a storm of rollouts costs 20 writes a
 /// second and shard.
@@ -52,6 +52,10 @@ const BACKOFF: Duration = Duration::from_millis(10);
 /// How long we trust a copy that says the shard is full: each reading of a full shard is 1 MiB, and refused callers
 /// retry.
 const FULL_FOR: Duration = Duration::from_secs(60);
+
+/// How long a shard does without a journal after the API server refused to create one, by a quota for example. Each attempt costs a
+/// request; a shard without one costs more bytes, and nothing else.
+const PLAIN_FOR: Duration = Duration::from_secs(600);
 
 /// What the API server has of one shard.
 #[derive(Debug, Default)]
@@ -134,6 +138,8 @@ struct Held {
     spare: Option<Spare>,
     /// The name of a journal that may exist, and that the base may not name.
     begun: Option<String>,
+    /// No journal is begun before: the last one was refused.
+    plain_until: Option<Instant>,
 }
 
 /// When a shard may be written: a bucket of [`WRITES_BURST`], in the form that needs one number.
@@ -253,10 +259,8 @@ impl Held {
                 Some(copy) => copy,
                 None => self.read(store).await?,
             };
-            if copy.shard.wants_journal() && intents.iter().any(|intent| intent.change.is_of_flight()) {
-                self.begun = self.begun.take().or_else(|| store.name_journal());
-                self.begun.clone().into_iter().for_each(|name| copy.shard.begin_journal(name));
-            }
+            let begins =
+                intents.iter().any(|intent| intent.change.is_of_flight()) && self.begin(&mut copy.shard, store);
             let applied: Vec<Applied> =
                 intents.iter().map(|intent| copy.shard.apply(&intent.workload, &intent.change)).collect();
             if !fresh && applied.iter().any(|applied| self.is_doubtful(applied)) {
@@ -282,12 +286,34 @@ impl Held {
                     conflicts += 1;
                     tokio::time::sleep(spread(BACKOFF * 2_u32.pow(conflicts - 1))).await;
                 }
+                // The base does not name what was refused, so it counts as it is, and is written as a small one would be.
+                Err(Failed::Other(error)) if begins && error.retry == Retry::Never => self.do_without_journal(&error),
                 Err(Failed::Lost(error)) => return Err(StoreError::Lost(error)),
                 Err(Failed::NoRoom(error)) => return Err(StoreError::NoRoom(error)),
                 Err(Failed::Conflict(error) | Failed::Other(error)) => return Err(error.into()),
             }
         }
         Ok(())
+    }
+
+    /// Gives a large shard its journal, if it has none yet and may have one. Returns whether it did.
+    fn begin(&mut self, shard: &mut Shard, store: &impl ShardStore) -> bool {
+        if !shard.wants_journal() || self.plain_until.is_some_and(|until| Instant::now() < until) {
+            return false;
+        }
+        self.begun = self.begun.take().or_else(|| store.name_journal());
+        self.begun.clone().into_iter().for_each(|name| shard.begin_journal(name));
+        self.begun.is_some()
+    }
+
+    fn do_without_journal(&mut self, refused: &PortError) {
+        self.plain_until = Some(Instant::now() + PLAIN_FOR);
+        tracing::warn!(
+            error = %refused,
+            "a part of the ledger may have no journal beside it; nothing is lost, but each write of it is as large as the part; \
+             tried again in {} minutes",
+            PLAIN_FOR.as_secs() / 60
+        );
     }
 
     /// Writes what of it is not written yet. The journal first: what a base does not name yet does not count.
