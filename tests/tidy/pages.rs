@@ -161,8 +161,20 @@ fn the_page_of_errors_has_every_refusal_of_the_configuration() {
     none("docs/errors.md lacks a refusal", &missing);
 }
 
-/// The command lines of allclear in a page, with their lines: in blocks for a shell, and in running text.
-fn commands(page: &File) -> Vec<(usize, String)> {
+/// What an object says, and no command.
+const SAID: &str = "has not judged it yet";
+
+/// A command line of allclear in a page.
+struct Typed {
+    line: usize,
+    /// What follows `allclear`.
+    words: String,
+    /// In running text, where a command may be named without what it is for: `allclear ledger adopt`.
+    is_named: bool,
+}
+
+/// Those of a page: in blocks for a shell, and in running text.
+fn commands(page: &File) -> Vec<Typed> {
     let mut found = Vec::new();
     let mut block: Option<bool> = None;
     for (at, line) in page.text.lines().enumerate() {
@@ -181,7 +193,8 @@ fn commands(page: &File) -> Vec<(usize, String)> {
             let command = command.split(" #").next().unwrap_or_default();
             let inside = command.split_once(" -- allclear ").map(|(_, rest)| rest);
             let rest = inside.or_else(|| ours.iter().find_map(|name| command.strip_prefix(name)));
-            found.extend(rest.map(|rest| (at + 1, rest.to_owned())));
+            let typed = |rest: &str| Typed { line: at + 1, words: rest.to_owned(), is_named: block.is_none() };
+            found.extend(rest.filter(|rest| *rest != SAID).map(typed));
         }
     }
     found
@@ -191,6 +204,9 @@ fn commands(page: &File) -> Vec<(usize, String)> {
 fn meant(command: &str) -> Vec<String> {
     let command = command.replace(['[', ']'], "").replace("\\|", "|");
     let command = command.split(" | kubectl").next().unwrap_or_default();
+    // Of a text in quotes, one word is enough.
+    let parts = command.split('"').enumerate().map(|(at, part)| if at % 2 == 1 { part.replace(' ', "-") } else { part.to_owned() });
+    let command: String = parts.collect();
     let mut lines = vec![String::new()];
     for word in command.replace(" | ", "|").split_whitespace() {
         let choices: Vec<&str> = word.split('|').collect();
@@ -218,12 +234,17 @@ fn every_command_line_in_the_documents_is_one_that_the_program_takes() {
     let mut wrong = Vec::new();
     let mut found = 0;
     for page in pages() {
-        for (line, command) in commands(&page) {
-            for command in meant(&command) {
+        for Typed { line, words, is_named } in commands(&page) {
+            for command in meant(&words) {
                 found += 1;
                 let words = std::iter::once("allclear").chain(command.split_whitespace());
                 let Err(error) = Cli::try_parse_from(words) else { continue };
-                if ![ErrorKind::DisplayHelp, ErrorKind::DisplayVersion].contains(&error.kind()) {
+                let is_good = match error.kind() {
+                    ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => true,
+                    ErrorKind::MissingRequiredArgument => is_named,
+                    _ => false,
+                };
+                if !is_good {
                     let why = error.to_string().lines().next().unwrap_or_default().to_owned();
                     wrong.push(format!("{}:{line}: allclear{command}: {why}", page.path));
                 }
@@ -239,7 +260,7 @@ fn commands_are_found_wherever_they_stand() {
     let text = "Do `allclear status -w`, not `other`.\n```sh\nallclear run --dry-run # why\n```\n```text\nallclear no\n```\n\
                 | `allclear pipeline poke\\|suspend NS/NAME \\| --all` |\n";
     let page = File { path: "a.md".to_owned(), text: text.to_owned() };
-    let found: Vec<String> = commands(&page).iter().flat_map(|(_, command)| meant(command)).collect();
+    let found: Vec<String> = commands(&page).iter().flat_map(|typed| meant(&typed.words)).collect();
     assert_eq!(
         found,
         [
