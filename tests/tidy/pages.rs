@@ -205,7 +205,10 @@ fn meant(command: &str) -> Vec<String> {
     let command = command.replace(['[', ']'], "").replace("\\|", "|");
     let command = command.split(" | kubectl").next().unwrap_or_default();
     // Of a text in quotes, one word is enough.
-    let parts = command.split('"').enumerate().map(|(at, part)| if at % 2 == 1 { part.replace(' ', "-") } else { part.to_owned() });
+    let parts = command
+        .split('"')
+        .enumerate()
+        .map(|(at, part)| if at % 2 == 1 { part.replace(' ', "-") } else { part.to_owned() });
     let command: String = parts.collect();
     let mut lines = vec![String::new()];
     for word in command.replace(" | ", "|").split_whitespace() {

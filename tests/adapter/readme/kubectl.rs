@@ -231,7 +231,8 @@ fn address_of(object: &Value) -> String {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let version = text("/apiVersion");
     let root = if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
-    let plural = format!("{}s", text("/kind").to_lowercase()).replace("policys", "policies").replace("ingresss", "ingresses");
+    let plural =
+        format!("{}s", text("/kind").to_lowercase()).replace("policys", "policies").replace("ingresss", "ingresses");
     let namespace = match text("/metadata/namespace") {
         "" => String::new(),
         namespace => format!("/namespaces/{namespace}"),
