@@ -200,18 +200,21 @@ fn commands(page: &File) -> Vec<Typed> {
     found
 }
 
-/// What a person may mean by a line of a table: `[-n NS]` in any case, and each of `poke\|suspend NAME \| --all`.
+/// What a person may mean by a line of a table: `[-n NS]` in any case, and each of `poke\|suspend NAME \| --all`. What a shell does
+/// with the answer is not ours.
 fn meant(command: &str) -> Vec<String> {
-    let command = command.replace(['[', ']'], "").replace("\\|", "|");
-    let command = command.split(" | kubectl").next().unwrap_or_default();
+    // A bar in a table is escaped, whatever it means.
+    let ends = [" | ", " \\| kubectl ", " && ", " > ", " &"].into_iter().filter_map(|end| command.find(end)).min();
+    let command = command[..ends.unwrap_or(command.len())].replace(['[', ']'], "");
+    let command = command.replace(" \\| ", "|").replace("\\|", "|");
     // Of a text in quotes, one word is enough.
-    let parts = command
-        .split('"')
-        .enumerate()
-        .map(|(at, part)| if at % 2 == 1 { part.replace(' ', "-") } else { part.to_owned() });
-    let command: String = parts.collect();
+    let mut is_quoted = true;
+    let parts = command.split(['"', '\'']).map(|part| {
+        is_quoted = !is_quoted;
+        if is_quoted { part.replace(' ', "-") } else { part.to_owned() }
+    });
     let mut lines = vec![String::new()];
-    for word in command.replace(" | ", "|").split_whitespace() {
+    for word in parts.collect::<String>().split_whitespace() {
         let choices: Vec<&str> = word.split('|').collect();
         lines = lines
             .iter()
@@ -244,7 +247,9 @@ fn every_command_line_in_the_documents_is_one_that_the_program_takes() {
                 let Err(error) = Cli::try_parse_from(words) else { continue };
                 let is_good = match error.kind() {
                     ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => true,
-                    ErrorKind::MissingRequiredArgument => is_named,
+                    ErrorKind::MissingRequiredArgument | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                        is_named
+                    }
                     _ => false,
                 };
                 if !is_good {
@@ -260,7 +265,7 @@ fn every_command_line_in_the_documents_is_one_that_the_program_takes() {
 
 #[test]
 fn commands_are_found_wherever_they_stand() {
-    let text = "Do `allclear status -w`, not `other`.\n```sh\nallclear run --dry-run # why\n```\n```text\nallclear no\n```\n\
+    let text = "Do `allclear status -w`, not `other`.\n```sh\nallclear run --dry-run # why\nallclear status | head -1\n```\n```text\nallclear no\n```\n\
                 | `allclear pipeline poke\\|suspend NS/NAME \\| --all` |\n";
     let page = File { path: "a.md".to_owned(), text: text.to_owned() };
     let found: Vec<String> = commands(&page).iter().flat_map(|typed| meant(&typed.words)).collect();
@@ -269,6 +274,7 @@ fn commands_are_found_wherever_they_stand() {
         [
             " status -w",
             " run --dry-run",
+            " status",
             " pipeline poke NS/NAME",
             " pipeline poke --all",
             " pipeline suspend NS/NAME",
