@@ -45,7 +45,7 @@ pub use hook::{Hook, HookFormat, HookMethod, WorkloadPattern, key as webhook_key
 pub use mask::{MASK, Secret, shown};
 pub use pipeline::{Enabled, Git, Pipeline, Repo};
 pub use problem::{Invalid, Place, Problem, Warning};
-pub use reference::{Reference, reference, reference_table};
+pub use reference::{Reference, reference, reference_tables};
 pub use serving::Hooks;
 pub use show::Effective;
 

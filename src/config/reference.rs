@@ -1,5 +1,5 @@
 //! The reference of all keys, made from what is compiled in: `configs/default.toml` for defaults and words, the
-//! validator for what is accepted. README's table is this text, which a test holds it to.
+//! validator for what is accepted. `docs/configuration.md` shows this text, which a test holds it to.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -43,21 +43,29 @@ pub fn reference() -> Vec<Reference> {
     comments(DEFAULT_TOML).into_iter().map(documented).collect()
 }
 
-/// README's table, one row for each key.
-pub fn reference_table() -> String {
-    let mut table = String::from("| key | default | accepts | what it does |\n|---|---|---|---|\n");
+/// The heading above the keys that belong to no section.
+const TOP: &str = "The whole program";
+
+/// The tables of `docs/configuration.md`: one for each section, and in it one row for each key.
+pub fn reference_tables() -> String {
+    let mut tables = String::new();
+    let mut section = None;
     for Reference { key, default, accepts, environment, old_names, text } in reference() {
-        let default = if default.is_empty() { "not set".to_owned() } else { format!("`{default}`") };
-        let names: Vec<String> = old_names.iter().map(|name| format!("`{name}`")).collect();
-        let names = if names.is_empty() {
-            format!("`{environment}`")
-        } else {
-            format!("`{environment}`, {}", names.join(", "))
-        };
+        let of = key.split_once('.').map_or(TOP, |(section, _)| section).to_owned();
         // Writing to a String cannot fail.
-        let _ = writeln!(table, "| `{key}`<br>{names} | {} | {} | {} |", cell(&default), cell(&accepts), cell(&text));
+        if section.as_ref() != Some(&of) {
+            let heading = if of == TOP { of.clone() } else { format!("`{of}`") };
+            let _ = writeln!(tables, "\n### {heading}\n");
+            let _ = writeln!(tables, "| key | environment | default | accepts | what it does |\n|---|---|---|---|---|");
+            section = Some(of);
+        }
+        let default = if default.is_empty() { "not set".to_owned() } else { format!("`{default}`") };
+        let names: Vec<String> =
+            std::iter::once(environment.as_str()).chain(old_names).map(|name| format!("`{name}`")).collect();
+        let names = names.join("<br>");
+        let _ = writeln!(tables, "| `{key}` | {names} | {} | {} | {} |", cell(&default), cell(&accepts), cell(&text));
     }
-    table
+    tables
 }
 
 /// What each key accepts, found by reading the defaults.
@@ -112,21 +120,52 @@ mod tests {
         }
     }
 
-    #[test]
-    fn readme_has_this_table() {
-        let readme = include_str!("../../README.md");
-        let (_, from) = readme.split_once("<!-- configuration: ").unwrap();
-        let (_, from) = from.split_once("-->\n").unwrap();
-        let (table, _) = from.split_once("<!-- /configuration -->").unwrap();
-        let expected = reference_table();
-        assert_eq!(table, expected, "put this between the markers in README.md:\n\n{expected}");
+    /// Around the tables in `docs/configuration.md`.
+    const BEGIN: &str = "<!-- made by make_the_configuration_reference -->\n";
+    const END: &str = "\n<!-- /made -->";
+
+    fn page() -> String {
+        concat!(env!("CARGO_MANIFEST_DIR"), "/docs/configuration.md").to_owned()
+    }
+
+    /// What stands before, between and after the marks.
+    fn parts(text: &str) -> [&str; 3] {
+        let (before, rest) = text.split_once(BEGIN).unwrap();
+        let (made, after) = rest.split_once(END).unwrap();
+        [before, made, after]
     }
 
     #[test]
-    fn the_table_has_a_row_for_each_key() {
-        let table = reference_table();
-        assert_eq!(table.lines().count(), reference().len() + 2);
-        let url = table.lines().find(|line| line.contains("`redis.url`")).unwrap();
-        assert!(url.contains("`ALLCLEAR__REDIS__URL`, `REDIS_HOST`, `REDIS_PORT` | not set |"), "{url}");
+    fn the_page_of_the_configuration_is_current() {
+        let text = std::fs::read_to_string(page()).unwrap();
+        let [_, made, _] = parts(&text);
+        assert_eq!(
+            made,
+            reference_tables(),
+            "make it again: cargo test --lib -- --ignored make_the_configuration_reference"
+        );
+    }
+
+    #[test]
+    #[ignore = "writes docs/configuration.md"]
+    fn make_the_configuration_reference() {
+        let text = std::fs::read_to_string(page()).unwrap();
+        let [before, _, after] = parts(&text);
+        std::fs::write(page(), [before, BEGIN, &reference_tables(), END, after].concat()).unwrap();
+    }
+
+    #[test]
+    fn the_tables_have_a_row_for_each_key_below_its_section() {
+        let tables = reference_tables();
+        assert_eq!(tables.matches("\n| `").count(), reference().len());
+        let url = tables.lines().find(|line| line.contains("`redis.url`")).unwrap();
+        assert!(
+            url.contains("| `ALLCLEAR__REDIS__URL`<br>`REDIS_HOST`<br>`REDIS_PORT` | not set | `host`, `host:port`"),
+            "{url}"
+        );
+        let (_, from) = tables.split_once("### `redis`\n").unwrap();
+        let (redis, _) = from.split_once("### ").unwrap();
+        assert!(redis.contains("`redis.url`") && redis.contains("`redis.ca_file`"), "{redis}");
+        assert!(tables.starts_with("\n### The whole program\n"), "{tables}");
     }
 }

@@ -112,7 +112,7 @@ impl Cause {
             Self::PublishEvents => {
                 "apply deploy/base/cluster-role.yaml, or deploy/overlays/namespaced/role.yaml where one namespace is watched"
             }
-            Self::Credentials => "give the pod AWS credentials that are valid: README, Install, step 3",
+            Self::Credentials => "give the pod AWS credentials that are valid: docs/install.md, Credentials",
             Self::ListDistributions => "allow cloudfront:ListDistributions as deploy/iam-policy.json does",
             Self::CreateInvalidation => "allow cloudfront:CreateInvalidation as deploy/iam-policy.json does",
             Self::GetInvalidation => "allow cloudfront:GetInvalidation as deploy/iam-policy.json does",

@@ -162,7 +162,7 @@ async fn a_slip_of_the_pen_is_corrected() {
     assert_eq!(outcome.err, "error: there is no Deployment wbe in namespace shop; did you mean shop/web?\n");
 }
 
-/// What README says `explain` needs: the verbs, by the plural, and where it needs them.
+/// What docs/security.md says `explain` needs: the verbs, by the plural, and where it needs them.
 const RIGHTS: [(&str, &[&str]); 9] = [
     ("deployments", &["get", "list", "watch"]),
     ("pods", &["list"]),
@@ -196,11 +196,11 @@ fn is_allowed(request: &Request) -> bool {
 }
 
 #[tokio::test]
-async fn whoever_has_the_rights_that_readme_lists_is_told_everything() {
-    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+async fn whoever_has_the_rights_that_the_documents_list_is_told_everything() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/security.md")).unwrap();
     let row = "| `explain`, `status` | get, list and watch Deployments; list Pods, Services, Ingresses, routes and \
                ReferenceGrants; get Gateways; get and list ConfigMaps in the namespace of the ledger |";
-    assert!(readme.contains(row), "README lists other rights than this test");
+    assert!(page.contains(row), "docs/security.md lists other rights than this test");
     let world = World::start().await;
     world.api.set_image("shop", "web", "web", "shop/web:1.2.4").unwrap();
     let body = json!({

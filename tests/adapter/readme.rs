@@ -1,10 +1,12 @@
-//! README as its reader follows it: every `kubectl` command in it, word by word and in its order, against an API server, each with
-//! nothing but what earlier ones made. Against the stand-in always, and against a real server where `KUBECONFIG` names one.
+//! README and docs/ as their readers follow them: every `kubectl` command in them, word by word and in its order, against an API
+//! server, each with nothing but what earlier ones made. Against the stand-in always, and against a real server where `KUBECONFIG`
+//! names one.
 //!
 //! Not tried: that the image builds, and that its pod runs.
 
 mod kubectl;
 mod kustomize;
+mod made;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,9 +26,43 @@ use serde_json::{Value, json};
 
 use kubectl::Reader;
 
-/// A command of README.
+/// A reader who installs it, from the first page to the last: what each needs, the ones before it made.
+const OPERATOR: [&str; 17] = [
+    "docs/install.md",
+    "docs/migration.md",
+    "docs/concepts.md",
+    "docs/how-it-decides.md",
+    "docs/configuration.md",
+    "docs/annotations.md",
+    "docs/groups.md",
+    "docs/webhooks.md",
+    "docs/operating.md",
+    "docs/notices.md",
+    "docs/metrics.md",
+    "docs/limits.md",
+    "docs/errors.md",
+    "docs/security.md",
+    "docs/troubleshooting.md",
+    "docs/upgrade.md",
+    "docs/uninstall.md",
+];
+
+/// Pages that were not followed yet: they tell of objects and clusters that this reader does not have.
+const NOT_FOLLOWED: [&str; 8] = [
+    "docs/README.md",
+    "docs/failures.md",
+    "docs/pipeline.md",
+    "docs/repo.md",
+    "docs/commands.md",
+    "docs/check.md",
+    "docs/alerts.md",
+    "docs/page.md",
+];
+
+/// A command of a page.
 #[derive(Debug, PartialEq, Eq)]
 struct Step {
+    /// Counted from 1, in its page.
     line: usize,
     words: Vec<String>,
 }
@@ -98,24 +134,31 @@ impl Reader {
                 self.files.insert((*file).to_owned(), keys.join("\n"));
                 Ok(())
             }
+            ["target/release/allclear", rest @ ..] => {
+                let words = std::iter::once("allclear").chain(rest.iter().copied());
+                Cli::try_parse_from(words).map(drop).map_err(|error| error.to_string())
+            }
             // A test of the documents looks whether there is such a target.
             ["make", _] => Ok(()),
+            ["kind", "create", "cluster", "--name", _] => Ok(()),
+            ["export", settings @ ..] if settings.iter().all(|setting| setting.contains('=')) => Ok(()),
             unknown => Err(format!("nobody knows how to follow {unknown:?}")),
         }
     }
 
-    /// Follows README from its beginning to its end.
-    async fn follow_all(&mut self, text: &str) {
-        let steps = steps(text);
-        assert!(steps.iter().filter(|step| step.words[0] == "kubectl").count() >= 10, "{steps:#?}");
-        for step in steps {
-            if let Err(why) = self.follow(&step).await {
-                panic!("README, at line {}: {}\n  {why}", step.line, step.words.join(" "));
+    /// Follows a page from its beginning to its end. Returns how many commands of kubectl it has.
+    async fn follow_all(&mut self, page: &str) -> usize {
+        let text = std::fs::read_to_string(top().join(page)).unwrap();
+        let steps = steps(&text);
+        for step in &steps {
+            if let Err(why) = self.follow(step).await {
+                panic!("{page}:{}: {}\n  {why}", step.line, step.words.join(" "));
             }
-            if step.words.join(" ").starts_with("kubectl apply -k") {
+            if step.words.join(" ") == "kubectl apply -k deploy/base" {
                 self.check_installed().await;
             }
         }
+        steps.iter().filter(|step| step.words[0] == "kubectl").count()
     }
 
     /// Whatever the pod and the bindings name is there.
@@ -148,10 +191,6 @@ async fn reader(kubeconfig: &Path) -> Reader {
     Reader { client: clients.request, top: top(), files: BTreeMap::from(theirs) }
 }
 
-fn readme() -> String {
-    std::fs::read_to_string(top().join("README.md")).unwrap()
-}
-
 async fn on_the_stand_in() -> (KubernetesStandIn, sandbox::http::Server, Reader) {
     let api = KubernetesStandIn::new(StandInOptions::default());
     api.seed("shop", "web", "shop/web:1", 1).unwrap();
@@ -165,14 +204,56 @@ async fn on_the_stand_in() -> (KubernetesStandIn, sandbox::http::Server, Reader)
 #[tokio::test]
 async fn every_step_of_the_readme_can_be_followed_with_what_the_earlier_ones_made() {
     let (_api, _server, mut reader) = on_the_stand_in().await;
-    reader.follow_all(&readme()).await;
+    assert!(reader.follow_all("README.md").await >= 5, "README installs");
+}
+
+#[tokio::test]
+async fn every_step_of_the_documents_can_be_followed_from_the_installation_to_its_end() {
+    let (_api, _server, mut reader) = on_the_stand_in().await;
+    let mut followed = 0;
+    for page in OPERATOR {
+        followed += reader.follow_all(page).await;
+    }
+    assert!(followed >= 30, "{followed} commands");
     let gone = reader.request(Method::GET, "/api/v1/namespaces/allclear", None).await;
     assert_eq!(gone.unwrap_err().code, 404, "it says how to take everything away again");
 }
 
 #[tokio::test]
+async fn every_step_of_the_quick_start_can_be_followed_in_an_empty_cluster() {
+    let api = KubernetesStandIn::new(StandInOptions::default());
+    let server = api.start().await.unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), api.kubeconfig(&server)).unwrap();
+    let mut reader = reader(file.path()).await;
+    assert!(reader.follow_all("docs/quick-start.md").await >= 8, "it makes a site");
+    assert_eq!(api.list(sandbox::kubernetes::Kind::Ingress, "shop").len(), 1);
+}
+
+/// A new page is followed, or it is said here that it is not. In blocks that are not followed, there is nothing for kubectl.
+#[test]
+fn every_page_with_commands_of_kubectl_is_followed() {
+    let mut missing = Vec::new();
+    for entry in std::fs::read_dir(top().join("docs")).unwrap() {
+        let path = entry.unwrap().path();
+        let page = format!("docs/{}", path.file_name().unwrap().to_string_lossy());
+        if path.is_dir() || NOT_FOLLOWED.contains(&page.as_str()) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let is_followed = OPERATOR.contains(&page.as_str()) || page == "docs/quick-start.md";
+        if !is_followed && !steps(&text).is_empty() {
+            missing.push(page.clone());
+        }
+        let unseen = text.lines().filter(|line| line.trim_start().starts_with("kubectl "));
+        missing.extend(unseen.map(|line| format!("{page}: without a $: {line}")));
+    }
+    assert_eq!(missing, Vec::<String>::new(), "commands that no reader follows");
+}
+
+#[tokio::test]
 #[ignore = "needs KUBECONFIG with a real API server, in which it makes and deletes the namespace allclear"]
-async fn a_real_api_server_takes_every_step_of_the_readme() {
+async fn a_real_api_server_takes_every_step_of_the_documents() {
     let path = std::env::var("KUBECONFIG").expect("KUBECONFIG names a file");
     let mut reader = reader(Path::new(&path)).await;
     // Theirs before they read it.
@@ -188,7 +269,10 @@ async fn a_real_api_server_takes_every_step_of_the_readme() {
             .map_or("/api/v1/namespaces".to_owned(), |it| format!("/apis/apps/v1/namespaces/{it}/deployments"));
         let _ = reader.request(Method::POST, &path, Some(&object)).await;
     }
-    reader.follow_all(&readme()).await;
+    reader.follow_all("README.md").await;
+    for page in OPERATOR {
+        reader.follow_all(page).await;
+    }
 }
 
 #[tokio::test]

@@ -354,7 +354,7 @@ fn the_bases_of_the_image_are_arguments() {
     assert_eq!(bases.collect::<Vec<_>>(), ["${BUILD_BASE}", "${RUN_BASE}"]);
 }
 
-/// A Secret is never needed to start, and what README and the installed configuration say is below /etc/allclear can be there.
+/// A Secret is never needed to start, and what README, docs/ and the installed configuration say is below /etc/allclear can be there.
 #[test]
 fn the_files_that_are_named_below_the_mount_come_from_somewhere() {
     let deployment = of_kind("deploy/base/deployment.yaml", "Deployment");
@@ -368,7 +368,8 @@ fn the_files_that_are_named_below_the_mount_come_from_somewhere() {
         mounted.extend(items.map(|item| item["path"].as_str().unwrap().to_owned()));
     }
     let mut missing = Vec::new();
-    for document in ["README.md", "deploy/base/config.toml"].map(file) {
+    let pages = files("docs").into_iter().chain(["README.md", "deploy/base/config.toml"].map(file));
+    for document in pages {
         for rest in document.text.split("/etc/allclear/").skip(1) {
             let name =
                 rest.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c)).next().unwrap_or_default();

@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use domain::notice::Kind;
-
 use crate::none;
 use crate::source::{File, file, files, rust};
 
@@ -49,6 +47,46 @@ fn files_that_documents_name_exist() {
     none("a document names a file that does not exist", &missing);
 }
 
+/// The anchors of a document: GitHub makes one of each heading, and numbers those of equal headings.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut found: BTreeSet<String> = BTreeSet::new();
+    let mut in_block = false;
+    for line in text.lines() {
+        in_block ^= line.trim_start().starts_with("```");
+        if let Some(heading) = line.strip_prefix('#').filter(|_| !in_block) {
+            let anchor = anchor_of(heading.trim_start_matches('#'));
+            let numbered = (1..).map(|number| format!("{anchor}-{number}")).find(|other| !found.contains(other));
+            let anchor = if found.contains(&anchor) { numbered.unwrap() } else { anchor };
+            found.insert(anchor);
+        }
+        found.extend(line.split("<a id=\"").skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
+    }
+    found
+}
+
+/// Letters, digits, `-` and `_` stay, in lower case; blanks become `-`; all else goes, and of a link its target.
+fn anchor_of(heading: &str) -> String {
+    let mut shown = String::new();
+    for (at, part) in heading.split("](").enumerate() {
+        shown.push_str(if at == 0 { part } else { part.split_once(')').map_or("", |(_, rest)| rest) });
+    }
+    let kept = shown.trim().chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect::<String>().to_lowercase()
+}
+
+#[test]
+fn an_anchor_is_made_as_github_makes_it() {
+    for (heading, anchor) in [
+        (" What is a change?", "what-is-a-change"),
+        (" On a local cluster, without AWS", "on-a-local-cluster-without-aws"),
+        (" `redis.url`", "redisurl"),
+        (" Why, or [why not](a.md)?", "why-or-why-not"),
+    ] {
+        assert_eq!(anchor_of(heading), anchor);
+    }
+    assert_eq!(anchors("# A\n```\n# no\n```\n## A\n"), BTreeSet::from(["a", "a-1"].map(str::to_owned)));
+}
+
 #[test]
 fn links_between_documents_lead_somewhere() {
     let mut missing = Vec::new();
@@ -56,9 +94,16 @@ fn links_between_documents_lead_somewhere() {
         let folder = document.path.rsplit_once('/').map_or_else(String::new, |(folder, _)| format!("{folder}/"));
         for (at, line) in document.text.lines().enumerate() {
             for part in line.split("](").skip(1) {
-                let target = part.split([')', '#']).next().unwrap_or_default();
-                if !target.is_empty() && !target.contains("://") && !exists(&format!("{folder}{target}")) {
-                    missing.push(format!("{}:{}: {target}", document.path, at + 1));
+                let link = part.split(')').next().unwrap_or_default();
+                let (target, anchor) = link.split_once('#').unwrap_or((link, ""));
+                if target.contains("://") {
+                    continue;
+                }
+                let path = if target.is_empty() { document.path.clone() } else { format!("{folder}{target}") };
+                let there = exists(&path);
+                let is_document = there && path.ends_with(".md");
+                if !there || (!anchor.is_empty() && is_document && !anchors(&file(&path).text).contains(anchor)) {
+                    missing.push(format!("{}:{}: {link}", document.path, at + 1));
                 }
             }
         }
@@ -105,23 +150,6 @@ fn targets_of_make_that_documents_name_exist() {
         }
     }
     none("a document names a target that the Makefile does not have", &missing);
-}
-
-/// Whoever subscribes a hook or writes an alert looks there.
-#[test]
-fn readme_has_every_event_in_the_order_of_a_rollouts_life() {
-    let readme = file("README.md").text;
-    let (_, table) = readme.split_once("| event | Event on the workload | when |\n|---|---|---|\n").unwrap();
-    let rows = table.lines().take_while(|line| line.starts_with('|'));
-    let told: Vec<String> = rows.map(|row| row.split('|').take(3).collect::<Vec<_>>().join("|")).collect();
-    let warning = |kind: Kind| if kind.is_warning() { " (Warning)" } else { "" };
-    let expected = Kind::ALL.map(|kind| format!("| `{}` | {}{} ", kind.name(), kind.reason(), warning(kind)));
-    assert_eq!(told, expected);
-
-    let (_, alert) = readme.split_once("allclear_notices_total{kind=~\"").unwrap();
-    let (kinds, _) = alert.split_once('"').unwrap();
-    let unknown: Vec<String> = kinds.split('|').filter(|kind| Kind::named(kind).is_none()).map(str::to_owned).collect();
-    none("README advises an alert on what is no event", &unknown);
 }
 
 /// Comments cite documents: each must be one of ours, so that its reader can go on reading.

@@ -14,6 +14,7 @@ mod code;
 mod deploy;
 mod documents;
 mod imports;
+mod pages;
 mod shipped;
 mod source;
 

@@ -1,5 +1,5 @@
-//! Every file that is shipped to be used is good as it is, and so is what README shows: whoever copies it starts with something
-//! that works.
+//! Every file that is shipped to be used is good as it is, and so is what README and docs/ show: those who copy it start with
+//! something that works.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -34,7 +34,9 @@ fn problems(config: Option<&str>, files: &Given<'_>, environment: &Given<'_>) ->
 }
 
 fn webhook_problems(text: &str) -> Option<String> {
-    let files = Given::from([("webhooks.json", text)]);
+    // The key that docs/pipeline.md shows beside it: 32 bytes.
+    let key = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+    let files = Given::from([("webhooks.json", text), ("promote.key", key)]);
     problems(None, &files, &Given::from([("WEBHOOKS_CONFIG", "webhooks.json")]))
 }
 
@@ -62,13 +64,13 @@ fn every_shipped_file_is_good_as_it_is() {
     none("a shipped file that does not work", &wrong.collect::<Vec<_>>());
 }
 
-/// The blocks of README in this language.
-fn blocks(readme: &str, language: &str) -> Vec<String> {
-    let parts = readme.split("\n```").skip(1).step_by(2);
+/// The blocks of a page in this language.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let parts = page.split("\n```").skip(1).step_by(2);
     parts.filter_map(|part| part.strip_prefix(language)?.strip_prefix('\n')).map(str::to_owned).collect()
 }
 
-/// What is proposed in comments, or shown in README, works on a machine that has what it names.
+/// What is proposed in comments, or shown in README and docs/, works on a machine that has what it names.
 #[test]
 fn every_configuration_that_is_proposed_is_good_once_what_it_names_is_there() {
     let hooks = file("configs/webhooks.json").text;
@@ -78,32 +80,33 @@ fn every_configuration_that_is_proposed_is_good_once_what_it_names_is_there() {
         ("/etc/allclear/group-key", key.as_str()),
         ("/etc/allclear/webhooks.json", hooks.as_str()),
     ]);
-    // As README gives them.
+    // As the page of groups gives them.
     let environment = Given::from([
         ("REDIS_HOST", "redis.eu-1.internal"),
         ("REMOTE_REDIS_HOSTS", "redis.eu-2.internal,redis.us-1.internal:6380"),
     ]);
-    let readme = file("README.md").text;
-    assert!(
-        environment.iter().all(|(name, value)| readme.contains(&format!("{name}={value}"))),
-        "as README gives them"
-    );
+    let groups = file("docs/groups.md").text;
+    assert!(environment.iter().all(|(name, value)| groups.contains(&format!("{name}={value}"))), "as it gives them");
     let mut proposed: Vec<(String, String)> = ["configs/example.toml", "deploy/base/config.toml"]
         .map(|path| (path.to_owned(), file(path).text.lines().map(uncommented).collect::<Vec<_>>().join("\n")))
         .into();
-    let shown = blocks(&readme, "toml");
-    assert!(!shown.is_empty(), "README shows a configuration");
-    proposed.extend(shown.into_iter().map(|block| ("README.md".to_owned(), block)));
+    let pages: Vec<File> = files("docs").into_iter().chain([file("README.md")]).collect();
+    let shown = |language: &'static str| {
+        pages
+            .iter()
+            .flat_map(move |page| blocks(&page.text, language).into_iter().map(|block| (page.path.clone(), block)))
+    };
+    assert!(shown("toml").count() >= 3, "docs/ shows configurations");
+    proposed.extend(shown("toml"));
     let wrong = proposed.iter().filter_map(|(place, text)| {
         let own = if text.contains("redis.example.com") { Given::new() } else { environment.clone() };
         Some(format!("{place}: {}\n{text}", problems(Some(text), &there, &own)?))
     });
     none("a proposed configuration that does not work", &wrong.collect::<Vec<_>>());
-    let hooks: Vec<String> =
-        blocks(&readme, "json").into_iter().filter(|block| block.contains("\"webhooks\"")).collect();
-    assert!(!hooks.is_empty(), "README shows webhooks");
-    let wrong: Vec<String> = hooks.into_iter().filter_map(|block| webhook_problems(&block)).collect();
-    none("README shows webhooks that do not work", &wrong);
+    let hooks: Vec<(String, String)> = shown("json").filter(|(_, block)| block.contains("\"webhooks\"")).collect();
+    assert!(!hooks.is_empty(), "docs/ shows webhooks");
+    let wrong = hooks.iter().filter_map(|(path, block)| Some(format!("{path}: {}", webhook_problems(block)?)));
+    none("docs/ shows webhooks that do not work", &wrong.collect::<Vec<_>>());
 }
 
 /// `# key = value` and `# [section]` without the sign.

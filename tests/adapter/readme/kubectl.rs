@@ -1,4 +1,4 @@
-//! As much of kubectl as README uses: each command makes the requests that kubectl would, of the same API server. What it does
+//! As much of kubectl as README and docs/ use: each command makes the requests that kubectl would, of the same API server. What it does
 //! not know fails. (Where kubectl changes a Deployment through a subresource, this changes the Deployment.)
 
 use std::collections::BTreeMap;
@@ -30,14 +30,18 @@ pub struct Refused {
 
 /// The arguments of one command.
 #[derive(Debug, Default)]
-struct Given {
+pub struct Given {
     words: Vec<String>,
-    namespace: Option<String>,
+    pub namespace: Option<String>,
     files: Vec<String>,
     folder: Option<String>,
     literals: Vec<String>,
     from_files: Vec<String>,
-    replicas: Option<u64>,
+    pub replicas: Option<u64>,
+    pub image: Option<String>,
+    pub port: Option<u64>,
+    pub rule: Option<String>,
+    pub overwrite: bool,
     ignore_missing: bool,
     /// After `--`.
     inside: Vec<String>,
@@ -57,6 +61,11 @@ impl Given {
                 "--from-literal" => given.literals.push(value()?),
                 "--from-file" => given.from_files.push(value()?),
                 "--replicas" => given.replicas = value()?.parse().ok(),
+                "--image" => given.image = Some(value()?),
+                "--port" => given.port = value()?.parse().ok(),
+                "--rule" => given.rule = word.split_once('=').map(|(_, rule)| rule.to_owned()),
+                "--overwrite" => given.overwrite = true,
+                "--previous" => {}
                 "--ignore-not-found" => given.ignore_missing = true,
                 "--" => given.inside = words.by_ref().collect(),
                 unknown if unknown.starts_with('-') => return Err(format!("this kubectl does not know {unknown}")),
@@ -77,10 +86,16 @@ impl Reader {
             ["create", "secret", "generic", name] => self.create_secret(&given, name).await,
             ["delete"] => self.delete_rendered(&given).await,
             ["delete", kind, name] => self.delete(&address(kind, &given, name)?, given.ignore_missing).await,
-            ["annotate", kind, name, pair] => {
-                let (key, value) = pair.split_once('=').ok_or("an annotation without a value")?;
-                self.merge(&address(kind, &given, name)?, &json!({"metadata": {"annotations": {key: value}}})).await
+            ["annotate", kind, name, pairs @ ..] => self.annotate(&given, kind, name, pairs).await,
+            ["create", "namespace", name] => {
+                let metadata = json!({"name": name});
+                self.create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})).await
             }
+            ["create", "deployment", name] => self.create_deployment(&given, name).await,
+            ["create", "ingress", name] => self.create_ingress(&given, name).await,
+            ["expose", "deployment", name] => self.expose(&given, name).await,
+            ["set", "image", named, pair] => self.set_image(&given, named, pair).await,
+            ["get", "events"] => Ok(()),
             ["rollout", "restart", "deployment", name] => {
                 let mark = json!({"kubectl.kubernetes.io/restartedAt": "2026-11-20T10:00:00Z"});
                 let change = json!({"spec": {"template": {"metadata": {"annotations": mark}}}});
@@ -90,7 +105,7 @@ impl Reader {
                 let replicas = given.replicas.ok_or("scale without --replicas")?;
                 self.merge(&address("deployment", &given, name)?, &json!({"spec": {"replicas": replicas}})).await
             }
-            ["rollout", "status", named] | ["describe", "deployment", named] => {
+            ["rollout", "status" | "undo", named] | ["describe", "deployment", named] | ["logs", named] => {
                 self.deployment(&given, named).await.map(drop)
             }
             ["port-forward", named, port] => {
@@ -158,19 +173,19 @@ impl Reader {
         files.chain(given.folder.iter().flat_map(|folder| render(&self.top.join(folder)))).collect()
     }
 
-    async fn deployment(&self, given: &Given, named: &str) -> Result<Value, Refused> {
+    pub async fn deployment(&self, given: &Given, named: &str) -> Result<Value, Refused> {
         let name = named.strip_prefix("deployment/").unwrap_or(named);
         let address = address("deployment", given, name).map_err(|message| Refused { code: 0, message })?;
         self.request(Method::GET, &address, None).await
     }
 
-    async fn create(&self, object: &Value) -> Result<(), Refused> {
+    pub async fn create(&self, object: &Value) -> Result<(), Refused> {
         let address = address_of(object);
         let (collection, _) = address.rsplit_once('/').expect("a name comes last");
         self.request(Method::POST, collection, Some(object)).await.map(drop)
     }
 
-    async fn merge(&self, address: &str, change: &Value) -> Result<(), Refused> {
+    pub async fn merge(&self, address: &str, change: &Value) -> Result<(), Refused> {
         self.request(Method::PATCH, address, Some(change)).await.map(drop)
     }
 
@@ -201,11 +216,11 @@ fn told(refused: Refused) -> String {
 }
 
 /// Where the API has an object of this kind, as a person names the kind.
-fn address(kind: &str, given: &Given, name: &str) -> Result<String, String> {
+pub fn address(kind: &str, given: &Given, name: &str) -> Result<String, String> {
     let namespace = given.namespace.as_deref().unwrap_or("default");
     let root = match kind {
         "deployment" => "/apis/apps/v1",
-        "serviceaccount" | "secret" => "/api/v1",
+        "serviceaccount" | "secret" | "service" => "/api/v1",
         unknown => return Err(format!("this kubectl does not know the kind {unknown}")),
     };
     Ok(format!("{root}/namespaces/{namespace}/{kind}s/{name}"))
@@ -216,7 +231,8 @@ fn address_of(object: &Value) -> String {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let version = text("/apiVersion");
     let root = if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") };
-    let plural = format!("{}s", text("/kind").to_lowercase()).replace("policys", "policies");
+    let plural =
+        format!("{}s", text("/kind").to_lowercase()).replace("policys", "policies").replace("ingresss", "ingresses");
     let namespace = match text("/metadata/namespace") {
         "" => String::new(),
         namespace => format!("/namespaces/{namespace}"),
