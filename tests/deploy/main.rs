@@ -14,6 +14,7 @@
 
 mod alike;
 mod packed;
+mod released;
 mod render;
 mod schemas;
 mod settings;
