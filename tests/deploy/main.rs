@@ -13,6 +13,7 @@
 )]
 
 mod alike;
+mod configured;
 mod packed;
 mod released;
 mod render;

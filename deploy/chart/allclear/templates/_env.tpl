@@ -16,6 +16,10 @@
 {{- if .Values.group.signed }}
 - name: ALLCLEAR__GROUP__KEY_FILE
   value: /etc/allclear/group-key
+{{- else }}
+# Said, so that it is no oversight.
+- name: ALLCLEAR__GROUP__UNSIGNED
+  value: "true"
 {{- end }}
 {{- if .Values.group.redisCa }}
 - name: ALLCLEAR__REDIS__CA_FILE
