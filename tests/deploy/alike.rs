@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::none;
 use crate::render::{documents, helm, text, top};
-use crate::settings::{Setting, all};
+use crate::settings::{RENDERED, Rendered, Setting, all};
 
 /// Labels that say who made an object; the chart has them on every object, kustomize on some. What selects is compared.
 const WHOSE: [&str; 6] = [
@@ -91,9 +91,9 @@ fn differences(kustomize: Vec<Value>, helm: Vec<Value>) -> Vec<String> {
 #[test]
 fn the_chart_and_the_trees_give_the_same_objects() {
     let mut found = Vec::new();
-    for setting in all() {
-        let differ = differences(setting.by_kustomize(), setting.by_helm());
-        found.extend(differ.into_iter().map(|one| format!("{}: {one}", setting.name)));
+    for Rendered { name, by_kustomize, by_helm } in RENDERED.iter() {
+        let differ = differences(by_kustomize.clone(), by_helm.clone());
+        found.extend(differ.into_iter().map(|one| format!("{name}: {one}")));
     }
     none("the chart and kustomize differ", &found);
 }
@@ -101,7 +101,7 @@ fn the_chart_and_the_trees_give_the_same_objects() {
 /// The comparison itself: it sees a value, a missing object and one too many.
 #[test]
 fn a_difference_is_seen() {
-    let base = || all().remove(0).by_kustomize();
+    let base = || RENDERED[0].by_kustomize.clone();
     let chart = |values: Value| helm(("allclear", "allclear"), &values).unwrap();
     assert_eq!(differences(base(), chart(json!({}))), Vec::<String>::new());
     let seen = |values: Value| differences(base(), chart(values)).join("\n");

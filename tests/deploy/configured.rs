@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::none;
 use crate::render::{helm, text};
-use crate::settings::all;
+use crate::settings::{RENDERED, Rendered};
 
 /// Loads what the pod among these objects would load. The Secrets are there, with the keys that manifests name.
 fn loaded(objects: &[Value]) -> Result<Config, String> {
@@ -53,9 +53,9 @@ fn loaded(objects: &[Value]) -> Result<Config, String> {
 #[test]
 fn the_program_takes_what_each_installation_tells_it() {
     let mut refused = Vec::new();
-    for setting in all() {
-        for (tool, objects) in [("kustomize", setting.by_kustomize()), ("helm", setting.by_helm())] {
-            let wrong = loaded(&objects).err().map(|error| format!("{} by {tool}: {error}", setting.name));
+    for Rendered { name, by_kustomize, by_helm } in RENDERED.iter() {
+        for (tool, objects) in [("kustomize", by_kustomize), ("helm", by_helm)] {
+            let wrong = loaded(objects).err().map(|error| format!("{name} by {tool}: {error}"));
             refused.extend(wrong);
         }
     }

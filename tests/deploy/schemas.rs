@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::none;
 use crate::render::{documents, helm, helm_with, text, top};
-use crate::settings::all;
+use crate::settings::{RENDERED, Rendered};
 
 /// The oldest that Chart.yaml allows, two between, and the newest with schemas.
 const RELEASES: [&str; 4] = ["1.27", "1.30", "1.34", "1.37"];
@@ -78,9 +78,9 @@ fn with_habits() -> Value {
 /// Everything that any setting renders.
 static EVERYTHING: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
     let mut objects = Vec::new();
-    for setting in all() {
-        let both = setting.by_kustomize().into_iter().chain(setting.by_helm());
-        objects.extend(both.map(|object| (setting.name.to_owned(), object)));
+    for Rendered { name, by_kustomize, by_helm } in RENDERED.iter() {
+        let both = by_kustomize.iter().chain(by_helm).cloned();
+        objects.extend(both.map(|object| ((*name).to_owned(), object)));
     }
     let habits = helm(("allclear", "allclear"), &with_habits()).unwrap();
     objects.extend(habits.into_iter().map(|object| ("habits".to_owned(), object)));
@@ -145,7 +145,7 @@ fn the_pod_passes_the_restricted_profile_in_every_setting() {
         let context = json!({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]}});
         assert_eq!(pod["containers"][0]["securityContext"], context, "{name}");
     }
-    assert_eq!(count, 2 * all().len() + 1);
+    assert_eq!(count, 2 * RENDERED.len() + 1);
 }
 
 /// Versions as clouds name them.

@@ -1,5 +1,7 @@
 //! The installations that are tried: how each is asked of kustomize, and how of the chart.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use crate::render::{helm, kustomize};
@@ -17,15 +19,32 @@ pub struct Setting {
 }
 
 impl Setting {
-    pub fn by_kustomize(&self) -> Vec<Value> {
+    fn by_kustomize(&self) -> Vec<Value> {
         kustomize(self.namespace, self.resources, self.components)
     }
 
-    pub fn by_helm(&self) -> Vec<Value> {
+    fn by_helm(&self) -> Vec<Value> {
         let namespace = self.namespace.unwrap_or("allclear");
         helm(("allclear", namespace), &self.values).unwrap_or_else(|error| panic!("{}: {error}", self.name))
     }
 }
+
+/// One installation as both ways render it.
+pub struct Rendered {
+    pub name: &'static str,
+    pub by_kustomize: Vec<Value>,
+    pub by_helm: Vec<Value>,
+}
+
+/// All of them, rendered once for all tests.
+pub static RENDERED: LazyLock<Vec<Rendered>> = LazyLock::new(|| {
+    let render = |setting: Setting| Rendered {
+        name: setting.name,
+        by_kustomize: setting.by_kustomize(),
+        by_helm: setting.by_helm(),
+    };
+    all().into_iter().map(render).collect()
+});
 
 /// The base with one component.
 fn component(name: &'static str, components: &'static [&'static str], values: Value) -> Setting {
