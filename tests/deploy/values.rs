@@ -200,9 +200,9 @@ fn leaves(path: &str, value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// An empty list of namespaces lets nobody in; a policy without `from` would let everybody in.
+/// A rule without `from` would let every pod in.
 #[test]
-fn an_empty_list_of_scrapers_lets_nobody_in() {
+fn an_empty_list_of_scrapers_lets_no_pod_in() {
     let values = json!({"networkPolicy": {"metricsFrom": []}});
     let rendered = helm(("allclear", "allclear"), &values).unwrap();
     let policy = rendered.iter().find(|object| object["kind"] == json!("NetworkPolicy")).unwrap();
