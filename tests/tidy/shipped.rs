@@ -44,6 +44,10 @@ fn webhook_problems(text: &str) -> Option<String> {
 fn wrong_with(shipped: &File) -> Option<String> {
     let File { path, text } = shipped;
     let (_, name) = path.rsplit_once('/').unwrap();
+    // No YAML before helm has read it: tests/deploy lets helm render each, and reads what comes of it.
+    if path.starts_with("deploy/chart/allclear/templates/") {
+        return None;
+    }
     match name.rsplit_once('.').map_or(name, |(_, ending)| ending) {
         "toml" => problems(Some(text), &Given::new(), &Given::new()),
         "json" if name == "webhooks.json" => webhook_problems(text),
@@ -52,7 +56,8 @@ fn wrong_with(shipped: &File) -> Option<String> {
             let parts = text.split("\n---\n").map(serde_saphyr::from_str::<Value>);
             parts.filter_map(Result::err).map(|error| error.to_string()).next()
         }
-        "Dockerfile" => None,
+        // Documents have rules of their own.
+        "Dockerfile" | "md" | "sh" | "helmignore" => None,
         _ => Some("nobody knows how to check it".to_owned()),
     }
 }

@@ -1,0 +1,167 @@
+//! What a release is made by: the workflows, the compiler's script of the image, and the list of what is in the binary.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::none;
+use crate::render::{documents, text, top};
+
+const WORKFLOWS: [&str; 2] = [".github/workflows/ci.yml", ".github/workflows/release.yml"];
+
+fn workflow(path: &str) -> Value {
+    documents(&text(path)).remove(0)
+}
+
+/// Each step of each job.
+fn steps(path: &str) -> Vec<Value> {
+    let workflow = workflow(path);
+    let jobs = workflow["jobs"].as_object().unwrap();
+    jobs.values().flat_map(|job| job["steps"].as_array().unwrap().clone()).collect()
+}
+
+/// A tag of an action can be moved to other code, a commit cannot.
+#[test]
+fn every_action_is_pinned_by_its_commit() {
+    let mut loose = Vec::new();
+    let mut count = 0;
+    for path in WORKFLOWS {
+        for line in text(path).lines().filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("uses: ")) {
+            count += 1;
+            let (action, version) = line.split_once(" # v").unwrap_or((line, ""));
+            let commit = action.split_once('@').map_or("", |(_, commit)| commit);
+            let is_commit = commit.len() == 40 && commit.chars().all(|c| c.is_ascii_hexdigit());
+            if !is_commit || version.is_empty() {
+                loose.push(format!("{path}: {line}"));
+            }
+        }
+    }
+    assert!(count >= 10, "{count}");
+    none("an action that is not pinned, or whose version is not said", &loose);
+}
+
+/// One version of an action in all workflows: a renewed one is renewed everywhere.
+#[test]
+fn an_action_has_one_version() {
+    let uses =
+        WORKFLOWS.iter().flat_map(|path| steps(path)).filter_map(|step| step["uses"].as_str().map(str::to_owned));
+    let all: BTreeSet<String> = uses.collect();
+    let names: BTreeSet<&str> = all.iter().map(|one| one.split('@').next().unwrap()).collect();
+    assert_eq!(names.len(), all.len(), "{all:?}");
+}
+
+#[test]
+fn workflows_may_read_alone_unless_a_job_says_why_not() {
+    for path in WORKFLOWS {
+        let workflow = workflow(path);
+        assert_eq!(workflow["permissions"], json!({"contents": "read"}), "{path}");
+        for (name, job) in workflow["jobs"].as_object().unwrap() {
+            assert!(job["permissions"].is_null() || name == "release", "{path}: {name}");
+            assert!(job["timeout-minutes"].is_u64(), "{path}: {name} may run for hours");
+        }
+        // What a pull request is called must not become a command.
+        let runs = steps(path).into_iter().filter_map(|step| step["run"].as_str().map(str::to_owned));
+        let mixed: Vec<String> = runs.filter(|run| run.contains("${{")).collect();
+        none("a command with an expression in it", &mixed);
+        for step in steps(path)
+            .iter()
+            .filter(|step| step["uses"].as_str().is_some_and(|it| it.starts_with("actions/checkout@")))
+        {
+            assert_eq!(step["with"]["persist-credentials"], json!(false), "{path}");
+        }
+    }
+}
+
+/// CI does what people do.
+#[test]
+fn workflows_call_targets_and_scripts_that_exist() {
+    let makefile = text("Makefile");
+    let mut missing = Vec::new();
+    let mut called = BTreeSet::new();
+    for path in WORKFLOWS {
+        for run in steps(path).iter().filter_map(|step| step["run"].as_str()) {
+            let commands = run.lines().flat_map(|line| line.split("&&")).map(str::trim);
+            for target in commands.clone().filter_map(|command| command.strip_prefix("make ")) {
+                called.insert(target.to_owned());
+                if !makefile.contains(&format!("\n{target}: ")) {
+                    missing.push(format!("{path}: make {target}"));
+                }
+            }
+            for script in commands.filter(|command| command.starts_with(".ci/")) {
+                called.insert(script.to_owned());
+                if !top().join(script).exists() {
+                    missing.push(format!("{path}: {script}"));
+                }
+            }
+        }
+        let cargo: toml::Table = text("Cargo.toml").parse().unwrap();
+        assert_eq!(workflow(path)["env"]["RUST"].as_str(), cargo["workspace"]["package"]["rust-version"].as_str());
+    }
+    none("a workflow calls what is not there", &missing);
+    assert!(["chart", "sbom", ".ci/run"].iter().all(|wanted| called.contains(*wanted)), "{called:?}");
+}
+
+/// The image and its release start from the same bases.
+#[test]
+fn the_release_pins_the_bases_that_the_dockerfile_names() {
+    let release = workflow(".github/workflows/release.yml");
+    let dockerfile = text("deploy/Dockerfile");
+    for base in ["BUILD_BASE", "RUN_BASE"] {
+        let name = release["env"][base].as_str().unwrap();
+        assert!(dockerfile.contains(&format!("\nARG {base}={name}\n")), "{base}: {name}");
+    }
+    let rust = workflow(".github/workflows/ci.yml");
+    assert!(dockerfile.contains(&format!("rust:{}-slim", rust["env"]["RUST"].as_str().unwrap())));
+}
+
+#[test]
+fn the_image_is_compiled_for_both_architectures_and_no_other() {
+    let target = |architecture: &str| {
+        let script =
+            Command::new(top().join("deploy/image/compile.sh")).arg("target").env("TARGETARCH", architecture).output();
+        let output = script.unwrap();
+        (
+            output.status.success(),
+            String::from_utf8(output.stdout).unwrap().split(' ').next().unwrap().trim().to_owned(),
+        )
+    };
+    assert_eq!(target("amd64"), (true, "x86_64-unknown-linux-gnu".to_owned()));
+    assert_eq!(target("arm64"), (true, "aarch64-unknown-linux-gnu".to_owned()));
+    assert!(!target("s390x").0);
+    let dockerignore = text(".dockerignore");
+    assert!(dockerignore.lines().any(|line| line == "!deploy/image"), "the script is not in the build's context");
+}
+
+/// What is linked, with its licence and checksum; no stand-in of the demo and nothing that only the compiler runs.
+#[test]
+fn the_sbom_lists_what_is_linked_and_no_stand_in() {
+    let output = Command::new(top().join("scripts/sbom.sh")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for target in ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"] {
+        let path = format!("target/sbom/allclear-{target}.cdx.json");
+        assert!(Path::new(&top().join(&path)).exists());
+        let bom: Value = serde_json::from_str(&text(&path)).unwrap();
+        assert_eq!(bom["metadata"]["component"]["version"], json!(env!("CARGO_PKG_VERSION")));
+        let parts = bom["components"].as_array().unwrap();
+        let names: BTreeSet<&str> = parts.iter().map(|part| part["name"].as_str().unwrap()).collect();
+        assert!(
+            ["aws-sdk-cloudfront", "kube", "rustls", "aws-lc-sys", "allclear-domain"]
+                .iter()
+                .all(|one| names.contains(one))
+        );
+        for absent in ["allclear-sandbox", "allclear-support", "syn", "serde_derive", "proptest", "stateright"] {
+            assert!(!names.contains(absent), "{target}: {absent}");
+        }
+        let silent: Vec<String> = parts
+            .iter()
+            .filter(|part| {
+                part["licenses"].is_null()
+                    || !part["name"].as_str().unwrap().starts_with("allclear-") && part["hashes"].is_null()
+            })
+            .map(|part| format!("{target}: {}", part["name"]))
+            .collect();
+        none("a crate without a licence or a checksum", &silent);
+    }
+}
