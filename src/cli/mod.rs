@@ -3,6 +3,7 @@
 
 pub mod answer;
 mod arguments;
+pub mod check;
 pub mod config;
 mod connect;
 pub mod consent;
@@ -75,6 +76,10 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
                 print(&explain::explain(sources, question, output).await)
             })
         }
+        Command::Check { pre, wait, service_account, ledger_namespace, output } => {
+            let options = check::Options { pre, wait, account: service_account };
+            checked(global, environment, ledger_namespace, &options, output.into())
+        }
         Command::Status { watch, namespace, server: Some(server), output, .. } => {
             let asked = status::Asked::Server(&server, namespace.as_deref());
             actix::System::new().block_on(answer_status(&asked, watch, output.into()))
@@ -126,6 +131,27 @@ impl Global {
         let cluster_named = self.kubeconfig.is_some() || self.context.is_some() || variable;
         (!Path::new(TOKEN_FILE).exists()).then_some(ByHand { cluster_named, second_ledger })
     }
+}
+
+/// Checks everything that the configuration names.
+fn checked(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    ledger_namespace: Option<String>,
+    options: &check::Options,
+    output: Output,
+) -> ExitCode {
+    let kubernetes = global.kubernetes();
+    with_inputs(global, environment, ledger_flag(ledger_namespace).into_iter().collect(), |inputs| {
+        let loaded = match load(inputs) {
+            Ok(loaded) => loaded,
+            Err(invalid) => return print(&config::refused(&invalid, output)),
+        };
+        actix::System::new().block_on(async {
+            let outside = async || app::checking::outside(&loaded.config, &kubernetes, None).await;
+            print(&check::check(&loaded, outside, options, output).await)
+        })
+    })
 }
 
 fn config_command(global: Global, environment: BTreeMap<String, String>, action: ConfigAction) -> ExitCode {

@@ -126,5 +126,5 @@ pub(super) fn judge(
     if stand_in.allows(&asked) {
         return Ok(());
     }
-    Err(Failure::forbidden(asked.user, verb, (group, resource), namespace))
+    Err(Failure::forbidden(asked.user, verb, (group, resource), (namespace, name)))
 }
