@@ -52,23 +52,7 @@ pub(super) enum Command {
     },
     /// Check everything that has to hold: the cluster, rights, ledger, Redis, group, AWS, hosts, webhooks; changes nothing
     #[command(after_help = CHECK_HELP)]
-    Check {
-        /// Only what has to hold before the installation, with your own credentials
-        #[arg(long)]
-        pre: bool,
-        /// Look again until nothing fails, for 5 minutes or so long
-        #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = humantime::parse_duration)]
-        wait: Option<Duration>,
-        /// The controller's service account [default: allclear in the namespace of the ledger]
-        #[arg(long, value_name = "NAMESPACE/NAME", value_parser = account)]
-        service_account: Option<(String, String)>,
-        /// Where the ledger is [default: the configured ledger.namespace, or allclear]
-        #[arg(long, value_name = "NAMESPACE")]
-        ledger_namespace: Option<String>,
-        /// How to print it
-        #[arg(short, long, value_enum, default_value = "table")]
-        output: Format,
-    },
+    Check(CheckArguments),
     #[cfg(feature = "demo")]
     /// See the whole thing work on this machine alone: stand-ins for the cluster, CloudFront and a webhook receiver
     Demo {
@@ -344,6 +328,26 @@ pub(super) struct WhichRepos {
     /// With --all: only of this namespace
     #[arg(short, long, requires = "all")]
     pub(super) namespace: Option<String>,
+}
+
+/// What `allclear check` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct CheckArguments {
+    /// Only what has to hold before the installation, with your own credentials
+    #[arg(long)]
+    pub(super) pre: bool,
+    /// Look again until nothing fails, for 5 minutes or so long
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = humantime::parse_duration)]
+    pub(super) wait: Option<Duration>,
+    /// The controller's service account [default: allclear in the namespace of the ledger]
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = account)]
+    pub(super) service_account: Option<(String, String)>,
+    /// Where the ledger is [default: the configured ledger.namespace, or allclear]
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(super) ledger_namespace: Option<String>,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub(super) output: Format,
 }
 
 /// Examples of `allclear check`.

@@ -13,7 +13,7 @@ mod group;
 pub mod install;
 mod ledger;
 mod redis;
-mod report;
+pub mod report;
 pub mod rights;
 mod sites;
 mod webhooks;

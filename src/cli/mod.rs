@@ -37,7 +37,9 @@ use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
 use crate::app::by_hand::ByHand;
 use crate::app::{self, Overrides};
 use crate::cli::answer::{EXIT_INVALID, Outcome, Output, failed, print, refused};
-use crate::cli::arguments::{Command, ConfigAction, Global, GroupAction, LedgerAction, PipelineAction, WhichPipelines};
+use crate::cli::arguments::{
+    CheckArguments, Command, ConfigAction, Global, GroupAction, LedgerAction, PipelineAction, WhichPipelines,
+};
 use crate::cli::connect::{connected, with_inputs};
 use crate::cli::consent::Consent;
 use crate::config::load;
@@ -76,10 +78,7 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
                 print(&explain::explain(sources, question, output).await)
             })
         }
-        Command::Check { pre, wait, service_account, ledger_namespace, output } => {
-            let options = check::Options { pre, wait, account: service_account };
-            checked(global, environment, ledger_namespace, &options, output.into())
-        }
+        Command::Check(arguments) => checked(global, environment, arguments),
         Command::Status { watch, namespace, server: Some(server), output, .. } => {
             let asked = status::Asked::Server(&server, namespace.as_deref());
             actix::System::new().block_on(answer_status(&asked, watch, output.into()))
@@ -134,13 +133,9 @@ impl Global {
 }
 
 /// Checks everything that the configuration names.
-fn checked(
-    global: Global,
-    environment: BTreeMap<String, String>,
-    ledger_namespace: Option<String>,
-    options: &check::Options,
-    output: Output,
-) -> ExitCode {
+fn checked(global: Global, environment: BTreeMap<String, String>, arguments: CheckArguments) -> ExitCode {
+    let CheckArguments { pre, wait, service_account: account, ledger_namespace, output } = arguments;
+    let (options, output) = (check::Options { pre, wait, account }, output.into());
     let kubernetes = global.kubernetes();
     with_inputs(global, environment, ledger_flag(ledger_namespace).into_iter().collect(), |inputs| {
         let loaded = match load(inputs) {
@@ -149,7 +144,7 @@ fn checked(
         };
         actix::System::new().block_on(async {
             let outside = async || app::checking::outside(&loaded.config, &kubernetes, None).await;
-            print(&check::check(&loaded, outside, options, output).await)
+            print(&check::check(&loaded, outside, &options, output).await)
         })
     })
 }
