@@ -2,6 +2,7 @@
 //! actors, serves HTTP beside them, and ends everything in order.
 
 pub mod by_hand;
+pub mod checking;
 mod others;
 mod promoting;
 mod running;
@@ -216,7 +217,11 @@ pub async fn views(
     kubernetes: &kubernetes::Options,
     namespace: Option<&str>,
 ) -> Result<Views, StartError> {
-    let clients = kubernetes::connect(kubernetes).await?;
+    views_of(config, kubernetes::connect(kubernetes).await?, namespace).await
+}
+
+/// The same, by what is connected to already.
+async fn views_of(config: &Config, clients: Clients, namespace: Option<&str>) -> Result<Views, StartError> {
     let scope = namespace.map_or(Scope::All, |namespace| Scope::Namespaces([namespace.to_owned()].into()));
     let ledger_namespace = config.ledger.namespace.as_deref().unwrap_or(LEDGER_NAMESPACE);
     let ledger_place = match (config.ledger_backend(), &config.redis.url) {
@@ -331,14 +336,17 @@ fn settings(config: &Config, member: Member, grouping: Option<Grouping>, outbox:
 }
 
 fn webhooks(config: &Config, clock: Arc<dyn Clock>) -> Result<(Arc<dyn Notifier>, delivery::Settings), StartError> {
-    let egress = Egress { allow_private: config.webhooks.allow_private };
-    let mut client = outbound::Settings::new(egress);
-    client.proxy = config.webhooks.proxy.as_ref().map(|proxy| proxy.expose().clone());
-    client.proxy_judges = config.webhooks.proxy_judges;
-    let client = outbound::Client::new(client).map_err(|error| StartError::Webhooks(error.to_string()))?;
-    let webhooks = Webhooks::new(config.webhooks.hooks.clone(), client, clock);
+    let webhooks = Webhooks::new(config.webhooks.hooks.clone(), outbound_client(config)?, clock);
     let outbox = delivery::Settings { schedules: webhooks.schedules(), ..delivery::Settings::default() };
     Ok((Arc::new(webhooks), outbox))
+}
+
+/// The guarded way to webhooks.
+fn outbound_client(config: &Config) -> Result<outbound::Client, StartError> {
+    let mut client = outbound::Settings::new(Egress { allow_private: config.webhooks.allow_private });
+    client.proxy = config.webhooks.proxy.as_ref().map(|proxy| proxy.expose().clone());
+    client.proxy_judges = config.webhooks.proxy_judges;
+    outbound::Client::new(client).map_err(|error| StartError::Webhooks(error.to_string()))
 }
 
 async fn scope(config: &Config, clients: &Clients) -> Result<Scope, StartError> {

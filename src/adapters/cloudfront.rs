@@ -10,6 +10,7 @@
 //! Answers are bounded as a whole (`transport`) and field by field (`answer`).
 
 mod answer;
+pub mod probe;
 mod transport;
 
 use std::fmt;
@@ -97,6 +98,7 @@ pub struct StaticCredentials {
 #[derive(Clone)]
 pub struct CloudFront {
     client: Client,
+    sts: aws_sdk_sts::Client,
     timeouts: Timeouts,
 }
 
@@ -124,17 +126,22 @@ impl CloudFront {
         }
         // No time-outs for the loader's own clients (STS, Pod Identity): a call's `operation` bound includes them.
         let shared = loader.load().await;
-        let mut config = Builder::from(&shared).retry_config(RetryConfig::disabled()).timeout_config(
-            TimeoutConfig::builder()
-                .connect_timeout(timeouts.connect)
-                .operation_attempt_timeout(timeouts.attempt)
-                .operation_timeout(timeouts.operation)
-                .build(),
-        );
+        let bounds = TimeoutConfig::builder()
+            .connect_timeout(timeouts.connect)
+            .operation_attempt_timeout(timeouts.attempt)
+            .operation_timeout(timeouts.operation)
+            .build();
+        let mut sts = aws_sdk_sts::config::Builder::from(&shared)
+            .retry_config(RetryConfig::disabled())
+            .timeout_config(bounds.clone());
+        let mut config = Builder::from(&shared).retry_config(RetryConfig::disabled()).timeout_config(bounds);
         if let Some(endpoint_url) = endpoint_url {
+            // What stands in for CloudFront stands in for STS: no other account is meant.
+            sts = sts.endpoint_url(&endpoint_url);
             config = config.endpoint_url(endpoint_url);
         }
-        CloudFront { client: Client::from_conf(config.build()), timeouts }
+        let sts = aws_sdk_sts::Client::from_conf(sts.build());
+        CloudFront { client: Client::from_conf(config.build()), sts, timeouts }
     }
 
     async fn newest(&self, distribution: &DistributionId) -> Result<Vec<InvalidationId>, CdnError> {

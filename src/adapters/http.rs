@@ -43,6 +43,9 @@ const WORDS_CHARS_MAX: usize = 200;
 /// How the words of a server begin that is not who it should be, or does not speak TLS.
 pub const TLS_FAILED: &str = "TLS failed";
 
+/// How the words begin where a name leads nowhere.
+pub const UNRESOLVED: &str = "the name could not be resolved";
+
 /// How we name ourselves to receivers.
 const USER_AGENT: &str = concat!("allclear/", env!("CARGO_PKG_VERSION"));
 
@@ -343,7 +346,7 @@ fn explained(error: &reqwest::Error) -> Error {
     let tls = causes.iter().find_map(|cause| cause.downcast_ref::<rustls::Error>());
     Error::Failed(match tls {
         Some(tls) => format!("{TLS_FAILED}: {}", cut(&tls.to_string())),
-        None if error.is_dns() => format!("the name could not be resolved: {words}"),
+        None if error.is_dns() => format!("{UNRESOLVED}: {words}"),
         None if error.is_connect() && error.is_timeout() => format!("no connection in time: {words}"),
         None if error.is_connect() => format!("no connection: {words}"),
         None if error.is_body() || error.is_decode() => format!("the connection broke within the answer: {words}"),

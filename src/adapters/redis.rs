@@ -4,6 +4,7 @@
 //! must be harmless when late and when repeated.
 
 pub mod board;
+pub mod probe;
 
 use std::fmt;
 use std::future::Future;

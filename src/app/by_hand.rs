@@ -15,6 +15,13 @@ use crate::config::{Config, Namespaces};
 const INSTEAD: &str = "To see what it would do, without doing it: allclear run --dry-run. To see it work on this machine alone: \
                        allclear demo";
 
+/// What follows from a second ledger.
+pub const SECOND_LEDGER: &str = "there is another ledger in this cluster: every rollout that both see is purged twice";
+
+/// Where no other ledger was seen, and not all could be looked at.
+pub const PERHAPS_A_SECOND_LEDGER: &str = "found no other ledger, and the credentials do not allow to look everywhere: if allclear runs in this \
+                                           cluster already, both purge";
+
 /// Who starts it, and with what words.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ByHand {
@@ -78,14 +85,11 @@ impl Beside {
         let others = others.join(", ");
         match (others.is_empty(), self.second_ledger) {
             (true, _) if partial => {
-                tracing::warn!(
-                    "found no other ledger, and the credentials do not allow to look everywhere: if allclear runs in this \
-                     cluster already, both purge"
-                );
+                tracing::warn!("{PERHAPS_A_SECOND_LEDGER}");
             }
             (true, _) => {}
             (false, true) => {
-                tracing::warn!(other = %others, "there is another ledger in this cluster: every rollout that both see is purged twice");
+                tracing::warn!(other = %others, "{SECOND_LEDGER}");
             }
             (false, false) => {
                 let first = namespaces.first().map(String::as_str).unwrap_or_default();

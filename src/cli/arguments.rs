@@ -1,6 +1,7 @@
 //! The arguments of every command, and the words of `--help`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -49,6 +50,9 @@ pub(super) enum Command {
         #[arg(long)]
         second_ledger: bool,
     },
+    /// Check everything that has to hold: the cluster, rights, ledger, Redis, group, AWS, hosts, webhooks; changes nothing
+    #[command(after_help = CHECK_HELP)]
+    Check(CheckArguments),
     #[cfg(feature = "demo")]
     /// See the whole thing work on this machine alone: stand-ins for the cluster, CloudFront and a webhook receiver
     Demo {
@@ -324,6 +328,44 @@ pub(super) struct WhichRepos {
     /// With --all: only of this namespace
     #[arg(short, long, requires = "all")]
     pub(super) namespace: Option<String>,
+}
+
+/// What `allclear check` is asked for.
+#[derive(Debug, Args)]
+pub(super) struct CheckArguments {
+    /// Only what has to hold before the installation, with your own credentials
+    #[arg(long)]
+    pub(super) pre: bool,
+    /// Look again until nothing fails, for 5 minutes or so long
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = humantime::parse_duration)]
+    pub(super) wait: Option<Duration>,
+    /// The controller's service account [default: allclear in the namespace of the ledger]
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = account)]
+    pub(super) service_account: Option<(String, String)>,
+    /// Where the ledger is [default: the configured ledger.namespace, or allclear]
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(super) ledger_namespace: Option<String>,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub(super) output: Format,
+}
+
+/// Examples of `allclear check`.
+const CHECK_HELP: &str = "Examples:
+  allclear check --pre --config config.toml                  before the installation
+  kubectl -n allclear exec deploy/allclear -- allclear check  as the controller itself
+  allclear check --wait=10m -o json                           in CI, after a rollout of allclear
+
+Exit codes: 0 nothing fails (! and what was not tried are no failure), 1 something fails, 2 arguments or configuration refused.
+Every check: docs/check.md";
+
+fn account(text: &str) -> Result<(String, String), String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
+            Ok((namespace.to_owned(), name.to_owned()))
+        }
+        Some(_) | None => Err("a service account is NAMESPACE/NAME, as allclear/allclear".to_owned()),
+    }
 }
 
 fn step(name: &str) -> Result<StepKind, String> {

@@ -3,6 +3,7 @@
 
 pub mod answer;
 mod arguments;
+pub mod check;
 pub mod config;
 mod connect;
 pub mod consent;
@@ -36,7 +37,9 @@ use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
 use crate::app::by_hand::ByHand;
 use crate::app::{self, Overrides};
 use crate::cli::answer::{EXIT_INVALID, Outcome, Output, failed, print, refused};
-use crate::cli::arguments::{Command, ConfigAction, Global, GroupAction, LedgerAction, PipelineAction, WhichPipelines};
+use crate::cli::arguments::{
+    CheckArguments, Command, ConfigAction, Global, GroupAction, LedgerAction, PipelineAction, WhichPipelines,
+};
 use crate::cli::connect::{connected, with_inputs};
 use crate::cli::consent::Consent;
 use crate::config::load;
@@ -75,6 +78,7 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
                 print(&explain::explain(sources, question, output).await)
             })
         }
+        Command::Check(arguments) => checked(global, environment, arguments),
         Command::Status { watch, namespace, server: Some(server), output, .. } => {
             let asked = status::Asked::Server(&server, namespace.as_deref());
             actix::System::new().block_on(answer_status(&asked, watch, output.into()))
@@ -126,6 +130,23 @@ impl Global {
         let cluster_named = self.kubeconfig.is_some() || self.context.is_some() || variable;
         (!Path::new(TOKEN_FILE).exists()).then_some(ByHand { cluster_named, second_ledger })
     }
+}
+
+/// Checks everything that the configuration names.
+fn checked(global: Global, environment: BTreeMap<String, String>, arguments: CheckArguments) -> ExitCode {
+    let CheckArguments { pre, wait, service_account: account, ledger_namespace, output } = arguments;
+    let (options, output) = (check::Options { pre, wait, account }, output.into());
+    let kubernetes = global.kubernetes();
+    with_inputs(global, environment, ledger_flag(ledger_namespace).into_iter().collect(), |inputs| {
+        let loaded = match load(inputs) {
+            Ok(loaded) => loaded,
+            Err(invalid) => return print(&config::refused(&invalid, output)),
+        };
+        actix::System::new().block_on(async {
+            let outside = async || app::checking::outside(&loaded.config, &kubernetes, None).await;
+            print(&check::check(&loaded, outside, &options, output).await)
+        })
+    })
 }
 
 fn config_command(global: Global, environment: BTreeMap<String, String>, action: ConfigAction) -> ExitCode {

@@ -213,6 +213,8 @@ impl StandIn for CloudFrontStandIn {
         }
         let call = Call { options: &self.options, request, now: Instant::now() };
         match (request.method.as_str(), request.segments().as_slice()) {
+            // STS, which who stands in for CloudFront stands in for as well.
+            ("POST", []) => wire::caller_identity(),
             ("GET", [API_VERSION, "distribution"]) => call.list_distributions(&state),
             ("GET", [API_VERSION, "distribution", id, "config"]) => call.get_configuration(&state, id),
             ("POST", [API_VERSION, "distribution", id, "invalidation"]) => call.create_invalidation(&mut state, id),

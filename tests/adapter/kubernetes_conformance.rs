@@ -5,6 +5,7 @@
 //! stand-in can be asked to do (forget its history now, lose the Gateway API) is checked on it alone and marked so.
 //! Checks never look at each other's objects: each has a name of its own, which is also the label of what it makes.
 
+mod access;
 mod errors;
 mod jobs;
 mod kinds;
@@ -21,8 +22,17 @@ use self::support::{Api, Check, run};
 
 /// Every check, with its name.
 fn checks() -> Vec<(&'static str, Check)> {
-    [errors::CHECKS, jobs::CHECKS, pipelines::CHECKS, read::CHECKS, repos::CHECKS, watch::CHECKS, write::CHECKS]
-        .concat()
+    [
+        access::CHECKS,
+        errors::CHECKS,
+        jobs::CHECKS,
+        pipelines::CHECKS,
+        read::CHECKS,
+        repos::CHECKS,
+        watch::CHECKS,
+        write::CHECKS,
+    ]
+    .concat()
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@
 mod board;
 mod by_hand;
 mod certificates;
+mod check;
 mod cloudfront;
 mod commands;
 mod explain;

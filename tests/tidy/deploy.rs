@@ -198,8 +198,9 @@ fn a_component_binds_the_account_of_the_base() {
 /// the namespaces with Repos.
 const BY_COMPONENTS: [&str; 3] = ["gitopsclusters", "jobs", "secrets"];
 
-/// What commands ask with their caller's rights alone: every account that is known may ask who it is (`system:basic-user`).
-const BY_CALLERS: [&str; 1] = ["selfsubjectreviews"];
+/// What commands ask with their caller's rights alone. Every account that is known may ask who it is and what it may do
+/// (`system:basic-user`), and for the version (`system:public-info-viewer`); for what another account may do, a person who has the right.
+const BY_CALLERS: [&str; 4] = ["selfsubjectaccessreviews", "selfsubjectreviews", "subjectaccessreviews", "version"];
 
 /// What the adapters read or write, by the plural in their requests, is what the account may: no more, no less.
 #[test]

@@ -22,6 +22,7 @@ mod lease;
 pub mod objects;
 mod parts;
 mod pods;
+pub mod reviews;
 mod routing;
 pub mod secrets;
 mod serving;

@@ -25,6 +25,7 @@ mod maps;
 mod moved;
 mod outbox;
 mod pin;
+pub mod rehearse;
 mod shard;
 mod stored;
 mod writer;

@@ -25,7 +25,7 @@
 //! are lost as well. Evicted copies are found by looking at some of our own with every read.
 
 mod copy;
-mod role;
+pub(super) mod role;
 mod scripts;
 mod seal;
 mod wake;

@@ -159,7 +159,8 @@ pub async fn listen(
     let ledger_read = ledgered.is_some();
     let hold = if ledger_read { shared(member, &origin, &twins) } else { Some(UNREAD.to_owned()) };
     if let (Some(seen), Some(hold)) = (&mut seen, &hold) {
-        overrule(seen, &mut troubles, hold);
+        let reason = if ledger_read { Reason::Twins } else { Reason::Members };
+        overrule(seen, &mut troubles, Hold::new(reason, hold));
         if !ledger_read {
             compare_nothing(seen, &mut troubles);
         }
@@ -226,13 +227,13 @@ fn shared(member: &Member, origin: &Origin, others: &BTreeSet<Origin>) -> Option
 }
 
 /// Puts a hold in the place of the one that the broker came to.
-fn overrule(seen: &mut Seen, troubles: &mut Vec<Trouble>, hold: &str) {
-    let before = seen.hold.replace(hold.to_owned());
+fn overrule(seen: &mut Seen, troubles: &mut Vec<Trouble>, hold: Hold) {
+    let before = seen.hold.replace(hold.words.clone());
     seen.holds.retain(|known| Some(&known.words) != before.as_ref());
-    seen.holds.insert(0, Hold::new(Reason::Members, hold));
     let before = before.map(Trouble::Hold);
     troubles.retain(|trouble| Some(trouble) != before.as_ref());
-    troubles.push(Trouble::Hold(hold.to_owned()));
+    troubles.push(Trouble::Hold(hold.words.clone()));
+    seen.holds.insert(0, hold);
 }
 
 /// Leaves out what was compared with members that are not known.

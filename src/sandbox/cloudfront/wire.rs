@@ -16,6 +16,20 @@ pub(super) fn error(status: u16, code: &str, message: &str) -> Reply {
     Reply::full(status, CONTENT_TYPE, xml::document("ErrorResponse", &content)).header("x-amzn-requestid", REQUEST_ID)
 }
 
+/// The answer to GetCallerIdentity of STS, which needs no right.
+pub(super) fn caller_identity() -> Reply {
+    let arn = "arn:aws:sts::123456789012:assumed-role/allclear/stand-in";
+    let result = format!(
+        "{}{}{}",
+        xml::text("Arn", arn),
+        xml::text("UserId", "AROASTANDIN:stand-in"),
+        xml::text("Account", "123456789012")
+    );
+    let metadata = xml::element("ResponseMetadata", &xml::text("RequestId", REQUEST_ID));
+    let content = format!("{}{metadata}", xml::element("GetCallerIdentityResult", &result));
+    Reply::full(200, CONTENT_TYPE, xml::document("GetCallerIdentityResponse", &content))
+}
+
 /// The answer to CreateInvalidation, also when the invalidation is an earlier one.
 pub(super) fn created(shown: &Invalidation, create_time: &str) -> Reply {
     let Invalidation { distribution, id, .. } = shown;

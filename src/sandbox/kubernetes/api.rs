@@ -14,7 +14,7 @@ use super::resource::{Kind, discovery};
 use super::store::Scope;
 use super::watch::{CHUNKS_MAX, Watch};
 use super::write::{DeleteOptions, Part, PatchForm};
-use super::{ExpiredForm, KubernetesStandIn, core_events};
+use super::{ExpiredForm, KubernetesStandIn, access, core_events};
 use crate::http::{Reply, Request};
 
 const JSON: &str = "application/json";
@@ -43,6 +43,9 @@ pub fn answer(stand_in: &KubernetesStandIn, request: &Request) -> Reply {
     if request.method == http::Method::POST && request.path == "/apis/authentication.k8s.io/v1/selfsubjectreviews" {
         return Reply::full(201, JSON, self_review(stand_in).to_string());
     }
+    if let Some(reply) = access::review(stand_in, request) {
+        return reply;
+    }
     if let Some(answered) = core_events::answer(stand_in, request) {
         return answered.unwrap_or_else(|failure| refusal(&failure));
     }
@@ -64,17 +67,29 @@ fn self_review(stand_in: &KubernetesStandIn) -> Value {
     })
 }
 
-fn refusal(failure: &Failure) -> Reply {
+pub(super) fn refusal(failure: &Failure) -> Reply {
     Reply::full(failure.code, JSON, failure.status().to_string())
 }
 
 fn serve(stand_in: &KubernetesStandIn, request: &Request, target: &Target) -> Result<Reply, Failure> {
     let collection = target.name.is_empty();
+    let row = target.kind.describe();
+    let resource = match target.part {
+        Part::Main => row.plural.to_owned(),
+        Part::Status => format!("{}/status", row.plural),
+    };
+    access::judge(stand_in, request, (row.group, &resource), (&target.namespace, &target.name))?;
+    let rehearsed;
+    let stand_in = match request.query.get("dryRun").map(String::as_str) {
+        None => stand_in,
+        Some("All") => {
+            rehearsed = stand_in.rehearsed();
+            &rehearsed
+        }
+        Some(_) => return Err(Failure::bad_request("Invalid value: dryRun: supported values: \"All\"")),
+    };
     if request.method != http::Method::GET {
         stand_in.count_write();
-        if request.query.contains_key("dryRun") {
-            return Err(Failure::bad_request("the stand-in has no dry run"));
-        }
     }
     match request.method.as_str() {
         "GET" if collection => read(stand_in, request, target),

@@ -78,6 +78,26 @@ impl Failure {
         Failure::new(400, "BadRequest", message)
     }
 
+    /// 403: the authorizer says no; `who` asks to `verb` the resource of this group, in this namespace or (empty) in all.
+    pub fn forbidden(
+        who: &str,
+        verb: &str,
+        (group, resource): (&str, &str),
+        (namespace, name): (&str, &str),
+    ) -> Failure {
+        let place = if namespace.is_empty() {
+            "at the cluster scope".to_owned()
+        } else {
+            format!("in the namespace \"{namespace}\"")
+        };
+        let qualified = if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
+        let named = if name.is_empty() { String::new() } else { format!(" \"{name}\"") };
+        let message = format!(
+            "{qualified}{named} is forbidden: User \"{who}\" cannot {verb} resource \"{resource}\" in API group \"{group}\" {place}"
+        );
+        Failure::new(403, "Forbidden", message)
+    }
+
     /// 405: the path exists, the verb does not.
     pub fn method_not_allowed() -> Failure {
         Failure::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")

@@ -9,9 +9,10 @@
 //! Time is tokio's clock since the stand-in was made, plus what [`KubernetesStandIn::skip`] added: the controllers
 //! stand still where the runtime that drives them is paused. The server has a runtime of its own, which never is.
 //!
-//! What it is not: no authentication, no authorisation, no admission webhooks, no schemas, no field ownership, no
-//! dry runs. A request that needs one of these is refused or behaves as in a cluster where everything is allowed.
+//! What it is not: no authentication, no admission webhooks, no schemas, no field ownership. A request that needs one of these
+//! is refused or behaves as in a cluster without. Everything is allowed but what [`KubernetesStandIn::forbid`] names.
 
+mod access;
 mod api;
 mod controller;
 mod core_events;
@@ -38,6 +39,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch as channel;
 use tokio::time::Instant;
 
+pub use access::Forbidden;
 pub use controller::{ContainerRun, End, Outcome, PodFate, Script, Timings};
 pub use failure::Failure;
 pub use resource::Kind;
@@ -97,6 +99,8 @@ impl Default for Options {
 #[derive(Clone, Debug)]
 pub struct KubernetesStandIn {
     inner: Arc<Inner>,
+    /// What is written through this handle is thrown away: `dryRun=All`.
+    dry: bool,
 }
 
 #[derive(Debug)]
@@ -106,6 +110,7 @@ struct Inner {
     /// The groups of the CustomResourceDefinitions that are installed.
     crds: Mutex<BTreeSet<&'static str>>,
     expired_form: Mutex<ExpiredForm>,
+    forbidden: Mutex<Vec<Forbidden>>,
     writes: AtomicU64,
     closing: channel::Sender<Closing>,
     made_at: (jiff::Timestamp, Instant),
@@ -121,6 +126,7 @@ impl KubernetesStandIn {
                 store: Arc::new(Store::new(options.changes_max)),
                 crds: Mutex::new(options.gateway_api.then_some(GATEWAY_GROUP).into_iter().collect()),
                 expired_form: Mutex::new(options.expired_form),
+                forbidden: Mutex::default(),
                 writes: AtomicU64::new(0),
                 closing: channel::Sender::new(Closing::default()),
                 made_at: (jiff::Timestamp::now(), Instant::now()),
@@ -128,6 +134,7 @@ impl KubernetesStandIn {
                 controller: Mutex::new(Controller::new(options.timings)),
                 options,
             }),
+            dry: false,
         };
         for namespace in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             stand_in.ensure_namespace(namespace);
@@ -420,6 +427,10 @@ impl KubernetesStandIn {
     fn write<T>(&self, write: impl FnOnce(&mut Writer<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
         let now = self.stamp(self.elapsed());
         let cluster = &self.inner.options.cluster;
+        if self.dry {
+            let mut thrown_away = self.store().lock().clone();
+            return write(&mut Writer { state: &mut thrown_away, now, cluster });
+        }
         self.store().write(|state| write(&mut Writer { state, now, cluster }))
     }
 

@@ -62,7 +62,7 @@ impl Scope {
 }
 
 /// One kind's objects and their history.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Table {
     objects: BTreeMap<Key, Arc<Object>>,
     log: VecDeque<Arc<Change>>,
@@ -81,7 +81,7 @@ pub struct Backup {
 }
 
 /// The content of the store, under its lock.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct State {
     version: u64,
     tables: Vec<Table>,

@@ -113,6 +113,13 @@ impl Api {
         self.send(Attempt { name, ..of.attempt("create") }, json(object).and_then(request)).await
     }
 
+    /// Tries to create an object, as far as that can be told without storing it (`dryRun=All`).
+    pub async fn rehearse(&self, of: &Collection, name: &str, object: &impl Serialize) -> Result<(), CallError> {
+        let params = PostParams { dry_run: true, ..PostParams::default() };
+        let request = |body| Request::new(of.path()).create(&params, body);
+        self.send(of.attempt_one("create", name), json(object).and_then(request)).await.map(drop)
+    }
+
     /// Replaces the object of this name: if it still has the `resourceVersion` that `object` has, where that has one.
     pub async fn replace(&self, of: &Collection, name: &str, object: &impl Serialize) -> Result<Answer, CallError> {
         let request = |body| Request::new(of.path()).replace(name, &PostParams::default(), body);

@@ -14,6 +14,7 @@ mod manner;
 mod pace;
 mod pieces;
 mod reach;
+mod server;
 mod text;
 mod watch;
 
@@ -25,6 +26,7 @@ pub use connect::{Clients, Error as ConnectError, Options, connect, connect_judg
 pub(crate) use failure::{Collection, NAMESPACES, Resource};
 pub(crate) use list::LIST_BYTES_MAX;
 pub(crate) use reach::{Reach, proofs};
+pub use server::ServerSays;
 pub(crate) use text::{Decoder, Name, Reading, is_object_name};
 pub use watch::Tempo;
 pub(crate) use watch::{Look, Watches};

@@ -1,0 +1,98 @@
+//! What can be learnt of our rights in AWS without purging anything.
+//!
+//! CloudFront has no dry run of CreateInvalidation. What is sent instead is a batch without any path, which names nothing that could
+//! be purged, whatever comes of it. `AccessDenied` proves that the right is missing. Every other answer says that the request got past
+//! the question of rights *as far as is known*: AWS documents the errors of the call, and not their order
+//! (<https://docs.aws.amazon.com/cloudfront/latest/APIReference/API_CreateInvalidation.html>). Simulating a policy
+//! (`iam:SimulatePrincipalPolicy`) would prove more and needs a right that the controller does not have.
+//!
+//! Not for what follows from it.
+
+use aws_sdk_cloudfront::types::{InvalidationBatch, Paths};
+
+use super::{CloudFront, failure, unusable};
+use domain::distribution::DistributionId;
+use domain::ports::{CdnError, CdnErrorClass};
+
+/// The reference of a batch that is never accepted.
+const REFERENCE: &str = "allclear-check";
+
+/// An id that no invalidation has: ours begin with `I`, and have no word in them.
+const NO_INVALIDATION: &str = "IALLCLEARCHECK";
+
+/// Whom AWS takes us for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Such as `arn:aws:sts::123456789012:assumed-role/allclear/1700000000`.
+    pub arn: String,
+    /// The account.
+    pub account: String,
+}
+
+impl CloudFront {
+    /// Whom AWS takes us for. This needs no right.
+    ///
+    /// # Errors
+    /// When STS does not answer, or knows us not.
+    pub async fn identity(&self) -> Result<Identity, CdnError> {
+        let attempted = || "failed to ask AWS (STS) whom it takes us for".to_owned();
+        let answer = self.sts.get_caller_identity().send().await.map_err(|error| failure(attempted(), &error))?;
+        match (answer.arn, answer.account) {
+            (Some(arn), Some(account)) => Ok(Identity { arn, account }),
+            _ => Err(unusable(attempted(), "the answer does not say")),
+        }
+    }
+
+    /// The region, whose partition CloudFront is in.
+    pub fn region(&self) -> String {
+        self.client.config().region().map(ToString::to_string).unwrap_or_default()
+    }
+
+    /// Whether CreateInvalidation is refused to us, by a batch without a path. Nothing can be purged by it.
+    ///
+    /// # Errors
+    /// When it is, or when nothing came of it.
+    pub async fn try_create(&self, distribution: &DistributionId) -> Result<(), CdnError> {
+        let attempted = || format!("failed to create an invalidation on {distribution}");
+        let paths = Paths::builder().quantity(0).set_items(Some(Vec::new())).build();
+        let batch =
+            paths.and_then(|paths| InvalidationBatch::builder().paths(paths).caller_reference(REFERENCE).build());
+        let batch = batch.map_err(|error| unusable(attempted(), &error.to_string()))?;
+        let call = self.client.create_invalidation().distribution_id(distribution.as_str()).invalidation_batch(batch);
+        judged(call.send().await.map(drop).map_err(|error| failure(attempted(), &error)))
+    }
+
+    /// Whether GetInvalidation is refused to us, by an id that nothing has.
+    ///
+    /// # Errors
+    /// As [`Self::try_create`].
+    pub async fn try_get(&self, distribution: &DistributionId) -> Result<(), CdnError> {
+        let attempted = || format!("failed to get an invalidation of {distribution}");
+        let call = self.client.get_invalidation().distribution_id(distribution.as_str()).id(NO_INVALIDATION);
+        judged(call.send().await.map(drop).map_err(|error| failure(attempted(), &error)))
+    }
+
+    /// Whether ListInvalidations is refused to us.
+    ///
+    /// # Errors
+    /// As [`Self::try_create`].
+    pub async fn try_list(&self, distribution: &DistributionId) -> Result<(), CdnError> {
+        judged(self.newest(distribution).await.map(drop))
+    }
+}
+
+/// What the service says of a request that it took is good enough, whatever it says.
+fn judged(answer: Result<(), CdnError>) -> Result<(), CdnError> {
+    match answer {
+        Err(error) => match error.class {
+            CdnErrorClass::Denied | CdnErrorClass::Ambiguous | CdnErrorClass::Throttled => Err(error),
+            CdnErrorClass::Gone
+            | CdnErrorClass::NoSuchInvalidation
+            | CdnErrorClass::ReferenceReused
+            | CdnErrorClass::TooManyInProgress
+            | CdnErrorClass::Refused
+            | CdnErrorClass::Unexpected => Ok(()),
+        },
+        Ok(()) => Ok(()),
+    }
+}

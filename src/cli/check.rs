@@ -1,0 +1,286 @@
+//! `allclear check`: everything that has to hold before a rollout can be purged, each in a line with what to do about it.
+//!
+//! Nothing is changed: rights are asked for by reviews, the ledger is written by a dry run, CloudFront gets a request that names no
+//! path, receivers a HEAD of their root. All is asked beside each other, each bounded in time, and told in one order. What could
+//! not be asked because something else failed says so, and counts as nothing.
+//!
+//! Not for the reason of one workload (`allclear explain`), nor for what is going on now (`allclear status`).
+
+mod aws;
+pub mod catalog;
+mod cluster;
+mod group;
+pub mod install;
+mod ledger;
+mod redis;
+pub mod report;
+pub mod rights;
+mod sites;
+mod webhooks;
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+pub use cluster::{NEEDED_FROM, TRIED_FROM};
+pub use report::{Asked, Finding, Mark, Report};
+
+use self::catalog::{API_SERVER, CONFIGURATION, GROUP_NAME, HOST_SERVED, LEDGER_READ, REDIS_CONNECT};
+use self::cluster::Who;
+use self::rights::{needs, review};
+use crate::adapters::clock::SystemClock;
+use crate::adapters::kubernetes::api::Api;
+use crate::adapters::kubernetes::reviews::Reviews;
+use crate::adapters::kubernetes::{Cluster, Scope, Tempo};
+use crate::app::Views;
+use crate::app::checking::{InCluster, Outside, ledger_namespace};
+use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer};
+use crate::cli::read::{Question, Sources, Us, peeked};
+use crate::config::{Config, Enabled, LedgerBackend, Loaded};
+use domain::ports::{Clock, LedgerContents};
+use domain::text::visible;
+
+/// How long it takes at most until a check is given up; each probe has its own, shorter bound.
+const WITHIN: Duration = Duration::from_secs(90);
+
+/// The rest between two looks of `--wait`.
+const AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+/// What is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Only what has to hold before the installation.
+    pub pre: bool,
+    /// The ServiceAccount of the controller, by namespace and name; `None`: `allclear` in the namespace of the ledger.
+    pub account: Option<(String, String)>,
+    /// Look again until all is good, for so long.
+    pub wait: Option<Duration>,
+}
+
+/// Checks everything, once or until all is good. Progress goes to standard error. `outside` connects anew for each look: what was
+/// refused may be kept by a connection.
+pub async fn check(loaded: &Loaded, outside: impl AsyncFn() -> Outside, options: &Options, output: Output) -> Outcome {
+    let deadline = options.wait.map(|wait| tokio::time::Instant::now() + wait);
+    loop {
+        let report = once(loaded, outside().await, options).await;
+        let code = if report.failed > 0 { EXIT_FAILED } else { 0 };
+        match deadline {
+            Some(deadline) if code != 0 && tokio::time::Instant::now() + AGAIN_AFTER < deadline => {
+                let (failed, open) = (report.failed, report.open());
+                // A reader that has gone away is no reason to end.
+                let _ = writeln!(io::stderr(), "allclear: {failed} checks fail yet: {}; looking again", visible(&open));
+                tokio::time::sleep(AGAIN_AFTER).await;
+            }
+            Some(_) | None => return answer(&report, output, code),
+        }
+    }
+}
+
+/// Checks everything once.
+pub async fn once(loaded: &Loaded, outside: Outside, options: &Options) -> Report {
+    let asked = asked(&outside);
+    match tokio::time::timeout(WITHIN, look(loaded, &outside, options)).await {
+        Ok((rights_of, findings)) => Report::new(options.pre, Asked { rights_of, ..asked }, findings),
+        Err(_) => {
+            let late = API_SERVER.failed(format!("not all was answered within {} s", WITHIN.as_secs()));
+            Report::new(options.pre, asked, vec![late])
+        }
+    }
+}
+
+fn asked(outside: &Outside) -> Asked {
+    let (cluster, in_pod) = match &outside.cluster {
+        Ok(InCluster { clients, .. }) => {
+            (format!("{} with {}", clients.server, clients.source), clients.pod_namespace.is_some())
+        }
+        Err(_) => ("no cluster".to_owned(), false),
+    };
+    let aws = if in_pod {
+        "with the credentials of this pod"
+    } else {
+        "with the credentials found here, which may not be those of the pod"
+    };
+    Asked { cluster, rights_of: String::new(), aws: aws.to_owned() }
+}
+
+async fn look(loaded: &Loaded, outside: &Outside, options: &Options) -> (String, Vec<Finding>) {
+    let config = &loaded.config;
+    let mut findings = configuration(loaded);
+    let (seen, servers, account, receivers) = tokio::join!(
+        in_cluster(config, outside, options),
+        servers(config, outside),
+        aws::account(&outside.cdn),
+        webhooks::webhooks(&config.webhooks.hooks, &outside.http),
+    );
+    let Seen { rights_of, findings: of_cluster, ledgered, sources } = seen;
+    findings.extend(of_cluster);
+    findings.extend(servers);
+    findings.extend(account.findings);
+    findings.extend(receivers);
+    let policy = config.policy();
+    let (found, agreed) = tokio::join!(
+        async {
+            match &sources {
+                Some(sources) => {
+                    sites::sites(sources, &policy, &outside.cdn, account.distributions.clone(), &account.name).await
+                }
+                None => sites::untried(API_SERVER),
+            }
+        },
+        members(config, options, outside, ledgered.as_ref()),
+    );
+    findings.extend(found.findings);
+    findings.extend(agreed);
+    if account.distributions.is_some() {
+        findings.extend(aws::actions(&outside.cdn, &found.matched, HOST_SERVED).await);
+    }
+    (rights_of, findings)
+}
+
+fn configuration(loaded: &Loaded) -> Vec<Finding> {
+    if loaded.warnings.is_empty() {
+        return vec![CONFIGURATION.good("valid")];
+    }
+    loaded.warnings.iter().map(|warning| CONFIGURATION.warning(warning)).collect()
+}
+
+/// What was seen in the cluster, and what others need of it.
+struct Seen {
+    rights_of: String,
+    findings: Vec<Finding>,
+    ledgered: Option<LedgerContents>,
+    sources: Option<Sources>,
+}
+
+impl Seen {
+    fn nothing(config: &Config, why: &str) -> Self {
+        let mut findings = cluster::unreachable(why);
+        findings.extend(ledger::unreachable(config));
+        Self { rights_of: String::new(), findings, ledgered: None, sources: None }
+    }
+}
+
+async fn in_cluster(config: &Config, outside: &Outside, options: &Options) -> Seen {
+    let InCluster { clients, views } = match &outside.cluster {
+        Ok(cluster) => cluster,
+        Err(why) => return Seen::nothing(config, why),
+    };
+    let api = Api::new(clients.request.clone());
+    let said = match api.server().await {
+        Ok(said) => said,
+        Err(error) => return Seen::nothing(config, &error.to_string()),
+    };
+    let now_s = SystemClock::default().wall_ms().div_euclid(1_000);
+    let mut findings = cluster::server(&said, now_s, &clients.server);
+    let reviews = Reviews::new(clients.request.clone());
+    let namespace = ledger_namespace(config);
+    let account = options.account.clone().unwrap_or_else(|| (namespace.to_owned(), "allclear".to_owned()));
+    let (who, caller) = cluster::who(&reviews, clients, options, &account).await;
+    let (served, kinds) = cluster::kinds(&api, config).await;
+    findings.push(caller);
+    findings.extend(kinds.into_iter().filter(|_| !options.pre));
+    let watched = cluster::watched(config, &reviews, &who.whom, namespace).await;
+    let needed = rights::rights(&needs(config, served), &watched, namespace);
+    let kubernetes_ledger = config.ledger_backend() == LedgerBackend::Kubernetes;
+    let (rights, installs, ledger, read) = tokio::join!(
+        review(&reviews, &who.whom, needed.clone(), &who.missing),
+        async {
+            let crds = config.pipeline.enabled == Enabled::On || config.repo.enabled == Enabled::On;
+            if options.pre { install::install(&reviews, namespace, needed.clone(), crds).await } else { Vec::new() }
+        },
+        async {
+            if kubernetes_ledger {
+                ledger::in_cluster(config, options, clients, &who, namespace).await
+            } else {
+                Vec::new()
+            }
+        },
+        read(config, views, &who, options.pre),
+    );
+    findings.extend(rights);
+    findings.extend(installs);
+    findings.extend(ledger);
+    let (reading, ledgered) = read;
+    findings.extend(reading);
+    let scope =
+        if watched.contains(&None) { Scope::All } else { Scope::Namespaces(watched.into_iter().flatten().collect()) };
+    let sources = views.as_ref().ok().map(|views| Sources {
+        cluster: std::sync::Arc::new(Cluster::new(clients, scope, Tempo::default())),
+        ledger: views.ledger.clone(),
+        cdn: views.cdn.clone(),
+        group: None,
+        desk: None,
+        repos: None,
+    });
+    Seen { rights_of: who.words, findings, ledgered, sources }
+}
+
+/// The ledger, read without making one.
+async fn read(
+    config: &Config,
+    views: &Result<Views, String>,
+    who: &Who,
+    pre: bool,
+) -> (Option<Finding>, Option<LedgerContents>) {
+    let views = match views {
+        Ok(views) => views,
+        Err(why) => return (Some(LEDGER_READ.failed(why)), None),
+    };
+    if config.ledger_backend() == LedgerBackend::Memory {
+        return (None, None);
+    }
+    let contents = ledger::peek(&views.ledger).await;
+    let question = Question {
+        namespace: None,
+        name: None,
+        own_namespace: views.own_namespace.clone(),
+        policy: config.policy(),
+        ledger_place: views.ledger_place.clone(),
+        us: Us::default(),
+    };
+    let missing = match peeked(Ok(None), &question) {
+        crate::cli::read::Section::Missing { missing } => missing,
+        crate::cli::read::Section::Known(_) => String::new(),
+    };
+    let finding = ledger::read(&contents, &missing, Some(who), pre);
+    (Some(finding), contents.ok().flatten())
+}
+
+/// Every Redis, beside each other.
+async fn servers(config: &Config, outside: &Outside) -> Vec<Finding> {
+    let addresses = config.redis.url.iter().chain(&config.group.remotes);
+    let looks = addresses.zip(&outside.servers).map(|(address, server)| async move {
+        match server {
+            Ok(server) => redis::server(server, address.is_tls(), &config.group.name).await,
+            Err(why) => vec![REDIS_CONNECT.failed(why).of(address)],
+        }
+    });
+    let mut findings: Vec<Finding> = join_all(looks).await.into_iter().flatten().collect();
+    let mut seen = BTreeSet::new();
+    // One server that is configured under two names with one address is one.
+    findings.retain(|finding| seen.insert((finding.check.id, finding.about.clone())));
+    findings
+}
+
+/// The group, where there is one.
+async fn members(
+    config: &Config,
+    options: &Options,
+    outside: &Outside,
+    ledgered: Option<&LedgerContents>,
+) -> Vec<Finding> {
+    if options.pre || !config.is_grouped() {
+        return Vec::new();
+    }
+    let now_ms = SystemClock::default().wall_ms();
+    match &outside.cluster {
+        Ok(InCluster { views: Ok(views), .. }) => match &views.group {
+            Some(neighbours) => group::group(neighbours, ledgered, &config.policy(), now_ms).await,
+            None => Vec::new(),
+        },
+        Ok(InCluster { views: Err(why), .. }) => vec![GROUP_NAME.failed(why)],
+        Err(_) => group::untried(API_SERVER),
+    }
+}

@@ -1,0 +1,121 @@
+//! The AWS account: whom it takes us for, and each action that allclear uses, without purging anything.
+//!
+//! Not for which distribution serves which host.
+
+use super::catalog::{
+    AWS_CREATE_INVALIDATION, AWS_CREDENTIALS, AWS_GET_DISTRIBUTION_CONFIG, AWS_GET_INVALIDATION, AWS_IDENTITY,
+    AWS_LIST_DISTRIBUTIONS, AWS_LIST_INVALIDATIONS, AWS_REGION, Check,
+};
+use super::report::Finding;
+use crate::adapters::cloudfront::CloudFront;
+use domain::distribution::{Distribution, DistributionId};
+use domain::ports::{Cdn, CdnError};
+use domain::refusal::Cause;
+
+/// Distributions on which each action is tried: rights may be given by tags, so one distribution says little of another.
+const TRIED_MAX: usize = 10;
+
+/// The actions on one distribution.
+const ACTIONS: [(Check, Cause); 4] = [
+    (AWS_GET_DISTRIBUTION_CONFIG, Cause::ReadTags),
+    (AWS_LIST_INVALIDATIONS, Cause::ListInvalidations),
+    (AWS_GET_INVALIDATION, Cause::GetInvalidation),
+    (AWS_CREATE_INVALIDATION, Cause::CreateInvalidation),
+];
+
+/// What is known of the account.
+pub struct Account {
+    /// All its distributions, if they can be listed.
+    pub distributions: Option<Vec<Distribution>>,
+    /// Its number, in words.
+    pub name: String,
+    /// What was found.
+    pub findings: Vec<Finding>,
+}
+
+/// Who we are there, and what there is.
+pub async fn account(cdn: &CloudFront) -> Account {
+    let (identity, listed) = tokio::join!(cdn.identity(), cdn.distributions());
+    let mut findings = vec![AWS_REGION.good(cdn.region())];
+    let name =
+        identity.as_ref().map_or_else(|_| "this account".to_owned(), |found| format!("account {}", found.account));
+    let refusal =
+        listed.as_ref().err().map(|error| Cause::of_cdn(Cause::ListDistributions, error.class, &error.message));
+    if refusal == Some(Some(Cause::Credentials)) {
+        let error = listed.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        findings.push(AWS_CREDENTIALS.failed(error).hint(Cause::Credentials.remedy()));
+        findings.push(AWS_IDENTITY.after(AWS_CREDENTIALS));
+        findings.push(AWS_LIST_DISTRIBUTIONS.after(AWS_CREDENTIALS));
+        findings.extend(ACTIONS.map(|(check, _)| check.after(AWS_CREDENTIALS)));
+        return Account { distributions: None, name, findings };
+    }
+    findings.push(match &identity {
+        Ok(found) => AWS_IDENTITY.good(&found.arn),
+        Err(error) => {
+            AWS_IDENTITY.warning(error).hint("nothing but this line depends on STS, unless credentials come from there")
+        }
+    });
+    match listed {
+        Ok(distributions) => {
+            findings.push(AWS_CREDENTIALS.good("CloudFront takes them"));
+            findings.push(AWS_LIST_DISTRIBUTIONS.good(format!("{} distributions", distributions.len())));
+            Account { distributions: Some(distributions), name, findings }
+        }
+        Err(error) => {
+            findings.push(match refusal {
+                Some(Some(_)) => AWS_CREDENTIALS.good("CloudFront knows us"),
+                Some(None) | None => AWS_CREDENTIALS.after(AWS_LIST_DISTRIBUTIONS),
+            });
+            let hint =
+                if refusal == Some(Some(Cause::ListDistributions)) { Cause::ListDistributions.remedy() } else { "" };
+            findings.push(AWS_LIST_DISTRIBUTIONS.failed(error).hint(hint));
+            findings.extend(ACTIONS.map(|(check, _)| check.after(AWS_LIST_DISTRIBUTIONS)));
+            Account { distributions: None, name, findings }
+        }
+    }
+}
+
+/// Tries each action on these distributions. `after`: why there are none.
+pub async fn actions(cdn: &CloudFront, distributions: &[DistributionId], after: Check) -> Vec<Finding> {
+    if distributions.is_empty() {
+        return ACTIONS.map(|(check, _)| check.after(after)).into();
+    }
+    let mut findings = Vec::new();
+    for (check, cause) in ACTIONS {
+        let mut refused = None;
+        let tried = distributions.iter().take(TRIED_MAX);
+        for distribution in tried.clone() {
+            let answer = match cause {
+                Cause::ReadTags => cdn.has_cache_tags(distribution).await.map(drop),
+                Cause::ListInvalidations => cdn.try_list(distribution).await,
+                Cause::GetInvalidation => cdn.try_get(distribution).await,
+                Cause::CreateInvalidation => cdn.try_create(distribution).await,
+                Cause::OpenLedger
+                | Cause::ReadLedger
+                | Cause::WriteLedger
+                | Cause::FullLedger
+                | Cause::PublishEvents
+                | Cause::Credentials
+                | Cause::ListDistributions => Ok(()),
+            };
+            refused = refused.or(answer.err());
+        }
+        let tried: Vec<&str> = tried.map(DistributionId::as_str).collect();
+        findings.push(judged(check, cause, refused, &tried.join(", ")));
+    }
+    findings
+}
+
+fn judged(check: Check, cause: Cause, refused: Option<CdnError>, tried: &str) -> Finding {
+    match refused {
+        Some(error) if Cause::of_cdn(cause, error.class, &error.message).is_some() => {
+            check.failed(error).hint(format!("{}: {}", cause.remedy(), cause.cost()))
+        }
+        Some(error) => check.warning(error).hint("not a refusal: try again"),
+        None if cause == Cause::CreateInvalidation => check.good(format!(
+            "not refused on {tried}, by a request that names no path and so purges nothing; AWS does not say that it looks at rights \
+             before anything else, so only the first purge proves it"
+        )),
+        None => check.good(format!("allowed on {tried}")),
+    }
+}

@@ -1,0 +1,204 @@
+//! The rights that the configured features need in the cluster, and whether they are there. A test holds this list to the roles of
+//! deploy/, in both directions.
+//!
+//! Not among them are rights that follow from objects: the Secrets that Pipelines and Repos name, the kinds of their targets, the Jobs
+//! of a namespace with Repos. Their own status says when one of these is missing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::future::join_all;
+
+use super::catalog::{
+    Check, RIGHT_DEPLOYMENTS, RIGHT_ENDPOINT_SLICES, RIGHT_EVENTS, RIGHT_GATEWAYS, RIGHT_HOOKS, RIGHT_INGRESSES,
+    RIGHT_LEASE, RIGHT_LEDGER, RIGHT_NAMESPACES, RIGHT_PIPELINES, RIGHT_PODS, RIGHT_REPOS, RIGHT_ROUTES,
+    RIGHT_SERVICES,
+};
+use super::report::{Finding, Mark};
+use crate::adapters::kubernetes::objects::GROUP;
+use crate::adapters::kubernetes::reviews::{Reviews, Right, Whom};
+use crate::config::{Config, Enabled, LedgerBackend};
+use domain::refusal::Cause;
+
+/// Where a right is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In each namespace that is watched.
+    Watched,
+    /// In that of the ledger.
+    Ledger,
+    /// Of something that is in no namespace.
+    Cluster,
+}
+
+/// Some verbs on one resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// The check that says whether they are there.
+    pub check: Check,
+    /// The API group.
+    pub group: &'static str,
+    /// The resource, perhaps with a subresource.
+    pub resource: &'static str,
+    /// Of this object alone.
+    pub name: Option<&'static str>,
+    /// The verbs.
+    pub verbs: &'static [&'static str],
+    /// Where.
+    pub place: Place,
+}
+
+/// Kinds of ours that the cluster serves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Pipelines.
+    pub pipelines: bool,
+    /// Repos.
+    pub repos: bool,
+}
+
+const GATEWAY: &str = "gateway.networking.k8s.io";
+const WEAVE: &str = "pipelines.weave.works";
+
+/// Everything the configured features need.
+pub fn needs(config: &Config, served: Served) -> Vec<Need> {
+    let watched =
+        |check, group, resource, verbs| Need { check, group, resource, name: None, verbs, place: Place::Watched };
+    let mut needs = vec![
+        watched(RIGHT_DEPLOYMENTS, "apps", "deployments", &["get", "list", "watch"]),
+        watched(RIGHT_PODS, "", "pods", &["list", "watch"]),
+        watched(RIGHT_ENDPOINT_SLICES, "discovery.k8s.io", "endpointslices", &["list"]),
+        watched(RIGHT_SERVICES, "", "services", &["list"]),
+        watched(RIGHT_INGRESSES, "networking.k8s.io", "ingresses", &["list"]),
+        watched(RIGHT_ROUTES, GATEWAY, "httproutes", &["list"]),
+        watched(RIGHT_ROUTES, GATEWAY, "grpcroutes", &["list"]),
+        watched(RIGHT_ROUTES, GATEWAY, "referencegrants", &["list"]),
+        watched(RIGHT_GATEWAYS, GATEWAY, "gateways", &["get"]),
+    ];
+    if !config.dry_run {
+        needs.push(watched(RIGHT_EVENTS, "", "events", &["create"]));
+    }
+    if config.is_grouped() && config.group.member.is_none() {
+        let need = watched(RIGHT_NAMESPACES, "", "namespaces", &["get"]);
+        needs.push(Need { name: Some("kube-system"), place: Place::Cluster, ..need });
+    }
+    if config.ledger_backend() == LedgerBackend::Kubernetes {
+        let own =
+            |check, group, resource, name, verbs| Need { check, group, resource, name, verbs, place: Place::Ledger };
+        needs.push(own(RIGHT_LEDGER, "", "configmaps", None, &["create", "delete", "get", "list", "update"]));
+        if config.leader.lease {
+            let (group, leader) = ("coordination.k8s.io", Some("allclear-leader"));
+            needs.push(own(RIGHT_LEASE, group, "leases", leader, &["get", "update"]));
+            needs.push(own(RIGHT_LEASE, group, "leases", None, &["create"]));
+        }
+    }
+    let on = |enabled, served| match enabled {
+        Enabled::Off => false,
+        Enabled::On => true,
+        Enabled::Auto => served,
+    };
+    let groups = [GROUP, WEAVE].into_iter().filter(|group| config.pipeline.groups.iter().any(|one| one == group));
+    let follows: &'static [&'static str] = &["get", "list", "watch"];
+    if on(config.pipeline.enabled, served.pipelines) {
+        for group in groups {
+            needs.push(watched(RIGHT_PIPELINES, group, "pipelines", follows));
+            needs.push(watched(RIGHT_PIPELINES, group, "pipelines/status", &["update"]));
+            if config.hooks.listen.is_some() {
+                needs.push(watched(RIGHT_HOOKS, group, "pipelines", &["patch"]));
+            }
+        }
+    }
+    if on(config.repo.enabled, served.repos) {
+        needs.push(watched(RIGHT_REPOS, GROUP, "repos", follows));
+        needs.push(watched(RIGHT_REPOS, GROUP, "repos/status", &["update"]));
+        if config.hooks.listen.is_some() {
+            needs.push(watched(RIGHT_HOOKS, GROUP, "repos", &["patch"]));
+        }
+    }
+    needs
+}
+
+/// What to do where a right is missing: in the words of the running program, where it has some.
+fn remedy(check: Check) -> &'static str {
+    match check.id {
+        "right-ledger" | "right-lease" => Cause::WriteLedger.remedy(),
+        "right-pipelines" => "apply deploy/components/pipelines, or deploy/overlays/weave for the older group",
+        "right-repos" => "apply deploy/components/repo",
+        "right-hooks" => "apply deploy/components/hooks",
+        "right-namespaces" => "apply deploy/base/cluster-role.yaml, or set group.member",
+        _ => Cause::PublishEvents.remedy(),
+    }
+}
+
+/// The rights themselves, each with the check it belongs to. `watched`: the namespaces; `None` stands for all.
+pub fn rights(needs: &[Need], watched: &BTreeSet<Option<String>>, ledger_namespace: &str) -> Vec<(Check, Right)> {
+    let mut rights = Vec::new();
+    for Need { check, group, resource, name, verbs, place } in needs {
+        let namespaces = match place {
+            Place::Watched => watched.clone(),
+            Place::Ledger => BTreeSet::from([Some(ledger_namespace.to_owned())]),
+            Place::Cluster => BTreeSet::from([None]),
+        };
+        for namespace in namespaces {
+            let right =
+                |verb: &&'static str| Right { verb, group, resource, name: *name, namespace: namespace.clone() };
+            rights.extend(verbs.iter().map(|verb| (*check, right(verb))));
+        }
+    }
+    rights
+}
+
+/// What a missing right is: an error, or only news.
+#[derive(Clone, Debug)]
+pub struct Missing {
+    /// How grave it is.
+    pub mark: Mark,
+    /// Who lacks it.
+    pub who: String,
+    /// What to do about it, instead of what is to be applied.
+    pub hint: Option<String>,
+}
+
+/// What was answered of one check in one place.
+struct Line {
+    check: Check,
+    may: Vec<String>,
+    lacks: Vec<String>,
+    error: Option<String>,
+}
+
+impl Line {
+    fn finding(self, missing: &Missing) -> Finding {
+        let Self { check, may, lacks, error } = self;
+        if !lacks.is_empty() {
+            let reason = format!("{} may not {}", missing.who, lacks.join(", "));
+            let hint = missing.hint.clone().unwrap_or_else(|| remedy(check).to_owned());
+            return Finding { mark: missing.mark, ..check.failed(reason) }.hint(hint);
+        }
+        match error {
+            Some(error) => check.warning(format!("not told: {error}")),
+            None => check.good(format!("may {}", may.join(", "))),
+        }
+    }
+}
+
+/// Asks for each right, and makes one line of each check and namespace.
+pub async fn review(reviews: &Reviews, whom: &Whom, rights: Vec<(Check, Right)>, missing: &Missing) -> Vec<Finding> {
+    let asked = rights.into_iter().map(|(check, right)| async move {
+        let answer = reviews.may(whom, &right).await;
+        (check, right, answer)
+    });
+    let mut lines: BTreeMap<(usize, String), Line> = BTreeMap::new();
+    for (check, right, answer) in join_all(asked).await {
+        let place =
+            right.namespace.as_ref().map_or_else(|| "in all namespaces".to_owned(), |name| format!("in {name}"));
+        let empty = || Line { check, may: Vec::new(), lacks: Vec::new(), error: None };
+        let line = lines.entry((check.place(), place)).or_insert_with(empty);
+        let words = format!("{} {}", right.verb, right.resource_name());
+        match answer {
+            Ok(true) => line.may.push(words),
+            Ok(false) => line.lacks.push(words),
+            Err(error) => line.error = Some(error.to_string()),
+        }
+    }
+    lines.into_iter().map(|((_, place), line)| line.finding(missing).of(place)).collect()
+}

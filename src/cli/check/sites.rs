@@ -1,0 +1,191 @@
+//! The hosts of what is watched, and the distributions that serve them: found by the same functions as for a purge.
+//!
+//! Not for one workload in depth; that is `allclear explain`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::catalog::{AWS_LIST_DISTRIBUTIONS, CACHE_TAGS, Check, DISTRIBUTION_USABLE, HOST_SERVED, RIGHT_DEPLOYMENTS};
+use super::report::Finding;
+use crate::adapters::cloudfront::CloudFront;
+use crate::cli::read::Sources;
+use crate::cli::read::listed::list;
+use domain::distribution::{Distribution, DistributionId, Index};
+use domain::policy::Policy;
+use domain::ports::Cdn;
+use domain::refusal::Cause;
+use domain::site::{Age, Gathered, own};
+use domain::tenants::Tenancy;
+use domain::workload::Workload;
+
+/// Hosts that are named in the report.
+const NAMED_MAX: usize = 20;
+
+const ALL: [Check; 3] = [HOST_SERVED, DISTRIBUTION_USABLE, CACHE_TAGS];
+
+/// What was found.
+pub struct Sites {
+    /// The distributions that serve something.
+    pub matched: Vec<DistributionId>,
+    /// What to say.
+    pub findings: Vec<Finding>,
+}
+
+/// What is known of all workloads together.
+#[derive(Default)]
+struct Found {
+    hosts: usize,
+    hostless: usize,
+    workloads: usize,
+    matched: BTreeSet<DistributionId>,
+    unmatched: BTreeMap<String, String>,
+    skipped: BTreeMap<DistributionId, String>,
+    tagged: BTreeMap<DistributionId, String>,
+    troubles: BTreeSet<String>,
+}
+
+/// All of it was not tried, because of this.
+pub fn untried(after: Check) -> Sites {
+    Sites { matched: Vec::new(), findings: ALL.map(|check| check.after(after)).into() }
+}
+
+/// Looks at all watched workloads. `account`: its name, in words.
+pub async fn sites(
+    sources: &Sources,
+    policy: &Policy,
+    cdn: &CloudFront,
+    distributions: Option<Vec<Distribution>>,
+    account: &str,
+) -> Sites {
+    let listed = list(sources).await;
+    if listed.workloads.is_empty() && !listed.troubles.is_empty() {
+        return untried(RIGHT_DEPLOYMENTS);
+    }
+    let Some(distributions) = distributions else { return untried(AWS_LIST_DISTRIBUTIONS) };
+    let in_account = distributions.len();
+    let index = Index::new(distributions);
+    let mut found = Found { troubles: listed.troubles, ..Found::default() };
+    let judged = policy.tenants.default == Tenancy::Own;
+    let claims = if judged {
+        match sources.cluster.route_claims().await {
+            Ok(claims) => Some(claims),
+            Err(error) => {
+                found.troubles.insert(error.to_string());
+                None
+            }
+        }
+    } else {
+        None
+    };
+    let mut facts: BTreeMap<String, Arc<Gathered>> = BTreeMap::new();
+    for workload in listed.workloads.values().filter(|workload| !workload.tuning.disabled) {
+        found.workloads += 1;
+        let namespace = &workload.id.namespace;
+        if !facts.contains_key(namespace) {
+            let gathered = sources.cluster.site_facts(namespace, Age::Recent).await.unwrap_or_else(|error| {
+                found.troubles.insert(error.to_string());
+                Arc::default()
+            });
+            facts.insert(namespace.clone(), gathered);
+        }
+        let Some(facts) = facts.get(namespace) else { continue };
+        let site =
+            facts.site(&workload.id.name, namespace, &workload.template_labels, workload.tuning.hosts.as_deref());
+        let owned = claims.as_ref().map(|claims| own(&site, namespace, claims, &policy.tenants));
+        let mut hosts: Vec<_> = site.hosts.keys().collect();
+        hosts.retain(|host| owned.as_ref().is_none_or(|owned| owned.hosts.contains(*host)));
+        found.hosts += hosts.len();
+        let matches = index.matches_except(hosts.iter().copied(), &site.origins, &site.except);
+        found.take(workload, policy, &matches, hosts.is_empty());
+    }
+    let mut findings = served(&found, in_account, account);
+    findings.extend(usable(&found));
+    findings.push(tags(&found, cdn).await);
+    Sites { matched: found.matched.into_iter().collect(), findings }
+}
+
+impl Found {
+    fn take(&mut self, workload: &Workload, policy: &Policy, matches: &domain::distribution::Matches, no_hosts: bool) {
+        let name = workload.id.display_name();
+        let named = workload.tuning.distributions.as_ref().filter(|_| policy.tenants.allows_named(workload));
+        let matched: Vec<DistributionId> = match named {
+            Some(named) => named.iter().cloned().collect(),
+            None => matches.by_distribution.keys().cloned().collect(),
+        };
+        if named.is_none() {
+            self.hostless += usize::from(no_hosts && matched.is_empty());
+            self.unmatched.extend(matches.unmatched.iter().map(|host| (host.to_string(), name.clone())));
+            if matched.is_empty() {
+                self.skipped.extend(matches.skipped.iter().cloned());
+            }
+        }
+        let paths = workload.tuning.paths.as_ref().unwrap_or(&policy.paths);
+        if paths.has_tags() {
+            self.tagged.extend(matched.iter().map(|id| (id.clone(), name.clone())));
+        }
+        self.matched.extend(matched);
+    }
+}
+
+fn served(found: &Found, in_account: usize, account: &str) -> Vec<Finding> {
+    let mut findings: Vec<Finding> =
+        found.troubles.iter().map(|trouble| HOST_SERVED.warning(format!("not all was looked at: {trouble}"))).collect();
+    if found.hosts > 0 && found.matched.is_empty() && found.skipped.is_empty() {
+        let reason = format!(
+            "none of {} hosts is served by one of the {in_account} distributions of {account}: nothing would be purged",
+            found.hosts
+        );
+        let hint = "see whether these are the credentials of the account that the distributions are in (aws-identity)";
+        findings.push(HOST_SERVED.failed(reason).hint(hint));
+        return findings;
+    }
+    let unserved = found.unmatched.iter().filter(|_| found.skipped.is_empty());
+    for (host, workload) in unserved.clone().take(NAMED_MAX) {
+        let reason = format!("no distribution serves this host of {workload}: its rollouts purge nothing for it");
+        let hint = "right, if it is not behind CloudFront; else see allclear explain";
+        findings.push(HOST_SERVED.warning(reason).hint(hint).of(host));
+    }
+    let more = unserved.count().saturating_sub(NAMED_MAX);
+    if more > 0 {
+        findings.push(HOST_SERVED.warning(format!("{more} further hosts are served by no distribution")));
+    }
+    if findings.is_empty() {
+        findings.push(HOST_SERVED.good(format!(
+            "{} hosts of {} workloads, by {} distributions; {} workloads have no host",
+            found.hosts,
+            found.workloads,
+            found.matched.len(),
+            found.hostless
+        )));
+    }
+    findings
+}
+
+fn usable(found: &Found) -> Vec<Finding> {
+    if found.skipped.is_empty() {
+        return vec![DISTRIBUTION_USABLE.good("every distribution with a watched host is one that is purged")];
+    }
+    let line = |(id, why): (&DistributionId, &String)| {
+        let reason = format!("it is not purged, because it is {why}");
+        DISTRIBUTION_USABLE.failed(reason).hint("enable it, or take the host away from it").of(id.as_str())
+    };
+    found.skipped.iter().map(line).collect()
+}
+
+/// Whether tags that are asked for can be purged.
+async fn tags(found: &Found, cdn: &CloudFront) -> Finding {
+    let mut without = Vec::new();
+    for (id, workload) in found.tagged.iter().take(NAMED_MAX) {
+        if let Ok(false) = cdn.has_cache_tags(id).await {
+            without.push(format!("{id} (for {workload})"));
+        }
+    }
+    if without.is_empty() {
+        return CACHE_TAGS.good(match found.tagged.len() {
+            0 => "no workload asks for them".to_owned(),
+            asked => format!("{asked} distributions are purged by tags"),
+        });
+    }
+    let reason = format!("asked for, and not switched on in {}: {}", without.join(", "), Cause::ReadTags.cost());
+    CACHE_TAGS.warning(reason).hint("configure cache tags for the distribution, or ask for paths by allclear.dev/paths")
+}

@@ -1,0 +1,84 @@
+//! An account in which one thing is not allowed.
+
+use sandbox::http::{Action, Fault, Request, When};
+
+use super::*;
+
+impl World {
+    /// Answers all requests that match with this error.
+    fn refuses(&self, code: &str, matches: fn(&Request) -> bool) {
+        let answer = Action::Answer(CloudFrontStandIn::error(403, code, "User is not authorized"));
+        self.cdn.inject(Fault::once(When::Before, answer).matching(matches).times(99));
+    }
+}
+
+fn lists(request: &Request) -> bool {
+    request.method == "GET" && request.path.ends_with("/distribution")
+}
+
+#[tokio::test]
+async fn credentials_that_are_refused_are_named_and_the_rest_is_not_tried() {
+    let world = World::start().await;
+    world.refuses("InvalidClientTokenId", |_| true);
+    let report = world.fails("aws-credentials", "InvalidClientTokenId").await;
+    said(&report, "aws-list-distributions", "not tried: aws-credentials");
+    said(&report, "aws-create-invalidation", "not tried: aws-credentials");
+    assert!(!report.to_string().contains("key-of-aws"), "{report}");
+}
+
+#[tokio::test]
+async fn each_action_that_is_refused_is_named_with_what_follows() {
+    for (check, matches, words) in [
+        ("aws-list-distributions", lists as fn(&Request) -> bool, "cloudfront:ListDistributions"),
+        (
+            "aws-get-distribution-config",
+            |request| request.path.ends_with("/config"),
+            "cloudfront:GetDistributionConfig",
+        ),
+        (
+            "aws-list-invalidations",
+            |request| request.method == "GET" && request.path.ends_with("/invalidation"),
+            "cloudfront:ListInvalidations",
+        ),
+        ("aws-get-invalidation", |request| request.path.contains("/invalidation/"), "cloudfront:GetInvalidation"),
+        (
+            "aws-create-invalidation",
+            |request| request.method == "POST" && request.path.ends_with("/invalidation"),
+            "nothing is purged",
+        ),
+    ] {
+        let world = World::start().await;
+        world.refuses("AccessDenied", matches);
+        world.fails(check, words).await;
+        assert!(world.cloudfront.invalidations().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn sts_that_is_not_reached_is_known_and_no_failure() {
+    let world = World::start().await;
+    let answer = Action::Answer(CloudFrontStandIn::error(503, "ServiceUnavailable", "no"));
+    let matches = |request: &Request| request.method == "POST" && request.path == "/";
+    world.cdn.inject(Fault::once(When::Before, answer).matching(matches));
+    world.warns("aws-identity", "failed to ask AWS (STS) whom it takes us for").await;
+}
+
+#[tokio::test]
+async fn the_account_and_what_is_not_proven_are_said() {
+    let world = World::start().await;
+    let report = world.report().await;
+    said(&report, "aws-identity", "arn:aws:sts::123456789012:assumed-role/allclear/stand-in");
+    said(&report, "aws-create-invalidation", "only the first purge proves it");
+    said(&report, "aws-region", "us-east-1");
+}
+
+#[tokio::test]
+async fn the_account_of_others_serves_none_of_our_hosts() {
+    let world = World::start().await;
+    world.cloudfront.remove_distribution("EWEB");
+    world.cloudfront.add_distribution(Distribution::new("EOTHER").alias("other.example.org"));
+    let report = world
+        .fails("host-served", "none of 1 hosts is served by one of the 1 distributions of account 123456789012")
+        .await;
+    said(&report, "aws-create-invalidation", "not tried: host-served");
+}

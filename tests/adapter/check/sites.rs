@@ -1,0 +1,42 @@
+//! Hosts, distributions and tags that do not fit together.
+
+use super::*;
+
+#[tokio::test]
+async fn a_host_that_no_distribution_serves_is_known_beside_those_that_are() {
+    let world = World::start().await;
+    world.api.seed("shop", "internal", "shop/internal:1", 1).unwrap();
+    world.api.expose("shop", "internal", "internal.example.com").unwrap();
+    world.warns("host-served", "internal.example.com no distribution serves this host of").await;
+}
+
+#[tokio::test]
+async fn a_distribution_that_is_not_enabled_is_named() {
+    let world = World::start().await;
+    let disabled = Distribution { enabled: false, ..Distribution::new("EWEB").alias("shop.example.com") };
+    world.cloudfront.add_distribution(disabled);
+    world.fails("distribution-usable", "EWEB it is not purged, because it is disabled").await;
+}
+
+#[tokio::test]
+async fn tags_that_are_asked_for_and_not_switched_on_are_known() {
+    let mut world = World::start().await;
+    world.sections.insert("purge", "paths = [\"/index.html\", \"#web\"]".to_owned());
+    for member in ["eu-1", "eu-2"] {
+        let origin = if member == "eu-1" { Some(world.origin().await) } else { None };
+        world.beat(member, |beat| beat.origin = origin.unwrap_or_else(|| "o-2".into())).await;
+    }
+    world.warns("cache-tags", "not switched on in EWEB").await;
+    let with_tags = Distribution { cache_tags: true, ..Distribution::new("EWEB").alias("shop.example.com") };
+    world.cloudfront.add_distribution(with_tags);
+    let report = world.report().await;
+    said(&report, "cache-tags", "1 distributions are purged by tags");
+}
+
+impl World {
+    async fn origin(&self) -> domain::id::Origin {
+        let clients = connect(&self.kubernetes()).await.unwrap();
+        let ledger = KubernetesLedger::new(clients.request, "allclear");
+        ledger.peek().await.unwrap().unwrap().origin
+    }
+}
