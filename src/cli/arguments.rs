@@ -1,6 +1,7 @@
 //! The arguments of every command, and the words of `--help`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -8,6 +9,7 @@ use crate::cli::answer::Output;
 #[cfg(feature = "demo")]
 use crate::cli::demo;
 use crate::cli::step::Step;
+use domain::goal::Goal;
 use domain::repo::job::StepKind;
 
 /// Kubernetes says "deployed"; the CDN keeps serving yesterday. allclear watches workloads, waits until a new image tag has
@@ -81,6 +83,18 @@ pub(super) enum Command {
         #[arg(short, long, value_enum, default_value = "table")]
         output: Format,
     },
+    /// Wait until a workload's change is complete, purged or settled, as a CI job does right behind kubectl apply
+    #[command(after_help = WAIT_HELP)]
+    Wait {
+        #[command(flatten)]
+        about: About,
+        /// What to wait for
+        #[arg(long = "for", value_enum, default_value = "purged", value_name = "GOAL")]
+        goal: GoalName,
+        /// How long at most, from 1s to 24h
+        #[arg(long, default_value = "30m", value_name = "TIME", value_parser = at_most)]
+        timeout: Duration,
+    },
     /// Show every rollout in flight and every Pipeline, what each waits for, what needs a look, and the Redis servers
     Status {
         /// Draw it again every 2 seconds, until Ctrl-C
@@ -147,6 +161,54 @@ pub(super) enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
+}
+
+/// One workload, and where its record is.
+#[derive(Debug, Args)]
+pub(super) struct About {
+    /// The workload, as web, shop/web or deployment/web
+    pub(super) name: String,
+    /// Its namespace [default: that of the kubeconfig's context]
+    #[arg(short, long)]
+    pub(super) namespace: Option<String>,
+    /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(super) ledger_namespace: Option<String>,
+}
+
+const WAIT_HELP: &str = "\
+A change that allclear has not seen yet is waited for. A rollout that fails, or that another version overtakes, ends the wait.
+
+Exit codes: 0 reached, 1 it will not be reached or cannot be read, 2 arguments refused, 3 the time is over.
+
+Example:
+  kubectl apply -f web.yaml && allclear wait shop/web --for purged --timeout 20m";
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum GoalName {
+    /// Every pod runs the new version, and no old one serves any more
+    Complete,
+    /// CloudFront serves nothing older either
+    Purged,
+    /// As purged; also where no host or distribution leads to it, and when everyone is told
+    Settled,
+}
+
+impl From<GoalName> for Goal {
+    fn from(name: GoalName) -> Self {
+        match name {
+            GoalName::Complete => Self::Complete,
+            GoalName::Purged => Self::Purged,
+            GoalName::Settled => Self::Settled,
+        }
+    }
+}
+
+fn at_most(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).map_err(|error| format!("{error}; write it as 20m or 90s"))?;
+    let day = Duration::from_hours(24);
+    if (Duration::from_secs(1)..=day).contains(&time) { Ok(time) } else { Err("not from 1s to 24h".to_owned()) }
 }
 
 #[derive(Debug, Subcommand)]

@@ -8,7 +8,7 @@
 mod gather;
 mod list;
 pub mod model;
-mod near;
+pub(crate) mod near;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -21,6 +21,7 @@ pub mod run;
 pub mod spoken;
 pub mod status;
 mod step;
+pub mod wait;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -35,8 +36,10 @@ use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
 use crate::app::by_hand::ByHand;
 use crate::app::{self, Overrides};
-use crate::cli::answer::{EXIT_INVALID, Outcome, Output, failed, print, refused};
-use crate::cli::arguments::{Command, ConfigAction, Global, GroupAction, LedgerAction, PipelineAction, WhichPipelines};
+use crate::cli::answer::{EXIT_INVALID, Outcome, Output, failed, print, progress, refused};
+use crate::cli::arguments::{
+    About, Command, ConfigAction, Global, GroupAction, LedgerAction, PipelineAction, WhichPipelines,
+};
 use crate::cli::connect::{connected, with_inputs};
 use crate::cli::consent::Consent;
 use crate::config::load;
@@ -83,6 +86,12 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             let output = output.into();
             look(global, environment, ledger_namespace, (namespace, None), output, async |sources, question| {
                 answer_status(&status::Asked::Sources(sources, question), watch, output).await
+            })
+        }
+        Command::Wait { about, goal, timeout } => {
+            let wait = wait::Wait { goal: goal.into(), at_most: timeout };
+            about_one(global, environment, about, async |sources, question| {
+                print(&wait::wait(sources, question, wait, &mut progress).await)
             })
         }
         Command::Group { ledger_namespace, action } => {
@@ -234,6 +243,16 @@ fn at_desk(
     done: impl AsyncFnOnce(&Desk) -> Outcome,
 ) -> ExitCode {
     connected(global, environment, output, async |config, clients| done(&app::desk(config, clients)).await)
+}
+
+/// The same about one workload.
+fn about_one(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    About { name, namespace, ledger_namespace }: About,
+    answer: impl AsyncFnOnce(&read::Sources, &read::Question) -> ExitCode,
+) -> ExitCode {
+    look(global, environment, ledger_namespace, (namespace, Some(name)), Output::Table, answer)
 }
 
 async fn answer_status(asked: &status::Asked<'_>, watch: bool, output: Output) -> ExitCode {

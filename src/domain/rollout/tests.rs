@@ -2,6 +2,7 @@
 
 mod barrier;
 mod edge;
+mod goal;
 mod group;
 mod many;
 mod restored;
