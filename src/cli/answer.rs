@@ -68,7 +68,7 @@ pub(crate) fn progress(line: &str) {
 
 /// Says why a command failed.
 pub(crate) fn failed(error: &dyn fmt::Display) -> ExitCode {
-    let _ = writeln!(io::stderr(), "allclear: {}", visible(&error.to_string()));
+    let _ = writeln!(io::stderr(), "error: {}", visible(&error.to_string()));
     ExitCode::from(EXIT_FAILED)
 }
 

@@ -5,7 +5,7 @@
 //!
 //! [`gather`] asks, [`model`] holds the answer, [`text`] and [`list`] print it. Nothing is changed anywhere.
 
-mod gather;
+pub(crate) mod gather;
 mod list;
 pub mod model;
 pub(crate) mod near;

@@ -1,6 +1,7 @@
 //! The command line: one file for each command. What is said on standard output is the answer; everything else goes to
 //! standard error. Exit codes: 0 done, 1 failed, 2 refused (arguments or configuration).
 
+mod again;
 pub mod answer;
 mod arguments;
 pub mod config;
@@ -8,12 +9,15 @@ mod connect;
 pub mod consent;
 #[cfg(feature = "demo")]
 pub mod demo;
+mod examples;
 pub mod explain;
 pub mod group;
+pub mod history;
 pub mod ledger;
 pub mod mark;
 mod page;
 pub mod pipeline;
+pub mod purge;
 pub mod read;
 pub mod repo;
 mod repo_command;
@@ -21,18 +25,21 @@ pub mod run;
 pub mod spoken;
 pub mod status;
 mod step;
+pub mod version;
 pub mod wait;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::adapters::clock::SystemClock;
 use crate::adapters::kubernetes::crd;
 use crate::adapters::kubernetes::desk::Desk;
+use crate::adapters::kubernetes::hand::Hand;
 use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
 use crate::app::by_hand::ByHand;
 use crate::app::{self, Overrides};
@@ -43,6 +50,7 @@ use crate::cli::arguments::{
 use crate::cli::connect::{connected, with_inputs};
 use crate::cli::consent::Consent;
 use crate::config::load;
+use domain::goal::Goal;
 use domain::id::PipelineId;
 use domain::ports::Clock;
 
@@ -50,6 +58,13 @@ pub use arguments::Cli;
 
 /// Where a pod finds its token; a caller without one is a person.
 const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+
+/// Reads the command line, the program's name first. Ends the program where it cannot be read, or only help is wanted.
+pub fn parse(arguments: &[OsString]) -> Cli {
+    let command = examples::dressed(Cli::command(), arguments.first().map(OsString::as_os_str));
+    let matches = command.get_matches_from(arguments);
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
 
 /// Does what the command line asks. The environment is given as data.
 pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
@@ -64,6 +79,12 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         }
         #[cfg(feature = "demo")]
         Command::Demo { story, clusters, stay } => demo::demo(story, clusters, stay),
+        Command::Explain { name: Some(name), watch: true, .. }
+            if spoken::is_meant::<RepoKind>(&name) || spoken::is_meant::<PipelineKind>(&name) =>
+        {
+            let why = "--watch is for workloads; `allclear status --watch` shows Pipelines and Repos";
+            print(&Outcome { code: EXIT_INVALID, ..refused(why) })
+        }
         Command::Explain { name: Some(name), server, output, .. } if spoken::is_meant::<RepoKind>(&name) => {
             repo_command::explain(global, environment, &name, server, output.into())
         }
@@ -72,10 +93,11 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         {
             explain_pipeline(global, environment, &name, server, output.into())
         }
-        Command::Explain { name, namespace, ledger_namespace, server: _, output } => {
+        Command::Explain { name, namespace, ledger_namespace, server: _, watch, output } => {
             let output = output.into();
             look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question| {
-                print(&explain::explain(sources, question, output).await)
+                let ask = || explain::explain(sources, question, output);
+                if watch { again::again(ask).await } else { print(&ask().await) }
             })
         }
         Command::Status { watch, namespace, server: Some(server), output, .. } => {
@@ -90,8 +112,33 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         }
         Command::Wait { about, goal, timeout } => {
             let wait = wait::Wait { goal: goal.into(), at_most: timeout };
-            about_one(global, environment, about, async |sources, question| {
+            about_one(global, environment, about, async |sources, question, _| {
                 print(&wait::wait(sources, question, wait, &mut progress).await)
+            })
+        }
+        Command::History { about, output } => {
+            let output = output.into();
+            about_one(global, environment, about, async |sources, question, _| {
+                print(&history::history(sources, question, output).await)
+            })
+        }
+        Command::Version { client: true, output, .. } => print(&version::client(output.into())),
+        Command::Version { server: Some(url), output, .. } => {
+            actix::System::new().block_on(async { print(&version::of_server(&url, output.into()).await) })
+        }
+        Command::Version { ledger_namespace, output, .. } => {
+            let (output, named) = (output.into(), ledger_namespace.clone());
+            let namespace = named.unwrap_or_else(|| app::LEDGER_NAMESPACE.to_owned());
+            look(global, environment, ledger_namespace, (None, None), output, async |sources, question| {
+                print(&version::of_cluster(sources, question, &namespace, output).await)
+            })
+        }
+        Command::Purge { about, paths, dry_run, wait, timeout } => {
+            let wait = wait.then_some(wait::Wait { goal: Goal::Purged, at_most: timeout });
+            let request = purge::Request { paths, dry_run, wait };
+            about_one(global, environment, about, async |sources, question, hand| {
+                let now_ms = SystemClock::default().wall_ms();
+                print(&purge::purge((sources, question, hand), request, now_ms, &mut progress).await)
             })
         }
         Command::Group { ledger_namespace, action } => {
@@ -121,7 +168,7 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         Command::Completion { shell } => {
             // Into memory first: the library panics where its reader has gone away.
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "allclear", &mut script);
+            clap_complete::generate(shell, &mut examples::dressed(Cli::command(), None), "allclear", &mut script);
             let _ = io::stdout().write_all(&script);
             ExitCode::SUCCESS
         }
@@ -250,9 +297,9 @@ fn about_one(
     global: Global,
     environment: BTreeMap<String, String>,
     About { name, namespace, ledger_namespace }: About,
-    answer: impl AsyncFnOnce(&read::Sources, &read::Question) -> ExitCode,
+    answer: impl AsyncFnOnce(&read::Sources, &read::Question, &Hand) -> ExitCode,
 ) -> ExitCode {
-    look(global, environment, ledger_namespace, (namespace, Some(name)), Output::Table, answer)
+    connect_and(global, environment, ledger_namespace, (namespace, Some(name)), Output::Table, answer)
 }
 
 async fn answer_status(asked: &status::Asked<'_>, watch: bool, output: Output) -> ExitCode {
@@ -268,6 +315,20 @@ fn look(
     output: Output,
     answer: impl AsyncFnOnce(&read::Sources, &read::Question) -> ExitCode,
 ) -> ExitCode {
+    connect_and(global, environment, ledger_namespace, (namespace, name), output, async |sources, question, _| {
+        answer(sources, question).await
+    })
+}
+
+/// The same, with the hand that marks workloads.
+fn connect_and(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    ledger_namespace: Option<String>,
+    (namespace, name): (Option<String>, Option<String>),
+    output: Output,
+    answer: impl AsyncFnOnce(&read::Sources, &read::Question, &Hand) -> ExitCode,
+) -> ExitCode {
     let flags = ledger_flag(ledger_namespace).into_iter().collect();
     let kubernetes = global.kubernetes();
     with_inputs(global, environment, flags, |inputs| {
@@ -280,12 +341,13 @@ fn look(
                 Ok(views) => views,
                 Err(error) => return failed(&error),
             };
-            let app::Views { cluster, ledger, cdn, group, desk, repos, own_namespace, ledger_place, alone } = views;
+            let app::Views { cluster, ledger, cdn, group, desk, repos, hand, own_namespace, ledger_place, alone } =
+                views;
             let us = read::Us { member: alone.to_string(), group: loaded.config.group.name.clone() };
             let sources = read::Sources { cluster, ledger, cdn, group, desk, repos };
             let policy = loaded.config.policy();
             let question = read::Question { namespace, name, own_namespace, policy, ledger_place, us };
-            answer(&sources, &question).await
+            answer(&sources, &question, &hand).await
         })
     })
 }
