@@ -110,7 +110,8 @@ async fn a_purge_by_hand_is_of_the_paths_it_names_and_is_in_the_history_with_its
 
 #[tokio::test]
 async fn a_reader_that_stops_early_is_no_failure() {
-    let scene = Scene::new().await;
+    let mut scene = Scene::new().await;
+    scene.start().await;
     for arguments in [&["crds"][..], &["--help"], &["explain"], &["completion", "bash"], &["explain", "-w"]] {
         let mut command = Command::new(program());
         command.args(arguments).env_clear().envs(&scene.environment).kill_on_drop(true);
