@@ -79,26 +79,9 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         }
         #[cfg(feature = "demo")]
         Command::Demo { story, clusters, stay } => demo::demo(story, clusters, stay),
-        Command::Explain { name: Some(name), watch: true, .. }
-            if spoken::is_meant::<RepoKind>(&name) || spoken::is_meant::<PipelineKind>(&name) =>
-        {
-            let why = "--watch is for workloads; `allclear status --watch` shows Pipelines and Repos";
-            print(&Outcome { code: EXIT_INVALID, ..refused(why) })
-        }
-        Command::Explain { name: Some(name), server, output, .. } if spoken::is_meant::<RepoKind>(&name) => {
-            repo_command::explain(global, environment, &name, server, output.into())
-        }
-        Command::Explain { name: Some(name), server, output, .. }
-            if server.is_some() || spoken::is_meant::<PipelineKind>(&name) =>
-        {
-            explain_pipeline(global, environment, &name, server, output.into())
-        }
-        Command::Explain { name, namespace, ledger_namespace, server: _, watch, output } => {
-            let output = output.into();
-            look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question| {
-                let ask = || explain::explain(sources, question, output);
-                if watch { again::again(ask).await } else { print(&ask().await) }
-            })
+        Command::Explain { name, namespace, ledger_namespace, server, watch, output } => {
+            let (asked, place) = ((namespace, name), (ledger_namespace, server));
+            explain_command(global, environment, asked, place, watch, output.into())
         }
         Command::Status { watch, namespace, server: Some(server), output, .. } => {
             let asked = status::Asked::Server(&server, namespace.as_deref());
@@ -111,51 +94,18 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             })
         }
         Command::Wait { about, goal, timeout } => {
-            let wait = wait::Wait { goal: goal.into(), at_most: timeout };
-            about_one(global, environment, about, async |sources, question, _| {
-                print(&wait::wait(sources, question, wait, &mut progress).await)
-            })
+            wait_command(global, environment, about, wait::Wait { goal: goal.into(), at_most: timeout })
         }
-        Command::History { about, output } => {
-            let output = output.into();
-            about_one(global, environment, about, async |sources, question, _| {
-                print(&history::history(sources, question, output).await)
-            })
-        }
+        Command::History { about, output } => history_command(global, environment, about, output.into()),
         Command::Version { client: true, output, .. } => print(&version::client(output.into())),
-        Command::Version { server: Some(url), output, .. } => {
-            actix::System::new().block_on(async { print(&version::of_server(&url, output.into()).await) })
-        }
-        Command::Version { ledger_namespace, output, .. } => {
-            let (output, named) = (output.into(), ledger_namespace.clone());
-            let namespace = named.unwrap_or_else(|| app::LEDGER_NAMESPACE.to_owned());
-            look(global, environment, ledger_namespace, (None, None), output, async |sources, question| {
-                print(&version::of_cluster(sources, question, &namespace, output).await)
-            })
+        Command::Version { server, ledger_namespace, output, .. } => {
+            version_command(global, environment, ledger_namespace, server, output.into())
         }
         Command::Purge { about, paths, dry_run, wait, timeout } => {
             let wait = wait.then_some(wait::Wait { goal: Goal::Purged, at_most: timeout });
-            let request = purge::Request { paths, dry_run, wait };
-            about_one(global, environment, about, async |sources, question, hand| {
-                let now_ms = SystemClock::default().wall_ms();
-                print(&purge::purge((sources, question, hand), request, now_ms, &mut progress).await)
-            })
+            purge_command(global, environment, about, purge::Request { paths, dry_run, wait })
         }
-        Command::Group { ledger_namespace, action } => {
-            let output = match action {
-                GroupAction::Show { output } => output.into(),
-                GroupAction::Add { .. } | GroupAction::Forget { .. } => Output::Table,
-            };
-            look(global, environment, ledger_namespace, (None, None), output, async |sources, question| {
-                print(&match &action {
-                    GroupAction::Show { .. } => group::show(sources, question, output).await,
-                    GroupAction::Add { member } => group::add(sources, question, member).await,
-                    GroupAction::Forget { member, yes } => {
-                        group::forget(sources, question, member, Consent::new(*yes)).await
-                    }
-                })
-            })
-        }
+        Command::Group { ledger_namespace, action } => group_command(global, environment, ledger_namespace, action),
         Command::Ledger { ledger_namespace, action } => ledger_command(global, environment, ledger_namespace, action),
         Command::Pipeline { action } => pipeline_command(global, environment, action),
         Command::Repo { action } => repo_command::repo(global, environment, action),
@@ -173,6 +123,89 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
             ExitCode::SUCCESS
         }
     }
+}
+
+fn explain_command(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    (namespace, name): (Option<String>, Option<String>),
+    (ledger_namespace, server): (Option<String>, Option<url::Url>),
+    watch: bool,
+    output: Output,
+) -> ExitCode {
+    let repo = name.as_deref().is_some_and(spoken::is_meant::<RepoKind>);
+    let pipeline = name.as_deref().is_some_and(spoken::is_meant::<PipelineKind>);
+    match name {
+        Some(_) if watch && (repo || pipeline) => {
+            let why = "--watch is for workloads; `allclear status --watch` shows Pipelines and Repos";
+            print(&Outcome { code: EXIT_INVALID, ..refused(why) })
+        }
+        Some(name) if repo => repo_command::explain(global, environment, &name, server, output),
+        Some(name) if pipeline || server.is_some() => explain_pipeline(global, environment, &name, server, output),
+        name => look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question| {
+            let ask = || explain::explain(sources, question, output);
+            if watch { again::again(ask).await } else { print(&ask().await) }
+        }),
+    }
+}
+
+fn wait_command(global: Global, environment: BTreeMap<String, String>, about: About, wait: wait::Wait) -> ExitCode {
+    about_one(global, environment, about, async |sources, question, _| {
+        print(&wait::wait(sources, question, wait, &mut progress).await)
+    })
+}
+
+fn history_command(global: Global, environment: BTreeMap<String, String>, about: About, output: Output) -> ExitCode {
+    about_one(global, environment, about, async |sources, question, _| {
+        print(&history::history(sources, question, output).await)
+    })
+}
+
+fn purge_command(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    about: About,
+    request: purge::Request,
+) -> ExitCode {
+    about_one(global, environment, about, async |sources, question, hand| {
+        let now_ms = SystemClock::default().wall_ms();
+        print(&purge::purge((sources, question, hand), request, now_ms, &mut progress).await)
+    })
+}
+
+fn version_command(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    ledger_namespace: Option<String>,
+    server: Option<url::Url>,
+    output: Output,
+) -> ExitCode {
+    if let Some(url) = server {
+        return actix::System::new().block_on(async { print(&version::of_server(&url, output).await) });
+    }
+    let namespace = ledger_namespace.clone().unwrap_or_else(|| app::LEDGER_NAMESPACE.to_owned());
+    look(global, environment, ledger_namespace, (None, None), output, async |sources, question| {
+        print(&version::of_cluster(sources, question, &namespace, output).await)
+    })
+}
+
+fn group_command(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    ledger_namespace: Option<String>,
+    action: GroupAction,
+) -> ExitCode {
+    let output = match action {
+        GroupAction::Show { output } => output.into(),
+        GroupAction::Add { .. } | GroupAction::Forget { .. } => Output::Table,
+    };
+    look(global, environment, ledger_namespace, (None, None), output, async |sources, question| {
+        print(&match &action {
+            GroupAction::Show { .. } => group::show(sources, question, output).await,
+            GroupAction::Add { member } => group::add(sources, question, member).await,
+            GroupAction::Forget { member, yes } => group::forget(sources, question, member, Consent::new(*yes)).await,
+        })
+    })
 }
 
 impl Global {
