@@ -25,6 +25,7 @@ use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
 use crate::adapters::edge::FreshEdges;
 use crate::adapters::http::{self as outbound, Egress};
 use crate::adapters::kubernetes::desk::Desk;
+use crate::adapters::kubernetes::hand::Hand;
 use crate::adapters::kubernetes::objects::RepoKind;
 use crate::adapters::kubernetes::{self, Clients, Cluster, Events, KubernetesLease, Scope, Tempo};
 use crate::adapters::ledger::fresh_origin;
@@ -197,6 +198,8 @@ pub struct Views {
     pub desk: Option<Desk>,
     /// Repos; `None` where `repo.enabled` is off.
     pub repos: Option<Desk<RepoKind>>,
+    /// Marks on workloads; the only part that writes.
+    pub hand: Hand,
     /// The namespace of the caller's credentials.
     pub own_namespace: String,
     /// Where the ledger is looked for, in words.
@@ -206,7 +209,7 @@ pub struct Views {
 }
 
 /// Where the ledger is by default: the namespace of `deploy/base`.
-const LEDGER_NAMESPACE: &str = "allclear";
+pub const LEDGER_NAMESPACE: &str = "allclear";
 
 /// Connects to everything, to look at `namespace` or at all namespaces. Nothing is sent yet.
 ///
@@ -240,6 +243,7 @@ async fn views_of(config: &Config, clients: Clients, namespace: Option<&str>) ->
         group: neighbours(config, &clients).await?,
         desk: (config.pipeline.enabled != Enabled::Off).then(|| desk(config, &clients)),
         repos: (config.repo.enabled != Enabled::Off).then(|| Desk::of_repos(&clients, installation(config, &clients))),
+        hand: Hand::new(&clients),
         own_namespace: clients.namespace,
         ledger_place,
         alone: Member(alone(config)),

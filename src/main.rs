@@ -2,18 +2,18 @@
 
 use std::process::ExitCode;
 
-use allclear::cli::{self, Cli};
-use clap::Parser;
+use allclear::cli;
 
 #[expect(clippy::disallowed_methods, reason = "the environment is read here, once, and given on as data")]
 #[expect(clippy::print_stderr, reason = "said before there is a log")]
 fn main() -> ExitCode {
     // Libraries that find two providers of TLS panic at the first handshake; there is one, and this says which.
     if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
-        eprintln!("allclear: another TLS provider was installed first; going on with it");
+        eprintln!("warning: another TLS provider was installed first; going on with it");
     }
     // A variable that is not text cannot be one of ours.
     let environment =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    cli::main(Cli::parse(), environment.collect())
+    let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    cli::main(cli::parse(&arguments), environment.collect())
 }

@@ -165,6 +165,17 @@ impl CloudFront {
         distribution: &DistributionId,
         id: &InvalidationId,
     ) -> Result<(Invalidation, Option<InvalidationBatch>), CdnError> {
+        let mut found = self.get_whole(distribution, id).await?;
+        let batch = found.invalidation_batch.take();
+        let attempted = || format!("failed to get invalidation {id} of {distribution}");
+        Ok((answer::invalidation(&found).ok_or_else(|| truncated(attempted()))?, batch))
+    }
+
+    async fn get_whole(
+        &self,
+        distribution: &DistributionId,
+        id: &InvalidationId,
+    ) -> Result<aws_sdk_cloudfront::types::Invalidation, CdnError> {
         // What was recorded before answers were bounded may be none; nothing has this id then.
         let Some(id) = answer::invalidation_id(&id.0) else {
             let message = format!("the recorded invalidation of {distribution} has an id that is none");
@@ -173,9 +184,7 @@ impl CloudFront {
         let attempted = || format!("failed to get invalidation {id} of {distribution}");
         let call = self.client.get_invalidation().distribution_id(distribution.as_str()).id(&id.0);
         let answer = call.send().await.map_err(|error| failure(attempted(), &error))?;
-        let mut found = answer.invalidation.ok_or_else(|| truncated(attempted()))?;
-        let batch = found.invalidation_batch.take();
-        Ok((answer::invalidation(&found).ok_or_else(|| truncated(attempted()))?, batch))
+        answer.invalidation.ok_or_else(|| truncated(attempted()))
     }
 
     async fn search(&self, distribution: &DistributionId, reference: &Reference) -> Result<Option<Found>, CdnError> {
@@ -260,6 +269,10 @@ impl Cdn for CloudFront {
 
     async fn status(&self, distribution: &DistributionId, id: &InvalidationId) -> Result<InvalidationStatus, CdnError> {
         Ok(self.get(distribution, id).await?.0.status)
+    }
+
+    async fn created_ms(&self, distribution: &DistributionId, id: &InvalidationId) -> Result<Option<i64>, CdnError> {
+        Ok(self.get_whole(distribution, id).await?.create_time.to_millis().ok())
     }
 
     async fn find(&self, distribution: &DistributionId, reference: &Reference) -> Result<Option<Found>, CdnError> {

@@ -61,9 +61,14 @@ pub(crate) fn print(outcome: &Outcome) -> ExitCode {
     ExitCode::from(outcome.code)
 }
 
+/// Says how a command that takes its time is getting on, on standard error.
+pub(crate) fn progress(line: &str) {
+    let _ = writeln!(io::stderr(), "{}", visible(line));
+}
+
 /// Says why a command failed.
 pub(crate) fn failed(error: &dyn fmt::Display) -> ExitCode {
-    let _ = writeln!(io::stderr(), "allclear: {}", visible(&error.to_string()));
+    let _ = writeln!(io::stderr(), "error: {}", visible(&error.to_string()));
     ExitCode::from(EXIT_FAILED)
 }
 

@@ -9,6 +9,7 @@ use crate::cli::answer::Output;
 #[cfg(feature = "demo")]
 use crate::cli::demo;
 use crate::cli::step::Step;
+use domain::goal::Goal;
 use domain::repo::job::StepKind;
 
 /// Kubernetes says "deployed"; the CDN keeps serving yesterday. allclear watches workloads, waits until a new image tag has
@@ -81,6 +82,62 @@ pub(super) enum Command {
         /// `allclear explain repo/shop/web --server http://localhost:8081`
         #[arg(long, value_name = "URL", conflicts_with = "ledger_namespace")]
         server: Option<url::Url>,
+        /// Answer again when it changes, until Ctrl-C
+        #[arg(short, long)]
+        watch: bool,
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
+    },
+    /// Wait until a workload's change is complete, purged or settled, as a CI job does right behind kubectl apply
+    #[command(after_help = WAIT_HELP)]
+    Wait {
+        #[command(flatten)]
+        about: About,
+        /// What to wait for
+        #[arg(long = "for", value_enum, default_value = "purged", value_name = "GOAL")]
+        goal: GoalName,
+        /// How long at most, from 1s to 24h
+        #[arg(long, default_value = "30m", value_name = "TIME", value_parser = at_most)]
+        timeout: Duration,
+    },
+    /// Ask allclear to purge a workload's distributions now, with your own right to patch Deployments
+    #[command(after_help = PURGE_HELP)]
+    Purge {
+        #[command(flatten)]
+        about: About,
+        /// These paths, and cache tags with their #, instead of what is usually purged; a list with commas, at most 10
+        #[arg(long, value_name = "PATHS", value_delimiter = ',')]
+        paths: Vec<String>,
+        /// Only say what would be purged
+        #[arg(long)]
+        dry_run: bool,
+        /// Wait until it is purged
+        #[arg(long, conflicts_with = "dry_run")]
+        wait: bool,
+        /// With --wait: how long at most, from 1s to 24h
+        #[arg(long, default_value = "30m", value_name = "TIME", value_parser = at_most, requires = "wait")]
+        timeout: Duration,
+    },
+    /// Show how the last rollouts of a workload ended, and when they were purged
+    History {
+        #[command(flatten)]
+        about: About,
+        /// How to print it
+        #[arg(short, long, value_enum, default_value = "table")]
+        output: Format,
+    },
+    /// Show the version of this program and of the allclear that runs, and what follows where they differ
+    Version {
+        /// Only of this program: nothing is asked
+        #[arg(long)]
+        client: bool,
+        /// Ask a running allclear, by the address of its status page
+        #[arg(long, value_name = "URL", conflicts_with = "client")]
+        server: Option<url::Url>,
+        /// The namespace of the Deployment and of its records [default: the configured ledger.namespace, or allclear]
+        #[arg(long, value_name = "NAMESPACE", conflicts_with = "server")]
+        ledger_namespace: Option<String>,
         /// How to print it
         #[arg(short, long, value_enum, default_value = "table")]
         output: Format,
@@ -104,6 +161,7 @@ pub(super) enum Command {
         output: Format,
     },
     /// Show the group of clusters, or forget a member of it, or have it back
+    #[command(after_help = GROUP_HELP)]
     Group {
         /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
         #[arg(long, global = true, value_name = "NAMESPACE")]
@@ -151,6 +209,65 @@ pub(super) enum Command {
         /// Which shell
         shell: clap_complete::Shell,
     },
+}
+
+/// One workload, and where its record is.
+#[derive(Debug, Args)]
+pub(super) struct About {
+    /// The workload, as web, shop/web or deployment/web
+    pub(super) name: String,
+    /// Its namespace [default: that of the kubeconfig's context]
+    #[arg(short, long)]
+    pub(super) namespace: Option<String>,
+    /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(super) ledger_namespace: Option<String>,
+}
+
+const WAIT_HELP: &str = "\
+A change that allclear has not seen yet is waited for. A rollout that fails, or that another version overtakes, ends the wait.
+
+Exit codes: 0 reached, 1 it will not be reached or cannot be read, 2 arguments refused, 3 the time is over.";
+
+const GROUP_HELP: &str = "\
+Words:
+  group    the clusters that serve the same sites; a purge is made once for all of them
+  member   one cluster of it, with its own allclear
+  board    a Redis on which the members publish what they know
+  vote     a member's word that its rollout is complete, and what is to be purged
+  pinned   the members as this cluster's ledger has agreed on them";
+
+const PURGE_HELP: &str = "\
+It writes the annotations allclear.dev/requested-at and allclear.dev/requested-paths on the Deployment. The running allclear does the
+rest, once for a group of clusters. While an earlier change still waits for its purge, the usual paths are purged as well.
+
+Exit codes: 0 asked for (with --wait: purged), 1 not, 2 arguments refused, 3 the time is over.";
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum GoalName {
+    /// Every pod runs the new version, and no old one serves any more
+    Complete,
+    /// CloudFront serves nothing older either
+    Purged,
+    /// As purged; also where no host or distribution leads to it, and when everyone is told
+    Settled,
+}
+
+impl From<GoalName> for Goal {
+    fn from(name: GoalName) -> Self {
+        match name {
+            GoalName::Complete => Self::Complete,
+            GoalName::Purged => Self::Purged,
+            GoalName::Settled => Self::Settled,
+        }
+    }
+}
+
+fn at_most(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).map_err(|error| format!("{error}; write it as 20m or 90s"))?;
+    let day = Duration::from_hours(24);
+    if (Duration::from_secs(1)..=day).contains(&time) { Ok(time) } else { Err("not from 1s to 24h".to_owned()) }
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,10 +5,10 @@
 //!
 //! [`gather`] asks, [`model`] holds the answer, [`text`] and [`list`] print it. Nothing is changed anywhere.
 
-mod gather;
+pub(crate) mod gather;
 mod list;
 pub mod model;
-mod near;
+pub(crate) mod near;
 #[cfg(test)]
 mod tests;
 mod text;

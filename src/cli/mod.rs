@@ -1,6 +1,7 @@
 //! The command line: one file for each command. What is said on standard output is the answer; everything else goes to
 //! standard error. Exit codes: 0 done, 1 failed, 2 refused (arguments or configuration).
 
+mod again;
 pub mod answer;
 mod arguments;
 pub mod check;
@@ -9,12 +10,15 @@ mod connect;
 pub mod consent;
 #[cfg(feature = "demo")]
 pub mod demo;
+mod examples;
 pub mod explain;
 pub mod group;
+pub mod history;
 pub mod ledger;
 pub mod mark;
 mod page;
 pub mod pipeline;
+pub mod purge;
 pub mod read;
 pub mod repo;
 mod repo_command;
@@ -22,27 +26,32 @@ pub mod run;
 pub mod spoken;
 pub mod status;
 mod step;
+pub mod version;
+pub mod wait;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::adapters::clock::SystemClock;
 use crate::adapters::kubernetes::crd;
 use crate::adapters::kubernetes::desk::Desk;
+use crate::adapters::kubernetes::hand::Hand;
 use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
 use crate::app::by_hand::ByHand;
 use crate::app::{self, Overrides};
-use crate::cli::answer::{EXIT_INVALID, Outcome, Output, failed, print, refused};
+use crate::cli::answer::{EXIT_INVALID, Outcome, Output, failed, print, progress, refused};
 use crate::cli::arguments::{
-    CheckArguments, Command, ConfigAction, Global, GroupAction, LedgerAction, PipelineAction, WhichPipelines,
+    About, CheckArguments, Command, ConfigAction, Global, GroupAction, LedgerAction, PipelineAction, WhichPipelines,
 };
 use crate::cli::connect::{connected, with_inputs};
 use crate::cli::consent::Consent;
 use crate::config::load;
+use domain::goal::Goal;
 use domain::id::PipelineId;
 use domain::ports::Clock;
 
@@ -50,6 +59,13 @@ pub use arguments::Cli;
 
 /// Where a pod finds its token; a caller without one is a person.
 const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+
+/// Reads the command line, the program's name first. Ends the program where it cannot be read, or only help is wanted.
+pub fn parse(arguments: &[OsString]) -> Cli {
+    let command = examples::dressed(Cli::command(), arguments.first().map(OsString::as_os_str));
+    let matches = command.get_matches_from(arguments);
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
 
 /// Does what the command line asks. The environment is given as data.
 pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
@@ -64,19 +80,9 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         }
         #[cfg(feature = "demo")]
         Command::Demo { story, clusters, stay } => demo::demo(story, clusters, stay),
-        Command::Explain { name: Some(name), server, output, .. } if spoken::is_meant::<RepoKind>(&name) => {
-            repo_command::explain(global, environment, &name, server, output.into())
-        }
-        Command::Explain { name: Some(name), server, output, .. }
-            if server.is_some() || spoken::is_meant::<PipelineKind>(&name) =>
-        {
-            explain_pipeline(global, environment, &name, server, output.into())
-        }
-        Command::Explain { name, namespace, ledger_namespace, server: _, output } => {
-            let output = output.into();
-            look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question| {
-                print(&explain::explain(sources, question, output).await)
-            })
+        Command::Explain { name, namespace, ledger_namespace, server, watch, output } => {
+            let (asked, place) = ((namespace, name), (ledger_namespace, server));
+            explain_command(global, environment, asked, place, watch, output.into())
         }
         Command::Check(arguments) => checked(global, environment, arguments),
         Command::Status { watch, namespace, server: Some(server), output, .. } => {
@@ -89,21 +95,19 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
                 answer_status(&status::Asked::Sources(sources, question), watch, output).await
             })
         }
-        Command::Group { ledger_namespace, action } => {
-            let output = match action {
-                GroupAction::Show { output } => output.into(),
-                GroupAction::Add { .. } | GroupAction::Forget { .. } => Output::Table,
-            };
-            look(global, environment, ledger_namespace, (None, None), output, async |sources, question| {
-                print(&match &action {
-                    GroupAction::Show { .. } => group::show(sources, question, output).await,
-                    GroupAction::Add { member } => group::add(sources, question, member).await,
-                    GroupAction::Forget { member, yes } => {
-                        group::forget(sources, question, member, Consent::new(*yes)).await
-                    }
-                })
-            })
+        Command::Wait { about, goal, timeout } => {
+            wait_command(global, environment, about, wait::Wait { goal: goal.into(), at_most: timeout })
         }
+        Command::History { about, output } => history_command(global, environment, about, output.into()),
+        Command::Version { client: true, output, .. } => print(&version::client(output.into())),
+        Command::Version { server, ledger_namespace, output, .. } => {
+            version_command(global, environment, ledger_namespace, server, output.into())
+        }
+        Command::Purge { about, paths, dry_run, wait, timeout } => {
+            let wait = wait.then_some(wait::Wait { goal: Goal::Purged, at_most: timeout });
+            purge_command(global, environment, about, purge::Request { paths, dry_run, wait })
+        }
+        Command::Group { ledger_namespace, action } => group_command(global, environment, ledger_namespace, action),
         Command::Ledger { ledger_namespace, action } => ledger_command(global, environment, ledger_namespace, action),
         Command::Pipeline { action } => pipeline_command(global, environment, action),
         Command::Repo { action } => repo_command::repo(global, environment, action),
@@ -116,11 +120,94 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         Command::Completion { shell } => {
             // Into memory first: the library panics where its reader has gone away.
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "allclear", &mut script);
+            clap_complete::generate(shell, &mut examples::dressed(Cli::command(), None), "allclear", &mut script);
             let _ = io::stdout().write_all(&script);
             ExitCode::SUCCESS
         }
     }
+}
+
+fn explain_command(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    (namespace, name): (Option<String>, Option<String>),
+    (ledger_namespace, server): (Option<String>, Option<url::Url>),
+    watch: bool,
+    output: Output,
+) -> ExitCode {
+    let repo = name.as_deref().is_some_and(spoken::is_meant::<RepoKind>);
+    let pipeline = name.as_deref().is_some_and(spoken::is_meant::<PipelineKind>);
+    match name {
+        Some(_) if watch && (repo || pipeline) => {
+            let why = "--watch is for workloads; `allclear status --watch` shows Pipelines and Repos";
+            print(&Outcome { code: EXIT_INVALID, ..refused(why) })
+        }
+        Some(name) if repo => repo_command::explain(global, environment, &name, server, output),
+        Some(name) if pipeline || server.is_some() => explain_pipeline(global, environment, &name, server, output),
+        name => look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question| {
+            let ask = || explain::explain(sources, question, output);
+            if watch { again::again(ask).await } else { print(&ask().await) }
+        }),
+    }
+}
+
+fn wait_command(global: Global, environment: BTreeMap<String, String>, about: About, wait: wait::Wait) -> ExitCode {
+    about_one(global, environment, about, async |sources, question, _| {
+        print(&wait::wait(sources, question, wait, &mut progress).await)
+    })
+}
+
+fn history_command(global: Global, environment: BTreeMap<String, String>, about: About, output: Output) -> ExitCode {
+    about_one(global, environment, about, async |sources, question, _| {
+        print(&history::history(sources, question, output).await)
+    })
+}
+
+fn purge_command(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    about: About,
+    request: purge::Request,
+) -> ExitCode {
+    about_one(global, environment, about, async |sources, question, hand| {
+        let now_ms = SystemClock::default().wall_ms();
+        print(&purge::purge((sources, question, hand), request, now_ms, &mut progress).await)
+    })
+}
+
+fn version_command(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    ledger_namespace: Option<String>,
+    server: Option<url::Url>,
+    output: Output,
+) -> ExitCode {
+    if let Some(url) = server {
+        return actix::System::new().block_on(async { print(&version::of_server(&url, output).await) });
+    }
+    let namespace = ledger_namespace.clone().unwrap_or_else(|| app::LEDGER_NAMESPACE.to_owned());
+    look(global, environment, ledger_namespace, (None, None), output, async |sources, question| {
+        print(&version::of_cluster(sources, question, &namespace, output).await)
+    })
+}
+
+fn group_command(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    ledger_namespace: Option<String>,
+    action: GroupAction,
+) -> ExitCode {
+    let output = match action {
+        GroupAction::Show { output } => output.into(),
+        GroupAction::Add { .. } | GroupAction::Forget { .. } => Output::Table,
+    };
+    look(global, environment, ledger_namespace, (None, None), output, async |sources, question| {
+        print(&match &action {
+            GroupAction::Show { .. } => group::show(sources, question, output).await,
+            GroupAction::Add { member } => group::add(sources, question, member).await,
+            GroupAction::Forget { member, yes } => group::forget(sources, question, member, Consent::new(*yes)).await,
+        })
+    })
 }
 
 impl Global {
@@ -257,6 +344,16 @@ fn at_desk(
     connected(global, environment, output, async |config, clients| done(&app::desk(config, clients)).await)
 }
 
+/// The same about one workload.
+fn about_one(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    About { name, namespace, ledger_namespace }: About,
+    answer: impl AsyncFnOnce(&read::Sources, &read::Question, &Hand) -> ExitCode,
+) -> ExitCode {
+    connect_and(global, environment, ledger_namespace, (namespace, Some(name)), Output::Table, answer)
+}
+
 async fn answer_status(asked: &status::Asked<'_>, watch: bool, output: Output) -> ExitCode {
     if watch { status::watch(asked, output).await } else { print(&status::status(asked, output).await) }
 }
@@ -270,6 +367,20 @@ fn look(
     output: Output,
     answer: impl AsyncFnOnce(&read::Sources, &read::Question) -> ExitCode,
 ) -> ExitCode {
+    connect_and(global, environment, ledger_namespace, (namespace, name), output, async |sources, question, _| {
+        answer(sources, question).await
+    })
+}
+
+/// The same, with the hand that marks workloads.
+fn connect_and(
+    global: Global,
+    environment: BTreeMap<String, String>,
+    ledger_namespace: Option<String>,
+    (namespace, name): (Option<String>, Option<String>),
+    output: Output,
+    answer: impl AsyncFnOnce(&read::Sources, &read::Question, &Hand) -> ExitCode,
+) -> ExitCode {
     let flags = ledger_flag(ledger_namespace).into_iter().collect();
     let kubernetes = global.kubernetes();
     with_inputs(global, environment, flags, |inputs| {
@@ -282,12 +393,13 @@ fn look(
                 Ok(views) => views,
                 Err(error) => return failed(&error),
             };
-            let app::Views { cluster, ledger, cdn, group, desk, repos, own_namespace, ledger_place, alone } = views;
+            let app::Views { cluster, ledger, cdn, group, desk, repos, hand, own_namespace, ledger_place, alone } =
+                views;
             let us = read::Us { member: alone.to_string(), group: loaded.config.group.name.clone() };
             let sources = read::Sources { cluster, ledger, cdn, group, desk, repos };
             let policy = loaded.config.policy();
             let question = read::Question { namespace, name, own_namespace, policy, ledger_place, us };
-            answer(&sources, &question).await
+            answer(&sources, &question, &hand).await
         })
     })
 }

@@ -10,65 +10,110 @@ use crate::record::{Edge, Outcome, Phase, Record};
 use crate::rollout::news;
 use crate::workload::Workload;
 
-/// Whether the edge is fresh for what the workload runs now.
+/// How the edge stands towards what a workload runs now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// It serves nothing older.
+    Fresh,
+    /// There is no edge: no host leads to the workload, or no distribution serves its hosts. In words.
+    Edgeless(String),
+    /// Not yet; allclear is about to change that, or can be expected to. What is waited for, in words.
+    Awaited(String),
+    /// Not, and it stays so until somebody changes something. Why, in words.
+    Stuck(String),
+}
+
+/// Whether the edge is fresh for what the workload runs now. Without an edge, nothing older is served.
 ///
 /// # Errors
 /// Why not, in words that say what is waited for.
 pub fn fresh(record: Option<&Record>, workload: Option<&Workload>, policy: &Policy) -> Result<(), String> {
-    let workload = workload.ok_or("there is no such Deployment in a namespace that allclear watches")?;
+    match freshness(record, workload, policy) {
+        Freshness::Fresh | Freshness::Edgeless(_) => Ok(()),
+        Freshness::Awaited(why) | Freshness::Stuck(why) => Err(why),
+    }
+}
+
+/// How the edge stands towards what the workload runs now.
+pub fn freshness(record: Option<&Record>, workload: Option<&Workload>, policy: &Policy) -> Freshness {
+    match followed(record, workload, policy) {
+        Ok(record) => settled(record),
+        Err(why) => why,
+    }
+}
+
+/// The record, if it is about what the workload runs now. A change that allclear has not seen yet is awaited: what the record
+/// says is then about what ran before.
+///
+/// # Errors
+/// How it stands instead: awaited or stuck.
+pub fn followed<'a>(
+    record: Option<&'a Record>,
+    workload: Option<&Workload>,
+    policy: &Policy,
+) -> Result<&'a Record, Freshness> {
+    let stuck = |why: &str| Err(Freshness::Stuck(why.to_owned()));
+    let awaited = |why: &str| Err(Freshness::Awaited(why.to_owned()));
+    let Some(workload) = workload else {
+        return stuck("there is no such Deployment in a namespace that allclear watches");
+    };
     if workload.deleting {
-        return Err("the Deployment is being deleted".to_owned());
+        return stuck("the Deployment is being deleted");
     }
     if workload.tuning.disabled {
-        return Err("purging for it is switched off by its annotation allclear.dev/enabled".to_owned());
+        return stuck("purging for it is switched off by its annotation allclear.dev/enabled");
     }
     if let Err(why) = &workload.version {
-        return Err(format!("its version cannot be read: {why}"));
+        return stuck(&format!("its version cannot be read: {why}"));
     }
-    let record = record.ok_or("allclear has no record of it yet")?;
+    let Some(record) = record else { return awaited("allclear has no record of it yet") };
     if record.off || news(record, workload, policy).is_some() {
-        return Err(
-            "it runs something else than allclear has on record; allclear records it at once, if it runs".to_owned()
-        );
+        return awaited("it runs something else than allclear has on record; allclear records it at once, if it runs");
     }
     if record.set_back.is_some() {
-        return Err("its record was set back to an earlier state, and is being brought up to date".to_owned());
+        return awaited("its record was set back to an earlier state, and is being brought up to date");
     }
-    settled(record)
+    Ok(record)
 }
 
 /// Whether all that the record speaks of is at the edge.
-fn settled(record: &Record) -> Result<(), String> {
+fn settled(record: &Record) -> Freshness {
+    let stuck = |why: &str| Freshness::Stuck(why.to_owned());
+    let awaited = |why: &str| Freshness::Awaited(why.to_owned());
     match &record.phase {
         Phase::Complete => {}
-        Phase::Rolling => return Err("its rollout is not complete".to_owned()),
-        Phase::Failed(failure) => return Err(format!("its rollout failed: {failure}")),
-        Phase::Withdrawn => return Err("its rollout was given up, and nothing was purged".to_owned()),
+        Phase::Rolling => return awaited("its rollout is not complete"),
+        Phase::Failed(failure) => return stuck(&format!("its rollout failed: {failure}")),
+        Phase::Withdrawn => return stuck("its rollout was given up, and nothing was purged"),
     }
     if !record.owed.is_empty() {
-        return Err("a purge is owed, and tried on".to_owned());
+        return awaited("a purge is owed, and tried on");
     }
     if record.awaits_vote() || record.votes.iter().any(|vote| vote.closed.is_none()) {
-        return Err("its purge is under way".to_owned());
+        return awaited("its purge is under way");
     }
     let ended = record.history.iter().rev().find(|closed| closed.seq == record.seq);
     match ended.map(|closed| (&closed.outcome, closed.why.as_str())) {
         Some((outcome, why)) if !is_fresh(outcome) => {
             let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
-            Err(format!("its rollout ended: {outcome}{why}"))
+            let words = format!("its rollout ended: {outcome}{why}");
+            if is_tried_on(outcome) { Freshness::Awaited(words) } else { Freshness::Stuck(words) }
         }
         // No site, no edge.
-        Some((Outcome::NoSite | Outcome::NoDistribution, _)) => Ok(()),
+        Some((outcome @ (Outcome::NoSite | Outcome::NoDistribution), _)) => Freshness::Edgeless(outcome.to_string()),
         // Also where the end is forgotten, or nothing has changed since it was first seen.
         Some(_) | None => match record.edge {
-            Edge::Settled if record.settled.is_none() => Ok(()),
-            Edge::Settled => Err("the edge was last made to agree with another version".to_owned()),
-            Edge::Moved => Err("another version has been served since the last purge".to_owned()),
-            Edge::Unknown => {
-                Err("nothing was purged since allclear first saw it in the middle of a rollout".to_owned())
-            }
+            Edge::Settled if record.settled.is_none() => Freshness::Fresh,
+            Edge::Settled => stuck("the edge was last made to agree with another version"),
+            Edge::Moved => stuck("another version has been served since the last purge"),
+            Edge::Unknown => stuck("nothing was purged since allclear first saw it in the middle of a rollout"),
         },
     }
+}
+
+/// Whether an end that left something older at the edge is not the last word: its purge is owed.
+const fn is_tried_on(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Owed | Outcome::PartlyOwed)
 }
 
 /// Whether nothing older is left at the edge after a rollout that ended so.

@@ -28,6 +28,7 @@ pub mod distribution;
 pub mod duty;
 pub mod edge;
 pub mod feature;
+pub mod goal;
 pub mod group;
 pub mod groups;
 pub mod horizon;

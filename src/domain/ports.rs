@@ -273,6 +273,10 @@ pub trait Cdn: Send + Sync {
     ) -> Result<Invalidation, CdnError>;
     /// How far an invalidation is.
     async fn status(&self, distribution: &DistributionId, id: &InvalidationId) -> Result<InvalidationStatus, CdnError>;
+    /// When an invalidation was created, in milliseconds since the Unix epoch; `None` where that is not known. For people.
+    async fn created_ms(&self, _: &DistributionId, _: &InvalidationId) -> Result<Option<i64>, CdnError> {
+        Ok(None)
+    }
     /// Looks for a reference among the recent invalidations of a distribution, and for what was sent under it.
     async fn find(&self, distribution: &DistributionId, reference: &Reference) -> Result<Option<Found>, CdnError>;
 }

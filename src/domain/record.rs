@@ -151,6 +151,10 @@ pub struct Record {
     /// The first rollout that a purge was asked for with, by `requested-at`, until one of it or of a later rollout is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Seq>,
+    /// What that purge is about, by `requested-paths`; `None` for what is usually purged. Where an older program dropped this,
+    /// that is purged, which is no less unless the owner has narrowed `paths`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<PathSet>,
     /// The version before, while the rollout is open and the edge does not show it. Only for words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Version>,
@@ -389,6 +393,7 @@ impl Record {
             off: false,
             chosen: false,
             request: None,
+            asked: None,
             from: None,
             conditions: BTreeSet::new(),
         }

@@ -116,6 +116,8 @@ pub struct Tuning {
     pub own_deadline: Option<Duration>,
     /// `requested-at`: a changed value asks for a purge now.
     pub requested_at: Option<String>,
+    /// `requested-paths`: what that purge is about, instead of what is usually purged.
+    pub requested_paths: Option<PathSet>,
     /// Annotations that could not be used, and why; each becomes a condition, never a crash. The first [`FAULTS_MAX`], each cut to
     /// [`FAULT_BYTES_MAX`]; add one by [`Tuning::fault`].
     pub faults: Vec<String>,
@@ -135,8 +137,23 @@ pub const FAULT_BYTES_MAX: usize = 200;
 pub const ANNOTATION_BYTES_MAX: usize = 32 * 1024;
 
 /// The annotations that are understood, without their prefix.
-const ANNOTATIONS: [&str; 8] =
-    ["enabled", "hosts", "distribution-ids", "paths", "cache-tags", "containers", "rollout-timeout", "requested-at"];
+const ANNOTATIONS: [&str; 9] = [
+    "enabled",
+    "hosts",
+    "distribution-ids",
+    "paths",
+    "cache-tags",
+    "containers",
+    "rollout-timeout",
+    "requested-at",
+    "requested-paths",
+];
+
+/// Most paths and cache tags of one request: as many as one invalidation has (decision 39).
+pub const REQUESTED_PATHS_MAX: usize = 10;
+
+/// Bytes of the paths of one request. A record has them beside its votes until it is purged, and still has room for its first vote.
+pub const REQUESTED_PATH_BYTES_MAX: usize = 1024;
 
 /// Longest value of `requested-at` that is kept; a timestamp needs 35.
 const REQUESTED_AT_BYTES_MAX: usize = 64;
@@ -216,11 +233,27 @@ impl Tuning {
                 return Err(format!("longer than {REQUESTED_AT_BYTES_MAX} bytes"));
             }
             "requested-at" => self.requested_at = Some(value.to_owned()),
+            "requested-paths" => self.requested_paths = Some(requested_paths(value)?),
             // The caller has looked it up among those that are known.
             _ => {}
         }
         Ok(())
     }
+}
+
+/// Reads what a purge by request is about: paths, and cache tags with their `#`.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn requested_paths(value: &str) -> Result<PathSet, String> {
+    let paths = list(value, |item| item.parse::<Path>().map_err(|error| error.to_string()))?;
+    let (items, bytes) = (paths.len(), paths.iter().map(|path| path.as_str().len()).sum::<usize>());
+    if items > REQUESTED_PATHS_MAX || bytes > REQUESTED_PATH_BYTES_MAX {
+        return Err(format!(
+            "{items} paths of {bytes} bytes, {REQUESTED_PATHS_MAX} of {REQUESTED_PATH_BYTES_MAX} bytes at most; use fewer and wider ones"
+        ));
+    }
+    Ok(paths.into_iter().collect())
 }
 
 /// The version, or what is to be done about one that a record has no room for.
@@ -318,6 +351,17 @@ mod tests {
         let why = recordable(version(1_000)).unwrap_err();
         assert!(why.contains("1000 containers") && why.contains("allclear.dev/containers"), "{why}");
         assert!(why.len() < FAULT_BYTES_MAX, "{why}");
+    }
+
+    #[test]
+    fn what_a_request_is_about_is_bounded_and_read_as_paths_are() {
+        let tuning = read(&[("allclear.dev/requested-paths", "/a b, #Tag")]);
+        assert_eq!(tuning.requested_paths.map(|paths| paths.to_string()).as_deref(), Some("#tag /a%20b"));
+        let many = (0..11).map(|number| format!("/{number}")).collect::<Vec<_>>().join(",");
+        for bad in ["a", "/*/b", "", &many, &format!("/{}", "x".repeat(1_024))] {
+            let tuning = read(&[("allclear.dev/requested-paths", bad)]);
+            assert_eq!((tuning.requested_paths, tuning.faults.len()), (None, 1), "{bad}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@
 )]
 
 mod by_hand;
+mod commands;
 mod defects;
 mod faults;
 mod group;

@@ -170,11 +170,12 @@ prop_compose! {
         untold in vec(notice(), 0..2), conditions in btree_set(text(), 0..3),
         (config, last, stalled) in ("[0-9a-f]{0,16}", option::of(vector().prop_map(|v| Brief::of(&v))), any::<bool>()),
         set_back in option::of((seq(), any::<u64>())),
-        (off, chosen, request, from) in (any::<bool>(), any::<bool>(), option::of(seq()), option::of(version())),
+        (off, chosen, request, asked, from) in
+            (any::<bool>(), any::<bool>(), option::of(seq()), option::of(paths()), option::of(version())),
     ) -> Record {
         Record {
             revision, uid, seq, version, generation, change, phase, elapsed_ms, settled, edge, closed, requested_at,
-            votes, owed, history, untold, config, last, stalled, set_back, off, chosen, request, from, conditions,
+            votes, owed, history, untold, config, last, stalled, set_back, off, chosen, request, asked, from, conditions,
         }
     }
 }

@@ -27,6 +27,8 @@ pub const APPROVED_BY: &str = "allclear.dev/approved-by";
 pub const OVERRIDE: &str = "allclear.dev/override";
 /// Asks to look now.
 pub const REQUESTED_AT: &str = "allclear.dev/requested-at";
+/// What a purge that is asked for so is about.
+pub const REQUESTED_PATHS: &str = "allclear.dev/requested-paths";
 /// Nothing new starts, for this reason.
 pub const SUSPEND: &str = "allclear.dev/suspend";
 

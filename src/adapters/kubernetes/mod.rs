@@ -14,6 +14,7 @@ pub mod desk;
 mod events;
 mod gateway;
 mod gateways;
+pub mod hand;
 pub mod jobs;
 pub mod kubeconfig;
 pub mod leaf;

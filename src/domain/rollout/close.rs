@@ -201,6 +201,7 @@ const fn kind_of_end(outcome: &Outcome) -> Option<Kind> {
 fn settle(draft: &mut Record, vote: &Vote, served: bool, same_digest_is_same: bool) {
     // A request made since then still stands.
     draft.request = draft.request.filter(|asked| *asked > vote.seq);
+    draft.asked = draft.asked.take().filter(|_| draft.request.is_some());
     // The purge of a later version found that one on the edge, whichever of the two completes first.
     if draft.history.iter().any(|closed| closed.seq > vote.seq && closed.outcome == Outcome::Purged) {
         return;

@@ -36,6 +36,7 @@ mod progress;
 mod promises;
 mod purges;
 mod regress;
+mod request;
 mod served;
 mod sight;
 mod site;

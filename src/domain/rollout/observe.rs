@@ -11,7 +11,7 @@ use crate::rollout::clock::{ELAPSED_STORED_EVERY, Suspicion};
 use crate::rollout::close::End;
 use crate::rollout::news::{baseline, faults, is_requested};
 use crate::rollout::served::Served;
-use crate::rollout::{Arrival, Effect, Rollout, words};
+use crate::rollout::{Arrival, Effect, Rollout, request, words};
 use crate::workload::Workload;
 
 /// A missed progress deadline must be seen twice, this far apart: a stale report can survive the first status write of a
@@ -99,7 +99,7 @@ impl Rollout {
     /// A purge requested while a rollout of the same version is in flight becomes that rollout's purge.
     pub(super) fn join(&mut self, workload: &Workload) {
         if let Some(draft) = &mut self.record.draft {
-            draft.request = draft.request.or(Some(draft.seq));
+            request::ask(draft, workload, &self.policy);
             draft.requested_at.clone_from(&workload.tuning.requested_at);
         }
     }
@@ -122,7 +122,7 @@ impl Rollout {
         draft.from = (settled.is_none() && previous.version != *version).then(|| previous.version.clone());
         draft.settled = settled;
         if requested {
-            draft.request = draft.request.or(Some(draft.seq));
+            request::ask(draft, workload, &self.policy);
         }
         draft.requested_at.clone_from(&workload.tuning.requested_at);
         if std::mem::take(&mut draft.off) {

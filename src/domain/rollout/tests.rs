@@ -2,8 +2,10 @@
 
 mod barrier;
 mod edge;
+mod goal;
 mod group;
 mod many;
+mod request;
 mod restored;
 mod served;
 mod sights;

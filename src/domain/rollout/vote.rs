@@ -7,6 +7,7 @@ use crate::host::Host;
 use crate::id::Vector;
 use crate::machine::Timestamp;
 use crate::notice::Kind;
+use crate::paths::PathSet;
 use crate::plan;
 use crate::policy::{Choice, OnRollback, Policy};
 use crate::readiness::{Standing, standing};
@@ -18,7 +19,7 @@ use crate::record_codec;
 use crate::rollout::news::news;
 use crate::rollout::sight::Sight;
 use crate::rollout::words::fitting;
-use crate::rollout::{Effect, FoundSite, Rollout};
+use crate::rollout::{Effect, FoundSite, Rollout, request};
 use crate::workload::Workload;
 
 impl Rollout {
@@ -131,7 +132,8 @@ impl Rollout {
         match (&mut self.record.draft, self.site.found()) {
             (Some(draft), Some(site)) if still && confirmed => {
                 let mut voted = draft.clone();
-                voted.votes.push(vote(draft, vector, &workload, site, &self.policy, at_ms));
+                let paths = request::voted(draft, &workload, &self.ballot.view, vector, &self.policy);
+                voted.votes.push(vote(draft, vector, &workload, (site, paths), &self.policy, at_ms));
                 voted.last = (!alone).then(|| group::brief_of(&self.ballot.view, vector));
                 if !draft.votes.is_empty() && !has_room(voted.clone()) {
                     // No room beside the earlier votes; those close sooner or later.
@@ -187,7 +189,14 @@ fn has_room(mut record: Record) -> bool {
 }
 
 /// The vote this member casts for `vector`: everything a purge of it depends on (GA-7).
-fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, policy: &Policy, at_ms: i64) -> Vote {
+fn vote(
+    draft: &Record,
+    vector: &Vector,
+    workload: &Workload,
+    (site, paths): (&FoundSite, PathSet),
+    policy: &Policy,
+    at_ms: i64,
+) -> Vote {
     let edge_has_it = draft.edge == Edge::Settled && draft.settled.is_none();
     // A request is kept beside the change until something purged it.
     let requested = draft.request.is_some();
@@ -218,7 +227,7 @@ fn vote(draft: &Record, vector: &Vector, workload: &Workload, site: &FoundSite, 
         except: fitting(&site.except, VOTE_EXCEPT_BYTES_MAX, |host| host.as_str().len()).cloned().collect(),
         origins: fitting(&site.origins, VOTE_ORIGIN_BYTES_MAX, String::len).cloned().collect(),
         distributions: named.filter(|id| policy.tenants.allows_distribution(namespace, id)).cloned().collect(),
-        paths: workload.tuning.paths.clone().unwrap_or_else(|| policy.paths.clone()),
+        paths,
         purges: BTreeMap::new(),
         unlisted: None,
         stalled: false,

@@ -74,6 +74,19 @@ pub enum Stage {
     Idle,
 }
 
+impl Stage {
+    /// One word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rollout => "rollout",
+            Self::Agreement => "agreement",
+            Self::Purge => "purge",
+            Self::Webhooks => "webhooks",
+            Self::Idle => "idle",
+        }
+    }
+}
+
 /// One member of the group, as far as it is known here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MemberSummary {

@@ -1,0 +1,47 @@
+//! Annotations on workloads, as a person or a CI job writes them with rights of their own (decision 21).
+//!
+//! Not for what they mean; that is `domain::workload`'s. The controller never writes one.
+
+use serde_json::json;
+
+use super::DEPLOYMENTS;
+use super::api::{Api, Clients, Collection};
+use super::desk::Mark;
+use domain::id::WorkloadId;
+use domain::ports::PortError;
+
+/// Where workloads are marked.
+pub struct Hand {
+    api: Api,
+}
+
+/// What became of marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marked {
+    /// They are on the object.
+    Done,
+    /// The object is not there any more.
+    Gone,
+}
+
+impl Hand {
+    /// With the credentials of these clients. Nothing is asked for yet.
+    pub fn new(clients: &Clients) -> Self {
+        Self { api: Api::new(clients.request.clone()) }
+    }
+
+    /// Writes annotations of a workload in one change; those without a value are removed.
+    ///
+    /// # Errors
+    /// In words.
+    pub async fn annotate(&self, id: &WorkloadId, marks: &[Mark<'_>]) -> Result<Marked, PortError> {
+        let annotations: serde_json::Map<String, serde_json::Value> =
+            marks.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+        let of = Collection::of(DEPLOYMENTS, &id.namespace);
+        match self.api.merge(&of, &id.name, &json!({"metadata": {"annotations": annotations}})).await {
+            Ok(_) => Ok(Marked::Done),
+            Err(failed) if failed.status() == Some(404) => Ok(Marked::Gone),
+            Err(failed) => Err(failed.error),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `allclear history NAME`: how the last rollouts of a workload ended, and when they were purged.
+//!
+//! The ledger keeps the last [`HISTORY_MAX`]; the time of a purge is that of its invalidation, asked of CloudFront with the
+//! caller's own credentials. Nothing is changed anywhere.
+
+use std::fmt;
+
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, Output, answer, refused};
+use crate::cli::explain::near;
+use crate::cli::page::Page;
+use crate::cli::read::{Question, Section, Sources, named, peek};
+use domain::distribution::DistributionId;
+use domain::id::{InvalidationId, WorkloadId};
+use domain::record::{Closed, HISTORY_MAX};
+use domain::rollout::closed;
+
+/// The last rollouts of a workload.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct History {
+    /// Which workload.
+    pub workload: WorkloadId,
+    /// How they ended, newest first.
+    pub rollouts: Vec<Ended>,
+    /// The ledger may have forgotten earlier ones.
+    pub more_forgotten: bool,
+}
+
+/// How one ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Ended {
+    /// Its number.
+    pub rollout: u64,
+    /// The versions, the end and its purges, in words.
+    pub words: String,
+    /// Why, where the words do not say it all.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// Its purges, with their times.
+    pub purges: Vec<Made>,
+}
+
+/// One purge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Made {
+    /// The distribution.
+    pub distribution: String,
+    /// CloudFront's id; `None` where another purge covered it.
+    pub invalidation: Option<String>,
+    /// When it was created, as RFC 3339 has it; or why that is not known.
+    pub at: Section<String>,
+}
+
+/// Answers. Exit codes: 0 found, 1 not found or unreadable, 2 not a name.
+pub async fn history(sources: &Sources, question: &Question, output: Output) -> Outcome {
+    let id = match named(question.name.as_deref().unwrap_or_default(), question) {
+        Ok(id) => id,
+        Err(why) => return Outcome { code: EXIT_INVALID, ..refused(&why) },
+    };
+    let ledgered = match peek(sources, question).await {
+        Section::Known(ledgered) => ledgered,
+        Section::Missing { missing } => return refused(&missing),
+    };
+    if let Some(why) = ledgered.unreadable.get(&id) {
+        return refused(&format!("the record of {} cannot be read: {why}", id.display_name()));
+    }
+    let Some(record) = ledgered.records.get(&id) else {
+        return match sources.cluster.workload(&id).await {
+            Ok(None) => refused(&near::not_found(sources, &id).await),
+            Ok(Some(_)) => refused(&format!("{} is not recorded in the ledger yet", id.display_name())),
+            Err(error) => refused(&error.to_string()),
+        };
+    };
+    let rollouts = join_all(record.history.iter().rev().map(|closed| ended(sources, closed))).await;
+    let read = rollouts.iter().flat_map(|ended| &ended.purges).all(|made| made.at.known().is_some());
+    let more_forgotten = record.history.len() >= HISTORY_MAX;
+    answer(&History { workload: id, rollouts, more_forgotten }, output, if read { 0 } else { EXIT_FAILED })
+}
+
+async fn ended(sources: &Sources, end: &Closed) -> Ended {
+    let purges = end.purges.iter().map(|(distribution, id)| made(sources, distribution, id.as_ref()));
+    Ended { rollout: end.seq.0, words: closed(end), why: end.why.clone(), purges: join_all(purges).await }
+}
+
+async fn made(sources: &Sources, distribution: &DistributionId, id: Option<&InvalidationId>) -> Made {
+    let at = match id {
+        None => Section::Known("with another purge".to_owned()),
+        Some(id) => match sources.cdn.created_ms(distribution, id).await {
+            Ok(Some(at_ms)) => match Timestamp::from_millisecond(at_ms) {
+                Ok(at) => Section::Known(at.to_string()),
+                Err(error) => Section::missing(error),
+            },
+            Ok(None) => Section::missing("CloudFront does not say"),
+            Err(error) => Section::missing(error),
+        },
+    };
+    Made { distribution: distribution.to_string(), invalidation: id.map(ToString::to_string), at }
+}
+
+impl fmt::Display for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.workload.display_name())?;
+        let mut page = Page { f };
+        if self.rollouts.is_empty() {
+            page.part("Rollouts", ["none has ended since allclear first saw it".to_owned()])?;
+        }
+        for ended in &self.rollouts {
+            page.part(&format!("Rollout {}", ended.rollout), lines(ended))?;
+        }
+        if self.more_forgotten {
+            let words =
+                format!("the ledger keeps the last {HISTORY_MAX}; earlier ones are in the log and at the webhooks");
+            page.part("Earlier", [words])?;
+        }
+        Ok(())
+    }
+}
+
+fn lines(ended: &Ended) -> Vec<String> {
+    let why = Some(&ended.why).filter(|why| !why.is_empty());
+    let line = |made: &Made| match &made.at {
+        Section::Known(at) => format!("{}: {at}", made.distribution),
+        Section::Missing { missing } => format!("{}: time not known: {missing}", made.distribution),
+    };
+    let mut lines = vec![ended.words.clone()];
+    lines.extend(why.map(|why| format!("because {why}")));
+    lines.extend(ended.purges.iter().map(line));
+    lines
+}

@@ -1,0 +1,125 @@
+//! `allclear purge NAME [--paths PATHS] [--dry-run] [--wait]`: asks the running allclear for a purge.
+//!
+//! The request is two annotations on the workload, written with the caller's own rights; allclear takes it from there as it takes
+//! a change: the group votes, and purges once. Nothing here calls CloudFront to change anything.
+
+use crate::adapters::kubernetes::desk::{REQUESTED_AT, REQUESTED_PATHS, requested_at};
+use crate::adapters::kubernetes::hand::{Hand, Marked};
+use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, refused};
+use crate::cli::explain::gather::{Found, explanation};
+use crate::cli::explain::model::{DistributionsSeen, Explanation};
+use crate::cli::explain::near;
+use crate::cli::read::{Question, Section, Sources, named};
+use crate::cli::wait::{Wait, wait};
+use domain::id::WorkloadId;
+use domain::paths::PathSet;
+use domain::workload::requested_paths;
+
+/// What is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Paths, and cache tags with their `#`, each also as a list with commas; empty for what is usually purged.
+    pub paths: Vec<String>,
+    /// Only say what would be purged.
+    pub dry_run: bool,
+    /// Wait until it is made.
+    pub wait: Option<Wait>,
+}
+
+/// Asks for a purge, at `at_ms` by the wall's clock. Exit codes: 0 asked for, and made where that is waited for; 1 not; 2 refused;
+/// 3 asked for, and not made in time.
+pub async fn purge(
+    (sources, question, hand): (&Sources, &Question, &Hand),
+    request: Request,
+    at_ms: i64,
+    say: &mut dyn FnMut(&str),
+) -> Outcome {
+    let invalid = |why: &str| Outcome { code: EXIT_INVALID, ..refused(why) };
+    let id = match named(question.name.as_deref().unwrap_or_default(), question) {
+        Ok(id) => id,
+        Err(why) => return invalid(&why),
+    };
+    let paths = match Some(request.paths.join(",")).filter(|all| !all.is_empty()).map(|all| requested_paths(&all)) {
+        Some(Err(why)) => return invalid(&format!("--paths: {why}")),
+        Some(Ok(paths)) => Some(paths),
+        None => None,
+    };
+    let seen = match explanation(sources, question, &id).await {
+        Found::Yes(seen) | Found::Unknown(seen) => seen,
+        Found::No => return refused(&near::not_found(sources, &id).await),
+    };
+    let plan = match plan(&seen, paths.as_ref()) {
+        Ok(plan) => plan,
+        Err(why) => return refused(&format!("{}: {why}", id.display_name())),
+    };
+    if request.dry_run {
+        let out = format!("{}: would purge {plan}\nnothing was asked for (--dry-run)\n", id.display_name());
+        let known = seen.distributions.known().is_some();
+        return Outcome { out, err: String::new(), code: if known { 0 } else { EXIT_FAILED } };
+    }
+    if let Err(why) = ask(hand, &id, paths.as_ref(), at_ms).await {
+        return refused(&why);
+    }
+    let asked = format!("{}: asked allclear to purge {plan}\n", id.display_name());
+    match request.wait {
+        None => Outcome { out: asked, err: String::new(), code: 0 },
+        Some(bounds) => {
+            let ended = wait(sources, question, bounds, say).await;
+            Outcome { out: asked + &ended.out, ..ended }
+        }
+    }
+}
+
+/// Writes the request. Paths of an earlier one are taken away: they are not those of this one.
+async fn ask(hand: &Hand, id: &WorkloadId, paths: Option<&PathSet>, at_ms: i64) -> Result<(), String> {
+    let at = requested_at(at_ms);
+    let list = paths.map(|paths| paths.iter().map(|path| path.as_str()).collect::<Vec<_>>().join(","));
+    let marks = [(REQUESTED_AT, Some(at.as_str())), (REQUESTED_PATHS, list.as_deref())];
+    match hand.annotate(id, &marks).await.map_err(|error| error.to_string())? {
+        Marked::Done => Ok(()),
+        Marked::Gone => Err(format!("there is no Deployment {} any more", id.display_name())),
+    }
+}
+
+/// What would be purged, in words: `/a of E1 (d1.cloudfront.net)`.
+///
+/// # Errors
+/// Why nothing would be.
+fn plan(seen: &Explanation, asked: Option<&PathSet>) -> Result<String, String> {
+    let deployment = match &seen.deployment {
+        Section::Known(deployment) => deployment,
+        Section::Missing { missing } => return Err(missing.clone()),
+    };
+    if deployment.disabled {
+        return Err(
+            "its owner has taken it out by the annotation allclear.dev/enabled, so nothing is purged".to_owned()
+        );
+    }
+    let usual = || match &seen.paths {
+        Section::Known(paths) => paths.items.join(" "),
+        Section::Missing { missing } => format!("paths that are not known ({missing})"),
+    };
+    let pending = seen.record.known().and_then(Option::as_ref).is_some_and(|record| {
+        record.phase != "complete" || record.votes > 0 || record.settled.as_ref() != Some(&record.version)
+    });
+    let paths = match asked {
+        Some(asked) if pending => {
+            format!("{asked}, and {} too because an earlier change still waits for its purge,", usual())
+        }
+        Some(asked) => asked.to_string(),
+        None => usual(),
+    };
+    match &seen.distributions {
+        Section::Known(DistributionsSeen { matched, .. }) if matched.is_empty() => {
+            Err(seen.would.clone().unwrap_or_else(|| "no distribution serves its hosts".to_owned()))
+        }
+        Section::Known(DistributionsSeen { matched, .. }) => {
+            let name = |id: &str, domain: &Option<String>| {
+                domain.as_ref().map_or_else(|| id.to_owned(), |domain| format!("{id} ({domain})"))
+            };
+            let names: Vec<String> = matched.iter().map(|one| name(&one.id, &one.domain)).collect();
+            Ok(format!("{paths} of {}", names.join(", ")))
+        }
+        Section::Missing { missing } => Ok(format!("{paths}; of which distributions is not known here: {missing}")),
+    }
+}
