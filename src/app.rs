@@ -3,11 +3,12 @@
 
 pub mod by_hand;
 pub mod checking;
+mod looking;
 mod others;
 mod promoting;
 mod running;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,23 +25,19 @@ use crate::adapters::cloudfront::{self, CloudFront};
 use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
 use crate::adapters::edge::FreshEdges;
 use crate::adapters::http::{self as outbound, Egress};
-use crate::adapters::kubernetes::desk::Desk;
-use crate::adapters::kubernetes::hand::Hand;
-use crate::adapters::kubernetes::objects::RepoKind;
 use crate::adapters::kubernetes::{self, Clients, Cluster, Events, KubernetesLease, Scope, Tempo};
 use crate::adapters::ledger::fresh_origin;
 use crate::adapters::ledger::kubernetes::KubernetesLedger;
 use crate::adapters::ledger::memory::MemoryLedger;
 use crate::adapters::ledger::redis::RedisLedger;
-use crate::adapters::ledger::unreachable::UnreachableLedger;
 use crate::adapters::redis::Server;
 use crate::adapters::redis::board::RedisBoard;
 use crate::adapters::webhook::Webhooks;
 use crate::app::by_hand::ByHand;
 use crate::app::others::Others;
 use crate::app::promoting::{Beside, hooks, promoting};
-use crate::app::running::{installation, running};
-use crate::config::{Config, Enabled, LedgerBackend, Namespaces, RedisAddress};
+use crate::app::running::running;
+use crate::config::{Config, LedgerBackend, Namespaces, RedisAddress};
 use crate::http::hooks::Hooks;
 use crate::http::{About, Addresses, Fresh, Front, ListenError, Serving};
 use crate::telemetry::Metrics;
@@ -50,8 +47,8 @@ use domain::id::Member;
 use domain::lease::Replica;
 use domain::ports::{Board, Cdn, Clock, ClusterView, EventSink, Lease, Ledger, Notifier, PortError, Ports, Retry};
 use domain::retry;
-use domain::roster::Trust;
 
+pub use looking::{LEDGER_NAMESPACE, Neighbours, Views, views};
 pub use promoting::desk;
 
 /// The name of the only member of a group of one. It is part of every purge reference, so it never changes.
@@ -160,111 +157,6 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     let settings = settings(config, member, grouping, outbox);
     let env = Env { ports, metrics, settings: Arc::new(settings), complaints: Arc::default() };
     begin(config, env, hooks).await
-}
-
-/// The group as it is configured, to listen to.
-pub struct Neighbours {
-    /// Its name.
-    pub name: String,
-    /// Our own name in it, or why that is not known.
-    pub member: Result<Member, String>,
-    /// Other members are configured.
-    pub grouped: bool,
-    /// The members' names, where they are given.
-    pub members: BTreeSet<Member>,
-    /// Whether records are signed, or are not on purpose.
-    pub trust: Trust,
-    /// All boards, our own first, by a name that is no member's: so our own copies are read like those of others.
-    pub boards: Vec<Arc<dyn Board>>,
-}
-
-/// Reads boards for commands. A member's name has no blank, so this is no member's name.
-const READER: &str = "allclear command";
-
-/// How long a command waits for the cluster to tell its name.
-const NAMED_WITHIN: Duration = Duration::from_secs(10);
-
-/// The outside, to look at only: for commands that answer questions with the caller's own credentials (decision 21).
-pub struct Views {
-    /// The cluster.
-    pub cluster: Arc<dyn ClusterView>,
-    /// The ledger; commands do not open it.
-    pub ledger: Arc<dyn Ledger>,
-    /// CloudFront.
-    pub cdn: Arc<dyn Cdn>,
-    /// The boards; `None` where no Redis is configured.
-    pub group: Option<Neighbours>,
-    /// Pipelines; `None` where `pipeline.enabled` is off.
-    pub desk: Option<Desk>,
-    /// Repos; `None` where `repo.enabled` is off.
-    pub repos: Option<Desk<RepoKind>>,
-    /// Marks on workloads; the only part that writes.
-    pub hand: Hand,
-    /// The namespace of the caller's credentials.
-    pub own_namespace: String,
-    /// Where the ledger is looked for, in words.
-    pub ledger_place: String,
-    /// The only member, where there is no group.
-    pub alone: Member,
-}
-
-/// Where the ledger is by default: the namespace of `deploy/base`.
-pub const LEDGER_NAMESPACE: &str = "allclear";
-
-/// Connects to everything, to look at `namespace` or at all namespaces. Nothing is sent yet.
-///
-/// # Errors
-/// When there is no cluster, or the configuration cannot be used.
-pub async fn views(
-    config: &Config,
-    kubernetes: &kubernetes::Options,
-    namespace: Option<&str>,
-) -> Result<Views, StartError> {
-    views_of(config, kubernetes::connect(kubernetes).await?, namespace).await
-}
-
-/// The same, by what is connected to already.
-async fn views_of(config: &Config, clients: Clients, namespace: Option<&str>) -> Result<Views, StartError> {
-    let scope = namespace.map_or(Scope::All, |namespace| Scope::Namespaces([namespace.to_owned()].into()));
-    let ledger_namespace = config.ledger.namespace.as_deref().unwrap_or(LEDGER_NAMESPACE);
-    let ledger_place = match (config.ledger_backend(), &config.redis.url) {
-        (LedgerBackend::Memory, _) => "the memory of the running allclear".to_owned(),
-        (LedgerBackend::Redis, Some(url)) => format!("Redis {url}"),
-        (LedgerBackend::Redis | LedgerBackend::Kubernetes, _) => format!("namespace {ledger_namespace}"),
-    };
-    let ledger = match config.ledger_backend() {
-        LedgerBackend::Memory => Arc::new(UnreachableLedger),
-        LedgerBackend::Redis | LedgerBackend::Kubernetes => ledger(config, &clients, ledger_namespace)?,
-    };
-    Ok(Views {
-        cluster: Arc::new(Cluster::new(&clients, scope, Tempo::default())),
-        ledger,
-        cdn: Arc::new(CloudFront::new(cloudfront_options(config, None)).await),
-        group: neighbours(config, &clients).await?,
-        desk: (config.pipeline.enabled != Enabled::Off).then(|| desk(config, &clients)),
-        repos: (config.repo.enabled != Enabled::Off).then(|| Desk::of_repos(&clients, installation(config, &clients))),
-        hand: Hand::new(&clients),
-        own_namespace: clients.namespace,
-        ledger_place,
-        alone: Member(alone(config)),
-    })
-}
-
-async fn neighbours(config: &Config, clients: &Clients) -> Result<Option<Neighbours>, StartError> {
-    if config.redis.url.is_none() {
-        return Ok(None);
-    }
-    let named = async { if config.is_grouped() { member(config, clients).await } else { Ok(Member(alone(config))) } };
-    let late = || Err(StartError::Unusable("the cluster does not tell its name; set group.member".to_owned()));
-    let member = tokio::time::timeout(NAMED_WITHIN, named).await.unwrap_or_else(|_| late());
-    Ok(Some(Neighbours {
-        name: config.group.name.clone(),
-        member: member.map_err(|error| error.to_string()),
-        grouped: config.is_grouped(),
-        members: config.group.members.iter().cloned().map(Member).collect(),
-        trust: config.group.trust(),
-        boards: addressed(config, &Member(READER.to_owned()))?,
-    }))
 }
 
 async fn begin(config: &Config, env: Env, hooks: Option<Hooks>) -> Result<Running, StartError> {

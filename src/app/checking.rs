@@ -3,7 +3,8 @@
 //!
 //! Not for asking any of it anything; that is `cli::check`.
 
-use super::{LEDGER_NAMESPACE, StartError, Views, cloudfront_options, outbound_client, server, views_of};
+use super::looking::views_of;
+use super::{LEDGER_NAMESPACE, StartError, Views, cloudfront_options, outbound_client, server};
 use crate::adapters::cloudfront::{CloudFront, StaticCredentials};
 use crate::adapters::http::Client;
 use crate::adapters::kubernetes::{self, Clients};
