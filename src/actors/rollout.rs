@@ -25,6 +25,7 @@ use crate::actors::message::{End, FollowPods};
 use crate::actors::rollout::storing::Storing;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
+use crate::telemetry::Stopwatch;
 use domain::delivery::Errands;
 use domain::id::Seq;
 use domain::rollout::{Attended, Effect, Event};
@@ -44,6 +45,7 @@ pub struct RolloutActor {
     following: Option<Seq>,
     errands: Errands,
     storing: Storing,
+    stopwatch: Stopwatch,
     draining: bool,
 }
 
@@ -69,6 +71,7 @@ impl RolloutActor {
             following: None,
             errands: Errands::default(),
             storing: Storing::default(),
+            stopwatch: Stopwatch::default(),
             draining: false,
         }
     }

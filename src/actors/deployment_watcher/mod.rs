@@ -20,6 +20,7 @@ use crate::actors::rollout::RolloutActor;
 use crate::actors::shell::{Drives, Shell};
 use crate::actors::{Env, MAILBOX_MAX};
 use domain::id::{Origin, WorkloadId};
+use domain::late::late;
 use domain::listed::Scope;
 use domain::lives::Lives;
 use domain::ports::{LedgerContents, Sight};
@@ -85,7 +86,9 @@ impl DeploymentWatcher {
         self.feed(Event::Swept, ctx);
         self.look_for_baselines();
         // A few nanoseconds for each record.
-        self.env.metrics.unwell(self.watch().records().values().filter_map(unwell::reason));
+        let standing = &self.env.metrics.standing;
+        standing.unwell(self.watch().records().values().filter_map(unwell::reason));
+        standing.late(self.watch().records().values().filter_map(late));
         self.count();
     }
 }
@@ -138,7 +141,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
     fn handle(&mut self, sight: Sight, ctx: &mut Self::Context) {
         match sight {
             Sight::Restarted { scope } => {
-                self.env.metrics.relist();
+                self.env.metrics.standing.relist();
                 self.feed(Event::Relisting(Scope::of(scope.as_deref())), ctx);
             }
             Sight::Seen(workload) => {
@@ -175,7 +178,7 @@ impl StreamHandler<Sight> for DeploymentWatcher {
                     "the cluster was set back, as after a restore from a backup: its resource versions went down; listing \
                      all workloads and reading the ledger again"
                 );
-                self.env.metrics.set_back();
+                self.env.metrics.standing.set_back();
                 self.feed(Event::SetBack, ctx);
             }
         }

@@ -93,8 +93,8 @@ impl DeploymentWatcher {
     pub(super) fn count(&self) {
         let (watch, metrics) = (self.watch(), &self.env.metrics);
         let nursery = watch.nursery();
-        metrics.blind(!watch.is_synced() || self.blind().is_some());
-        metrics.workloads(watch.records().len(), nursery.children().len(), nursery.left_alone().count());
+        metrics.standing.blind(!watch.is_synced() || self.blind().is_some());
+        metrics.standing.workloads(watch.records().len(), nursery.children().len(), nursery.left_alone().count());
     }
 }
 
